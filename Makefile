@@ -1,0 +1,31 @@
+# make demo: train on data/fables.txt for about two minutes and print generated text.
+# make test: lint, types and tests.  make bench: what the README's figures come from.
+# Each makes .venv and installs what is needed on the first call.
+
+PYTHON ?= python3
+MINUTES ?= 2
+BIN := .venv/bin
+
+.PHONY: demo test bench clean
+
+demo: .venv/ready
+	$(BIN)/python train.py --minutes $(MINUTES)
+	$(BIN)/python generate.py "The old" --seed 7
+
+test: .venv/ready
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
+
+bench: .venv/ready
+	$(BIN)/python benchmarks/training.py
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
+
+.venv/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@

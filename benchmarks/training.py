@@ -1,0 +1,145 @@
+"""Training throughput: tokens/s, achieved GFLOP/s, and its share of this machine's peak.
+
+python benchmarks/training.py [--help]. Every variant is timed in turn, several rounds, in one
+process; the table shows medians, with the slowest and fastest round, and goes to
+benchmarks/results/training.json too.
+"""
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from minigpt.config import GPTConfig, TrainConfig
+from minigpt.device import autocast, matmul_gflops
+from minigpt.model import GPT, count_parameters, flops_per_token
+from minigpt.training.compilation import compiled_loss, loss_function
+from minigpt.training.optimizer import make_optimizer
+
+RESULTS = Path(__file__).parent / "results"
+VARIANTS = {  # name: (precision, compiled)
+    "float32": (torch.float32, False),
+    "bfloat16": (torch.bfloat16, False),
+    "bfloat16, compiled": (torch.bfloat16, True),
+}
+
+
+def main() -> None:
+    """Print the table."""
+    given = arguments()
+    config = GPTConfig(
+        vocab_size=given.vocab_size,
+        family=given.family,
+        context_length=given.context_length,
+        emb_dim=given.emb_dim,
+        num_layers=given.num_layers,
+        num_heads=given.num_heads,
+        dropout=given.dropout,
+    )
+    steps = {name: training_step(config, given.batch_size, *v) for name, v in VARIANTS.items()}
+    peaks: dict[torch.dtype, list[float]] = {torch.float32: [], torch.bfloat16: []}
+    seconds: dict[str, list[float]] = {name: [] for name in VARIANTS}
+    for _ in range(given.rounds):
+        for dtype, peak in peaks.items():
+            peak.append(matmul_gflops(dtype, size=2048))
+        for name, step in steps.items():
+            seconds[name].append(timed(step, given.steps))
+    print(
+        f"{config.family}, {config.num_layers} layers, width {config.emb_dim}, "
+        f"{config.num_heads} heads, context {config.context_length}, batch {given.batch_size}, "
+        f"vocabulary {config.vocab_size}: {count_parameters(config) / 1e6:.2f} M parameters, "
+        f"{flops_per_token(config) / 1e6:.2f} MFLOP a token; {torch.get_num_threads()} threads"
+    )
+    rows = [
+        row(name, config, given.batch_size, seconds[name], statistics.median(peaks[v[0]]))
+        for name, v in VARIANTS.items()
+    ]
+    print(f"{'':20}{'tokens/s':>10}{'(min - max)':>20}{'GFLOP/s':>9}{'peak':>8}{'share':>7}")
+    for r in rows:
+        span = f"({r['slowest']:,.0f} - {r['fastest']:,.0f})"
+        print(
+            f"{r['variant']:20}{r['tokens_per_second']:>10,.0f}{span:>20}"
+            f"{r['gflops']:>9.0f}{r['peak_gflops']:>8.0f}{r['share_of_peak']:>7.0%}"
+        )
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "training.json").write_text(json.dumps(rows, indent=2) + "\n")
+
+
+def arguments() -> argparse.Namespace:
+    """The model to time, and how long."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--family", default="modern", choices=("modern", "gpt2"))
+    parser.add_argument("--num-layers", type=int, default=4)
+    parser.add_argument("--emb-dim", type=int, default=128)
+    parser.add_argument("--num-heads", type=int, default=4)
+    parser.add_argument("--context-length", type=int, default=256)
+    parser.add_argument("--vocab-size", type=int, default=1024)
+    parser.add_argument("--batch-size", type=int, default=16)
+    parser.add_argument("--dropout", type=float, default=0.0)
+    parser.add_argument("--steps", type=int, default=10, help="training steps in a round")
+    parser.add_argument("--rounds", type=int, default=7)
+    return parser.parse_args()
+
+
+def training_step(
+    config: GPTConfig, batch_size: int, precision: torch.dtype, compile: bool
+) -> Callable[[], None]:
+    """A whole step on one random batch: forward, backward, clip, update; already warmed up."""
+    torch.manual_seed(0)
+    model = GPT(config)
+    training = TrainConfig()
+    optimizer = make_optimizer(model, training)
+    shape = (batch_size, config.context_length)
+    inputs, targets = (torch.randint(config.vocab_size, shape) for _ in range(2))
+    loss_of = loss_function(model)
+    if compile:
+        with autocast(torch.device("cpu"), precision):
+            loss_of, problem = compiled_loss(model, lambda loss: loss(inputs, targets).backward())
+        if problem:
+            print(f"not compiled: {problem}")
+
+    def step() -> None:
+        with autocast(torch.device("cpu"), precision):
+            loss = loss_of(inputs, targets)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), training.grad_clip)
+        optimizer.step()
+        optimizer.zero_grad()
+
+    timed(step, 3)
+    return step
+
+
+def timed(step: Callable[[], None], count: int) -> float:
+    """Seconds a step."""
+    start = time.perf_counter()
+    for _ in range(count):
+        step()
+    return (time.perf_counter() - start) / count
+
+
+def row(
+    name: str, config: GPTConfig, batch_size: int, seconds: list[float], peak: float
+) -> dict[str, str | float]:
+    """One line of the table."""
+    tokens = batch_size * config.context_length
+    speed = tokens / statistics.median(seconds)
+    gflops = speed * flops_per_token(config) / 1e9
+    return {
+        "variant": name,
+        "tokens_per_second": speed,
+        "slowest": tokens / max(seconds),
+        "fastest": tokens / min(seconds),
+        "gflops": gflops,
+        "peak_gflops": peak,
+        "share_of_peak": gflops / peak,
+    }
+
+
+if __name__ == "__main__":
+    main()

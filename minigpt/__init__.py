@@ -1,0 +1,37 @@
+"""minigpt: text file in, text generator out, with the attention layer in the middle.
+
+The public names load when first used, so that importing the package costs nothing.
+"""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "GPT": "model",
+    "CausalAttention": "attention",
+    "GPTConfig": "config",
+    "KeyValueCache": "attention",
+    "MultiHeadAttention": "attention",
+    "MultiHeadAttentionWrapper": "attention",
+    "RotaryPositions": "attention",
+    "SampleConfig": "config",
+    "SelfAttentionV1": "attention",
+    "SelfAttentionV2": "attention",
+    "TextConfig": "config",
+    "TrainConfig": "config",
+    "UserError": "config",
+    "Writer": "generation.writer",
+    "load": "generation.writer",
+    "load_tokenizer": "tokenizer",
+    "train": "commands",
+}
+
+__all__ = ["__version__", *_HOMES]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_HOMES[name]}", __name__), name)

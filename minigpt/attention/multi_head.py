@@ -1,0 +1,259 @@
+"""MultiHeadAttention, the layer the GPT is made of, and the KeyValueCache it decodes with."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .functional import attention_weights, check_dropout
+from .rotary import RotaryPositions
+
+
+class KeyValueCache:
+    """Keys and values of the tokens already read, so that the next ones need not re-read them.
+
+    The memory is allocated once, for `context_length` tokens; `update` writes behind the tokens
+    already there and `trim` forgets the latest ones.
+
+    Args:
+        batch_size: number of sequences read side by side.
+        num_kv_heads: key/value heads of the layer.
+        context_length: how many tokens fit.
+        head_dim: size of a head's keys and values.
+        dtype: type of the stored tensors.
+        device: where they live.
+    """
+
+    def __init__(
+        self,
+        batch_size: int,
+        num_kv_heads: int,
+        context_length: int,
+        head_dim: int,
+        *,
+        dtype: torch.dtype = torch.float32,
+        device: torch.device | str | None = None,
+    ):
+        shape = (batch_size, num_kv_heads, context_length, head_dim)
+        self.keys = torch.empty(shape, dtype=dtype, device=device)
+        self.values = torch.empty(shape, dtype=dtype, device=device)
+        self.length = 0
+
+    def update(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Append keys and values ``(b, num_kv_heads, T, head_dim)``.
+
+        Returns:
+            All keys and all values so far, ``(b, num_kv_heads, length, head_dim)``, as views.
+
+        Raises:
+            ValueError: if they do not fit behind the ones already there.
+        """
+        b, num_kv_heads, T, head_dim = keys.shape
+        room = (*self.keys.shape[:2], self.keys.shape[2] - self.length, self.keys.shape[3])
+        if (b, num_kv_heads, head_dim) != (room[0], room[1], room[3]) or room[2] < T:
+            raise ValueError(f"keys {tuple(keys.shape)} do not fit into a cache with room {room}")
+        start, self.length = self.length, self.length + T
+        self.keys[:, :, start : self.length] = keys
+        self.values[:, :, start : self.length] = values
+        return self.keys[:, :, : self.length], self.values[:, :, : self.length]
+
+    def trim(self, length: int) -> None:
+        """Forget every token after the first `length`.
+
+        Raises:
+            ValueError: if fewer than `length` tokens are stored, or length is negative.
+        """
+        if not 0 <= length <= self.length:
+            raise ValueError(f"cannot trim a cache of {self.length} tokens to {length}")
+        self.length = length
+
+
+class _Projected(NamedTuple):
+    """What attention works on, and which pairs it may not look at."""
+
+    queries: Tensor  # (b, num_heads, T, head_dim)
+    keys: Tensor  # (b, num_kv_heads, S, head_dim), S = tokens in the cache + T
+    values: Tensor  # (b, num_kv_heads, S, head_dim)
+
+
+class MultiHeadAttention(nn.Module):
+    """Causal multi-head attention with dropout and an output projection.
+
+    ``head_h = softmax(Q_h K_hᵀ / sqrt(head_dim) + mask) V_h``, then
+    ``[head_1; ...; head_H] W_out`` ("Attention Is All You Need", Vaswani et al. 2017,
+    section 3.2.2). Parameters are created in the order query, key, value, out_proj.
+
+    Args:
+        d_in: size of each input vector.
+        d_out: size of each output vector; every head works on ``d_out / num_heads`` of it.
+        context_length: the longest sequence it accepts, cached tokens included.
+        dropout: probability of dropping an attention weight, in training only.
+        num_heads: how many heads.
+        qkv_bias: whether the query, key and value projections add a bias.
+        num_kv_heads: how many key/value heads; each serves ``num_heads / num_kv_heads`` query
+            heads (grouped-query attention, Ainslie et al. 2023). Default: num_heads.
+        rotary_base: with a number, queries and keys are turned by their position
+            (see :class:`~minigpt.attention.RotaryPositions`). Default: no positions.
+        qk_norm: whether queries and keys are RMS-normalised in each head, before turning.
+        norm_eps: the epsilon of that normalisation.
+        causal: whether a token is kept from attending to later ones.
+        out_bias: whether out_proj adds a bias.
+
+    Raises:
+        ValueError: if d_out is not divisible by num_heads, num_heads not by num_kv_heads,
+            head_dim is odd with rotary positions, or dropout is outside [0, 1).
+    """
+
+    def __init__(
+        self,
+        d_in: int,
+        d_out: int,
+        context_length: int,
+        dropout: float,
+        num_heads: int,
+        qkv_bias: bool = False,
+        *,
+        num_kv_heads: int | None = None,
+        rotary_base: float | None = None,
+        qk_norm: bool = False,
+        norm_eps: float = 1e-6,
+        causal: bool = True,
+        out_bias: bool = True,
+    ):
+        super().__init__()
+        num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
+        _check_sizes(d_in, d_out, context_length, num_heads, num_kv_heads)
+        self.d_in, self.d_out = d_in, d_out
+        self.context_length = context_length
+        self.dropout = check_dropout(dropout)
+        self.num_heads, self.num_kv_heads = num_heads, num_kv_heads
+        self.head_dim = d_out // num_heads
+        self.causal = causal
+
+        kv_dim = num_kv_heads * self.head_dim
+        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_key = nn.Linear(d_in, kv_dim, bias=qkv_bias)
+        self.W_value = nn.Linear(d_in, kv_dim, bias=qkv_bias)
+        self.out_proj = nn.Linear(d_out, d_out, bias=out_bias)
+        self.query_norm = _HeadNorm(self.head_dim, norm_eps) if qk_norm else nn.Identity()
+        self.key_norm = _HeadNorm(self.head_dim, norm_eps) if qk_norm else nn.Identity()
+        self.rotary: RotaryPositions | None = None
+        if rotary_base is not None:
+            self.rotary = RotaryPositions(self.head_dim, context_length, rotary_base)
+
+    def forward(self, x: Tensor, cache: KeyValueCache | None = None) -> Tensor:
+        """Attend, through torch's fused kernel.
+
+        Args:
+            x: ``(b, T, d_in)``.
+            cache: keys and values of the tokens before x; those of x are appended to it.
+
+        Returns:
+            ``(b, T, d_out)``.
+
+        Raises:
+            ValueError: if x has another shape, or the sequence outgrows context_length.
+        """
+        start = 0 if cache is None else cache.length
+        queries, keys, values = self._project(x, cache)
+        # Torch's `is_causal` aligns its mask to the upper left corner, which is right only when
+        # queries and keys start at the same token; a single query at the end needs no mask.
+        mask = self._mask(x.shape[1], start, x.device) if start and x.shape[1] > 1 else None
+        context = F.scaled_dot_product_attention(
+            queries,
+            keys,
+            values,
+            attn_mask=None if mask is None else ~mask,
+            dropout_p=self.dropout if self.training else 0.0,
+            is_causal=self.causal and start == 0,
+            enable_gqa=self.num_kv_heads != self.num_heads,
+        )  # (b, num_heads, T, head_dim)
+        return self._merge(context)
+
+    def forward_with_weights(
+        self, x: Tensor, cache: KeyValueCache | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """The same, step by step, returning the attention weights as well.
+
+        Args:
+            x: ``(b, T, d_in)``.
+            cache: as in :meth:`forward`.
+
+        Returns:
+            The output ``(b, T, d_out)``, and the attention weights before dropout
+            ``(b, num_heads, T, S)``, S being the cached tokens and T together.
+
+        Raises:
+            ValueError: as :meth:`forward`.
+        """
+        start = 0 if cache is None else cache.length
+        queries, keys, values = self._project(x, cache)
+        group_size = self.num_heads // self.num_kv_heads
+        keys = keys.repeat_interleave(group_size, dim=1)  # (b, num_heads, S, head_dim)
+        values = values.repeat_interleave(group_size, dim=1)  # (b, num_heads, S, head_dim)
+        mask = self._mask(x.shape[1], start, x.device)
+        weights = attention_weights(queries, keys, mask=mask)  # (b, num_heads, T, S)
+        context = F.dropout(weights, self.dropout, self.training) @ values
+        return self._merge(context), weights
+
+    def _project(self, x: Tensor, cache: KeyValueCache | None) -> _Projected:
+        if x.dim() != 3 or x.shape[-1] != self.d_in:
+            raise ValueError(f"expected (b, T, d_in={self.d_in}), got {tuple(x.shape)}")
+        start = 0 if cache is None else cache.length
+        if start + x.shape[1] > self.context_length:
+            raise ValueError(
+                f"a sequence of {start + x.shape[1]} tokens is longer than "
+                f"context_length {self.context_length}"
+            )
+        queries = self.query_norm(self._split(self.W_query(x)))  # (b, num_heads, T, head_dim)
+        keys = self.key_norm(self._split(self.W_key(x)))  # (b, num_kv_heads, T, head_dim)
+        values = self._split(self.W_value(x))  # (b, num_kv_heads, T, head_dim)
+        if self.rotary is not None:
+            queries, keys = self.rotary(queries, start), self.rotary(keys, start)
+        if cache is not None:
+            keys, values = cache.update(keys, values)
+        return _Projected(queries, keys, values)
+
+    def _split(self, x: Tensor) -> Tensor:
+        """(b, T, heads * head_dim) -> (b, heads, T, head_dim)."""
+        return x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
+
+    def _merge(self, context: Tensor) -> Tensor:
+        """(b, num_heads, T, head_dim) -> (b, T, d_out), projected."""
+        return self.out_proj(context.transpose(1, 2).flatten(-2))
+
+    def _mask(self, T: int, start: int, device: torch.device) -> Tensor | None:
+        """Forbidden pairs ``(T, start + T)`` of queries that begin behind `start` keys."""
+        if not self.causal:
+            return None
+        forbidden = torch.ones(T, start + T, dtype=torch.bool, device=device)
+        return forbidden.triu(diagonal=start + 1)
+
+
+class _HeadNorm(nn.RMSNorm):
+    """RMSNorm that keeps the type of its input; autocast leaves its weight in float32."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.rms_norm(x, self.normalized_shape, self.weight.to(x.dtype), self.eps)
+
+
+def _check_sizes(
+    d_in: int, d_out: int, context_length: int, num_heads: int, num_kv_heads: int
+) -> None:
+    sizes = {
+        "d_in": d_in,
+        "d_out": d_out,
+        "context_length": context_length,
+        "num_heads": num_heads,
+        "num_kv_heads": num_kv_heads,
+    }
+    for name, size in sizes.items():
+        if size < 1:
+            raise ValueError(f"{name} must be at least 1, got {size}")
+    if d_out % num_heads:
+        raise ValueError(f"d_out ({d_out}) must be divisible by num_heads ({num_heads})")
+    if num_heads % num_kv_heads:
+        raise ValueError(
+            f"num_heads ({num_heads}) must be divisible by num_kv_heads ({num_kv_heads})"
+        )

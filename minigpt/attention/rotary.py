@@ -1,0 +1,56 @@
+"""Rotary positions: queries and keys are turned by an angle that grows with their position.
+
+The score of a turned query and a turned key then depends on their distance alone.
+"RoFormer: Enhanced Transformer with Rotary Position Embedding", Su et al. 2021, section 3.2.
+"""
+
+import torch
+from torch import Tensor, nn
+
+
+class RotaryPositions(nn.Module):
+    """Turn vectors by position: ``x_t -> R(t θ) x_t`` with ``θ_i = base^(-2i / head_dim)``.
+
+    The vector's first half pairs with its second half (component i with i + head_dim / 2),
+    the layout that transformers and llama.cpp use for the model families we export to.
+
+    Args:
+        head_dim: size of the vectors, even.
+        context_length: positions 0 to context_length - 1 are tabulated.
+        base: the larger, the slower the slowest angle turns.
+
+    Raises:
+        ValueError: if head_dim is odd.
+    """
+
+    cos: Tensor
+    sin: Tensor
+
+    def __init__(self, head_dim: int, context_length: int, base: float = 10_000.0):
+        super().__init__()
+        if head_dim % 2:
+            raise ValueError(f"rotary positions need an even head_dim, got {head_dim}")
+        self.base = base
+        frequencies = base ** (-torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim)
+        positions = torch.arange(context_length, dtype=torch.float64)
+        angles = torch.outer(positions, frequencies)  # (context_length, head_dim / 2)
+        self.register_buffer("cos", angles.cos().float(), persistent=False)
+        self.register_buffer("sin", angles.sin().float(), persistent=False)
+
+    def forward(self, x: Tensor, start: int = 0) -> Tensor:
+        """Turn `x`, whose first row stands at position `start`.
+
+        Args:
+            x: ``(..., T, head_dim)``.
+            start: position of the first row; start + T may not exceed context_length.
+
+        Returns:
+            The turned vectors, same shape and type.
+        """
+        T = x.shape[-2]
+        cos, sin = self.cos[start : start + T], self.sin[start : start + T]  # (T, head_dim / 2)
+        if x.dtype == torch.float64:
+            cos, sin = cos.double(), sin.double()
+        first, second = x.chunk(2, dim=-1)  # each (..., T, head_dim / 2)
+        turned = torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
+        return turned.to(x.dtype)

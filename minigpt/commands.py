@@ -1,0 +1,310 @@
+"""What the commands do from start to end, and what they say on the way: train, generate."""
+
+import dataclasses
+import math
+import os
+import shlex
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from . import __version__
+from .config import GPTConfig, SampleConfig, TextConfig, TrainConfig, UserError, to_dict
+from .dataset import Dataset, Source, check_length, find_source, prepare
+from .device import choose_device, choose_precision
+from .generation.writer import Writer, load
+from .model import GPT, count_parameters
+from .run_folder import (
+    CONFIG,
+    TOKENIZER,
+    WEIGHTS,
+    RunConfig,
+    free_name,
+    newest_run,
+    read_config,
+    save_weights,
+    write_text,
+)
+from .tokenizer import load_tokenizer
+from .training.checkpoint import TrainingState, read_state
+from .training.interruption import Interrupted
+from .training.loop import Trainee
+from .training.loop import train as train_loop
+from .training.plan import plan_model, plan_vocabulary
+from .training.report import Report, clock
+
+_SAMPLE_TOKENS = 80
+
+
+def train(*files: str | Path, out: str | Path | None = None, **settings: Any) -> Path:
+    """Train on text files; the same as the command.
+
+    Args:
+        files: text files, folders or patterns.
+        out: the run's folder; by default `runs/` and the name of the first file.
+        settings: fields of :class:`~minigpt.TextConfig`, :class:`~minigpt.GPTConfig` and
+            :class:`~minigpt.TrainConfig`, such as ``minutes=2``.
+
+    Returns:
+        The run's folder, for :func:`minigpt.load`.
+
+    Raises:
+        UserError: if the text cannot be read or a setting is unknown or out of range.
+    """
+    given: list[dict[str, Any]] = []
+    for config in (TextConfig, GPTConfig, TrainConfig):
+        names = {field.name for field in dataclasses.fields(config)}
+        given.append({name: settings.pop(name) for name in names & settings.keys()})
+    if settings:
+        raise UserError(f"there is no setting {', '.join(settings)}")
+    text, model, training = given
+    if files:
+        text["files"] = tuple(str(file) for file in files)
+    return start_run(text, model, training, out, time.monotonic())
+
+
+def start_run(
+    text: dict[str, Any],
+    model: dict[str, Any],
+    training: dict[str, Any],
+    out: str | Path | None,
+    started: float,
+) -> Path:
+    """Plan a run around what was given, and train it.
+
+    Args:
+        text: fields of TextConfig that were given.
+        model: fields of GPTConfig that were given.
+        training: fields of TrainConfig that were given.
+        out: the run's folder, or None for a new one named after the text.
+        started: when the command began, in time.monotonic's seconds.
+
+    Returns:
+        The run's folder.
+
+    Raises:
+        UserError: if something given cannot be used.
+        Interrupted: when training was interrupted and has saved its state.
+    """
+    train_config = TrainConfig(**training)
+    choose_device(train_config.device)  # refuse a missing device before the text is read
+    text_config = TextConfig(**text)
+    if out is not None and (Path(out) / CONFIG).exists():
+        raise UserError(
+            f"{out} already holds a run; choose another --out, or continue it with --resume"
+        )
+    source = find_source(text_config)
+    if text_config.tokenizer == "bpe" and text_config.vocab_size is None:
+        size = plan_vocabulary(source.training.size)
+        text_config = dataclasses.replace(text_config, vocab_size=size)
+    say(f"minigpt {__version__}: training on {_described(source)}")
+    dataset = prepare(source, text_config)
+    planned = plan_model(len(dataset.train), train_config, model.get("emb_dim"))
+    gpt_config = GPTConfig(**{**planned, **model, "vocab_size": dataset.tokenizer.vocab_size})
+    check_length(dataset.train, gpt_config.context_length)
+
+    folder = Path(out) if out is not None else free_name(_name(source))
+    folder.mkdir(parents=True, exist_ok=True)
+    config = RunConfig(gpt_config, train_config, text_config)
+    torch.manual_seed(train_config.seed)
+    gpt = GPT(gpt_config)
+    write_text(dataset.tokenizer.to_json(), folder / TOKENIZER)
+    save_weights(gpt, folder / WEIGHTS)  # untrained, so that the folder is a run from the start
+    write_text(config.to_json(), folder / CONFIG)
+    _train(gpt, dataset, config, folder, started, resume=False)
+    return folder
+
+
+def resume_run(out: str | Path | None, training: dict[str, Any], started: float) -> Path:
+    """Continue a run from its checkpoint, with some of its training settings changed.
+
+    Args:
+        out: the run's folder, or None for the newest.
+        training: fields of TrainConfig to change, such as minutes.
+        started: when the command began, in time.monotonic's seconds.
+
+    Raises:
+        UserError: if there is no such run, nothing is left to do, or its text has changed.
+        Interrupted: when training was interrupted and has saved its state.
+    """
+    folder = Path(out) if out is not None else newest_run()
+    old = read_config(folder)
+    config = dataclasses.replace(old, training=dataclasses.replace(old.training, **training))
+    state = read_state(folder)
+    if _is_over(state, config.training):
+        raise UserError(
+            f"{folder} has had its time ({_extent(state)}); "
+            "give it more with a larger --minutes or --steps"
+        )
+    source = find_source(config.text)
+    say(f"minigpt {__version__}: continuing {folder} on {_described(source)}")
+    dataset = prepare(source, config.text)
+    if dataset.tokenizer.to_json() != load_tokenizer(folder / TOKENIZER).to_json():
+        raise UserError(f"the text of {folder} has changed since; train anew")
+    write_text(config.to_json(), folder / CONFIG)
+    _train(GPT(config.model), dataset, config, folder, started - state.seconds, resume=True)
+    return folder
+
+
+def generate_text(prompt: str, run: str | None, device: str, config: SampleConfig) -> None:
+    """Write a text to standard output as it is generated.
+
+    Args:
+        prompt: how it begins.
+        run: the run's folder, or None for the newest.
+        device: where to compute.
+        config: how to generate, with a seed.
+
+    Raises:
+        UserError: if there is no such run, it is damaged, or the prompt cannot be encoded.
+    """
+    folder = Path(run) if run is not None else newest_run()
+    writer = load(folder, device)
+    pieces = writer.stream(prompt, **to_dict(config))
+    size = count_parameters(writer.model.config) / 1e6
+    say(
+        f"writing with {folder} ({size:.2f} M parameters), "
+        f"at temperature {config.temperature:g}, {config.max_new_tokens:,} tokens at most"
+    )
+    for piece in pieces:
+        print(piece, end="", flush=True)
+    print(flush=True)
+    say(
+        f"the same again: --seed {config.seed}   bolder: --temperature 1   more: --max-new-tokens N"
+    )
+
+
+def _train(
+    gpt: GPT, dataset: Dataset, config: RunConfig, folder: Path, started: float, *, resume: bool
+) -> None:
+    device = choose_device(config.training.device)
+    precision = choose_precision(config.training.precision, device)
+    trainee = Trainee(gpt.to(device), dataset, config.training, folder, precision)
+    _say_plan(trainee, config)
+    lengths = dataset.tokenizer.byte_lengths()
+    bytes_per_token = _bytes_per_token(dataset, lengths)
+    report = Report(
+        folder,
+        tokens_per_step=config.training.batch_size * config.model.context_length,
+        bytes_per_token=bytes_per_token,
+        started=started,
+        resume=resume,
+    )
+    deadline = started + 60 * config.training.minutes
+    try:
+        state = train_loop(
+            trainee,
+            report,
+            seconds_left=lambda: deadline - time.monotonic(),
+            sample=_sampler(gpt, dataset, config.training.seed),
+            resume=resume,
+        )
+    except Interrupted:
+        report.close()
+        best = f"the best weights are in {folder / WEIGHTS}, the last state in {folder}/checkpoint"
+        say(f"interrupted: {best}")
+        say(f"to continue:  {_command('train')} --resume --out {shlex.quote(str(folder))}")
+        raise
+    report.close()
+    _say_result(folder, state, dataset, time.monotonic() - started)
+
+
+def _sampler(gpt: GPT, dataset: Dataset, seed: int) -> Callable[[], str]:
+    writer = Writer(gpt, dataset.tokenizer)
+
+    def sample() -> str:
+        gpt.eval()
+        text = writer.generate(max_new_tokens=_SAMPLE_TOKENS, seed=seed)
+        gpt.train()
+        return text
+
+    return sample
+
+
+def _say_plan(trainee: Trainee, config: RunConfig) -> None:
+    model, training, text = config.model, config.training, config.text
+    learned = " learned from the text" if text.tokenizer in ("bpe", "char") else ""
+    train, validation = len(trainee.dataset.train), len(trainee.dataset.validation)
+    device = trainee.model.token_embedding.weight.device.type
+    threads = f" with {torch.get_num_threads()} threads" if device == "cpu" else ""
+    precision = str(trainee.precision).removeprefix("torch.")
+    goal = f"{training.steps:,} steps" if training.steps else f"{training.minutes:g} minutes"
+    say(f"  text       {train:,} tokens to train on, {validation:,} to validate on")
+    say(f"  tokenizer  {text.tokenizer}, {model.vocab_size:,} tokens{learned}")
+    say(
+        f"  model      {model.family}, {count_parameters(model) / 1e6:.2f} M parameters: "
+        f"{model.num_layers} layers of width {model.emb_dim}, {model.num_heads} heads, "
+        f"context {model.context_length}"
+    )
+    say(
+        f"  training   {goal} on {device}{threads} in {precision}, "
+        f"{training.batch_size} x {model.context_length} tokens a step, "
+        f"dropout {model.dropout:g}, seed {training.seed}"
+    )
+    say(f"  run        {trainee.folder} (Ctrl-C stops early and keeps the best)")
+
+
+def _say_result(folder: Path, state: TrainingState, dataset: Dataset, seconds: float) -> None:
+    say(f"done in {clock(seconds)}, {state.step:,} steps")
+    print(
+        f"{folder}: validation {state.best_bits_per_byte:.4f} bits/byte "
+        f"({state.best_loss:.4f} nats/token) at step {state.best_step:,}",
+        flush=True,
+    )
+    prompt = shlex.quote(_first_words(dataset))
+    say(f"to generate:  {_command('generate')} {prompt} --run {shlex.quote(str(folder))}")
+
+
+def _first_words(dataset: Dataset) -> str:
+    """The first three words of the text, as a prompt to try."""
+    return " ".join(dataset.tokenizer.decode(dataset.train[:40].tolist()).split()[:3])
+
+
+def _bytes_per_token(dataset: Dataset, lengths: list[int]) -> float:
+    """Of the training text on average, judged by its beginning."""
+    head = dataset.train[:100_000].tolist()
+    return max(sum(lengths[i] for i in head) / len(head), 1e-9)
+
+
+def _is_over(state: TrainingState, config: TrainConfig) -> bool:
+    if config.steps is not None:
+        return state.step >= config.steps
+    return state.seconds >= 0.95 * 60 * config.minutes
+
+
+def _extent(state: TrainingState) -> str:
+    return f"{state.step:,} steps in {clock(state.seconds)}"
+
+
+def _described(source: Source) -> str:
+    """The files and their size, in a few words."""
+    files = source.training.files
+    names = str(files[0]) if len(files) == 1 else f"{len(files)} files"
+    size = source.training.size
+    unit = next(u for u, limit in (("bytes", 1e4), ("KB", 1e6), ("MB", 1e9), ("GB", math.inf))
+                if size < limit)  # fmt: skip
+    number = {"bytes": f"{size:,}", "KB": f"{size / 1e3:.0f}", "MB": f"{size / 1e6:.1f}"}.get(
+        unit, f"{size / 1e9:.1f}"
+    )
+    return f"{names} ({number} {unit})"
+
+
+def _name(source: Source) -> str:
+    """A run's name: that of its first file, without suffixes."""
+    name = source.training.files[0].name
+    return "stdin" if name.startswith("minigpt-stdin-") else name.split(".")[0] or "run"
+
+
+def _command(name: str) -> str:
+    """How the user calls a command: as they called this one."""
+    called = os.path.basename(sys.argv[0])
+    return f"python {name}.py" if called.endswith(".py") else f"minigpt {name}"
+
+
+def say(line: str) -> None:
+    """Talk goes to standard error; results to standard output."""
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,232 @@
+"""Every setting of a run: the model, its training, its text. Frozen dataclasses, saved as JSON.
+
+The help text of a field is the help text of the command line option of the same name.
+Values are checked once, here; the code that receives a config trusts it. Imports no torch, so
+that the command line can answer before torch is loaded.
+"""
+
+import dataclasses
+import types
+from dataclasses import MISSING, dataclass, field
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+Config = TypeVar("Config")
+
+
+class UserError(ValueError):
+    """Something a user can put right: printed as one line, exit status 2."""
+
+
+def setting(default: Any, help: str) -> Any:
+    """A field with its default value and the help text of its option."""
+    return field(default=default, metadata={"help": help})
+
+
+@dataclass(frozen=True)
+class TextConfig:
+    """Which text a model learns from, and how it becomes tokens.
+
+    Raises:
+        UserError: naming the field, its value and what it may be.
+    """
+
+    files: tuple[str, ...] = setting(
+        ("data/fables.txt",), "text files, folders, patterns such as 'texts/*.txt', or - for stdin"
+    )
+    validation: tuple[str, ...] = setting(
+        (), "text to validate on, instead of setting aside the end of the training text"
+    )
+    validation_fraction: float = setting(0.1, "share of the text set aside to validate on")
+    text_field: str = setting("text", "the field of .jsonl files that holds the text")
+    tokenizer: str = setting(
+        "bpe", "bpe (learned from the text), char, or one of tiktoken's, such as gpt2"
+    )
+    vocab_size: int | None = setting(None, "tokens in a bpe vocabulary")
+
+    def __post_init__(self) -> None:
+        _require(self, "files", len(self.files) > 0, "at least one file")
+        fraction = self.validation_fraction
+        _require(self, "validation_fraction", 0.0 < fraction < 1.0, "between 0 and 1")
+        size = self.vocab_size
+        _require(self, "vocab_size", size is None or size >= 257, "at least 257")
+
+
+@dataclass(frozen=True)
+class GPTConfig:
+    """The shape of a model. The two families share one class:
+
+    - ``modern``: RMSNorm, rotary positions, query/key norm, SwiGLU, no biases (as Qwen3);
+    - ``gpt2``: LayerNorm, learned positions, GELU, biases (as GPT-2).
+
+    Raises:
+        UserError: naming the field, its value and what it may be.
+    """
+
+    vocab_size: int = setting(MISSING, "number of different tokens")
+    family: Literal["modern", "gpt2"] = setting("modern", "architecture of the model")
+    context_length: int = setting(256, "how many tokens back the model can look")
+    emb_dim: int = setting(128, "width: size of the vector that stands for a token")
+    num_layers: int = setting(4, "number of transformer blocks")
+    num_heads: int = setting(4, "attention heads in each block")
+    num_kv_heads: int | None = setting(
+        None, "key/value heads in each block (grouped-query attention); as many as heads if unset"
+    )
+    hidden_dim: int | None = setting(
+        None, "width inside the feed-forward; 4 (gpt2) or about 8/3 (modern) times emb_dim if unset"
+    )
+    dropout: float = setting(0.0, "probability of dropping an activation while training")
+    attention_dropout: float = setting(
+        0.0, "probability of dropping an attention weight while training"
+    )
+    tied_head: bool = setting(True, "use the token embedding as the output layer too")
+    rotary_base: float = setting(10_000.0, "base of the rotary positions' wavelengths (modern)")
+    norm_eps: float = setting(1e-6, "epsilon of the normalisation layers")
+
+    def __post_init__(self) -> None:
+        for name in ("vocab_size", "context_length", "emb_dim", "num_layers", "num_heads"):
+            _require(self, name, getattr(self, name) >= 1, "at least 1")
+        for name in ("num_kv_heads", "hidden_dim"):
+            value = getattr(self, name)
+            _require(self, name, value is None or value >= 1, "at least 1")
+        for name in ("dropout", "attention_dropout"):
+            _require(self, name, 0.0 <= getattr(self, name) < 1.0, "at least 0 and below 1")
+        _require(self, "rotary_base", self.rotary_base > 1.0, "above 1")
+        _require(self, "norm_eps", 0.0 < self.norm_eps < 1.0, "between 0 and 1")
+        heads = self.num_heads
+        _require(self, "emb_dim", self.emb_dim % heads == 0, f"a multiple of num_heads ({heads})")
+        if self.num_kv_heads is not None:
+            divides = heads % self.num_kv_heads == 0
+            _require(self, "num_kv_heads", divides, f"a divisor of num_heads ({heads})")
+        if self.family == "modern":
+            even = (self.emb_dim // heads) % 2 == 0
+            _require(self, "emb_dim", even, f"an even multiple of num_heads ({heads})")
+
+    @property
+    def head_dim(self) -> int:
+        """Size of one attention head."""
+        return self.emb_dim // self.num_heads
+
+    @property
+    def kv_heads(self) -> int:
+        """Number of key/value heads, the default filled in."""
+        return self.num_heads if self.num_kv_heads is None else self.num_kv_heads
+
+    @property
+    def ff_dim(self) -> int:
+        """Width inside the feed-forward, the default filled in."""
+        if self.hidden_dim is not None:
+            return self.hidden_dim
+        if self.family == "gpt2":
+            return 4 * self.emb_dim
+        return -(-8 * self.emb_dim // 3 // 32) * 32  # two thirds of 4x, rounded up to 32
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """How a model is trained.
+
+    Raises:
+        UserError: naming the field, its value and what it may be.
+    """
+
+    minutes: float = setting(5.0, "how long the whole command may take")
+    steps: int | None = setting(None, "train this many steps instead, however long they take")
+    batch_size: int = setting(16, "sequences in a training step")
+    learning_rate: float = setting(2e-3, "peak learning rate")
+    final_rate: float = setting(0.02, "learning rate of the last step, as a share of the peak")
+    warmup: float = setting(0.02, "share of the training in which the learning rate rises")
+    weight_decay: float = setting(0.1, "decoupled weight decay of the matrices")
+    beta1: float = setting(0.9, "how long AdamW remembers gradients")
+    beta2: float = setting(0.99, "how long AdamW remembers squared gradients")
+    grad_clip: float = setting(1.0, "largest norm of the gradient")
+    evaluations: int = setting(10, "how many times to evaluate, the last one included")
+    eval_tokens: int = setting(131_072, "evaluate on at most this many validation tokens")
+    seed: int = setting(0, "the same seed draws the same batches and initial weights")
+    device: str = setting("auto", "auto, cpu, cuda, cuda:1 or mps")
+    precision: Literal["auto", "float32", "bfloat16"] = setting(
+        "auto", "type of the matrix products; auto: bfloat16 where the machine is faster with it"
+    )
+    compile: Literal["auto", "on", "off"] = setting(
+        "auto", "torch.compile; auto: where the time to compile is won back"
+    )
+
+    def __post_init__(self) -> None:
+        _require(self, "minutes", 0.0 < self.minutes < 1e6, "above 0")
+        _require(self, "steps", self.steps is None or self.steps >= 1, "at least 1")
+        for name in ("batch_size", "evaluations", "eval_tokens"):
+            _require(self, name, getattr(self, name) >= 1, "at least 1")
+        for name in ("learning_rate", "grad_clip"):
+            _require(self, name, 0.0 < getattr(self, name) < 1e6, "above 0")
+        for name in ("final_rate", "warmup", "weight_decay"):
+            _require(self, name, 0.0 <= getattr(self, name) <= 1.0, "between 0 and 1")
+        for name in ("beta1", "beta2"):
+            _require(self, name, 0.0 <= getattr(self, name) < 1.0, "at least 0 and below 1")
+        _require(self, "seed", 0 <= self.seed < 2**63, "between 0 and 2^63 - 1")
+
+
+@dataclass(frozen=True)
+class SampleConfig:
+    """How a text is generated.
+
+    Raises:
+        UserError: naming the field, its value and what it may be.
+    """
+
+    max_new_tokens: int = setting(300, "how many tokens to write at most")
+    temperature: float = setting(
+        0.8, "below 1 safer, above 1 bolder; 0 always takes the likeliest token"
+    )
+    top_k: int | None = setting(None, "choose among this many likeliest tokens only")
+    seed: int | None = setting(None, "the same seed writes the same text; random if unset")
+
+    def __post_init__(self) -> None:
+        _require(self, "max_new_tokens", self.max_new_tokens >= 0, "at least 0")
+        _require(self, "temperature", 0.0 <= self.temperature < 1e3, "at least 0")
+        _require(self, "top_k", self.top_k is None or self.top_k >= 1, "at least 1")
+        seed = self.seed
+        _require(self, "seed", seed is None or 0 <= seed < 2**63, "between 0 and 2^63 - 1")
+
+
+def to_dict(config: Any) -> dict[str, Any]:
+    """The fields of a config as JSON values."""
+    return dataclasses.asdict(config)
+
+
+def from_dict(cls: type[Config], data: Any) -> Config:
+    """A config from JSON values.
+
+    Raises:
+        UserError: naming the field that is unknown, missing, of another type or out of range.
+    """
+    name = cls.__name__
+    if not isinstance(data, dict):
+        raise UserError(f"{name}: expected an object, got {type(data).__name__}")
+    hints = get_type_hints(cls)
+    for key, value in data.items():
+        if key not in hints:
+            raise UserError(f"{name}: unknown field {key!r}")
+        if not _is_a(value, hints[key]):
+            raise UserError(f"{name}: {key} cannot be {value!r}")
+    try:
+        return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in data.items()})
+    except TypeError as error:
+        raise UserError(f"{name}: {error}") from None
+
+
+def _is_a(value: Any, hint: Any) -> bool:
+    if get_origin(hint) in (Union, types.UnionType):
+        return any(_is_a(value, option) for option in get_args(hint))
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
+    if get_origin(hint) is tuple:  # tuple[str, ...], a list in JSON
+        return isinstance(value, list | tuple) and all(_is_a(v, get_args(hint)[0]) for v in value)
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, hint)
+
+
+def _require(config: Any, name: str, holds: bool, expected: str) -> None:
+    if not holds:
+        raise UserError(f"{name} must be {expected}, got {getattr(config, name)}")

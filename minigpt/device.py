@@ -1,0 +1,63 @@
+"""The machine: which device to compute on, and whether bfloat16 is worth its while there."""
+
+import contextlib
+import time
+
+import torch
+
+from .config import UserError
+
+
+def choose_device(name: str = "auto") -> torch.device:
+    """The device called `name`; "auto" takes a GPU where there is one.
+
+    Raises:
+        UserError: if there is no such device on this machine.
+    """
+    if name == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError):
+        raise UserError(f"no device {name!r} on this machine; try --device cpu") from None
+    return device
+
+
+def choose_precision(name: str, device: torch.device) -> torch.dtype:
+    """The type of the matrix products: "float32", "bfloat16", or "auto" for the faster one."""
+    if name != "auto":
+        return torch.bfloat16 if name == "bfloat16" else torch.float32
+    if device.type == "cuda":
+        return torch.bfloat16 if torch.cuda.is_bf16_supported(False) else torch.float32
+    if device.type != "cpu":
+        return torch.float32
+    faster = matmul_gflops(torch.bfloat16) > 1.3 * matmul_gflops(torch.float32)
+    return torch.bfloat16 if faster else torch.float32
+
+
+def autocast(device: torch.device, precision: torch.dtype) -> contextlib.AbstractContextManager:
+    """A context in which matrix products are computed in `precision`."""
+    if precision == torch.float32:
+        return contextlib.nullcontext()
+    return torch.autocast(device.type, dtype=precision)
+
+
+def matmul_gflops(dtype: torch.dtype, device: str = "cpu", size: int = 512) -> float:
+    """Measured speed of a square matrix product, in 10⁹ floating-point operations a second."""
+    a = torch.randn(size, size, dtype=dtype, device=device)
+    best = float("inf")
+    for _ in range(6):
+        _synchronize(device)
+        start = time.perf_counter()
+        a @ a
+        _synchronize(device)
+        best = min(best, time.perf_counter() - start)
+    return 2 * size**3 / best / 1e9
+
+
+def _synchronize(device: str) -> None:
+    if device.startswith("cuda"):
+        torch.cuda.synchronize(device)

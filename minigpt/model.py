@@ -1,0 +1,246 @@
+"""The GPT: token ids in, logits out. Token embedding -> TransformerBlocks -> norm -> head.
+
+One class, two families chosen by `GPTConfig` (see there). The attention layer is the one of
+`minigpt.attention`; nothing here knows of text, files or training.
+"""
+
+import math
+from typing import Any, overload
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .attention import KeyValueCache, MultiHeadAttention
+from .config import GPTConfig
+
+Caches = list[KeyValueCache]
+
+
+class FeedForward(nn.Module):
+    """What each token does by itself between two attention layers.
+
+    - gpt2: ``W_out gelu(W_in x)``, the tanh form of GELU (Hendrycks and Gimpel 2016);
+    - modern: ``W_out (silu(W_gate x) * W_in x)``, SwiGLU (Shazeer 2020).
+
+    Args:
+        config: uses family, emb_dim, ff_dim.
+    """
+
+    def __init__(self, config: GPTConfig):
+        super().__init__()
+        bias = config.family == "gpt2"
+        self.W_gate = None
+        if config.family == "modern":
+            self.W_gate = nn.Linear(config.emb_dim, config.ff_dim, bias=False)
+        self.W_in = nn.Linear(config.emb_dim, config.ff_dim, bias=bias)
+        self.out_proj = nn.Linear(config.ff_dim, config.emb_dim, bias=bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map ``(b, T, emb_dim)`` to ``(b, T, emb_dim)``."""
+        hidden = self.W_in(x)  # (b, T, ff_dim)
+        if self.W_gate is None:
+            hidden = F.gelu(hidden, approximate="tanh")
+        else:
+            hidden = F.silu(self.W_gate(x)) * hidden
+        return self.out_proj(hidden)
+
+
+class TransformerBlock(nn.Module):
+    """``x + attention(norm(x))``, then ``x + feed_forward(norm(x))`` (pre-norm).
+
+    Args:
+        config: the model's.
+    """
+
+    def __init__(self, config: GPTConfig):
+        super().__init__()
+        modern = config.family == "modern"
+        self.attention_norm = _norm(config)
+        self.attention = MultiHeadAttention(
+            config.emb_dim,
+            config.emb_dim,
+            config.context_length,
+            config.attention_dropout,
+            config.num_heads,
+            qkv_bias=not modern,
+            num_kv_heads=config.kv_heads,
+            rotary_base=config.rotary_base if modern else None,
+            qk_norm=modern,
+            norm_eps=config.norm_eps,
+            out_bias=not modern,
+        )
+        self.feed_forward_norm = _norm(config)
+        self.feed_forward = FeedForward(config)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, x: Tensor, cache: KeyValueCache | None = None) -> Tensor:
+        """Map ``(b, T, emb_dim)`` to ``(b, T, emb_dim)``."""
+        x = x + self.dropout(self.attention(self.attention_norm(x), cache))
+        return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
+
+
+class GPT(nn.Module):
+    """A decoder-only transformer ("Language Models are Unsupervised Multitask Learners",
+    Radford et al. 2019).
+
+    Args:
+        config: the shape of the model.
+    """
+
+    def __init__(self, config: GPTConfig):
+        super().__init__()
+        self.config = config
+        self.token_embedding = nn.Embedding(config.vocab_size, config.emb_dim)
+        self.position_embedding: nn.Embedding | None = None
+        if config.family == "gpt2":
+            self.position_embedding = nn.Embedding(config.context_length, config.emb_dim)
+        self.dropout = nn.Dropout(config.dropout)
+        self.blocks = nn.ModuleList(TransformerBlock(config) for _ in range(config.num_layers))
+        self.final_norm = _norm(config)
+        self.head = nn.Linear(config.emb_dim, config.vocab_size, bias=False)
+        if config.tied_head:
+            self.head.weight = self.token_embedding.weight
+        self._initialise()
+
+    @overload
+    def forward(
+        self, token_ids: Tensor, targets: None = None, *, caches: Caches | None = None
+    ) -> Tensor: ...
+
+    @overload
+    def forward(self, token_ids: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]: ...
+
+    def forward(
+        self,
+        token_ids: Tensor,
+        targets: Tensor | None = None,
+        *,
+        caches: Caches | None = None,
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        """The logits of the token that follows each position.
+
+        Args:
+            token_ids: ``(b, T)``, integers below vocab_size.
+            targets: ``(b, T)``, the tokens that do follow.
+            caches: from :meth:`new_caches`, holding the tokens before; these are appended.
+
+        Returns:
+            The logits ``(b, T, vocab_size)``; with targets also the loss, their mean
+            cross-entropy in nats a token.
+
+        Raises:
+            ValueError: if token_ids has another shape or, with the cached tokens, is longer
+                than context_length.
+        """
+        start = caches[0].length if caches else 0
+        self._check(token_ids, start)
+        x = self.token_embedding(token_ids)  # (b, T, emb_dim)
+        if self.position_embedding is not None:
+            positions = torch.arange(start, start + token_ids.shape[1], device=x.device)
+            x = x + self.position_embedding(positions)
+        x = self.dropout(x)
+        for i, block in enumerate(self.blocks):
+            x = block(x, caches[i] if caches else None)  # (b, T, emb_dim)
+        logits = self.head(self.final_norm(x))  # (b, T, vocab_size)
+        if targets is None:
+            return logits
+        return logits, F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
+
+    def new_caches(self, batch_size: int) -> Caches:
+        """An empty key/value cache for each block, for `batch_size` sequences."""
+        config, weight = self.config, self.token_embedding.weight
+        return [
+            KeyValueCache(
+                batch_size,
+                config.kv_heads,
+                config.context_length,
+                config.head_dim,
+                dtype=weight.dtype,
+                device=weight.device,
+            )
+            for _ in self.blocks
+        ]
+
+    def parameter_groups(self, weight_decay: float) -> list[dict[str, Any]]:
+        """The parameters for an optimizer: matrices decay, embeddings, norms and biases do not."""
+        matrices = [
+            p
+            for name, p in self.named_parameters()
+            if p.dim() == 2 and "embedding" not in name and not name.startswith("head.")
+        ]
+        chosen = {id(p) for p in matrices}
+        others = [p for p in self.parameters() if id(p) not in chosen]
+        return [
+            {"params": matrices, "weight_decay": weight_decay},
+            {"params": others, "weight_decay": 0.0},
+        ]
+
+    def _check(self, token_ids: Tensor, start: int) -> None:
+        if token_ids.dim() != 2:
+            raise ValueError(f"expected token ids (b, T), got {tuple(token_ids.shape)}")
+        length = start + token_ids.shape[1]
+        if length > self.config.context_length:
+            raise ValueError(
+                f"a sequence of {length} tokens is longer than "
+                f"context_length {self.config.context_length}"
+            )
+
+    def _initialise(self) -> None:
+        """Normal weights, small enough that an untrained model predicts all tokens alike.
+
+        gpt2 follows Radford et al. 2019, section 2.3: standard deviation 0.02, the projections
+        into the residual stream divided by sqrt(2 * num_layers). In the modern family these
+        start at zero, so that every block begins as the identity.
+        """
+        modern = self.config.family == "modern"
+        for name, parameter in self.named_parameters():
+            if name.endswith("bias"):
+                nn.init.zeros_(parameter)
+            elif parameter.dim() == 1:
+                nn.init.ones_(parameter)
+            elif "embedding" in name or name.startswith("head."):
+                nn.init.normal_(parameter, std=0.02)
+            elif name.endswith("out_proj.weight"):
+                residual_std = 0.02 / math.sqrt(2 * self.config.num_layers)
+                nn.init.normal_(parameter, std=0.0 if modern else residual_std)
+            else:
+                fan_in = parameter.shape[1]
+                nn.init.normal_(parameter, std=0.5 / math.sqrt(fan_in) if modern else 0.02)
+
+
+def count_parameters(config: GPTConfig) -> int:
+    """How many parameters a model has, by formula.
+
+    With V = vocab_size, d = emb_dim, f = ff_dim, k = kv_heads * head_dim, a block of the modern
+    family holds ``2 d² + 2 d k + 3 d f`` in matrices and ``2 d + 2 head_dim`` in norms; one of
+    gpt2 ``4 d² + 2 d f`` in matrices (with k = d) and ``9 d + f`` in biases and norms.
+    """
+    V, d, f = config.vocab_size, config.emb_dim, config.ff_dim
+    k = config.kv_heads * config.head_dim
+    embeddings = V * d if config.tied_head else 2 * V * d
+    if config.family == "modern":
+        block = 2 * d * d + 2 * d * k + 3 * d * f + 2 * d + 2 * config.head_dim
+        return embeddings + config.num_layers * block + d
+    block = 2 * d * d + 2 * d * k + 2 * d * f + 2 * k + 7 * d + f
+    return embeddings + config.context_length * d + config.num_layers * block + 2 * d
+
+
+def flops_per_token(config: GPTConfig, training: bool = True) -> int:
+    """Floating-point operations of the matrix products for each token of a full context.
+
+    Two for every weight of a matrix, and ``2 T d`` a block for scores and context vectors
+    together where the mask leaves half of the pairs; three times as much with the backward pass
+    ("Scaling Laws for Neural Language Models", Kaplan et al. 2020, section 2.1).
+    """
+    d, k = config.emb_dim, config.kv_heads * config.head_dim
+    feed_forward = (3 if config.family == "modern" else 2) * d * config.ff_dim
+    matrices = config.num_layers * (2 * d * d + 2 * d * k + feed_forward) + config.vocab_size * d
+    attention = config.num_layers * 2 * config.context_length * d
+    return (2 * matrices + attention) * (3 if training else 1)
+
+
+def _norm(config: GPTConfig) -> nn.Module:
+    if config.family == "gpt2":
+        return nn.LayerNorm(config.emb_dim, config.norm_eps)
+    return nn.RMSNorm(config.emb_dim, config.norm_eps)

@@ -1,0 +1,186 @@
+"""The folder of a run: `runs/<name>/` with config.json, model.safetensors, tokenizer.json,
+metrics.jsonl, samples.txt, loss.png and checkpoint/.
+
+It is complete and loadable at every moment: a file is written beside the old one, synced, and
+renamed over it. Everything read from it is data, never code.
+"""
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from .config import GPTConfig, TextConfig, TrainConfig, UserError, from_dict, to_dict
+from .model import GPT
+from .tokenizer import Tokenizer, load_tokenizer
+
+CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
+METRICS, SAMPLES, PICTURE, CHECKPOINT = "metrics.jsonl", "samples.txt", "loss.png", "checkpoint"
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """What `config.json` holds: the model, how it was trained, and on what."""
+
+    model: GPTConfig
+    training: TrainConfig
+    text: TextConfig
+
+    def to_json(self) -> str:
+        """The file's text."""
+        parts = {
+            "model": to_dict(self.model),
+            "training": to_dict(self.training),
+            "text": to_dict(self.text),
+        }
+        return json.dumps(parts, indent=2) + "\n"
+
+
+@dataclass(frozen=True)
+class LoadedRun:
+    """A trained model with its tokenizer, as read from a run folder."""
+
+    folder: Path
+    config: RunConfig
+    model: GPT
+    tokenizer: Tokenizer
+
+
+def load_run(folder: str | Path, device: torch.device | str = "cpu") -> LoadedRun:
+    """Read a run folder.
+
+    Raises:
+        UserError: if the folder is missing, is no run, or holds a damaged file, naming it.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise UserError(f"no such run: {folder}")
+    config = read_config(folder)
+    tokenizer = load_tokenizer(_existing(folder, TOKENIZER))
+    if tokenizer.vocab_size != config.model.vocab_size:
+        raise UserError(
+            f"{folder / TOKENIZER} has {tokenizer.vocab_size} tokens "
+            f"but {CONFIG} says vocab_size {config.model.vocab_size}"
+        )
+    model = GPT(config.model)
+    load_weights(model, _existing(folder, WEIGHTS))
+    return LoadedRun(folder, config, model.to(device).eval(), tokenizer)
+
+
+def save_weights(model: GPT, path: Path) -> None:
+    """Write the parameters as safetensors; a tied head is the embedding and is left out."""
+    state = {
+        name: tensor.detach().contiguous().cpu() for name, tensor in model.state_dict().items()
+    }
+    if model.config.tied_head:
+        del state["head.weight"]
+    write_tensors(state, path)
+
+
+def load_weights(model: GPT, path: Path) -> None:
+    """Read parameters that `save_weights` wrote into a model of the same config.
+
+    Raises:
+        UserError: if the file is damaged or belongs to a model of another shape.
+    """
+    state = read_tensors(path)
+    if model.config.tied_head and "token_embedding.weight" in state:
+        state["head.weight"] = state["token_embedding.weight"]
+    try:
+        model.load_state_dict(state)
+    except RuntimeError as error:
+        first = str(error).splitlines()[1].strip() if "\n" in str(error) else str(error)
+        raise UserError(f"{path} does not fit {CONFIG}: {first}") from None
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of a safetensors file.
+
+    Raises:
+        UserError: if it is missing or damaged.
+    """
+    try:
+        return load_file(path)
+    except FileNotFoundError:
+        raise UserError(f"no such file: {path}") from None
+    except (SafetensorError, OSError, ValueError, KeyError) as error:
+        raise UserError(f"{path} is damaged: {error}") from None
+
+
+def write_tensors(tensors: dict[str, Tensor], path: Path) -> None:
+    """Write tensors as safetensors, whole or not at all."""
+    replace(path, lambda new: save_file(tensors, new))
+
+
+def write_text(text: str, path: Path) -> None:
+    """Write a text file, whole or not at all."""
+    replace(path, lambda new: new.write_text(text, encoding="utf-8"))
+
+
+def replace(path: Path, write: Callable[[Path], Any]) -> None:
+    """Let `write` fill a new file, sync it to disk and rename it to `path`."""
+    new = path.with_name(f".new-{path.name}")
+    try:
+        write(new)
+        with open(new, "rb") as file:
+            os.fsync(file.fileno())
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def newest_run(runs: str | Path = "runs") -> Path:
+    """The run whose weights were written last.
+
+    Raises:
+        UserError: if there is none yet.
+    """
+    weights = [f for f in Path(runs).glob(f"*/{WEIGHTS}") if (f.parent / CONFIG).exists()]
+    if not weights:
+        raise UserError(f"no run in {runs}/ yet; train one first: python train.py my.txt")
+    return max(weights, key=lambda file: file.stat().st_mtime).parent
+
+
+def free_name(name: str, runs: str | Path = "runs") -> Path:
+    """`runs/name`, or the first of name-2, name-3, ... that does not exist."""
+    folder, number = Path(runs) / name, 1
+    while folder.exists():
+        number += 1
+        folder = Path(runs) / f"{name}-{number}"
+    return folder
+
+
+def read_config(folder: Path) -> RunConfig:
+    """What a run folder's config.json says.
+
+    Raises:
+        UserError: if it is missing or damaged, naming the field.
+    """
+    path = _existing(folder, CONFIG)
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        model, training, text = data["model"], data["training"], data["text"]
+    except (ValueError, RecursionError, KeyError, TypeError, OSError):
+        raise UserError(f"{path} is damaged or not a run's") from None
+    try:
+        return RunConfig(
+            from_dict(GPTConfig, model),
+            from_dict(TrainConfig, training),
+            from_dict(TextConfig, text),
+        )
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+
+
+def _existing(folder: Path, name: str) -> Path:
+    path = folder / name
+    if not path.is_file():
+        raise UserError(f"{folder} is not a run: it has no {name}")
+    return path

@@ -1,0 +1,48 @@
+"""Ctrl-C and SIGTERM, put off to the end of a training step, so that what is saved is whole."""
+
+import signal
+import threading
+from types import FrameType, TracebackType
+
+
+class Interrupted(Exception):
+    """Training was asked to stop; its state has been saved.
+
+    Args:
+        signal_number: the signal, such as signal.SIGINT.
+    """
+
+    def __init__(self, signal_number: int):
+        super().__init__(signal.Signals(signal_number).name)
+        self.exit_status = 128 + signal_number
+
+
+class Interruption:
+    """While open, the first SIGINT or SIGTERM only sets `signal_number`; a second one acts."""
+
+    def __init__(self) -> None:
+        self.signal_number: int | None = None
+        self._previous: dict[int, object] = {}
+
+    def __enter__(self) -> "Interruption":
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._previous[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._restore()
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.signal_number = number
+        self._restore()
+
+    def _restore(self) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+        self._previous = {}

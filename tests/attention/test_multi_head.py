@@ -1,0 +1,359 @@
+"""The laws of MultiHeadAttention: what may depend on what, its equals in torch, dropout, types,
+gradients and errors. Positions are tested in test_rotary.py, decoding in test_cache.py.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from minigpt.attention import KeyValueCache, MultiHeadAttention, causal_mask
+
+few = settings(max_examples=25, deadline=None)
+
+D_IN, D_OUT, HEADS, HEAD_DIM, CONTEXT = 6, 8, 4, 2, 10
+EXTRAS: dict[str, dict] = {
+    "plain": {},
+    "grouped": {"num_kv_heads": 2},
+    "rotary": {"rotary_base": 100.0},
+    "qk_norm": {"qk_norm": True},
+    "all": {"num_kv_heads": 1, "rotary_base": 100.0, "qk_norm": True, "qkv_bias": True},
+}
+extras = st.sampled_from(list(EXTRAS))
+lengths = st.integers(1, CONTEXT)
+every_extra = pytest.mark.parametrize("extra", EXTRAS)
+both_forwards = pytest.mark.parametrize(
+    "forward",
+    [MultiHeadAttention.forward, lambda layer, x: layer.forward_with_weights(x)[0]],
+    ids=["forward", "forward_with_weights"],
+)
+Forward = Callable[[MultiHeadAttention, Tensor], Tensor]
+
+
+def attention(
+    d_in: int = D_IN, d_out: int = D_OUT, *, heads: int = HEADS, dropout: float = 0.0, **extra
+) -> MultiHeadAttention:
+    """A float64 layer with reproducible random parameters, norms included, in evaluation mode."""
+    torch.manual_seed(123)
+    layer = MultiHeadAttention(d_in, d_out, CONTEXT, dropout, heads, **extra).double().eval()
+    for parameter in layer.parameters():
+        nn.init.normal_(parameter)
+    return layer
+
+
+def normal(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+# What depends on what
+
+
+@both_forwards
+@given(T=lengths, extra=extras)
+@few
+def test_no_output_depends_on_a_later_input_by_value(forward: Forward, T: int, extra: str) -> None:
+    """Batch row j has input j changed; the outputs that stay bit for bit are those before j."""
+    layer = attention(**EXTRAS[extra])
+    x = normal(1, T, D_IN).repeat(T, 1, 1)
+    changed = x.clone()
+    changed[range(T), range(T)] += 1
+    same = (forward(layer, changed) == forward(layer, x)).all(dim=-1)  # (j, i)
+    assert torch.equal(same, causal_mask(T).T)
+
+
+@both_forwards
+@every_extra
+@pytest.mark.parametrize("causal", [True, False])
+def test_no_output_depends_on_a_later_input_by_gradient(
+    forward: Forward, extra: str, causal: bool
+) -> None:
+    """d out_i / d x_j is exactly zero for j after i, and nowhere else; without the mask, nowhere."""
+    layer, T = attention(causal=causal, **EXTRAS[extra]), 5
+    jacobian = torch.autograd.functional.jacobian(
+        lambda x: forward(layer, x[None])[0], normal(T, D_IN)
+    )  # (T, d_out, T, d_in)
+    independent = (jacobian == 0).all(dim=3).all(dim=1)
+    assert torch.equal(independent, causal_mask(T) & causal)
+
+
+@given(order=lengths.flatmap(lambda T: st.permutations(range(T))))
+@few
+def test_without_the_mask_permuting_the_input_permutes_the_output(order: list[int]) -> None:
+    layer, x = attention(causal=False), normal(2, len(order), D_IN)
+    torch.testing.assert_close(layer(x[:, order]), layer(x)[:, order])
+
+
+@given(extra=extras, rows=st.integers(1, 4), T=lengths)
+@few
+def test_the_rows_of_a_batch_do_not_meet(extra: str, rows: int, T: int) -> None:
+    layer, x = attention(**EXTRAS[extra]), normal(rows, T, D_IN)
+    alone = torch.cat([layer(row[None]) for row in x])
+    torch.testing.assert_close(layer(x), alone)
+
+
+@given(d_in=st.integers(1, 9), heads=st.integers(1, 4), head_dim=st.integers(1, 5), T=lengths)
+@few
+def test_any_sizes_and_any_length_up_to_context_length_fit(
+    d_in: int, heads: int, head_dim: int, T: int
+) -> None:
+    layer = attention(d_in, heads * head_dim, heads=heads)
+    output, weights = layer.forward_with_weights(normal(3, T, d_in))
+    assert output.shape == (3, T, heads * head_dim)
+    assert weights.shape == (3, heads, T, T)
+
+
+# Equal to
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("bias", [True, False])
+def test_equal_to_multihead_attention_of_torch(causal: bool, bias: bool) -> None:
+    layer = attention(D_OUT, D_OUT, qkv_bias=bias, out_bias=bias, causal=causal)
+    torchs = nn.MultiheadAttention(D_OUT, HEADS, bias=bias, batch_first=True).double()
+    projections = layer.W_query, layer.W_key, layer.W_value
+    weights = {
+        "in_proj_weight": torch.cat([linear.weight for linear in projections]),
+        "out_proj.weight": layer.out_proj.weight,
+    }
+    if bias:
+        weights["in_proj_bias"] = torch.cat([linear.bias for linear in projections])
+        weights["out_proj.bias"] = layer.out_proj.bias
+    torchs.load_state_dict(weights)
+
+    x = normal(2, 7, D_OUT)
+    mask = causal_mask(7) if causal else None
+    expected = torchs(x, x, x, attn_mask=mask, average_attn_weights=False)
+    torch.testing.assert_close(layer(x), expected[0])
+    torch.testing.assert_close(layer.forward_with_weights(x), expected)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_equal_to_torchs_attention_of_each_projected_head(causal: bool) -> None:
+    layer, x = attention(causal=causal), normal(2, 7, D_IN)
+    heads = []
+    for h in range(HEADS):
+        rows = slice(h * HEAD_DIM, (h + 1) * HEAD_DIM)
+        q, k, v = (
+            x @ linear.weight[rows].T for linear in (layer.W_query, layer.W_key, layer.W_value)
+        )
+        heads.append(F.scaled_dot_product_attention(q, k, v, is_causal=causal))
+    torch.testing.assert_close(layer(x), layer.out_proj(torch.cat(heads, dim=-1)))
+
+
+@given(extra=extras, causal=st.booleans(), start=st.integers(0, 5), T=st.integers(1, 5))
+@few
+def test_forward_with_weights_equals_forward(extra: str, causal: bool, start: int, T: int) -> None:
+    layer = attention(causal=causal, **EXTRAS[extra])
+    x, caches = normal(2, start + T, D_IN), []
+    for _ in range(2):
+        caches.append(KeyValueCache(2, layer.num_kv_heads, CONTEXT, HEAD_DIM, dtype=x.dtype))
+        if start:
+            layer(x[:, :start], caches[-1])
+    output, weights = layer.forward_with_weights(x[:, start:], caches[0])
+    torch.testing.assert_close(output, layer(x[:, start:], caches[1]))
+    assert weights.shape == (2, HEADS, T, start + T)
+    torch.testing.assert_close(layer.forward_with_weights(x[:, start:])[0], layer(x[:, start:]))
+
+
+@given(extra=extras, T=lengths)
+@few
+def test_weights_are_rows_that_sum_to_one_and_end_at_the_diagonal(extra: str, T: int) -> None:
+    _, weights = attention(**EXTRAS[extra]).forward_with_weights(normal(2, T, D_IN))
+    assert (weights >= 0).all()
+    torch.testing.assert_close(weights.sum(dim=-1), torch.ones(2, HEADS, T, dtype=torch.float64))
+    assert (weights[..., causal_mask(T)] == 0).all()
+
+
+@pytest.mark.parametrize("kv_heads", [1, 2])
+@both_forwards
+def test_grouped_heads_equal_repeated_heads(forward: Forward, kv_heads: int) -> None:
+    """Query heads 0 and 1 share key/value head 0, and so on: each is repeated in place."""
+    grouped, full = attention(num_kv_heads=kv_heads, qkv_bias=True), attention(qkv_bias=True)
+    weights = grouped.state_dict()
+    owner = [h * kv_heads // HEADS for h in range(HEADS)]
+    for name in ("W_key.weight", "W_key.bias", "W_value.weight", "W_value.bias"):
+        weights[name] = torch.cat([weights[name].split(HEAD_DIM)[kv] for kv in owner])
+    full.load_state_dict(weights)
+    x = normal(2, 7, D_IN)
+    torch.testing.assert_close(forward(grouped, x), full(x))
+
+
+# Dropout
+
+
+def dropped_weights(forward: Forward, draws: int, p: float) -> Tensor:
+    """The weights ``(draws, heads, T, T)`` after dropout of a layer that gives its weights out.
+
+    With queries of zero and no mask all weights are 1 / T; one-hot values make them the output.
+    """
+    T, heads = 4, 2
+    layer = attention(T, heads * T, heads=heads, dropout=p, causal=False, out_bias=False).train()
+    nn.init.zeros_(layer.W_query.weight)
+    layer.W_value.weight.data = torch.eye(T).double().repeat(heads, 1)
+    nn.init.eye_(layer.out_proj.weight)
+    output = forward(layer, torch.eye(T).double().expand(draws, T, T))
+    return output.unflatten(-1, (heads, T)).transpose(1, 2)
+
+
+@both_forwards
+@every_extra
+def test_dropout_acts_in_training_only(forward: Forward, extra: str) -> None:
+    layer, x = attention(dropout=0.5, **EXTRAS[extra]), normal(2, 7, D_IN)
+    expected = attention(**EXTRAS[extra])(x)
+    torch.testing.assert_close(forward(layer, x), expected)
+    first, second = forward(layer.train(), x), forward(layer, x)
+    assert not torch.allclose(first, expected)
+    assert not torch.allclose(first, second)
+    torch.testing.assert_close(forward(layer.eval(), x), expected)
+
+
+@both_forwards
+@pytest.mark.parametrize("p", [0.1, 0.5])
+def test_dropout_drops_each_weight_by_itself(forward: Forward, p: float) -> None:
+    """A weight is dropped or scaled by 1 / (1 - p), and two are dropped together only by chance.
+
+    Rates and correlations of N draws have standard errors sqrt(p (1 - p) / N) and 1 / sqrt(N).
+    """
+    N = 4000
+    weights = dropped_weights(forward, N, p).flatten(1)  # (N, heads * T * T)
+    kept = weights > 0
+    torch.testing.assert_close(weights, kept.double() / (4 * (1 - p)))
+    kept_rates = kept.double().mean(dim=0)
+    assert (kept_rates - (1 - p)).abs().max() < 5 * (p * (1 - p) / N) ** 0.5
+    correlations = kept.T.double().corrcoef() - torch.eye(kept.shape[1])
+    assert correlations.abs().max() < 5 / N**0.5
+
+
+@both_forwards
+@every_extra
+def test_dropout_keeps_the_mean(forward: Forward, extra: str) -> None:
+    N = 3000
+    layer, x = attention(dropout=0.3, **EXTRAS[extra]), normal(1, 4, D_IN)
+    outputs = forward(layer.train(), x.expand(N, -1, -1))
+    standard_error = outputs.std(dim=0) / N**0.5
+    assert ((outputs.mean(dim=0) - layer.eval()(x)[0]).abs() < 5 * standard_error).all()
+
+
+def test_the_weights_returned_in_training_are_those_before_dropout() -> None:
+    layer, x = attention(dropout=0.5), normal(2, 7, D_IN)
+    expected = layer.forward_with_weights(x)[1]
+    torch.testing.assert_close(layer.train().forward_with_weights(x)[1], expected)
+
+
+# Types and gradients
+
+
+@both_forwards
+@every_extra
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"),
+    [(torch.float64, 0.0), (torch.float32, 1e-5), (torch.bfloat16, 0.02)],
+    ids=str,
+)
+def test_types_are_kept_and_agree(
+    forward: Forward, extra: str, dtype: torch.dtype, tolerance: float
+) -> None:
+    """Relative to the largest output; bfloat16 keeps 8 bits (0.004) in each of about five steps."""
+    layer, x = attention(**EXTRAS[extra]), normal(2, 7, D_IN)
+    expected = layer(x)
+    output = forward(layer.to(dtype), x.to(dtype))
+    assert output.dtype == dtype
+    error = (output.double() - expected).abs().max() / expected.abs().max()
+    assert error <= max(tolerance, 1e-14)
+
+
+@both_forwards
+@every_extra
+@pytest.mark.filterwarnings("ignore:Mismatch dtype between input and weight")
+def test_a_float32_layer_runs_under_autocast(forward: Forward, extra: str) -> None:
+    layer, x = attention(**EXTRAS[extra]).float(), normal(2, 7, D_IN).float()
+    expected = layer(x)
+    with torch.autocast("cpu", torch.bfloat16):
+        output = forward(layer, x)
+    assert output.dtype == torch.bfloat16
+    assert (output - expected).abs().max() / expected.abs().max() < 0.02
+
+
+@every_extra
+@both_forwards
+def test_gradients_agree_with_finite_differences(forward: Forward, extra: str) -> None:
+    """Of the input and of every parameter; gradcheck changes the parameters in place."""
+    layer, x = attention(**EXTRAS[extra]), normal(1, 3, D_IN).requires_grad_()
+    assert torch.autograd.gradcheck(lambda x, *_: forward(layer, x), (x, *layer.parameters()))
+
+
+def test_gradients_of_the_weights_agree_with_finite_differences() -> None:
+    layer = attention(4, 4, heads=2, num_kv_heads=1, rotary_base=100.0, qk_norm=True)
+    x = normal(1, 3, 4).requires_grad_()
+    assert torch.autograd.gradcheck(layer.forward_with_weights, (x,))
+    assert torch.autograd.gradcheck(layer, (x,))
+
+
+# Saving, and errors
+
+
+def test_a_plain_layer_is_four_matrices_and_a_bias() -> None:
+    shapes = {name: tuple(weight.shape) for name, weight in attention().state_dict().items()}
+    assert list(shapes.items()) == [
+        ("W_query.weight", (D_OUT, D_IN)),
+        ("W_key.weight", (D_OUT, D_IN)),
+        ("W_value.weight", (D_OUT, D_IN)),
+        ("out_proj.weight", (D_OUT, D_OUT)),
+        ("out_proj.bias", (D_OUT,)),
+    ]
+
+
+@every_extra
+def test_a_saved_layer_gives_the_same_output(extra: str, tmp_path: Path) -> None:
+    layer, x = attention(**EXTRAS[extra]), normal(2, 7, D_IN)
+    torch.save(layer.state_dict(), tmp_path / "layer.pt")
+    other = MultiHeadAttention(D_IN, D_OUT, CONTEXT, 0.0, HEADS, **EXTRAS[extra]).double()
+    other.load_state_dict(torch.load(tmp_path / "layer.pt"))
+    assert torch.equal(other(x), layer(x))
+
+
+@both_forwards
+@pytest.mark.parametrize("shape", [(7, D_IN), (2, 7, D_IN + 1), (1, 2, 7, D_IN)], ids=str)
+def test_an_input_of_another_shape_is_refused(forward: Forward, shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match=f"d_in={D_IN}") as error:
+        forward(attention(), normal(*shape))
+    assert str(shape) in str(error.value)
+
+
+@both_forwards
+def test_a_sequence_longer_than_context_length_is_refused(forward: Forward) -> None:
+    with pytest.raises(ValueError, match=r"11 tokens .* context_length 10"):
+        forward(attention(rotary_base=100.0), normal(1, 11, D_IN))
+
+
+@pytest.mark.parametrize("dropout", [-0.1, 1.0, 1.5, float("nan")])
+def test_dropout_that_is_no_probability_below_one_is_refused(dropout: float) -> None:
+    with pytest.raises(ValueError, match=rf"dropout .* got {dropout}"):
+        attention(dropout=dropout)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"d_out": 9}, r"d_out \(9\) .* num_heads \(4\)"),
+        ({"num_kv_heads": 3}, r"num_heads \(4\) .* num_kv_heads \(3\)"),
+        ({"num_kv_heads": 8}, r"num_heads \(4\) .* num_kv_heads \(8\)"),
+        ({"d_out": 12, "rotary_base": 100.0}, "even head_dim, got 3"),
+        ({"d_in": 0}, "d_in .* got 0"),
+        ({"d_out": 0}, "d_out .* got 0"),
+        ({"d_out": -4}, "d_out .* got -4"),
+        ({"context_length": 0}, "context_length .* got 0"),
+        ({"num_heads": 0}, "num_heads .* got 0"),
+        ({"num_kv_heads": 0}, "num_kv_heads .* got 0"),
+    ],
+    ids=str,
+)
+def test_sizes_that_do_not_fit_are_refused(changed: dict, message: str) -> None:
+    sizes = {"d_in": D_IN, "d_out": D_OUT, "context_length": CONTEXT, "num_heads": HEADS}
+    with pytest.raises(ValueError, match=message):
+        MultiHeadAttention(dropout=0.0, **(sizes | changed))

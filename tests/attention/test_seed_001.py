@@ -1,0 +1,191 @@
+"""Notebook 001: scaled dot-product attention of given queries, keys and values in float64, its
+causal mask, and why the scores are divided by the square root of d_k.
+The printed inputs have eight digits, so what follows from them agrees to about 1e-7.
+"""
+
+import math
+
+import pytest
+import torch
+
+from minigpt.attention import (
+    SelfAttentionV2,
+    attention_scores,
+    attention_weights,
+    causal_mask,
+    scaled_dot_product_attention,
+)
+from tests.attention.seeds import assert_table, table
+
+EIGHT_DIGITS = 1e-7
+
+Q = table("""
+     0.03076571 -0.66596084 -0.57981773  0.78204297 -2.20486326  0.26485014
+    -0.67861224  0.49590148  0.13423506 -0.4223308   0.7713341  -1.18389824
+     2.0906267   0.27694552 -1.1727269   1.66930336 -0.14534764  0.74502536
+    -1.13411916  1.13097436 -1.65952086 -2.06938392  2.02277881  0.37287297
+""")
+K = table("""
+    -1.22715745  1.49918116  0.89824522 -0.08052928 -2.21706475 -0.26191323
+     0.71747107  0.009494   -0.69504954  0.02322563 -1.25806545 -0.11341351
+     0.91258838  1.11400796  0.46615481 -0.170631   -0.17803358 -0.97992068
+     1.05682361  0.70185397  0.62036256 -0.63105621 -0.80103572 -2.07085978
+""")
+V = table("""
+    -0.48742851  1.76485745  0.36118831  0.84109156  1.64645719  2.49370612
+    -0.41495437 -0.82550919 -1.8979914   1.13401928 -0.17321176 -0.39958629
+    -0.86078293  0.08485973  0.13252766  0.6324223   0.25428529 -0.25960824
+    -1.01291217  0.73806086  0.21143847 -0.17391314 -1.78605033 -0.59720633
+""")
+T, D_K = Q.shape
+
+SCALED_SCORES = table("""
+     1.30599064  1.29853211 -0.40193157 -0.0287394
+     0.13503922 -0.58028584  0.4452293   0.74076119
+    -1.31090471  1.00217946  0.27789664 -0.32805017
+    -1.1508619  -0.93270475 -0.3760255  -1.02914406
+""")
+CAUSAL_WEIGHTS = table("""
+    1.         0.         0.         0.
+    0.67157673 0.32842327 0.         0.
+    0.06248665 0.63146158 0.30605177 0.
+    0.18039292 0.22436955 0.39149539 0.20374214
+""")
+CAUSAL_CONTEXTS = table("""
+    -0.48742851  1.76485745  0.36118831  0.84109156  1.64645719  2.49370612
+    -0.46362631  0.91412078 -0.38077887  0.93729584  1.04883557  1.54348157
+    -0.55592966 -0.38502584 -1.13537887  0.96220057  0.07132949 -0.17595361
+    -0.72439722  0.31674494 -0.26573278  0.61832334 -0.00619643  0.1368804
+""")
+
+
+# Dot products and scaling
+
+
+def test_scores_of_four_queries_and_four_keys() -> None:
+    expected = table("""
+         3.19901068  3.18074107 -0.98452726 -0.07039688
+         0.33077719 -1.4214042   1.09058459  1.81448694
+        -3.21104763  2.45482831  0.68070498 -0.80355552
+        -2.81902441 -2.28465071 -0.92107062 -2.52087782
+    """)
+    assert_table(attention_scores(Q, K), expected, atol=EIGHT_DIGITS)
+
+
+def test_scores_vary_more_than_queries_and_keys() -> None:
+    scores = attention_scores(Q, K)
+    variances = torch.stack([numbers.var(correction=0) for numbers in (Q, K, scores)])
+    expected = [1.341162827829847, 0.936821161732119, 4.089120011404893]
+    assert_table(variances, expected, atol=EIGHT_DIGITS)
+
+
+def test_scaled_scores_have_a_sixth_of_the_variance() -> None:
+    scaled = attention_scores(Q, K) / math.sqrt(D_K)
+    assert scaled.shape == (4, 4)
+    assert_table(scaled, SCALED_SCORES, atol=EIGHT_DIGITS)
+    assert_table(scaled.var(correction=0), 0.6815200019008156, atol=EIGHT_DIGITS)
+
+
+def test_weights_are_the_softmax_of_the_scaled_scores() -> None:
+    weights = attention_weights(Q, K)
+    assert_table(weights, torch.softmax(SCALED_SCORES, dim=-1), atol=EIGHT_DIGITS)
+
+
+@pytest.mark.parametrize("d_k", [2, 8, 32, 128, 512])
+def test_scaling_keeps_the_variance_of_the_scores_near_one(d_k: int) -> None:
+    """For unit-variance queries and keys; without it the variance is about d_k.
+
+    The logarithm of a row of weights is the row of scaled scores less a constant, so their
+    variances are equal.
+    """
+    draw = torch.Generator().manual_seed(d_k)
+    queries = torch.randn(1000, d_k, generator=draw, dtype=torch.float64)
+    keys = torch.randn(2000, d_k, generator=draw, dtype=torch.float64)
+    unscaled = attention_scores(queries, keys).var(dim=-1).mean()
+    scaled = attention_weights(queries, keys).log().var(dim=-1).mean()
+    assert unscaled.item() == pytest.approx(d_k, rel=0.1)
+    assert scaled.item() == pytest.approx(1.0, rel=0.1)
+
+
+# Masking
+
+
+def test_mask_allows_the_lower_triangle() -> None:
+    allowed = table("""
+        1. 0. 0. 0.
+        1. 1. 0. 0.
+        1. 1. 1. 0.
+        1. 1. 1. 1.
+    """)
+    assert causal_mask(T).dtype == torch.bool
+    assert_table(~causal_mask(T), allowed, atol=0)
+
+
+def test_mask_stands_for_minus_infinity() -> None:
+    added = table("""
+        0. -inf -inf -inf
+        0.   0. -inf -inf
+        0.   0.   0. -inf
+        0.   0.   0.   0.
+    """)
+    assert_table(torch.zeros(T, T).masked_fill(causal_mask(T), -torch.inf), added, atol=0)
+
+
+def test_masked_scores() -> None:
+    masked = (attention_scores(Q, K) / math.sqrt(D_K)).masked_fill(causal_mask(T), -torch.inf)
+    expected = table("""
+         1.30599064        -inf        -inf        -inf
+         0.13503922 -0.58028584        -inf        -inf
+        -1.31090471  1.00217946  0.27789664        -inf
+        -1.1508619  -0.93270475 -0.3760255  -1.02914406
+    """)
+    assert_table(masked, expected, atol=EIGHT_DIGITS)
+
+
+# Softmax and context vectors
+
+
+def test_causal_weights() -> None:
+    weights = attention_weights(Q, K, mask=causal_mask(T))
+    assert_table(weights, CAUSAL_WEIGHTS, atol=EIGHT_DIGITS)
+    assert_table(weights.sum(dim=-1), [1.0] * T, atol=1e-12)
+
+
+def test_causal_context_vectors() -> None:
+    contexts = scaled_dot_product_attention(Q, K, V, mask=causal_mask(T))
+    assert contexts.shape == (4, 6)
+    assert contexts.dtype == torch.float64
+    assert_table(contexts, CAUSAL_CONTEXTS, atol=EIGHT_DIGITS)
+
+
+def test_an_encoder_attends_without_the_mask() -> None:
+    expected = torch.softmax(SCALED_SCORES, dim=-1) @ V
+    assert_table(scaled_dot_product_attention(Q, K, V), expected, atol=5 * EIGHT_DIGITS)
+
+
+# Shapes
+
+
+def test_a_batch_attends_as_each_of_its_sequences_does() -> None:
+    """N sequences at once: (N, T, d_k) and (N, T, d_v) for (T, d_k) and (T, d_v)."""
+    q, k, v = (torch.stack([part, part.flip(0), -part]) for part in (Q, K, V))
+    contexts = scaled_dot_product_attention(q, k, v, mask=causal_mask(T))
+    assert contexts.shape == (3, 4, 6)
+    for n in range(3):
+        alone = scaled_dot_product_attention(q[n], k[n], v[n], mask=causal_mask(T))
+        torch.testing.assert_close(contexts[n], alone)
+
+
+def test_values_may_be_wider_than_queries_and_keys() -> None:
+    """(T, T) weights times (T, d_v) values: a column of the values gives a column of the output."""
+    wide = torch.cat([V, -V, V[:, :1]], dim=-1)
+    contexts = scaled_dot_product_attention(Q, K, wide, mask=causal_mask(T))
+    expected = torch.cat([CAUSAL_CONTEXTS, -CAUSAL_CONTEXTS, CAUSAL_CONTEXTS[:, :1]], dim=-1)
+    assert_table(contexts, expected, atol=EIGHT_DIGITS)
+
+
+def test_a_head_of_the_paper_takes_512_features_to_64() -> None:
+    head = SelfAttentionV2(512, 64)
+    x = torch.randn(T, 512, generator=torch.Generator().manual_seed(0))
+    assert head.W_query(x).shape == head.W_key(x).shape == head.W_value(x).shape == (T, 64)
+    assert head(x).shape == (T, 64)

@@ -1,0 +1,404 @@
+"""Notebook 002: from dot products to multi-head attention on two copies of one sentence.
+Each test holds a printed table; the number in its docstring is the notebook's section.
+"""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from minigpt.attention import (
+    CausalAttention,
+    MultiHeadAttention,
+    MultiHeadAttentionWrapper,
+    SelfAttentionV1,
+    SelfAttentionV2,
+    attention_scores,
+    attention_weights,
+    causal_mask,
+    scaled_dot_product_attention,
+    simple_self_attention,
+)
+from tests.attention.seeds import (
+    JOURNEY,
+    JOURNEY_CONTEXTS,
+    JOURNEY_SCORES,
+    JOURNEY_WEIGHTS,
+    THREE_MATRIX_CONTEXTS,
+    assert_table,
+    table,
+)
+
+BATCH = torch.stack((JOURNEY, JOURNEY))  # 3.5.3: (2, 6, 3)
+SECOND = JOURNEY[1:2]  # the second word, as one row
+
+# 3.5.1: causal weights of the queries and keys of SelfAttentionV2 made after seed 789
+CAUSAL_WEIGHTS = table("""
+    1.0000 0.0000 0.0000 0.0000 0.0000 0.0000
+    0.5517 0.4483 0.0000 0.0000 0.0000 0.0000
+    0.3800 0.3097 0.3103 0.0000 0.0000 0.0000
+    0.2758 0.2460 0.2462 0.2319 0.0000 0.0000
+    0.2175 0.1983 0.1984 0.1888 0.1971 0.0000
+    0.1935 0.1663 0.1666 0.1542 0.1666 0.1529
+""")
+# 3.5.2: the same after half of them are dropped with seed 123 and the rest doubled
+DROPPED_WEIGHTS = table("""
+    2.0000 0.0000 0.0000 0.0000 0.0000 0.0000
+    0.0000 0.0000 0.0000 0.0000 0.0000 0.0000
+    0.7599 0.6194 0.6206 0.0000 0.0000 0.0000
+    0.0000 0.4921 0.4925 0.0000 0.0000 0.0000
+    0.0000 0.3966 0.0000 0.3775 0.0000 0.0000
+    0.0000 0.3327 0.3331 0.3084 0.3331 0.0000
+""")
+# 3.6.1: two causal heads side by side; the first is the head of 3.5.3
+TWO_HEADS = table("""
+    -0.4519  0.2216  0.4772  0.1063
+    -0.5874  0.0058  0.5891  0.3257
+    -0.6300 -0.0632  0.6202  0.3860
+    -0.5675 -0.0843  0.5478  0.3589
+    -0.5526 -0.0981  0.5321  0.3428
+    -0.5299 -0.1081  0.5077  0.3493
+""")
+ONE_HEAD = TWO_HEADS[:, :2]
+# 3.6.2: one layer split into two heads of one dimension each, and its output projection
+SPLIT_HEADS = table("""
+    0.3190 0.4858
+    0.2943 0.3897
+    0.2856 0.3593
+    0.2693 0.3873
+    0.2639 0.3928
+    0.2575 0.4028
+""")
+
+
+@pytest.fixture
+def three_matrices() -> SelfAttentionV1:
+    """3.4.1: W_query, W_key and W_value (3, 2), drawn in this order after seed 123."""
+    torch.manual_seed(123)
+    return SelfAttentionV1(3, 2)
+
+
+@pytest.fixture
+def linear_layers() -> SelfAttentionV2:
+    """3.4.2: the version with Linear layers, made after seed 789."""
+    torch.manual_seed(789)
+    return SelfAttentionV2(3, 2)
+
+
+@pytest.fixture
+def queries(linear_layers: SelfAttentionV2) -> Tensor:
+    queries: Tensor = linear_layers.W_query(JOURNEY)
+    return queries
+
+
+@pytest.fixture
+def keys(linear_layers: SelfAttentionV2) -> Tensor:
+    keys: Tensor = linear_layers.W_key(JOURNEY)
+    return keys
+
+
+# 3.3 Attention without trainable weights
+
+
+def test_scores_of_the_second_word() -> None:
+    """3.3.1."""
+    scores = attention_scores(SECOND, JOURNEY)[0]
+    assert_table(scores, [0.9544, 1.4950, 1.4754, 0.8434, 0.7070, 1.0865])
+
+
+def test_a_score_is_a_sum_of_products() -> None:
+    """3.3.1: of the first and second word."""
+    score = attention_scores(SECOND, JOURNEY[:1])
+    assert_table(score, [[0.9544]])
+    assert score.item() == pytest.approx(sum((JOURNEY[0] * JOURNEY[1]).tolist()))
+
+
+def test_scores_divided_by_their_sum() -> None:
+    """3.3.1: the simple normalization, before softmax."""
+    scores = attention_scores(SECOND, JOURNEY)[0]
+    weights = scores / scores.sum()
+    assert_table(weights, [0.1455, 0.2278, 0.2249, 0.1285, 0.1077, 0.1656])
+    assert weights.sum().item() == pytest.approx(1.0)
+
+
+def test_softmax_of_the_scores_of_the_second_word() -> None:
+    """3.3.1: written out and as torch has it, the same numbers."""
+    scores = attention_scores(SECOND, JOURNEY)[0]
+    for weights in (scores.exp() / scores.exp().sum(), torch.softmax(scores, dim=-1)):
+        assert_table(weights, [0.1385, 0.2379, 0.2333, 0.1240, 0.1082, 0.1581])
+        assert weights.sum().item() == pytest.approx(1.0)
+
+
+def test_context_vector_of_the_second_word() -> None:
+    """3.3.1, and again at the end of 3.3.2."""
+    assert_table(simple_self_attention(JOURNEY)[1], [0.4419, 0.6515, 0.5683])
+
+
+def test_scores_weights_and_contexts_of_all_words_of_a_batch() -> None:
+    """3.3.2, for both sentences of the batch of 3.5.3."""
+    scores = attention_scores(BATCH, BATCH)
+    weights = torch.softmax(scores, dim=-1)
+    assert_table(scores, torch.stack((JOURNEY_SCORES, JOURNEY_SCORES)))
+    assert_table(weights, torch.stack((JOURNEY_WEIGHTS, JOURNEY_WEIGHTS)))
+    assert_table(weights.sum(dim=-1), torch.ones(2, 6))
+    assert_table(simple_self_attention(BATCH), torch.stack((JOURNEY_CONTEXTS, JOURNEY_CONTEXTS)))
+
+
+# 3.4 Attention with trainable weights
+
+
+def test_query_of_the_second_word(three_matrices: SelfAttentionV1) -> None:
+    """3.4.1."""
+    assert_table((SECOND @ three_matrices.W_query)[0], [0.4306, 1.4551])
+
+
+def test_keys_and_values_have_one_row_a_word(three_matrices: SelfAttentionV1) -> None:
+    """3.4.1."""
+    assert (JOURNEY @ three_matrices.W_key).shape == (6, 2)
+    assert (JOURNEY @ three_matrices.W_value).shape == (6, 2)
+
+
+def test_scores_of_the_second_query(three_matrices: SelfAttentionV1) -> None:
+    """3.4.1: with its own key, and with all keys."""
+    query, keys = SECOND @ three_matrices.W_query, JOURNEY @ three_matrices.W_key
+    assert_table(attention_scores(query, keys[1:2]), [[1.8524]])
+    scores = attention_scores(query, keys)[0]
+    assert_table(scores, [1.2705, 1.8524, 1.8111, 1.0795, 0.5577, 1.5440])
+
+
+def test_scaled_weights_of_the_second_query(three_matrices: SelfAttentionV1) -> None:
+    """3.4.1."""
+    query, keys = SECOND @ three_matrices.W_query, JOURNEY @ three_matrices.W_key
+    weights = attention_weights(query, keys)[0]
+    assert_table(weights, [0.1500, 0.2264, 0.2199, 0.1311, 0.0906, 0.1820])
+
+
+def test_context_vector_of_the_second_query(three_matrices: SelfAttentionV1) -> None:
+    """3.4.1."""
+    query = SECOND @ three_matrices.W_query
+    keys, values = JOURNEY @ three_matrices.W_key, JOURNEY @ three_matrices.W_value
+    assert_table(scaled_dot_product_attention(query, keys, values)[0], [0.3061, 0.8210])
+
+
+def test_context_vectors_of_the_three_matrix_version(three_matrices: SelfAttentionV1) -> None:
+    """3.4.2, on one sentence and on a batch."""
+    assert_table(three_matrices(JOURNEY), THREE_MATRIX_CONTEXTS)
+    both = torch.stack((THREE_MATRIX_CONTEXTS, THREE_MATRIX_CONTEXTS))
+    assert_table(three_matrices(BATCH), both)
+
+
+def test_context_vectors_of_the_linear_version(linear_layers: SelfAttentionV2) -> None:
+    """3.4.2, on one sentence and on a batch."""
+    expected = table("""
+        -0.0739 0.0713
+        -0.0748 0.0703
+        -0.0749 0.0702
+        -0.0760 0.0685
+        -0.0763 0.0679
+        -0.0754 0.0693
+    """)
+    assert_table(linear_layers(JOURNEY), expected)
+    assert_table(linear_layers(BATCH), torch.stack((expected, expected)))
+
+
+def test_the_two_versions_differ_only_in_their_weights(linear_layers: SelfAttentionV2) -> None:
+    """3.4.2: a Linear layer keeps the transpose of the matrix, and by default no bias."""
+    names = ("W_query", "W_key", "W_value")
+    assert all(getattr(linear_layers, name).bias is None for name in names)
+    same = SelfAttentionV1(3, 2)
+    same.load_state_dict({name: getattr(linear_layers, name).weight.T for name in names})
+    torch.testing.assert_close(same(JOURNEY), linear_layers(JOURNEY))
+
+
+# 3.5 Causal attention
+
+
+def test_weights_before_the_mask(queries: Tensor, keys: Tensor) -> None:
+    """3.5.1."""
+    expected = table("""
+        0.1921 0.1646 0.1652 0.1550 0.1721 0.1510
+        0.2041 0.1659 0.1662 0.1496 0.1665 0.1477
+        0.2036 0.1659 0.1662 0.1498 0.1664 0.1480
+        0.1869 0.1667 0.1668 0.1571 0.1661 0.1564
+        0.1830 0.1669 0.1670 0.1588 0.1658 0.1585
+        0.1935 0.1663 0.1666 0.1542 0.1666 0.1529
+    """)
+    assert_table(attention_weights(queries, keys), expected)
+
+
+def test_mask_allows_the_lower_triangle() -> None:
+    """3.5.1."""
+    allowed = table("""
+        1 0 0 0 0 0
+        1 1 0 0 0 0
+        1 1 1 0 0 0
+        1 1 1 1 0 0
+        1 1 1 1 1 0
+        1 1 1 1 1 1
+    """)
+    assert_table(~causal_mask(6), allowed, atol=0)
+
+
+def test_weights_masked_after_the_softmax(queries: Tensor, keys: Tensor) -> None:
+    """3.5.1: zeroed above the diagonal, their rows no longer sum to one until they are divided."""
+    zeroed = attention_weights(queries, keys) * ~causal_mask(6)
+    expected = table("""
+        0.1921 0.0000 0.0000 0.0000 0.0000 0.0000
+        0.2041 0.1659 0.0000 0.0000 0.0000 0.0000
+        0.2036 0.1659 0.1662 0.0000 0.0000 0.0000
+        0.1869 0.1667 0.1668 0.1571 0.0000 0.0000
+        0.1830 0.1669 0.1670 0.1588 0.1658 0.0000
+        0.1935 0.1663 0.1666 0.1542 0.1666 0.1529
+    """)
+    assert_table(zeroed, expected)
+    assert_table(zeroed / zeroed.sum(dim=-1, keepdim=True), CAUSAL_WEIGHTS)
+
+
+def test_scores_masked_before_the_softmax(queries: Tensor, keys: Tensor) -> None:
+    """3.5.1."""
+    expected = table("""
+        0.2899   -inf   -inf   -inf   -inf   -inf
+        0.4656 0.1723   -inf   -inf   -inf   -inf
+        0.4594 0.1703 0.1731   -inf   -inf   -inf
+        0.2642 0.1024 0.1036 0.0186   -inf   -inf
+        0.2183 0.0874 0.0882 0.0177 0.0786   -inf
+        0.3408 0.1270 0.1290 0.0198 0.1290 0.0078
+    """)
+    masked = attention_scores(queries, keys).masked_fill(causal_mask(6), -torch.inf)
+    assert_table(masked, expected)
+
+
+def test_causal_weights_sum_to_one(queries: Tensor, keys: Tensor) -> None:
+    """3.5.1: masking the scores gives what masking and dividing the weights gave."""
+    weights = attention_weights(queries, keys, mask=causal_mask(6))
+    assert_table(weights, CAUSAL_WEIGHTS)
+    assert_table(weights.sum(dim=-1), torch.ones(6))
+
+
+def test_dropout_of_half_of_thirty_six_ones() -> None:
+    """3.5.2: torch's generator on a CPU, which the two tests below rely on."""
+    expected = table("""
+        2 2 0 2 2 0
+        0 0 0 2 0 2
+        2 2 2 2 0 2
+        0 2 2 0 0 2
+        0 2 0 2 0 2
+        0 2 2 2 2 0
+    """)
+    torch.manual_seed(123)
+    assert_table(nn.Dropout(0.5)(torch.ones(6, 6)), expected, atol=0)
+
+
+def test_dropout_of_half_of_the_causal_weights(queries: Tensor, keys: Tensor) -> None:
+    """3.5.2: on the weights themselves, then inside attention, where identity values show them."""
+    weights = attention_weights(queries, keys, mask=causal_mask(6))
+    torch.manual_seed(123)
+    assert_table(nn.Dropout(0.5)(weights), DROPPED_WEIGHTS)
+    torch.manual_seed(123)
+    shown = scaled_dot_product_attention(
+        queries, keys, torch.eye(6), mask=causal_mask(6), dropout=0.5
+    )
+    assert_table(shown, DROPPED_WEIGHTS)
+
+
+def test_a_causal_layer_drops_weights_in_training_only(linear_layers: SelfAttentionV2) -> None:
+    """3.5.2 and 3.5.3: DROPPED_WEIGHTS times the values, or CAUSAL_WEIGHTS once in eval mode."""
+    layer = CausalAttention(3, 2, 6, 0.5)
+    for name in ("W_query", "W_key", "W_value"):
+        getattr(layer, name).load_state_dict(getattr(linear_layers, name).state_dict())
+    values = linear_layers.W_value(JOURNEY).double()
+    torch.manual_seed(123)
+    assert_table(layer.train()(JOURNEY[None])[0], DROPPED_WEIGHTS @ values, atol=2e-4)
+    torch.manual_seed(123)
+    assert_table(layer.eval()(JOURNEY[None])[0], CAUSAL_WEIGHTS @ values, atol=2e-4)
+
+
+def test_context_vectors_of_the_causal_layer() -> None:
+    """3.5.3."""
+    torch.manual_seed(123)
+    layer = CausalAttention(3, 2, 6, 0.0)
+    contexts = layer(BATCH)
+    assert contexts.shape == (2, 6, 2)
+    assert_table(contexts, torch.stack((ONE_HEAD, ONE_HEAD)))
+
+
+# 3.6 Several heads
+
+
+def test_context_vectors_of_two_heads_side_by_side() -> None:
+    """3.6.1: two heads of two dimensions give four, each head its own columns."""
+    torch.manual_seed(123)
+    layer = MultiHeadAttentionWrapper(3, 2, 6, 0.0, num_heads=2)
+    contexts = layer(BATCH)
+    assert contexts.shape == (2, 6, 4)
+    assert_table(contexts, torch.stack((TWO_HEADS, TWO_HEADS)))
+    assert len(layer.heads) == 2
+    assert_table(layer.heads[1](BATCH)[0], TWO_HEADS[:, 2:])
+
+
+def test_context_vectors_of_one_layer_split_into_two_heads() -> None:
+    """3.6.2."""
+    torch.manual_seed(123)
+    layer = MultiHeadAttention(3, 2, 6, 0.0, num_heads=2)
+    contexts = layer(BATCH)
+    assert contexts.shape == (2, 6, 2)
+    assert_table(contexts, torch.stack((SPLIT_HEADS, SPLIT_HEADS)))
+
+
+def test_splitting_one_layer_is_the_same_as_stacking_heads() -> None:
+    """3.6.2: with the matrices of the heads of 3.6.1 and an output projection that does nothing."""
+    torch.manual_seed(123)
+    stacked = MultiHeadAttentionWrapper(3, 2, 6, 0.0, num_heads=2)
+    split = MultiHeadAttention(3, 4, 6, 0.0, num_heads=2)
+    for name in ("W_query", "W_key", "W_value"):
+        rows = torch.cat([getattr(head, name).weight for head in stacked.heads])
+        getattr(split, name).load_state_dict({"weight": rows})
+    split.out_proj.load_state_dict({"weight": torch.eye(4), "bias": torch.zeros(4)})
+    assert_table(split(BATCH), torch.stack((TWO_HEADS, TWO_HEADS)))
+
+
+@pytest.mark.parametrize("tokens", [1, 4])
+def test_a_shorter_sequence_sees_the_corner_of_the_mask(tokens: int) -> None:
+    """3.5.3 to 3.6.2: its context vectors are the first rows of the longer one's."""
+    torch.manual_seed(123)
+    one = CausalAttention(3, 2, 6, 0.0)
+    torch.manual_seed(123)
+    two = MultiHeadAttentionWrapper(3, 2, 6, 0.0, num_heads=2)
+    torch.manual_seed(123)
+    split = MultiHeadAttention(3, 2, 6, 0.0, num_heads=2)
+    for layer, contexts in ((one, ONE_HEAD), (two, TWO_HEADS), (split, SPLIT_HEADS)):
+        assert_table(layer(BATCH[:, :tokens])[0], contexts[:tokens])
+
+
+def test_dimensions_that_the_heads_cannot_share_are_refused() -> None:
+    """3.6.2: d_out must be a multiple of num_heads."""
+    with pytest.raises(ValueError):
+        MultiHeadAttention(3, 3, 6, 0.0, num_heads=2)
+
+
+def test_scores_of_two_heads_at_once() -> None:
+    """3.6.2: (b, num_heads, T, head_dim) in one product, or one head after the other."""
+    a = table(
+        """
+        0.2745 0.6584 0.2775 0.8573
+        0.8993 0.0390 0.9268 0.7388
+        0.7179 0.7058 0.9156 0.4340
+        0.0772 0.3565 0.1479 0.5331
+        0.4066 0.2318 0.4545 0.9737
+        0.4606 0.5159 0.4220 0.5786
+        """,
+        *(1, 2, 3, 4),
+    ).float()
+    expected = table(
+        """
+        1.3208 1.1631 1.2879
+        1.1631 2.2150 1.8424
+        1.2879 1.8424 2.0402
+        0.4391 0.7003 0.5903
+        0.7003 1.3737 1.0620
+        0.5903 1.0620 0.9912
+        """,
+        *(1, 2, 3, 3),
+    )
+    assert_table(attention_scores(a, a), expected)
+    for head in range(2):
+        assert_table(attention_scores(a[0, head], a[0, head]), expected[0, head])

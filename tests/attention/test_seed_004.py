@@ -1,0 +1,144 @@
+"""Notebook 004: the three words "sky is blue" with given embeddings and weight matrices, from
+queries, keys and values to outputs. In [n] is the cell that holds or prints a table.
+"""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from minigpt.attention import (
+    SelfAttentionV1,
+    attention_scores,
+    attention_weights,
+    scaled_dot_product_attention,
+)
+from tests.attention.seeds import assert_table, table
+
+# In [5] and In [7]
+SKY_IS_BLUE = torch.tensor([[-1.0720, -0.5001], [-0.0120, -0.4311], [-0.0050, -0.5321]])
+MATRICES = {
+    "W_query": torch.tensor([[-0.0271, -0.3840], [-0.3940, -0.6610]]),
+    "W_key": torch.tensor([[-0.4109, 0.5777], [-0.1162, -0.1661]]),
+    "W_value": torch.tensor([[-0.2045, 0.1210], [-0.1712, -0.4462]]),
+}
+
+SCALED_LOGITS = table("""
+    -0.2017 0.0427 0.0551
+    -0.0498 0.0199 0.0252
+    -0.0601 0.0243 0.0309
+""")
+WEIGHTS = table("""
+    0.2801 0.3577 0.3622
+    0.3175 0.3404 0.3422
+    0.3141 0.3418 0.3441
+""")
+OUTPUTS = table("""
+    0.1460 0.1802
+    0.1543 0.1757
+    0.1535 0.1761
+""")
+
+
+@pytest.fixture
+def layer() -> SelfAttentionV1:
+    layer = SelfAttentionV1(2, 2)
+    layer.load_state_dict(MATRICES)
+    return layer
+
+
+@pytest.fixture
+def queries(layer: SelfAttentionV1) -> Tensor:
+    return SKY_IS_BLUE @ layer.W_query
+
+
+@pytest.fixture
+def keys(layer: SelfAttentionV1) -> Tensor:
+    return SKY_IS_BLUE @ layer.W_key
+
+
+@pytest.fixture
+def values(layer: SelfAttentionV1) -> Tensor:
+    return SKY_IS_BLUE @ layer.W_value
+
+
+def test_queries(queries: Tensor) -> None:
+    """In [9]."""
+    expected = table("""
+        0.2261 0.7422
+        0.1702 0.2896
+        0.2098 0.3536
+    """)
+    assert_table(queries, expected)
+
+
+def test_keys(keys: Tensor) -> None:
+    """In [10]."""
+    expected = table("""
+        0.4986 -0.5362
+        0.0550  0.0647
+        0.0639  0.0855
+    """)
+    assert_table(keys, expected)
+
+
+def test_values(values: Tensor) -> None:
+    """In [11]."""
+    expected = table("""
+        0.3048 0.0934
+        0.0763 0.1909
+        0.0921 0.2368
+    """)
+    assert_table(values, expected)
+
+
+def test_logits_compare_each_query_with_all_keys(queries: Tensor, keys: Tensor) -> None:
+    """In [12]: row i holds the dot products of query i."""
+    expected = table("""
+        -0.2853 0.0604 0.0779
+        -0.0704 0.0281 0.0356
+        -0.0850 0.0344 0.0436
+    """)
+    logits = attention_scores(queries, keys)
+    assert_table(logits, expected)
+    for i, query in enumerate(queries):
+        for j, key in enumerate(keys):
+            assert logits[i, j].item() == pytest.approx(torch.dot(query, key).item())
+
+
+def test_logits_are_scaled_by_the_root_of_two(queries: Tensor, keys: Tensor) -> None:
+    """In [15], and within the weights: their logarithm is the logits less a constant a row."""
+    d_k = queries.shape[-1]
+    assert_table(attention_scores(queries, keys) / math.sqrt(d_k), SCALED_LOGITS)
+    logits = attention_weights(queries, keys).log()
+    expected = SCALED_LOGITS - SCALED_LOGITS[:, :1]  # a difference of two rounded numbers
+    assert_table(logits - logits[:, :1], expected, atol=1.02e-4)
+
+
+def test_weights(queries: Tensor, keys: Tensor) -> None:
+    """In [17]."""
+    assert_table(attention_weights(queries, keys), WEIGHTS)
+
+
+def test_weights_of_each_query_sum_to_one(queries: Tensor, keys: Tensor) -> None:
+    """In [18]."""
+    assert_table(attention_weights(queries, keys).sum(dim=-1), [1.0, 1.0, 1.0], atol=1e-6)
+
+
+def test_outputs(layer: SelfAttentionV1, queries: Tensor, keys: Tensor, values: Tensor) -> None:
+    """In [19], from the function and from the layer, alone and as a batch of one."""
+    assert_table(scaled_dot_product_attention(queries, keys, values), OUTPUTS)
+    assert_table(layer(SKY_IS_BLUE), OUTPUTS)
+    assert_table(layer(SKY_IS_BLUE[None]), OUTPUTS[None])
+
+
+def test_an_output_feature_mixes_that_feature_of_all_values(
+    queries: Tensor, keys: Tensor, values: Tensor
+) -> None:
+    """After In [19]: O_ij is the sum over k of weight_ik times V_kj."""
+    outputs = scaled_dot_product_attention(queries, keys, values)
+    for i in range(3):
+        for j in range(2):
+            mixed = sum(WEIGHTS[i, k].item() * values[k, j].item() for k in range(3))
+            assert outputs[i, j].item() == pytest.approx(mixed, abs=5.1e-5)
