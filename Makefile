@@ -1,12 +1,13 @@
 # make demo: train on data/fables.txt for about two minutes and print generated text.
-# make test: lint, types and tests.  make bench: what the README's figures come from.
+# make test: lint, types and tests.  make test-kill, make test-fuzz: the long ones.
+# make bench: what the README's figures come from.
 # Each makes .venv and installs what is needed on the first call.
 
 PYTHON ?= python3
 MINUTES ?= 2
 BIN := .venv/bin
 
-.PHONY: demo test bench clean
+.PHONY: demo test test-kill test-fuzz bench clean
 
 demo: .venv/ready
 	$(BIN)/python train.py --minutes $(MINUTES)
@@ -17,6 +18,12 @@ test: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
+
+test-kill: .venv/ready
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m kill
+
+test-fuzz: .venv/ready
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m fuzz
 
 bench: .venv/ready
 	$(BIN)/python benchmarks/training.py

@@ -1,6 +1,8 @@
 """What the commands do from start to end, and what they say on the way: train, generate."""
 
 import dataclasses
+import gzip
+import lzma
 import math
 import os
 import shlex
@@ -24,20 +26,23 @@ from .run_folder import (
     WEIGHTS,
     RunConfig,
     free_name,
+    locked,
     newest_run,
     read_config,
     save_weights,
     write_text,
 )
 from .tokenizer import load_tokenizer
-from .training.checkpoint import TrainingState, read_state
+from .training.checkpoint import TrainingState, read_checkpoint
 from .training.interruption import Interrupted
+from .training.loggers import make_logger
 from .training.loop import Trainee
 from .training.loop import train as train_loop
 from .training.plan import plan_model, plan_vocabulary
 from .training.report import Report, clock
 
 _SAMPLE_TOKENS = 80
+_YARDSTICK_TOKENS = 1 << 20
 
 
 def train(*files: str | Path, out: str | Path | None = None, **settings: Any) -> Path:
@@ -107,15 +112,17 @@ def start_run(
     gpt_config = GPTConfig(**{**planned, **model, "vocab_size": dataset.tokenizer.vocab_size})
     check_length(dataset.train, gpt_config.context_length)
 
+    _offer_unfinished(_name(source))
     folder = Path(out) if out is not None else free_name(_name(source))
     folder.mkdir(parents=True, exist_ok=True)
     config = RunConfig(gpt_config, train_config, text_config)
     torch.manual_seed(train_config.seed)
     gpt = GPT(gpt_config)
-    write_text(dataset.tokenizer.to_json(), folder / TOKENIZER)
-    save_weights(gpt, folder / WEIGHTS)  # untrained, so that the folder is a run from the start
-    write_text(config.to_json(), folder / CONFIG)
-    _train(gpt, dataset, config, folder, started, resume=False)
+    with locked(folder):
+        write_text(dataset.tokenizer.to_json(), folder / TOKENIZER)
+        save_weights(gpt, folder / WEIGHTS)  # untrained: the folder is a run from the start
+        write_text(config.to_json(), folder / CONFIG)
+        _train(gpt, dataset, config, folder, started, resume=False)
     return folder
 
 
@@ -134,7 +141,7 @@ def resume_run(out: str | Path | None, training: dict[str, Any], started: float)
     folder = Path(out) if out is not None else newest_run()
     old = read_config(folder)
     config = dataclasses.replace(old, training=dataclasses.replace(old.training, **training))
-    state = read_state(folder)
+    state = read_checkpoint(folder)[0].state
     if _is_over(state, config.training):
         raise UserError(
             f"{folder} has had its time ({_extent(state)}); "
@@ -145,8 +152,9 @@ def resume_run(out: str | Path | None, training: dict[str, Any], started: float)
     dataset = prepare(source, config.text)
     if dataset.tokenizer.to_json() != load_tokenizer(folder / TOKENIZER).to_json():
         raise UserError(f"the text of {folder} has changed since; train anew")
-    write_text(config.to_json(), folder / CONFIG)
-    _train(GPT(config.model), dataset, config, folder, started - state.seconds, resume=True)
+    with locked(folder):
+        write_text(config.to_json(), folder / CONFIG)
+        _train(GPT(config.model), dataset, config, folder, started - state.seconds, resume=True)
     return folder
 
 
@@ -185,14 +193,12 @@ def _train(
     precision = choose_precision(config.training.precision, device)
     trainee = Trainee(gpt.to(device), dataset, config.training, folder, precision)
     _say_plan(trainee, config)
-    lengths = dataset.tokenizer.byte_lengths()
-    bytes_per_token = _bytes_per_token(dataset, lengths)
     report = Report(
         folder,
         tokens_per_step=config.training.batch_size * config.model.context_length,
-        bytes_per_token=bytes_per_token,
+        bytes_per_token=_bytes_per_token(dataset),
         started=started,
-        resume=resume,
+        also=make_logger(config.training.log, folder),
     )
     deadline = started + 60 * config.training.minutes
     try:
@@ -204,12 +210,12 @@ def _train(
             resume=resume,
         )
     except Interrupted:
-        report.close()
         best = f"the best weights are in {folder / WEIGHTS}, the last state in {folder}/checkpoint"
         say(f"interrupted: {best}")
         say(f"to continue:  {_command('train')} --resume --out {shlex.quote(str(folder))}")
         raise
-    report.close()
+    finally:
+        report.close()
     _say_result(folder, state, dataset, time.monotonic() - started)
 
 
@@ -249,14 +255,36 @@ def _say_plan(trainee: Trainee, config: RunConfig) -> None:
 
 
 def _say_result(folder: Path, state: TrainingState, dataset: Dataset, seconds: float) -> None:
+    """What was reached, how good that is, where it is, and how to write with it."""
+    if state.best_bits_per_byte is None:
+        raise UserError(f"nothing could be saved in {folder}")
     say(f"done in {clock(seconds)}, {state.step:,} steps")
     print(
         f"{folder}: validation {state.best_bits_per_byte:.4f} bits/byte "
         f"({state.best_loss:.4f} nats/token) at step {state.best_step:,}",
         flush=True,
     )
+    others = ", ".join(f"{name} {bits:.2f}" for name, bits in yardsticks(dataset).items())
+    say(f"for comparison, in bits/byte of the same text: {others}")
     prompt = shlex.quote(_first_words(dataset))
     say(f"to generate:  {_command('generate')} {prompt} --run {shlex.quote(str(folder))}")
+
+
+def yardsticks(dataset: Dataset) -> dict[str, float]:
+    """What the validation text takes otherwise, in bits a byte.
+
+    For a model to which all tokens are alike, and for gzip and xz at their best, given nothing
+    but that text.
+    """
+    tokens = dataset.validation[:_YARDSTICK_TOKENS].tolist()
+    text = b"".join(map(dataset.tokenizer.token_bytes, tokens))
+    uniform = len(tokens) * math.log2(dataset.tokenizer.vocab_size)
+    bits = {
+        "all tokens alike": uniform,
+        "gzip": 8 * len(gzip.compress(text, 9)),
+        "xz": 8 * len(lzma.compress(text, preset=9)),
+    }
+    return {name: total / max(len(text), 1) for name, total in bits.items()}
 
 
 def _first_words(dataset: Dataset) -> str:
@@ -264,10 +292,27 @@ def _first_words(dataset: Dataset) -> str:
     return " ".join(dataset.tokenizer.decode(dataset.train[:40].tolist()).split()[:3])
 
 
-def _bytes_per_token(dataset: Dataset, lengths: list[int]) -> float:
+def _bytes_per_token(dataset: Dataset) -> float:
     """Of the training text on average, judged by its beginning."""
+    lengths = dataset.tokenizer.byte_lengths()
     head = dataset.train[:100_000].tolist()
     return max(sum(lengths[i] for i in head) / len(head), 1e-9)
+
+
+def _offer_unfinished(name: str) -> None:
+    """Point to an earlier run of the same text that was cut off."""
+    for folder in sorted(Path("runs").glob(f"{name}*"), reverse=True):
+        try:
+            state = read_checkpoint(folder)[0].state
+            unfinished = not _is_over(state, read_config(folder).training)
+        except UserError:
+            continue
+        if unfinished:
+            say(
+                f"{folder} was cut off after {_extent(state)}; this starts a new run (to continue "
+                f"that one: {_command('train')} --resume --out {shlex.quote(str(folder))})"
+            )
+            return
 
 
 def _is_over(state: TrainingState, config: TrainConfig) -> bool:

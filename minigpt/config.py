@@ -84,7 +84,7 @@ class GPTConfig:
 
     def __post_init__(self) -> None:
         for name in ("vocab_size", "context_length", "emb_dim", "num_layers", "num_heads"):
-            _require(self, name, getattr(self, name) >= 1, "at least 1")
+            _require(self, name, 1 <= getattr(self, name) <= 1 << 20, "between 1 and 2^20")
         for name in ("num_kv_heads", "hidden_dim"):
             value = getattr(self, name)
             _require(self, name, value is None or value >= 1, "at least 1")
@@ -140,6 +140,12 @@ class TrainConfig:
     beta2: float = setting(0.99, "how long AdamW remembers squared gradients")
     grad_clip: float = setting(1.0, "largest norm of the gradient")
     evaluations: int = setting(10, "how many times to evaluate, the last one included")
+    checkpoint_seconds: float = setting(
+        30.0, "save the state about this often (more rarely where saving takes long)"
+    )
+    log: Literal["none", "tensorboard", "wandb"] = setting(
+        "none", "send the figures of each evaluation there as well"
+    )
     eval_tokens: int = setting(131_072, "evaluate on at most this many validation tokens")
     seed: int = setting(0, "the same seed draws the same batches and initial weights")
     device: str = setting("auto", "auto, cpu, cuda, cuda:1 or mps")
@@ -155,7 +161,7 @@ class TrainConfig:
         _require(self, "steps", self.steps is None or self.steps >= 1, "at least 1")
         for name in ("batch_size", "evaluations", "eval_tokens"):
             _require(self, name, getattr(self, name) >= 1, "at least 1")
-        for name in ("learning_rate", "grad_clip"):
+        for name in ("learning_rate", "grad_clip", "checkpoint_seconds"):
             _require(self, name, 0.0 < getattr(self, name) < 1e6, "above 0")
         for name in ("final_rate", "warmup", "weight_decay"):
             _require(self, name, 0.0 <= getattr(self, name) <= 1.0, "between 0 and 1")

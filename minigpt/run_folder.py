@@ -5,24 +5,27 @@ It is complete and loadable at every moment: a file is written beside the old on
 renamed over it. Everything read from it is data, never code.
 """
 
+import contextlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from filelock import FileLock, Timeout
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from .config import GPTConfig, TextConfig, TrainConfig, UserError, from_dict, to_dict
-from .model import GPT
+from .model import GPT, count_parameters
 from .tokenizer import Tokenizer, load_tokenizer
 
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
-METRICS, SAMPLES, PICTURE, CHECKPOINT = "metrics.jsonl", "samples.txt", "loss.png", "checkpoint"
+METRICS, SAMPLES, PICTURE = "metrics.jsonl", "samples.txt", "loss.png"
+CHECKPOINT, LOCK = "checkpoint", ".lock"
 
 
 @dataclass(frozen=True)
@@ -69,9 +72,25 @@ def load_run(folder: str | Path, device: torch.device | str = "cpu") -> LoadedRu
             f"{folder / TOKENIZER} has {tokenizer.vocab_size} tokens "
             f"but {CONFIG} says vocab_size {config.model.vocab_size}"
         )
+    weights = _existing(folder, WEIGHTS)
+    check_size(weights, config.model)
     model = GPT(config.model)
-    load_weights(model, _existing(folder, WEIGHTS))
+    load_weights(model, weights)
     return LoadedRun(folder, config, model.to(device).eval(), tokenizer)
+
+
+def check_size(weights: Path, config: GPTConfig) -> None:
+    """Refuse weights that cannot belong to `config`, before memory is taken for a model.
+
+    Raises:
+        UserError: if the file is too small, naming both sizes.
+    """
+    size, needed = weights.stat().st_size, 2 * count_parameters(config)  # 2 bytes for bfloat16
+    if size < needed:
+        raise UserError(
+            f"{weights} does not fit {CONFIG}: it has {size:,} bytes, "
+            f"the model needs {needed:,} or more"
+        )
 
 
 def save_weights(model: GPT, path: Path) -> None:
@@ -124,16 +143,59 @@ def write_text(text: str, path: Path) -> None:
     replace(path, lambda new: new.write_text(text, encoding="utf-8"))
 
 
-def replace(path: Path, write: Callable[[Path], Any]) -> None:
-    """Let `write` fill a new file, sync it to disk and rename it to `path`."""
+def replace(path: Path, write: Callable[[Path], Any], keep: str | None = None) -> None:
+    """Let `write` fill a new file, sync it to disk and rename it to `path`.
+
+    Args:
+        path: the file to replace.
+        write: is given the name to write to.
+        keep: a name in the same folder for the file that was there.
+
+    Raises:
+        OSError: if it cannot be written; what was there stays as it was.
+    """
     new = path.with_name(f".new-{path.name}")
     try:
         write(new)
         with open(new, "rb") as file:
             os.fsync(file.fileno())
+        if keep is not None and path.exists():
+            path.replace(path.with_name(keep))
         new.replace(path)
+        _sync_folder(path.parent)
+    except SafetensorError as error:  # how safetensors reports a full disk
+        raise OSError(str(error)) from None
     finally:
-        new.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            new.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a renaming last through a crash of the machine, where the system can do that."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other processes from training in `folder` at the same time.
+
+    The lock is the operating system's, which lets go of it when the process ends, however.
+
+    Raises:
+        UserError: if another process is training there.
+    """
+    try:
+        with FileLock(folder / LOCK, timeout=0):
+            yield
+    except Timeout:
+        raise UserError(
+            f"another process is training in {folder}; wait for it or use --out"
+        ) from None
 
 
 def newest_run(runs: str | Path = "runs") -> Path:

@@ -14,13 +14,17 @@ from ..dataset import Dataset, sample_batch
 from ..device import autocast
 from ..model import GPT
 from ..run_folder import WEIGHTS, save_weights
-from .checkpoint import TrainingState, load_checkpoint, save_checkpoint
+from .checkpoint import TrainingState, read_checkpoint, restore, save_checkpoint
 from .compilation import Loss, compiled_loss, loss_function, worth_compiling
+from .divergence import DivergedError, check_finite, check_learning
 from .evaluation import Evaluation, evaluate
 from .interruption import Interrupted, Interruption
 from .optimizer import make_optimizer
 from .report import Report
-from .schedule import learning_rate, progress
+from .schedule import learning_rate, progress, smoothed
+
+_SETBACKS = 2  # so often a training that went wrong is tried again with half the rate
+_SAVING_SHARE = 0.05  # of the time may go into checkpoints
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,32 @@ class Trainee:
     config: TrainConfig
     folder: Path
     precision: torch.dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return self.model.token_embedding.weight.device
+
+    def batch(self, step: int) -> tuple[Tensor, Tensor]:
+        """Inputs and targets ``(b, T)`` of a training step."""
+        inputs, targets = sample_batch(
+            self.dataset.train,
+            self.config.batch_size,
+            self.model.config.context_length,
+            seed=self.config.seed,
+            step=step,
+        )
+        return inputs.to(self.device), targets.to(self.device)
+
+    def evaluation(self) -> Evaluation:
+        """The model's loss on the validation text."""
+        return evaluate(
+            self.model,
+            self.dataset.validation,
+            torch.tensor(self.dataset.tokenizer.byte_lengths()),
+            max_tokens=self.config.eval_tokens,
+            precision=self.precision,
+        )
 
 
 def train(
@@ -55,46 +85,164 @@ def train(
         Where the training ended.
 
     Raises:
-        UserError: if the loss is no longer a number.
+        UserError: if there is nothing to resume from, or training keeps going wrong.
         Interrupted: by SIGINT or SIGTERM, after saving the state.
     """
-    model, config = trainee.model, trainee.config
-    optimizer = make_optimizer(model, config)
-    state = TrainingState()
+    training = _Training(trainee, report, seconds_left, sample)
     if resume:
-        state = load_checkpoint(trainee.folder, model, optimizer)
-    model.train()
-    loss_of = _loss(trainee, report)
-    clock = Clock(state.seconds)
-    limit = clock.seconds() + seconds_left() - _time_to_evaluate(trainee)
+        training.go_back()
+    else:
+        training.save()
+    training.prepare()
     with Interruption() as interruption:
         while True:
-            done = progress(state.step, config.steps, clock.seconds(), limit)
-            if done * config.evaluations >= state.evaluations + 1:
-                state.evaluations = math.floor(done * config.evaluations)
-                state.seconds = clock.seconds()
-                _evaluate_and_save(trainee, optimizer, state, report, sample)
-            if done >= 1.0:
-                return state
-            if interruption.signal_number is not None:
-                state.seconds = clock.seconds()
-                save_checkpoint(trainee.folder, model, optimizer, state)
-                raise Interrupted(interruption.signal_number)
-            _set_rate(optimizer, config, done)
-            loss = _step(trainee, loss_of, optimizer, state.step)
-            state.step += 1
-            report.step(state.step, loss, done, seconds_left())
+            try:
+                done = training.progress()
+                if training.is_time_to_evaluate(done):
+                    training.evaluate(done)
+                    training.save()
+                if done >= 1.0:
+                    return training.state
+                if interruption.signal_number is not None:
+                    training.save()
+                    raise Interrupted(interruption.signal_number)
+                if training.is_time_to_save():
+                    training.save()
+                training.step(done)
+            except DivergedError as problem:
+                training.set_back(problem)
 
 
-class Clock:
-    """Seconds of training, those of earlier sittings included."""
+class _Training:
+    """A training under way: the optimizer, the counters, the clock, and what to do with them."""
 
-    def __init__(self, before: float):
-        self._start = time.monotonic() - before
+    def __init__(
+        self,
+        trainee: Trainee,
+        report: Report,
+        seconds_left: Callable[[], float],
+        sample: Callable[[], str],
+    ):
+        self.trainee, self.model, self.config = trainee, trainee.model, trainee.config
+        self.report, self.seconds_left, self.sample = report, seconds_left, sample
+        self.optimizer = make_optimizer(self.model, self.config)
+        self.state = TrainingState()
+        self._started = time.monotonic()  # when the clock of state.seconds read zero
+        self._saved, self._time_to_save = time.monotonic(), 0.0
 
-    def seconds(self) -> float:
-        """Time spent training so far."""
-        return time.monotonic() - self._start
+    def prepare(self) -> None:
+        """Compile, and find out how much time there is."""
+        self.model.train()
+        self.loss_of = _loss(self.trainee, self.report)
+        start = time.monotonic()
+        self.trainee.evaluation()
+        time_to_evaluate = time.monotonic() - start
+        self._started = time.monotonic() - self.state.seconds
+        # Time stays for the last evaluation, its sample and its files.
+        self.limit = self.state.seconds + self.seconds_left() - 1.5 * time_to_evaluate - 2.0
+        # A run that is continued for longer than planned has its evaluations spread anew.
+        due = math.floor(self.progress() * self.config.evaluations)
+        self.state.evaluations = min(due, self.config.evaluations - 1)
+
+    def progress(self) -> float:
+        """Share of the training that is done."""
+        self.state.seconds = time.monotonic() - self._started
+        return progress(self.state.step, self.config.steps, self.state.seconds, self.limit)
+
+    def is_time_to_evaluate(self, done: float) -> bool:
+        """Whether the next of the evaluations, spread evenly over the training, is due."""
+        return done * self.config.evaluations >= self.state.evaluations + 1
+
+    def is_time_to_save(self) -> bool:
+        """Whether the last checkpoint is old enough for the time that saving takes."""
+        interval = max(self.config.checkpoint_seconds, self._time_to_save / _SAVING_SHARE)
+        return time.monotonic() - self._saved >= interval
+
+    def step(self, done: float) -> None:
+        """One step of gradient descent."""
+        config, state = self.config, self.state
+        rate = learning_rate(done, config.learning_rate, config.warmup, config.final_rate)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate * 0.5**state.setbacks
+        inputs, targets = self.trainee.batch(state.step)  # each (b, T)
+        with autocast(inputs.device, self.trainee.precision):
+            loss = self.loss_of(inputs, targets)
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), config.grad_clip)
+        check_finite("loss", loss.item())
+        check_finite("gradient", norm.item())
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        state.train_loss = smoothed(state.train_loss, loss.item(), state.step)
+        state.step += 1
+        check_learning(state.train_loss, self.model.config.vocab_size)
+        self.report.step(state, done, self.seconds_left())
+
+    def evaluate(self, done: float) -> None:
+        """Judge the model, keep its weights if they are the best, show a sample."""
+        state = self.state
+        state.evaluations = math.floor(done * self.config.evaluations)
+        result = self.trainee.evaluation()
+        check_finite("validation loss", result.loss)
+        is_best = state.best_loss is None or result.loss < state.best_loss
+        if is_best and self._written("the best weights", self._save_weights):
+            state.best_loss, state.best_bits_per_byte = result.loss, result.bits_per_byte
+            state.best_step = state.step
+        row = self.report.evaluation(state, result, is_best, self.sample())
+        self._written("the figures", lambda: self.report.write(row))
+
+    def save(self) -> None:
+        """Write a checkpoint; if that fails, say so and go on."""
+        start = time.monotonic()
+        self._written(
+            "the checkpoint",
+            lambda: save_checkpoint(self.trainee.folder, self.model, self.optimizer, self.state),
+        )
+        self._saved = time.monotonic()
+        self._time_to_save = self._saved - start
+
+    def go_back(self) -> None:
+        """Return to the last checkpoint that is whole."""
+        checkpoint, problems = read_checkpoint(self.trainee.folder)
+        for problem in problems:
+            self.report.say(f"{problem}; going back to the one before it")
+        self.state = restore(checkpoint, self.model, self.optimizer)
+        self._started = time.monotonic() - self.state.seconds
+
+    def set_back(self, problem: DivergedError) -> None:
+        """Try again from the last checkpoint with half the learning rate, but not for ever."""
+        setbacks, seconds = self.state.setbacks + 1, self.state.seconds
+        rate = self.config.learning_rate * 0.5**setbacks
+        if setbacks > _SETBACKS:
+            raise UserError(
+                f"{problem} at step {self.state.step:,}, with half and a quarter of the learning "
+                f"rate too; the best weights so far are in {self.trainee.folder}; train again "
+                f"with --learning-rate {rate:.1g} or less"
+            )
+        step = self.state.step
+        self.optimizer.zero_grad()
+        self.go_back()
+        self.state.setbacks, self._started = setbacks, time.monotonic() - seconds
+        self.report.say(
+            f"{problem} at step {step:,}: back to step {self.state.step:,}, "
+            f"with a learning rate of {rate:.2g}"
+        )
+
+    def _save_weights(self) -> None:
+        save_weights(self.model, self.trainee.folder / WEIGHTS)
+
+    def _written(self, what: str, write: Callable[[], None]) -> bool:
+        """Whether `write` went well; if not, say what could not be written."""
+        try:
+            write()
+        except OSError as error:
+            reason = error.strerror or str(error)
+            self.report.say(
+                f"could not write {what} to {self.trainee.folder}: {reason}; "
+                "what is there stays as it was, training goes on"
+            )
+            return False
+        return True
 
 
 def _loss(trainee: Trainee, report: Report) -> Loss:
@@ -103,8 +251,9 @@ def _loss(trainee: Trainee, report: Report) -> Loss:
         return loss_function(trainee.model)
 
     def try_out(loss: Loss) -> None:
-        with torch.random.fork_rng(), autocast(_device(trainee), trainee.precision):
-            value = loss(*_batch(trainee, step=0))
+        with torch.random.fork_rng():
+            with autocast(trainee.device, trainee.precision):
+                value = loss(*trainee.batch(step=0))
             value.backward()
         trainee.model.zero_grad()
 
@@ -113,77 +262,3 @@ def _loss(trainee: Trainee, report: Report) -> Loss:
     if problem:
         report.say(f"not compiled, which costs some speed: {problem}")
     return loss
-
-
-def _set_rate(optimizer: torch.optim.Optimizer, config: TrainConfig, done: float) -> None:
-    rate = learning_rate(done, config.learning_rate, config.warmup, config.final_rate)
-    for group in optimizer.param_groups:
-        group["lr"] = rate
-
-
-def _step(trainee: Trainee, loss_of: Loss, optimizer: torch.optim.Optimizer, step: int) -> float:
-    """One step of gradient descent; returns the batch's loss, nats a token."""
-    inputs, targets = _batch(trainee, step)  # each (b, T)
-    with autocast(inputs.device, trainee.precision):
-        loss = loss_of(inputs, targets)
-    loss.backward()
-    nn.utils.clip_grad_norm_(trainee.model.parameters(), trainee.config.grad_clip)
-    optimizer.step()
-    optimizer.zero_grad()
-    value = loss.item()
-    if not math.isfinite(value):
-        raise UserError(
-            f"the loss became {value} at step {step}; train again with a lower --learning-rate "
-            f"(the best weights so far, if any, are in {trainee.folder})"
-        )
-    return value
-
-
-def _batch(trainee: Trainee, step: int) -> tuple[Tensor, Tensor]:
-    inputs, targets = sample_batch(
-        trainee.dataset.train,
-        trainee.config.batch_size,
-        trainee.model.config.context_length,
-        seed=trainee.config.seed,
-        step=step,
-    )
-    return inputs.to(_device(trainee)), targets.to(_device(trainee))
-
-
-def _evaluate(trainee: Trainee) -> Evaluation:
-    return evaluate(
-        trainee.model,
-        trainee.dataset.validation,
-        torch.tensor(trainee.dataset.tokenizer.byte_lengths()),
-        max_tokens=trainee.config.eval_tokens,
-        precision=trainee.precision,
-    )
-
-
-def _evaluate_and_save(
-    trainee: Trainee,
-    optimizer: torch.optim.Optimizer,
-    state: TrainingState,
-    report: Report,
-    sample: Callable[[], str],
-) -> None:
-    """Judge the model; keep its weights if they are the best; save the state; show a sample."""
-    result = _evaluate(trainee)
-    is_best = state.best_loss is None or result.loss < state.best_loss
-    if is_best:
-        state.best_loss, state.best_bits_per_byte = result.loss, result.bits_per_byte
-        state.best_step = state.step
-        save_weights(trainee.model, trainee.folder / WEIGHTS)
-    save_checkpoint(trainee.folder, trainee.model, optimizer, state)
-    report.evaluation(state.step, result, is_best, sample())
-
-
-def _time_to_evaluate(trainee: Trainee) -> float:
-    """Seconds to keep for the end: the last evaluation, its sample and its files."""
-    start = time.monotonic()
-    _evaluate(trainee)
-    return 1.5 * (time.monotonic() - start) + 2.0
-
-
-def _device(trainee: Trainee) -> torch.device:
-    return trainee.model.token_embedding.weight.device

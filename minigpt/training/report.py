@@ -7,16 +7,27 @@ import math
 import sys
 import textwrap
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
-from ..run_folder import METRICS, PICTURE, SAMPLES, replace
+from ..run_folder import METRICS, PICTURE, SAMPLES, replace, write_text
+from .checkpoint import TrainingState
 from .evaluation import Evaluation
 
 _BAR = "{desc}{percentage:3.0f}%|{bar:24}| {postfix}"
-_SMOOTHING = 0.95  # of the losses shown: the average reaches back about 20 steps
+_FIGURES = ("step", "seconds", "train_loss", "val_loss", "val_bits_per_byte", "tokens_per_second")
+
+
+@dataclass(frozen=True)
+class Row:
+    """What an evaluation found."""
+
+    figures: dict[str, Any]  # a row of metrics.jsonl
+    sample: str
 
 
 class Report:
@@ -27,7 +38,7 @@ class Report:
         tokens_per_step: tokens in a batch.
         bytes_per_token: of the training text on average, to show losses in bits a byte.
         started: when the command began, in time.monotonic's seconds.
-        resume: append to the files of an earlier sitting.
+        also: is handed each row of figures as well.
     """
 
     def __init__(
@@ -37,62 +48,70 @@ class Report:
         tokens_per_step: int,
         bytes_per_token: float,
         started: float,
-        resume: bool = False,
+        also: Callable[[dict[str, Any]], None] | None = None,
     ):
         self.folder = folder
         self.tokens_per_step = tokens_per_step
         self.nats_to_bits = 1 / math.log(2) / bytes_per_token
         self.started = started
-        self.rows: list[dict[str, Any]] = []
-        self.loss = 0.0  # smoothed, nats a token
-        self._steps = 0
-        self._mark = (time.monotonic(), 0)  # when and at which step the speed was last measured
+        self._also = also
+        self._mark: tuple[float, int] | None = None  # since when and which step speed is measured
         self._bar = tqdm(total=100, bar_format=_BAR, disable=None, file=sys.stderr, leave=False)
-        if resume:
-            self.rows = read_metrics(folder / METRICS)
-        else:
-            for name in (METRICS, SAMPLES):
-                (folder / name).unlink(missing_ok=True)
 
     def say(self, line: str) -> None:
         """A line of talk, above the bar."""
         self._bar.write(line, file=sys.stderr)
 
-    def step(self, step: int, loss: float, done: float, seconds_left: float) -> None:
+    def step(self, state: TrainingState, done: float, seconds_left: float) -> None:
         """After each training step."""
-        self._steps += 1
-        weight = max(1 - _SMOOTHING, 1 / self._steps)
-        self.loss += weight * (loss - self.loss)
+        if self._mark is None:
+            self._mark = (time.monotonic(), state.step)
         self._bar.set_postfix_str(
-            f"loss {self.loss * self.nats_to_bits:.3f} bits/byte, "
-            f"{self._speed(step):,.0f} tokens/s, {clock(max(seconds_left, 0))} left",
+            f"loss {state.train_loss * self.nats_to_bits:.3f} bits/byte, "
+            f"{self._speed(state.step):,.0f} tokens/s, {clock(max(seconds_left, 0))} left",
             refresh=False,
         )
         self._bar.update(100 * done - self._bar.n)
 
-    def evaluation(self, step: int, result: Evaluation, is_best: bool, sample: str) -> None:
-        """After each evaluation: a line, a sample, a row of metrics, the picture."""
+    def evaluation(
+        self, state: TrainingState, result: Evaluation, is_best: bool, sample: str
+    ) -> Row:
+        """After each evaluation: a line and a sample. Returns the figures, for `write`."""
         seconds = time.monotonic() - self.started
-        row = {
-            "step": step,
-            "seconds": round(seconds, 3),
-            "train_loss": self.loss,
-            "val_loss": result.loss,
-            "val_bits_per_byte": result.bits_per_byte,
-            "tokens_per_second": round(self._speed(step), 1),
-        }
-        self.rows.append(row)
         self.say(
-            f"step {step:,} at {clock(seconds)}: training {self.loss * self.nats_to_bits:.3f}, "
-            f"validation {result.bits_per_byte:.3f} bits/byte{' (best so far)' if is_best else ''}"
+            f"step {state.step:,} at {clock(seconds)}: "
+            f"training {state.train_loss * self.nats_to_bits:.3f}, validation "
+            f"{result.bits_per_byte:.3f} bits/byte{' (best so far)' if is_best else ''}"
         )
         self.say(textwrap.indent(sample.strip("\n"), "    | ", lambda line: True))
-        with open(self.folder / METRICS, "a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
+        figures = {
+            "step": state.step,
+            "seconds": round(seconds, 3),
+            "train_loss": state.train_loss,
+            "val_loss": result.loss,
+            "val_bits_per_byte": result.bits_per_byte,
+            "tokens_per_second": round(self._speed(state.step), 1),
+        }
+        self._mark = None
+        if self._also is not None:
+            self._also(figures)
+        return Row(figures, sample)
+
+    def write(self, row: Row) -> None:
+        """Add an evaluation to metrics.jsonl and samples.txt, and draw loss.png again.
+
+        What an earlier sitting wrote about later steps, before it was cut off, is dropped.
+
+        Raises:
+            OSError: if it cannot be written; what was there stays as it was.
+        """
+        metrics = self.folder / METRICS
+        rows = [r for r in read_metrics(metrics) if r["step"] < row.figures["step"]]
+        rows.append(row.figures)
+        write_text("".join(json.dumps(r) + "\n" for r in rows), metrics)
         with open(self.folder / SAMPLES, "a", encoding="utf-8") as file:
-            file.write(f"--- step {step}\n{sample}\n")
-        draw(self.rows, self.nats_to_bits, self.folder / PICTURE)
-        self._mark = (time.monotonic(), step)
+            file.write(f"--- step {row.figures['step']}\n{row.sample}\n")
+        draw(rows, self.nats_to_bits, self.folder / PICTURE)
 
     def close(self) -> None:
         """Take the bar away."""
@@ -100,7 +119,7 @@ class Report:
 
     def _speed(self, step: int) -> float:
         """Tokens a second since the last evaluation."""
-        since, at = self._mark
+        since, at = self._mark or (0.0, step)
         return (step - at) * self.tokens_per_step / max(time.monotonic() - since, 1e-9)
 
 
@@ -114,14 +133,18 @@ def clock(seconds: float) -> str:
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
     """The rows of a metrics.jsonl; a line that is none, half-written say, is passed over."""
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
     rows = []
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+    for line in lines:
         try:
             row = json.loads(line)
-        except ValueError:
+            if all(math.isfinite(row[name]) for name in _FIGURES):
+                rows.append(row)
+        except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
             continue
-        if isinstance(row, dict):
-            rows.append(row)
     return rows
 
 

@@ -29,3 +29,11 @@ def learning_rate(done: float, peak: float, warmup: float, final: float) -> floa
         return peak * max(done / warmup, 0.01)
     left = (1.0 - done) / (1.0 - warmup) if warmup < 1.0 else 0.0
     return peak * (final + (1.0 - final) * left)
+
+
+def smoothed(average: float, value: float, count: int) -> float:
+    """A running average that has seen `count` values and now sees one more.
+
+    The plain mean of the first twenty, then an exponential average that reaches back as far.
+    """
+    return average + max(0.05, 1 / (count + 1)) * (value - average)
