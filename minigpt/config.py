@@ -12,6 +12,8 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 Config = TypeVar("Config")
 
+_LARGEST = 1 << 18  # of any size in a model: no vocabulary or context in use is larger
+
 
 class UserError(ValueError):
     """Something a user can put right: printed as one line, exit status 2."""
@@ -84,10 +86,10 @@ class GPTConfig:
 
     def __post_init__(self) -> None:
         for name in ("vocab_size", "context_length", "emb_dim", "num_layers", "num_heads"):
-            _require(self, name, 1 <= getattr(self, name) <= 1 << 20, "between 1 and 2^20")
+            _require(self, name, 1 <= getattr(self, name) <= _LARGEST, "between 1 and 262,144")
         for name in ("num_kv_heads", "hidden_dim"):
             value = getattr(self, name)
-            _require(self, name, value is None or value >= 1, "at least 1")
+            _require(self, name, value is None or 1 <= value <= _LARGEST, "between 1 and 262,144")
         for name in ("dropout", "attention_dropout"):
             _require(self, name, 0.0 <= getattr(self, name) < 1.0, "at least 0 and below 1")
         _require(self, "rotary_base", self.rotary_base > 1.0, "above 1")

@@ -2,7 +2,7 @@
 
 The token file is little-endian uint16 (uint32 for more than 65,536 tokens), one id after the
 other; documents are separated by the tokenizer's end-of-text id. `meta.json` beside it holds
-the format's version, the type and the lengths. Both are cached by content and tokenizer.
+the format's version, the type, the lengths and checksums. Both are cached by content and tokenizer.
 """
 
 import hashlib
@@ -172,7 +172,8 @@ def _build(source: Source, config: TextConfig, folder: Path) -> None:
             f"the text is too short: {lengths['train']} tokens to train on and "
             f"{lengths['validation']} to validate on, at least 2 of each are needed"
         )
-    meta = {"format": FORMAT, "dtype": dtype, "tokens": lengths}
+    checksums = {name: _checksum(folder / f"{name}.bin") for name in lengths}
+    meta = {"format": FORMAT, "dtype": dtype, "tokens": lengths, "sha256": checksums}
     (folder / "meta.json").write_text(json.dumps(meta), encoding="utf-8")
 
 
@@ -238,11 +239,20 @@ def _open_dataset(folder: Path) -> Dataset:
         dtype = np.dtype({"uint16": "<u2", "uint32": "<u4"}[meta["dtype"]])
         parts = {}
         for name in ("train", "validation"):
-            parts[name] = np.memmap(folder / f"{name}.bin", dtype, mode="r")
-            if len(parts[name]) != meta["tokens"][name]:
-                raise ValueError(f"{name}.bin has another length than noted")
-    except (OSError, ValueError, KeyError, TypeError) as error:
+            file = folder / f"{name}.bin"
+            parts[name] = np.memmap(file, dtype, mode="r")
+            if len(parts[name]) != meta["tokens"][name] or _checksum(file) != meta["sha256"][name]:
+                raise ValueError(f"{name}.bin is not what was written")
+        tokenizer = load_tokenizer(folder / "tokenizer.json")
+        if max(int(part.max()) for part in parts.values()) >= tokenizer.vocab_size:
+            raise ValueError("a token id is outside the vocabulary")
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise UserError(
             f"the token cache {folder} is damaged ({error}); delete it and start again"
         ) from None
-    return Dataset(load_tokenizer(folder / "tokenizer.json"), parts["train"], parts["validation"])
+    return Dataset(tokenizer, parts["train"], parts["validation"])
+
+
+def _checksum(file: Path) -> str:
+    with open(file, "rb") as raw:
+        return hashlib.file_digest(raw, "sha256").hexdigest()

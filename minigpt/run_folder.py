@@ -7,6 +7,7 @@ renamed over it. Everything read from it is data, never code.
 
 import contextlib
 import json
+import math
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any
 
 import torch
 from filelock import FileLock, Timeout
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -83,13 +84,18 @@ def check_size(weights: Path, config: GPTConfig) -> None:
     """Refuse weights that cannot belong to `config`, before memory is taken for a model.
 
     Raises:
-        UserError: if the file is too small, naming both sizes.
+        UserError: if the file is damaged or holds another number of parameters.
     """
-    size, needed = weights.stat().st_size, 2 * count_parameters(config)  # 2 bytes for bfloat16
-    if size < needed:
+    expected = count_parameters(config)
+    try:
+        with safe_open(weights, "pt") as file:
+            sizes = [math.prod(file.get_slice(name).get_shape()) for name in file.keys()]  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError) as error:
+        raise UserError(f"{weights} is damaged: {error}") from None
+    if sum(sizes) != expected:
         raise UserError(
-            f"{weights} does not fit {CONFIG}: it has {size:,} bytes, "
-            f"the model needs {needed:,} or more"
+            f"{weights} does not fit {CONFIG}: it holds {sum(sizes):,} parameters, "
+            f"the model has {expected:,}"
         )
 
 

@@ -214,7 +214,7 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
         raise UserError(f"{path} is damaged: it is not JSON") from None
     try:
         return _from_json(data)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         raise UserError(f"{path} is damaged or no tokenizer of ours ({error})") from None
 
 

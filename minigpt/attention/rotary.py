@@ -4,6 +4,8 @@ The score of a turned query and a turned key then depends on their distance alon
 "RoFormer: Enhanced Transformer with Rotary Position Embedding", Su et al. 2021, section 3.2.
 """
 
+import functools
+
 import torch
 from torch import Tensor, nn
 
@@ -31,11 +33,9 @@ class RotaryPositions(nn.Module):
         if head_dim % 2:
             raise ValueError(f"rotary positions need an even head_dim, got {head_dim}")
         self.base = base
-        frequencies = base ** (-torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim)
-        positions = torch.arange(context_length, dtype=torch.float64)
-        angles = torch.outer(positions, frequencies)  # (context_length, head_dim / 2)
-        self.register_buffer("cos", angles.cos().float(), persistent=False)
-        self.register_buffer("sin", angles.sin().float(), persistent=False)
+        cos, sin = _tables(head_dim, context_length, base)
+        self.register_buffer("cos", cos, persistent=False)
+        self.register_buffer("sin", sin, persistent=False)
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
         """Turn `x`, whose first row stands at position `start`.
@@ -54,3 +54,16 @@ class RotaryPositions(nn.Module):
         first, second = x.chunk(2, dim=-1)  # each (..., T, head_dim / 2)
         turned = torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
         return turned.to(x.dtype)
+
+
+@functools.lru_cache(maxsize=8)
+def _tables(head_dim: int, context_length: int, base: float) -> tuple[Tensor, Tensor]:
+    """Cosines and sines ``(context_length, head_dim / 2)``, shared by the layers of a model.
+
+    They outlive the model they are first made for, and so do not depend on its surroundings.
+    """
+    with torch.inference_mode(False), torch.device("cpu"):
+        frequencies = base ** (-torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim)
+        positions = torch.arange(context_length, dtype=torch.float64)
+        angles = torch.outer(positions, frequencies)
+        return angles.cos().float(), angles.sin().float()
