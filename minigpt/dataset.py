@@ -5,6 +5,7 @@ other; documents are separated by the tokenizer's end-of-text id. `meta.json` be
 the format's version, the type, the lengths and checksums. Both are cached by content and tokenizer.
 """
 
+import contextlib
 import hashlib
 import itertools
 import json
@@ -74,16 +75,18 @@ def prepare(source: Source, config: TextConfig, cache: Path | None = None) -> Da
         UserError: if the text cannot be read or encoded, or is too short to split.
     """
     folder = (cache or cache_folder()) / _key(source, config)
-    if not (folder / "meta.json").exists():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        building = Path(tempfile.mkdtemp(prefix="building-", dir=folder.parent))
-        try:
-            _build(source, config, building)
-            shutil.rmtree(folder, ignore_errors=True)
-            building.rename(folder)
-        finally:
-            shutil.rmtree(building, ignore_errors=True)
-    return _open_dataset(folder)
+    if folder.exists():
+        with contextlib.suppress(UserError):  # a damaged result is made again
+            return open_dataset(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    building = Path(tempfile.mkdtemp(prefix="building-", dir=folder.parent))
+    try:
+        _build(source, config, building)
+        shutil.rmtree(folder, ignore_errors=True)
+        building.rename(folder)
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+    return open_dataset(folder)
 
 
 def cache_folder() -> Path:
@@ -233,7 +236,12 @@ def _encoded(tokenizer: Tokenizer, pieces: Iterator[TextPiece]) -> Iterator[tupl
         yield from encode_in_pieces(tokenizer, (text for _, text in document))
 
 
-def _open_dataset(folder: Path) -> Dataset:
+def open_dataset(folder: Path) -> Dataset:
+    """Open what `prepare` made.
+
+    Raises:
+        UserError: if it is not whole: lengths, checksums and ids are verified.
+    """
     try:
         meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
         dtype = np.dtype({"uint16": "<u2", "uint32": "<u4"}[meta["dtype"]])
@@ -247,9 +255,7 @@ def _open_dataset(folder: Path) -> Dataset:
         if max(int(part.max()) for part in parts.values()) >= tokenizer.vocab_size:
             raise ValueError("a token id is outside the vocabulary")
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise UserError(
-            f"the token cache {folder} is damaged ({error}); delete it and start again"
-        ) from None
+        raise UserError(f"the token cache {folder} is damaged: {error}") from None
     return Dataset(tokenizer, parts["train"], parts["validation"])
 
 

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 import minigpt
-from minigpt.config import TextConfig, UserError
-from minigpt.dataset import find_source, prepare
+from minigpt.config import UserError
+from minigpt.dataset import open_dataset
 from minigpt.run_folder import load_run
 from minigpt.training.checkpoint import read_checkpoint
 from minigpt.training.report import read_metrics
@@ -51,13 +51,11 @@ def kinds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Kind]:
             num_layers=1, num_heads=1, context_length=8, batch_size=2, vocab_size=280,
             compile="off", precision="float32",
         )  # fmt: skip
-    text = TextConfig(files=(str(folder / "my.txt"),), vocab_size=280)
     tokens = next(cache.glob("*/meta.json")).parent
 
     def read_cache() -> Any:
-        return prepare(find_source(text), text, cache)
+        return open_dataset(tokens)
 
-    read_cache()
     (run / "checkpoint/previous.safetensors").unlink()  # or it would be read instead
     return {
         "config": Kind(run / "config.json", lambda: load_run(run)),

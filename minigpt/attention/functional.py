@@ -62,7 +62,7 @@ def attention_weights(queries: Tensor, keys: Tensor, *, mask: Tensor | None = No
         The attention weights ``(..., T_q, T_k)``: non-negative rows that sum to 1.
 
     Raises:
-        ValueError: if the shapes do not fit.
+        ValueError: if queries and keys differ in d_k, or the mask does not fit.
     """
     scores = attention_scores(queries, keys) / math.sqrt(keys.shape[-1])  # (..., T_q, T_k)
     if mask is not None:
@@ -94,7 +94,8 @@ def scaled_dot_product_attention(
         The context vectors ``(..., T_q, d_v)``.
 
     Raises:
-        ValueError: if the shapes do not fit or dropout is outside [0, 1).
+        ValueError: if queries and keys differ in d_k, keys and values in T_k, the mask does
+            not fit, or dropout is outside [0, 1).
     """
     if keys.shape[-2] != values.shape[-2]:
         raise ValueError(

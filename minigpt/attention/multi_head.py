@@ -14,7 +14,8 @@ class KeyValueCache:
     """Keys and values of the tokens already read, so that the next ones need not re-read them.
 
     The memory is allocated once, for `context_length` tokens; `update` writes behind the tokens
-    already there and `trim` forgets the latest ones.
+    already there and `trim` forgets the latest ones. It is overwritten in place, and so is for
+    reading without gradients.
 
     Args:
         batch_size: number of sequences read side by side.
@@ -49,6 +50,11 @@ class KeyValueCache:
         Raises:
             ValueError: if they do not fit behind the ones already there.
         """
+        if keys.shape != values.shape:
+            raise ValueError(
+                "keys and values need the same shape, "
+                f"got {tuple(keys.shape)} and {tuple(values.shape)}"
+            )
         b, num_kv_heads, T, head_dim = keys.shape
         room = (*self.keys.shape[:2], self.keys.shape[2] - self.length, self.keys.shape[3])
         if (b, num_kv_heads, head_dim) != (room[0], room[1], room[3]) or room[2] < T:

@@ -46,11 +46,16 @@ class RotaryPositions(nn.Module):
 
         Returns:
             The turned vectors, same shape and type.
+
+        Raises:
+            ValueError: if a row stands at a position that is not tabulated.
         """
         T = x.shape[-2]
+        if start + T > self.cos.shape[0]:
+            raise ValueError(
+                f"position {start + T - 1} is beyond context_length {self.cos.shape[0]}"
+            )
         cos, sin = self.cos[start : start + T], self.sin[start : start + T]  # (T, head_dim / 2)
-        if x.dtype == torch.float64:
-            cos, sin = cos.double(), sin.double()
         first, second = x.chunk(2, dim=-1)  # each (..., T, head_dim / 2)
         turned = torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
         return turned.to(x.dtype)

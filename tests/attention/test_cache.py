@@ -3,6 +3,7 @@ latest tokens leaves no trace, and what does not fit is refused.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -15,7 +16,7 @@ from minigpt.attention import KeyValueCache, MultiHeadAttention
 few = settings(max_examples=25, deadline=None)
 
 D_IN, HEAD_DIM, CONTEXT = 6, 4, 12
-EXTRAS: dict[str, dict] = {
+EXTRAS: dict[str, dict[str, Any]] = {
     "plain": {},
     "grouped": {"num_kv_heads": 2},
     "rotary": {"rotary_base": 100.0},

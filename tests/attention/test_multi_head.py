@@ -4,6 +4,7 @@ gradients and errors. Positions are tested in test_rotary.py, decoding in test_c
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -17,7 +18,7 @@ from minigpt.attention import KeyValueCache, MultiHeadAttention, causal_mask
 few = settings(max_examples=25, deadline=None)
 
 D_IN, D_OUT, HEADS, HEAD_DIM, CONTEXT = 6, 8, 4, 2, 10
-EXTRAS: dict[str, dict] = {
+EXTRAS: dict[str, dict[str, Any]] = {
     "plain": {},
     "grouped": {"num_kv_heads": 2},
     "rotary": {"rotary_base": 100.0},
@@ -36,7 +37,7 @@ Forward = Callable[[MultiHeadAttention, Tensor], Tensor]
 
 
 def attention(
-    d_in: int = D_IN, d_out: int = D_OUT, *, heads: int = HEADS, dropout: float = 0.0, **extra
+    d_in: int = D_IN, d_out: int = D_OUT, *, heads: int = HEADS, dropout: float = 0.0, **extra: Any
 ) -> MultiHeadAttention:
     """A float64 layer with reproducible random parameters, norms included, in evaluation mode."""
     torch.manual_seed(123)
@@ -72,7 +73,7 @@ def test_no_output_depends_on_a_later_input_by_value(forward: Forward, T: int, e
 def test_no_output_depends_on_a_later_input_by_gradient(
     forward: Forward, extra: str, causal: bool
 ) -> None:
-    """d out_i / d x_j is exactly zero for j after i, and nowhere else; without the mask, nowhere."""
+    """d out_i / d x_j is exactly zero for j after i and only there; without the mask, nowhere."""
     layer, T = attention(causal=causal, **EXTRAS[extra]), 5
     jacobian = torch.autograd.functional.jacobian(
         lambda x: forward(layer, x[None])[0], normal(T, D_IN)
@@ -252,7 +253,7 @@ def test_the_weights_returned_in_training_are_those_before_dropout() -> None:
 @every_extra
 @pytest.mark.parametrize(
     ("dtype", "tolerance"),
-    [(torch.float64, 0.0), (torch.float32, 1e-5), (torch.bfloat16, 0.02)],
+    [(torch.float64, 0.0), (torch.float32, 1e-5), (torch.bfloat16, 0.03)],
     ids=str,
 )
 def test_types_are_kept_and_agree(
@@ -276,7 +277,7 @@ def test_a_float32_layer_runs_under_autocast(forward: Forward, extra: str) -> No
     with torch.autocast("cpu", torch.bfloat16):
         output = forward(layer, x)
     assert output.dtype == torch.bfloat16
-    assert (output - expected).abs().max() / expected.abs().max() < 0.02
+    assert (output - expected).abs().max() / expected.abs().max() < 0.03
 
 
 @every_extra
@@ -353,7 +354,7 @@ def test_dropout_that_is_no_probability_below_one_is_refused(dropout: float) -> 
     ],
     ids=str,
 )
-def test_sizes_that_do_not_fit_are_refused(changed: dict, message: str) -> None:
+def test_sizes_that_do_not_fit_are_refused(changed: dict[str, Any], message: str) -> None:
     sizes = {"d_in": D_IN, "d_out": D_OUT, "context_length": CONTEXT, "num_heads": HEADS}
     with pytest.raises(ValueError, match=message):
         MultiHeadAttention(dropout=0.0, **(sizes | changed))
