@@ -32,7 +32,6 @@ from .run_folder import (
     save_weights,
     write_text,
 )
-from .tokenizer import load_tokenizer
 from .training.checkpoint import TrainingState, read_checkpoint
 from .training.interruption import Interrupted
 from .training.loggers import make_logger
@@ -114,8 +113,11 @@ def start_run(
 
     _offer_unfinished(_name(source))
     folder = Path(out) if out is not None else free_name(_name(source))
-    folder.mkdir(parents=True, exist_ok=True)
-    config = RunConfig(gpt_config, train_config, text_config)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot make the folder {folder}: {error.strerror}") from None
+    config = RunConfig(gpt_config, train_config, text_config, source.fingerprint)
     torch.manual_seed(train_config.seed)
     gpt = GPT(gpt_config)
     with locked(folder):
@@ -140,6 +142,8 @@ def resume_run(out: str | Path | None, training: dict[str, Any], started: float)
     """
     folder = Path(out) if out is not None else newest_run()
     old = read_config(folder)
+    if "minutes" in training:
+        training = {"steps": None, **training}
     config = dataclasses.replace(old, training=dataclasses.replace(old.training, **training))
     state = read_checkpoint(folder)[0].state
     if _is_over(state, config.training):
@@ -149,9 +153,9 @@ def resume_run(out: str | Path | None, training: dict[str, Any], started: float)
         )
     source = find_source(config.text)
     say(f"minigpt {__version__}: continuing {folder} on {_described(source)}")
-    dataset = prepare(source, config.text)
-    if dataset.tokenizer.to_json() != load_tokenizer(folder / TOKENIZER).to_json():
+    if source.fingerprint != config.fingerprint:
         raise UserError(f"the text of {folder} has changed since; train anew")
+    dataset = prepare(source, config.text)
     with locked(folder):
         write_text(config.to_json(), folder / CONFIG)
         _train(GPT(config.model), dataset, config, folder, started - state.seconds, resume=True)

@@ -24,8 +24,23 @@ def setting(default: Any, help: str) -> Any:
     return field(default=default, metadata={"help": help})
 
 
+class _Checked:
+    """A dataclass whose fields are checked when it is made: their types, then their values."""
+
+    def __post_init__(self) -> None:
+        hints = get_type_hints(type(self))
+        for name, hint in hints.items():
+            value = getattr(self, name)
+            if not _is_a(value, hint):
+                raise UserError(f"{name} must be {_described(hint)}, got {value!r}")
+        self._check()
+
+    def _check(self) -> None:
+        """Raise UserError, naming the field, if a value is out of range."""
+
+
 @dataclass(frozen=True)
-class TextConfig:
+class TextConfig(_Checked):
     """Which text a model learns from, and how it becomes tokens.
 
     Raises:
@@ -45,7 +60,7 @@ class TextConfig:
     )
     vocab_size: int | None = setting(None, "tokens in a bpe vocabulary")
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         _require(self, "files", len(self.files) > 0, "at least one file")
         fraction = self.validation_fraction
         _require(self, "validation_fraction", 0.0 < fraction < 1.0, "between 0 and 1")
@@ -54,7 +69,7 @@ class TextConfig:
 
 
 @dataclass(frozen=True)
-class GPTConfig:
+class GPTConfig(_Checked):
     """The shape of a model. The two families share one class:
 
     - ``modern``: RMSNorm, rotary positions, query/key norm, SwiGLU, no biases (as Qwen3);
@@ -84,7 +99,7 @@ class GPTConfig:
     rotary_base: float = setting(10_000.0, "base of the rotary positions' wavelengths (modern)")
     norm_eps: float = setting(1e-6, "epsilon of the normalisation layers")
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         for name in ("vocab_size", "context_length", "emb_dim", "num_layers", "num_heads"):
             _require(self, name, 1 <= getattr(self, name) <= _LARGEST, "between 1 and 262,144")
         for name in ("num_kv_heads", "hidden_dim"):
@@ -92,7 +107,7 @@ class GPTConfig:
             _require(self, name, value is None or 1 <= value <= _LARGEST, "between 1 and 262,144")
         for name in ("dropout", "attention_dropout"):
             _require(self, name, 0.0 <= getattr(self, name) < 1.0, "at least 0 and below 1")
-        _require(self, "rotary_base", self.rotary_base > 1.0, "above 1")
+        _require(self, "rotary_base", 1.0 < self.rotary_base < 1e12, "above 1 and below 1e12")
         _require(self, "norm_eps", 0.0 < self.norm_eps < 1.0, "between 0 and 1")
         heads = self.num_heads
         _require(self, "emb_dim", self.emb_dim % heads == 0, f"a multiple of num_heads ({heads})")
@@ -124,7 +139,7 @@ class GPTConfig:
 
 
 @dataclass(frozen=True)
-class TrainConfig:
+class TrainConfig(_Checked):
     """How a model is trained.
 
     Raises:
@@ -158,13 +173,13 @@ class TrainConfig:
         "auto", "torch.compile; auto: where the time to compile is won back"
     )
 
-    def __post_init__(self) -> None:
-        _require(self, "minutes", 0.0 < self.minutes < 1e6, "above 0")
+    def _check(self) -> None:
+        _require(self, "minutes", 0.0 < self.minutes < 1e6, "above 0 and below 1e6")
         _require(self, "steps", self.steps is None or self.steps >= 1, "at least 1")
         for name in ("batch_size", "evaluations", "eval_tokens"):
             _require(self, name, getattr(self, name) >= 1, "at least 1")
         for name in ("learning_rate", "grad_clip", "checkpoint_seconds"):
-            _require(self, name, 0.0 < getattr(self, name) < 1e6, "above 0")
+            _require(self, name, 0.0 < getattr(self, name) < 1e6, "above 0 and below 1e6")
         for name in ("final_rate", "warmup", "weight_decay"):
             _require(self, name, 0.0 <= getattr(self, name) <= 1.0, "between 0 and 1")
         for name in ("beta1", "beta2"):
@@ -173,7 +188,7 @@ class TrainConfig:
 
 
 @dataclass(frozen=True)
-class SampleConfig:
+class SampleConfig(_Checked):
     """How a text is generated.
 
     Raises:
@@ -187,9 +202,9 @@ class SampleConfig:
     top_k: int | None = setting(None, "choose among this many likeliest tokens only")
     seed: int | None = setting(None, "the same seed writes the same text; random if unset")
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         _require(self, "max_new_tokens", self.max_new_tokens >= 0, "at least 0")
-        _require(self, "temperature", 0.0 <= self.temperature < 1e3, "at least 0")
+        _require(self, "temperature", 0.0 <= self.temperature < 1e3, "at least 0 and below 1e3")
         _require(self, "top_k", self.top_k is None or self.top_k >= 1, "at least 1")
         seed = self.seed
         _require(self, "seed", seed is None or 0 <= seed < 2**63, "between 0 and 2^63 - 1")
@@ -214,11 +229,11 @@ def from_dict(cls: type[Config], data: Any) -> Config:
         if key not in hints:
             raise UserError(f"{name}: unknown field {key!r}")
         if not _is_a(value, hints[key]):
-            raise UserError(f"{name}: {key} cannot be {value!r}")
-    try:
-        return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in data.items()})
-    except TypeError as error:
-        raise UserError(f"{name}: {error}") from None
+            raise UserError(f"{name}: {key} must be {_described(hints[key])}, got {value!r}")
+    for field_ in dataclasses.fields(cls):  # type: ignore[arg-type]
+        if field_.default is MISSING and field_.name not in data:
+            raise UserError(f"{name}: {field_.name} is missing")
+    return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in data.items()})
 
 
 def _is_a(value: Any, hint: Any) -> bool:
@@ -233,6 +248,16 @@ def _is_a(value: Any, hint: Any) -> bool:
     if hint is int:
         return isinstance(value, int) and not isinstance(value, bool)
     return isinstance(value, hint)
+
+
+def _described(hint: Any) -> str:
+    """A type in the words of someone who sets it."""
+    if get_origin(hint) in (Union, types.UnionType):
+        return " or ".join(_described(option) for option in get_args(hint))
+    if get_origin(hint) is Literal:
+        return "one of " + ", ".join(map(str, get_args(hint)))
+    words = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+    return "nothing" if hint is type(None) else words.get(hint, "a list of texts")
 
 
 def _require(config: Any, name: str, holds: bool, expected: str) -> None:

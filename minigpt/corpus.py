@@ -9,9 +9,11 @@ import glob
 import gzip
 import hashlib
 import json
+import os
 import shutil
 import sys
 import tempfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -65,15 +67,15 @@ class Corpus:
     @property
     def size(self) -> int:
         """Bytes of all files, as they are stored."""
-        return sum(file.stat().st_size for file in self.files)
+        return sum(_stored_size(file) for file in self.files)
 
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the files' bytes and lengths, as hexadecimal digits."""
         digest = hashlib.sha256(self.text_field.encode())
         for file in self.files:
-            digest.update(f"{_kind(file)} {file.stat().st_size} ".encode())
-            with open(file, "rb") as raw:
+            digest.update(f"{_kind(file)} {_stored_size(file)} ".encode())
+            with _open_stored(file) as raw:
                 while block := raw.read(_BLOCK):
                     digest.update(block)
         return digest.hexdigest()
@@ -85,7 +87,8 @@ class Corpus:
                 if not line.strip():
                     continue
                 try:
-                    text = json.loads(line)[self.text_field]
+                    # json would guess at UTF-16 and UTF-32, which the other files may not be
+                    text = json.loads(line.decode("utf-8-sig"))[self.text_field]
                     text.encode("utf-8")
                 except (ValueError, RecursionError):
                     raise UserError(f"{file}, line {number}: not JSON in UTF-8") from None
@@ -109,6 +112,8 @@ def find_files(names: tuple[str, ...]) -> tuple[Path, ...]:
         path = Path(name)
         if name == STANDARD_INPUT:
             found.append(_spooled_standard_input())
+        elif not _may_exist(name):
+            raise UserError(f"no such file: {name}")
         elif path.is_dir():
             inside = [f for f in sorted(path.rglob("*")) if f.is_file() and _kind(f) in SUFFIXES]
             if not inside:
@@ -123,25 +128,44 @@ def find_files(names: tuple[str, ...]) -> tuple[Path, ...]:
     return tuple(found)
 
 
+def _may_exist(name: str) -> bool:
+    """Whether the system accepts `name` at all: not if it is empty or too long."""
+    try:
+        Path(name).exists()
+    except (OSError, ValueError):
+        return False
+    return bool(name)
+
+
 def _kind(file: Path) -> str:
     """The suffix that says how to read a file, without .gz."""
     return Path(file.stem if file.suffix == ".gz" else file.name).suffix.lower()
 
 
-def _open(file: Path) -> BinaryIO:
+def _open_stored(file: Path) -> BinaryIO:
     try:
-        with open(file, "rb") as raw:
-            compressed = raw.read(2) == b"\x1f\x8b"  # the gzip format's mark, RFC 1952
-        return gzip.open(file) if compressed else open(file, "rb")  # type: ignore[return-value]
+        return open(file, "rb")
     except OSError as error:
         raise UserError(f"cannot read {file}: {error.strerror}") from None
+
+
+def _stored_size(file: Path) -> int:
+    with _open_stored(file) as raw:
+        return os.fstat(raw.fileno()).st_size
+
+
+def _open(file: Path) -> BinaryIO:
+    """Open a file to read what was put into it, unpacked if it is gzip."""
+    with _open_stored(file) as raw:
+        compressed = raw.read(2) == b"\x1f\x8b"  # the gzip format's mark, RFC 1952
+    return gzip.open(file) if compressed else _open_stored(file)  # type: ignore[return-value]
 
 
 def _blocks(file: Path, raw: BinaryIO) -> Iterator[bytes]:
     try:
         while block := raw.read(_BLOCK):
             yield block
-    except (OSError, EOFError) as error:  # BadGzipFile is an OSError
+    except (OSError, EOFError, zlib.error) as error:  # BadGzipFile is an OSError
         raise UserError(f"cannot read {file}: {error}") from None
 
 

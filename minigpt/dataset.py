@@ -40,6 +40,12 @@ class Source:
     training: Corpus
     validation: Corpus | None
 
+    @property
+    def fingerprint(self) -> str:
+        """A hash of all of it."""
+        own = self.validation.fingerprint if self.validation else ""
+        return hashlib.sha256((self.training.fingerprint + own).encode()).hexdigest()
+
 
 @dataclass(frozen=True)
 class Dataset:
@@ -78,14 +84,19 @@ def prepare(source: Source, config: TextConfig, cache: Path | None = None) -> Da
     if folder.exists():
         with contextlib.suppress(UserError):  # a damaged result is made again
             return open_dataset(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    building = Path(tempfile.mkdtemp(prefix="building-", dir=folder.parent))
     try:
-        _build(source, config, building)
-        shutil.rmtree(folder, ignore_errors=True)
-        building.rename(folder)
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="building-", dir=folder.parent) as building:
+            result = Path(building) / "result"
+            result.mkdir()
+            _build(source, config, result)
+            shutil.rmtree(folder, ignore_errors=True)
+            result.rename(folder)
+    except OSError as error:
+        raise UserError(
+            f"cannot write the tokens to {folder.parent}: {error.strerror}; "
+            "set MINIGPT_CACHE to another folder"
+        ) from None
     return open_dataset(folder)
 
 
@@ -221,19 +232,21 @@ def _tokenizer_texts(source: Source, config: TextConfig) -> Iterator[str]:
 
 def _encoded(tokenizer: Tokenizer, pieces: Iterator[TextPiece]) -> Iterator[tuple[int, list[int]]]:
     """Number of characters and ids of each stretch of text, documents set apart."""
-    counter = itertools.count()
-
-    def numbered() -> Iterator[tuple[int, str]]:
-        number = next(counter)
-        for piece in pieces:
-            yield number, piece.text
-            if piece.ends_document:
-                number = next(counter)
-
-    for number, document in itertools.groupby(numbered(), key=lambda pair: pair[0]):
-        if number > 0:
+    written = False
+    for _, document in itertools.groupby(_numbered(pieces), key=lambda pair: pair[0]):
+        if written:
             yield 0, [tokenizer.end_of_text]
         yield from encode_in_pieces(tokenizer, (text for _, text in document))
+        written = True
+
+
+def _numbered(pieces: Iterator[TextPiece]) -> Iterator[tuple[int, str]]:
+    """Each piece that is not empty, with the number of the document it belongs to."""
+    number = 0
+    for piece in pieces:
+        if piece.text:
+            yield number, piece.text
+        number += piece.ends_document
 
 
 def open_dataset(folder: Path) -> Dataset:
@@ -243,6 +256,7 @@ def open_dataset(folder: Path) -> Dataset:
         UserError: if it is not whole: lengths, checksums and ids are verified.
     """
     try:
+        tokenizer = load_tokenizer(folder / "tokenizer.json")
         meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
         dtype = np.dtype({"uint16": "<u2", "uint32": "<u4"}[meta["dtype"]])
         parts = {}
@@ -251,7 +265,6 @@ def open_dataset(folder: Path) -> Dataset:
             parts[name] = np.memmap(file, dtype, mode="r")
             if len(parts[name]) != meta["tokens"][name] or _checksum(file) != meta["sha256"][name]:
                 raise ValueError(f"{name}.bin is not what was written")
-        tokenizer = load_tokenizer(folder / "tokenizer.json")
         if max(int(part.max()) for part in parts.values()) >= tokenizer.vocab_size:
             raise ValueError("a token id is outside the vocabulary")
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:

@@ -191,16 +191,18 @@ class GPT(nn.Module):
 
         gpt2 follows Radford et al. 2019, section 2.3: standard deviation 0.02, the projections
         into the residual stream divided by sqrt(2 * num_layers). In the modern family these
-        start at zero, so that every block begins as the identity.
+        start at zero, so that every block begins as the identity; a tied head then sees the
+        embedding of the very token it follows, which must not be so long that it is predicted.
         """
         modern = self.config.family == "modern"
+        embedding_std = min(0.02, 2.5 / self.config.emb_dim) if modern else 0.02
         for name, parameter in self.named_parameters():
             if name.endswith("bias"):
                 nn.init.zeros_(parameter)
             elif parameter.dim() == 1:
                 nn.init.ones_(parameter)
             elif "embedding" in name or name.startswith("head."):
-                nn.init.normal_(parameter, std=0.02)
+                nn.init.normal_(parameter, std=embedding_std)
             elif name.endswith("out_proj.weight"):
                 residual_std = 0.02 / math.sqrt(2 * self.config.num_layers)
                 nn.init.normal_(parameter, std=0.0 if modern else residual_std)

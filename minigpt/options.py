@@ -12,8 +12,12 @@ from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type
 class Parser(argparse.ArgumentParser):
     """An ArgumentParser that says what is wrong in one line, and exits with status 2."""
 
+    def __init__(self, prog: str, description: str = ""):
+        super().__init__(prog, description=description, allow_abbrev=False)
+
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"error: {message} (see {self.prog} --help)\n")
+        """Called by argparse."""
+        self.exit(2, f"error: {' '.join(message.split())} (see {self.prog} --help)\n")
 
 
 def add_options(

@@ -36,6 +36,7 @@ class RunConfig:
     model: GPTConfig
     training: TrainConfig
     text: TextConfig
+    fingerprint: str = ""  # of the text, to know it again
 
     def to_json(self) -> str:
         """The file's text."""
@@ -43,6 +44,7 @@ class RunConfig:
             "model": to_dict(self.model),
             "training": to_dict(self.training),
             "text": to_dict(self.text),
+            "fingerprint": self.fingerprint,
         }
         return json.dumps(parts, indent=2) + "\n"
 
@@ -89,9 +91,13 @@ def check_size(weights: Path, config: GPTConfig) -> None:
     expected = count_parameters(config)
     try:
         with safe_open(weights, "pt") as file:
-            sizes = [math.prod(file.get_slice(name).get_shape()) for name in file.keys()]  # noqa: SIM118
+            slices = [file.get_slice(name) for name in file.keys()]  # noqa: SIM118
+            sizes = [math.prod(part.get_shape()) for part in slices]
+            types = {part.get_dtype() for part in slices}
     except (SafetensorError, OSError, ValueError) as error:
         raise UserError(f"{weights} is damaged: {error}") from None
+    if not types <= {"F64", "F32", "F16", "BF16"}:
+        raise UserError(f"{weights} is damaged: weights of type {', '.join(sorted(types))}")
     if sum(sizes) != expected:
         raise UserError(
             f"{weights} does not fit {CONFIG}: it holds {sum(sizes):,} parameters, "
@@ -235,13 +241,15 @@ def read_config(folder: Path) -> RunConfig:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         model, training, text = data["model"], data["training"], data["text"]
-    except (ValueError, RecursionError, KeyError, TypeError, OSError):
+        fingerprint = str(data.get("fingerprint", ""))
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError, OSError):
         raise UserError(f"{path} is damaged or not a run's") from None
     try:
         return RunConfig(
             from_dict(GPTConfig, model),
             from_dict(TrainConfig, training),
             from_dict(TextConfig, text),
+            fingerprint,
         )
     except UserError as error:
         raise UserError(f"{path}: {error}") from None

@@ -127,11 +127,11 @@ class BytePairTokenizer(Tokenizer):
         from tokenizers import Tokenizer as HuggingFaceTokenizer
 
         ranks = self.encoding._mergeable_ranks
-        vocab = {_printable(token): rank for token, rank in ranks.items()}
+        specials = self.encoding._special_tokens
+        vocab = {_printable(token): rank for token, rank in ranks.items()} | specials
         merges = [(_printable(left), _printable(right)) for left, right in _merges(ranks)]
         tokenizer = HuggingFaceTokenizer(models.BPE(vocab=vocab, merges=merges))
         _set_byte_level(tokenizer, Regex(self.encoding._pat_str), pre_tokenizers, decoders)
-        specials = self.encoding._special_tokens
         tokenizer.add_special_tokens(sorted(specials, key=lambda name: specials[name]))
         return tokenizer.to_str()
 
@@ -191,7 +191,7 @@ def tiktoken_tokenizer(name: str) -> BytePairTokenizer:
         raise UserError(f"no tokenizer {name!r}; there are: char, bpe, {', '.join(names)}")
     try:
         return BytePairTokenizer(tiktoken.get_encoding(name))
-    except OSError:  # requests' errors are OSErrors
+    except (OSError, ValueError):  # requests' errors are OSErrors; ValueError: not what it was
         cache = os.environ.get("TIKTOKEN_CACHE_DIR", "unset")
         raise UserError(
             f"tokenizer {name!r} is not on this machine and could not be downloaded; set "
@@ -214,7 +214,9 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
         raise UserError(f"{path} is damaged: it is not JSON") from None
     try:
         return _from_json(data)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+    except KeyError as error:
+        raise UserError(f"{path} is damaged or no tokenizer of ours: it has no {error}") from None
+    except (TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         raise UserError(f"{path} is damaged or no tokenizer of ours ({error})") from None
 
 
@@ -270,6 +272,7 @@ def _from_json(data: dict[str, Any]) -> Tokenizer:
         characters = sorted((c for c in vocab if c not in specials), key=lambda c: vocab[c])
         if [vocab[c] for c in characters] != list(range(len(characters))):
             raise ValueError("its ids are not 0, 1, 2, ...")
+        "".join(characters).encode()  # half a surrogate pair is no character
         if any(len(c) != 1 for c in characters) or specials != {END_OF_TEXT: len(characters)}:
             raise ValueError("its tokens are not characters")
         return CharacterTokenizer(characters)
@@ -281,6 +284,9 @@ def _from_json(data: dict[str, Any]) -> Tokenizer:
         raise ValueError("two tokens share an id")
     if any(bytes([b]) not in ranks for b in range(256)):
         raise ValueError("it lacks some single bytes")
+    ids, top = (*ranks.values(), *specials.values()), max(ranks.values())
+    if sum(i < top for i in ids) != top or max(ids) > 2 * len(ids):
+        raise ValueError("some ids have no token")  # only special ones may leave a gap
     return _byte_pair_tokenizer("bpe", pattern, ranks, specials)
 
 

@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+_COLDEST = 1e-5  # below, dividing by the temperature overflows
+
 
 def apply_temperature(logits: Tensor, temperature: float) -> Tensor:
     """Logits divided by `temperature`: below 1 sharpens their distribution, above 1 flattens it.
@@ -36,14 +38,14 @@ def sample(
 
     Args:
         logits: ``(b, vocab_size)``.
-        temperature: see :func:`apply_temperature`; 0 takes the largest logit.
+        temperature: see :func:`apply_temperature`; 0 (or next to it) takes the largest logit.
         top_k: see :func:`keep_top_k`; None keeps all.
         generator: source of randomness.
 
     Returns:
         Token ids, int64 ``(b,)``.
     """
-    if temperature == 0.0:
+    if temperature < _COLDEST:
         return logits.argmax(dim=-1)
     logits = apply_temperature(logits.float(), temperature)
     if top_k is not None:

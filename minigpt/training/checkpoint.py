@@ -110,6 +110,8 @@ def restore(checkpoint: Checkpoint, model: GPT, optimizer: torch.optim.Optimizer
                 parameter.copy_(tensors[f"model.{name}"])
         optimizer_state = optimizer.state_dict()
         optimizer_state["state"] = _optimizer_state(tensors)
+        if len({frozenset(values) for values in optimizer_state["state"].values()}) > 1:
+            raise ValueError("the optimizer's state is incomplete")
         optimizer.load_state_dict(optimizer_state)
         torch.set_rng_state(tensors["random.cpu"])
         if torch.cuda.is_available() and "random.cuda" in tensors:
@@ -126,15 +128,15 @@ def _read(path: Path) -> Checkpoint:
             version = int(metadata["version"])
             if version > VERSION:
                 raise UserError(
-                    f"{path} has format {version}, this minigpt reads up to {VERSION}; update it"
+                    f"format {version} is newer than this minigpt's, {VERSION}: update it"
                 )
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         if metadata["sha256"] != _checksum(metadata["state"], tensors):
-            raise UserError(f"{path} is damaged: its checksum does not match")
+            raise UserError("it is damaged, its checksum does not match")
         state = from_dict(TrainingState, json.loads(metadata["state"]))
         _check_ranges(state)
-    except UserError:
-        raise
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
     except (SafetensorError, OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise UserError(f"{path} is damaged: {error}") from None
     return Checkpoint(path, state, tensors)

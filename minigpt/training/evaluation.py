@@ -48,7 +48,8 @@ def evaluate(
     device = model.token_embedding.weight.device
     starts = np.arange(0, len(tokens) - 1, T)  # of each window; the last one may be short
     if len(starts) * T > max_tokens:
-        starts = starts[:-1][:: -(-len(starts) * T // max_tokens)]
+        full = starts[: max(len(starts) - 1, 1)]
+        starts = full[:: -(-len(full) * T // max_tokens)]
     training, nats, count, size = model.training, 0.0, 0, 0
     model.eval()
     for group in _same_length(starts, len(tokens) - 1, T, batch_size):

@@ -113,6 +113,17 @@ def train(
                 training.set_back(problem)
 
 
+class Clock:
+    """Seconds of training, those of earlier sittings included."""
+
+    def __init__(self, before: float):
+        self._start = time.monotonic() - before
+
+    def seconds(self) -> float:
+        """Time spent training so far."""
+        return time.monotonic() - self._start
+
+
 class _Training:
     """A training under way: the optimizer, the counters, the clock, and what to do with them."""
 
@@ -127,7 +138,7 @@ class _Training:
         self.report, self.seconds_left, self.sample = report, seconds_left, sample
         self.optimizer = make_optimizer(self.model, self.config)
         self.state = TrainingState()
-        self._started = time.monotonic()  # when the clock of state.seconds read zero
+        self.clock = Clock(0.0)
         self._saved, self._time_to_save = time.monotonic(), 0.0
 
     def prepare(self) -> None:
@@ -137,7 +148,7 @@ class _Training:
         start = time.monotonic()
         self.trainee.evaluation()
         time_to_evaluate = time.monotonic() - start
-        self._started = time.monotonic() - self.state.seconds
+        self.clock = Clock(self.state.seconds)
         # Time stays for the last evaluation, its sample and its files.
         self.limit = self.state.seconds + self.seconds_left() - 1.5 * time_to_evaluate - 2.0
         # A run that is continued for longer than planned has its evaluations spread anew.
@@ -146,7 +157,7 @@ class _Training:
 
     def progress(self) -> float:
         """Share of the training that is done."""
-        self.state.seconds = time.monotonic() - self._started
+        self.state.seconds = self.clock.seconds()
         return progress(self.state.step, self.config.steps, self.state.seconds, self.limit)
 
     def is_time_to_evaluate(self, done: float) -> bool:
@@ -192,8 +203,14 @@ class _Training:
         self._written("the figures", lambda: self.report.write(row))
 
     def save(self) -> None:
-        """Write a checkpoint; if that fails, say so and go on."""
+        """Write a checkpoint; if that fails, say so and go on.
+
+        Raises:
+            DivergedError: if a weight is no longer a number.
+        """
         start = time.monotonic()
+        norms = torch.stack(torch._foreach_norm(list(self.model.parameters())))
+        check_finite("size of the weights", norms.sum().item())
         self._written(
             "the checkpoint",
             lambda: save_checkpoint(self.trainee.folder, self.model, self.optimizer, self.state),
@@ -207,22 +224,21 @@ class _Training:
         for problem in problems:
             self.report.say(f"{problem}; going back to the one before it")
         self.state = restore(checkpoint, self.model, self.optimizer)
-        self._started = time.monotonic() - self.state.seconds
 
     def set_back(self, problem: DivergedError) -> None:
         """Try again from the last checkpoint with half the learning rate, but not for ever."""
-        setbacks, seconds = self.state.setbacks + 1, self.state.seconds
+        setbacks = self.state.setbacks + 1
         rate = self.config.learning_rate * 0.5**setbacks
         if setbacks > _SETBACKS:
             raise UserError(
-                f"{problem} at step {self.state.step:,}, with half and a quarter of the learning "
-                f"rate too; the best weights so far are in {self.trainee.folder}; train again "
-                f"with --learning-rate {rate:.1g} or less"
+                f"{problem} at step {self.state.step:,}, for the third time and with a lower rate; "
+                f"the best weights so far are in {self.trainee.folder}; train again with "
+                f"--learning-rate {rate:.1g} or less"
             )
         step = self.state.step
         self.optimizer.zero_grad()
         self.go_back()
-        self.state.setbacks, self._started = setbacks, time.monotonic() - seconds
+        self.state.setbacks = setbacks
         self.report.say(
             f"{problem} at step {step:,}: back to step {self.state.step:,}, "
             f"with a learning rate of {rate:.2g}"

@@ -50,6 +50,9 @@ def plan_model(
 
 
 def _heads(emb_dim: int) -> int:
-    """As many heads of 64 or more as divide the width evenly: few wide heads compute faster."""
+    """As many heads of 64 or more as divide the width evenly: few wide heads compute faster.
+
+    Rotary positions turn pairs of components, so that a head needs an even size.
+    """
     at_most = max(emb_dim // 64, 1)
-    return next(n for n in range(at_most, 0, -1) if emb_dim % n == 0)
+    return next((n for n in range(at_most, 0, -1) if emb_dim % (2 * n) == 0), 1)

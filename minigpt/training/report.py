@@ -109,8 +109,9 @@ class Report:
         rows = [r for r in read_metrics(metrics) if r["step"] < row.figures["step"]]
         rows.append(row.figures)
         write_text("".join(json.dumps(r) + "\n" for r in rows), metrics)
-        with open(self.folder / SAMPLES, "a", encoding="utf-8") as file:
-            file.write(f"--- step {row.figures['step']}\n{row.sample}\n")
+        samples = read_samples(self.folder / SAMPLES, before=row.figures["step"])
+        samples += f"--- step {row.figures['step']}\n{row.sample}\n"
+        write_text(samples, self.folder / SAMPLES)
         draw(rows, self.nats_to_bits, self.folder / PICTURE)
 
     def close(self) -> None:
@@ -146,6 +147,19 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
         except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
             continue
     return rows
+
+
+def read_samples(path: Path, before: int) -> str:
+    """A samples.txt up to the first sample of step `before` or a later one."""
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
+    except OSError:
+        return ""
+    for i, line in enumerate(lines):
+        step = line.removeprefix("--- step ").strip()
+        if line.startswith("--- step ") and step.isdecimal() and int(step) >= before:
+            return "".join(lines[:i])
+    return "".join(lines)
 
 
 def draw(rows: list[dict[str, Any]], nats_to_bits: float, path: Path) -> None:

@@ -8,9 +8,11 @@ def progress(step: int, steps: int | None, seconds: float, limit: float) -> floa
         step: steps taken.
         steps: steps to take, or None to go by time.
         seconds: time since training began.
-        limit: time that training may take, in seconds.
+        limit: time that training may take, in seconds; with none left it is done at once.
     """
-    return min(1.0, step / steps if steps else seconds / limit)
+    if steps is not None:
+        return min(1.0, step / steps)
+    return min(1.0, seconds / limit) if limit > 0 else 1.0
 
 
 def learning_rate(done: float, peak: float, warmup: float, final: float) -> float:

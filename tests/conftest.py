@@ -1,0 +1,57 @@
+"""What several test files share: a text to train on, and a tiny run trained on it."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import minigpt
+
+WORDS = "the fox asked a crow for bread and said no then flew to old mill by night".split()
+TINY: dict[str, Any] = {
+    "emb_dim": 16,
+    "num_layers": 1,
+    "num_heads": 2,
+    "context_length": 16,
+    "vocab_size": 300,
+    "batch_size": 4,
+    "steps": 8,
+    "evaluations": 2,
+    "device": "cpu",
+    "compile": "off",
+    "precision": "float32",
+}
+
+
+def some_text(words: int = 600, seed: int = 0) -> str:
+    """Random words, ten a line: a little to learn, and much to learn by heart."""
+    draw = random.Random(seed)
+    lines = [" ".join(draw.choices(WORDS, k=10)) for _ in range(words // 10)]
+    return "\n".join(lines) + "\n"
+
+
+def train_tiny(file: str | Path = "my.txt", out: str | Path | None = None, **changes: Any) -> Path:
+    """A run of a few steps of a tiny model, through the public function."""
+    return minigpt.train(file, out=out, **(TINY | changes))
+
+
+def move_into(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("MINIGPT_CACHE", str(folder / "cache"))
+    (folder / "my.txt").write_text(some_text())
+    return folder
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder: empty but for my.txt."""
+    return move_into(tmp_path, monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trained run with a bpe tokenizer, to be read only."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        folder = move_into(tmp_path_factory.mktemp("tiny"), monkeypatch)
+        return folder / train_tiny(steps=30, evaluations=3)

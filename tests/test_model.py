@@ -1,0 +1,445 @@
+"""The GPT in its two families: what an untrained one predicts, what its logits may depend on, its
+cache, its parameters, what it costs, and its equals in transformers.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+from minigpt.config import GPTConfig, UserError
+from minigpt.model import GPT, count_parameters, flops_per_token
+
+few = settings(max_examples=25, deadline=None)
+
+FAMILIES = ("modern", "gpt2")
+both_families = pytest.mark.parametrize("family", FAMILIES)
+families = st.sampled_from(FAMILIES)
+VOCAB, CONTEXT = 11, 12
+SHAPE: dict[str, Any] = {
+    "vocab_size": VOCAB,
+    "context_length": CONTEXT,
+    "emb_dim": 16,
+    "num_layers": 2,
+    "num_heads": 4,
+    "num_kv_heads": 2,
+    "hidden_dim": 24,
+}
+# Lengths of pieces that together fit into the context.
+splits = st.lists(st.integers(1, 5), min_size=1, max_size=CONTEXT).filter(
+    lambda pieces: sum(pieces) <= CONTEXT
+)
+
+
+@st.composite
+def configs(draw: st.DrawFn) -> GPTConfig:
+    """Any valid shape: grouped heads, tied or not, with or without hidden_dim."""
+    heads = draw(st.integers(1, 6))
+    head_dim = draw(st.integers(1, 4)) * 2
+    divisors = [n for n in range(1, heads + 1) if heads % n == 0]
+    return GPTConfig(
+        vocab_size=draw(st.integers(1, 50)),
+        family=draw(families),
+        context_length=draw(st.integers(1, 16)),
+        emb_dim=heads * head_dim,
+        num_layers=draw(st.integers(1, 3)),
+        num_heads=heads,
+        num_kv_heads=draw(st.sampled_from([None, *divisors])),
+        hidden_dim=draw(st.none() | st.integers(1, 40)),
+        tied_head=draw(st.booleans()),
+    )
+
+
+def gpt(family: str, **changes: Any) -> GPT:
+    """A float64 model, every parameter of it random, norms and biases too, in evaluation mode."""
+    torch.manual_seed(123)
+    model = GPT(GPTConfig(**{**SHAPE, "family": family, **changes})).double().eval()
+    for name, parameter in model.named_parameters():
+        nn.init.normal_(parameter, mean=float(name.endswith("norm.weight")), std=0.3)
+    return model
+
+
+def ids(*shape: int, vocab_size: int = VOCAB, seed: int = 0) -> Tensor:
+    return torch.randint(vocab_size, shape, generator=torch.Generator().manual_seed(seed))
+
+
+# An untrained model, and one that learns
+
+
+@both_families
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize(
+    ("vocab_size", "emb_dim", "layers"),
+    [(64, 32, 2), (1000, 64, 4), (4096, 128, 4), (4096, 512, 4)],
+)
+def test_an_untrained_model_predicts_all_tokens_alike(
+    family: str, tied: bool, vocab_size: int, emb_dim: int, layers: int
+) -> None:
+    """Its loss on random targets is ln(vocab_size), within 0.2 nats: logits of standard deviation
+    s add s²/2, here at most 0.02² * 512 / 2 = 0.1, and 256 targets are a sample."""
+    torch.manual_seed(0)
+    shape = {"emb_dim": emb_dim, "num_layers": layers, "context_length": 32}
+    model = GPT(GPTConfig(vocab_size, family, tied_head=tied, **shape)).eval()
+    inputs, targets = (ids(8, 32, vocab_size=vocab_size, seed=i) for i in range(2))
+    with torch.no_grad():
+        _, loss = model(inputs, targets)
+    assert loss.item() == pytest.approx(math.log(vocab_size), abs=0.2)
+
+
+@both_families
+def test_a_tiny_model_memorises_a_batch(family: str) -> None:
+    torch.manual_seed(0)
+    model = GPT(GPTConfig(**{**SHAPE, "family": family, "emb_dim": 32}))
+    optimizer = torch.optim.AdamW(model.parameter_groups(0.0), lr=1e-2)
+    inputs, targets = ids(3, CONTEXT), ids(3, CONTEXT, seed=1)
+    for _ in range(200):
+        loss = model(inputs, targets)[1]
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    assert loss.item() < 0.05
+
+
+@both_families
+def test_the_same_seed_gives_the_same_weights(family: str) -> None:
+    def weights(seed: int) -> Tensor:
+        torch.manual_seed(seed)
+        model = GPT(GPTConfig(**{**SHAPE, "family": family}))
+        return nn.utils.parameters_to_vector(model.parameters())
+
+    assert torch.equal(weights(1), weights(1))
+    assert not torch.equal(weights(1), weights(2))
+
+
+def test_every_block_of_an_untrained_modern_model_is_the_identity() -> None:
+    torch.manual_seed(0)
+    x = torch.randn(2, 5, 16)
+    model = GPT(GPTConfig(**{**SHAPE, "family": "modern"}))
+    assert all(torch.equal(block(x), x) for block in model.blocks)
+
+
+# Logits, loss, and what depends on what
+
+
+@given(config=configs(), b=st.integers(1, 3), data=st.data())
+@few
+def test_logits_are_one_row_of_the_vocabulary_for_each_token(
+    config: GPTConfig, b: int, data: st.DataObject
+) -> None:
+    T = data.draw(st.integers(1, config.context_length))
+    logits = GPT(config)(ids(b, T, vocab_size=config.vocab_size))
+    assert logits.shape == (b, T, config.vocab_size)
+
+
+@both_families
+def test_the_loss_is_the_mean_cross_entropy_of_the_logits(family: str) -> None:
+    model, inputs, targets = gpt(family), ids(3, 7), ids(3, 7, seed=1)
+    logits, loss = model(inputs, targets)
+    assert torch.equal(logits, model(inputs))
+    expected = -logits.log_softmax(-1).gather(-1, targets[..., None]).mean()
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-6)
+
+
+@given(family=families, T=st.integers(1, CONTEXT), data=st.data())
+@few
+def test_a_token_never_changes_the_logits_before_it(
+    family: str, T: int, data: st.DataObject
+) -> None:
+    j = data.draw(st.integers(0, T - 1))
+    model, before = gpt(family), ids(2, T)
+    after = before.clone()
+    after[:, j] = (after[:, j] + 1) % VOCAB
+    same = (model(before) == model(after)).all(dim=-1)  # (2, T)
+    assert same[:, :j].all() and not same[:, j:].any()
+
+
+@both_families
+def test_the_rows_of_a_batch_know_nothing_of_each_other(family: str) -> None:
+    model, batch = gpt(family), ids(4, CONTEXT)
+    alone = torch.cat([model(row[None]) for row in batch])
+    torch.testing.assert_close(model(batch), alone)
+
+
+@both_families
+def test_a_token_means_something_else_at_another_position(family: str) -> None:
+    """Without positions, the last token of 0 1 2 and of 1 0 2 would see the same."""
+    last = gpt(family)(torch.tensor([[0, 1, 2], [1, 0, 2]]))[:, -1]
+    assert not torch.allclose(last[0], last[1], atol=1e-3)
+
+
+@both_families
+@pytest.mark.parametrize("kind", ["dropout", "attention_dropout"])
+def test_dropout_acts_in_training_only(family: str, kind: str) -> None:
+    model, inputs = gpt(family, **{kind: 0.5}), ids(2, CONTEXT)
+    assert torch.equal(model(inputs), gpt(family)(inputs))
+    model.train()
+    assert not torch.allclose(model(inputs), model(inputs))
+    torch.testing.assert_close(gpt(family).train()(inputs), gpt(family)(inputs))
+
+
+@both_families
+@pytest.mark.parametrize("part", ["embeddings", "attention", "feed_forward"])
+def test_embeddings_attention_and_feed_forward_are_dropped_out(family: str, part: str) -> None:
+    """Each alone, with the others made to add nothing."""
+    model = gpt(family, dropout=0.5).train()
+    for block in model.blocks:
+        for name in {"attention", "feed_forward"} - {part}:
+            for parameter in getattr(block, name).out_proj.parameters():
+                nn.init.zeros_(parameter)
+    if part != "embeddings":
+        model.dropout.p = 0.0
+    assert not torch.allclose(model(ids(2, 5)), model(ids(2, 5)))
+
+
+# Reading in pieces
+
+
+@given(family=families, pieces=splits)
+@few
+def test_tokens_read_in_pieces_give_the_logits_of_the_whole(family: str, pieces: list[int]) -> None:
+    model, inputs = gpt(family), ids(2, sum(pieces))
+    caches = model.new_caches(2)
+    logits = [model(piece, caches=caches) for piece in inputs.split(pieces, dim=1)]
+    torch.testing.assert_close(torch.cat(logits, dim=1), model(inputs))
+    assert [cache.length for cache in caches] == [sum(pieces)] * SHAPE["num_layers"]
+
+
+# What does not fit
+
+
+@both_families
+def test_a_sequence_longer_than_the_context_is_refused(family: str) -> None:
+    with pytest.raises(ValueError, match=r"13 tokens .* context_length 12"):
+        gpt(family)(ids(1, 13))
+
+
+@both_families
+def test_cached_and_new_tokens_together_may_not_outgrow_the_context(family: str) -> None:
+    model = gpt(family)
+    caches = model.new_caches(1)
+    model(ids(1, 8), caches=caches)
+    with pytest.raises(ValueError, match=r"13 tokens .* context_length 12"):
+        model(ids(1, 5), caches=caches)
+    assert model(ids(1, 4), caches=caches).shape == (1, 4, VOCAB)
+
+
+@pytest.mark.parametrize("shape", [(5,), (2, 5, 1)])
+def test_token_ids_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match=r"\(b, T\), got \(") as error:
+        gpt("modern")(ids(*shape))
+    assert str(shape) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"dropout": -0.1}, "dropout must be .* got -0.1"),
+        ({"dropout": 1.0}, "dropout must be .* got 1.0"),
+        ({"attention_dropout": math.nan}, "attention_dropout must be .* got nan"),
+        ({"vocab_size": 0}, "vocab_size must be between 1 and 262,144, got 0"),
+        ({"num_heads": 3}, r"emb_dim must be a multiple of num_heads \(3\), got 16"),
+        ({"num_kv_heads": 3}, r"num_kv_heads must be a divisor of num_heads \(4\), got 3"),
+        ({"emb_dim": 12}, r"emb_dim must be an even multiple of num_heads \(4\), got 12"),
+        ({"family": "llama"}, "family must be .* got '?llama"),
+    ],
+)
+def test_a_shape_that_cannot_be_is_refused(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        GPTConfig(**{**SHAPE, **changes})
+
+
+# Parameters
+
+
+@given(config=configs())
+@few
+def test_the_parameters_are_as_many_as_the_formula_says(config: GPTConfig) -> None:
+    with torch.device("meta"):
+        model = GPT(config)
+    assert sum(p.numel() for p in model.parameters()) == count_parameters(config)
+
+
+def test_gpt2_small_has_124_439_808_parameters() -> None:
+    """The smallest model of Radford et al. 2019, counted without its memory."""
+    config = GPTConfig(50257, "gpt2", 1024, emb_dim=768, num_layers=12, num_heads=12)
+    with torch.device("meta"):
+        model = GPT(config)
+    assert count_parameters(config) == 124_439_808
+    assert sum(p.numel() for p in model.parameters()) == 124_439_808
+
+
+@both_families
+def test_a_tied_head_is_the_embedding_and_learns_from_both_uses(family: str) -> None:
+    """Its gradient is the sum of the two that an untied model with equal weights has."""
+    tied, untied = gpt(family), gpt(family, tied_head=False)
+    untied.load_state_dict(tied.state_dict())
+    assert tied.head.weight is tied.token_embedding.weight
+    assert untied.head.weight.data_ptr() != untied.token_embedding.weight.data_ptr()
+    for model in (tied, untied):
+        model(ids(2, 5), ids(2, 5, seed=1))[1].backward()
+    parts = untied.head.weight.grad, untied.token_embedding.weight.grad
+    assert all(part is not None and part.abs().max() > 1e-6 for part in parts)
+    torch.testing.assert_close(tied.head.weight.grad, parts[0] + parts[1])
+
+
+@given(config=configs())
+@few
+def test_every_parameter_is_in_one_group_and_the_matrices_of_the_blocks_decay(
+    config: GPTConfig,
+) -> None:
+    model = GPT(config)
+    groups = model.parameter_groups(0.3)
+    assert [group["weight_decay"] for group in groups] == [0.3, 0.0]
+    decaying, others = ([id(p) for p in group["params"]] for group in groups)
+    assert sorted(decaying + others) == sorted(map(id, model.parameters()))
+    named = model.named_parameters()
+    assert set(decaying) == {id(p) for n, p in named if n.startswith("blocks.") and p.dim() == 2}
+
+
+# Cost
+
+
+@both_families
+@pytest.mark.parametrize("kv_heads", [1, 4])
+def test_flops_are_those_that_torch_counts(family: str, kv_heads: int) -> None:
+    """Torch counts the scores of all pairs, also of the half that the mask leaves out."""
+    changes = {"context_length": 32, "num_kv_heads": kv_heads}
+    model = GPT(GPTConfig(**{**SHAPE, "family": family, **changes}))
+    config, tokens = model.config, 3 * 32
+    masked_half = config.num_layers * 2 * config.context_length * config.emb_dim
+    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
+        loss = model(ids(3, 32), ids(3, 32))[1]
+        forward = counter.get_total_flops()
+        loss.backward()
+    assert forward == tokens * (flops_per_token(config, training=False) + masked_half)
+    assert counter.get_total_flops() == tokens * (flops_per_token(config) + 3 * masked_half)
+
+
+# Its equals in transformers
+
+
+def gpt2_weights(model: GPT) -> Iterator[tuple[str, Tensor]]:
+    """Our weights under the names of GPT2LMHeadModel, whose matrices are (inputs, outputs)."""
+    assert model.position_embedding is not None
+    yield "transformer.wte.weight", model.token_embedding.weight
+    yield "transformer.wpe.weight", model.position_embedding.weight
+    yield "lm_head.weight", model.head.weight
+    for i, block in enumerate(model.blocks):
+        at, ff = block.attention, block.feed_forward
+        projections = (at.W_query, at.W_key, at.W_value)
+        layer = f"transformer.h.{i}"
+        yield f"{layer}.attn.c_attn.weight", torch.cat([p.weight for p in projections]).T
+        yield f"{layer}.attn.c_attn.bias", torch.cat([p.bias for p in projections])
+        linears = {"attn.c_proj": at.out_proj, "mlp.c_fc": ff.W_in, "mlp.c_proj": ff.out_proj}
+        for name, linear in linears.items():
+            yield f"{layer}.{name}.weight", linear.weight.T
+            yield f"{layer}.{name}.bias", linear.bias
+        for name, norm in (("ln_1", block.attention_norm), ("ln_2", block.feed_forward_norm)):
+            yield f"{layer}.{name}.weight", norm.weight
+            yield f"{layer}.{name}.bias", norm.bias
+    yield "transformer.ln_f.weight", model.final_norm.weight
+    yield "transformer.ln_f.bias", model.final_norm.bias
+
+
+def qwen3_weights(model: GPT) -> Iterator[tuple[str, Tensor]]:
+    """Our weights under the names of Qwen3ForCausalLM."""
+    yield "model.embed_tokens.weight", model.token_embedding.weight
+    yield "lm_head.weight", model.head.weight
+    yield "model.norm.weight", model.final_norm.weight
+    for i, block in enumerate(model.blocks):
+        at, ff = block.attention, block.feed_forward
+        parts = {
+            "input_layernorm": block.attention_norm,
+            "self_attn.q_proj": at.W_query,
+            "self_attn.k_proj": at.W_key,
+            "self_attn.v_proj": at.W_value,
+            "self_attn.o_proj": at.out_proj,
+            "self_attn.q_norm": at.query_norm,
+            "self_attn.k_norm": at.key_norm,
+            "post_attention_layernorm": block.feed_forward_norm,
+            "mlp.gate_proj": ff.W_gate,
+            "mlp.up_proj": ff.W_in,
+            "mlp.down_proj": ff.out_proj,
+        }
+        for name, part in parts.items():
+            yield f"model.layers.{i}.{name}.weight", part.weight
+
+
+def assert_parity(model: GPT, other: Any, weights: Iterator[tuple[str, Tensor]]) -> None:
+    """Logits within 1e-4 in float32, with every weight of the other model replaced by ours."""
+    model = model.float()
+    other.load_state_dict(dict(weights), strict=True)
+    inputs = ids(3, model.config.context_length, vocab_size=model.config.vocab_size)
+    with torch.no_grad():
+        ours, theirs = model(inputs), other.eval()(inputs).logits
+    assert ours.std() > 0.1
+    torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"num_kv_heads": None},
+        {"emb_dim": 15, "num_heads": 3, "num_kv_heads": None, "hidden_dim": None},
+        {"num_layers": 3, "num_kv_heads": None, "tied_head": False, "norm_eps": 1e-2},
+    ],
+    ids=str,
+)
+def test_gpt2_gives_the_logits_of_transformers(shape: dict[str, Any]) -> None:
+    transformers = pytest.importorskip("transformers")
+    model = gpt("gpt2", **shape)
+    config = model.config
+    other = transformers.GPT2LMHeadModel(
+        transformers.GPT2Config(
+            vocab_size=config.vocab_size,
+            n_positions=config.context_length,
+            n_embd=config.emb_dim,
+            n_layer=config.num_layers,
+            n_head=config.num_heads,
+            n_inner=config.hidden_dim,
+            layer_norm_epsilon=config.norm_eps,
+            tie_word_embeddings=config.tied_head,
+        )
+    )
+    assert_parity(model, other, gpt2_weights(model.float()))
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {},
+        {"num_kv_heads": 1, "tied_head": False, "rotary_base": 50.0},
+        {"emb_dim": 12, "num_heads": 6, "num_kv_heads": 3, "hidden_dim": None, "num_layers": 3},
+        {"num_kv_heads": None, "norm_eps": 1e-2},
+    ],
+    ids=str,
+)
+def test_modern_gives_the_logits_of_qwen3_in_transformers(shape: dict[str, Any]) -> None:
+    transformers = pytest.importorskip("transformers")
+    model = gpt("modern", **shape)
+    config = model.config
+    other = transformers.Qwen3ForCausalLM(
+        transformers.Qwen3Config(
+            vocab_size=config.vocab_size,
+            hidden_size=config.emb_dim,
+            intermediate_size=config.ff_dim,
+            num_hidden_layers=config.num_layers,
+            num_attention_heads=config.num_heads,
+            num_key_value_heads=config.kv_heads,
+            head_dim=config.head_dim,
+            max_position_embeddings=config.context_length,
+            rms_norm_eps=config.norm_eps,
+            rope_theta=config.rotary_base,
+            attention_bias=False,
+            hidden_act="silu",
+            tie_word_embeddings=config.tied_head,
+        )
+    )
+    assert_parity(model, other, qwen3_weights(model.float()))

@@ -1,0 +1,219 @@
+"""The last state of a training: all of it comes back exactly, and what cannot be resumed is refused
+by name.
+"""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from minigpt.config import GPTConfig, TrainConfig, UserError
+from minigpt.model import GPT
+from minigpt.run_folder import CHECKPOINT
+from minigpt.training.checkpoint import (
+    LAST,
+    PREVIOUS,
+    TrainingState,
+    _checksum,
+    read_checkpoint,
+    restore,
+    save_checkpoint,
+)
+from minigpt.training.optimizer import make_optimizer
+
+few = settings(max_examples=25, deadline=None)
+
+STATE = TrainingState(7, 12.5, 3, 1.5, 1.25, 0.75, 5)
+Training = tuple[GPT, torch.optim.Optimizer]
+
+
+def checkpoint_path(folder: Path) -> Path:
+    return folder / CHECKPOINT / LAST
+
+
+def read_state(folder: Path) -> TrainingState:
+    return read_checkpoint(folder)[0].state
+
+
+def load_checkpoint(folder: Path, model: GPT, optimizer: torch.optim.Optimizer) -> TrainingState:
+    return restore(read_checkpoint(folder)[0], model, optimizer)
+
+
+def training(seed: int = 0, steps: int = 0, **changes: Any) -> Training:
+    """A model with dropout and its optimizer, some steps on."""
+    torch.manual_seed(seed)
+    shape = {"context_length": 6, "emb_dim": 8, "num_layers": 2, "num_heads": 2, "dropout": 0.3}
+    model = GPT(GPTConfig(5, **(shape | changes)))
+    optimizer = make_optimizer(model, TrainConfig())
+    step(model, optimizer, steps)
+    return model, optimizer
+
+
+def step(model: GPT, optimizer: torch.optim.Optimizer, times: int) -> None:
+    for _ in range(times):
+        model(torch.tensor([[0, 1, 2, 3]]), torch.tensor([[1, 2, 3, 4]]))[1].backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def everything(model: GPT, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Weights, optimizer state and random state."""
+    tensors = {**model.state_dict(), "random": torch.get_rng_state()}
+    for i, values in optimizer.state_dict()["state"].items():
+        tensors |= {f"{i}.{name}": tensor for name, tensor in values.items()}
+    return {name: tensor.clone() for name, tensor in tensors.items()}
+
+
+def assert_same(one: dict[str, Tensor], other: dict[str, Tensor]) -> None:
+    assert one.keys() == other.keys()
+    for name, tensor in one.items():
+        assert torch.equal(tensor, other[name]), name
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a checkpoint; hypothesis puts it back when it has spoiled it."""
+    folder = tmp_path_factory.mktemp("saved")
+    save_checkpoint(folder, *training(steps=2), STATE)
+    return folder
+
+
+@pytest.mark.parametrize("steps", [0, 3])
+@pytest.mark.parametrize("shape", [{}, {"tied_head": False}, {"family": "gpt2"}], ids=str)
+def test_everything_comes_back_exactly(tmp_path: Path, steps: int, shape: dict[str, Any]) -> None:
+    before = training(steps=steps, **shape)
+    expected = everything(*before)
+    save_checkpoint(tmp_path, *before, STATE)
+    after = training(seed=1, **shape)
+    assert load_checkpoint(tmp_path, *after) == STATE
+    assert_same(everything(*after), expected)
+
+
+def test_a_training_goes_on_as_if_it_had_never_stopped(tmp_path: Path) -> None:
+    """With dropout, whose draws come from the random state."""
+    before = training(steps=2)
+    save_checkpoint(tmp_path, *before, STATE)
+    step(*before, times=3)
+    expected = everything(*before)
+    after = training(seed=1, steps=1)
+    load_checkpoint(tmp_path, *after)
+    step(*after, times=3)
+    assert_same(everything(*after), expected)
+
+
+def test_saving_changes_nothing_and_keeps_the_one_before(tmp_path: Path) -> None:
+    before = training(steps=2)
+    expected = everything(*before)
+    for step_count in range(3):
+        save_checkpoint(tmp_path, *before, TrainingState(step_count))
+    assert_same(everything(*before), expected)
+    assert {f.name for f in checkpoint_path(tmp_path).parent.iterdir()} == {LAST, PREVIOUS}
+    checkpoint_path(tmp_path).unlink()
+    assert read_state(tmp_path).step == 1
+
+
+def test_a_file_of_a_newer_version_is_named_as_that(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path, *training(), STATE)
+    path = checkpoint_path(tmp_path)
+    tensors = load_file(path)
+    save_file(tensors, path, {"version": "2", "state": "{}", "sha256": ""})
+    with pytest.raises(UserError, match=r"last.safetensors: format 2 .* update"):
+        read_state(tmp_path)
+
+
+def test_a_state_that_has_seen_no_evaluation_comes_back(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path, *training(), TrainingState())
+    assert read_state(tmp_path) == TrainingState(best_loss=None, best_bits_per_byte=None)
+
+
+# What cannot be resumed
+
+
+def test_a_run_without_a_checkpoint_is_named(tmp_path: Path) -> None:
+    for read in (read_state, lambda folder: load_checkpoint(folder, *training())):
+        with pytest.raises(UserError, match=f"{tmp_path} has no checkpoint"):
+            read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "shape", [{"emb_dim": 16}, {"num_layers": 3}, {"tied_head": False}, {"family": "gpt2"}], ids=str
+)
+def test_a_checkpoint_of_another_model_is_refused(saved: Path, shape: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match=r"last.safetensors does not fit this run"):
+        load_checkpoint(saved, *training(**shape))
+
+
+@given(data=st.data())
+@few
+def test_a_truncated_checkpoint_is_refused(saved: Path, data: st.DataObject) -> None:
+    path = checkpoint_path(saved)
+    whole = path.read_bytes()
+    try:
+        path.write_bytes(whole[: data.draw(st.integers(0, len(whole) - 1))])
+        with pytest.raises(UserError, match=r"last.safetensors.* damaged"):
+            load_checkpoint(saved, *training())
+    finally:
+        path.write_bytes(whole)
+
+
+@given(data=st.data())
+@settings(max_examples=100, deadline=None)
+def test_a_flipped_byte_is_refused_by_name(saved: Path, data: st.DataObject) -> None:
+    """Wherever it is; in the header's padding it may be harmless."""
+    path = checkpoint_path(saved)
+    whole = path.read_bytes()
+    header = 8 + int.from_bytes(whole[:8], "little")
+    inside = st.integers(header, len(whole) - 1)
+    place = data.draw(st.integers(0, header - 1) | inside)
+    flipped = bytes([whole[place] ^ data.draw(st.integers(1, 255))])
+    try:
+        path.write_bytes(whole[:place] + flipped + whole[place + 1 :])
+        state = load_checkpoint(saved, *training())
+        assert place < header and state == STATE
+    except UserError as error:
+        assert "last.safetensors" in str(error)
+    finally:
+        path.write_bytes(whole)
+
+
+def rewritten(saved: Path, folder: Path, without: str = "", **counters: Any) -> Path:
+    """The checkpoint of `saved` with other counters or a part missing, its checksum right."""
+    tensors = load_file(checkpoint_path(saved))
+    tensors.pop(without, None)
+    state = json.dumps(dataclasses.asdict(STATE) | counters)
+    metadata = {"version": "1", "state": state, "sha256": _checksum(state, tensors)}
+    checkpoint_path(folder).parent.mkdir()
+    save_file(tensors, checkpoint_path(folder), metadata)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("counters", "words"),
+    [
+        ({"colour": 1}, "unknown field 'colour'"),
+        ({"step": "7"}, "step must be a whole number, got '7'"),
+        ({"step": -1}, "out of range"),
+        ({"evaluations": 1 << 70}, "out of range"),
+    ],
+    ids=str,
+)
+def test_counters_that_cannot_be_are_refused(
+    saved: Path, tmp_path: Path, counters: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(UserError, match=f"last.safetensors.*{words}"):
+        read_state(rewritten(saved, tmp_path, **counters))
+
+
+@pytest.mark.parametrize("name", ["random.cpu", "model.final_norm.weight", "optimizer.3.exp_avg"])
+def test_a_checkpoint_with_a_part_missing_is_refused(
+    saved: Path, tmp_path: Path, name: str
+) -> None:
+    with pytest.raises(UserError, match=r"last.safetensors does not fit"):
+        load_checkpoint(rewritten(saved, tmp_path, without=name), *training())
