@@ -91,14 +91,17 @@ def _guarded(run: Callable[[], int]) -> int:
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # whoever read our output has gone, as in `... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except OSError as error:  # a disk that is full, a folder that is closed to us
+        print(f"error: {error.filename or 'writing'}: {error.strerror or error}", file=sys.stderr)
+        return 2
     except Interrupted as interruption:
         return interruption.exit_status
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # whoever read our output has gone, as in `... | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
 
 
 def _version() -> str:

@@ -1,5 +1,6 @@
 """What the commands do from start to end, and what they say on the way: train, generate."""
 
+import contextlib
 import dataclasses
 import gzip
 import lzma
@@ -112,11 +113,7 @@ def start_run(
     check_length(dataset.train, gpt_config.context_length)
 
     _offer_unfinished(_name(source))
-    folder = Path(out) if out is not None else free_name(_name(source))
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot make the folder {folder}: {error.strerror}") from None
+    folder = _new_folder(out, _name(source))
     config = RunConfig(gpt_config, train_config, text_config, source.fingerprint)
     torch.manual_seed(train_config.seed)
     gpt = GPT(gpt_config)
@@ -126,6 +123,22 @@ def start_run(
         write_text(config.to_json(), folder / CONFIG)
         _train(gpt, dataset, config, folder, started, resume=False)
     return folder
+
+
+def _new_folder(out: str | Path | None, name: str) -> Path:
+    """`out`, or a folder in runs/ that no other run has, made."""
+    try:
+        if out is not None:
+            Path(out).mkdir(parents=True, exist_ok=True)
+            return Path(out)
+        while True:
+            folder = free_name(name)
+            folder.parent.mkdir(exist_ok=True)
+            with contextlib.suppress(FileExistsError):  # another process was faster
+                folder.mkdir()
+                return folder
+    except OSError as error:
+        raise UserError(f"cannot make the folder {error.filename}: {error.strerror}") from None
 
 
 def resume_run(out: str | Path | None, training: dict[str, Any], started: float) -> Path:
@@ -146,7 +159,7 @@ def resume_run(out: str | Path | None, training: dict[str, Any], started: float)
         training = {"steps": None, **training}
     config = dataclasses.replace(old, training=dataclasses.replace(old.training, **training))
     state = read_checkpoint(folder)[0].state
-    if _is_over(state, config.training):
+    if state.finished and not _has_more(config.training, old.training, state):
         raise UserError(
             f"{folder} has had its time ({_extent(state)}); "
             "give it more with a larger --minutes or --steps"
@@ -308,10 +321,9 @@ def _offer_unfinished(name: str) -> None:
     for folder in sorted(Path("runs").glob(f"{name}*"), reverse=True):
         try:
             state = read_checkpoint(folder)[0].state
-            unfinished = not _is_over(state, read_config(folder).training)
         except UserError:
             continue
-        if unfinished:
+        if not state.finished:
             say(
                 f"{folder} was cut off after {_extent(state)}; this starts a new run (to continue "
                 f"that one: {_command('train')} --resume --out {shlex.quote(str(folder))})"
@@ -319,10 +331,11 @@ def _offer_unfinished(name: str) -> None:
             return
 
 
-def _is_over(state: TrainingState, config: TrainConfig) -> bool:
-    if config.steps is not None:
-        return state.step >= config.steps
-    return state.seconds >= 0.95 * 60 * config.minutes
+def _has_more(new: TrainConfig, old: TrainConfig, state: TrainingState) -> bool:
+    """Whether a finished training is to be continued: there are more steps or minutes now."""
+    if new.steps is not None:
+        return new.steps > state.step
+    return old.steps is not None or new.minutes > old.minutes
 
 
 def _extent(state: TrainingState) -> str:

@@ -34,6 +34,7 @@ class TrainingState:
     best_loss: float | None = None  # lowest validation loss so far, nats a token
     best_bits_per_byte: float | None = None  # the same in bits a byte
     best_step: int = 0  # when it was reached
+    finished: bool = False  # whether it had all its steps or time
     setbacks: int = 0  # how often training went wrong and was set back; each halves the rate
 
 

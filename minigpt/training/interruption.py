@@ -27,6 +27,8 @@ class Interruption:
     def __enter__(self) -> "Interruption":
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
+                if signal.getsignal(number) == signal.SIG_IGN:  # as for a command run with nohup
+                    continue
                 self._previous[number] = signal.signal(number, self._note)
         return self
 

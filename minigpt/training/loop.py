@@ -193,6 +193,7 @@ class _Training:
         """Judge the model, keep its weights if they are the best, show a sample."""
         state = self.state
         state.evaluations = math.floor(done * self.config.evaluations)
+        state.finished = done >= 1.0
         result = self.trainee.evaluation()
         check_finite("validation loss", result.loss)
         is_best = state.best_loss is None or result.loss < state.best_loss
@@ -224,6 +225,7 @@ class _Training:
         for problem in problems:
             self.report.say(f"{problem}; going back to the one before it")
         self.state = restore(checkpoint, self.model, self.optimizer)
+        self.state.finished = False
 
     def set_back(self, problem: DivergedError) -> None:
         """Try again from the last checkpoint with half the learning rate, but not for ever."""
