@@ -110,11 +110,12 @@ def test_a_file_of_any_suffix_is_text_when_named(tmp_path: Path) -> None:
     assert documents(write(tmp_path / "README", "read me")) == ["read me"]
 
 
-@pytest.mark.parametrize("content", ["piped é\n".encode(), gzip.compress("piped é\n".encode())])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
 def test_standard_input_can_be_read_twice(
-    content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pack: Callable[[bytes], bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    content = pack("piped é\n".encode())
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
     piped = corpus("-")
     assert piped.characters == len("piped é\n")
