@@ -1,0 +1,326 @@
+"""Our two families as the architectures that other programs know: configs and weights, both ways.
+
+`gpt2` is transformers' GPT2LMHeadModel, `modern` its Qwen3ForCausalLM. Everything here is a pure
+function of dictionaries and tensors; a table for each architecture says what is called what.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..config import GPTConfig, UserError, from_dict, to_dict
+from ..model import GPT
+
+Tensors = Mapping[str, Tensor]
+
+
+class Module(NamedTuple):
+    """Modules of ours, stacked in this order, and the one module that holds them there."""
+
+    ours: tuple[str, ...]
+    theirs: str
+    transposed: bool = False  # GPT-2 keeps these matrices as (in, out)
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A model class of transformers that one of our families equals."""
+
+    name: str
+    model_type: str
+    family: str
+    keys: dict[str, str]  # field of GPTConfig -> key of their config
+    defaults: dict[str, Any]  # what transformers takes for a key that is left out
+    fixed: dict[str, tuple[Any, ...]]  # keys with the values that our family computes
+    modules: tuple[Module, ...]  # "#" stands for the number of the block
+
+
+GPT2 = Architecture(
+    name="GPT2LMHeadModel",
+    model_type="gpt2",
+    family="gpt2",
+    keys={
+        "vocab_size": "vocab_size",
+        "context_length": "n_positions",
+        "emb_dim": "n_embd",
+        "num_layers": "n_layer",
+        "num_heads": "n_head",
+        "hidden_dim": "n_inner",
+        "dropout": "resid_pdrop",
+        "attention_dropout": "attn_pdrop",
+        "tied_head": "tie_word_embeddings",
+        "norm_eps": "layer_norm_epsilon",
+    },
+    defaults={
+        "n_inner": None,
+        "resid_pdrop": 0.1,
+        "attn_pdrop": 0.1,
+        "tie_word_embeddings": True,
+        "layer_norm_epsilon": 1e-5,
+    },
+    fixed={
+        "activation_function": ("gelu_new", "gelu_pytorch_tanh"),
+        "scale_attn_weights": (True,),
+        "scale_attn_by_inverse_layer_idx": (False,),
+        "add_cross_attention": (False,),
+    },
+    modules=(
+        Module(("token_embedding",), "transformer.wte"),
+        Module(("position_embedding",), "transformer.wpe"),
+        Module(("blocks.#.attention_norm",), "transformer.h.#.ln_1"),
+        Module(
+            (
+                "blocks.#.attention.W_query",
+                "blocks.#.attention.W_key",
+                "blocks.#.attention.W_value",
+            ),
+            "transformer.h.#.attn.c_attn",
+            transposed=True,
+        ),
+        Module(("blocks.#.attention.out_proj",), "transformer.h.#.attn.c_proj", transposed=True),
+        Module(("blocks.#.feed_forward_norm",), "transformer.h.#.ln_2"),
+        Module(("blocks.#.feed_forward.W_in",), "transformer.h.#.mlp.c_fc", transposed=True),
+        Module(("blocks.#.feed_forward.out_proj",), "transformer.h.#.mlp.c_proj", transposed=True),
+        Module(("final_norm",), "transformer.ln_f"),
+        Module(("head",), "lm_head"),
+    ),
+)
+
+QWEN3 = Architecture(
+    name="Qwen3ForCausalLM",
+    model_type="qwen3",
+    family="modern",
+    keys={
+        "vocab_size": "vocab_size",
+        "context_length": "max_position_embeddings",
+        "emb_dim": "hidden_size",
+        "num_layers": "num_hidden_layers",
+        "num_heads": "num_attention_heads",
+        "num_kv_heads": "num_key_value_heads",
+        "hidden_dim": "intermediate_size",
+        "dropout": "resid_pdrop",  # not Qwen3's: kept for us, passed over by others
+        "attention_dropout": "attention_dropout",
+        "tied_head": "tie_word_embeddings",
+        "rotary_base": "rope_theta",
+        "norm_eps": "rms_norm_eps",
+    },
+    defaults={
+        "num_key_value_heads": 32,
+        "resid_pdrop": 0.0,
+        "attention_dropout": 0.0,
+        "tie_word_embeddings": False,
+        "rope_theta": 10_000.0,
+        "rms_norm_eps": 1e-6,
+    },
+    fixed={
+        "hidden_act": ("silu",),
+        "attention_bias": (False,),
+        "use_sliding_window": (False,),
+    },
+    modules=(
+        Module(("token_embedding",), "model.embed_tokens"),
+        Module(("blocks.#.attention_norm",), "model.layers.#.input_layernorm"),
+        Module(("blocks.#.attention.W_query",), "model.layers.#.self_attn.q_proj"),
+        Module(("blocks.#.attention.W_key",), "model.layers.#.self_attn.k_proj"),
+        Module(("blocks.#.attention.W_value",), "model.layers.#.self_attn.v_proj"),
+        Module(("blocks.#.attention.query_norm",), "model.layers.#.self_attn.q_norm"),
+        Module(("blocks.#.attention.key_norm",), "model.layers.#.self_attn.k_norm"),
+        Module(("blocks.#.attention.out_proj",), "model.layers.#.self_attn.o_proj"),
+        Module(("blocks.#.feed_forward_norm",), "model.layers.#.post_attention_layernorm"),
+        Module(("blocks.#.feed_forward.W_gate",), "model.layers.#.mlp.gate_proj"),
+        Module(("blocks.#.feed_forward.W_in",), "model.layers.#.mlp.up_proj"),
+        Module(("blocks.#.feed_forward.out_proj",), "model.layers.#.mlp.down_proj"),
+        Module(("final_norm",), "model.norm"),
+        Module(("head",), "lm_head"),
+    ),
+)
+
+# What older files hold besides weights: causal masks and tables of angles.
+_NO_WEIGHTS = re.compile(r"\.attn\.(masked_)?bias$|\.rotary_emb\.inv_freq$")
+
+
+def architecture_of(config: GPTConfig) -> Architecture:
+    """The architecture that a model of ours is elsewhere."""
+    return GPT2 if config.family == "gpt2" else QWEN3
+
+
+def config_to_huggingface(config: GPTConfig) -> dict[str, Any]:
+    """The content of a `config.json` for transformers, but for the ids of special tokens."""
+    architecture = architecture_of(config)
+    ours = to_dict(config) | {"hidden_dim": config.ff_dim, "num_kv_heads": config.kv_heads}
+    theirs: dict[str, Any] = {
+        "architectures": [architecture.name],
+        "model_type": architecture.model_type,
+        "dtype": "float32",
+    }
+    theirs |= {key: ours[field] for field, key in architecture.keys.items()}
+    theirs |= {key: values[0] for key, values in architecture.fixed.items()}
+    if architecture is QWEN3:
+        # transformers 5 reads rope_parameters, 4 reads rope_theta.
+        rope = {"rope_type": "default", "rope_theta": config.rotary_base}
+        theirs |= {"head_dim": config.head_dim, "rope_parameters": rope}
+    else:
+        theirs["embd_pdrop"] = config.dropout
+    return theirs
+
+
+def config_from_huggingface(data: Mapping[str, Any]) -> GPTConfig:
+    """Our config for a `config.json` of transformers.
+
+    Raises:
+        UserError: if it is of another architecture, or asks for something that our family does
+            not compute, naming it.
+    """
+    architecture = _find_architecture(data)
+    data = {**architecture.defaults, **data}
+    if architecture is QWEN3:
+        data = _check_qwen3(data)
+    for key, values in {**architecture.fixed, "quantization_config": (None,)}.items():
+        if data.get(key, values[0]) not in values:
+            raise UserError(
+                f"{key} {_short(data[key])} is not supported for {architecture.name}, "
+                f"only {' or '.join(repr(value) for value in values)}"
+            )
+    missing = [key for key in architecture.keys.values() if key not in data]
+    if missing:
+        raise UserError(f"{missing[0]} is missing")
+    fields = {field: data[key] for field, key in architecture.keys.items()}
+    return from_dict(GPTConfig, {"family": architecture.family, **fields})
+
+
+def weights_to_huggingface(state: Tensors, config: GPTConfig) -> dict[str, Tensor]:
+    """Their tensors for a model's state dict; a tied head is left out."""
+    return {
+        name: (tensor.T if transposed else tensor).contiguous()
+        for name, tensor, transposed in stacked(state, config)
+    }
+
+
+def stacked(state: Tensors, config: GPTConfig) -> Iterator[tuple[str, Tensor, bool]]:
+    """Their name for each of their tensors, the tensor with its matrix as (out, in), and
+    whether GPT-2 transposes it."""
+    if config.family == "gpt2":
+        state = _with_all_heads(state, config)
+    for ours, theirs, transposed in _modules(config):
+        for kind in ("weight", "bias"):
+            if f"{ours[0]}.{kind}" in state:
+                tensor = torch.cat([state[f"{module}.{kind}"] for module in ours])
+                yield f"{theirs}.{kind}", tensor, transposed and kind == "weight"
+
+
+def weights_from_huggingface(tensors: Tensors, config: GPTConfig) -> dict[str, Tensor]:
+    """A state dict for ``GPT(config)`` from their tensors.
+
+    Raises:
+        UserError: naming the tensor that is missing, is one too many, or has another shape than
+            the config says, with both shapes.
+    """
+    tensors = _canonical(tensors, config)
+    _check_shapes(tensors, config)
+    state = {}
+    for ours, theirs, transposed in _modules(config):
+        for kind in ("weight", "bias"):
+            if f"{theirs}.{kind}" in tensors:
+                tensor = tensors[f"{theirs}.{kind}"]
+                tensor = tensor.T if transposed and kind == "weight" else tensor
+                for module, part in zip(ours, tensor.chunk(len(ours)), strict=True):
+                    state[f"{module}.{kind}"] = part
+    if config.tied_head:
+        state["head.weight"] = state["token_embedding.weight"]
+    return state
+
+
+def _find_architecture(data: Mapping[str, Any]) -> Architecture:
+    known = {architecture.name: architecture for architecture in (GPT2, QWEN3)}
+    by_type = {architecture.model_type: architecture.name for architecture in (GPT2, QWEN3)}
+    names, model_type = data.get("architectures"), data.get("model_type")
+    name = names[0] if isinstance(names, list) and names else by_type.get(str(model_type))
+    if name not in known:
+        supported = " and ".join(known)
+        raise UserError(
+            f"architecture {_short(name or model_type)} is not supported, only {supported}"
+        )
+    return known[name]
+
+
+def _check_qwen3(data: dict[str, Any]) -> dict[str, Any]:
+    """Refuse what Qwen3 can do and our layer cannot; put rope_theta in its one place."""
+    rope = data.get("rope_parameters") or data.get("rope_scaling") or {}
+    if not isinstance(rope, dict) or rope.get("rope_type", rope.get("type")) not in (
+        None,
+        "default",
+    ):
+        raise UserError(f"rope scaling {_short(rope)} is not supported")
+    if rope.get("partial_rotary_factor", 1.0) != 1.0:
+        raise UserError("partial_rotary_factor is not supported, only 1.0")
+    kinds = set(data.get("layer_types") or ())
+    if kinds - {"full_attention"}:
+        raise UserError(
+            f"layer_types {_short(sorted(kinds))} are not supported, only full_attention"
+        )
+    heads, head_dim = data.get("num_attention_heads"), data.get("head_dim", 128)
+    if heads and head_dim and data.get("hidden_size") != heads * head_dim:
+        raise UserError(
+            f"{heads} heads of head_dim {head_dim} are {heads * head_dim} wide, which is not "
+            f"supported unless it equals hidden_size ({data.get('hidden_size')})"
+        )
+    return {**data, "rope_theta": rope.get("rope_theta", data["rope_theta"])}
+
+
+def _modules(config: GPTConfig) -> Iterator[Module]:
+    """The architecture's modules, those of a block once for each block; without a tied head."""
+    for ours, theirs, transposed in architecture_of(config).modules:
+        if theirs == "lm_head" and config.tied_head:
+            continue
+        for i in range(config.num_layers if "#" in theirs else 1):
+            numbered = tuple(module.replace("#", str(i)) for module in ours)
+            yield Module(numbered, theirs.replace("#", str(i)), transposed)
+
+
+def _with_all_heads(state: Tensors, config: GPTConfig) -> Tensors:
+    """GPT-2 knows no grouped-query heads: give each query head its copy of keys and values."""
+    copies = config.num_heads // config.kv_heads
+
+    def repeated(tensor: Tensor) -> Tensor:
+        return tensor.unflatten(0, (config.kv_heads, -1)).repeat_interleave(copies, 0).flatten(0, 1)
+
+    shared = (".W_key.weight", ".W_key.bias", ".W_value.weight", ".W_value.bias")
+    return {name: repeated(t) if name.endswith(shared) else t for name, t in state.items()}
+
+
+def _canonical(tensors: Tensors, config: GPTConfig) -> dict[str, Tensor]:
+    """Today's names: the first GPT-2 files leave a prefix out and hold more than weights."""
+    prefix = architecture_of(config).modules[0].theirs.partition(".")[0] + "."
+    named = {
+        name if name.startswith((prefix, "lm_head.")) else prefix + name: tensor
+        for name, tensor in tensors.items()
+        if not _NO_WEIGHTS.search(name)
+    }
+    if config.tied_head:
+        named.pop("lm_head.weight", None)
+    return named
+
+
+def _check_shapes(tensors: Tensors, config: GPTConfig) -> None:
+    with torch.device("meta"):  # shapes without memory
+        expected = weights_to_huggingface(GPT(config).state_dict(), config)
+    for name, tensor in expected.items():
+        if name not in tensors:
+            raise UserError(f"tensor {name} is missing, {tuple(tensor.shape)} by the config")
+        if tensors[name].shape != tensor.shape:
+            raise UserError(
+                f"tensor {name} is {tuple(tensors[name].shape)}, "
+                f"but {tuple(tensor.shape)} by the config"
+            )
+    if extra := sorted(tensors.keys() - expected.keys()):
+        raise UserError(f"tensor {extra[0]} is none of {architecture_of(config).name}'s")
+
+
+def _short(value: Any) -> str:
+    """A value from a file, in one line."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
