@@ -1,2 +1,2 @@
-"""To and from other programs: `architectures.py` (configs and weights), `huggingface.py` (folders),
-`tokenizer_files.py`, `hub.py` (models by name), `gguf.py` (for llama.cpp)."""
+"""To and from other programs: `architectures.py` and `weights.py` (what is called what),
+`huggingface.py` and `tokenizer_files.py` (folders), `hub.py` (by name), `gguf.py` (llama.cpp)."""

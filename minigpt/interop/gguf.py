@@ -22,7 +22,8 @@ from ..tokenizer import (
     Tokenizer,
     to_printable,
 )
-from .architectures import architecture_of, stacked
+from .architectures import architecture_of
+from .weights import stacked
 
 Dtype = Literal["float32", "float16", "q8_0"]
 
@@ -126,8 +127,8 @@ def _vocabulary(tokenizer: Tokenizer) -> tuple[dict[str, int], list[tuple[str, s
         merges = {(token[:i], token[i]) for token in written for i in range(1, len(token))}
         # llama.cpp insists on a merge, where all characters are ASCII too; no UTF-8 has this one.
         never = (to_printable(b"\xff"), to_printable(b"\xff"))
-        special = {END_OF_TEXT: tokenizer.end_of_text}
-        return vocab | special, [never, *sorted(merges)], {*special}
+        end = {END_OF_TEXT: tokenizer.end_of_text}
+        return vocab | end, [never, *sorted(merges)], {END_OF_TEXT}
     data = json.loads(tokenizer.to_json())
     if data["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] != GPT2_PATTERN:
         raise UserError(

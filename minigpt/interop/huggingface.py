@@ -14,13 +14,9 @@ from ..config import GPTConfig, SampleConfig, UserError
 from ..model import GPT
 from ..run_folder import read_tensors, write_tensors, write_text
 from ..tokenizer import END_OF_TEXT, Tokenizer
-from .architectures import (
-    config_from_huggingface,
-    config_to_huggingface,
-    weights_from_huggingface,
-    weights_to_huggingface,
-)
+from .architectures import config_from_huggingface, config_to_huggingface
 from .tokenizer_files import read_tokenizer
+from .weights import weights_from_huggingface, weights_to_huggingface
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 INDEX = f"{WEIGHTS}.index.json"
