@@ -43,7 +43,7 @@ class TextConfig:
     )
     vocab_size: int | None = setting(None, "tokens in a bpe vocabulary")
     init: str | None = setting(
-        None, "a run or model to go on from, with its weights and its tokenizer"
+        None, "a run or model to go on from, with its weights and tokenizer, at a tenth of the rate"
     )
 
     def __post_init__(self) -> None:

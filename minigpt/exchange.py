@@ -11,14 +11,14 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from .config import ExportConfig, GPTConfig, TextConfig, TrainConfig, UserError
-from .interop.architectures import architecture_of
+from safetensors import SafetensorError
+
+from .config import ExportConfig, TextConfig, TrainConfig, UserError
 from .interop.gguf import check_gguf, write_gguf
 from .interop.huggingface import is_huggingface_folder, write_folder
+from .interop.model_card import model_card
 from .loading import find_model
-from .model import count_parameters
 from .run_folder import (
     CONFIG,
     METRICS,
@@ -46,11 +46,11 @@ def export_model(run: str | Path | None, config: ExportConfig) -> Path:
     Raises:
         UserError: if the model cannot be read or written, or the place is taken.
     """
-    source = Path(run) if run is not None else newest_run()
-    name = source.resolve().name
+    source = run if run is not None else newest_run()
+    name = Path(source).resolve().name
     out = Path(config.out or f"exports/{name}-{config.to}")
     check_free(out)
-    found = find_model(source if run is None else run)
+    found = find_model(source)
     if config.to == "gguf":
         check_gguf(found.tokenizer)
     with new_folder(out) as folder:
@@ -129,57 +129,11 @@ def new_folder(out: Path) -> Iterator[Path]:
         building.chmod(0o777 & ~_umask())  # mkdtemp's are private
         out.parent.mkdir(parents=True, exist_ok=True)
         building.replace(out)
-    except OSError as error:
-        raise UserError(f"cannot write {out}: {error.strerror or error}") from None
+    except (OSError, SafetensorError) as error:
+        raise UserError(f"cannot write {out}: {error}") from None
     finally:
         if building is not None:
             shutil.rmtree(building, ignore_errors=True)
-
-
-def model_card(name: str, config: GPTConfig, metrics: list[dict[str, Any]]) -> str:
-    """The README.md of an exported model: what it is, how well it predicts, how to use it."""
-    best = min(metrics, key=lambda row: row.get("val_loss", float("inf")), default=None)
-    figures = "No figures of its training came with it."
-    if best is not None:
-        figures = "\n".join(
-            f"- {label}: {best[key]:{form}}"
-            for key, label, form in (
-                ("val_bits_per_byte", "validation, bits per byte of text", ".4f"),
-                ("val_loss", "validation, nats per token", ".4f"),
-                ("train_loss", "training, nats per token", ".4f"),
-                ("step", "at training step", ",.0f"),
-                ("seconds", "after seconds", ",.0f"),
-            )
-            if key in best
-        )
-    return _CARD.format(
-        name=name,
-        architecture=architecture_of(config).name,
-        parameters=count_parameters(config),
-        config=config,
-        figures=figures,
-    )
-
-
-_CARD = """\
----
-library_name: transformers
-pipeline_tag: text-generation
-tags: [minigpt]
----
-
-# {name}
-
-A text generator trained with minigpt. {architecture} with {parameters:,} parameters:
-{config.num_layers} layers of width {config.emb_dim}, {config.num_heads} heads,
-{config.vocab_size:,} tokens, context of {config.context_length}.
-
-{figures}
-
-    from transformers import pipeline
-
-    print(pipeline("text-generation", model=".")("Once upon a time")[0]["generated_text"])
-"""
 
 
 def _umask() -> int:

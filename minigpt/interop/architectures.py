@@ -168,54 +168,46 @@ def config_from_huggingface(data: Mapping[str, Any]) -> GPTConfig:
     architecture = _find_architecture(data)
     data = {**architecture.defaults, **data}
     if architecture is QWEN3:
-        data = _check_qwen3(data)
+        data = _with_plain_rotation(data)
     for key, values in {**architecture.fixed, "quantization_config": (None,)}.items():
         if data.get(key, values[0]) not in values:
-            raise UserError(
-                f"{key} {_short(data[key])} is not supported for {architecture.name}, "
-                f"only {' or '.join(repr(value) for value in values)}"
-            )
+            only = " or ".join(map(repr, values))
+            raise UserError(f"{key} {_short(data[key])} is not supported, only {only}")
     missing = [key for key in architecture.keys.values() if key not in data]
     if missing:
         raise UserError(f"{missing[0]} is missing")
     fields = {field: data[key] for field, key in architecture.keys.items()}
-    return from_dict(GPTConfig, {"family": architecture.family, **fields})
+    config = from_dict(GPTConfig, {"family": architecture.family, **fields})
+    if architecture is QWEN3 and data.get("head_dim", 128) != config.head_dim:
+        raise UserError(
+            f"head_dim {_short(data.get('head_dim', 128))} is not supported, only "
+            f"hidden_size / num_attention_heads ({config.head_dim})"
+        )
+    return config
 
 
 def _find_architecture(data: Mapping[str, Any]) -> Architecture:
     known = {architecture.name: architecture for architecture in (GPT2, QWEN3)}
     by_type = {architecture.model_type: architecture.name for architecture in (GPT2, QWEN3)}
     names, model_type = data.get("architectures"), data.get("model_type")
-    name = names[0] if isinstance(names, list) and names else by_type.get(str(model_type))
+    name = str(names[0]) if isinstance(names, list) and names else by_type.get(str(model_type))
     if name not in known:
-        supported = " and ".join(known)
-        raise UserError(
-            f"architecture {_short(name or model_type)} is not supported, only {supported}"
-        )
+        asked, supported = _short(name or model_type), " and ".join(known)
+        raise UserError(f"architecture {asked} is not supported, only {supported}")
     return known[name]
 
 
-def _check_qwen3(data: dict[str, Any]) -> dict[str, Any]:
-    """Refuse what Qwen3 can do and our layer cannot; put rope_theta in its one place."""
-    rope = data.get("rope_parameters") or data.get("rope_scaling") or {}
-    if not isinstance(rope, dict) or rope.get("rope_type", rope.get("type")) not in (
-        None,
-        "default",
-    ):
-        raise UserError(f"rope scaling {_short(rope)} is not supported")
-    if rope.get("partial_rotary_factor", 1.0) != 1.0:
-        raise UserError("partial_rotary_factor is not supported, only 1.0")
-    kinds = set(data.get("layer_types") or ())
-    if kinds - {"full_attention"}:
-        raise UserError(
-            f"layer_types {_short(sorted(kinds))} are not supported, only full_attention"
-        )
-    heads, head_dim = data.get("num_attention_heads"), data.get("head_dim", 128)
-    if heads and head_dim and data.get("hidden_size") != heads * head_dim:
-        raise UserError(
-            f"{heads} heads of head_dim {head_dim} are {heads * head_dim} wide, which is not "
-            f"supported unless it equals hidden_size ({data.get('hidden_size')})"
-        )
+def _with_plain_rotation(data: dict[str, Any]) -> dict[str, Any]:
+    """Refuse attention that is not over all tokens, and rotary positions that are not over all
+    of a head or are stretched; put rope_theta in its one place."""
+    kinds = data.get("layer_types") or ["full_attention"]
+    if not isinstance(kinds, list) or any(kind != "full_attention" for kind in kinds):
+        raise UserError(f"layer_types {_short(kinds)} is not supported, only full_attention")
+    key = "rope_parameters" if data.get("rope_parameters") else "rope_scaling"
+    rope = data.get(key) or {}
+    usual = {"rope_type": "default", "type": "default", "partial_rotary_factor": 1.0}
+    if not isinstance(rope, dict) or any(rope.get(k, v) != v for k, v in usual.items()):
+        raise UserError(f"{key} {_short(rope)} is not supported, only the default rope_type")
     return {**data, "rope_theta": rope.get("rope_theta", data["rope_theta"])}
 
 

@@ -1,5 +1,9 @@
 """`minigpt export`, `minigpt import` and `train --init` as a user types them, in this process."""
 
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +13,7 @@ import transformers
 
 import minigpt
 from minigpt import cli
+from minigpt.interop.model_card import model_card
 from minigpt.run_folder import load_run, read_config
 from minigpt.tokenizer import load_tokenizer
 from minigpt.training.report import read_metrics
@@ -88,6 +93,14 @@ def test_the_model_card_has_the_runs_figures(tmp_path: Path) -> None:
     best = min(read_metrics(Path("runs/modern/metrics.jsonl")), key=lambda row: row["val_loss"])
     assert f"{best['val_bits_per_byte']:.4f}" in card and "Qwen3ForCausalLM" in card
     assert "# modern" in card and "290 tokens" in card
+
+
+def test_a_damaged_row_of_metrics_is_passed_over() -> None:
+    good = {"step": 5, "val_loss": 1.0, "train_loss": 2.0, "val_bits_per_byte": 3.0}
+    config = minigpt.GPTConfig(vocab_size=1_000)
+    card = model_card("x", config, [good | {"val_loss": None}, {}, good | {"step": "1"}, good])
+    assert "3.0000 bits per byte" in card and "at step 5" in card
+    assert "No figures" in model_card("x", config, [])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "q8_0"])
@@ -254,3 +267,27 @@ def test_rotary_positions_may_be_given_more_room(tmp_path: Path) -> None:
     command = "train my.txt --init runs/modern --context-length 24 --steps 1 --compile off"
     assert call(f"{command} --out {tmp_path}/out") == 0
     assert read_config(tmp_path / "out").model.context_length == 24
+
+
+def test_nothing_optional_is_loaded_unless_asked_for() -> None:
+    """transformers compares in tests only; gguf and the hub's package wait until they are used."""
+    code = (
+        "import sys, minigpt; minigpt.load('exports/gpt2-hf', 'cpu').generate(max_new_tokens=1)\n"
+        "from minigpt.exchange import export_model\n"
+        "assert not {'transformers', 'gguf', 'huggingface_hub'} & set(sys.modules)\n"
+        "import minigpt.interop.gguf, minigpt.interop.hub\n"
+        "assert not {'transformers', 'gguf', 'huggingface_hub'} & set(sys.modules)\n"
+    )
+    assert call("export runs/gpt2") == 0
+    root = Path(minigpt.__file__).parent.parent
+    subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(root)}, check=True
+    )
+
+
+@pytest.mark.parametrize("part", ["training", "generation", "interop"])
+def test_the_parts_do_not_know_of_one_another(part: str) -> None:
+    others = {"training", "generation", "interop"} - {part}
+    for file in (Path(minigpt.__file__).parent / part).glob("*.py"):
+        imported = re.findall(r"^\s*from \.\.?(\w+)", file.read_text(), re.MULTILINE)
+        assert not others & set(imported), file

@@ -233,7 +233,7 @@ def test_load_and_its_writer_take_such_a_folder(tmp_path: Path, tokenizer: Token
 REFUSED_GPT2: list[tuple[dict[str, Any], list[str]]] = [
     ({"architectures": ["LlamaForCausalLM"]}, ["'LlamaForCausalLM'", "GPT2LMHeadModel and Qwen3"]),
     ({"architectures": None, "model_type": "bert"}, ["'bert'", "not supported"]),
-    ({"activation_function": "relu"}, ["activation_function 'relu'", "GPT2LMHeadModel"]),
+    ({"activation_function": "relu"}, ["activation_function 'relu'", "only 'gelu_new'"]),
     ({"scale_attn_by_inverse_layer_idx": True}, ["scale_attn_by_inverse_layer_idx True"]),
     ({"scale_attn_weights": False}, ["scale_attn_weights False"]),
     ({"add_cross_attention": True}, ["add_cross_attention True"]),
@@ -242,13 +242,19 @@ REFUSED_GPT2: list[tuple[dict[str, Any], list[str]]] = [
     ({"n_layer": "two"}, ["num_layers", "'two'"]),
 ]
 REFUSED_QWEN3: list[tuple[dict[str, Any], list[str]]] = [
-    ({"hidden_act": "gelu"}, ["hidden_act 'gelu'", "Qwen3ForCausalLM"]),
+    ({"hidden_act": "gelu"}, ["hidden_act 'gelu'", "only 'silu'"]),
     ({"attention_bias": True}, ["attention_bias True"]),
     ({"use_sliding_window": True}, ["use_sliding_window True"]),
     ({"layer_types": ["sliding_attention"]}, ["layer_types", "sliding_attention"]),
-    ({"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, ["rope scaling", "yarn"]),
-    ({"rope_parameters": {"rope_type": "linear", "rope_theta": 1e4}}, ["rope scaling", "linear"]),
-    ({"head_dim": 16}, ["3 heads of head_dim 16", "hidden_size (24)"]),
+    ({"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, ["rope_scaling", "yarn"]),
+    ({"rope_parameters": {"rope_type": "linear"}}, ["rope_parameters", "linear"]),
+    ({"rope_parameters": {"partial_rotary_factor": 0.5}}, ["partial_rotary_factor", "0.5"]),
+    ({"rope_parameters": "none"}, ["rope_parameters", "'none'"]),
+    ({"head_dim": 16}, ["head_dim 16", "hidden_size / num_attention_heads (8)"]),
+    ({"head_dim": "8"}, ["head_dim '8'"]),
+    ({"num_attention_heads": "3"}, ["num_heads", "'3'"]),
+    ({"architectures": [[]]}, ["architecture '[]'"]),
+    ({"layer_types": 3}, ["layer_types 3"]),
 ]
 
 
