@@ -92,8 +92,7 @@ def _check_parts(data: dict[str, Any]) -> None:
     """Refuse what changes a text before or after it is encoded."""
     if data.get("normalizer") is not None:
         raise ValueError(f"its normalizer {data['normalizer']['type']} is not supported")
-    parts = (data.get("post_processor") or {}).get("single", [])
-    if any("SpecialToken" in part for part in parts):
+    if _adds_tokens(data.get("post_processor") or {"type": "ByteLevel"}):
         raise ValueError("it adds special tokens to every text, which is not supported")
     for token in data["added_tokens"]:
         if not token["special"]:
@@ -101,6 +100,15 @@ def _check_parts(data: dict[str, Any]) -> None:
     for name in ("dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback"):
         if data["model"].get(name):
             raise ValueError(f"{name} is not supported")
+
+
+def _adds_tokens(processor: dict[str, Any]) -> bool:
+    """Whether a post-processor puts something before or after the ids of a text."""
+    if processor["type"] == "Sequence":
+        return any(map(_adds_tokens, processor["processors"]))
+    if processor["type"] == "TemplateProcessing":
+        return any("SpecialToken" in part for part in processor["single"])
+    return processor["type"] != "ByteLevel"
 
 
 def _pattern(data: dict[str, Any]) -> str:

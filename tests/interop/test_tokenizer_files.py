@@ -139,13 +139,18 @@ def _with_token(**changes: Any) -> dict[str, Any]:
     return _with(added_tokens=[*content()["added_tokens"], changes])
 
 
+BEGINS = {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>"}}]}
+
+
 @pytest.mark.parametrize(
     ("data", "words"),
     [
         (_with(normalizer={"type": "NFC"}), "normalizer NFC"),
         (_with(pre_tokenizer={"type": "Whitespace"}), "cut a text into words"),
         (_with(pre_tokenizer={"type": "ByteLevel", "add_prefix_space": True}), "add_prefix_space"),
-        (_with(post_processor={"single": [{"SpecialToken": {"id": "x"}}]}), "every text"),
+        (_with(post_processor=BEGINS), "every text"),
+        (_with(post_processor={"type": "Sequence", "processors": [BEGINS]}), "every text"),
+        (_with(post_processor={"type": "RobertaProcessing"}), "every text"),
         (_with_token(content="<think>", id=999, special=False), "'<think>' is not a special one"),
         (_with(added_tokens=[]), "has no <|endoftext|>"),
         (_with_model(byte_fallback=True), "byte_fallback"),
