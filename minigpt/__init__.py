@@ -23,7 +23,7 @@ _HOMES = {
     "TrainConfig": "config",
     "UserError": "config",
     "Writer": "generation.writer",
-    "load": "generation.writer",
+    "load": "loading",
     "load_tokenizer": "tokenizer",
     "train": "commands",
 }

@@ -1,4 +1,4 @@
-"""The commands: `minigpt train`, `minigpt generate`, and train.py and generate.py for them.
+"""The commands: `minigpt train`, `generate`, `export`, `import`; train.py and generate.py for two.
 
 Errors are raised where they are understood and printed here, once, as one line.
 """
@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from .config import GPTConfig, SampleConfig, TextConfig, TrainConfig, UserError
+from .config import ExportConfig, GPTConfig, SampleConfig, TextConfig, TrainConfig, UserError
 from .options import Parser, add_options, chosen
 from .training.interruption import Interrupted
 
@@ -18,9 +18,14 @@ PLANNED = ("vocab_size", "context_length", "num_heads", "dropout")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """`minigpt train|generate ...`; returns the exit status."""
+    """`minigpt train|generate|export|import ...`; returns the exit status."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    commands = {"train": train_main, "generate": generate_main}
+    commands = {
+        "train": train_main,
+        "generate": generate_main,
+        "export": export_main,
+        "import": import_main,
+    }
     if arguments and arguments[0] in commands:
         return commands[arguments[0]](arguments[1:], prog=f"minigpt {arguments[0]}")
     parser = Parser("minigpt", description="Train a text generator on your own text, and use it.")
@@ -68,7 +73,9 @@ def generate_main(arguments: Sequence[str] | None = None, prog: str = "generate.
     """`generate.py [PROMPT]`; returns the exit status."""
     parser = Parser(prog, description="Generate text with a trained model.")
     parser.add_argument("prompt", nargs="?", default="", help="how the text begins")
-    parser.add_argument("--run", metavar="FOLDER", help="the run to use (default: the newest)")
+    parser.add_argument(
+        "--run", metavar="FOLDER", help="a run, or a model such as gpt2 (default: the newest run)"
+    )
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps (default: auto)")
     add_options(parser, SampleConfig, "sampling")
     given = parser.parse_args(arguments)
@@ -79,6 +86,39 @@ def generate_main(arguments: Sequence[str] | None = None, prog: str = "generate.
         from .commands import generate_text
 
         generate_text(given.prompt, given.run, given.device, replace(config, seed=seed))
+        return 0
+
+    return _guarded(run)
+
+
+def export_main(arguments: Sequence[str] | None = None, prog: str = "minigpt export") -> int:
+    """`minigpt export [RUN]`; returns the exit status."""
+    parser = Parser(prog, description="Write a model as a folder for other programs.")
+    parser.add_argument("run", nargs="?", help="the run to export (default: the newest)")
+    add_options(parser, ExportConfig, "export")
+    given = parser.parse_args(arguments)
+
+    def run() -> int:
+        config = ExportConfig(**chosen(given, ExportConfig))
+        from .exchange import export_model, say_exported
+
+        say_exported(export_model(given.run, config), config)
+        return 0
+
+    return _guarded(run)
+
+
+def import_main(arguments: Sequence[str] | None = None, prog: str = "minigpt import") -> int:
+    """`minigpt import MODEL`; returns the exit status."""
+    parser = Parser(prog, description="Make a run of a model in the Hugging Face layout.")
+    parser.add_argument("model", help="a folder with config.json and safetensors, or a hub name")
+    parser.add_argument("--out", metavar="FOLDER", help="the run's folder (default: runs/MODEL)")
+    given = parser.parse_args(arguments)
+
+    def run() -> int:
+        from .exchange import import_model
+
+        print(import_model(given.model, given.out), flush=True)
         return 0
 
     return _guarded(run)

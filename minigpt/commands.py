@@ -19,7 +19,9 @@ from . import __version__
 from .config import GPTConfig, SampleConfig, TextConfig, TrainConfig, UserError, to_dict
 from .dataset import Dataset, Source, check_length, find_source, prepare
 from .device import choose_device, choose_precision
-from .generation.writer import Writer, load
+from .fine_tuning import LEARNING_RATE, starting_point
+from .generation.writer import Writer
+from .loading import load
 from .model import GPT, count_parameters
 from .run_folder import (
     CONFIG,
@@ -33,6 +35,7 @@ from .run_folder import (
     save_weights,
     write_text,
 )
+from .tokenizer import load_tokenizer
 from .training.checkpoint import TrainingState, read_checkpoint
 from .training.interruption import Interrupted
 from .training.loggers import make_logger
@@ -95,6 +98,8 @@ def start_run(
         UserError: if something given cannot be used.
         Interrupted: when training was interrupted and has saved its state.
     """
+    if text.get("init") is not None:
+        training = {"learning_rate": LEARNING_RATE, **training}
     train_config = TrainConfig(**training)
     choose_device(train_config.device)  # refuse a missing device before the text is read
     text_config = TextConfig(**text)
@@ -103,20 +108,22 @@ def start_run(
             f"{out} already holds a run; choose another --out, or continue it with --resume"
         )
     source = find_source(text_config)
-    if text_config.tokenizer == "bpe" and text_config.vocab_size is None:
+    start = starting_point(text, model)
+    if start is None and text_config.tokenizer == "bpe" and text_config.vocab_size is None:
         size = plan_vocabulary(source.training.size)
         text_config = dataclasses.replace(text_config, vocab_size=size)
     say(f"minigpt {__version__}: training on {_described(source)}")
-    dataset = prepare(source, text_config)
+    dataset = prepare(source, text_config, tokenizer=start.tokenizer if start else None)
     planned = plan_model(len(dataset.train), train_config, model.get("emb_dim"))
-    gpt_config = GPTConfig(**{**planned, **model, "vocab_size": dataset.tokenizer.vocab_size})
+    planned |= {**model, "vocab_size": dataset.tokenizer.vocab_size}
+    gpt_config = start.model.config if start else GPTConfig(**planned)
     check_length(dataset.train, gpt_config.context_length)
 
     _offer_unfinished(_name(source))
     folder = _new_folder(out, _name(source))
     config = RunConfig(gpt_config, train_config, text_config, source.fingerprint)
     torch.manual_seed(train_config.seed)
-    gpt = GPT(gpt_config)
+    gpt = start.model if start else GPT(gpt_config)
     with locked(folder):
         write_text(dataset.tokenizer.to_json(), folder / TOKENIZER)
         save_weights(gpt, folder / WEIGHTS)  # untrained: the folder is a run from the start
@@ -168,7 +175,8 @@ def resume_run(out: str | Path | None, training: dict[str, Any], started: float)
     say(f"minigpt {__version__}: continuing {folder} on {_described(source)}")
     if source.fingerprint != config.fingerprint:
         raise UserError(f"the text of {folder} has changed since; train anew")
-    dataset = prepare(source, config.text)
+    tokenizer = load_tokenizer(folder / TOKENIZER) if config.text.init else None
+    dataset = prepare(source, config.text, tokenizer=tokenizer)
     with locked(folder):
         write_text(config.to_json(), folder / CONFIG)
         _train(GPT(config.model), dataset, config, folder, started - state.seconds, resume=True)
@@ -180,19 +188,19 @@ def generate_text(prompt: str, run: str | None, device: str, config: SampleConfi
 
     Args:
         prompt: how it begins.
-        run: the run's folder, or None for the newest.
+        run: anything that :func:`minigpt.load` takes, or None for the newest run.
         device: where to compute.
         config: how to generate, with a seed.
 
     Raises:
         UserError: if there is no such run, it is damaged, or the prompt cannot be encoded.
     """
-    folder = Path(run) if run is not None else newest_run()
-    writer = load(folder, device)
+    name = newest_run() if run is None else run
+    writer = load(name, device)
     pieces = writer.stream(prompt, **to_dict(config))
     size = count_parameters(writer.model.config) / 1e6
     say(
-        f"writing with {folder} ({size:.2f} M parameters), "
+        f"writing with {name} ({size:.2f} M parameters), "
         f"at temperature {config.temperature:g}, {config.max_new_tokens:,} tokens at most"
     )
     for piece in pieces:
@@ -257,7 +265,8 @@ def _say_plan(trainee: Trainee, config: RunConfig) -> None:
     precision = str(trainee.precision).removeprefix("torch.")
     goal = f"{training.steps:,} steps" if training.steps else f"{training.minutes:g} minutes"
     say(f"  text       {train:,} tokens to train on, {validation:,} to validate on")
-    say(f"  tokenizer  {text.tokenizer}, {model.vocab_size:,} tokens{learned}")
+    tokenizer = f"that of {text.init}" if text.init else text.tokenizer
+    say(f"  tokenizer  {tokenizer}, {model.vocab_size:,} tokens{'' if text.init else learned}")
     say(
         f"  model      {model.family}, {count_parameters(model) / 1e6:.2f} M parameters: "
         f"{model.num_layers} layers of width {model.emb_dim}, {model.num_heads} heads, "

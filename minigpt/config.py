@@ -59,6 +59,9 @@ class TextConfig(_Checked):
         "bpe", "bpe (learned from the text), char, or one of tiktoken's, such as gpt2"
     )
     vocab_size: int | None = setting(None, "tokens in a bpe vocabulary")
+    init: str | None = setting(
+        None, "a run or model to go on from, with its weights and tokenizer, at a tenth of the rate"
+    )
 
     def _check(self) -> None:
         _require(self, "files", len(self.files) > 0, "at least one file")
@@ -208,6 +211,25 @@ class SampleConfig(_Checked):
         _require(self, "top_k", self.top_k is None or self.top_k >= 1, "at least 1")
         seed = self.seed
         _require(self, "seed", seed is None or 0 <= seed < 2**63, "between 0 and 2^63 - 1")
+
+
+@dataclass(frozen=True)
+class ExportConfig(_Checked):
+    """How a model is written for other programs.
+
+    Raises:
+        UserError: naming the field, its value and what it may be.
+    """
+
+    to: Literal["hf", "gguf"] = setting(
+        "hf", "hf: a folder for transformers and what reads its layout; gguf: for llama.cpp"
+    )
+    out: str | None = setting(None, "the new folder; exports/RUN-hf or exports/RUN-gguf if unset")
+    dtype: Literal["float32", "float16", "q8_0"] = setting("float32", "of the matrices in gguf")
+
+    def _check(self) -> None:
+        fits = self.to == "gguf" or self.dtype == "float32"
+        _require(self, "dtype", fits, "float32 with --to hf")
 
 
 def to_dict(config: Any) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -69,18 +70,24 @@ def find_source(config: TextConfig) -> Source:
     return Source(Corpus(find_files(config.files), field), validation)
 
 
-def prepare(source: Source, config: TextConfig, cache: Path | None = None) -> Dataset:
+def prepare(
+    source: Source,
+    config: TextConfig,
+    cache: Path | None = None,
+    tokenizer: Tokenizer | None = None,
+) -> Dataset:
     """Tokenize the text, or find the result of having done so before.
 
     Args:
         source: the text.
         config: how to split and tokenize it.
         cache: folder of earlier results; default :func:`cache_folder`.
+        tokenizer: to be kept, in place of the one that `config` names.
 
     Raises:
         UserError: if the text cannot be read or encoded, or is too short to split.
     """
-    folder = (cache or cache_folder()) / _key(source, config)
+    folder = (cache or cache_folder()) / _key(source, config, tokenizer)
     if folder.exists():
         with contextlib.suppress(UserError):  # a damaged result is made again
             return open_dataset(folder)
@@ -89,7 +96,7 @@ def prepare(source: Source, config: TextConfig, cache: Path | None = None) -> Da
         with tempfile.TemporaryDirectory(prefix="building-", dir=folder.parent) as building:
             result = Path(building) / "result"
             result.mkdir()
-            _build(source, config, result)
+            _build(source, config, result, tokenizer)
             shutil.rmtree(folder, ignore_errors=True)
             result.rename(folder)
     except OSError as error:
@@ -145,28 +152,30 @@ def check_length(tokens: TokenIds, context_length: int) -> None:
         )
 
 
-def _key(source: Source, config: TextConfig) -> str:
+def _key(source: Source, config: TextConfig, tokenizer: Tokenizer | None) -> str:
     """Names the result by everything it depends on."""
     validation = source.validation
-    parts = {
+    parts: dict[str, Any] = {
         "format": FORMAT,
         "training": source.training.fingerprint,
         "validation": validation.fingerprint if validation else config.validation_fraction,
         "tokenizer": config.tokenizer,
         "vocab_size": config.vocab_size if config.tokenizer == "bpe" else None,
     }
+    if tokenizer is not None:
+        parts |= {"tokenizer": tokenizer.to_json(), "vocab_size": None}
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def _build(source: Source, config: TextConfig, folder: Path) -> None:
+def _build(source: Source, config: TextConfig, folder: Path, tokenizer: Tokenizer | None) -> None:
     """Write tokenizer.json, train.bin, validation.bin and, last, meta.json into `folder`."""
     characters = source.training.characters
     if characters == 0:
         names = ", ".join(str(file) for file in source.training.files)
         raise UserError(f"there is no text in {names}")
-    tokenizer = make_tokenizer(
-        config.tokenizer, config.vocab_size, _tokenizer_texts(source, config)
-    )
+    if tokenizer is None:
+        texts = _tokenizer_texts(source, config)
+        tokenizer = make_tokenizer(config.tokenizer, config.vocab_size, texts)
     (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
     dtype = "uint16" if tokenizer.vocab_size <= 1 << 16 else "uint32"
     lengths = {}

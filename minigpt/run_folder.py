@@ -146,8 +146,8 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def write_tensors(tensors: dict[str, Tensor], path: Path) -> None:
-    """Write tensors as safetensors, whole or not at all."""
-    replace(path, lambda new: save_file(tensors, new))
+    """Write tensors as safetensors, marked as torch's for other readers, whole or not at all."""
+    replace(path, lambda new: save_file(tensors, new, {"format": "pt"}))
 
 
 def write_text(text: str, path: Path) -> None:

@@ -127,13 +127,20 @@ class BytePairTokenizer(Tokenizer):
         from tokenizers import Tokenizer as HuggingFaceTokenizer
 
         ranks = self.encoding._mergeable_ranks
-        specials = self.encoding._special_tokens
-        vocab = {_printable(token): rank for token, rank in ranks.items()} | specials
-        merges = [(_printable(left), _printable(right)) for left, right in _merges(ranks)]
-        tokenizer = HuggingFaceTokenizer(models.BPE(vocab=vocab, merges=merges))
+        vocab = {to_printable(token): rank for token, rank in ranks.items()}
+        merges = [(to_printable(left), to_printable(right)) for left, right in _merges(ranks)]
+        # Special tokens are in the vocabulary too: one that is not gets the next free id, which
+        # is another than its own where ids are left unused.
+        specials = self.encoding._special_tokens | self._unused()
+        tokenizer = HuggingFaceTokenizer(models.BPE(vocab=vocab | specials, merges=merges))
         _set_byte_level(tokenizer, Regex(self.encoding._pat_str), pre_tokenizers, decoders)
         tokenizer.add_special_tokens(sorted(specials, key=lambda name: specials[name]))
         return tokenizer.to_str()
+
+    def _unused(self) -> dict[str, int]:
+        """A name for each id that stands for nothing."""
+        used = {*self.encoding._mergeable_ranks.values(), *self._special_ids}
+        return {f"<|unused_{i}|>": i for i in range(self.vocab_size) if i not in used}
 
 
 def make_tokenizer(kind: str, vocab_size: int | None, texts: Iterable[str]) -> Tokenizer:
@@ -213,7 +220,7 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
     except (ValueError, RecursionError):
         raise UserError(f"{path} is damaged: it is not JSON") from None
     try:
-        return _from_json(data)
+        return tokenizer_from_data(data)
     except KeyError as error:
         raise UserError(f"{path} is damaged or no tokenizer of ours: it has no {error}") from None
     except (TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
@@ -261,7 +268,12 @@ def _safe_cut(text: str, start: int) -> int | None:
     return None
 
 
-def _from_json(data: dict[str, Any]) -> Tokenizer:
+def tokenizer_from_data(data: dict[str, Any]) -> Tokenizer:
+    """A tokenizer from the content of a `tokenizer.json` that `to_json` made.
+
+    Raises:
+        KeyError, TypeError, ValueError, IndexError, AttributeError: if it is something else.
+    """
     vocab: dict[str, int] = data["model"]["vocab"]
     specials = {token["content"]: token["id"] for token in data["added_tokens"]}
     if not all(isinstance(i, int) and i >= 0 for i in (*vocab.values(), *specials.values())):
@@ -336,7 +348,8 @@ _TO_PRINTABLE = _byte_alphabet()
 _TO_BYTE = {character: byte for byte, character in _TO_PRINTABLE.items()}
 
 
-def _printable(token: bytes) -> str:
+def to_printable(token: bytes) -> str:
+    """Bytes as the Hugging Face format writes them: a printable character for each."""
     return "".join(_TO_PRINTABLE[byte] for byte in token)
 
 

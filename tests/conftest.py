@@ -1,6 +1,8 @@
 """What several test files share: a text to train on, and a tiny run trained on it."""
 
 import random
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,15 @@ def move_into(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MINIGPT_CACHE", str(folder / "cache"))
     (folder / "my.txt").write_text(some_text())
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def ctrl_c() -> Iterator[None]:
+    """Ctrl-C as at a terminal, also where the tests were started with it ignored, as in the
+    background; the processes that they start inherit it."""
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, previous)
 
 
 @pytest.fixture

@@ -171,7 +171,7 @@ def test_arguments_that_cannot_be_used_are_refused_in_one_line(
 def test_generating_refuses_in_one_line(trained: Path, tmp_path: Path) -> None:
     assert_refused(*call(tmp_path, "generate.py", "Hello"), "no run in runs/", "train.py")
     assert_refused(*call(trained, "generate.py", "--run", "cache"), "cache", "not a run")
-    assert_refused(*call(trained, "generate.py", "--run", "nowhere"), "no such run: nowhere")
+    assert_refused(*call(trained, "generate.py", "--run", "runs/no"), "no such run: runs/no")
     assert_refused(*call(trained, "generate.py", "--temperature", "-1"), "temperature", "-1")
     assert_refused(*call(trained, "generate.py", "--top-k", "0"), "top_k", "at least 1")
 

@@ -13,7 +13,9 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 PYTHON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 SHELL = re.findall(
-    r"^    (python (?:train|generate)\.py .*?|python train\.py)\s*(?:#.*)?$", README, re.M
+    r"^    (python (?:train|generate)\.py .*?|python train\.py|minigpt \w+ .*?)\s*(?:#.*)?$",
+    README,
+    re.M,
 )
 
 
@@ -33,13 +35,16 @@ def test_the_examples_run(
 def test_the_commands_parse(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every option is known and takes the value shown; nothing is run."""
     monkeypatch.setattr(cli, "_guarded", lambda run: 0)
-    _, script, *arguments = shlex.split(command)
+    program, script, *arguments = shlex.split(command)
+    if program == "minigpt":
+        assert cli.main([script, *arguments]) == 0
+        return
     main = {"train.py": cli.train_main, "generate.py": cli.generate_main}[script]
     assert main(arguments) == 0
 
 
 def test_the_examples_were_found() -> None:
-    assert len(PYTHON) == 3 and len(SHELL) >= 6
+    assert len(PYTHON) == 3 and len(SHELL) >= 12
 
 
 def test_the_layout_names_files_that_exist() -> None:

@@ -273,7 +273,7 @@ def test_weights_that_cannot_be_written_leave_the_run_as_it_was(
 ) -> None:
     before = load_run(run).model
 
-    def half(tensors: dict[str, Tensor], new: Path) -> None:
+    def half(tensors: dict[str, Tensor], new: Path, *rest: object) -> None:
         new.write_bytes(b"half")
         raise OSError("disk full")
 

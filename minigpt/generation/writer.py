@@ -4,15 +4,12 @@ import codecs
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from ..config import SampleConfig
-from ..device import choose_device
 from ..model import GPT
-from ..run_folder import load_run
 from ..tokenizer import Tokenizer
 from .decode import decode
 from .sampling import sample
@@ -83,17 +80,3 @@ class Writer:
             return self.tokenizer.encode("\n")[0]
         except ValueError:
             return self.tokenizer.end_of_text
-
-
-def load(run: str | Path, device: str = "auto") -> Writer:
-    """The writer of a run folder.
-
-    Args:
-        run: the folder, such as "runs/fables".
-        device: "auto", "cpu", "cuda", ...
-
-    Raises:
-        UserError: if the folder is missing, is no run, or holds a damaged file.
-    """
-    loaded = load_run(run, choose_device(device))
-    return Writer(loaded.model, loaded.tokenizer)

@@ -79,7 +79,7 @@ def test_the_same_seed_writes_the_same_text_and_another_another() -> None:
 
 def test_without_a_seed_every_text_is_another() -> None:
     one = writer()
-    assert one.generate("abc", max_new_tokens=40) != one.generate("abc", max_new_tokens=40)
+    assert len({one.generate("abc", max_new_tokens=40) for _ in range(10)}) > 1
 
 
 def test_writing_draws_nothing_from_torch_s_own_randomness() -> None:

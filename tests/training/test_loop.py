@@ -8,7 +8,7 @@ import math
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -47,14 +47,6 @@ def checkpoint_path(folder: Path) -> Path:
 
 def read_state(folder: Path) -> TrainingState:
     return read_checkpoint(folder)[0].state
-
-
-@pytest.fixture
-def ctrl_c() -> Iterator[None]:
-    """Ctrl-C as Python handles it, also where the tests were started with it ignored."""
-    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, previous)
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
@@ -217,9 +209,7 @@ def test_an_interrupted_run_can_be_used(workplace: Path) -> None:
         assert minigpt.load(folder).generate("the", max_new_tokens=3, seed=0).startswith("the")
 
 
-def test_a_second_signal_acts_at_once(
-    workplace: Path, monkeypatch: pytest.MonkeyPatch, ctrl_c: None
-) -> None:
+def test_a_second_signal_acts_at_once(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def stopping(self: Report, *arguments: float) -> None:
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)

@@ -1,0 +1,88 @@
+"""What the tests of this folder exchange: random models of both families, tokenizers, a hard text.
+
+The weights are drawn wide, so that logits differ by whole units and no block is the identity.
+"""
+
+import tiktoken
+import torch
+
+from minigpt import GPT, GPTConfig
+from minigpt.tokenizer import BytePairTokenizer, Tokenizer, make_tokenizer
+
+HARD_TEXT = (
+    "Don't  stop: 3.14159, x² ≠ y!\r\n\n\n\tThe naïve café — “quoted” 日本語 한국어 עברית"
+    "\u00a0\u2003 👩\u200d👩\u200d👧 🇩🇪 e\u0301 __init__ <|endoftext|> ZZZzzz\x00\x7f   \n  end   "
+)
+TRAINING_TEXT = "The fox asked the crow for bread; the crow said no, and flew to the mill.\n" * 9
+PROMPT = "The crow"
+VOCAB_SIZE = 290
+
+CONFIGS = {
+    "modern": {"emb_dim": 24, "num_heads": 3, "num_layers": 2},
+    "modern grouped, untied": {
+        "emb_dim": 40,
+        "num_heads": 4,
+        "num_kv_heads": 2,
+        "hidden_dim": 37,
+        "tied_head": False,
+        "rotary_base": 5_000.0,
+        "norm_eps": 1e-5,
+    },
+    "modern, one key/value head": {"emb_dim": 36, "num_heads": 6, "num_kv_heads": 1},
+    "gpt2": {"family": "gpt2", "emb_dim": 21, "num_heads": 3, "norm_eps": 1e-5},
+    "gpt2 untied": {
+        "family": "gpt2",
+        "emb_dim": 32,
+        "num_heads": 2,
+        "hidden_dim": 50,
+        "tied_head": False,
+        "dropout": 0.1,
+    },
+    "gpt2 grouped": {"family": "gpt2", "emb_dim": 28, "num_heads": 4, "num_kv_heads": 2},
+}
+
+
+def byte_pairs(vocab_size: int = VOCAB_SIZE) -> Tokenizer:
+    """A BPE learned from a few words."""
+    return make_tokenizer("bpe", vocab_size, [TRAINING_TEXT])
+
+
+def characters() -> Tokenizer:
+    """A character tokenizer that knows the hard text."""
+    return make_tokenizer("char", None, [TRAINING_TEXT, HARD_TEXT])
+
+
+def with_gaps() -> Tokenizer:
+    """Built like cl100k_base: another pattern, ids that stand for nothing, special tokens apart."""
+    ranks = byte_pairs().encoding._mergeable_ranks  # type: ignore[attr-defined]
+    pattern = (
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+|"
+        r" ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
+    )
+    specials = {"<|endoftext|>": len(ranks) + 3, "<|endofprompt|>": len(ranks) + 7}
+    encoding = tiktoken.Encoding(
+        "like", pat_str=pattern, mergeable_ranks=ranks, special_tokens=specials
+    )
+    return BytePairTokenizer(encoding)
+
+
+TOKENIZERS = {"bpe": byte_pairs, "char": characters, "with gaps": with_gaps}
+
+
+def random_model(name: str, seed: int = 0, vocab_size: int = VOCAB_SIZE) -> GPT:
+    """A model of one of CONFIGS in evaluation mode."""
+    torch.manual_seed(seed)
+    fields = {"vocab_size": vocab_size, "context_length": 128, "num_layers": 3} | CONFIGS[name]
+    model = GPT(GPTConfig(**fields))  # type: ignore[arg-type]
+    randomize(model)
+    return model.eval()
+
+
+def randomize(model: torch.nn.Module) -> None:
+    """Wide random weights, norms and biases included."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() == 2:
+                parameter.normal_(std=1.5 / parameter.shape[1] ** 0.5)
+            else:
+                parameter.add_(0.2 * torch.randn_like(parameter))

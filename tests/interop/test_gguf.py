@@ -1,0 +1,153 @@
+"""GGUF files, read back with the gguf package: every tensor, every size, every token.
+
+What llama.cpp makes of them is in test_llama_cpp.py, where it can be built.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+import pytest
+import torch
+
+from minigpt import UserError
+from minigpt.interop.architectures import architecture_of
+from minigpt.interop.gguf import check_gguf, write_gguf
+from minigpt.tokenizer import Tokenizer
+
+from .examples import CONFIGS, byte_pairs, characters, random_model, with_gaps
+
+
+def write(
+    folder: Path, name: str, dtype: Any = "float32", tokenizer: Tokenizer | None = None
+) -> Any:
+    """The reader of a file for one of CONFIGS."""
+    tokenizer = tokenizer or byte_pairs()
+    model = random_model(name, vocab_size=tokenizer.vocab_size)
+    write_gguf(folder / "model.gguf", model, tokenizer, "fables", dtype)
+    return gguf.GGUFReader(folder / "model.gguf")
+
+
+def fields(reader: Any) -> dict[str, Any]:
+    """All metadata by key."""
+    return {key: field.contents() for key, field in reader.fields.items()}
+
+
+def tensors(reader: Any) -> dict[str, np.ndarray]:
+    """All tensors by name, in float32."""
+    return {t.name: gguf.quants.dequantize(t.data, t.tensor_type).copy() for t in reader.tensors}
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_the_sizes_are_those_of_the_config(name: str, tmp_path: Path) -> None:
+    config, found = random_model(name).config, fields(write(tmp_path, name))
+    arch = found["general.architecture"]
+    assert arch == architecture_of(config).model_type and found["general.name"] == "fables"
+    expected: dict[str, Any] = {
+        "vocab_size": config.vocab_size,
+        "context_length": config.context_length,
+        "embedding_length": config.emb_dim,
+        "block_count": config.num_layers,
+        "feed_forward_length": config.ff_dim,
+        "attention.head_count": config.num_heads,
+    }
+    if config.family == "modern":
+        expected |= {
+            "attention.head_count_kv": config.kv_heads,
+            "attention.key_length": config.head_dim,
+            "attention.value_length": config.head_dim,
+            "attention.layer_norm_rms_epsilon": pytest.approx(config.norm_eps),
+            "rope.freq_base": config.rotary_base,
+        }
+    else:
+        expected["attention.layer_norm_epsilon"] = pytest.approx(config.norm_eps)
+    assert {key: found[f"{arch}.{key}"] for key in expected} == expected
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_every_parameter_is_there_in_float32(name: str, tmp_path: Path) -> None:
+    model, found = random_model(name), tensors(write(tmp_path, name))
+    known = {*gguf.TENSOR_NAMES.values()}
+    for key in found:
+        stem = key.removesuffix(".weight").removesuffix(".bias")
+        assert (
+            stem.replace("blk.1", "blk.{bid}")
+            .replace("blk.0", "blk.{bid}")
+            .replace("blk.2", "blk.{bid}")
+            in known
+        )
+    state = model.state_dict()
+    assert np.array_equal(found["token_embd.weight"], state["token_embedding.weight"])
+    assert np.array_equal(
+        found["blk.1.ffn_down.weight"], state["blocks.1.feed_forward.out_proj.weight"]
+    )
+    assert ("output.weight" in found) == (not model.config.tied_head)
+    if model.config.family == "modern":
+        for ours, theirs in (("W_query", "attn_q"), ("W_key", "attn_k"), ("W_value", "attn_v")):
+            expected = state[f"blocks.0.attention.{ours}.weight"]
+            assert np.array_equal(found[f"blk.0.{theirs}.weight"], expected)
+    elif model.config.kv_heads == model.config.num_heads:
+        parts = [state[f"blocks.0.attention.W_{x}.weight"] for x in ("query", "key", "value")]
+        assert np.array_equal(found["blk.0.attn_qkv.weight"], torch.cat(parts))
+    if model.config.kv_heads == model.config.num_heads or model.config.family == "modern":
+        total = sum(p.numel() for p in model.parameters())
+        assert sum(array.size for array in found.values()) == total
+
+
+@pytest.mark.parametrize(("dtype", "error"), [("float16", 1e-3), ("q8_0", 1e-2)])
+@pytest.mark.parametrize("name", ["modern grouped, untied", "gpt2 untied"])
+def test_smaller_types_are_for_matrices_and_near(
+    name: str, dtype: str, error: float, tmp_path: Path
+) -> None:
+    exact = tensors(write(tmp_path, name))
+    reader = write(tmp_path, name, dtype)
+    for tensor in reader.tensors:
+        kind = gguf.GGMLQuantizationType(tensor.tensor_type).name
+        rows = tensor.shape[0] % 32 == 0 and dtype == "q8_0"
+        small = "Q8_0" if rows else "F16"
+        exempt = len(tensor.shape) == 1 or tensor.name == "position_embd.weight"
+        assert kind == ("F32" if exempt else small), tensor.name
+    for key, array in tensors(reader).items():
+        np.testing.assert_allclose(array, exact[key], atol=error * np.abs(exact[key]).max())
+    kinds = {"float16": gguf.LlamaFileType.MOSTLY_F16, "q8_0": gguf.LlamaFileType.MOSTLY_Q8_0}
+    assert fields(reader)["general.file_type"] == kinds[dtype]
+
+
+def test_the_tokenizer_is_gpt2s_kind_with_our_tokens(tmp_path: Path) -> None:
+    tokenizer = byte_pairs()
+    found = fields(write(tmp_path, "modern"))
+    assert (found["tokenizer.ggml.model"], found["tokenizer.ggml.pre"]) == ("gpt2", "gpt-2")
+    tokens = found["tokenizer.ggml.tokens"]
+    assert len(tokens) == tokenizer.vocab_size and tokens[tokenizer.end_of_text] == "<|endoftext|>"
+    assert tokens[tokenizer.encode(" the")[0]] == "Ġthe"
+    assert "Ġt he" in found["tokenizer.ggml.merges"]
+    assert found["tokenizer.ggml.eos_token_id"] == tokenizer.end_of_text
+    kinds = found["tokenizer.ggml.token_type"]
+    assert [i for i, kind in enumerate(kinds) if kind == gguf.TokenType.CONTROL] == [
+        tokenizer.end_of_text
+    ]
+    assert found["tokenizer.ggml.add_bos_token"] is False
+
+
+def test_characters_become_bytes_that_merge_to_characters_only(tmp_path: Path) -> None:
+    tokenizer = characters()
+    found = fields(write(tmp_path, "modern", tokenizer=tokenizer))
+    tokens, merges = found["tokenizer.ggml.tokens"], found["tokenizer.ggml.merges"]
+    assert len(tokens) == tokenizer.vocab_size
+    assert tokens[tokenizer.encode("\n")[0]] == "Ċ"
+    assert tokens[tokenizer.encode("é")[0]] == "Ã©" and "Ã ©" in merges
+    assert all(len(merge.replace(" ", "")) <= 4 for merge in merges)
+
+
+def test_a_pattern_that_llama_cpp_would_not_follow_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"pattern other than GPT-2's.*--to hf"):
+        check_gguf(with_gaps())
+
+
+def test_without_the_gguf_package_the_way_to_install_it_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "gguf", None)
+    with pytest.raises(UserError, match=r"pip install 'minigpt\[gguf\]'"):
+        check_gguf(byte_pairs())

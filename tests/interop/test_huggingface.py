@@ -1,0 +1,378 @@
+"""A model is the same function here and in transformers: logits, loss, greedy text, both ways.
+
+Nothing of transformers runs in minigpt itself; it is what the results are compared with.
+"""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from transformers import GPT2Config, GPT2LMHeadModel, Qwen3Config, Qwen3ForCausalLM
+
+import minigpt
+from minigpt import GPT, UserError, Writer
+from minigpt.config import from_dict, to_dict
+from minigpt.interop.architectures import config_from_huggingface, config_to_huggingface
+from minigpt.interop.huggingface import read_folder, write_folder
+from minigpt.interop.weights import weights_to_huggingface
+from minigpt.tokenizer import Tokenizer
+
+from .examples import (
+    CONFIGS,
+    HARD_TEXT,
+    PROMPT,
+    TOKENIZERS,
+    VOCAB_SIZE,
+    byte_pairs,
+    random_model,
+    randomize,
+)
+
+THEIRS: dict[str, Any] = {
+    "GPT-2": lambda: GPT2LMHeadModel(
+        GPT2Config(vocab_size=VOCAB_SIZE, n_embd=30, n_layer=2, n_head=5, n_positions=128)
+    ),
+    "GPT-2 untied": lambda: GPT2LMHeadModel(
+        GPT2Config(
+            vocab_size=VOCAB_SIZE,
+            n_embd=24,
+            n_layer=1,
+            n_head=2,
+            n_positions=128,
+            n_inner=31,
+            activation_function="gelu_pytorch_tanh",
+            tie_word_embeddings=False,
+        )
+    ),
+    "Qwen3": lambda: Qwen3ForCausalLM(_qwen3(tie_word_embeddings=True)),
+    "Qwen3 untied": lambda: Qwen3ForCausalLM(
+        _qwen3(rope_parameters={"rope_type": "default", "rope_theta": 777.0}, rms_norm_eps=1e-5)
+    ),
+}
+
+
+def _qwen3(**changes: Any) -> Qwen3Config:
+    shape = {
+        "vocab_size": VOCAB_SIZE,
+        "hidden_size": 36,
+        "intermediate_size": 41,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 6,
+        "num_key_value_heads": 2,
+        "head_dim": 6,
+        "max_position_embeddings": 128,
+    }
+    return Qwen3Config(**{**shape, **changes})
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return byte_pairs()
+
+
+def exported(folder: Path, model: GPT, tokenizer: Tokenizer) -> Any:
+    """The model as transformers loads it from a folder that we wrote."""
+    folder.mkdir(exist_ok=True)
+    write_folder(folder, model, tokenizer, card="")
+    return transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
+
+
+def saved(folder: Path, model: Any, tokenizer: Tokenizer, **options: Any) -> Path:
+    """A folder that transformers wrote, with a tokenizer of ours."""
+    model.save_pretrained(folder, **options)
+    (folder / "tokenizer.json").write_text(tokenizer.to_json())
+    return folder
+
+
+def assert_same_function(ours: GPT, theirs: Any, tokenizer: Tokenizer) -> None:
+    ids = torch.randint(VOCAB_SIZE, (2, 100), generator=torch.Generator().manual_seed(1))  # (b, T)
+    with torch.no_grad():
+        logits, loss = ours(ids[:, :-1], ids[:, 1:])
+        result = theirs(ids, labels=ids)
+    assert logits.std() > 0.3
+    torch.testing.assert_close(logits, result.logits[:, :-1], rtol=0, atol=1e-4)
+    torch.testing.assert_close(loss, result.loss, rtol=1e-5, atol=0)
+
+    prompt = torch.tensor([tokenizer.encode(PROMPT)])
+    end = tokenizer.end_of_text
+    written = theirs.generate(
+        prompt, max_new_tokens=100, do_sample=False, eos_token_id=end, pad_token_id=end
+    )[0].tolist()
+    assert tokenizer.decode(written) == Writer(ours, tokenizer).generate(
+        PROMPT, temperature=0, max_new_tokens=100
+    )
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_model_of_ours_is_the_same_in_transformers(
+    name: str, seed: int, tmp_path: Path, tokenizer: Tokenizer
+) -> None:
+    ours = random_model(name, seed)
+    assert_same_function(ours, exported(tmp_path, ours, tokenizer), tokenizer)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("name", THEIRS)
+def test_a_model_of_transformers_is_the_same_here(
+    name: str, seed: int, tmp_path: Path, tokenizer: Tokenizer
+) -> None:
+    torch.manual_seed(seed)
+    theirs = THEIRS[name]().eval()
+    randomize(theirs)
+    ours, read = read_folder(saved(tmp_path, theirs, tokenizer))
+    assert_same_function(ours, theirs, read)
+
+
+@pytest.mark.parametrize("name", [name for name in CONFIGS if name != "gpt2 grouped"])
+def test_out_and_in_again_changes_no_bit(name: str, tmp_path: Path, tokenizer: Tokenizer) -> None:
+    ours = random_model(name)
+    write_folder(tmp_path, ours, tokenizer, card="")
+    again, tokenizer_again = read_folder(tmp_path)
+    assert tokenizer_again.to_json() == tokenizer.to_json()
+    filled = {"hidden_dim": ours.config.ff_dim}
+    if ours.config.family == "modern":
+        filled["num_kv_heads"] = ours.config.kv_heads
+    assert again.config == dataclasses.replace(ours.config, **filled)
+    for key, tensor in ours.state_dict().items():
+        assert torch.equal(again.state_dict()[key], tensor), key
+
+
+def test_grouped_heads_of_gpt2_become_full_ones(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    """GPT-2 has no grouped-query heads, but the same function without them."""
+    ours = random_model("gpt2 grouped")
+    write_folder(tmp_path, ours, tokenizer, card="")
+    again, _ = read_folder(tmp_path)
+    assert (ours.config.kv_heads, again.config.kv_heads) == (2, 4)
+    ids = torch.arange(100)[None]
+    torch.testing.assert_close(again(ids), ours(ids), rtol=0, atol=1e-5)
+
+
+def test_a_family_keeps_every_field_of_its_config() -> None:
+    for name in CONFIGS:
+        theirs = config_to_huggingface(random_model(name).config)
+        assert config_to_huggingface(config_from_huggingface(theirs)) == theirs
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_generation_stops_where_ours_does(seed: int, tmp_path: Path, tokenizer: Tokenizer) -> None:
+    """With the end of text made likely, and the exported defaults but for the sampling."""
+    ours = random_model("gpt2 untied", seed)
+    with torch.no_grad():
+        ours.head.weight[tokenizer.end_of_text] *= 2.5
+    theirs = exported(tmp_path, ours, tokenizer)
+    prompt = torch.tensor([tokenizer.encode(PROMPT)])
+    written = theirs.generate(prompt, do_sample=False)[0]
+    text = Writer(ours, tokenizer).generate(PROMPT, temperature=0, max_new_tokens=64)
+    assert tokenizer.decode(written.tolist()) == text
+    ended = written[-1] == tokenizer.end_of_text
+    assert ended or len(written) == prompt.shape[1] + 64
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_a_hard_text_has_the_same_ids_in_transformers(name: str, tmp_path: Path) -> None:
+    ours = TOKENIZERS[name]()
+    write_folder(tmp_path, random_model("modern", vocab_size=ours.vocab_size), ours, card="")
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    ids = ours.encode(HARD_TEXT)
+    assert theirs(HARD_TEXT)["input_ids"] == ids
+    assert theirs.decode(ids) == HARD_TEXT == ours.decode(ids)
+    assert theirs.eos_token_id == ours.end_of_text
+    assert len(theirs) == ours.vocab_size
+
+
+@pytest.mark.parametrize("name", THEIRS)
+def test_a_checkpoint_in_shards_is_read_whole(
+    name: str, tmp_path: Path, tokenizer: Tokenizer
+) -> None:
+    theirs = THEIRS[name]()
+    whole, _ = read_folder(saved(tmp_path / "whole", theirs, tokenizer))
+    folder = saved(tmp_path / "shards", theirs, tokenizer, max_shard_size="20KB")
+    assert len(list(folder.glob("model-*-of-*.safetensors"))) > 1
+    sharded, _ = read_folder(folder)
+    for key, tensor in whole.state_dict().items():
+        assert torch.equal(sharded.state_dict()[key], tensor), key
+
+
+def test_half_precision_is_read_as_float32(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    theirs = THEIRS["Qwen3"]().bfloat16()
+    ours, _ = read_folder(saved(tmp_path, theirs, tokenizer))
+    assert {p.dtype for p in ours.parameters()} == {torch.float32}
+    expected = theirs.model.embed_tokens.weight.float()
+    assert torch.equal(ours.token_embedding.weight, expected)
+
+
+def test_the_names_of_the_first_gpt2_files_are_understood(
+    tmp_path: Path, tokenizer: Tokenizer
+) -> None:
+    """They leave "transformer." out and hold the causal masks, and the head a second time."""
+    from safetensors.torch import load_file, save_file
+
+    folder = saved(tmp_path, THEIRS["GPT-2"](), tokenizer)
+    today, _ = read_folder(folder)
+    tensors = load_file(folder / "model.safetensors")
+    old = {name.removeprefix("transformer."): tensor for name, tensor in tensors.items()}
+    old["h.0.attn.bias"] = torch.ones(1, 1, 128, 128)
+    old["h.1.attn.masked_bias"] = torch.tensor(-1e4)
+    old["lm_head.weight"] = old["wte.weight"].clone()
+    save_file(old, folder / "model.safetensors")
+    first, _ = read_folder(folder)
+    for key, tensor in today.state_dict().items():
+        assert torch.equal(first.state_dict()[key], tensor), key
+
+
+def test_load_and_its_writer_take_such_a_folder(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    writer = minigpt.load(saved(tmp_path, THEIRS["GPT-2"](), tokenizer), device="cpu")
+    assert writer.generate(PROMPT, max_new_tokens=5, seed=1).startswith(PROMPT)
+
+
+REFUSED_GPT2: list[tuple[dict[str, Any], list[str]]] = [
+    ({"architectures": ["LlamaForCausalLM"]}, ["'LlamaForCausalLM'", "GPT2LMHeadModel and Qwen3"]),
+    ({"architectures": None, "model_type": "bert"}, ["'bert'", "not supported"]),
+    ({"activation_function": "relu"}, ["activation_function 'relu'", "only 'gelu_new'"]),
+    ({"scale_attn_by_inverse_layer_idx": True}, ["scale_attn_by_inverse_layer_idx True"]),
+    ({"scale_attn_weights": False}, ["scale_attn_weights False"]),
+    ({"add_cross_attention": True}, ["add_cross_attention True"]),
+    ({"quantization_config": {"bits": 4}}, ["quantization_config"]),
+    ({"n_head": 4}, ["multiple of num_heads (4)"]),
+    ({"n_layer": "two"}, ["num_layers", "'two'"]),
+]
+REFUSED_QWEN3: list[tuple[dict[str, Any], list[str]]] = [
+    ({"hidden_act": "gelu"}, ["hidden_act 'gelu'", "only 'silu'"]),
+    ({"attention_bias": True}, ["attention_bias True"]),
+    ({"use_sliding_window": True}, ["use_sliding_window True"]),
+    ({"layer_types": ["sliding_attention"]}, ["layer_types", "sliding_attention"]),
+    ({"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, ["rope_scaling", "yarn"]),
+    ({"rope_parameters": {"rope_type": "linear"}}, ["rope_parameters", "linear"]),
+    ({"rope_parameters": {"partial_rotary_factor": 0.5}}, ["partial_rotary_factor", "0.5"]),
+    ({"rope_parameters": "none"}, ["rope_parameters", "'none'"]),
+    ({"head_dim": 16}, ["head_dim 16", "hidden_size / num_attention_heads (8)"]),
+    ({"head_dim": "8"}, ["head_dim '8'"]),
+    ({"num_attention_heads": "3"}, ["num_heads", "'3'"]),
+    ({"architectures": [[]]}, ["architecture '[]'"]),
+    ({"layer_types": 3}, ["layer_types 3"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [("gpt2", *case) for case in REFUSED_GPT2] + [("modern", *case) for case in REFUSED_QWEN3],
+)
+def test_what_a_family_does_not_compute_is_named_and_refused(
+    name: str, change: dict[str, Any], words: list[str]
+) -> None:
+    theirs = config_to_huggingface(random_model(name).config)
+    if "rope_scaling" in change:  # the older way to say it
+        del theirs["rope_parameters"]
+    with pytest.raises(UserError) as error:
+        config_from_huggingface({**theirs, **change})
+    assert all(word in str(error.value) for word in words), error.value
+    assert "\n" not in str(error.value)
+
+
+def test_a_config_that_lacks_a_size_is_refused() -> None:
+    theirs = config_to_huggingface(random_model("gpt2").config)
+    del theirs["n_embd"]
+    with pytest.raises(UserError, match="n_embd is missing"):
+        config_from_huggingface(theirs)
+
+
+def test_a_config_that_leaves_out_what_transformers_defaults_is_read_with_its_defaults() -> None:
+    theirs = config_to_huggingface(random_model("gpt2").config)
+    for key in ("layer_norm_epsilon", "tie_word_embeddings", "n_inner", "resid_pdrop"):
+        del theirs[key]
+    config = config_from_huggingface(theirs)
+    default = GPT2Config()
+    assert config.norm_eps == default.layer_norm_epsilon and config.tied_head
+    assert config.dropout == default.resid_pdrop and config.ff_dim == 4 * 21
+
+
+@pytest.fixture
+def folder(tmp_path: Path, tokenizer: Tokenizer) -> Path:
+    """A good folder, to be spoiled."""
+    write_folder(tmp_path, random_model("gpt2"), tokenizer, card="")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("missing", "words"),
+    [
+        ("tokenizer.json", ["has no tokenizer", "vocab.json"]),
+        ("model.safetensors", ["no model.safetensors", "index.json"]),
+    ],
+)
+def test_a_missing_file_is_named(folder: Path, missing: str, words: list[str]) -> None:
+    (folder / missing).unlink()
+    with pytest.raises(UserError) as error:
+        read_folder(folder)
+    assert all(word in str(error.value) for word in (*words, str(folder)))
+
+
+def test_weights_that_do_not_fit_name_the_tensor_and_both_shapes(
+    folder: Path, tokenizer: Tokenizer
+) -> None:
+    from safetensors.torch import save_file
+
+    good = weights_to_huggingface(random_model("gpt2").state_dict(), random_model("gpt2").config)
+    name = "transformer.h.1.mlp.c_fc.weight"
+    for change, words in (
+        ({name: torch.zeros(21, 80)}, [name, "(21, 80)", "(21, 84)"]),
+        ({name: None}, [name, "missing", "(21, 84)"]),
+        ({"transformer.h.9.ln_1.weight": torch.zeros(21)}, ["h.9.ln_1", "GPT2LMHeadModel"]),
+    ):
+        tensors = {k: v for k, v in {**good, **change}.items() if v is not None}
+        save_file(tensors, folder / "model.safetensors")
+        with pytest.raises(UserError) as error:
+            read_folder(folder)
+        assert all(word in str(error.value) for word in words), error.value
+
+
+def test_a_pickle_is_refused_with_how_to_convert_it(folder: Path) -> None:
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(UserError, match=r"pickle \(pytorch_model.bin\).*save_pretrained"):
+        read_folder(folder)
+
+
+@pytest.mark.parametrize(
+    ("index", "words"),
+    [
+        ({"weight_map": {"a": "../elsewhere.safetensors"}}, ["../elsewhere.safetensors"]),
+        ({"weight_map": {"a": "/etc/x.safetensors"}}, ["/etc/x.safetensors"]),
+        ({"weight_map": {"a": "weights.bin"}}, ["weights.bin"]),
+        ({"weight_map": {"a": "gone.safetensors"}}, ["no such file", "gone.safetensors"]),
+        ({"weight_map": []}, ["damaged", "weight_map"]),
+        ([], ["damaged", "object"]),
+    ],
+)
+def test_an_index_may_name_files_of_its_folder_only(
+    folder: Path, index: Any, words: list[str]
+) -> None:
+    (folder / "model.safetensors").unlink()
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(UserError) as error:
+        read_folder(folder)
+    assert all(word in str(error.value) for word in words), error.value
+
+
+def test_a_damaged_file_is_named(folder: Path) -> None:
+    weights = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(weights[:200])
+    with pytest.raises(UserError, match=r"model\.safetensors is damaged"):
+        read_folder(folder)
+    (folder / "config.json").write_text("{")
+    with pytest.raises(UserError, match=r"config\.json is damaged"):
+        read_folder(folder)
+
+
+def test_our_config_fits_its_own_json() -> None:
+    """The fields that the tables name exist: a renamed one would be lost silently."""
+    from minigpt.interop.architectures import GPT2, QWEN3
+
+    for architecture in (GPT2, QWEN3):
+        config = from_dict(minigpt.GPTConfig, {"vocab_size": 5, "family": architecture.family})
+        assert architecture.keys.keys() <= to_dict(config).keys()
+    assert QWEN3.keys.keys() == to_dict(config).keys() - {"family"}

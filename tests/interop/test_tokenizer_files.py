@@ -1,0 +1,169 @@
+"""Tokenizers of other origin: taken where they come to the same ids here, refused otherwise."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import transformers
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from minigpt import UserError
+from minigpt.interop import tokenizer_files
+from minigpt.interop.tokenizer_files import read_tokenizer
+from minigpt.tokenizer import END_OF_TEXT, load_tokenizer
+
+from .examples import HARD_TEXT, TRAINING_TEXT, with_gaps
+
+
+def trained_elsewhere(end_first: bool = False) -> Tokenizer:
+    """A byte-level BPE as the tokenizers library trains it, with its own merges."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=400,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        special_tokens=[END_OF_TEXT] if end_first else [],
+        show_progress=False,
+    )
+    text = TRAINING_TEXT + "aaaa aaaaaaa bananas ananas 1001 10101 ... ...... \n\n\n\n" * 3
+    tokenizer.train_from_iterator([text, HARD_TEXT], trainer)
+    tokenizer.add_special_tokens([END_OF_TEXT])
+    return tokenizer
+
+
+THEIRS = trained_elsewhere()
+THEIRS.encode_special_tokens = True  # one that is written out is text
+
+
+def content(tokenizer: Tokenizer = THEIRS) -> dict[str, Any]:
+    """The content of its tokenizer.json."""
+    return json.loads(tokenizer.to_str())
+
+
+def read(folder: Path, data: dict[str, Any], vocab_size: int | None = None) -> Any:
+    (folder / "tokenizer.json").write_text(json.dumps(data))
+    return read_tokenizer(folder, vocab_size or THEIRS.get_vocab_size())
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return read(tmp_path_factory.mktemp("ours"), content())
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.text(st.sampled_from("aban 01.\n'sté日👩\u200d") | st.characters(exclude_categories=["Cs"]))
+)
+def test_any_text_has_the_ids_that_the_tokenizers_library_gives(ours: Any, text: str) -> None:
+    ids = ours.encode(text)
+    assert ids == THEIRS.encode(text).ids
+    assert ours.decode(ids) == text
+
+
+def test_the_hard_text_has_the_ids_that_the_tokenizers_library_gives(ours: Any) -> None:
+    assert ours.encode(HARD_TEXT) == THEIRS.encode(HARD_TEXT).ids
+    assert ours.decode(ours.encode(HARD_TEXT)) == HARD_TEXT
+
+
+def test_transformers_own_gpt2_tokenizer_is_read(tmp_path: Path) -> None:
+    data = content(trained_elsewhere(end_first=True))
+    merges = [tuple(pair) for pair in data["model"]["merges"]]
+    theirs = transformers.GPT2Tokenizer(vocab=data["model"]["vocab"], merges=merges)
+    theirs.save_pretrained(tmp_path)
+    ours = read_tokenizer(tmp_path, len(theirs))
+    text = HARD_TEXT.replace(END_OF_TEXT, "")
+    assert ours.encode(text) == theirs(text)["input_ids"]
+    assert ours.end_of_text == theirs.eos_token_id == 0
+
+
+def test_the_two_files_of_the_first_gpt2_are_read(tmp_path: Path, ours: Any) -> None:
+    model = content()["model"]
+    merges = "\n".join(f"{left} {right}" for left, right in model["merges"])
+    (tmp_path / "merges.txt").write_text(f"#version: 0.2\n{merges}\n", encoding="utf-8")
+    vocab = model["vocab"] | {END_OF_TEXT: len(model["vocab"])}
+    (tmp_path / "vocab.json").write_text(json.dumps(vocab))
+    assert read_tokenizer(tmp_path, len(vocab)).to_json() == ours.to_json()
+    (tmp_path / "merges.txt").unlink()
+    with pytest.raises(UserError, match=r"vocab.json cannot be used: .*merges.txt"):
+        read_tokenizer(tmp_path, len(vocab))
+
+
+def test_gpt2_without_tokenizer_files_takes_tiktokens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokenizer_files, "tiktoken_tokenizer", lambda name: name)
+    assert read_tokenizer(tmp_path, 50_257) == "gpt2"  # type: ignore[comparison-overlap]
+    with pytest.raises(UserError, match="has no tokenizer"):
+        read_tokenizer(tmp_path, 50_256)
+
+
+def test_a_vocabulary_larger_than_its_tokenizer_is_filled_up(tmp_path: Path, ours: Any) -> None:
+    """Embeddings are often padded to a round number of rows."""
+    padded = read(tmp_path, content(), vocab_size=512)
+    assert padded.vocab_size == 512 and padded.token_bytes(511) == b""
+    assert padded.encode(HARD_TEXT) == ours.encode(HARD_TEXT)
+    (tmp_path / "again.json").write_text(padded.to_json())
+    assert load_tokenizer(tmp_path / "again.json").vocab_size == 512
+
+
+def test_a_tokenizer_larger_than_the_vocabulary_is_refused(tmp_path: Path) -> None:
+    size = THEIRS.get_vocab_size()
+    with pytest.raises(UserError, match=rf"{size} tokens but the model's vocab_size is {size - 1}"):
+        read(tmp_path, content(), vocab_size=size - 1)
+
+
+def test_unused_ids_and_special_tokens_keep_their_places(tmp_path: Path) -> None:
+    ours = with_gaps()
+    (tmp_path / "tokenizer.json").write_text(ours.to_json())
+    size = ours.vocab_size
+    for again in (load_tokenizer(tmp_path / "tokenizer.json"), read_tokenizer(tmp_path, size)):
+        assert again.vocab_size == size == ours.end_of_text + 5
+        assert again.end_of_text == ours.end_of_text
+        assert again.to_json() == ours.to_json()
+
+
+def _with(**changes: Any) -> dict[str, Any]:
+    return content() | changes
+
+
+def _with_model(**changes: Any) -> dict[str, Any]:
+    data = content()
+    return data | {"model": data["model"] | changes}
+
+
+def _with_token(**changes: Any) -> dict[str, Any]:
+    return _with(added_tokens=[*content()["added_tokens"], changes])
+
+
+BEGINS = {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>"}}]}
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (_with(normalizer={"type": "NFC"}), "normalizer NFC"),
+        (_with(pre_tokenizer={"type": "Whitespace"}), "cut a text into words"),
+        (_with(pre_tokenizer={"type": "ByteLevel", "add_prefix_space": True}), "add_prefix_space"),
+        (_with(post_processor=BEGINS), "every text"),
+        (_with(post_processor={"type": "Sequence", "processors": [BEGINS]}), "every text"),
+        (_with(post_processor={"type": "RobertaProcessing"}), "every text"),
+        (_with_token(content="<think>", id=999, special=False), "'<think>' is not a special one"),
+        (_with(added_tokens=[]), "has no <|endoftext|>"),
+        (_with_model(byte_fallback=True), "byte_fallback"),
+        (_with_model(type="Unigram"), "Unigram"),
+        (_with_model(merges=content()["model"]["merges"][::-1]), "order of their ids"),
+        (_with_model(merges=content()["model"]["merges"][:-1]), "never form its token"),
+        (_with_model(merges=[["no", "such"]]), "cannot be used"),
+        (_with_model(vocab={"a": 0}, merges=[]), "lacks some single bytes"),
+        ({}, "cannot be used"),
+        ([], "cannot be used"),
+    ],
+)
+def test_what_would_encode_otherwise_is_refused(tmp_path: Path, data: Any, words: str) -> None:
+    with pytest.raises(UserError, match=words) as error:
+        read(tmp_path, data)
+    assert "\n" not in str(error.value) and "tokenizer.json" in str(error.value)
