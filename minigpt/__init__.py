@@ -31,6 +31,10 @@ _HOMES = {
 __all__ = ["__version__", *_HOMES]  # noqa: PLE0604
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -53,15 +53,16 @@ def train_main(arguments: Sequence[str] | None = None, prog: str = "train.py") -
     def run() -> int:
         text = chosen(given, TextConfig)
         if not given.files:
-            text.pop("files")
+            text.pop("files")  # which leaves the default, the fables
         from .commands import resume_run, start_run
 
         model, training = chosen(given, GPTConfig), chosen(given, TrainConfig)
         model.pop("vocab_size", None)
         if given.resume:
+            files = text.pop("files", ())
             if text or model:
                 raise UserError("--resume takes its text and model from the run; leave them out")
-            resume_run(given.out, training, started)
+            resume_run(given.out, training, started, files)
         else:
             start_run(text, model, training, given.out, started)
         return 0
@@ -82,6 +83,7 @@ def generate_main(arguments: Sequence[str] | None = None, prog: str = "generate.
 
     def run() -> int:
         config = SampleConfig(**chosen(given, SampleConfig))
+        sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
         seed = random.randrange(2**31) if config.seed is None else config.seed
         from .commands import generate_text
 

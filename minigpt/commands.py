@@ -17,6 +17,7 @@ import torch
 
 from . import __version__
 from .config import GPTConfig, SampleConfig, TextConfig, TrainConfig, UserError, to_dict
+from .corpus import STANDARD_INPUT
 from .dataset import Dataset, Source, check_length, find_source, prepare
 from .device import choose_device, choose_precision
 from .fine_tuning import LEARNING_RATE, starting_point
@@ -36,9 +37,10 @@ from .run_folder import (
     write_text,
 )
 from .tokenizer import load_tokenizer
-from .training.checkpoint import TrainingState, read_checkpoint
+from .training.checkpoint import TrainingState, read_state
+from .training.compilation import worth_compiling
 from .training.interruption import Interrupted
-from .training.loggers import make_logger
+from .training.loggers import check_logger, make_logger
 from .training.loop import Trainee
 from .training.loop import train as train_loop
 from .training.plan import plan_model, plan_vocabulary
@@ -100,13 +102,10 @@ def start_run(
     """
     if text.get("init") is not None:
         training = {"learning_rate": LEARNING_RATE, **training}
-    train_config = TrainConfig(**training)
-    choose_device(train_config.device)  # refuse a missing device before the text is read
+    train_config = _resolved(TrainConfig(**training))
     text_config = TextConfig(**text)
-    if out is not None and (Path(out) / CONFIG).exists():
-        raise UserError(
-            f"{out} already holds a run; choose another --out, or continue it with --resume"
-        )
+    if out is not None:
+        _refuse_a_run(Path(out))
     source = find_source(text_config)
     start = starting_point(text, model)
     if start is None and text_config.tokenizer == "bpe" and text_config.vocab_size is None:
@@ -119,17 +118,42 @@ def start_run(
     gpt_config = start.model.config if start else GPTConfig(**planned)
     check_length(dataset.train, gpt_config.context_length)
 
-    _offer_unfinished(_name(source))
+    _offer_unfinished(text_config)
     folder = _new_folder(out, _name(source))
     config = RunConfig(gpt_config, train_config, text_config, source.fingerprint)
     torch.manual_seed(train_config.seed)
     gpt = start.model if start else GPT(gpt_config)
     with locked(folder):
+        _refuse_a_run(folder)  # another process may have been faster
         write_text(dataset.tokenizer.to_json(), folder / TOKENIZER)
         save_weights(gpt, folder / WEIGHTS)  # untrained: the folder is a run from the start
         write_text(config.to_json(), folder / CONFIG)
         _train(gpt, dataset, config, folder, started, resume=False)
     return folder
+
+
+def _resolved(config: TrainConfig) -> TrainConfig:
+    """What "auto" stands for here, so that a run that is resumed goes on in the same way.
+
+    Raises:
+        UserError: if there is no such device, or the logger is not installed.
+    """
+    device = choose_device(config.device)
+    check_logger(config.log)
+    return dataclasses.replace(
+        config,
+        precision="bfloat16"
+        if choose_precision(config.precision, device) == torch.bfloat16
+        else "float32",
+        compile="on" if worth_compiling(config, device) else "off",
+    )
+
+
+def _refuse_a_run(folder: Path) -> None:
+    if (folder / CONFIG).exists():
+        raise UserError(
+            f"{folder} already holds a run; choose another --out, or continue it with --resume"
+        )
 
 
 def _new_folder(out: str | Path | None, name: str) -> Path:
@@ -148,35 +172,50 @@ def _new_folder(out: str | Path | None, name: str) -> Path:
         raise UserError(f"cannot make the folder {error.filename}: {error.strerror}") from None
 
 
-def resume_run(out: str | Path | None, training: dict[str, Any], started: float) -> Path:
+def resume_run(
+    out: str | Path | None,
+    training: dict[str, Any],
+    started: float,
+    files: tuple[str, ...] = (),
+) -> Path:
     """Continue a run from its checkpoint, with some of its training settings changed.
 
     Args:
         out: the run's folder, or None for the newest.
         training: fields of TrainConfig to change, such as minutes.
         started: when the command began, in time.monotonic's seconds.
+        files: without `out`, the newest run on these files is continued.
 
     Raises:
         UserError: if there is no such run, nothing is left to do, or its text has changed.
         Interrupted: when training was interrupted and has saved its state.
     """
-    folder = Path(out) if out is not None else newest_run()
+    if out is not None or not files:
+        folder = Path(out) if out is not None else newest_run()
+    elif (found := _newest_run_of(files)) is not None:
+        folder = found
+    else:
+        raise UserError(f"no run in runs/ was trained on {', '.join(files)}")
     old = read_config(folder)
     if "minutes" in training:
         training = {"steps": None, **training}
     config = dataclasses.replace(old, training=dataclasses.replace(old.training, **training))
-    state = read_checkpoint(folder)[0].state
+    state = read_state(folder)
     if state.finished and not _has_more(config.training, old.training, state):
         raise UserError(
             f"{folder} has had its time ({_extent(state)}); "
             "give it more with a larger --minutes or --steps"
         )
+    if STANDARD_INPUT in (*config.text.files, *config.text.validation):
+        raise UserError(f"{folder} learned from standard input, which cannot be read again")
     source = find_source(config.text)
     say(f"minigpt {__version__}: continuing {folder} on {_described(source)}")
     if source.fingerprint != config.fingerprint:
         raise UserError(f"the text of {folder} has changed since; train anew")
-    tokenizer = load_tokenizer(folder / TOKENIZER) if config.text.init else None
-    dataset = prepare(source, config.text, tokenizer=tokenizer)
+    tokenizer = load_tokenizer(folder / TOKENIZER)
+    dataset = prepare(source, config.text, tokenizer=tokenizer if config.text.init else None)
+    if dataset.tokenizer.to_json() != tokenizer.to_json():  # learned anew, by another version
+        dataset = prepare(source, config.text, tokenizer=tokenizer)
     with locked(folder):
         write_text(config.to_json(), folder / CONFIG)
         _train(GPT(config.model), dataset, config, folder, started - state.seconds, resume=True)
@@ -234,9 +273,14 @@ def _train(
             sample=_sampler(gpt, dataset, config.training.seed),
             resume=resume,
         )
-    except Interrupted:
-        best = f"the best weights are in {folder / WEIGHTS}, the last state in {folder}/checkpoint"
-        say(f"interrupted: {best}")
+    except torch.OutOfMemoryError:
+        raise UserError(
+            "out of memory; try a smaller --batch-size or --context-length, or a smaller model"
+        ) from None
+    except Interrupted as interruption:
+        report.close()
+        last = f"is in {folder}/checkpoint" if interruption.saved else "could not be saved"
+        say(f"interrupted: the best weights are in {folder / WEIGHTS}, the last state {last}")
         say(f"to continue:  {_command('train')} --resume --out {shlex.quote(str(folder))}")
         raise
     finally:
@@ -282,6 +326,10 @@ def _say_plan(trainee: Trainee, config: RunConfig) -> None:
 
 def _say_result(folder: Path, state: TrainingState, dataset: Dataset, seconds: float) -> None:
     """What was reached, how good that is, where it is, and how to write with it."""
+    if state.step == 0:
+        raise UserError(
+            f"no time was left to train: getting ready took {clock(seconds)}; give more --minutes"
+        )
     if state.best_bits_per_byte is None:
         raise UserError(f"nothing could be saved in {folder}")
     say(f"done in {clock(seconds)}, {state.step:,} steps")
@@ -325,19 +373,32 @@ def _bytes_per_token(dataset: Dataset) -> float:
     return max(sum(lengths[i] for i in head) / len(head), 1e-9)
 
 
-def _offer_unfinished(name: str) -> None:
+def _offer_unfinished(text: TextConfig) -> None:
     """Point to an earlier run of the same text that was cut off."""
-    for folder in sorted(Path("runs").glob(f"{name}*"), reverse=True):
-        try:
-            state = read_checkpoint(folder)[0].state
-        except UserError:
-            continue
-        if not state.finished:
-            say(
-                f"{folder} was cut off after {_extent(state)}; this starts a new run (to continue "
-                f"that one: {_command('train')} --resume --out {shlex.quote(str(folder))})"
-            )
-            return
+    folder = _newest_run_of(text.files)
+    if folder is None:
+        return
+    try:
+        state = read_state(folder)
+        with locked(folder):  # or it is being trained right now
+            pass
+    except UserError:
+        return
+    if not state.finished:
+        say(
+            f"{folder} was cut off after {_extent(state)}; this starts a new run (to continue "
+            f"that one: {_command('train')} --resume --out {shlex.quote(str(folder))})"
+        )
+
+
+def _newest_run_of(files: tuple[str, ...]) -> Path | None:
+    """The run in runs/ that was trained last on these files."""
+    found: dict[float, Path] = {}
+    for weights in Path("runs").glob(f"*/{WEIGHTS}"):
+        with contextlib.suppress(UserError):
+            if read_config(weights.parent).text.files == files:
+                found[weights.stat().st_mtime] = weights.parent
+    return found[max(found)] if found else None
 
 
 def _has_more(new: TrainConfig, old: TrainConfig, state: TrainingState) -> bool:

@@ -117,6 +117,13 @@ class GPTConfig(_Checked):
         if self.num_kv_heads is not None:
             divides = heads % self.num_kv_heads == 0
             _require(self, "num_kv_heads", divides, f"a divisor of num_heads ({heads})")
+        tables = self.context_length * (self.emb_dim // heads)  # of the rotary positions
+        _require(
+            self,
+            "context_length",
+            tables <= 1 << 24,
+            f"at most {(1 << 24) // (self.emb_dim // heads):,} for heads this wide",
+        )
         if self.family == "modern":
             even = (self.emb_dim // heads) % 2 == 0
             _require(self, "emb_dim", even, f"an even multiple of num_heads ({heads})")
@@ -152,10 +159,11 @@ class TrainConfig(_Checked):
     minutes: float = setting(5.0, "how long the whole command may take")
     steps: int | None = setting(None, "train this many steps instead, however long they take")
     batch_size: int = setting(16, "sequences in a training step")
-    learning_rate: float = setting(2e-3, "peak learning rate")
+    learning_rate: float = setting(6e-3, "peak learning rate")
     final_rate: float = setting(0.02, "learning rate of the last step, as a share of the peak")
     warmup: float = setting(0.02, "share of the training in which the learning rate rises")
     weight_decay: float = setting(0.1, "decoupled weight decay of the matrices")
+    momentum: float = setting(0.95, "how long Muon remembers the gradients of matrices")
     beta1: float = setting(0.9, "how long AdamW remembers gradients")
     beta2: float = setting(0.99, "how long AdamW remembers squared gradients")
     grad_clip: float = setting(1.0, "largest norm of the gradient")
@@ -185,7 +193,7 @@ class TrainConfig(_Checked):
             _require(self, name, 0.0 < getattr(self, name) < 1e6, "above 0 and below 1e6")
         for name in ("final_rate", "warmup", "weight_decay"):
             _require(self, name, 0.0 <= getattr(self, name) <= 1.0, "between 0 and 1")
-        for name in ("beta1", "beta2"):
+        for name in ("momentum", "beta1", "beta2"):
             _require(self, name, 0.0 <= getattr(self, name) < 1.0, "at least 0 and below 1")
         _require(self, "seed", 0 <= self.seed < 2**63, "between 0 and 2^63 - 1")
 

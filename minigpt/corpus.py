@@ -24,6 +24,7 @@ from .config import UserError
 
 SUFFIXES = (".txt", ".md", ".jsonl")  # what a folder is searched for, each also with .gz
 STANDARD_INPUT = "-"
+FABLES = "data/fables.txt"  # what is trained on if no text is named
 _BLOCK = 1 << 20  # bytes read at a time
 
 
@@ -112,6 +113,8 @@ def find_files(names: tuple[str, ...]) -> tuple[Path, ...]:
         path = Path(name)
         if name == STANDARD_INPUT:
             found.append(_spooled_standard_input())
+        elif name == FABLES and not path.exists():
+            found.append(_fables())
         elif not _may_exist(name):
             raise UserError(f"no such file: {name}")
         elif path.is_dir():
@@ -126,6 +129,13 @@ def find_files(names: tuple[str, ...]) -> tuple[Path, ...]:
         else:
             raise UserError(f"no such file: {name}")
     return tuple(found)
+
+
+def _fables() -> Path:
+    """The text of the demo, from wherever minigpt is: a checkout, or an installed package."""
+    package = Path(__file__).parent
+    packed, checkout = package / "fables.txt", package.parent / FABLES
+    return packed if packed.exists() else checkout
 
 
 def _may_exist(name: str) -> bool:

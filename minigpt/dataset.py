@@ -97,14 +97,22 @@ def prepare(
             result = Path(building) / "result"
             result.mkdir()
             _build(source, config, result, tokenizer)
-            shutil.rmtree(folder, ignore_errors=True)
-            result.rename(folder)
+            _install(result, folder)
     except OSError as error:
         raise UserError(
             f"cannot write the tokens to {folder.parent}: {error.strerror}; "
             "set MINIGPT_CACHE to another folder"
         ) from None
     return open_dataset(folder)
+
+
+def _install(result: Path, folder: Path) -> None:
+    """Put a result in its place, unless another process was faster."""
+    with contextlib.suppress(UserError):
+        open_dataset(folder)
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    result.rename(folder)
 
 
 def cache_folder() -> Path:

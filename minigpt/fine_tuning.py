@@ -3,13 +3,14 @@
 import dataclasses
 from typing import Any
 
-from .config import GPTConfig, UserError
+from .config import GPTConfig, TrainConfig, UserError
 from .loading import FoundModel, find_model
 from .model import GPT
 
 # What may differ from the model that it began as; nothing else leaves its weights their meaning.
 _FREE = ("context_length", "dropout", "attention_dropout")
-LEARNING_RATE = 2e-4  # a tenth of what suits a model that knows nothing yet
+# A tenth of what suits a model that knows nothing yet.
+LEARNING_RATE = TrainConfig.learning_rate / 10
 
 
 def starting_point(text: dict[str, Any], model: dict[str, Any]) -> FoundModel | None:

@@ -169,7 +169,7 @@ def replace(path: Path, write: Callable[[Path], Any], keep: str | None = None) -
     new = path.with_name(f".new-{path.name}")
     try:
         write(new)
-        with open(new, "rb") as file:
+        with open(new, "rb+") as file:
             os.fsync(file.fileno())
         if keep is not None and path.exists():
             path.replace(path.with_name(keep))

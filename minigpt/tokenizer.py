@@ -7,6 +7,7 @@ read too. Loading it needs no network and runs no code.
 
 import json
 import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ import tiktoken
 
 from .config import UserError
 
+_GAP = re.compile(r"[ \n]")
 END_OF_TEXT = "<|endoftext|>"
 # How GPT-2 cuts text into words before merging bytes; the pattern tiktoken ships for it.
 GPT2_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
@@ -112,7 +114,14 @@ class BytePairTokenizer(Tokenizer):
         self._special_ids = set(encoding._special_tokens.values())
 
     def encode(self, text: str) -> list[int]:
-        return self.encoding.encode_ordinary(text)
+        try:
+            return self.encoding.encode_ordinary(text)
+        except BaseException as error:
+            # How tiktoken's engine gives up on a pattern that would take it for ever; only a
+            # tokenizer from elsewhere can have one.
+            if type(error).__name__ != "PanicException":
+                raise
+            raise UserError("the tokenizer's pattern cannot cut this text into words") from None
 
     def token_bytes(self, token_id: int) -> bytes:
         if token_id in self._special_ids:
@@ -155,7 +164,10 @@ def make_tokenizer(kind: str, vocab_size: int | None, texts: Iterable[str]) -> T
         UserError: if there is no such tokenizer, or it cannot be had offline.
     """
     if kind == "char":
-        return CharacterTokenizer(sorted(set().union(*texts)))
+        characters: set[str] = set()
+        for text in texts:
+            characters.update(text)
+        return CharacterTokenizer(sorted(characters))
     if kind == "bpe":
         return train_bpe(texts, vocab_size or 1024)
     return tiktoken_tokenizer(kind)
@@ -232,8 +244,8 @@ def encode_in_pieces(
 ) -> Iterator[tuple[int, list[int]]]:
     """Encode a long text piece by piece, to the same ids as the text encoded whole.
 
-    Pieces are cut between an ASCII letter and a space that precedes another: no pattern of
-    ours or tiktoken's joins anything across such a place. Text without one stays uncut.
+    Pieces are cut between a letter and a space or new line that precedes another letter: no
+    pattern of ours or tiktoken's joins anything across such a place. Text without one stays uncut.
 
     Args:
         tokenizer: encodes.
@@ -259,12 +271,10 @@ def encode_in_pieces(
 
 def _safe_cut(text: str, start: int) -> int | None:
     """The first place at or after `start` where `text` may be cut, or None."""
-    space = text.find(" ", max(start, 1))
-    while 0 <= space < len(text) - 1:
-        before, after = text[space - 1], text[space + 1]
-        if before.isascii() and before.isalpha() and after.isascii() and after.isalpha():
-            return space
-        space = text.find(" ", space + 1)
+    for gap in _GAP.finditer(text, max(start, 1)):
+        place = gap.start()
+        if place + 1 < len(text) and text[place - 1].isalpha() and text[place + 1].isalpha():
+            return place
     return None
 
 

@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import minigpt
-from minigpt.config import UserError
+from minigpt.config import TrainConfig, UserError
 from minigpt.dataset import open_dataset
 from minigpt.run_folder import load_run
-from minigpt.training.checkpoint import read_checkpoint
+from minigpt.training.checkpoint import load_checkpoint
+from minigpt.training.optimizer import make_optimizer
 from minigpt.training.report import read_metrics
 
 TEXT = "The fox asked the crow for bread, and the crow said no. \N{BREAD}\n" * 30
@@ -56,15 +58,22 @@ def kinds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Kind]:
     def read_cache() -> Any:
         return open_dataset(tokens)
 
+    def read_checkpoint() -> Any:
+        """Load it and take a step, which must be possible with whatever was loaded."""
+        model = load_run(run).model
+        optimizer = make_optimizer(model, TrainConfig())
+        state, _ = load_checkpoint(run, model, optimizer)
+        model(torch.tensor([[0, 1, 2]]), torch.tensor([[1, 2, 3]]))[1].backward()
+        optimizer.step()
+        return state
+
     (run / "checkpoint/previous.safetensors").unlink()  # or it would be read instead
     return {
         "config": Kind(run / "config.json", lambda: load_run(run)),
         "weights": Kind(run / "model.safetensors", lambda: load_run(run)),
         "tokenizer": Kind(run / "tokenizer.json", lambda: load_run(run)),
         "metrics": Kind(run / "metrics.jsonl", lambda: read_metrics(run / "metrics.jsonl")),
-        "checkpoint": Kind(
-            run / "checkpoint/last.safetensors", lambda: read_checkpoint(run)[0].state
-        ),
+        "checkpoint": Kind(run / "checkpoint/last.safetensors", read_checkpoint),
         "token cache": Kind(tokens / "meta.json", read_cache),
         "token file": Kind(tokens / "train.bin", read_cache),
         "cached tokenizer": Kind(tokens / "tokenizer.json", read_cache),

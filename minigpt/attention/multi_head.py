@@ -76,7 +76,7 @@ class KeyValueCache:
 
 
 class _Projected(NamedTuple):
-    """What attention works on, and which pairs it may not look at."""
+    """What attention works on."""
 
     queries: Tensor  # (b, num_heads, T, head_dim)
     keys: Tensor  # (b, num_kv_heads, S, head_dim), S = tokens in the cache + T

@@ -4,11 +4,14 @@ before it until the next is whole.
 The file's metadata holds a version, the counters, and a SHA-256 of everything in the file.
 """
 
+import contextlib
 import dataclasses
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -18,6 +21,7 @@ from torch import Tensor
 from ..config import UserError, from_dict
 from ..model import GPT
 from ..run_folder import CHECKPOINT, replace
+from .optimizer import MuonWithAdamW
 
 VERSION = 1
 LAST, PREVIOUS = "last.safetensors", "previous.safetensors"
@@ -30,6 +34,7 @@ class TrainingState:
     step: int = 0  # optimizer steps taken
     seconds: float = 0.0  # spent training so far
     evaluations: int = 0  # made so far
+    eval_tokens: int = 1  # validation tokens that each is made on
     train_loss: float = 0.0  # of the latest steps on average, nats a token
     best_loss: float | None = None  # lowest validation loss so far, nats a token
     best_bits_per_byte: float | None = None  # the same in bits a byte
@@ -38,17 +43,8 @@ class TrainingState:
     setbacks: int = 0  # how often training went wrong and was set back; each halves the rate
 
 
-@dataclass(frozen=True)
-class Checkpoint:
-    """A checkpoint as read from disk: whole, by its checksum."""
-
-    path: Path
-    state: TrainingState
-    tensors: dict[str, Tensor]
-
-
 def save_checkpoint(
-    folder: Path, model: GPT, optimizer: torch.optim.Optimizer, state: TrainingState
+    folder: Path, model: GPT, optimizer: MuonWithAdamW, state: TrainingState
 ) -> None:
     """Write weights, optimizer state, random state and counters, whole or not at all.
 
@@ -58,9 +54,8 @@ def save_checkpoint(
     tensors: dict[str, Tensor] = {
         f"model.{name}": parameter for name, parameter in model.named_parameters()
     }
-    for i, values in optimizer.state_dict()["state"].items():
-        tensors |= {f"optimizer.{i}.{name}": tensor for name, tensor in values.items()}
-    tensors |= _random_state()
+    tensors |= {f"optimizer.{name}": tensor for name, tensor in optimizer.state().items()}
+    tensors |= _random_state(model.token_embedding.weight.device)
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     counters = json.dumps(dataclasses.asdict(state))
     metadata = {
@@ -73,80 +68,118 @@ def save_checkpoint(
     replace(last, lambda new: save_file(tensors, new, metadata), keep=PREVIOUS)
 
 
-def read_checkpoint(folder: Path) -> tuple[Checkpoint, list[str]]:
-    """The latest checkpoint of a run that is whole.
+def load_checkpoint(
+    folder: Path, model: GPT, optimizer: MuonWithAdamW
+) -> tuple[TrainingState, list[str]]:
+    """Put model, optimizer and random state back to where the latest checkpoint left them.
 
     Returns:
-        The checkpoint, and what is wrong with a later one that was passed over.
+        The counters, and what is wrong with a later checkpoint that was passed over.
 
     Raises:
-        UserError: if there is none, naming what is wrong with those there are.
+        UserError: if there is none that is whole and fits, naming what is wrong with those there
+            are; nothing is changed then.
     """
     problems: list[str] = []
-    for name in (LAST, PREVIOUS):
-        path = folder / CHECKPOINT / name
-        if not path.exists():
-            continue
+    for path in _checkpoints(folder):
         try:
-            return _read(path), problems
+            state, tensors = _read(path)
+            _restore(path, tensors, model, optimizer)
+        except UserError as error:
+            problems.append(str(error))
+        else:
+            return state, problems
+    raise UserError("; ".join([f"{folder} has no checkpoint to resume from", *problems]))
+
+
+def read_state(folder: Path) -> TrainingState:
+    """The counters of the latest checkpoint that is whole.
+
+    Raises:
+        UserError: if there is none.
+    """
+    problems: list[str] = []
+    for path in _checkpoints(folder):
+        try:
+            return _read(path)[0]
         except UserError as error:
             problems.append(str(error))
     raise UserError("; ".join([f"{folder} has no checkpoint to resume from", *problems]))
 
 
-def restore(checkpoint: Checkpoint, model: GPT, optimizer: torch.optim.Optimizer) -> TrainingState:
-    """Put model, optimizer and random state back to where `save_checkpoint` left them.
+def _checkpoints(folder: Path) -> list[Path]:
+    """Those that exist, the latest first."""
+    paths = (folder / CHECKPOINT / name for name in (LAST, PREVIOUS))
+    return [path for path in paths if path.exists()]
 
-    Raises:
-        UserError: if the checkpoint is of a model of another shape, naming the tensor.
-    """
-    tensors = checkpoint.tensors
+
+def _restore(path: Path, tensors: dict[str, Tensor], model: GPT, optimizer: MuonWithAdamW) -> None:
     try:
         for name, parameter in model.named_parameters():
             saved, expected = tuple(tensors[f"model.{name}"].shape), tuple(parameter.shape)
             if saved != expected:
                 raise ValueError(f"{name} has shape {saved}, the model {expected}")
+        optimizer.load_state(
+            {
+                name.removeprefix("optimizer."): tensor
+                for name, tensor in tensors.items()
+                if name.startswith("optimizer.")
+            }
+        )
+        _set_random_state(tensors, model.token_embedding.weight.device)
         with torch.no_grad():
             for name, parameter in model.named_parameters():
                 parameter.copy_(tensors[f"model.{name}"])
-        optimizer_state = optimizer.state_dict()
-        optimizer_state["state"] = _optimizer_state(tensors)
-        if len({frozenset(values) for values in optimizer_state["state"].values()}) > 1:
-            raise ValueError("the optimizer's state is incomplete")
-        optimizer.load_state_dict(optimizer_state)
-        torch.set_rng_state(tensors["random.cpu"])
-        if torch.cuda.is_available() and "random.cuda" in tensors:
-            torch.cuda.set_rng_state(tensors["random.cuda"])
     except (KeyError, ValueError, TypeError, RuntimeError) as error:
-        raise UserError(f"{checkpoint.path} does not fit this run: {error}") from None
-    return dataclasses.replace(checkpoint.state)
+        raise UserError(f"{path} does not fit this run: {error}") from None
 
 
-def _read(path: Path) -> Checkpoint:
+def _read(path: Path) -> tuple[TrainingState, dict[str, Tensor]]:
     try:
-        with safe_open(path, "pt") as file:
-            metadata = file.metadata() or {}
-            version = int(metadata["version"])
-            if version > VERSION:
-                raise UserError(
-                    f"format {version} is newer than this minigpt's, {VERSION}: update it"
-                )
+        with _opened(path) as file:
+            metadata = _metadata(file)
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         if metadata["sha256"] != _checksum(metadata["state"], tensors):
             raise UserError("it is damaged, its checksum does not match")
-        state = from_dict(TrainingState, json.loads(metadata["state"]))
-        _check_ranges(state)
+        return _counters(metadata), tensors
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """A safetensors file; whatever is wrong with it is a UserError."""
+    try:
+        with safe_open(path, "pt") as file:
+            yield file
     except (SafetensorError, OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise UserError(f"{path} is damaged: {error}") from None
-    return Checkpoint(path, state, tensors)
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"it is damaged: {error}") from None
+
+
+def _metadata(file: Any) -> dict[str, str]:
+    metadata: dict[str, str] = file.metadata() or {}
+    if int(metadata["version"]) > VERSION:
+        raise UserError(
+            f"format {metadata['version']} is newer than this minigpt's, {VERSION}: update it"
+        )
+    return {name: metadata[name] for name in ("state", "sha256")}
+
+
+def _counters(metadata: dict[str, str]) -> TrainingState:
+    try:
+        state = from_dict(TrainingState, json.loads(metadata["state"]))
+    except (ValueError, RecursionError) as error:
+        raise UserError(str(error)) from None
+    _check_ranges(state)
+    return state
 
 
 def _check_ranges(state: TrainingState) -> None:
     counters = (state.step, state.evaluations, state.best_step, state.setbacks)
     if min(counters) < 0 or max(counters) >= 1 << 62 or not 0 <= state.seconds < 1e12:
-        raise ValueError("a counter is out of range")
+        raise UserError("a counter is out of range")
 
 
 def _checksum(counters: str, tensors: dict[str, Tensor]) -> str:
@@ -159,19 +192,15 @@ def _checksum(counters: str, tensors: dict[str, Tensor]) -> str:
     return digest.hexdigest()
 
 
-def _random_state() -> dict[str, Tensor]:
+def _random_state(device: torch.device) -> dict[str, Tensor]:
     """The state of the generators that dropout draws from."""
     state = {"random.cpu": torch.get_rng_state()}
-    if torch.cuda.is_available():
-        state["random.cuda"] = torch.cuda.get_rng_state()
+    if device.type == "cuda":
+        state["random.cuda"] = torch.cuda.get_rng_state(device)
     return state
 
 
-def _optimizer_state(tensors: dict[str, Tensor]) -> dict[int, dict[str, Tensor]]:
-    state: dict[int, dict[str, Tensor]] = {}
-    for key, tensor in tensors.items():
-        kind, _, rest = key.partition(".")
-        if kind == "optimizer":
-            i, _, name = rest.partition(".")
-            state.setdefault(int(i), {})[name] = tensor
-    return state
+def _set_random_state(tensors: dict[str, Tensor], device: torch.device) -> None:
+    torch.set_rng_state(tensors["random.cpu"])
+    if device.type == "cuda" and "random.cuda" in tensors:  # not if it was trained on a CPU
+        torch.cuda.set_rng_state(tensors["random.cuda"], device)

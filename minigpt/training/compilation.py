@@ -21,11 +21,11 @@ def loss_function(model: GPT) -> Loss:
     return lambda inputs, targets: model(inputs, targets)[1]
 
 
-def worth_compiling(config: TrainConfig) -> bool:
+def worth_compiling(config: TrainConfig, device: torch.device) -> bool:
     """Whether to compile: as told, or where it is won back."""
     if config.compile != "auto":
         return config.compile == "on"
-    if config.device == "mps":
+    if device.type == "mps":
         return False
     if config.steps is not None:
         return config.steps >= _STEPS_TO_PAY
@@ -40,7 +40,7 @@ def compiled_loss(model: GPT, try_out: Callable[[Loss], None]) -> tuple[Loss, st
         try_out: runs a loss once, forwards and backwards, on a batch like those to come;
             compilation happens there.
     """
-    loss = loss_function(torch.compile(model))  # type: ignore[arg-type]
+    loss = torch.compile(loss_function(model))
     try:
         try_out(loss)
     except (torch._dynamo.exc.TorchDynamoException, torch._inductor.exc.InductorError) as error:

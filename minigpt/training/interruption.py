@@ -2,25 +2,33 @@
 
 import signal
 import threading
+from collections.abc import Callable
 from types import FrameType, TracebackType
 
 
 class Interrupted(Exception):
-    """Training was asked to stop; its state has been saved.
+    """Training was asked to stop, and did.
 
     Args:
         signal_number: the signal, such as signal.SIGINT.
+        saved: whether its last state could be written.
     """
 
-    def __init__(self, signal_number: int):
+    def __init__(self, signal_number: int, saved: bool = True):
         super().__init__(signal.Signals(signal_number).name)
+        self.saved = saved
         self.exit_status = 128 + signal_number
 
 
 class Interruption:
-    """While open, the first SIGINT or SIGTERM only sets `signal_number`; a second one acts."""
+    """While open, the first SIGINT or SIGTERM only sets `signal_number`; a second one acts.
 
-    def __init__(self) -> None:
+    Args:
+        say: told that the first one was noticed.
+    """
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
         self.signal_number: int | None = None
         self._previous: dict[int, object] = {}
 
@@ -43,6 +51,7 @@ class Interruption:
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.signal_number = number
         self._restore()
+        self._say("stopping after this step; once more to stop at once")
 
     def _restore(self) -> None:
         for number, handler in self._previous.items():

@@ -1,6 +1,7 @@
 """Where the figures of an evaluation go besides metrics.jsonl: TensorBoard, Weights & Biases."""
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -9,18 +10,21 @@ from ..config import UserError
 Logger = Callable[[dict[str, Any]], None]
 
 
-def make_logger(name: str, folder: Path) -> Logger | None:
-    """The logger called `name`, or None for "none".
+def check_logger(name: str) -> None:
+    """Refuse a logger whose package is not installed.
 
     Raises:
-        UserError: if what it needs is not installed, naming it.
+        UserError: naming the package.
     """
-    try:
-        return {"none": lambda _: None, "tensorboard": _tensorboard, "wandb": _wandb}[name](folder)
-    except ImportError:
-        raise UserError(
-            f"--log {name} needs a package that is missing: pip install {name}"
-        ) from None
+    if name != "none" and find_spec(name) is None:
+        raise UserError(f"--log {name} needs a package that is missing: pip install {name}")
+
+
+def make_logger(name: str, folder: Path) -> Logger:
+    """The logger called `name`, for a run in `folder`."""
+    makers = {"none": lambda _: lambda figures: None, "tensorboard": _tensorboard, "wandb": _wandb}
+    logger: Logger = makers[name](folder)
+    return logger
 
 
 def _tensorboard(folder: Path) -> Logger:

@@ -14,7 +14,7 @@ from ..dataset import Dataset, sample_batch
 from ..device import autocast
 from ..model import GPT
 from ..run_folder import WEIGHTS, save_weights
-from .checkpoint import TrainingState, read_checkpoint, restore, save_checkpoint
+from .checkpoint import TrainingState, load_checkpoint, save_checkpoint
 from .compilation import Loss, compiled_loss, loss_function, worth_compiling
 from .divergence import DivergedError, check_finite, check_learning
 from .evaluation import Evaluation, evaluate
@@ -53,13 +53,13 @@ class Trainee:
         )
         return inputs.to(self.device), targets.to(self.device)
 
-    def evaluation(self) -> Evaluation:
-        """The model's loss on the validation text."""
+    def evaluation(self, max_tokens: int) -> Evaluation:
+        """The model's loss on the validation text, or on so many tokens of it."""
         return evaluate(
             self.model,
             self.dataset.validation,
             torch.tensor(self.dataset.tokenizer.byte_lengths()),
-            max_tokens=self.config.eval_tokens,
+            max_tokens=max_tokens,
             precision=self.precision,
         )
 
@@ -94,18 +94,17 @@ def train(
     else:
         training.save()
     training.prepare()
-    with Interruption() as interruption:
+    with Interruption(report.say) as interruption:
         while True:
             try:
                 done = training.progress()
+                if interruption.signal_number is not None:
+                    raise Interrupted(interruption.signal_number, saved=training.save())
                 if training.is_time_to_evaluate(done):
                     training.evaluate(done)
                     training.save()
                 if done >= 1.0:
                     return training.state
-                if interruption.signal_number is not None:
-                    training.save()
-                    raise Interrupted(interruption.signal_number)
                 if training.is_time_to_save():
                     training.save()
                 training.step(done)
@@ -136,7 +135,7 @@ class _Training:
     ):
         self.trainee, self.model, self.config = trainee, trainee.model, trainee.config
         self.report, self.seconds_left, self.sample = report, seconds_left, sample
-        self.optimizer = make_optimizer(self.model, self.config)
+        self.optimizer = make_optimizer(self.model, self.config, trainee.precision)
         self.state = TrainingState()
         self.clock = Clock(0.0)
         self._saved, self._time_to_save = time.monotonic(), 0.0
@@ -145,15 +144,30 @@ class _Training:
         """Compile, and find out how much time there is."""
         self.model.train()
         self.loss_of = _loss(self.trainee, self.report)
-        start = time.monotonic()
-        self.trainee.evaluation()
-        time_to_evaluate = time.monotonic() - start
+        seconds = self._time_to_evaluate()
         self.clock = Clock(self.state.seconds)
         # Time stays for the last evaluation, its sample and its files.
-        self.limit = self.state.seconds + self.seconds_left() - 1.5 * time_to_evaluate - 2.0
+        self.limit = self.state.seconds + self.seconds_left() - 1.5 * seconds - 2.0
         # A run that is continued for longer than planned has its evaluations spread anew.
         due = math.floor(self.progress() * self.config.evaluations)
-        self.state.evaluations = min(due, self.config.evaluations - 1)
+        self.state.evaluations = min(self.state.evaluations, due)
+
+    def _time_to_evaluate(self) -> float:
+        """Seconds that an evaluation will take; on fewer tokens if that were too long.
+
+        The evaluations together may take a tenth of the time; by steps, time is no matter.
+        """
+        few = 4 * self.model.config.context_length
+        start = time.monotonic()
+        self.trainee.evaluation(few)
+        per_token = (time.monotonic() - start) / few
+        if self.config.steps is None and self.state.step == 0:
+            share = 0.1 * max(self.seconds_left(), 0.0) / self.config.evaluations
+            self.state.eval_tokens = max(few, min(self.config.eval_tokens, int(share / per_token)))
+        elif self.state.step == 0:
+            self.state.eval_tokens = self.config.eval_tokens
+        tokens = min(self.state.eval_tokens, len(self.trainee.dataset.validation))
+        return per_token * tokens
 
     def progress(self) -> float:
         """Share of the training that is done."""
@@ -180,22 +194,30 @@ class _Training:
             loss = self.loss_of(inputs, targets)
         loss.backward()
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), config.grad_clip)
-        check_finite("loss", loss.item())
+        value = loss.item()
+        check_finite("loss", value)
         check_finite("gradient", norm.item())
         self.optimizer.step()
         self.optimizer.zero_grad()
-        state.train_loss = smoothed(state.train_loss, loss.item(), state.step)
+        state.train_loss = smoothed(state.train_loss, value, state.step)
         state.step += 1
         check_learning(state.train_loss, self.model.config.vocab_size)
-        self.report.step(state, done, self.seconds_left())
+        self.report.step(state, done, self._seconds_left(done))
+
+    def _seconds_left(self, done: float) -> float:
+        """Time to the end: by the clock, or by steps at the pace so far."""
+        if self.config.steps is None:
+            return self.seconds_left()
+        return self.clock.seconds() * (1.0 - done) / max(done, 1e-9)
 
     def evaluate(self, done: float) -> None:
         """Judge the model, keep its weights if they are the best, show a sample."""
         state = self.state
         state.evaluations = math.floor(done * self.config.evaluations)
         state.finished = done >= 1.0
-        result = self.trainee.evaluation()
+        result = self.trainee.evaluation(state.eval_tokens)
         check_finite("validation loss", result.loss)
+        self._check_weights()
         is_best = state.best_loss is None or result.loss < state.best_loss
         if is_best and self._written("the best weights", self._save_weights):
             state.best_loss, state.best_bits_per_byte = result.loss, result.bits_per_byte
@@ -203,29 +225,33 @@ class _Training:
         row = self.report.evaluation(state, result, is_best, self.sample())
         self._written("the figures", lambda: self.report.write(row))
 
-    def save(self) -> None:
-        """Write a checkpoint; if that fails, say so and go on.
+    def save(self) -> bool:
+        """Write a checkpoint; if that fails, say so. Returns whether it is written.
 
         Raises:
             DivergedError: if a weight is no longer a number.
         """
         start = time.monotonic()
-        norms = torch.stack(torch._foreach_norm(list(self.model.parameters())))
-        check_finite("size of the weights", norms.sum().item())
-        self._written(
+        self._check_weights()
+        is_written = self._written(
             "the checkpoint",
             lambda: save_checkpoint(self.trainee.folder, self.model, self.optimizer, self.state),
         )
         self._saved = time.monotonic()
         self._time_to_save = self._saved - start
+        return is_written
+
+    def _check_weights(self) -> None:
+        norms = torch.stack(torch._foreach_norm(list(self.model.parameters())))
+        check_finite("size of the weights", norms.sum().item())
 
     def go_back(self) -> None:
         """Return to the last checkpoint that is whole."""
-        checkpoint, problems = read_checkpoint(self.trainee.folder)
+        folder = self.trainee.folder
+        self.state, problems = load_checkpoint(folder, self.model, self.optimizer)
+        self.state.finished = False
         for problem in problems:
             self.report.say(f"{problem}; going back to the one before it")
-        self.state = restore(checkpoint, self.model, self.optimizer)
-        self.state.finished = False
 
     def set_back(self, problem: DivergedError) -> None:
         """Try again from the last checkpoint with half the learning rate, but not for ever."""
@@ -265,11 +291,11 @@ class _Training:
 
 def _loss(trainee: Trainee, report: Report) -> Loss:
     """The model's loss, compiled where that pays; without touching weights or random state."""
-    if not worth_compiling(trainee.config):
+    if not worth_compiling(trainee.config, trainee.device):
         return loss_function(trainee.model)
 
     def try_out(loss: Loss) -> None:
-        with torch.random.fork_rng():
+        with torch.random.fork_rng([trainee.device] if trainee.device.type == "cuda" else []):
             with autocast(trainee.device, trainee.precision):
                 value = loss(*trainee.batch(step=0))
             value.backward()

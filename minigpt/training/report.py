@@ -93,8 +93,6 @@ class Report:
             "tokens_per_second": round(self._speed(state.step), 1),
         }
         self._mark = None
-        if self._also is not None:
-            self._also(figures)
         return Row(figures, sample)
 
     def write(self, row: Row) -> None:
@@ -113,6 +111,8 @@ class Report:
         samples += f"--- step {row.figures['step']}\n{row.sample}\n"
         write_text(samples, self.folder / SAMPLES)
         draw(rows, self.nats_to_bits, self.folder / PICTURE)
+        if self._also is not None:
+            self._also(row.figures)
 
     def close(self) -> None:
         """Take the bar away."""

@@ -24,7 +24,7 @@ from minigpt.config import TextConfig, TrainConfig, UserError
 from minigpt.dataset import find_source, prepare
 from minigpt.model import GPT
 from minigpt.run_folder import CHECKPOINT, METRICS, PICTURE, SAMPLES, WEIGHTS, load_run
-from minigpt.training.checkpoint import LAST, TrainingState, read_checkpoint
+from minigpt.training.checkpoint import LAST, TrainingState, read_state
 from minigpt.training.evaluation import evaluate
 from minigpt.training.interruption import Interrupted
 from minigpt.training.loop import Trainee
@@ -43,10 +43,6 @@ def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def checkpoint_path(folder: Path) -> Path:
     return folder / CHECKPOINT / LAST
-
-
-def read_state(folder: Path) -> TrainingState:
-    return read_checkpoint(folder)[0].state
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
