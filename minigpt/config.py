@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 Config = TypeVar("Config")
 
+_LARGEST_TABLE = 1 << 24  # numbers
 _LARGEST = 1 << 18  # of any size in a model: no vocabulary or context in use is larger
 
 
@@ -91,6 +92,9 @@ class GPTConfig(_Checked):
     num_kv_heads: int | None = setting(
         None, "key/value heads in each block (grouped-query attention); as many as heads if unset"
     )
+    head_dim: int | None = setting(
+        None, "size of an attention head (modern); emb_dim / num_heads if unset"
+    )
     hidden_dim: int | None = setting(
         None, "width inside the feed-forward; 4 (gpt2) or about 8/3 (modern) times emb_dim if unset"
     )
@@ -105,33 +109,33 @@ class GPTConfig(_Checked):
     def _check(self) -> None:
         for name in ("vocab_size", "context_length", "emb_dim", "num_layers", "num_heads"):
             _require(self, name, 1 <= getattr(self, name) <= _LARGEST, "between 1 and 262,144")
-        for name in ("num_kv_heads", "hidden_dim"):
+        for name in ("num_kv_heads", "head_dim", "hidden_dim"):
             value = getattr(self, name)
             _require(self, name, value is None or 1 <= value <= _LARGEST, "between 1 and 262,144")
         for name in ("dropout", "attention_dropout"):
             _require(self, name, 0.0 <= getattr(self, name) < 1.0, "at least 0 and below 1")
         _require(self, "rotary_base", 1.0 < self.rotary_base < 1e12, "above 1 and below 1e12")
         _require(self, "norm_eps", 0.0 < self.norm_eps < 1.0, "between 0 and 1")
-        heads = self.num_heads
-        _require(self, "emb_dim", self.emb_dim % heads == 0, f"a multiple of num_heads ({heads})")
+        modern, heads = self.family == "modern", self.num_heads
+        if self.head_dim is None:
+            divides = self.emb_dim % heads == 0
+            _require(self, "emb_dim", divides, f"a multiple of num_heads ({heads})")
+            even = not modern or self.head_size % 2 == 0
+            _require(self, "emb_dim", even, f"an even multiple of num_heads ({heads})")
+        else:
+            _require(self, "head_dim", modern, "unset in the gpt2 family")
+            _require(self, "head_dim", self.head_dim % 2 == 0, "even")
         if self.num_kv_heads is not None:
             divides = heads % self.num_kv_heads == 0
             _require(self, "num_kv_heads", divides, f"a divisor of num_heads ({heads})")
-        tables = self.context_length * (self.emb_dim // heads)  # of the rotary positions
-        _require(
-            self,
-            "context_length",
-            tables <= 1 << 24,
-            f"at most {(1 << 24) // (self.emb_dim // heads):,} for heads this wide",
-        )
-        if self.family == "modern":
-            even = (self.emb_dim // heads) % 2 == 0
-            _require(self, "emb_dim", even, f"an even multiple of num_heads ({heads})")
+        longest = _LARGEST_TABLE // self.head_size  # of the tables of rotary positions
+        fits = self.context_length <= longest
+        _require(self, "context_length", fits, f"at most {longest:,} for heads this wide")
 
     @property
-    def head_dim(self) -> int:
-        """Size of one attention head."""
-        return self.emb_dim // self.num_heads
+    def head_size(self) -> int:
+        """Size of one attention head, the default filled in."""
+        return self.emb_dim // self.num_heads if self.head_dim is None else self.head_dim
 
     @property
     def kv_heads(self) -> int:

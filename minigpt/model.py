@@ -69,6 +69,7 @@ class TransformerBlock(nn.Module):
             qk_norm=modern,
             norm_eps=config.norm_eps,
             out_bias=not modern,
+            head_dim=config.head_size,
         )
         self.feed_forward_norm = _norm(config)
         self.feed_forward = FeedForward(config)
@@ -155,7 +156,7 @@ class GPT(nn.Module):
                 batch_size,
                 config.kv_heads,
                 config.context_length,
-                config.head_dim,
+                config.head_size,
                 dtype=weight.dtype,
                 device=weight.device,
             )
@@ -214,31 +215,33 @@ class GPT(nn.Module):
 def count_parameters(config: GPTConfig) -> int:
     """How many parameters a model has, by formula.
 
-    With V = vocab_size, d = emb_dim, f = ff_dim, k = kv_heads * head_dim, a block of the modern
-    family holds ``2 d² + 2 d k + 3 d f`` in matrices and ``2 d + 2 head_dim`` in norms; one of
-    gpt2 ``4 d² + 2 d f`` in matrices (with k = d) and ``9 d + f`` in biases and norms.
+    With V = vocab_size, d = emb_dim, f = ff_dim, h = head_size, q = num_heads * h and
+    k = kv_heads * h, a block of the modern family holds ``2 d q + 2 d k + 3 d f`` in matrices and
+    ``2 d + 2 h`` in norms; one of gpt2 ``4 d² + 2 d f`` in matrices (with q = k = d) and
+    ``9 d + f`` in biases and norms.
     """
-    V, d, f = config.vocab_size, config.emb_dim, config.ff_dim
-    k = config.kv_heads * config.head_dim
+    V, d, f, h = config.vocab_size, config.emb_dim, config.ff_dim, config.head_size
+    q, k = config.num_heads * h, config.kv_heads * h
     embeddings = V * d if config.tied_head else 2 * V * d
     if config.family == "modern":
-        block = 2 * d * d + 2 * d * k + 3 * d * f + 2 * d + 2 * config.head_dim
+        block = 2 * d * q + 2 * d * k + 3 * d * f + 2 * d + 2 * h
         return embeddings + config.num_layers * block + d
-    block = 2 * d * d + 2 * d * k + 2 * d * f + 2 * k + 7 * d + f
+    block = 2 * d * q + 2 * d * k + 2 * d * f + 2 * k + 7 * d + f
     return embeddings + config.context_length * d + config.num_layers * block + 2 * d
 
 
 def flops_per_token(config: GPTConfig, training: bool = True) -> int:
     """Floating-point operations of the matrix products for each token of a full context.
 
-    Two for every weight of a matrix, and ``2 T d`` a block for scores and context vectors
-    together where the mask leaves half of the pairs; three times as much with the backward pass
-    ("Scaling Laws for Neural Language Models", Kaplan et al. 2020, section 2.1).
+    Two for every weight of a matrix, and ``2 T num_heads head_size`` a block for scores and context
+    vectors together where the mask leaves half of the pairs; three times as much with the backward
+    pass ("Scaling Laws for Neural Language Models", Kaplan et al. 2020, section 2.1).
     """
-    d, k = config.emb_dim, config.kv_heads * config.head_dim
+    d, h = config.emb_dim, config.head_size
+    q, k = config.num_heads * h, config.kv_heads * h
     feed_forward = (3 if config.family == "modern" else 2) * d * config.ff_dim
-    matrices = config.num_layers * (2 * d * d + 2 * d * k + feed_forward) + config.vocab_size * d
-    attention = config.num_layers * 2 * config.context_length * d
+    matrices = config.num_layers * (2 * d * q + 2 * d * k + feed_forward) + config.vocab_size * d
+    attention = config.num_layers * 2 * config.context_length * q
     return (2 * matrices + attention) * (3 if training else 1)
 
 

@@ -8,8 +8,9 @@ read too. Loading it needs no network and runs no code.
 import json
 import os
 import re
+import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -104,16 +105,40 @@ class BytePairTokenizer(Tokenizer):
     Units", Sennrich et al. 2016, on bytes): lossless on any text. tiktoken does the work.
 
     Args:
-        encoding: ranks of the byte sequences, pattern and special tokens.
+        encoding: ranks of the byte sequences, pattern, special and added tokens.
+        added: those tokens that are no special ones: each stands for its name, wherever a text
+            has it.
+        nfc: whether the text between them is brought into Unicode's normal form C first, which
+            unites a letter and its accent; decoding gives back that form.
     """
 
-    def __init__(self, encoding: tiktoken.Encoding):
+    def __init__(
+        self, encoding: tiktoken.Encoding, *, added: Collection[str] = (), nfc: bool = False
+    ):
         self.encoding = encoding
         self.vocab_size = encoding.n_vocab
         self.end_of_text = encoding.eot_token
-        self._special_ids = set(encoding._special_tokens.values())
+        self.nfc = nfc
+        ids = encoding._special_tokens
+        self._added = {name: ids[name] for name in added}
+        self._special_ids = {ids[name] for name in ids.keys() - self._added.keys()}
+        # As the tokenizers library finds them: the longest at each place, special ones as well.
+        longest_first = sorted(ids, key=len, reverse=True)
+        self._names = re.compile("|".join(map(re.escape, longest_first)))
 
     def encode(self, text: str) -> list[int]:
+        ids: list[int] = []
+        start = 0
+        for match in self._names.finditer(text) if self._added else ():
+            if match[0] in self._added:
+                ids += self._ordinary(text[start : match.start()])
+                ids.append(self._added[match[0]])
+                start = match.end()
+        return ids + self._ordinary(text[start:])
+
+    def _ordinary(self, text: str) -> list[int]:
+        if self.nfc:
+            text = unicodedata.normalize("NFC", text)
         try:
             return self.encoding.encode_ordinary(text)
         except BaseException as error:
@@ -132,23 +157,28 @@ class BytePairTokenizer(Tokenizer):
             return b""
 
     def to_json(self) -> str:
-        from tokenizers import Regex, decoders, models, pre_tokenizers
+        from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers
         from tokenizers import Tokenizer as HuggingFaceTokenizer
 
         ranks = self.encoding._mergeable_ranks
         vocab = {to_printable(token): rank for token, rank in ranks.items()}
         merges = [(to_printable(left), to_printable(right)) for left, right in _merges(ranks)]
-        # Special tokens are in the vocabulary too: one that is not gets the next free id, which
-        # is another than its own where ids are left unused.
-        specials = self.encoding._special_tokens | self._unused()
-        tokenizer = HuggingFaceTokenizer(models.BPE(vocab=vocab | specials, merges=merges))
+        # Special and added tokens are in the vocabulary too: one that is not gets the next free
+        # id, which is another than its own where ids are left unused.
+        names = self.encoding._special_tokens | self._unused()
+        tokenizer = HuggingFaceTokenizer(models.BPE(vocab=vocab | names, merges=merges))
         _set_byte_level(tokenizer, Regex(self.encoding._pat_str), pre_tokenizers, decoders)
-        tokenizer.add_special_tokens(sorted(specials, key=lambda name: specials[name]))
+        if self.nfc:
+            tokenizer.normalizer = normalizers.NFC()
+        specials = names.keys() - self._added.keys()
+        tokenizer.add_special_tokens(sorted(specials, key=lambda name: names[name]))
+        tokenizer.add_tokens([AddedToken(name, normalized=False) for name in self._added])
         return tokenizer.to_str()
 
     def _unused(self) -> dict[str, int]:
         """A name for each id that stands for nothing."""
-        used = {*self.encoding._mergeable_ranks.values(), *self._special_ids}
+        encoding = self.encoding
+        used = {*encoding._mergeable_ranks.values(), *encoding._special_tokens.values()}
         return {f"<|unused_{i}|>": i for i in range(self.vocab_size) if i not in used}
 
 
@@ -196,7 +226,7 @@ def train_bpe(texts: Iterable[str], vocab_size: int) -> BytePairTokenizer:
     )
     tokenizer.train_from_iterator(texts, trainer)
     ranks = {_raw(token): rank for token, rank in tokenizer.get_vocab().items()}
-    return _byte_pair_tokenizer("bpe", GPT2_PATTERN, ranks, {END_OF_TEXT: len(ranks)})
+    return BytePairTokenizer(_encoding("bpe", GPT2_PATTERN, ranks, {END_OF_TEXT: len(ranks)}))
 
 
 def tiktoken_tokenizer(name: str) -> BytePairTokenizer:
@@ -285,6 +315,9 @@ def tokenizer_from_data(data: dict[str, Any]) -> Tokenizer:
         KeyError, TypeError, ValueError, IndexError, AttributeError: if it is something else.
     """
     vocab: dict[str, int] = data["model"]["vocab"]
+    normalizer = data.get("normalizer")
+    if normalizer is not None and normalizer["type"] != "NFC":
+        raise ValueError(f"its normalizer {normalizer['type']} is not supported")
     specials = {token["content"]: token["id"] for token in data["added_tokens"]}
     if not all(isinstance(i, int) and i >= 0 for i in (*vocab.values(), *specials.values())):
         raise ValueError("ids must be non-negative integers")
@@ -309,15 +342,17 @@ def tokenizer_from_data(data: dict[str, Any]) -> Tokenizer:
     ids, top = (*ranks.values(), *specials.values()), max(ranks.values())
     if sum(i < top for i in ids) != top or max(ids) > 2 * len(ids):
         raise ValueError("some ids have no token")  # only special ones may leave a gap
-    return _byte_pair_tokenizer("bpe", pattern, ranks, specials)
+    added = [token["content"] for token in data["added_tokens"] if not token["special"]]
+    if added and any(name.split() != [name] for name in specials):
+        raise ValueError("white space in an added token is not supported")  # pieces would cut it
+    encoding = _encoding("bpe", pattern, ranks, specials)
+    return BytePairTokenizer(encoding, added=added, nfc=normalizer is not None)
 
 
-def _byte_pair_tokenizer(
+def _encoding(
     name: str, pattern: str, ranks: dict[bytes, int], specials: dict[str, int]
-) -> BytePairTokenizer:
-    return BytePairTokenizer(
-        tiktoken.Encoding(name, pat_str=pattern, mergeable_ranks=ranks, special_tokens=specials)
-    )
+) -> tiktoken.Encoding:
+    return tiktoken.Encoding(name, pat_str=pattern, mergeable_ranks=ranks, special_tokens=specials)
 
 
 def _set_byte_level(tokenizer: Any, pattern: Any, pre_tokenizers: Any, decoders: Any) -> None:

@@ -37,15 +37,17 @@ def gpt_configs(draw: st.DrawFn) -> GPTConfig:
     heads = draw(st.integers(1, 24))
     kv_heads = st.sampled_from([n for n in range(1, heads + 1) if heads % n == 0])
     family = draw(st.sampled_from(["modern", "gpt2"]))
-    head_dim = draw(st.integers(1, 64)) * (2 if family == "modern" else 1)
+    head_size = draw(st.integers(1, 64)) * (2 if family == "modern" else 1)
+    head_dim = draw(st.none() | st.just(head_size)) if family == "modern" else None
     return GPTConfig(
         vocab_size=draw(counts),
         family=family,
         context_length=draw(counts),
-        emb_dim=heads * head_dim,
+        emb_dim=heads * head_size if head_dim is None else draw(counts),
         num_layers=draw(counts),
         num_heads=heads,
         num_kv_heads=draw(st.none() | kv_heads),
+        head_dim=head_dim,
         hidden_dim=draw(st.none() | counts),
         dropout=draw(shares),
         attention_dropout=draw(shares),
@@ -164,6 +166,7 @@ WRONG_TYPES = [
     (GPTConfig, "vocab_size", True),
     (GPTConfig, "emb_dim", 128.0),
     (GPTConfig, "num_kv_heads", [2]),
+    (GPTConfig, "head_dim", 64.0),
     (GPTConfig, "dropout", "0.1"),
     (GPTConfig, "dropout", False),
     (GPTConfig, "tied_head", 1),
@@ -190,6 +193,8 @@ OUT_OF_RANGE = [
     (GPTConfig, "num_kv_heads", 0),
     (GPTConfig, "num_kv_heads", 3),
     (GPTConfig, "num_kv_heads", 8),
+    (GPTConfig, "head_dim", 0),
+    (GPTConfig, "head_dim", 7),
     (GPTConfig, "hidden_dim", -1),
     (GPTConfig, "dropout", -0.1),
     (GPTConfig, "dropout", 1.0),
@@ -271,15 +276,27 @@ def test_a_value_that_is_too_large_is_told_the_bound(cls: type, name: str, value
 
 
 def test_two_heads_in_gpt2_may_be_odd_where_rotary_positions_need_pairs() -> None:
-    assert GPTConfig(vocab_size=9, family="gpt2", emb_dim=6, num_heads=2).head_dim == 3
+    assert GPTConfig(vocab_size=9, family="gpt2", emb_dim=6, num_heads=2).head_size == 3
     message = refusal(GPTConfig, emb_dim=6, num_heads=2)
     assert message == "emb_dim must be an even multiple of num_heads (2), got 6"
 
 
+def test_heads_of_a_chosen_size_may_be_wider_together_than_the_model() -> None:
+    assert GPTConfig(vocab_size=9, emb_dim=1024, num_heads=16, head_dim=128).head_size == 128
+    assert GPTConfig(vocab_size=9, emb_dim=7, num_heads=4, head_dim=2).head_size == 2
+    message = refusal(GPTConfig, family="gpt2", head_dim=8)
+    assert message == "head_dim must be unset in the gpt2 family, got 8"
+
+
 @given(config=gpt_configs())
 @law
-def test_heads_divide_the_width(config: GPTConfig) -> None:
-    assert config.head_dim * config.num_heads == config.emb_dim
+def test_heads_divide_the_width_unless_told_and_key_value_heads_the_heads(
+    config: GPTConfig,
+) -> None:
+    if config.head_dim is None:
+        assert config.head_size * config.num_heads == config.emb_dim
+    else:
+        assert config.head_size == config.head_dim
     assert config.num_heads % config.kv_heads == 0
     assert config.kv_heads == config.num_kv_heads or config.num_kv_heads is None
     assert config.kv_heads <= config.num_heads

@@ -40,18 +40,20 @@ splits = st.lists(st.integers(1, 5), min_size=1, max_size=CONTEXT).filter(
 
 @st.composite
 def configs(draw: st.DrawFn) -> GPTConfig:
-    """Any valid shape: grouped heads, tied or not, with or without hidden_dim."""
-    heads = draw(st.integers(1, 6))
-    head_dim = draw(st.integers(1, 4)) * 2
+    """Any valid shape: grouped heads, tied or not, with or without head_dim and hidden_dim."""
+    family, heads = draw(families), draw(st.integers(1, 6))
+    even = st.integers(1, 4).map(lambda n: 2 * n)
+    head_dim = draw(st.none() | even) if family == "modern" else None
     divisors = [n for n in range(1, heads + 1) if heads % n == 0]
     return GPTConfig(
         vocab_size=draw(st.integers(1, 50)),
-        family=draw(families),
+        family=family,
         context_length=draw(st.integers(1, 16)),
-        emb_dim=heads * head_dim,
+        emb_dim=draw(st.integers(1, 30)) if head_dim else heads * draw(even),
         num_layers=draw(st.integers(1, 3)),
         num_heads=heads,
         num_kv_heads=draw(st.sampled_from([None, *divisors])),
+        head_dim=head_dim,
         hidden_dim=draw(st.none() | st.integers(1, 40)),
         tied_head=draw(st.booleans()),
     )
@@ -201,10 +203,17 @@ def test_embeddings_attention_and_feed_forward_are_dropped_out(family: str, part
 # Reading in pieces
 
 
-@given(family=families, pieces=splits)
+@given(
+    shape=st.sampled_from(
+        [{"family": "gpt2"}, {"family": "modern"}, {"family": "modern", "head_dim": 6}]
+    ),
+    pieces=splits,
+)
 @few
-def test_tokens_read_in_pieces_give_the_logits_of_the_whole(family: str, pieces: list[int]) -> None:
-    model, inputs = gpt(family), ids(2, sum(pieces))
+def test_tokens_read_in_pieces_give_the_logits_of_the_whole(
+    shape: dict[str, Any], pieces: list[int]
+) -> None:
+    model, inputs = gpt(**shape), ids(2, sum(pieces))
     caches = model.new_caches(2)
     logits = [model(piece, caches=caches) for piece in inputs.split(pieces, dim=1)]
     torch.testing.assert_close(torch.cat(logits, dim=1), model(inputs))
@@ -306,14 +315,17 @@ def test_every_parameter_is_in_one_group_and_the_matrices_of_the_blocks_decay(
 # Cost
 
 
-@both_families
+@pytest.mark.parametrize(("family", "head_dim"), [("modern", None), ("modern", 6), ("gpt2", None)])
 @pytest.mark.parametrize("kv_heads", [1, 4])
-def test_flops_are_those_that_torch_counts(family: str, kv_heads: int) -> None:
+def test_flops_are_those_that_torch_counts(
+    family: str, head_dim: int | None, kv_heads: int
+) -> None:
     """Torch counts the scores of all pairs, also of the half that the mask leaves out."""
-    changes = {"context_length": 32, "num_kv_heads": kv_heads}
+    changes = {"context_length": 32, "num_kv_heads": kv_heads, "head_dim": head_dim}
     model = GPT(GPTConfig(**{**SHAPE, "family": family, **changes}))
     config, tokens = model.config, 3 * 32
-    masked_half = config.num_layers * 2 * config.context_length * config.emb_dim
+    head_sizes = config.num_heads * config.head_size
+    masked_half = config.num_layers * 2 * config.context_length * head_sizes
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         loss = model(ids(3, 32), ids(3, 32))[1]
         forward = counter.get_total_flops()
@@ -418,6 +430,7 @@ def test_gpt2_gives_the_logits_of_transformers(shape: dict[str, Any]) -> None:
         {"num_kv_heads": 1, "tied_head": False, "rotary_base": 50.0},
         {"emb_dim": 12, "num_heads": 6, "num_kv_heads": 3, "hidden_dim": None, "num_layers": 3},
         {"num_kv_heads": None, "norm_eps": 1e-2},
+        {"emb_dim": 10, "num_heads": 4, "num_kv_heads": 2, "head_dim": 8},
     ],
     ids=str,
 )
@@ -433,7 +446,7 @@ def test_modern_gives_the_logits_of_qwen3_in_transformers(shape: dict[str, Any])
             num_hidden_layers=config.num_layers,
             num_attention_heads=config.num_heads,
             num_key_value_heads=config.kv_heads,
-            head_dim=config.head_dim,
+            head_dim=config.head_size,
             max_position_embeddings=config.context_length,
             rms_norm_eps=config.norm_eps,
             rope_theta=config.rotary_base,

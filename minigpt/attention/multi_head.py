@@ -92,7 +92,7 @@ class MultiHeadAttention(nn.Module):
 
     Args:
         d_in: size of each input vector.
-        d_out: size of each output vector; every head works on ``d_out / num_heads`` of it.
+        d_out: size of each output vector.
         context_length: the longest sequence it accepts, cached tokens included.
         dropout: probability of dropping an attention weight, in training only.
         num_heads: how many heads.
@@ -105,10 +105,13 @@ class MultiHeadAttention(nn.Module):
         norm_eps: the epsilon of that normalisation.
         causal: whether a token is kept from attending to later ones.
         out_bias: whether out_proj adds a bias.
+        head_dim: size of a head's queries, keys and values; out_proj maps all heads,
+            ``num_heads * head_dim`` together, to d_out. Default: d_out / num_heads.
 
     Raises:
-        ValueError: if d_out is not divisible by num_heads, num_heads not by num_kv_heads,
-            head_dim is odd with rotary positions, or dropout is outside [0, 1).
+        ValueError: if d_out is not divisible by num_heads where head_dim is left out, num_heads
+            not by num_kv_heads, head_dim is odd with rotary positions, or dropout is outside
+            [0, 1).
     """
 
     def __init__(
@@ -126,22 +129,23 @@ class MultiHeadAttention(nn.Module):
         norm_eps: float = 1e-6,
         causal: bool = True,
         out_bias: bool = True,
+        head_dim: int | None = None,
     ):
         super().__init__()
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
-        _check_sizes(d_in, d_out, context_length, num_heads, num_kv_heads)
+        _check_sizes(d_in, d_out, context_length, num_heads, num_kv_heads, head_dim)
         self.d_in, self.d_out = d_in, d_out
         self.context_length = context_length
         self.dropout = check_dropout(dropout)
         self.num_heads, self.num_kv_heads = num_heads, num_kv_heads
-        self.head_dim = d_out // num_heads
+        self.head_dim = d_out // num_heads if head_dim is None else head_dim
         self.causal = causal
 
-        kv_dim = num_kv_heads * self.head_dim
-        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
+        q_dim, kv_dim = num_heads * self.head_dim, num_kv_heads * self.head_dim
+        self.W_query = nn.Linear(d_in, q_dim, bias=qkv_bias)
         self.W_key = nn.Linear(d_in, kv_dim, bias=qkv_bias)
         self.W_value = nn.Linear(d_in, kv_dim, bias=qkv_bias)
-        self.out_proj = nn.Linear(d_out, d_out, bias=out_bias)
+        self.out_proj = nn.Linear(q_dim, d_out, bias=out_bias)
         self.query_norm = _HeadNorm(self.head_dim, norm_eps) if qk_norm else nn.Identity()
         self.key_norm = _HeadNorm(self.head_dim, norm_eps) if qk_norm else nn.Identity()
         self.rotary: RotaryPositions | None = None
@@ -245,7 +249,12 @@ class _HeadNorm(nn.RMSNorm):
 
 
 def _check_sizes(
-    d_in: int, d_out: int, context_length: int, num_heads: int, num_kv_heads: int
+    d_in: int,
+    d_out: int,
+    context_length: int,
+    num_heads: int,
+    num_kv_heads: int,
+    head_dim: int | None,
 ) -> None:
     sizes = {
         "d_in": d_in,
@@ -253,11 +262,12 @@ def _check_sizes(
         "context_length": context_length,
         "num_heads": num_heads,
         "num_kv_heads": num_kv_heads,
+        "head_dim": head_dim,
     }
     for name, size in sizes.items():
-        if size < 1:
+        if size is not None and size < 1:
             raise ValueError(f"{name} must be at least 1, got {size}")
-    if d_out % num_heads:
+    if head_dim is None and d_out % num_heads:
         raise ValueError(f"d_out ({d_out}) must be divisible by num_heads ({num_heads})")
     if num_heads % num_kv_heads:
         raise ValueError(

@@ -94,6 +94,7 @@ QWEN3 = Architecture(
         "num_layers": "num_hidden_layers",
         "num_heads": "num_attention_heads",
         "num_kv_heads": "num_key_value_heads",
+        "head_dim": "head_dim",
         "hidden_dim": "intermediate_size",
         "dropout": "resid_pdrop",  # not Qwen3's: kept for us, passed over by others
         "attention_dropout": "attention_dropout",
@@ -103,6 +104,7 @@ QWEN3 = Architecture(
     },
     defaults={
         "num_key_value_heads": 32,
+        "head_dim": 128,
         "resid_pdrop": 0.0,
         "attention_dropout": 0.0,
         "tie_word_embeddings": False,
@@ -141,7 +143,11 @@ def architecture_of(config: GPTConfig) -> Architecture:
 def config_to_huggingface(config: GPTConfig) -> dict[str, Any]:
     """The content of a `config.json` for transformers, but for the ids of special tokens."""
     architecture = architecture_of(config)
-    ours = to_dict(config) | {"hidden_dim": config.ff_dim, "num_kv_heads": config.kv_heads}
+    ours = to_dict(config) | {
+        "num_kv_heads": config.kv_heads,
+        "head_dim": config.head_size,
+        "hidden_dim": config.ff_dim,
+    }
     theirs: dict[str, Any] = {
         "architectures": [architecture.name],
         "model_type": architecture.model_type,
@@ -151,8 +157,7 @@ def config_to_huggingface(config: GPTConfig) -> dict[str, Any]:
     theirs |= {key: values[0] for key, values in architecture.fixed.items()}
     if architecture is QWEN3:
         # transformers 5 reads rope_parameters, 4 reads rope_theta.
-        rope = {"rope_type": "default", "rope_theta": config.rotary_base}
-        theirs |= {"head_dim": config.head_dim, "rope_parameters": rope}
+        theirs["rope_parameters"] = {"rope_type": "default", "rope_theta": config.rotary_base}
     else:
         theirs["embd_pdrop"] = config.dropout
     return theirs
@@ -177,13 +182,7 @@ def config_from_huggingface(data: Mapping[str, Any]) -> GPTConfig:
     if missing:
         raise UserError(f"{missing[0]} is missing")
     fields = {field: data[key] for field, key in architecture.keys.items()}
-    config = from_dict(GPTConfig, {"family": architecture.family, **fields})
-    if architecture is QWEN3 and data.get("head_dim", 128) != config.head_dim:
-        raise UserError(
-            f"head_dim {_short(data.get('head_dim', 128))} is not supported, only "
-            f"hidden_size / num_attention_heads ({config.head_dim})"
-        )
-    return config
+    return from_dict(GPTConfig, {"family": architecture.family, **fields})
 
 
 def _find_architecture(data: Mapping[str, Any]) -> Architecture:

@@ -95,8 +95,8 @@ def _add_shape(writer: Any, model: GPT) -> None:
         writer.add_layer_norm_eps(config.norm_eps)
         return
     writer.add_head_count_kv(config.kv_heads)
-    writer.add_key_length(config.head_dim)
-    writer.add_value_length(config.head_dim)
+    writer.add_key_length(config.head_size)
+    writer.add_value_length(config.head_size)
     writer.add_rope_freq_base(config.rotary_base)
     writer.add_layer_norm_rms_eps(config.norm_eps)
 
@@ -130,10 +130,12 @@ def _vocabulary(tokenizer: Tokenizer) -> tuple[dict[str, int], list[tuple[str, s
         end = {END_OF_TEXT: tokenizer.end_of_text}
         return vocab | end, [never, *sorted(merges)], {END_OF_TEXT}
     data = json.loads(tokenizer.to_json())
-    if data["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] != GPT2_PATTERN:
+    pattern = data["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"]
+    added = [token["content"] for token in data["added_tokens"] if not token["special"]]
+    if pattern != GPT2_PATTERN or data["normalizer"] or added:
         raise UserError(
-            "this tokenizer cuts texts into words by a pattern other than GPT-2's, which llama.cpp "
-            "would not follow; export it with --to hf"
+            "this tokenizer has a pattern other than GPT-2's, a normalizer or added tokens, which "
+            "llama.cpp would not follow; export it with --to hf"
         )
     special = {token["content"] for token in data["added_tokens"]}
     return data["model"]["vocab"], data["model"]["merges"], special

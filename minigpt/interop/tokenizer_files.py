@@ -78,11 +78,12 @@ def _in_our_format(data: dict[str, Any], vocab_size: int) -> dict[str, Any]:
         return data
     _check_parts(data)
     _check_merges(data)
-    added = {token["content"]: token["id"] for token in data["added_tokens"]}
-    if vocab_size - 1 > max(*data["model"]["vocab"].values(), *added.values()):
-        added[f"<|unused_{vocab_size - 1}|>"] = vocab_size - 1
+    added, last = list(data["added_tokens"]), vocab_size - 1
+    if last > max(*data["model"]["vocab"].values(), *(token["id"] for token in added)):
+        added.append({"content": f"<|unused_{last}|>", "id": last, "special": True})
     return {
-        "added_tokens": [{"content": name, "id": i} for name, i in added.items()],
+        "normalizer": data.get("normalizer"),
+        "added_tokens": added,
         "pre_tokenizer": {"pretokenizers": [{"pattern": {"Regex": _pattern(data)}}]},
         "model": data["model"],
     }
@@ -90,13 +91,12 @@ def _in_our_format(data: dict[str, Any], vocab_size: int) -> dict[str, Any]:
 
 def _check_parts(data: dict[str, Any]) -> None:
     """Refuse what changes a text before or after it is encoded."""
-    if data.get("normalizer") is not None:
-        raise ValueError(f"its normalizer {data['normalizer']['type']} is not supported")
     if _adds_tokens(data.get("post_processor") or {"type": "ByteLevel"}):
         raise ValueError("it adds special tokens to every text, which is not supported")
     for token in data["added_tokens"]:
-        if not token["special"]:
-            raise ValueError(f"its added token {token['content']!r} is not a special one")
+        for flag in ("lstrip", "rstrip", "single_word", "normalized"):
+            if token.get(flag) and not token["special"]:
+                raise ValueError(f"{flag} of its added token {token['content']!r} is not supported")
     for name in ("dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback"):
         if data["model"].get(name):
             raise ValueError(f"{name} is not supported")
@@ -137,14 +137,17 @@ def _check_merges(data: dict[str, Any]) -> None:
     vocab: dict[str, int] = data["model"]["vocab"]
     pairs = data["model"]["merges"]
     merges = [tuple(pair.split(" ") if isinstance(pair, str) else pair) for pair in pairs]
-    ids = [vocab[left + right] for left, right in merges]
+    added = {token["content"] for token in data["added_tokens"]}
+    formed = [left + right for left, right in merges]
+    if not added.isdisjoint(formed):
+        raise ValueError("its merges form an added token, which is not supported")
+    ids = [vocab[token] for token in formed]
     if ids != sorted(ids):
         raise ValueError("its merges are not in the order of their ids, which is not supported")
-    special = {token["content"] for token in data["added_tokens"]}
     try:
         model = models.BPE(vocab=vocab, merges=merges)
     except Exception as error:  # the tokenizers library raises no narrower class
         raise ValueError(str(error)) from None
-    for token in vocab.keys() - special:
+    for token in vocab.keys() - added:
         if len(model.tokenize(token)) != 1:
             raise ValueError(f"its merges never form its token {token!r}")

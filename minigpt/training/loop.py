@@ -98,7 +98,7 @@ def train(
         while True:
             try:
                 done = training.progress()
-                if interruption.signal_number is not None:
+                if interruption.signal_number is not None and done < 1.0:
                     raise Interrupted(interruption.signal_number, saved=training.save())
                 if training.is_time_to_evaluate(done):
                     training.evaluate(done)

@@ -23,6 +23,7 @@ EXTRAS: dict[str, dict[str, Any]] = {
     "grouped": {"num_kv_heads": 2},
     "rotary": {"rotary_base": 100.0},
     "qk_norm": {"qk_norm": True},
+    "head_dim": {"head_dim": 6},
     "all": {"num_kv_heads": 1, "rotary_base": 100.0, "qk_norm": True, "qkv_bias": True},
 }
 extras = st.sampled_from(list(EXTRAS))
@@ -108,6 +109,23 @@ def test_any_sizes_and_any_length_up_to_context_length_fit(
     assert weights.shape == (3, heads, T, T)
 
 
+@given(d_out=st.integers(1, 9), heads=st.integers(1, 4), head_dim=st.integers(1, 5))
+@few
+def test_heads_of_a_chosen_size_need_not_divide_the_output(
+    d_out: int, heads: int, head_dim: int
+) -> None:
+    layer = attention(D_IN, d_out, heads=heads, head_dim=head_dim)
+    assert layer.W_query.weight.shape == (heads * head_dim, D_IN)
+    assert layer.out_proj.weight.shape == (d_out, heads * head_dim)
+    assert layer(normal(3, 7, D_IN)).shape == (3, 7, d_out)
+
+
+@both_forwards
+def test_the_usual_head_size_given_is_the_same_layer(forward: Forward) -> None:
+    x = normal(2, 7, D_IN)
+    assert torch.equal(forward(attention(head_dim=HEAD_DIM), x), forward(attention(), x))
+
+
 # Equal to
 
 
@@ -134,11 +152,12 @@ def test_equal_to_multihead_attention_of_torch(causal: bool, bias: bool) -> None
 
 
 @pytest.mark.parametrize("causal", [True, False])
-def test_equal_to_torchs_attention_of_each_projected_head(causal: bool) -> None:
-    layer, x = attention(causal=causal), normal(2, 7, D_IN)
+@pytest.mark.parametrize("head_dim", [HEAD_DIM, 5])
+def test_equal_to_torchs_attention_of_each_projected_head(causal: bool, head_dim: int) -> None:
+    layer, x = attention(causal=causal, head_dim=head_dim), normal(2, 7, D_IN)
     heads = []
     for h in range(HEADS):
-        rows = slice(h * HEAD_DIM, (h + 1) * HEAD_DIM)
+        rows = slice(h * head_dim, (h + 1) * head_dim)
         q, k, v = (
             x @ linear.weight[rows].T for linear in (layer.W_query, layer.W_key, layer.W_value)
         )
@@ -152,7 +171,7 @@ def test_forward_with_weights_equals_forward(extra: str, causal: bool, start: in
     layer = attention(causal=causal, **EXTRAS[extra])
     x, caches = normal(2, start + T, D_IN), []
     for _ in range(2):
-        caches.append(KeyValueCache(2, layer.num_kv_heads, CONTEXT, HEAD_DIM, dtype=x.dtype))
+        caches.append(KeyValueCache(2, layer.num_kv_heads, CONTEXT, layer.head_dim, dtype=x.dtype))
         if start:
             layer(x[:, :start], caches[-1])
     output, weights = layer.forward_with_weights(x[:, start:], caches[0])
@@ -345,6 +364,8 @@ def test_dropout_that_is_no_probability_below_one_is_refused(dropout: float) -> 
         ({"num_kv_heads": 3}, r"num_heads \(4\) .* num_kv_heads \(3\)"),
         ({"num_kv_heads": 8}, r"num_heads \(4\) .* num_kv_heads \(8\)"),
         ({"d_out": 12, "rotary_base": 100.0}, "even head_dim, got 3"),
+        ({"head_dim": 3, "rotary_base": 100.0}, "even head_dim, got 3"),
+        ({"head_dim": 0}, "head_dim .* got 0"),
         ({"d_in": 0}, "d_in .* got 0"),
         ({"d_out": 0}, "d_out .* got 0"),
         ({"d_out": -4}, "d_out .* got -4"),

@@ -3,6 +3,8 @@
 The weights are drawn wide, so that logits differ by whole units and no block is the identity.
 """
 
+from typing import Any
+
 import tiktoken
 import torch
 
@@ -29,6 +31,12 @@ CONFIGS = {
         "norm_eps": 1e-5,
     },
     "modern, one key/value head": {"emb_dim": 36, "num_heads": 6, "num_kv_heads": 1},
+    "modern, heads wider than the model": {
+        "emb_dim": 26,
+        "num_heads": 4,
+        "num_kv_heads": 2,
+        "head_dim": 12,
+    },
     "gpt2": {"family": "gpt2", "emb_dim": 21, "num_heads": 3, "norm_eps": 1e-5},
     "gpt2 untied": {
         "family": "gpt2",
@@ -42,7 +50,7 @@ CONFIGS = {
 }
 
 
-def byte_pairs(vocab_size: int = VOCAB_SIZE) -> Tokenizer:
+def byte_pairs(vocab_size: int = VOCAB_SIZE) -> Any:
     """A BPE learned from a few words."""
     return make_tokenizer("bpe", vocab_size, [TRAINING_TEXT])
 
@@ -54,7 +62,7 @@ def characters() -> Tokenizer:
 
 def with_gaps() -> Tokenizer:
     """Built like cl100k_base: another pattern, ids that stand for nothing, special tokens apart."""
-    ranks = byte_pairs().encoding._mergeable_ranks  # type: ignore[attr-defined]
+    ranks = byte_pairs().encoding._mergeable_ranks
     pattern = (
         r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+|"
         r" ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"

@@ -13,6 +13,7 @@ import transformers
 
 import minigpt
 from minigpt import cli
+from minigpt.config import TrainConfig
 from minigpt.interop.model_card import model_card
 from minigpt.run_folder import load_run, read_config
 from minigpt.tokenizer import load_tokenizer
@@ -212,7 +213,7 @@ def test_init_learns_gently_unless_told_otherwise(tmp_path: Path) -> None:
     assert call(f"{common} {tmp_path}/a") == 0
     assert call(f"{common} {tmp_path}/b --learning-rate 0.01") == 0
     rates = [read_config(tmp_path / name).training.learning_rate for name in "ab"]
-    assert rates == [2e-4, 0.01]
+    assert rates == [TrainConfig.learning_rate / 10, 0.01]
 
 
 def test_a_run_that_began_with_init_resumes(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import torch
 from minigpt import UserError
 from minigpt.interop.architectures import architecture_of
 from minigpt.interop.gguf import check_gguf, write_gguf
-from minigpt.tokenizer import Tokenizer
+from minigpt.tokenizer import BytePairTokenizer, Tokenizer
 
 from .examples import CONFIGS, byte_pairs, characters, random_model, with_gaps
 
@@ -55,8 +55,8 @@ def test_the_sizes_are_those_of_the_config(name: str, tmp_path: Path) -> None:
     if config.family == "modern":
         expected |= {
             "attention.head_count_kv": config.kv_heads,
-            "attention.key_length": config.head_dim,
-            "attention.value_length": config.head_dim,
+            "attention.key_length": config.head_size,
+            "attention.value_length": config.head_size,
             "attention.layer_norm_rms_epsilon": pytest.approx(config.norm_eps),
             "rope.freq_base": config.rotary_base,
         }
@@ -140,9 +140,18 @@ def test_characters_become_bytes_that_merge_to_characters_only(tmp_path: Path) -
     assert all(len(merge.replace(" ", "")) <= 4 for merge in merges)
 
 
-def test_a_pattern_that_llama_cpp_would_not_follow_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "tokenizer",
+    [
+        with_gaps(),
+        BytePairTokenizer(byte_pairs().encoding, nfc=True),
+        BytePairTokenizer(byte_pairs().encoding, added=["<|endoftext|>"]),
+    ],
+    ids=["pattern", "normalizer", "added token"],
+)
+def test_a_tokenizer_that_llama_cpp_would_not_follow_is_refused(tokenizer: Tokenizer) -> None:
     with pytest.raises(UserError, match=r"pattern other than GPT-2's.*--to hf"):
-        check_gguf(with_gaps())
+        check_gguf(tokenizer)
 
 
 def test_without_the_gguf_package_the_way_to_install_it_is_told(

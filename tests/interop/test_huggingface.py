@@ -19,6 +19,7 @@ from minigpt.config import from_dict, to_dict
 from minigpt.interop.architectures import config_from_huggingface, config_to_huggingface
 from minigpt.interop.huggingface import read_folder, write_folder
 from minigpt.interop.weights import weights_to_huggingface
+from minigpt.model import count_parameters
 from minigpt.tokenizer import Tokenizer
 
 from .examples import (
@@ -49,6 +50,9 @@ THEIRS: dict[str, Any] = {
         )
     ),
     "Qwen3": lambda: Qwen3ForCausalLM(_qwen3(tie_word_embeddings=True)),
+    "Qwen3, heads wider than the model": lambda: Qwen3ForCausalLM(
+        _qwen3(hidden_size=20, head_dim=16, tie_word_embeddings=True)
+    ),
     "Qwen3 untied": lambda: Qwen3ForCausalLM(
         _qwen3(rope_parameters={"rope_type": "default", "rope_theta": 777.0}, rms_norm_eps=1e-5)
     ),
@@ -136,7 +140,7 @@ def test_out_and_in_again_changes_no_bit(name: str, tmp_path: Path, tokenizer: T
     assert tokenizer_again.to_json() == tokenizer.to_json()
     filled = {"hidden_dim": ours.config.ff_dim}
     if ours.config.family == "modern":
-        filled["num_kv_heads"] = ours.config.kv_heads
+        filled |= {"num_kv_heads": ours.config.kv_heads, "head_dim": ours.config.head_size}
     assert again.config == dataclasses.replace(ours.config, **filled)
     for key, tensor in ours.state_dict().items():
         assert torch.equal(again.state_dict()[key], tensor), key
@@ -250,8 +254,8 @@ REFUSED_QWEN3: list[tuple[dict[str, Any], list[str]]] = [
     ({"rope_parameters": {"rope_type": "linear"}}, ["rope_parameters", "linear"]),
     ({"rope_parameters": {"partial_rotary_factor": 0.5}}, ["partial_rotary_factor", "0.5"]),
     ({"rope_parameters": "none"}, ["rope_parameters", "'none'"]),
-    ({"head_dim": 16}, ["head_dim 16", "hidden_size / num_attention_heads (8)"]),
-    ({"head_dim": "8"}, ["head_dim '8'"]),
+    ({"head_dim": 7}, ["head_dim must be even, got 7"]),
+    ({"head_dim": "8"}, ["head_dim", "'8'"]),
     ({"num_attention_heads": "3"}, ["num_heads", "'3'"]),
     ({"architectures": [[]]}, ["architecture '[]'"]),
     ({"layer_types": 3}, ["layer_types 3"]),
@@ -289,6 +293,35 @@ def test_a_config_that_leaves_out_what_transformers_defaults_is_read_with_its_de
     default = GPT2Config()
     assert config.norm_eps == default.layer_norm_epsilon and config.tied_head
     assert config.dropout == default.resid_pdrop and config.ff_dim == 4 * 21
+
+
+def test_the_config_of_qwen3_0_6b_is_read() -> None:
+    """Its heads are wider together than the model; the values are those of its config.json."""
+    theirs = {
+        "architectures": ["Qwen3ForCausalLM"],
+        "attention_bias": False,
+        "attention_dropout": 0.0,
+        "head_dim": 128,
+        "hidden_act": "silu",
+        "hidden_size": 1024,
+        "intermediate_size": 3072,
+        "max_position_embeddings": 40_960,
+        "max_window_layers": 28,
+        "model_type": "qwen3",
+        "num_attention_heads": 16,
+        "num_hidden_layers": 28,
+        "num_key_value_heads": 8,
+        "rms_norm_eps": 1e-6,
+        "rope_scaling": None,
+        "rope_theta": 1_000_000,
+        "sliding_window": None,
+        "tie_word_embeddings": True,
+        "use_sliding_window": False,
+        "vocab_size": 151_936,
+    }
+    assert count_parameters(config_from_huggingface(theirs)) == 596_049_920
+    del theirs["head_dim"]  # 128 is transformers' default too
+    assert config_from_huggingface(theirs).head_size == Qwen3Config().head_dim == 128
 
 
 @pytest.fixture
