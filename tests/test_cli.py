@@ -124,6 +124,8 @@ def test_ctrl_c_keeps_the_state_and_resume_continues(tmp_path: Path) -> None:
     status, out, err_text = call(tmp_path, "train.py", "--resume", "--steps", "2000")
     assert status == 0 and out.startswith("runs/my: "), err_text
     assert_refused(*call(tmp_path, "train.py", "--resume"), "has had its time", "--minutes")
+    assert_refused(*call(tmp_path, "train.py", "my.txt", "--resume"), "has had its time")
+    assert_refused(*call(tmp_path, "train.py", "other.txt", "--resume"), "trained on other.txt")
 
 
 @pytest.mark.parametrize(
@@ -186,6 +188,18 @@ def test_standard_input_is_a_text_too(tmp_path: Path) -> None:
     status, out, err = call(tmp_path, "train.py", "-", *TINY, "--steps", "3", stdin=TEXT.encode())
     assert status == 0, err
     assert out.startswith("runs/stdin: ")
+    assert_refused(*call(tmp_path, "train.py", "--resume", "--steps", "9"), "standard input")
+
+
+def test_no_time_to_train_is_said(tmp_path: Path) -> None:
+    (tmp_path / "my.txt").write_text(TEXT)
+    status, out, err = call(tmp_path, "train.py", "my.txt", *TINY, "--minutes", "0.001")
+    assert_refused(status, out, err, "no time was left to train", "--minutes")
+
+
+def test_the_fables_are_found_from_any_folder(tmp_path: Path) -> None:
+    status, out, err = call(tmp_path, "train.py", *TINY, "--steps", "2")
+    assert status == 0 and out.startswith("runs/fables: "), err
 
 
 def test_the_commands_answer_without_loading_torch() -> None:

@@ -42,7 +42,7 @@ def gpt_configs(draw: st.DrawFn) -> GPTConfig:
     return GPTConfig(
         vocab_size=draw(counts),
         family=family,
-        context_length=draw(counts),
+        context_length=draw(st.integers(1, 2**17)),
         emb_dim=heads * head_size if head_dim is None else draw(counts),
         num_layers=draw(counts),
         num_heads=heads,

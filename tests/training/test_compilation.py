@@ -1,0 +1,60 @@
+"""torch.compile: where it pays, that it changes nothing, and that training goes on without it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from minigpt.config import GPTConfig, TrainConfig
+from minigpt.model import GPT
+from minigpt.training.compilation import compiled_loss, loss_function, worth_compiling
+from tests.conftest import train_tiny
+
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize(
+    ("settings", "worth"),
+    [
+        ({"minutes": 1.0}, False),
+        ({"minutes": 5.0}, True),
+        ({"steps": 10}, False),
+        ({"steps": 10**5}, True),
+        ({"minutes": 1.0, "compile": "on"}, True),
+        ({"minutes": 5.0, "compile": "off"}, False),
+    ],
+    ids=str,
+)
+def test_it_is_done_where_the_time_is_won_back(settings: dict[str, Any], worth: bool) -> None:
+    assert worth_compiling(TrainConfig(**settings), CPU) is worth
+
+
+def test_a_compiled_loss_has_the_same_value_and_gradients() -> None:
+    torch.manual_seed(0)
+    model = GPT(GPTConfig(11, context_length=8, emb_dim=16, num_layers=1, num_heads=2))
+    inputs, targets = torch.randint(11, (2, 3, 8))
+
+    def gradients(loss: Any) -> list[torch.Tensor]:
+        model.zero_grad()
+        loss(inputs, targets).backward()
+        return [p.grad.clone() for p in model.parameters() if p.grad is not None]
+
+    plain = loss_function(model)
+    compiled, problem = compiled_loss(model, lambda loss: gradients(loss) and None)
+    assert problem is None
+    torch.testing.assert_close(compiled(inputs, targets), plain(inputs, targets))
+    for ours, theirs in zip(gradients(compiled), gradients(plain), strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_without_a_compiler_training_goes_on_and_says_so(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("torch._inductor.config.cpp.cxx", ("no-such-compiler",))
+    monkeypatch.setattr("torch._inductor.config.force_disable_caches", True)
+    torch._dynamo.reset()
+    folder = train_tiny(compile="on", emb_dim=20)
+    assert "not compiled" in capsys.readouterr().err
+    assert json.loads((folder / "config.json").read_text())["training"]["compile"] == "on"

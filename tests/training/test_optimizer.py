@@ -1,0 +1,69 @@
+"""Muon: its updates are orthogonal, it equals torch's own, and with AdamW all is covered."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from minigpt.config import GPTConfig, TrainConfig
+from minigpt.model import GPT
+from minigpt.training.optimizer import Muon, make_optimizer, orthogonalized
+
+SHAPES = [(6, 6), (12, 4), (4, 12)]
+
+
+@given(
+    n=st.integers(1, 3), rows=st.integers(1, 12), columns=st.integers(1, 12), seed=st.integers(0, 9)
+)
+@settings(max_examples=40, deadline=None)
+def test_all_singular_values_come_near_one(n: int, rows: int, columns: int, seed: int) -> None:
+    """Between 0.6 and 1.3 is how near five steps come (Jordan et al. 2024), if none was tiny."""
+    torch.manual_seed(seed)
+    u, _, v = torch.linalg.svd(torch.randn(n, rows, columns), full_matrices=False)
+    sizes = torch.linspace(1.0, 3.0, min(rows, columns))
+    found = torch.linalg.svdvals(orthogonalized(u @ torch.diag(sizes) @ v))
+    assert found.min() > 0.6 and found.max() < 1.3
+
+
+def test_matrices_side_by_side_do_not_mix() -> None:
+    updates = torch.randn(3, 5, 8)
+    alone = torch.cat([orthogonalized(updates[i : i + 1]) for i in range(3)])
+    torch.testing.assert_close(orthogonalized(updates), alone)
+
+
+def test_it_equals_torch_s_muon() -> None:
+    """Three steps, on matrices of every shape; torch's products are in bfloat16, and ours here."""
+    torch.manual_seed(0)
+    ours = [nn.Parameter(torch.randn(shape)) for shape in SHAPES for _ in range(2)]
+    theirs = [nn.Parameter(p.detach().clone()) for p in ours]
+    optimizers = [
+        Muon(ours, lr=0.05, momentum=0.9, weight_decay=0.1, dtype=torch.bfloat16),
+        torch.optim.Muon(
+            theirs, lr=0.05, momentum=0.9, weight_decay=0.1, adjust_lr_fn="match_rms_adamw"
+        ),
+    ]
+    for _ in range(3):
+        for p, q in zip(ours, theirs, strict=True):
+            p.grad = torch.randn(p.shape)
+            q.grad = p.grad.clone()
+        for optimizer in optimizers:
+            optimizer.step()
+    for p, q in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(p, q, atol=5e-3, rtol=0)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "modern"])
+def test_every_parameter_is_updated_once(family: str) -> None:
+    torch.manual_seed(0)
+    model = GPT(GPTConfig(7, family, context_length=4, emb_dim=8, num_layers=2, num_heads=2))
+    optimizer = make_optimizer(model, TrainConfig())
+    held = [p for group in optimizer.param_groups for p in group["params"]]
+    assert len(held) == len(set(map(id, held))) == len(list(model.parameters()))
+    before = [p.detach().clone() for p in model.parameters()]
+    for p in model.parameters():
+        p.grad = torch.randn(p.shape)
+    optimizer.step()
+    assert all(not torch.equal(p, b) for p, b in zip(model.parameters(), before, strict=True))
+    optimizer.zero_grad()
+    assert all(p.grad is None for p in model.parameters())
