@@ -163,7 +163,10 @@ class TrainConfig(_Checked):
     minutes: float = setting(5.0, "how long the whole command may take")
     steps: int | None = setting(None, "train this many steps instead, however long they take")
     batch_size: int = setting(16, "sequences in a training step")
-    learning_rate: float = setting(5e-3, "peak learning rate")
+    optimizer: Literal["adamw", "muon"] = setting(
+        "adamw", "muon: Muon for the matrices, AdamW for the rest; learns faster, overfits sooner"
+    )
+    learning_rate: float = setting(2e-3, "peak learning rate")
     final_rate: float = setting(0.02, "learning rate of the last step, as a share of the peak")
     warmup: float = setting(0.02, "share of the training in which the learning rate rises")
     weight_decay: float = setting(0.1, "decoupled weight decay of the matrices")

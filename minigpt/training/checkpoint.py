@@ -21,7 +21,7 @@ from torch import Tensor
 from ..config import UserError, from_dict
 from ..model import GPT
 from ..run_folder import CHECKPOINT, replace
-from .optimizer import MuonWithAdamW
+from .optimizer import Optimizers
 
 VERSION = 1
 LAST, PREVIOUS = "last.safetensors", "previous.safetensors"
@@ -43,9 +43,7 @@ class TrainingState:
     setbacks: int = 0  # how often training went wrong and was set back; each halves the rate
 
 
-def save_checkpoint(
-    folder: Path, model: GPT, optimizer: MuonWithAdamW, state: TrainingState
-) -> None:
+def save_checkpoint(folder: Path, model: GPT, optimizer: Optimizers, state: TrainingState) -> None:
     """Write weights, optimizer state, random state and counters, whole or not at all.
 
     Raises:
@@ -69,7 +67,7 @@ def save_checkpoint(
 
 
 def load_checkpoint(
-    folder: Path, model: GPT, optimizer: MuonWithAdamW
+    folder: Path, model: GPT, optimizer: Optimizers
 ) -> tuple[TrainingState, list[str]]:
     """Put model, optimizer and random state back to where the latest checkpoint left them.
 
@@ -113,7 +111,7 @@ def _checkpoints(folder: Path) -> list[Path]:
     return [path for path in paths if path.exists()]
 
 
-def _restore(path: Path, tensors: dict[str, Tensor], model: GPT, optimizer: MuonWithAdamW) -> None:
+def _restore(path: Path, tensors: dict[str, Tensor], model: GPT, optimizer: Optimizers) -> None:
     try:
         for name, parameter in model.named_parameters():
             saved, expected = tuple(tensors[f"model.{name}"].shape), tuple(parameter.shape)

@@ -1,4 +1,4 @@
-"""The optimizer of a model: Muon for the matrices, AdamW for embeddings, norms and biases."""
+"""The optimizer of a model: AdamW, or Muon for its matrices and AdamW for the rest."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -95,16 +95,23 @@ class Muon(torch.optim.Optimizer):
             )
 
 
-class MuonWithAdamW:
-    """Two optimizers used as one, with one state."""
+# What each keeps of a parameter's gradients.
+_STATE = {Muon: ("momentum",), torch.optim.AdamW: ("step", "exp_avg", "exp_avg_sq")}
 
-    def __init__(self, muon: Muon, adamw: torch.optim.AdamW):
-        self._parts: tuple[torch.optim.Optimizer, ...] = (muon, adamw)
-        self._names = ({"momentum"}, {"step", "exp_avg", "exp_avg_sq"})
+
+class Optimizers:
+    """One optimizer or several, used as one.
+
+    Args:
+        parts: each with parameters of its own.
+    """
+
+    def __init__(self, *parts: torch.optim.Optimizer):
+        self._parts = parts
 
     @property
     def param_groups(self) -> list[dict[str, Any]]:
-        """The groups of both."""
+        """The groups of all parts."""
         return [group for part in self._parts for group in part.param_groups]
 
     def step(self) -> None:
@@ -136,7 +143,7 @@ class MuonWithAdamW:
             parameters = [p for group in part.param_groups for p in group["params"]]
             state: dict[int, dict[str, Tensor]] = {}
             for i, parameter in enumerate(parameters if tensors else []):
-                state[i] = {name: tensors[f"{k}.{i}.{name}"] for name in self._names[k]}
+                state[i] = {name: tensors[f"{k}.{i}.{name}"] for name in _STATE[type(part)]}
                 if any(t.dim() and t.shape != parameter.shape for t in state[i].values()):
                     raise ValueError(f"the optimizer's state {k}.{i} has another shape")
             part.load_state_dict({**part.state_dict(), "state": state})
@@ -144,28 +151,22 @@ class MuonWithAdamW:
 
 def make_optimizer(
     model: GPT, config: TrainConfig, precision: torch.dtype = torch.float32
-) -> MuonWithAdamW:
-    """Muon for the blocks' matrices, AdamW ("Decoupled Weight Decay Regularization", Loshchilov
-    and Hutter 2019) for all else.
+) -> Optimizers:
+    """AdamW ("Decoupled Weight Decay Regularization", Loshchilov and Hutter 2019) for all
+    parameters, or Muon for the blocks' matrices and AdamW for the rest.
 
     Args:
         model: whose parameters are optimized.
-        config: learning rate, decay and memory.
+        config: which, learning rate, decay and memory.
         precision: of Muon's matrix products.
     """
     matrices, others = model.parameter_groups(config.weight_decay)
-    return MuonWithAdamW(
-        Muon(
-            matrices["params"],
-            config.learning_rate,
-            config.momentum,
-            config.weight_decay,
-            precision,
-        ),
-        torch.optim.AdamW(
-            [others],
-            lr=config.learning_rate,
-            betas=(config.beta1, config.beta2),
-            fused=True,
-        ),
-    )
+    parts: list[torch.optim.Optimizer] = []
+    groups = [matrices, others]
+    if config.optimizer == "muon":
+        groups = [others]
+        rate, decay = config.learning_rate, config.weight_decay
+        parts.append(Muon(matrices["params"], rate, config.momentum, decay, precision))
+    betas = (config.beta1, config.beta2)
+    parts.append(torch.optim.AdamW(groups, lr=config.learning_rate, betas=betas, fused=True))
+    return Optimizers(*parts)

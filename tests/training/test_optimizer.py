@@ -53,17 +53,18 @@ def test_it_equals_torch_s_muon() -> None:
         torch.testing.assert_close(p, q, atol=5e-3, rtol=0)
 
 
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
 @pytest.mark.parametrize("family", ["gpt2", "modern"])
-def test_every_parameter_is_updated_once(family: str) -> None:
+def test_every_parameter_is_updated_once(family: str, optimizer: str) -> None:
     torch.manual_seed(0)
     model = GPT(GPTConfig(7, family, context_length=4, emb_dim=8, num_layers=2, num_heads=2))
-    optimizer = make_optimizer(model, TrainConfig())
-    held = [p for group in optimizer.param_groups for p in group["params"]]
+    chosen = make_optimizer(model, TrainConfig(optimizer=optimizer))  # type: ignore[arg-type]
+    held = [p for group in chosen.param_groups for p in group["params"]]
     assert len(held) == len(set(map(id, held))) == len(list(model.parameters()))
     before = [p.detach().clone() for p in model.parameters()]
     for p in model.parameters():
         p.grad = torch.randn(p.shape)
-    optimizer.step()
+    chosen.step()
     assert all(not torch.equal(p, b) for p, b in zip(model.parameters(), before, strict=True))
-    optimizer.zero_grad()
+    chosen.zero_grad()
     assert all(p.grad is None for p in model.parameters())
