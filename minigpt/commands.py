@@ -2,12 +2,7 @@
 
 import contextlib
 import dataclasses
-import gzip
-import lzma
-import math
-import os
 import shlex
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +18,7 @@ from .device import choose_device, choose_precision
 from .fine_tuning import LEARNING_RATE, starting_point
 from .generation.writer import Writer
 from .loading import load
+from .messages import command, described, extent, say, say_plan, say_result
 from .model import GPT, count_parameters
 from .run_folder import (
     CONFIG,
@@ -44,10 +40,9 @@ from .training.loggers import check_logger, make_logger
 from .training.loop import Trainee
 from .training.loop import train as train_loop
 from .training.plan import plan_model, plan_vocabulary
-from .training.report import Report, clock
+from .training.report import Report
 
 _SAMPLE_TOKENS = 80
-_YARDSTICK_TOKENS = 1 << 20
 
 
 def train(*files: str | Path, out: str | Path | None = None, **settings: Any) -> Path:
@@ -111,7 +106,7 @@ def start_run(
     if start is None and text_config.tokenizer == "bpe" and text_config.vocab_size is None:
         size = plan_vocabulary(source.training.size)
         text_config = dataclasses.replace(text_config, vocab_size=size)
-    say(f"minigpt {__version__}: training on {_described(source)}")
+    say(f"minigpt {__version__}: training on {described(source)}")
     dataset = prepare(source, text_config, tokenizer=start.tokenizer if start else None)
     planned = plan_model(len(dataset.train), train_config, model.get("emb_dim"))
     planned |= {**model, "vocab_size": dataset.tokenizer.vocab_size}
@@ -203,13 +198,13 @@ def resume_run(
     state = read_state(folder)
     if state.finished and not _has_more(config.training, old.training, state):
         raise UserError(
-            f"{folder} has had its time ({_extent(state)}); "
+            f"{folder} has had its time ({extent(state)}); "
             "give it more with a larger --minutes or --steps"
         )
     if STANDARD_INPUT in (*config.text.files, *config.text.validation):
         raise UserError(f"{folder} learned from standard input, which cannot be read again")
     source = find_source(config.text)
-    say(f"minigpt {__version__}: continuing {folder} on {_described(source)}")
+    say(f"minigpt {__version__}: continuing {folder} on {described(source)}")
     if source.fingerprint != config.fingerprint:
         raise UserError(f"the text of {folder} has changed since; train anew")
     tokenizer = load_tokenizer(folder / TOKENIZER)
@@ -256,7 +251,7 @@ def _train(
     device = choose_device(config.training.device)
     precision = choose_precision(config.training.precision, device)
     trainee = Trainee(gpt.to(device), dataset, config.training, folder, precision)
-    _say_plan(trainee, config)
+    say_plan(trainee, config)
     report = Report(
         folder,
         tokens_per_step=config.training.batch_size * config.model.context_length,
@@ -281,11 +276,11 @@ def _train(
         report.close()
         last = f"is in {folder}/checkpoint" if interruption.saved else "could not be saved"
         say(f"interrupted: the best weights are in {folder / WEIGHTS}, the last state {last}")
-        say(f"to continue:  {_command('train')} --resume --out {shlex.quote(str(folder))}")
+        say(f"to continue:  {command('train')} --resume --out {shlex.quote(str(folder))}")
         raise
     finally:
         report.close()
-    _say_result(folder, state, dataset, time.monotonic() - started)
+    say_result(folder, state, dataset, time.monotonic() - started)
 
 
 def _sampler(gpt: GPT, dataset: Dataset, seed: int) -> Callable[[], str]:
@@ -298,72 +293,6 @@ def _sampler(gpt: GPT, dataset: Dataset, seed: int) -> Callable[[], str]:
         return text
 
     return sample
-
-
-def _say_plan(trainee: Trainee, config: RunConfig) -> None:
-    model, training, text = config.model, config.training, config.text
-    learned = " learned from the text" if text.tokenizer in ("bpe", "char") else ""
-    train, validation = len(trainee.dataset.train), len(trainee.dataset.validation)
-    device = trainee.model.token_embedding.weight.device.type
-    threads = f" with {torch.get_num_threads()} threads" if device == "cpu" else ""
-    precision = str(trainee.precision).removeprefix("torch.")
-    goal = f"{training.steps:,} steps" if training.steps else f"{training.minutes:g} minutes"
-    say(f"  text       {train:,} tokens to train on, {validation:,} to validate on")
-    tokenizer = f"that of {text.init}" if text.init else text.tokenizer
-    say(f"  tokenizer  {tokenizer}, {model.vocab_size:,} tokens{'' if text.init else learned}")
-    say(
-        f"  model      {model.family}, {count_parameters(model) / 1e6:.2f} M parameters: "
-        f"{model.num_layers} layers of width {model.emb_dim}, {model.num_heads} heads, "
-        f"context {model.context_length}"
-    )
-    say(
-        f"  training   {goal} on {device}{threads} in {precision}, "
-        f"{training.batch_size} x {model.context_length} tokens a step, "
-        f"dropout {model.dropout:g}, seed {training.seed}"
-    )
-    say(f"  run        {trainee.folder} (Ctrl-C stops early and keeps the best)")
-
-
-def _say_result(folder: Path, state: TrainingState, dataset: Dataset, seconds: float) -> None:
-    """What was reached, how good that is, where it is, and how to write with it."""
-    if state.step == 0:
-        raise UserError(
-            f"no time was left to train: getting ready took {clock(seconds)}; give more --minutes"
-        )
-    if state.best_bits_per_byte is None:
-        raise UserError(f"nothing could be saved in {folder}")
-    say(f"done in {clock(seconds)}, {state.step:,} steps")
-    print(
-        f"{folder}: validation {state.best_bits_per_byte:.4f} bits/byte "
-        f"({state.best_loss:.4f} nats/token) at step {state.best_step:,}",
-        flush=True,
-    )
-    others = ", ".join(f"{name} {bits:.2f}" for name, bits in yardsticks(dataset).items())
-    say(f"for comparison, in bits/byte of the same text: {others}")
-    prompt = shlex.quote(_first_words(dataset))
-    say(f"to generate:  {_command('generate')} {prompt} --run {shlex.quote(str(folder))}")
-
-
-def yardsticks(dataset: Dataset) -> dict[str, float]:
-    """What the validation text takes otherwise, in bits a byte.
-
-    For a model to which all tokens are alike, and for gzip and xz at their best, given nothing
-    but that text.
-    """
-    tokens = dataset.validation[:_YARDSTICK_TOKENS].tolist()
-    text = b"".join(map(dataset.tokenizer.token_bytes, tokens))
-    uniform = len(tokens) * math.log2(dataset.tokenizer.vocab_size)
-    bits = {
-        "all tokens alike": uniform,
-        "gzip": 8 * len(gzip.compress(text, 9)),
-        "xz": 8 * len(lzma.compress(text, preset=9)),
-    }
-    return {name: total / max(len(text), 1) for name, total in bits.items()}
-
-
-def _first_words(dataset: Dataset) -> str:
-    """The first three words of the text, as a prompt to try."""
-    return " ".join(dataset.tokenizer.decode(dataset.train[:40].tolist()).split()[:3])
 
 
 def _bytes_per_token(dataset: Dataset) -> float:
@@ -386,8 +315,8 @@ def _offer_unfinished(text: TextConfig) -> None:
         return
     if not state.finished:
         say(
-            f"{folder} was cut off after {_extent(state)}; this starts a new run (to continue "
-            f"that one: {_command('train')} --resume --out {shlex.quote(str(folder))})"
+            f"{folder} was cut off after {extent(state)}; this starts a new run (to continue "
+            f"that one: {command('train')} --resume --out {shlex.quote(str(folder))})"
         )
 
 
@@ -408,35 +337,7 @@ def _has_more(new: TrainConfig, old: TrainConfig, state: TrainingState) -> bool:
     return old.steps is not None or new.minutes > old.minutes
 
 
-def _extent(state: TrainingState) -> str:
-    return f"{state.step:,} steps in {clock(state.seconds)}"
-
-
-def _described(source: Source) -> str:
-    """The files and their size, in a few words."""
-    files = source.training.files
-    names = str(files[0]) if len(files) == 1 else f"{len(files)} files"
-    size = source.training.size
-    unit = next(u for u, limit in (("bytes", 1e4), ("KB", 1e6), ("MB", 1e9), ("GB", math.inf))
-                if size < limit)  # fmt: skip
-    number = {"bytes": f"{size:,}", "KB": f"{size / 1e3:.0f}", "MB": f"{size / 1e6:.1f}"}.get(
-        unit, f"{size / 1e9:.1f}"
-    )
-    return f"{names} ({number} {unit})"
-
-
 def _name(source: Source) -> str:
     """A run's name: that of its first file, without suffixes."""
     name = source.training.files[0].name
     return "stdin" if name.startswith("minigpt-stdin-") else name.split(".")[0] or "run"
-
-
-def _command(name: str) -> str:
-    """How the user calls a command: as they called this one."""
-    called = os.path.basename(sys.argv[0])
-    return f"python {name}.py" if called.endswith(".py") else f"minigpt {name}"
-
-
-def say(line: str) -> None:
-    """Talk goes to standard error; results to standard output."""
-    print(line, file=sys.stderr, flush=True)
