@@ -91,9 +91,9 @@ def train(
     training = _Training(trainee, report, seconds_left, sample)
     if resume:
         training.go_back()
-    else:
-        training.save()
     training.prepare()
+    if not resume:
+        training.save()  # a checkpoint to go back to, from the first step on
     with Interruption(report.say) as interruption:
         while True:
             try:
@@ -158,6 +158,7 @@ class _Training:
         The evaluations together may take a tenth of the time; by steps, time is no matter.
         """
         few = 4 * self.model.config.context_length
+        self.trainee.evaluation(few)  # the first one is slow
         start = time.monotonic()
         self.trainee.evaluation(few)
         per_token = (time.monotonic() - start) / few
