@@ -176,7 +176,7 @@ class MultiHeadAttention(nn.Module):
             values,
             attn_mask=None if mask is None else ~mask,
             dropout_p=self.dropout if self.training else 0.0,
-            is_causal=self.causal and start == 0,
+            is_causal=self.causal and x.shape[1] > 1 and start == 0,
             enable_gqa=self.num_kv_heads != self.num_heads,
         )  # (b, num_heads, T, head_dim)
         return self._merge(context)
