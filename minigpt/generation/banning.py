@@ -18,41 +18,42 @@ class BannedStrings:
     Args:
         banned: the strings, none of them empty.
         vocabulary: the bytes of each token.
+
+    Attributes:
+        memory: of the text so far, how many of the last bytes matter.
     """
 
     def __init__(self, banned: Sequence[str], vocabulary: Sequence[bytes]):
         self._banned = [string.encode() for string in banned]
-        self._order = sorted(range(len(vocabulary)), key=vocabulary.__getitem__)
-        self._sorted = [vocabulary[i] for i in self._order]
-        self._order_ids = torch.tensor(self._order)  # (vocab_size,)
+        order = sorted(range(len(vocabulary)), key=vocabulary.__getitem__)
+        self._sorted = [vocabulary[i] for i in order]
+        self._order = torch.tensor(order)  # (vocab_size,), ids in the order of their bytes
         containing = [any(string in token for string in self._banned) for token in vocabulary]
-        self._always = torch.tensor(containing)  # (vocab_size,)
-        self._writing = torch.tensor([len(token) > 0 for token in vocabulary])  # (vocab_size,)
-        self.memory = max(map(len, self._banned)) - 1  # bytes of the text that matter
+        self._containing = torch.tensor(containing)  # (vocab_size,)
+        self._writing = torch.tensor([token != b"" for token in vocabulary])  # (vocab_size,)
+        self.memory = max(map(len, self._banned)) - 1
 
     def mask(self, logits: Tensor, texts: Sequence[bytes]) -> tuple[Tensor, list[bool]]:
         """Forbid what would complete a banned string.
 
         Args:
             logits: ``(b, vocab_size)``.
-            texts: the text so far of each row, or the last `memory` bytes of it.
+            texts: the text of each row so far, at least the last `memory` bytes of it.
 
         Returns:
             Logits ``(b, vocab_size)`` with -inf for forbidden tokens; and for each row whether no
             token that writes anything is left.
         """
-        logits = logits.masked_fill(self._always, -torch.inf)
+        logits = logits.masked_fill(self._containing, -torch.inf)
         for row, text in zip(logits, texts, strict=True):
             for string in self._banned:
                 for n in range(1, len(string)):
                     if text.endswith(string[:n]):
                         row[self._beginning_with(string[n:])] = -torch.inf
-        left = logits.masked_fill(~self._writing, -torch.inf).isfinite().any(dim=-1)  # (b,)
+        left = (self._writing & (logits > -torch.inf)).any(dim=-1)  # (b,)
         return logits, (~left).tolist()
 
     def _beginning_with(self, start: bytes) -> Tensor:
         """Ids of the tokens that begin with `start`, the bytes of some text."""
-        following = start[:-1] + bytes([start[-1] + 1])  # in UTF-8 no byte is 255
-        return self._order_ids[
-            bisect_left(self._sorted, start) : bisect_left(self._sorted, following)
-        ]
+        behind = start[:-1] + bytes([start[-1] + 1])  # no byte of UTF-8 is 255
+        return self._order[bisect_left(self._sorted, start) : bisect_left(self._sorted, behind)]
