@@ -12,6 +12,7 @@ _HOMES = {
     "GPT": "model",
     "CausalAttention": "attention",
     "GPTConfig": "config",
+    "InferenceConfig": "config",
     "KeyValueCache": "attention",
     "MultiHeadAttention": "attention",
     "MultiHeadAttentionWrapper": "attention",

@@ -277,6 +277,23 @@ class SampleConfig(_Checked):
 
 
 @dataclass(frozen=True)
+class InferenceConfig(_Checked):
+    """How a trained model is run.
+
+    Raises:
+        UserError: naming the field, its value and what it may be.
+    """
+
+    device: str = setting("auto", "auto, cpu, cuda, cuda:1 or mps")
+    precision: Literal["float32", "bfloat16", "int8"] = setting(
+        "float32", "type of the weights; int8 and bfloat16 make large models faster"
+    )
+    compile: Literal["auto", "on", "off"] = setting(
+        "auto", "torch.compile; auto: where the time to compile is won back"
+    )
+
+
+@dataclass(frozen=True)
 class ExportConfig(_Checked):
     """How a model is written for other programs.
 

@@ -5,8 +5,11 @@ This is what `minigpt.load` and every command that takes a run go through.
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from .config import InferenceConfig
 from .device import choose_device
+from .generation.precision import in_precision
 from .generation.writer import Writer
 from .interop.hub import hub_folder, is_hub_name
 from .interop.huggingface import is_huggingface_folder, read_folder
@@ -40,17 +43,20 @@ def find_model(name: str | Path) -> FoundModel:
     return FoundModel(folder, run.model, run.tokenizer)
 
 
-def load(run: str | Path, device: str = "auto") -> Writer:
+def load(run: str | Path, device: str = "auto", **settings: Any) -> Writer:
     """The writer of a model.
 
     Args:
         run: a run's folder such as "runs/fables", a folder in the Hugging Face layout, or a
             model of the hub such as "gpt2".
         device: "auto", "cpu", "cuda", ...
+        settings: other fields of :class:`~minigpt.InferenceConfig`, such as precision="int8".
 
     Raises:
-        UserError: as :func:`find_model`.
+        UserError: as :func:`find_model`, or if a setting is out of range.
     """
-    chosen = choose_device(device)
+    config = InferenceConfig(device=device, **settings)
+    chosen = choose_device(config.device)
     found = find_model(run)
-    return Writer(found.model.to(chosen), found.tokenizer)
+    model = in_precision(found.model, config.precision).to(chosen)
+    return Writer(model, found.tokenizer, config.compile)

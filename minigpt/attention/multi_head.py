@@ -75,7 +75,7 @@ class KeyValueCache:
         self.length = length
 
 
-class _Projected(NamedTuple):
+class Projected(NamedTuple):
     """What attention works on."""
 
     queries: Tensor  # (b, num_heads, T, head_dim)
@@ -166,7 +166,7 @@ class MultiHeadAttention(nn.Module):
             ValueError: if x has another shape, or the sequence outgrows context_length.
         """
         start = 0 if cache is None else cache.length
-        queries, keys, values = self._project(x, cache)
+        queries, keys, values = self.project(x, cache)
         # Torch's `is_causal` aligns its mask to the upper left corner, which is right only when
         # queries and keys start at the same token; a single query at the end needs no mask.
         mask = self._mask(x.shape[1], start, x.device) if start and x.shape[1] > 1 else None
@@ -179,7 +179,7 @@ class MultiHeadAttention(nn.Module):
             is_causal=self.causal and x.shape[1] > 1 and start == 0,
             enable_gqa=self.num_kv_heads != self.num_heads,
         )  # (b, num_heads, T, head_dim)
-        return self._merge(context)
+        return self.merge(context)
 
     def forward_with_weights(
         self, x: Tensor, cache: KeyValueCache | None = None
@@ -198,16 +198,25 @@ class MultiHeadAttention(nn.Module):
             ValueError: as :meth:`forward`.
         """
         start = 0 if cache is None else cache.length
-        queries, keys, values = self._project(x, cache)
+        queries, keys, values = self.project(x, cache)
         group_size = self.num_heads // self.num_kv_heads
         keys = keys.repeat_interleave(group_size, dim=1)  # (b, num_heads, S, head_dim)
         values = values.repeat_interleave(group_size, dim=1)  # (b, num_heads, S, head_dim)
         mask = self._mask(x.shape[1], start, x.device)
         weights = attention_weights(queries, keys, mask=mask)  # (b, num_heads, T, S)
         context = F.dropout(weights, self.dropout, self.training) @ values
-        return self._merge(context), weights
+        return self.merge(context), weights
 
-    def _project(self, x: Tensor, cache: KeyValueCache | None) -> _Projected:
+    def project(self, x: Tensor, cache: KeyValueCache | None) -> Projected:
+        """Queries, keys and values of every head, normed and turned, those in the cache included.
+
+        Args:
+            x: ``(b, T, d_in)``.
+            cache: as in :meth:`forward`.
+
+        Raises:
+            ValueError: as :meth:`forward`.
+        """
         if x.dim() != 3 or x.shape[-1] != self.d_in:
             raise ValueError(f"expected (b, T, d_in={self.d_in}), got {tuple(x.shape)}")
         start = 0 if cache is None else cache.length
@@ -223,14 +232,14 @@ class MultiHeadAttention(nn.Module):
             queries, keys = self.rotary(queries, start), self.rotary(keys, start)
         if cache is not None:
             keys, values = cache.update(keys, values)
-        return _Projected(queries, keys, values)
+        return Projected(queries, keys, values)
 
     def _split(self, x: Tensor) -> Tensor:
         """(b, T, heads * head_dim) -> (b, heads, T, head_dim)."""
         return x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
 
-    def _merge(self, context: Tensor) -> Tensor:
-        """(b, num_heads, T, head_dim) -> (b, T, d_out), projected."""
+    def merge(self, context: Tensor) -> Tensor:
+        """Context vectors ``(b, num_heads, T, head_dim)``, projected to ``(b, T, d_out)``."""
         return self.out_proj(context.transpose(1, 2).flatten(-2))
 
     def _mask(self, T: int, start: int, device: torch.device) -> Tensor | None:

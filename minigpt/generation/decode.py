@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from ..model import GPT, Caches
+from .compiled import Predict, plain
 
 
 def decode(
@@ -14,6 +15,7 @@ def decode(
     choose: Callable[[Tensor], Tensor],
     *,
     samples: int = 1,
+    predict: Predict | None = None,
 ) -> Iterator[Tensor]:
     """Token ids that continue `prompt`, several continuations side by side, without end.
 
@@ -26,6 +28,7 @@ def decode(
         prompt: at least one token id; of a longer prompt only the end is read, once.
         choose: maps logits ``(samples, vocab_size)`` to token ids ``(samples,)``.
         samples: how many continuations.
+        predict: takes the steps of one token, if not the model itself.
 
     Yields:
         The next token of each continuation, ``(samples,)``.
@@ -36,10 +39,12 @@ def decode(
     windows = torch.empty(samples, context_length, dtype=torch.int64, device=device)
     length = unread.shape[1]
     windows[:, :length] = unread  # what the model sees of each continuation
-    caches = model.new_caches(1)
+    caches, read = model.new_caches(1), plain(model)
+    predict = predict or read
     while True:
         with torch.inference_mode():
-            logits = model(unread, caches=caches)[:, -1]  # (b, V), b = 1 for the prompt
+            step = predict if unread.shape[1] == 1 else read
+            logits = step(unread, caches)  # (b, V), b = 1 for the prompt
             tokens = choose(logits.expand(samples, -1))  # (samples,)
         yield tokens
         unread = tokens.to(device)[:, None]  # (samples, 1)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -14,6 +15,7 @@ from ..model import GPT
 from ..tokenizer import Tokenizer
 from . import scoring
 from .choosing import Chooser
+from .compiled import Compile, CompiledStep, Predict, plain, worth_compiling
 from .decode import decode
 from .results import Sample, Score, Step, StopReason, Token
 from .stopping import Pieces
@@ -26,10 +28,12 @@ class Writer:
     Attributes:
         model: the GPT; called on ids ``(b, T)`` it gives logits ``(b, T, vocab_size)``.
         tokenizer: has encode(text), decode(ids) and vocab_size.
+        compile: whether to compile the step of a token; "auto" does for texts long enough.
     """
 
     model: GPT
     tokenizer: Tokenizer
+    compile: Compile = "auto"
 
     def generate(self, prompt: str = "", **settings: Any) -> str:
         """`prompt` and a continuation of it.
@@ -126,7 +130,8 @@ class Writer:
         unfinished = list(range(config.samples))
         likely: list[float | None] = [None] * config.samples
         others: list[tuple[Token, ...]] = [()] * config.samples
-        drawn = decode(self.model, prompt, choose, samples=config.samples)
+        predict = self._predict(config.max_new_tokens)
+        drawn = decode(self.model, prompt, choose, samples=config.samples, predict=predict)
         for count, tokens in enumerate(islice(drawn, config.max_new_tokens), 1):
             if count == 1 and not model_logits.isfinite().all():
                 raise UserError("the model is damaged: what it computes are no numbers")
@@ -147,6 +152,19 @@ class Writer:
                 yield Step(i, token, nats, text, reason, others[i])
             if not unfinished:
                 return
+
+    def compiles(self, tokens: int) -> bool:
+        """Whether the step is compiled to write so many tokens."""
+        if self.compile == "auto":
+            return worth_compiling(self.model, tokens)
+        return self.compile == "on"
+
+    def _predict(self, tokens: int) -> Predict:
+        return self._compiled if self.compiles(tokens) else plain(self.model)
+
+    @cached_property
+    def _compiled(self) -> CompiledStep:
+        return CompiledStep(self.model)
 
     def _end(self, token: int | None, *, is_last: bool) -> StopReason | None:
         """Why a text ends with this token, stop strings aside; None if it goes on."""
