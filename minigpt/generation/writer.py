@@ -40,7 +40,8 @@ class Writer:
 
         Args:
             prompt: the beginning; if empty, the model begins by itself.
-            settings: fields of :class:`~minigpt.SampleConfig`.
+            settings: fields of :class:`~minigpt.SampleConfig`; `samples` is for
+                :meth:`samples`, whose first text this is.
 
         Raises:
             UserError: if a setting is out of range or the prompt cannot be encoded.

@@ -89,6 +89,13 @@ def test_tokens_are_chosen_as_often_as_transformers_would(
 # Penalties
 
 
+def test_the_repetition_penalty_is_for_what_was_written_too_but_once() -> None:
+    choose = chooser(ids("c"), temperature=0.0, repetition_penalty=2.0)
+    logits = torch.full((1, V), -9.0)
+    logits[0, ids("abc")] = torch.tensor([3.0, 2.0, 3.5])  # at first 3, 2 and 1.75
+    assert [int(choose(logits)) for _ in range(4)] == ids("abcc")
+
+
 def test_presence_and_frequency_are_for_what_was_written_not_for_the_prompt() -> None:
     """By OpenAI's formula, logit - frequency * count - presence * [count > 0]."""
     choose = chooser(ids("aaabbb"), temperature=0.0, presence_penalty=1.0, frequency_penalty=0.25)
@@ -136,6 +143,15 @@ def test_a_bias_may_be_for_a_token_of_several_characters() -> None:
 
 
 # Banned
+
+
+def test_banned_strings_are_not_written_token_by_token() -> None:
+    banned, logits = ("abc", "cc", "bbab"), torch.full((1, V), -99.0)
+    logits[0, ids("abc")] = 0.0
+    free, bound = (chooser(ids("a"), banned=strings) for strings in ((), banned))
+    for choose, expected in [(free, True), (bound, False)]:
+        text = LETTERS.decode(int(choose(logits)) for _ in range(500))
+        assert [string in text for string in banned] == [expected] * 3
 
 
 def test_a_banned_string_may_not_be_completed_behind_the_prompt_either() -> None:

@@ -6,7 +6,7 @@ from itertools import islice
 import pytest
 import torch
 import transformers
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -248,6 +248,8 @@ def test_the_numbers_of_another_seed_are_others() -> None:
     logits=st.lists(st.sampled_from([-torch.inf, -30.0, 0.0, 1.0]), min_size=1, max_size=9),
     uniform=st.sampled_from([0.0, 5e-324, 0.25, 0.5, 1 - 2**-53]) | st.floats(0, 1 - 2**-53),
 )
+@example(logits=[-torch.inf, 0.0, -torch.inf], uniform=0.0)
+@example(logits=[-torch.inf, 0.0, -torch.inf], uniform=1 - 2**-53)
 @few
 def test_a_token_without_probability_is_never_drawn(logits: list[float], uniform: float) -> None:
     """Not even by the smallest and largest of random numbers."""

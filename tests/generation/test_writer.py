@@ -194,18 +194,20 @@ def test_a_stop_string_does_not_begin_in_the_prompt(monkeypatch: pytest.MonkeyPa
     assert one.generate("a", stop=("ab",)) == "abc"
 
 
-@pytest.mark.parametrize("tokenizer", [None, bytewise()])
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_banned_strings_are_not_written(tokenizer: Tokenizer | None, temperature: float) -> None:
-    """Strings that the model writes when it may, until nothing of them is left."""
-    one, banned = writer(tokenizer), ()
-    given: dict[str, Any] = {"temperature": temperature, "seed": 1, "max_new_tokens": 30}
-    for length in (3, 2, 1):
-        text = one.generate("ab", banned=banned, **given).removeprefix("ab")
-        usual = [text[i : i + length] for i in range(len(text))]
-        banned = (*banned, *(s for s in usual if s and "\ufffd" not in s))
-        again = one.generate("ab", banned=banned, **given)
-        assert not any(s in again[2:] for s in banned)
+@pytest.mark.parametrize("tokenizer", [CharacterTokenizer("\n abcdefgh"), bytewise()])
+def test_banned_strings_are_not_written(tokenizer: Tokenizer) -> None:
+    """Strings that the model writes when it may, shorter and shorter ones, one after the other."""
+    one, banned = writer(tokenizer), ("\n",)
+    given: dict[str, Any] = {"temperature": 1.0, "seed": 1, "max_new_tokens": 60}
+    for length in (3, 3, 2, 2, 1, 1):
+        text = one.generate("", banned=banned, **given)
+        assert len(text) > 10 and not any(string in text for string in banned)
+        banned = (*banned, next(s for s in windows(text, length) if "\ufffd" not in s))
+        assert banned[-1] not in one.generate("", banned=banned, **given)
+
+
+def windows(text: str, length: int) -> list[str]:
+    return [text[i : i + length] for i in range(len(text) - length + 1)]
 
 
 def test_where_all_that_could_follow_is_banned_the_text_ends() -> None:
@@ -253,6 +255,14 @@ def test_each_sample_stops_by_itself() -> None:
             ended = sample.token_ids[-1] == one.tokenizer.end_of_text
             assert sample.stop_reason == ("end_of_text" if ended else "length")
         assert sample.seconds > 0 and sample.tokens_per_second > 0
+
+
+def test_when_all_have_ended_nothing_more_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = writer()
+    ids = iter([*one.tokenizer.encode("ab"), one.tokenizer.end_of_text, 0, 0])
+    say(monkeypatch, ids)
+    assert [sample.text for sample in one.samples("", samples=2)] == ["ab", "ab"]
+    assert list(ids) == [0, 0]
 
 
 def test_no_tokens_at_all_are_samples_too() -> None:
