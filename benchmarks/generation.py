@@ -70,7 +70,9 @@ def of_size(size: str, engines: tuple[str, ...], given: argparse.Namespace) -> l
         f"{shape.vocab_size:,} ({count_parameters(shape) / 1e6:.1f} M parameters); "
         f"{given.tokens} tokens after {given.prompt}, {torch.get_num_threads()} threads"
     )
-    print(f"{'':32}{'tokens/s':>10}{'(min - max)':>16}{'ratio':>7}{'first, ms':>11}{'peak, MB':>10}")
+    print(
+        f"{'':32}{'tokens/s':>10}{'(min - max)':>16}{'ratio':>7}{'first, ms':>11}{'peak, MB':>10}"
+    )
     rows = []
     for (engine, batch_size), results in runs.items():
         base = statistics.median(r["tokens_per_second"] for r in runs[BASELINE, 1])
@@ -126,7 +128,7 @@ def in_a_process(size: str, engine: str, batch_size: int, given: argparse.Namesp
     options = ["--tokens", str(given.tokens), "--prompt", str(given.prompt)]
     options += ["--nanogpt", given.nanogpt] if given.nanogpt else []
     command = [sys.executable, __file__, *options, "--worker", size, engine, str(batch_size)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{engine}: {done.stderr.strip()}")
     return json.loads(done.stdout.splitlines()[-1])
@@ -137,7 +139,7 @@ def timed(size: str, engine: str, batch_size: int, given: argparse.Namespace) ->
     torch.manual_seed(0)
     prompt = torch.randint(SIZES[size].vocab_size, (1, given.prompt))  # (1, T)
     write = {"minigpt": minigpt, "transformers": transformers, "nanoGPT": nanogpt}[
-        engine.split()[0]
+        engine.split(maxsplit=1)[0]
     ](SIZES[size], engine, prompt, batch_size, given)
     write(given.tokens)
     return {
@@ -291,7 +293,7 @@ def llama(size: str, dtype: str, given: argparse.Namespace) -> dict:
         write_gguf(path, GPT(shape), CharacterTokenizer(characters), "benchmark", dtype)  # type: ignore[arg-type]
         numbers = map(str, (given.prompt, given.tokens, shape.vocab_size))
         command = [given.llama, "-c", LLAMA, str(path), *numbers]
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"llama.cpp: {done.stderr.strip()[-300:]}")
     return json.loads(done.stdout.splitlines()[-1])

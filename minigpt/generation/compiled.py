@@ -8,7 +8,7 @@ operations. torch.compile makes one loop of everything between two such sums.
 import copy
 import warnings
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -24,7 +24,7 @@ Predict = Callable[[Tensor, Caches], Tensor]  # ids (b, 1) and what came before 
 _SECONDS_A_BLOCK, _SECONDS_A_BYTE = 2e-4, 3e-11
 _SECONDS_TO_COMPILE = 45.0
 
-_OPTIONS = {
+_OPTIONS: dict[str, str | int | bool | Callable[..., Any]] = {
     "cpp_wrapper": True,  # what calls the loops is compiled as well
     "size_asserts": False,
     # The weights never change: there is no need to look at each of them before every step.
@@ -76,7 +76,7 @@ class CompiledStep:
             return self._plain(token_ids, caches)
         lengths = [cache.length for cache in caches]
         try:
-            with _quiet(), torch.compiler.config.patch(dynamic_sources=_LENGTHS):
+            with _quiet(), torch.compiler.config.patch(dynamic_sources=_LENGTHS):  # type: ignore[attr-defined]
                 return self._compiled(token_ids, caches)
         except (torch._dynamo.exc.TorchDynamoException, torch._inductor.exc.InductorError) as error:
             lines = str(error).strip().splitlines()

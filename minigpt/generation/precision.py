@@ -10,20 +10,22 @@ from ..model import GPT
 Precision = Literal["float32", "bfloat16", "int8"]
 
 _FEW_ROWS = 32  # up to so many, a product with int8 weights beats one with weights turned back
+_KERNEL_WIDTH = 32  # torch's kernel reads weights by so many, and past the end of other matrices
 
 
 def in_precision(model: GPT, precision: Precision) -> GPT:
     """The model, changed in place to weights of that precision.
 
     bfloat16 halves all of it and computes in bfloat16. int8 stores the matrices of linear layers,
-    the head included, in a byte a weight and computes everything else in float32.
+    the head included, in a byte a weight and computes everything else in float32; a matrix whose
+    rows are no multiple of 32 long stays as it is.
     """
     if precision == "bfloat16":
         return model.to(torch.bfloat16)
     if precision == "int8":
         for module in tuple(model.modules()):
             for name, child in tuple(module.named_children()):
-                if type(child) is nn.Linear:
+                if type(child) is nn.Linear and child.in_features % _KERNEL_WIDTH == 0:
                     setattr(module, name, Int8Linear(child))
     return model
 
@@ -35,7 +37,7 @@ class Int8Linear(nn.Module):
     weights only).
 
     Args:
-        linear: whose weights ``(d_out, d_in)`` are rounded.
+        linear: whose weights ``(d_out, d_in)`` are rounded; d_in is a multiple of 32.
     """
 
     weight: Tensor
