@@ -1,4 +1,4 @@
-"""The commands: `minigpt train`, `generate`, `export`, `import`; train.py and generate.py for two.
+"""The commands: `minigpt train`, `generate`, ...; train.py and generate.py are the first two.
 
 Errors are raised where they are understood and printed here, once, as one line.
 """
@@ -10,7 +10,15 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from .config import ExportConfig, GPTConfig, SampleConfig, TextConfig, TrainConfig, UserError
+from .config import (
+    AttentionConfig,
+    ExportConfig,
+    GPTConfig,
+    SampleConfig,
+    TextConfig,
+    TrainConfig,
+    UserError,
+)
 from .options import Parser, add_options, chosen
 from .training.interruption import Interrupted
 
@@ -18,11 +26,12 @@ PLANNED = ("vocab_size", "context_length", "num_heads", "dropout")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """`minigpt train|generate|export|import ...`; returns the exit status."""
+    """`minigpt COMMAND ...`; returns the exit status."""
     arguments = sys.argv[1:] if arguments is None else arguments
     commands = {
         "train": train_main,
         "generate": generate_main,
+        "attention": attention_main,
         "export": export_main,
         "import": import_main,
     }
@@ -88,6 +97,24 @@ def generate_main(arguments: Sequence[str] | None = None, prog: str = "generate.
         from .commands import generate_text
 
         generate_text(given.prompt, given.run, given.device, replace(config, seed=seed))
+        return 0
+
+    return _guarded(run)
+
+
+def attention_main(arguments: Sequence[str] | None = None, prog: str = "minigpt attention") -> int:
+    """`minigpt attention RUN TEXT`; returns the exit status."""
+    parser = Parser(prog, description="Draw what each attention head looks at in a text.")
+    parser.add_argument("run", help="a run, or a model such as gpt2")
+    parser.add_argument("text", help="a text of some 5 to 40 tokens")
+    add_options(parser, AttentionConfig, "picture")
+    given = parser.parse_args(arguments)
+
+    def run() -> int:
+        config = AttentionConfig(**chosen(given, AttentionConfig))
+        from .attention_picture import draw_attention
+
+        print(draw_attention(given.run, given.text, config), flush=True)
         return 0
 
     return _guarded(run)

@@ -247,6 +247,28 @@ class ExportConfig(_Checked):
         _require(self, "dtype", fits, "float32 with --to hf")
 
 
+@dataclass(frozen=True)
+class AttentionConfig(_Checked):
+    """What is drawn of a model's attention, and where to.
+
+    Raises:
+        UserError: naming the field, its value and what it may be.
+    """
+
+    layer: int | None = setting(None, "this layer only, counted from 0")
+    head: int | None = setting(None, "this head only, counted from 0")
+    out: str | None = setting(
+        None, "the picture: .png, .svg or .pdf; attention.png, -2, -3, ... if unset"
+    )
+
+    def _check(self) -> None:
+        for name in ("layer", "head"):
+            number = getattr(self, name)
+            _require(self, name, number is None or number >= 0, "at least 0")
+        fits = self.out is None or self.out.endswith((".png", ".svg", ".pdf"))
+        _require(self, "out", fits, "a name that ends in .png, .svg or .pdf")
+
+
 def to_dict(config: Any) -> dict[str, Any]:
     """The fields of a config as JSON values."""
     return dataclasses.asdict(config)
