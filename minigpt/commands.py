@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from . import __version__
-from .config import GPTConfig, SampleConfig, TextConfig, TrainConfig, UserError, to_dict
+from .config import GPTConfig, SampleConfig, TextConfig, TrainConfig, UserError
 from .corpus import STANDARD_INPUT
 from .dataset import Dataset, Source, check_length, find_source, prepare
 from .device import choose_device, choose_precision
@@ -231,15 +231,22 @@ def generate_text(prompt: str, run: str | None, device: str, config: SampleConfi
     """
     name = newest_run() if run is None else run
     writer = load(name, device)
-    pieces = writer.stream(prompt, **to_dict(config))
+    steps = writer.steps(prompt, config)
     size = count_parameters(writer.model.config) / 1e6
     say(
         f"writing with {name} ({size:.2f} M parameters), "
         f"at temperature {config.temperature:g}, {config.max_new_tokens:,} tokens at most"
     )
-    for piece in pieces:
-        print(piece, end="", flush=True)
+    print(prompt, end="", flush=True)
+    later = [""] * config.samples  # the others wait until the first is written
+    for step in steps:
+        if step.sample == 0:
+            print(step.text, end="", flush=True)
+        else:
+            later[step.sample] += step.text
     print(flush=True)
+    for i, text in enumerate(later[1:], 2):
+        print(f"--- sample {i} ---\n{prompt}{text}", flush=True)
     say(
         f"the same again: --seed {config.seed}   bolder: --temperature 1   more: --max-new-tokens N"
     )

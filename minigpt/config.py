@@ -7,6 +7,7 @@ that the command line can answer before torch is loaded.
 
 import dataclasses
 import types
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -20,9 +21,16 @@ class UserError(ValueError):
     """Something a user can put right: printed as one line, exit status 2."""
 
 
-def setting(default: Any, help: str) -> Any:
-    """A field with its default value and the help text of its option."""
-    return field(default=default, metadata={"help": help})
+def setting(default: Any, help: str, *, repeated: str = "") -> Any:
+    """A field with its default value and the help text of its option.
+
+    Args:
+        default: its value unless given.
+        help: what --help says of it.
+        repeated: for a field of several values: the option takes one, of this name, and can be
+            given again; otherwise it takes them all at once.
+    """
+    return field(default=default, metadata={"help": help, "repeated": repeated})
 
 
 class _Checked:
@@ -218,12 +226,52 @@ class SampleConfig(_Checked):
         0.8, "below 1 safer, above 1 bolder; 0 always takes the likeliest token"
     )
     top_k: int | None = setting(None, "choose among this many likeliest tokens only")
+    top_p: float | None = setting(
+        None, "choose among the fewest tokens that are together this probable"
+    )
+    min_p: float | None = setting(
+        None, "leave out tokens less than this times as probable as the likeliest"
+    )
+    repetition_penalty: float = setting(
+        1.0, "above 1 avoids every token of the text so far, prompt included; about 1.1 is plenty"
+    )
+    presence_penalty: float = setting(0.0, "taken off the logit of a token once it was written")
+    frequency_penalty: float = setting(
+        0.0, "taken off the logit of a token each time that it was written"
+    )
+    logit_bias: Mapping[str, float] | None = setting(
+        None, "added to the logit of the token TEXT; may be given again", repeated="TEXT=X"
+    )
+    stop: tuple[str, ...] = setting(
+        (), r"end before this text (\n is a new line); may be given again", repeated="TEXT"
+    )
+    banned: tuple[str, ...] = setting(
+        (), "never write this text; may be given again", repeated="TEXT"
+    )
+    samples: int = setting(1, "how many continuations to write, side by side")
     seed: int | None = setting(None, "the same seed writes the same text; random if unset")
 
     def _check(self) -> None:
         _require(self, "max_new_tokens", self.max_new_tokens >= 0, "at least 0")
         _require(self, "temperature", 0.0 <= self.temperature < 1e3, "at least 0 and below 1e3")
         _require(self, "top_k", self.top_k is None or self.top_k >= 1, "at least 1")
+        top_p, min_p = self.top_p, self.min_p
+        _require(self, "top_p", top_p is None or 0.0 < top_p <= 1.0, "above 0 and at most 1")
+        _require(self, "min_p", min_p is None or 0.0 <= min_p <= 1.0, "between 0 and 1")
+        penalty = self.repetition_penalty
+        _require(self, "repetition_penalty", 0.0 < penalty < 1e3, "above 0 and below 1e3")
+        for name in ("presence_penalty", "frequency_penalty"):
+            _require(self, name, -1e3 < getattr(self, name) < 1e3, "above -1e3 and below 1e3")
+        biases = (self.logit_bias or {}).values()
+        _require(self, "logit_bias", all(-1e3 < b < 1e3 for b in biases), "between -1e3 and 1e3")
+        for name in ("stop", "banned"):
+            whole = all(text and _is_unicode(text) for text in getattr(self, name))
+            _require(self, name, whole, "texts that are not empty")
+        unbroken = all("\ufffd" not in text for text in self.banned)
+        _require(
+            self, "banned", unbroken, "without U+FFFD, which stands for bytes that are no text"
+        )
+        _require(self, "samples", 1 <= self.samples <= 4096, "between 1 and 4,096")
         seed = self.seed
         _require(self, "seed", seed is None or 0 <= seed < 2**63, "between 0 and 2^63 - 1")
 
@@ -302,6 +350,11 @@ def _is_a(value: Any, hint: Any) -> bool:
         return value in get_args(hint)
     if get_origin(hint) is tuple:  # tuple[str, ...], a list in JSON
         return isinstance(value, list | tuple) and all(_is_a(v, get_args(hint)[0]) for v in value)
+    if get_origin(hint) is Mapping:  # Mapping[str, float]
+        key, item = get_args(hint)
+        return isinstance(value, Mapping) and all(
+            _is_a(k, key) and _is_a(v, item) for k, v in value.items()
+        )
     if hint is float:
         return isinstance(value, int | float) and not isinstance(value, bool)
     if hint is int:
@@ -315,8 +368,15 @@ def _described(hint: Any) -> str:
         return " or ".join(_described(option) for option in get_args(hint))
     if get_origin(hint) is Literal:
         return "one of " + ", ".join(map(str, get_args(hint)))
+    if get_origin(hint) is Mapping:
+        return "numbers by text"
     words = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
     return "nothing" if hint is type(None) else words.get(hint, "a list of texts")
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether it can be encoded: half a surrogate pair, from bytes that are no UTF-8, cannot."""
+    return not any("\ud800" <= c <= "\udfff" for c in text)
 
 
 def _require(config: Any, name: str, holds: bool, expected: str) -> None:

@@ -5,8 +5,12 @@ Only the options that were given appear in the result, so that a plan can fill i
 
 import argparse
 import dataclasses
+import re
 import types
+from collections.abc import Mapping
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
+
+_ESCAPES = {r"\n": "\n", r"\t": "\t", "\\\\": "\\"}
 
 
 class Parser(argparse.ArgumentParser):
@@ -48,7 +52,7 @@ def add_options(
             f"--{field.name.replace('_', '-')}",
             help=(field.metadata["help"] + note).replace("%", "%%"),
             default=argparse.SUPPRESS,
-            **_kind(hints[field.name]),
+            **_kind(hints[field.name], field.metadata["repeated"]),
         )
 
 
@@ -56,17 +60,41 @@ def chosen(arguments: argparse.Namespace, config: type) -> dict[str, Any]:
     """The fields of `config` that were given on the command line."""
     given = vars(arguments)
     names = [field.name for field in dataclasses.fields(config) if field.name in given]
-    return {n: tuple(given[n]) if isinstance(given[n], list) else given[n] for n in names}
+    return {name: _value(given[name]) for name in names}
 
 
-def _kind(hint: Any) -> dict[str, Any]:
+def _value(given: Any) -> Any:
+    """Several texts as a tuple, several pairs as a dictionary."""
+    if not isinstance(given, list):
+        return given
+    return dict(given) if given and isinstance(given[0], tuple) else tuple(given)
+
+
+def _kind(hint: Any, repeated: str) -> dict[str, Any]:
     """How argparse reads a value of type `hint`."""
     if get_origin(hint) in (Union, types.UnionType):
         (hint,) = (option for option in get_args(hint) if option is not type(None))
     if get_origin(hint) is Literal:
         return {"choices": get_args(hint)}
+    if repeated:
+        read = _pair if get_origin(hint) is Mapping else _text
+        return {"action": "append", "type": read, "metavar": repeated}
     if get_origin(hint) is tuple:
         return {"nargs": "+", "metavar": "FILE"}
     if hint is bool:
         return {"action": argparse.BooleanOptionalAction}
     return {"type": hint, "metavar": {int: "N", float: "X", str: "NAME"}[hint]}
+
+
+def _text(given: str) -> str:
+    r"""A text as it is typed: \n, \t and \\ stand for a new line, a tab and a backslash."""
+    return re.sub(r"\\[nt\\]", lambda escape: _ESCAPES[escape[0]], given)
+
+
+def _pair(given: str) -> tuple[str, float]:
+    """TEXT=X, where the text may hold an equals sign too."""
+    text, _, number = given.rpartition("=")
+    try:
+        return _text(text), float(number)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected TEXT=X, got {given!r}") from None

@@ -62,6 +62,10 @@ def option(name: str) -> str:
 def given_as(config: type, name: str) -> tuple[list[str], Any]:
     """How to give a field on the command line, and the value that it then has."""
     hint = get_type_hints(config)[name]
+    if name == "logit_bias":
+        return [option(name), "a=b=-1", option(name), r"\n=2e1"], {"a=b": -1.0, "\n": 20.0}
+    if name in ("stop", "banned"):
+        return [option(name), "the end", option(name), r"\n\t\\n"], ("the end", "\n\t\\n")
     if get_origin(hint) in (Union, types.UnionType):
         (hint,) = set(get_args(hint)) - {type(None)}
     if hint is bool:

@@ -1,1 +1,1 @@
-"""From a trained model to text: `writer.py` (use this), `decode.py` (the loop), `sampling.py`."""
+"""From a trained model to text: `writer.py` (use this) and what it calls on."""

@@ -1,9 +1,42 @@
-"""From logits to a token: each step a pure function of logits."""
+"""From logits to a token: each filter a pure function of logits, then a draw.
 
+:func:`sample` applies the filters in the order of transformers: temperature, top k, top p, min p.
+What depends on the tokens before (penalties, bans) comes earlier, in `choosing.py`.
+"""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
 import torch
 from torch import Tensor
 
 _COLDEST = 1e-5  # below, dividing by the temperature overflows
+
+
+def penalise_repetition(logits: Tensor, seen: Tensor, penalty: float) -> Tensor:
+    """Positive logits of the tokens seen divided by `penalty`, negative ones multiplied by it
+    ("CTRL: A Conditional Transformer Language Model", Keskar et al. 2019, section 4.1).
+
+    Args:
+        logits: ``(..., vocab_size)``.
+        seen: boolean ``(..., vocab_size)``, the tokens of the text so far.
+        penalty: above 1 avoids them, below 1 seeks them; above 0.
+    """
+    penalised = torch.where(logits < 0, logits * penalty, logits / penalty)
+    return torch.where(seen, penalised, logits)
+
+
+def penalise_counts(logits: Tensor, counts: Tensor, presence: float, frequency: float) -> Tensor:
+    """``logits - frequency * counts - presence * (counts > 0)``, as OpenAI's API defines it.
+
+    Args:
+        logits: ``(..., vocab_size)``.
+        counts: ``(..., vocab_size)``, how often each token has been written.
+        presence: what a token loses once it has been written.
+        frequency: what it loses each time.
+    """
+    return logits - frequency * counts - presence * (counts > 0)
 
 
 def apply_temperature(logits: Tensor, temperature: float) -> Tensor:
@@ -27,20 +60,67 @@ def keep_top_k(logits: Tensor, k: int) -> Tensor:
     return logits.masked_fill(logits < smallest_kept, -torch.inf)
 
 
+def keep_top_p(logits: Tensor, p: float) -> Tensor:
+    """The fewest tokens whose probabilities together reach p as they are, all others -inf ("The
+    Curious Case of Neural Text Degeneration", Holtzman et al. 2020, section 3.1).
+
+    Args:
+        logits: ``(..., vocab_size)``.
+        p: above 0; from 1 on, all are kept.
+    """
+    if p >= 1.0:
+        return logits
+    largest, order = logits.sort(dim=-1, descending=True, stable=True)  # (..., vocab_size)
+    probabilities = largest.softmax(dim=-1)
+    before = probabilities.cumsum(dim=-1) - probabilities  # of all that are likelier
+    return logits.scatter(-1, order, largest.masked_fill(before >= p, -torch.inf))
+
+
+def keep_min_p(logits: Tensor, p: float) -> Tensor:
+    """Tokens at least p times as likely as the likeliest as they are, all others -inf ("Turning Up
+    the Heat: Min-p Sampling", Nguyen et al. 2024).
+
+    Args:
+        logits: ``(..., vocab_size)``.
+        p: between 0, which keeps all, and 1.
+    """
+    if p == 0.0:
+        return logits
+    smallest_kept = logits.amax(dim=-1, keepdim=True) + math.log(p)  # (..., 1)
+    return logits.masked_fill(logits < smallest_kept, -torch.inf)
+
+
+def uniforms(seed: int, rows: int) -> Iterator[Tensor]:
+    """Random numbers without end: float64 ``(rows,)`` in [0, 1).
+
+    Those of a row depend on the seed and its index alone, not on how many rows there are: each
+    has its own key of a counter-based generator ("Parallel Random Numbers: As Easy as 1, 2, 3",
+    Salmon et al. 2011).
+    """
+    keys = [np.array([seed, row], dtype=np.uint64) for row in range(rows)]
+    generators = [np.random.Generator(np.random.Philox(key=key)) for key in keys]
+    while True:
+        yield from torch.from_numpy(np.stack([g.random(256) for g in generators], axis=1))
+
+
 def sample(
     logits: Tensor,
+    uniform: Tensor,
     *,
     temperature: float = 1.0,
     top_k: int | None = None,
-    generator: torch.Generator | None = None,
+    top_p: float | None = None,
+    min_p: float | None = None,
 ) -> Tensor:
-    """Draw a token from each row of logits.
+    """Draw a token from each row of logits, by inverting its cumulative distribution.
 
     Args:
         logits: ``(b, vocab_size)``.
+        uniform: float64 ``(b,)``, random numbers in [0, 1).
         temperature: see :func:`apply_temperature`; 0 (or next to it) takes the largest logit.
         top_k: see :func:`keep_top_k`; None keeps all.
-        generator: source of randomness.
+        top_p: see :func:`keep_top_p`; None keeps all.
+        min_p: see :func:`keep_min_p`; None keeps all.
 
     Returns:
         Token ids, int64 ``(b,)``.
@@ -50,4 +130,12 @@ def sample(
     logits = apply_temperature(logits.float(), temperature)
     if top_k is not None:
         logits = keep_top_k(logits, top_k)
-    return torch.multinomial(logits.softmax(dim=-1), 1, generator=generator).squeeze(-1)
+    if top_p is not None:
+        logits = keep_top_p(logits, top_p)
+    if min_p is not None:
+        logits = keep_min_p(logits, min_p)
+    # A number below 1 times the last entry is below that entry, also after rounding, so that the
+    # first entry above it is always there, and belongs to a token whose probability is not 0.
+    cumulative = logits.softmax(dim=-1, dtype=torch.float64).cumsum(dim=-1)  # (b, vocab_size)
+    drawn = uniform[:, None] * cumulative[:, -1:]  # (b, 1)
+    return torch.searchsorted(cumulative, drawn, right=True).squeeze(-1)

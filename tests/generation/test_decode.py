@@ -35,6 +35,11 @@ def greedy(logits: Tensor) -> Tensor:
     return logits.argmax(dim=-1)
 
 
+def written(model: GPT, prompt: list[int], count: int) -> list[int]:
+    """The first tokens of a single continuation, always the likeliest."""
+    return [int(tokens) for tokens in islice(decode(model, prompt, greedy), count)]
+
+
 def some_prompt(length: int) -> list[int]:
     draw = torch.Generator().manual_seed(length)
     return torch.randint(VOCAB, (length,), generator=draw).tolist()
@@ -63,15 +68,14 @@ def test_the_cache_changes_nothing(
 ) -> None:
     """Prompts shorter than, as long as and longer than the context; texts far beyond it."""
     model, prompt = gpt(family, context_length), some_prompt(prompt_length)
-    written = list(islice(decode(model, prompt, greedy), count))
-    assert written == without_a_cache(model, prompt, count)
+    assert written(model, prompt, count) == without_a_cache(model, prompt, count)
 
 
 @both_families
 def test_it_never_ends(family: str) -> None:
-    written = list(islice(decode(gpt(family, 8), [1], greedy), 200))
-    assert len(written) == 200
-    assert all(0 <= token < VOCAB for token in written)
+    tokens = written(gpt(family, 8), [1], 200)
+    assert len(tokens) == 200
+    assert all(0 <= token < VOCAB for token in tokens)
 
 
 @both_families
@@ -79,8 +83,7 @@ def test_it_never_ends(family: str) -> None:
 @few
 def test_of_a_longer_prompt_only_the_end_is_read(family: str, prompt_length: int) -> None:
     model, prompt = gpt(family, 8), some_prompt(prompt_length)
-    whole, end = (list(islice(decode(model, p, greedy), 12)) for p in (prompt, prompt[-8:]))
-    assert whole == end
+    assert written(model, prompt, 12) == written(model, prompt[-8:], 12)
 
 
 @pytest.mark.parametrize(
@@ -97,12 +100,12 @@ def test_a_token_costs_one_step_and_a_full_window_half_a_window(
     """How many tokens the model reads before each that it writes, with a context of 8."""
     model, lengths = gpt("modern", 8), []
     model.register_forward_pre_hook(lambda _, inputs: lengths.append(inputs[0].shape[1]))
-    list(islice(decode(model, some_prompt(prompt_length), greedy), len(read)))
+    written(model, some_prompt(prompt_length), len(read))
     assert lengths == read
 
 
 def test_what_is_chosen_is_what_is_written_and_read_next() -> None:
-    """`choose` is given one row of logits for each token."""
+    """`choose` is given a row of logits for each continuation."""
     model, seen, choices = gpt("modern", 8), [], iter([5, 6, 7])
     model.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].tolist()))
 
@@ -110,7 +113,11 @@ def test_what_is_chosen_is_what_is_written_and_read_next() -> None:
         assert logits.shape == (1, VOCAB)
         return torch.tensor([next(choices)])
 
-    assert list(islice(decode(model, [1, 2], choose), 3)) == [5, 6, 7]
+    assert [tokens.tolist() for tokens in islice(decode(model, [1, 2], choose), 3)] == [
+        [5],
+        [6],
+        [7],
+    ]
     assert seen == [[[1, 2]], [[5]], [[6]]]
 
 
@@ -125,5 +132,32 @@ def test_nothing_is_computed_before_it_is_asked_for() -> None:
 
 def test_the_prompt_is_left_as_it_was() -> None:
     prompt = [1, 2, 3]
-    list(islice(decode(gpt("modern", 4), prompt, greedy), 9))
+    written(gpt("modern", 4), prompt, 9)
     assert prompt == [1, 2, 3]
+
+
+@both_families
+@given(prompt_length=st.integers(1, 12), samples=st.integers(1, 4), data=st.data())
+@few
+def test_samples_side_by_side_are_those_written_one_by_one(
+    family: str, prompt_length: int, samples: int, data: st.DataObject
+) -> None:
+    """Each takes another of the likeliest tokens, also when the window is full and read again."""
+    model, prompt = gpt(family, 8), some_prompt(prompt_length)
+    ranks = torch.tensor(data.draw(st.lists(st.integers(0, 12), min_size=4, max_size=4)))
+
+    def choose(logits: Tensor, of: slice) -> Tensor:
+        return logits.argsort(dim=-1).gather(1, ranks[of, None]).squeeze(1)
+
+    together = decode(model, prompt, lambda x: choose(x, slice(samples)), samples=samples)
+    rows = torch.stack(list(islice(together, 20)), dim=1)  # (samples, 20)
+    for i in range(samples):
+        alone = decode(model, prompt, lambda x, i=i: choose(x, slice(i, i + 1)))
+        assert rows[i].tolist() == [int(tokens) for tokens in islice(alone, 20)]
+
+
+def test_the_prompt_is_read_once_for_all_samples() -> None:
+    model, shapes = gpt("modern", 8), []
+    model.register_forward_pre_hook(lambda _, inputs: shapes.append(tuple(inputs[0].shape)))
+    list(islice(decode(model, [1, 2, 3], greedy, samples=5), 7))
+    assert shapes == [(1, 3), (5, 1), (5, 1), (5, 1), (5, 1), (5, 1), (5, 4)]

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from minigpt.generation.sampling import apply_temperature, keep_top_k, sample
+from minigpt.generation.sampling import apply_temperature, keep_top_k, sample, uniforms
 
 few = settings(max_examples=25, deadline=None)
 
@@ -19,8 +19,9 @@ different_logits = st.lists(
 temperatures = st.floats(0.01, 100)
 
 
-def seeded(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
+def numbers(count: int = 1, seed: int = 0) -> Tensor:
+    """Random numbers in [0, 1), one for each row."""
+    return next(uniforms(seed, count))
 
 
 # Temperature
@@ -29,13 +30,13 @@ def seeded(seed: int = 0) -> torch.Generator:
 @given(logits=some_logits, top_k=st.none() | st.integers(1, 15))
 @few
 def test_temperature_zero_takes_the_largest_logit(logits: Tensor, top_k: int | None) -> None:
-    assert logits[0, sample(logits, temperature=0.0, top_k=top_k)] == logits.max()
+    assert logits[0, sample(logits, numbers(), temperature=0.0, top_k=top_k)] == logits.max()
 
 
 @pytest.mark.parametrize("temperature", [1e-3, 1e-20, 1e-39, 1e-300])
 @pytest.mark.parametrize("row", [[1.0, 3.0, 2.0], [-3.0, 0.0, -1.0]], ids=str)
 def test_a_temperature_near_zero_does_too(temperature: float, row: list[float]) -> None:
-    assert sample(torch.tensor([row]), temperature=temperature).item() == 1
+    assert sample(torch.tensor([row]), numbers(), temperature=temperature).item() == 1
 
 
 @given(logits=different_logits, temperature=temperatures)
@@ -54,7 +55,7 @@ def test_tokens_are_drawn_as_often_as_the_softmax_says(
     kept = logits if top_k is None else logits.masked_fill(logits < 0.5, -torch.inf)
     p = (kept.double() / temperature).softmax(-1)
     rows = logits.expand(n, -1)
-    drawn = sample(rows, temperature=temperature, top_k=top_k, generator=seeded())
+    drawn = sample(rows, numbers(n), temperature=temperature, top_k=top_k)
     counts = drawn.bincount(minlength=5)
     assert drawn.shape == (n,) and drawn.dtype == torch.int64
     assert ((counts - n * p).abs() <= 5 * (n * p * (1 - p)).sqrt()).all()
@@ -91,7 +92,7 @@ def test_each_row_keeps_its_own() -> None:
 @given(logits=different_logits, k=st.integers(1, 15), temperature=temperatures)
 @few
 def test_what_is_drawn_is_among_the_k_largest(logits: Tensor, k: int, temperature: float) -> None:
-    drawn = sample(logits.expand(100, -1), temperature=temperature, top_k=k, generator=seeded())
+    drawn = sample(logits.expand(100, -1), numbers(100), temperature=temperature, top_k=k)
     assert set(drawn.tolist()) <= set(logits[0].argsort(descending=True)[:k].tolist())
 
 
@@ -100,11 +101,11 @@ def test_what_is_drawn_is_among_the_k_largest(logits: Tensor, k: int, temperatur
 
 def test_the_same_seed_draws_the_same_tokens_and_another_others() -> None:
     logits = torch.zeros(100, 50)
-    one, same, other = (sample(logits, generator=seeded(seed)) for seed in (1, 1, 2))
+    one, same, other = (sample(logits, numbers(100, seed)) for seed in (1, 1, 2))
     assert torch.equal(one, same) and not torch.equal(one, other)
 
 
 def test_the_logits_are_left_as_they_were() -> None:
     logits = torch.tensor([[1.0, 2.0, 3.0]])
-    sample(logits, temperature=0.5, top_k=1, generator=seeded())
+    sample(logits, numbers(), temperature=0.5, top_k=1)
     assert logits.tolist() == [[1.0, 2.0, 3.0]]

@@ -43,9 +43,11 @@ def say(monkeypatch: pytest.MonkeyPatch, ids: Sequence[int] | Iterator[int]) -> 
     """Have the model write these ids; returns the prompts it is given."""
     prompts: list[list[int]] = []
 
-    def decode(model: GPT, prompt: list[int], choose: object) -> Iterator[int]:
+    def decode(
+        model: GPT, prompt: list[int], choose: object, *, samples: int
+    ) -> Iterator[torch.Tensor]:
         prompts.append(prompt)
-        return iter(ids)
+        return (torch.full((samples,), token) for token in ids)
 
     monkeypatch.setattr("minigpt.generation.writer.decode", decode)
     return prompts
