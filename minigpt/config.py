@@ -277,6 +277,27 @@ class SampleConfig(_Checked):
 
 
 @dataclass(frozen=True)
+class OutputConfig(_Checked):
+    """How a generated text is put before its reader.
+
+    Raises:
+        UserError: naming fields that exclude each other.
+    """
+
+    interactive: bool = setting(False, "a session: a text for each line you type, and commands")
+    show: bool = setting(False, "each token's probability, and what it could have been")
+    json: bool = setting(False, "one JSON record on a line for each sample, and nothing else")
+    logprobs: bool = setting(False, "each token with its log-probability, in nats (with --json)")
+
+    def _check(self) -> None:
+        for other in ("interactive", "show"):
+            if self.json and getattr(self, other):
+                raise UserError(f"json and {other} exclude each other; leave one of them out")
+        if self.logprobs and not self.json:
+            raise UserError("logprobs are written in records only; add --json")
+
+
+@dataclass(frozen=True)
 class ExportConfig(_Checked):
     """How a model is written for other programs.
 
