@@ -97,6 +97,17 @@ def test_generating_prints_the_text_alone_on_standard_output(trained: Path) -> N
     assert call(trained, "generate.py", *arguments)[1] == out
 
 
+def test_samples_are_printed_one_after_another(trained: Path) -> None:
+    arguments = ["The fox", "--seed", "3", "--stop", r"\n", "--banned", "crow", "--top-p", "0.9"]
+    status, one, err = call(trained, "generate.py", *arguments)
+    assert status == 0 and one.startswith("The fox") and one.count("\n") == 1, err
+    status, three, err = call(trained, "generate.py", *arguments, "--samples", "3")
+    assert status == 0, err
+    lines = three.removesuffix("\n").split("\n")
+    assert lines[0] + "\n" == one and lines[1::2] == ["--- sample 2 ---", "--- sample 3 ---"]
+    assert all(line.startswith("The fox") and "crow" not in line for line in lines[::2])
+
+
 def test_the_seed_that_was_drawn_is_told_and_writes_the_same_text(trained: Path) -> None:
     _, out, err = call(trained, "generate.py", "The", "--run", "runs/my")
     seed = err.split("--seed ")[1].split()[0]
@@ -176,6 +187,10 @@ def test_generating_refuses_in_one_line(trained: Path, tmp_path: Path) -> None:
     assert_refused(*call(trained, "generate.py", "--run", "runs/no"), "no such run: runs/no")
     assert_refused(*call(trained, "generate.py", "--temperature", "-1"), "temperature", "-1")
     assert_refused(*call(trained, "generate.py", "--top-k", "0"), "top_k", "at least 1")
+    assert_refused(*call(trained, "generate.py", "--logit-bias", "fox"), "TEXT=X, got 'fox'")
+    assert_refused(
+        *call(trained, "generate.py", "--logit-bias", "Zebra=1"), "'Zebra'", "not one token"
+    )
 
 
 def test_a_prompt_outside_a_character_vocabulary_is_named(tmp_path: Path) -> None:

@@ -58,6 +58,8 @@ def gpt_configs(draw: st.DrawFn) -> GPTConfig:
 
 
 names = st.lists(st.text(min_size=1), min_size=1, max_size=3).map(tuple)
+characters = st.characters(exclude_categories=["Cs"], exclude_characters="\ufffd")
+texts = st.lists(st.text(characters, min_size=1), max_size=3).map(tuple)
 text_configs = st.builds(
     TextConfig,
     files=names,
@@ -91,6 +93,15 @@ sample_configs = st.builds(
     max_new_tokens=st.integers(0, 10**6),
     temperature=st.floats(0, 100),
     top_k=st.none() | counts,
+    top_p=st.none() | st.floats(0, 1, exclude_min=True),
+    min_p=st.none() | st.floats(0, 1),
+    repetition_penalty=st.floats(0.01, 100),
+    presence_penalty=st.floats(-100, 100),
+    frequency_penalty=st.floats(-100, 100),
+    logit_bias=st.none() | st.dictionaries(st.text(), st.floats(-100, 100)),
+    stop=st.just(()) | texts,
+    banned=st.just(()) | texts,
+    samples=st.integers(1, 4096),
     seed=st.none() | seeds,
 )
 
@@ -179,6 +190,11 @@ WRONG_TYPES = [
     (TrainConfig, "precision", "float16"),
     (TrainConfig, "compile", True),
     (SampleConfig, "seed", 1.5),
+    (SampleConfig, "top_p", "0.9"),
+    (SampleConfig, "logit_bias", ["a", 1.0]),
+    (SampleConfig, "logit_bias", {"a": "1"}),
+    (SampleConfig, "stop", "the end"),
+    (SampleConfig, "banned", ["a", 1]),
 ]
 OUT_OF_RANGE = [
     (TextConfig, "files", ()),
@@ -225,6 +241,22 @@ OUT_OF_RANGE = [
     (SampleConfig, "temperature", -0.1),
     (SampleConfig, "temperature", math.nan),
     (SampleConfig, "top_k", 0),
+    (SampleConfig, "top_p", 0.0),
+    (SampleConfig, "top_p", 1.1),
+    (SampleConfig, "top_p", math.nan),
+    (SampleConfig, "min_p", -0.1),
+    (SampleConfig, "min_p", 1.1),
+    (SampleConfig, "repetition_penalty", 0.0),
+    (SampleConfig, "repetition_penalty", math.inf),
+    (SampleConfig, "presence_penalty", math.nan),
+    (SampleConfig, "frequency_penalty", -math.inf),
+    (SampleConfig, "logit_bias", {"a": math.inf}),
+    (SampleConfig, "stop", ("a", "")),
+    (SampleConfig, "stop", ("\udcff",)),
+    (SampleConfig, "banned", ("",)),
+    (SampleConfig, "banned", ("a\ufffd",)),
+    (SampleConfig, "samples", 0),
+    (SampleConfig, "samples", 4097),
     (SampleConfig, "seed", -1),
 ]
 

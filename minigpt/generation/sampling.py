@@ -136,6 +136,6 @@ def sample(
         logits = keep_min_p(logits, min_p)
     # A number below 1 times the last entry is below that entry, also after rounding, so that the
     # first entry above it is always there, and belongs to a token whose probability is not 0.
-    cumulative = logits.softmax(dim=-1, dtype=torch.float64).cumsum(dim=-1)  # (b, vocab_size)
+    cumulative = logits.softmax(dim=-1).cumsum(dim=-1, dtype=torch.float64)  # (b, vocab_size)
     drawn = uniform[:, None] * cumulative[:, -1:]  # (b, 1)
     return torch.searchsorted(cumulative, drawn, right=True).squeeze(-1)

@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from ..config import SampleConfig, UserError
 from ..model import GPT
 from ..tokenizer import Tokenizer
+from . import scoring
 from .choosing import Chooser
 from .decode import decode
 from .results import Sample, Score, Step, StopReason, Token
@@ -36,7 +36,8 @@ class Writer:
 
         Args:
             prompt: the beginning; if empty, the model begins by itself.
-            settings: fields of :class:`~minigpt.SampleConfig`.
+            settings: fields of :class:`~minigpt.SampleConfig`; `samples` is for
+                :meth:`samples`, whose first text this is.
 
         Raises:
             UserError: if a setting is out of range or the prompt cannot be encoded.
@@ -75,7 +76,10 @@ class Writer:
         for step in self.steps(prompt, config, log_probabilities=log_probabilities):
             steps[step.sample].append(step)
             ends[step.sample] = time.perf_counter()
-        return [_sample(prompt, steps[i], ends[i] - start) for i in range(config.samples)]
+        return [
+            _sample(prompt, taken, end - start, log_probabilities)
+            for taken, end in zip(steps, ends, strict=True)
+        ]
 
     def steps(
         self,
@@ -121,33 +125,37 @@ class Writer:
 
         texts = [Pieces(config.stop) for _ in range(config.samples)]
         unfinished = list(range(config.samples))
-        tokens = decode(self.model, prompt, choose, samples=config.samples)
-        for count, drawn in enumerate(islice(tokens, config.max_new_tokens), 1):
-            ids = drawn.tolist()
-            likely: list[float] | None = None
+        likely: list[float | None] = [None] * config.samples
+        others: list[tuple[Token, ...]] = [()] * config.samples
+        drawn = decode(self.model, prompt, choose, samples=config.samples)
+        for count, tokens in enumerate(islice(drawn, config.max_new_tokens), 1):
+            if count == 1 and not model_logits.isfinite().all():
+                raise UserError("the model is damaged: what it computes are no numbers")
             if log_probabilities:
-                likely = _log_probabilities(model_logits, drawn.to(model_logits.device)).tolist()
+                likely = scoring.log_probabilities(model_logits, tokens).tolist()
+            if alternatives:
+                others = self._likeliest(model_logits, alternatives)
+            ids = tokens.tolist()
             for i in tuple(unfinished):
-                others = self._likeliest(model_logits[i], alternatives) if alternatives else ()
-                reason: StopReason | None = None
-                if chooser.stuck[i]:
-                    reason = "banned"
-                elif ids[i] == self.tokenizer.end_of_text:
-                    reason = "end_of_text"
-                elif count == config.max_new_tokens:
-                    reason = "length"
-                written = b"" if reason == "banned" else self.tokenizer.token_bytes(ids[i])
+                token = None if chooser.stuck[i] else ids[i]
+                reason = self._end(token, is_last=count == config.max_new_tokens)
+                written = b"" if token is None else self.tokenizer.token_bytes(token)
                 text = texts[i].add(written, last=reason is not None)
-                if texts[i].stopped:
-                    reason = "stop"
+                reason = "stop" if texts[i].stopped else reason
                 if reason is not None:
                     unfinished.remove(i)
-                if chooser.stuck[i]:
-                    yield Step(i, None, None, text, reason, others)
-                else:
-                    yield Step(i, ids[i], likely[i] if likely else None, text, reason, others)
+                nats = None if token is None else likely[i]
+                yield Step(i, token, nats, text, reason, others[i])
             if not unfinished:
                 return
+
+    def _end(self, token: int | None, *, is_last: bool) -> StopReason | None:
+        """Why a text ends with this token, stop strings aside; None if it goes on."""
+        if token is None:
+            return "banned"
+        if token == self.tokenizer.end_of_text:
+            return "end_of_text"
+        return "length" if is_last else None
 
     def score(self, text: str) -> Score:
         """How likely `text` is, as the continuation of an empty prompt.
@@ -159,20 +167,7 @@ class Writer:
             UserError: if the text cannot be encoded.
         """
         ids = self.tokenizer.encode(text)
-        read = [self._first_token(), *ids]  # ids[i] is predicted from read[: i + 1]
-        context_length = self.model.config.context_length
-        device = self.model.token_embedding.weight.device
-        found: list[float] = []
-        while len(found) < len(ids):
-            room = context_length - context_length // 2 if found else context_length
-            end = min(len(found) + room, len(ids))
-            start = max(end - context_length, 0)
-            window = torch.tensor([read[start:end]], device=device)  # (1, T)
-            with torch.inference_mode():
-                logits = self.model(window)[0, len(found) - start :]  # (new tokens, vocab_size)
-            found += _log_probabilities(logits, torch.tensor(ids[len(found) : end])).tolist()
-        tokens = zip(ids, found, strict=True)
-        return Score(tuple(Token(i, self.tokenizer.token_bytes(i), nats) for i, nats in tokens))
+        return Score(self._tokens(ids, scoring.score(self.model, [self._first_token(), *ids])))
 
     def next_tokens(self, text: str, k: int = 10) -> list[Token]:
         """The k likeliest tokens after `text`, likeliest first, at temperature 1.
@@ -183,17 +178,16 @@ class Writer:
         if k < 1:
             raise UserError(f"k must be at least 1, got {k}")
         ids = self.tokenizer.encode(text) or [self._first_token()]
-        window = ids[-self.model.config.context_length :]
-        device = self.model.token_embedding.weight.device
-        with torch.inference_mode():
-            logits = self.model(torch.tensor([window], device=device))  # (1, T, vocab_size)
-        return list(self._likeliest(logits[0, -1], k))
+        return list(self._likeliest(scoring.next_logits(self.model, ids), k)[0])
 
-    def _likeliest(self, logits: Tensor, k: int) -> tuple[Token, ...]:
-        """The k likeliest tokens under logits ``(vocab_size,)``."""
-        top = logits.float().log_softmax(dim=-1).topk(min(k, logits.shape[-1]))
-        pairs = zip(top.indices.tolist(), top.values.tolist(), strict=True)
-        return tuple(Token(i, self.tokenizer.token_bytes(i), nats) for i, nats in pairs)
+    def _likeliest(self, logits: Tensor, k: int) -> list[tuple[Token, ...]]:
+        """The k likeliest tokens of each row of logits ``(b, vocab_size)``."""
+        ids, nats = scoring.likeliest(logits, k)  # (b, k), (b, k)
+        return [self._tokens(*row) for row in zip(ids.tolist(), nats.tolist(), strict=True)]
+
+    def _tokens(self, ids: list[int], nats: list[float]) -> tuple[Token, ...]:
+        pairs = zip(ids, nats, strict=True)
+        return tuple(Token(i, self.tokenizer.token_bytes(i), value) for i, value in pairs)
 
     def _first_token(self) -> int:
         """What an empty prompt is continued from: a new line, where the tokenizer knows it."""
@@ -209,20 +203,14 @@ def _pieces(prompt: str, steps: Iterator[Step]) -> Iterator[str]:
         yield step.text
 
 
-def _sample(prompt: str, steps: list[Step], seconds: float) -> Sample:
+def _sample(prompt: str, steps: list[Step], seconds: float, asked_for: bool) -> Sample:
     """A sample from all of its steps."""
-    drawn = [step for step in steps if step.token_id is not None]
-    log_probabilities = [s.log_probability for s in drawn if s.log_probability is not None]
+    drawn = [(s.token_id, s.log_probability) for s in steps]
     return Sample(
         prompt,
         "".join(step.text for step in steps),
-        tuple(step.token_id for step in drawn if step.token_id is not None),
-        tuple(log_probabilities) if len(log_probabilities) == len(drawn) else None,
+        tuple(token for token, _ in drawn if token is not None),
+        tuple(nats for _, nats in drawn if nats is not None) if asked_for else None,
         (steps[-1].stop_reason if steps else None) or "length",
         seconds,
     )
-
-
-def _log_probabilities(logits: Tensor, tokens: Tensor) -> Tensor:
-    """Those of tokens ``(n,)`` under logits ``(n, vocab_size)``, in nats."""
-    return -F.cross_entropy(logits.float(), tokens.to(logits.device), reduction="none")

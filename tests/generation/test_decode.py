@@ -138,7 +138,7 @@ def test_the_prompt_is_left_as_it_was() -> None:
 
 @both_families
 @given(prompt_length=st.integers(1, 12), samples=st.integers(1, 4), data=st.data())
-@few
+@settings(few, max_examples=10)
 def test_samples_side_by_side_are_those_written_one_by_one(
     family: str, prompt_length: int, samples: int, data: st.DataObject
 ) -> None:
@@ -150,10 +150,10 @@ def test_samples_side_by_side_are_those_written_one_by_one(
         return logits.argsort(dim=-1).gather(1, ranks[of, None]).squeeze(1)
 
     together = decode(model, prompt, lambda x: choose(x, slice(samples)), samples=samples)
-    rows = torch.stack(list(islice(together, 20)), dim=1)  # (samples, 20)
+    rows = torch.stack(list(islice(together, 12)), dim=1)  # (samples, 12)
     for i in range(samples):
         alone = decode(model, prompt, lambda x, i=i: choose(x, slice(i, i + 1)))
-        assert rows[i].tolist() == [int(tokens) for tokens in islice(alone, 20)]
+        assert rows[i].tolist() == [int(tokens) for tokens in islice(alone, 12)]
 
 
 def test_the_prompt_is_read_once_for_all_samples() -> None:

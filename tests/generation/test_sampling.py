@@ -1,12 +1,25 @@
 """From logits to a token: which tokens may be drawn, how often, and that a seed repeats it."""
 
+from collections.abc import Callable
+from itertools import islice
+
 import pytest
 import torch
-from hypothesis import given, settings
+import transformers
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from minigpt.generation.sampling import apply_temperature, keep_top_k, sample, uniforms
+from minigpt.generation.sampling import (
+    apply_temperature,
+    keep_min_p,
+    keep_top_k,
+    keep_top_p,
+    penalise_counts,
+    penalise_repetition,
+    sample,
+    uniforms,
+)
 
 few = settings(max_examples=25, deadline=None)
 
@@ -21,7 +34,7 @@ temperatures = st.floats(0.01, 100)
 
 def numbers(count: int = 1, seed: int = 0) -> Tensor:
     """Random numbers in [0, 1), one for each row."""
-    return next(uniforms(seed, count))
+    return torch.cat(list(islice(uniforms(seed, 1), count)))
 
 
 # Temperature
@@ -96,6 +109,113 @@ def test_what_is_drawn_is_among_the_k_largest(logits: Tensor, k: int, temperatur
     assert set(drawn.tolist()) <= set(logits[0].argsort(descending=True)[:k].tolist())
 
 
+# Top p
+
+
+@given(logits=some_logits, p=st.floats(1e-6, 1))
+@few
+def test_top_p_keeps_the_fewest_tokens_that_reach_p(logits: Tensor, p: float) -> None:
+    probabilities = logits[0].double().softmax(-1)
+    kept = keep_top_p(logits, p)[0].isfinite()
+    assert probabilities[kept].sum() >= p - 1e-5
+    if kept.sum() > 1:
+        assert probabilities[kept].sum() - probabilities[kept].min() < p + 1e-5
+    if not kept.all():
+        assert probabilities[kept].min() >= probabilities[~kept].max()
+
+
+def test_top_p_keeps_a_token_whose_like_is_not_needed() -> None:
+    """Of four alike, two reach a half; those that come first."""
+    assert keep_top_p(torch.zeros(1, 4), 0.5).tolist() == [[0.0, 0.0, -torch.inf, -torch.inf]]
+
+
+# Min p
+
+
+@given(logits=some_logits, p=st.floats(0, 1))
+@few
+def test_min_p_is_measured_by_the_likeliest_token(logits: Tensor, p: float) -> None:
+    shares = (logits[0].double() - logits[0].double().max()).exp()  # of the likeliest's probability
+    kept = keep_min_p(logits, p)[0].isfinite()
+    assert (shares[kept] >= p * (1 - 1e-5)).all()
+    assert (shares[~kept] <= p * (1 + 1e-5)).all()
+
+
+# All of them
+
+FILTERS: list[Callable[[Tensor, float], Tensor]] = [
+    lambda logits, p: keep_top_k(logits, max(int(10 * p), 1)),
+    lambda logits, p: keep_top_p(logits, max(p, 1e-9)),
+    keep_min_p,
+]
+
+
+@pytest.mark.parametrize("keep", FILTERS, ids=["top k", "top p", "min p"])
+@given(
+    logits=st.lists(
+        st.sampled_from([-torch.inf, 0.0]) | st.floats(-(2**20), 2**20, width=32), min_size=1
+    ),
+    p=st.floats(0, 1),
+)
+@few
+def test_the_likeliest_token_is_always_kept_and_no_logit_is_changed(
+    keep: Callable[[Tensor, float], Tensor], logits: list[float], p: float
+) -> None:
+    row = torch.tensor([logits])
+    if row.isfinite().any():
+        kept = keep(row, p)
+        assert kept[0, row.argmax()] == row.max()
+        assert torch.equal(kept, torch.where(kept.isfinite(), row, -torch.inf))
+
+
+@pytest.mark.parametrize("keep", FILTERS, ids=["top k", "top p", "min p"])
+@pytest.mark.parametrize("p", [0.3, 0.9])
+def test_any_number_of_dimensions_is_filtered_row_by_row(
+    keep: Callable[[Tensor, float], Tensor], p: float
+) -> None:
+    logits = torch.randn(2, 3, 12, generator=torch.Generator().manual_seed(0))
+    rows = [keep(row[None], p) for row in logits.flatten(0, 1)]
+    assert torch.equal(keep(logits, p), torch.cat(rows).unflatten(0, (2, 3)))
+
+
+# Penalties
+
+
+def test_a_repetition_penalty_makes_seen_tokens_less_likely_whatever_their_sign() -> None:
+    logits, seen = torch.tensor([3.0, -3.0, 3.0, -3.0]), torch.tensor([True, True, False, False])
+    assert penalise_repetition(logits, seen, 1.5).tolist() == [2.0, -4.5, 3.0, -3.0]
+
+
+def test_presence_counts_once_and_frequency_every_time() -> None:
+    logits, counts = torch.zeros(3), torch.tensor([0.0, 1.0, 4.0])
+    assert penalise_counts(logits, counts, 10.0, 1.0).tolist() == [0.0, -11.0, -14.0]
+    assert penalise_counts(logits, counts, -1.0, -0.5).tolist() == [0.0, 1.5, 3.0]
+
+
+# Parity
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_each_filter_does_what_transformers_does(seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    logits = 3 * torch.randn(4, 200, generator=generator)
+    ids = torch.randint(200, (4, 30), generator=generator)
+    seen = torch.zeros(4, 200, dtype=torch.bool).scatter(1, ids, True)
+    for k, p, scale in [(1, 0.01, 0.5), (7, 0.3, 0.9), (50, 0.9, 1.3), (500, 0.999, 2.0)]:
+        pairs = [
+            (apply_temperature(logits, scale), transformers.TemperatureLogitsWarper(scale)),
+            (keep_top_k(logits, k), transformers.TopKLogitsWarper(k)),
+            (keep_top_p(logits, p), transformers.TopPLogitsWarper(p)),
+            (keep_min_p(logits, p), transformers.MinPLogitsWarper(p)),
+            (
+                penalise_repetition(logits, seen, scale),
+                transformers.RepetitionPenaltyLogitsProcessor(scale),
+            ),
+        ]
+        for ours, theirs in pairs:
+            torch.testing.assert_close(ours, theirs(ids, logits.clone()))
+
+
 # Randomness
 
 
@@ -109,3 +229,37 @@ def test_the_logits_are_left_as_they_were() -> None:
     logits = torch.tensor([[1.0, 2.0, 3.0]])
     sample(logits, numbers(), temperature=0.5, top_k=1)
     assert logits.tolist() == [[1.0, 2.0, 3.0]]
+
+
+def test_the_numbers_of_a_row_do_not_depend_on_how_many_rows_there_are() -> None:
+    eight, one = (torch.stack(list(islice(uniforms(7, rows), 600))) for rows in (8, 1))
+    assert torch.equal(eight[:, :1], one)
+    assert eight.dtype == torch.float64 and eight.min() >= 0 and eight.max() < 1
+    assert len(eight.unique()) == 600 * 8
+    assert abs(eight.mean() - 0.5) < 5 * (1 / 12 / 4800) ** 0.5
+
+
+def test_the_numbers_of_another_seed_are_others() -> None:
+    one, other = (torch.stack(list(islice(uniforms(seed, 2), 300))) for seed in (7, 8))
+    assert not torch.isin(one, other).any()
+
+
+@given(
+    logits=st.lists(st.sampled_from([-torch.inf, -30.0, 0.0, 1.0]), min_size=1, max_size=9),
+    uniform=st.sampled_from([0.0, 5e-324, 0.25, 0.5, 1 - 2**-53]) | st.floats(0, 1 - 2**-53),
+)
+@example(logits=[-torch.inf, 0.0, -torch.inf], uniform=0.0)
+@example(logits=[-torch.inf, 0.0, -torch.inf], uniform=1 - 2**-53)
+@few
+def test_a_token_without_probability_is_never_drawn(logits: list[float], uniform: float) -> None:
+    """Not even by the smallest and largest of random numbers."""
+    if max(logits) > -torch.inf:
+        drawn = sample(torch.tensor([logits]), torch.tensor([uniform], dtype=torch.float64))
+        assert logits[int(drawn)] > -torch.inf
+
+
+def test_numbers_evenly_spread_give_each_token_its_exact_share() -> None:
+    logits, n = torch.tensor([1.0, -2.0, 0.0, 3.0, -torch.inf]), 10_000
+    even = (torch.arange(n, dtype=torch.float64) + 0.5) / n
+    counts = sample(logits.expand(n, -1), even).bincount(minlength=5)
+    assert ((counts - n * logits.double().softmax(-1)).abs() <= 1).all()
