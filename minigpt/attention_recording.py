@@ -15,7 +15,7 @@ from .config import UserError
 from .generation.writer import Writer
 from .loading import load
 from .model import GPT
-from .tokenizer import visible
+from .token_display import visible
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class AttentionMaps:
     """The attention weights of a text of T tokens.
 
     Attributes:
-        tokens: the text of each token, T of them, as :func:`~minigpt.tokenizer.visible` shows it.
+        tokens: the text of each token, T of them, as :func:`~minigpt.token_display.visible` has it.
         weights: ``(num_layers, num_heads, T, T)``; ``[l, h, i, j]`` is how much token i attends
             to token j in head h of layer l. Rows sum to 1, and no token looks ahead.
     """

@@ -149,8 +149,8 @@ def print_samples(
     """
     display = TokenDisplay(writer.tokenizer, has_colours(sys.stdout))
     for i, own in enumerate(_by_sample(steps, samples)):
-        if samples > 1:
-            print(f"--- sample {i + 1} of {samples} ---", flush=True)
+        if i > 0:
+            print(f"--- sample {i + 1} ---", flush=True)
         if show:
             display.show(prompt, own)
         else:

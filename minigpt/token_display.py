@@ -1,5 +1,5 @@
-"""What --show prints: each token with its probability and what else it could have been, then the
-text in colours. Plain text where colours are not wanted; it says the same.
+"""Tokens to look at. What --show prints: each with its probability and what else it could have
+been, then the text in colours; plain text where colours are not wanted, which says the same.
 """
 
 import os
@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import TextIO
 
 from .generation.results import Step, Token
-from .tokenizer import Tokenizer, visible
+from .tokenizer import Tokenizer
 
 ALTERNATIVES = 4  # to ask for: one of them may be the token itself
+_MARKS = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥"})
 _WIDTH = 16  # of a token, in characters
 # From which probability on, and the colours of ink and paper: the less likely, the darker. Both are
 # set, so that they look the same on a dark and on a light terminal; numbers are xterm's 256.
@@ -79,6 +80,12 @@ class TokenDisplay:
         if token.id == self.tokenizer.end_of_text:
             return "(end)"
         return visible(token.bytes) or f"({token.id})"
+
+
+def visible(token: bytes) -> str:
+    r"""A token to look at: ␣ for a space, ↵ a new line, ⇥ a tab, \xe2 a byte of a character."""
+    text = token.decode("utf-8", errors="backslashreplace").translate(_MARKS)
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def painted(text: str, probability: float) -> str:

@@ -19,7 +19,6 @@ import tiktoken
 from .config import UserError
 
 _GAP = re.compile(r"[ \n]")
-_MARKS = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥"})
 END_OF_TEXT = "<|endoftext|>"
 # How GPT-2 cuts text into words before merging bytes; the pattern tiktoken ships for it.
 GPT2_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
@@ -181,12 +180,6 @@ class BytePairTokenizer(Tokenizer):
         encoding = self.encoding
         used = {*encoding._mergeable_ranks.values(), *encoding._special_tokens.values()}
         return {f"<|unused_{i}|>": i for i in range(self.vocab_size) if i not in used}
-
-
-def visible(token: bytes) -> str:
-    r"""A token to look at: ␣ for a space, ↵ a new line, ⇥ a tab, \xe2 a byte of a character."""
-    text = token.decode("utf-8", errors="backslashreplace").translate(_MARKS)
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def make_tokenizer(kind: str, vocab_size: int | None, texts: Iterable[str]) -> Tokenizer:

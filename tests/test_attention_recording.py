@@ -11,7 +11,7 @@ from minigpt.attention_recording import AttentionMaps
 from minigpt.config import UserError
 from minigpt.generation.writer import Writer
 from minigpt.model import GPT, GPTConfig
-from minigpt.tokenizer import CharacterTokenizer, train_bpe, visible
+from minigpt.tokenizer import CharacterTokenizer
 
 MODELS: list[dict[str, Any]] = [
     {"family": "modern", "num_heads": 4, "num_kv_heads": 2},
@@ -76,16 +76,3 @@ def test_what_cannot_be_looked_at_is_said(tiny_run: Path) -> None:
         minigpt.attention_maps(writer(), "a€")
     with pytest.raises(UserError, match="no such run"):
         minigpt.attention_maps(tiny_run / "nowhere", "a")
-
-
-def test_a_token_shows_its_white_space_and_its_broken_characters() -> None:
-    assert visible(b" a\tb\n") == "␣a⇥b↵"
-    assert visible("é€"[:1].encode()) == "é"
-    assert [visible(byte) for byte in (b"\xc3", b"\x00", b"\x1b[2J")] == [
-        r"\xc3",
-        r"\x00",
-        r"\x1b[2J",
-    ]
-    tokenizer = train_bpe(["some text"], 270)
-    tokens = [visible(tokenizer.token_bytes(i)) for i in range(tokenizer.vocab_size)]
-    assert all(token.isprintable() and " " not in token for token in tokens)

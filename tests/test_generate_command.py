@@ -97,15 +97,6 @@ def test_a_prompt_from_a_file_is_continued_where_it_ends(
     assert status == 0 and out == call(capsys, "the fox", *given)[1]
 
 
-def test_several_samples_are_the_single_ones_below_each_other(
-    tiny_run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    given = ("the", "--run", tiny_run, "--seed", "1", "--max-new-tokens", "8")
-    texts = call(capsys, *given, "--samples", "3")[1].split("--- sample ")
-    assert [text.splitlines()[0] for text in texts[1:]] == [f"{i} of 3 ---" for i in (1, 2, 3)]
-    assert texts[1].split("---\n")[1] == call(capsys, *given)[1]
-
-
 def test_show_prints_the_same_text_below_its_tokens(
     tiny_run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -59,7 +59,7 @@ class Terminal:
             self.type(keys)
             rest = deadline - time.monotonic()
             ready, _, _ = select.select([self.keyboard], [], [], min(rest, 1) if keys else rest)
-            assert ready or keys and rest > 0, f"{pattern!r} never came: {self.seen!r}"
+            assert ready or (keys and rest > 0), f"{pattern!r} never came: {self.seen!r}"
             if not ready:
                 continue
             self.seen += os.read(self.keyboard, 1 << 16).decode(errors="replace")

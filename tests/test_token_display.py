@@ -17,6 +17,7 @@ from minigpt.token_display import (
     legend,
     painted,
     percent,
+    visible,
 )
 from minigpt.tokenizer import CharacterTokenizer, train_bpe
 
@@ -37,6 +38,19 @@ def steps(ids: list[int], texts: list[str], probabilities: list[float]) -> Itera
     others = (token("b", 0.4, 1), token("c", 0.2, 2))
     for i, text, p in zip(ids, texts, probabilities, strict=True):
         yield Step(0, i, math.log(p), text, None, others)
+
+
+def test_a_token_shows_its_white_space_and_its_broken_characters() -> None:
+    assert visible(b" a\tb\n") == "␣a⇥b↵"
+    assert visible("é€"[:1].encode()) == "é"
+    assert [visible(byte) for byte in (b"\xc3", b"\x00", b"\x1b[2J")] == [
+        r"\xc3",
+        r"\x00",
+        r"\x1b[2J",
+    ]
+    tokenizer = train_bpe(["some text"], 270)
+    tokens = [visible(tokenizer.token_bytes(i)) for i in range(tokenizer.vocab_size)]
+    assert all(token.isprintable() and " " not in token for token in tokens)
 
 
 @pytest.mark.parametrize(
