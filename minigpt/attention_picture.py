@@ -143,12 +143,12 @@ def picture(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int], ti
 
 
 def _plan_page(layers: int, heads: int, labels: Sequence[str]) -> tuple[_Page, float]:
-    """The page, and the size of a label in points: 8 where the panels have room for it."""
+    """The page, and the size of a label in points."""
     panels = layers * heads
     columns = heads if layers > 1 and heads > 1 else math.ceil(panels**0.5)
     rows = math.ceil(panels / columns)
-    largest = 80 / max(rows, columns)  # inches; a picture cannot be larger than 2^16 pixels
-    side = min(max(2.2, 4.2 / columns, len(labels) * 9 / 72), largest)
+    largest = 80 / max(rows, columns)  # inches; for a picture of some 10,000 pixels
+    side = min(max(2.2, 4.2 / columns, len(labels) * 9 / 72), largest)  # 9 points a token
     points = min(9.0, 0.85 * 72 * side / len(labels))
     margin = 0.65 * points / 72 * max(map(len, labels)) + 0.1  # a letter is about so wide
     return _Page(columns, rows, side, margin), points

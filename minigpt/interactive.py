@@ -87,12 +87,13 @@ class Session:
             UserError: if it cannot be done.
             EOFError: if the session is to end.
         """
-        if not line.startswith("/"):
-            return self.write(line) if line else None
         name, _, rest = line[1:].partition(" ")
-        if name not in COMMANDS:
+        if line.startswith("/") and name in COMMANDS:
+            COMMANDS[name].act(self, rest.strip())
+        elif line.startswith("/"):
             raise UserError(f"there is no command /{name}; /help lists them")
-        COMMANDS[name].act(self, rest.strip())
+        elif line:
+            self.write(line)
 
     def write(self, prompt: str, *, more: bool = False, config: SampleConfig | None = None) -> None:
         """Write a text that begins with `prompt`, or go on with the last one."""

@@ -47,10 +47,9 @@ class TokenDisplay:
         text, least = prompt, 1.0
         try:
             for step in steps:
-                if (token := self._token(step)) is None:
-                    continue
-                print(self.line(token, step.alternatives), flush=True)
-                least = min(least, token.probability)
+                if (token := self._token(step)) is not None:
+                    print(self.line(token, step.alternatives), flush=True)
+                    least = min(least, token.probability)
                 if step.text:  # of several tokens, where only together they make a character
                     text += painted(step.text, least) if self.colours else step.text
                     least = 1.0

@@ -95,6 +95,14 @@ def test_every_token_has_its_line_and_the_text_comes_last(
     assert lines[4] == ("baab↵" if colours else "baab")
 
 
+def test_text_held_back_until_nothing_can_follow_is_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    held = [*steps([0], [""], [0.5]), Step(0, None, None, "a", "banned")]
+    TokenDisplay(CharacterTokenizer("ab"), colours=False).show("b", held)
+    assert "\nba\n" in capsys.readouterr().out
+
+
 def test_the_lines_come_as_the_tokens_are_drawn(capsys: pytest.CaptureFixture[str]) -> None:
     seen = []
 
