@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "GPT": "model",
+    "AttentionMaps": "attention_recording",
     "CausalAttention": "attention",
     "GPTConfig": "config",
     "InferenceConfig": "config",
@@ -26,6 +27,7 @@ _HOMES = {
     "TrainConfig": "config",
     "UserError": "config",
     "Writer": "generation.writer",
+    "attention_maps": "attention_recording",
     "load": "loading",
     "load_tokenizer": "tokenizer",
     "train": "commands",

@@ -1,36 +1,50 @@
-"""The commands: `minigpt train`, `generate`, `export`, `import`; train.py and generate.py for two.
+"""The commands: `minigpt train`, `generate`, ...; train.py and generate.py are the first two.
 
 Errors are raised where they are understood and printed here, once, as one line.
 """
 
 import os
-import random
+import shlex
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
-from .config import ExportConfig, GPTConfig, SampleConfig, TextConfig, TrainConfig, UserError
+from .config import (
+    AttentionConfig,
+    ExportConfig,
+    GPTConfig,
+    InferenceConfig,
+    OutputConfig,
+    SampleConfig,
+    TextConfig,
+    TrainConfig,
+    UserError,
+)
 from .options import Parser, add_options, chosen
+from .prompts import read_prompt
 from .training.interruption import Interrupted
 
 PLANNED = ("vocab_size", "context_length", "num_heads", "dropout")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """`minigpt train|generate|export|import ...`; returns the exit status."""
+    """`minigpt COMMAND ...`; returns the exit status."""
     arguments = sys.argv[1:] if arguments is None else arguments
     commands = {
-        "train": train_main,
-        "generate": generate_main,
-        "export": export_main,
-        "import": import_main,
+        "train": (train_main, "train a text generator on text files"),
+        "generate": (generate_main, "write with it"),
+        "attention": (attention_main, "draw what each attention head looks at in a text"),
+        "export": (export_main, "write a model as a folder for other programs"),
+        "import": (import_main, "make a run of a model in the Hugging Face layout"),
     }
     if arguments and arguments[0] in commands:
-        return commands[arguments[0]](arguments[1:], prog=f"minigpt {arguments[0]}")
+        command, _ = commands[arguments[0]]
+        return command(arguments[1:], prog=f"minigpt {arguments[0]}")
     parser = Parser("minigpt", description="Train a text generator on your own text, and use it.")
-    parser.add_argument("command", choices=commands, help="minigpt COMMAND --help says more")
     parser.add_argument("--version", action="version", version=_version())
+    listed = parser.add_subparsers(metavar="COMMAND", required=True)
+    for name, (_, help_) in commands.items():
+        listed.add_parser(name, help=help_)
     parser.parse_args(arguments)
     return 2
 
@@ -73,21 +87,57 @@ def train_main(arguments: Sequence[str] | None = None, prog: str = "train.py") -
 def generate_main(arguments: Sequence[str] | None = None, prog: str = "generate.py") -> int:
     """`generate.py [PROMPT]`; returns the exit status."""
     parser = Parser(prog, description="Generate text with a trained model.")
-    parser.add_argument("prompt", nargs="?", default="", help="how the text begins")
+    parser.add_argument(
+        "prompt",
+        nargs="*",
+        help="how the text begins; - for standard input, as if left out where something is piped in"
+        " (a line end at its end is dropped)",
+    )
+    parser.add_argument("--prompt-file", metavar="FILE", help="the file that holds the prompt")
     parser.add_argument(
         "--run", metavar="FOLDER", help="a run, or a model such as gpt2 (default: the newest run)"
     )
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps (default: auto)")
+    add_options(parser, OutputConfig, "output")
     add_options(parser, SampleConfig, "sampling")
+    add_options(parser, InferenceConfig, "machine")
     given = parser.parse_args(arguments)
 
     def run() -> int:
         config = SampleConfig(**chosen(given, SampleConfig))
+        output = OutputConfig(**chosen(given, OutputConfig))
+        machine = InferenceConfig(**chosen(given, InferenceConfig))
+        if len(given.prompt) > 1:
+            raise UserError(f"put quotes around the prompt: {shlex.quote(' '.join(given.prompt))}")
+        prompt = read_prompt(
+            next(iter(given.prompt), None), given.prompt_file, stdin=not output.interactive
+        )
         sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
-        seed = random.randrange(2**31) if config.seed is None else config.seed
-        from .commands import generate_text
+        if output.interactive:
+            from .interactive import interact
 
-        generate_text(given.prompt, given.run, given.device, replace(config, seed=seed))
+            interact(prompt, given.run, machine, config, show=output.show)
+        else:
+            from .generate_command import generate
+
+            generate(prompt, given.run, machine, config, output)
+        return 0
+
+    return _guarded(run)
+
+
+def attention_main(arguments: Sequence[str] | None = None, prog: str = "minigpt attention") -> int:
+    """`minigpt attention RUN TEXT`; returns the exit status."""
+    parser = Parser(prog, description="Draw what each attention head looks at in a text.")
+    parser.add_argument("run", help="a run, or a model such as gpt2")
+    parser.add_argument("text", help="a text of some 5 to 40 tokens")
+    add_options(parser, AttentionConfig, "picture")
+    given = parser.parse_args(arguments)
+
+    def run() -> int:
+        config = AttentionConfig(**chosen(given, AttentionConfig))
+        from .attention_picture import draw_attention
+
+        print(draw_attention(given.run, given.text, config), flush=True)
         return 0
 
     return _guarded(run)

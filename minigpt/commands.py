@@ -1,4 +1,4 @@
-"""What the commands do from start to end, and what they say on the way: train, generate."""
+"""What `train` does from start to end, and what it says on the way."""
 
 import contextlib
 import dataclasses
@@ -11,15 +11,14 @@ from typing import Any
 import torch
 
 from . import __version__
-from .config import GPTConfig, SampleConfig, TextConfig, TrainConfig, UserError
+from .config import GPTConfig, TextConfig, TrainConfig, UserError
 from .corpus import STANDARD_INPUT
 from .dataset import Dataset, Source, check_length, find_source, prepare
 from .device import choose_device, choose_precision
 from .fine_tuning import LEARNING_RATE, starting_point
 from .generation.writer import Writer
-from .loading import load
 from .messages import command, described, extent, say, say_plan, say_result
-from .model import GPT, count_parameters
+from .model import GPT
 from .run_folder import (
     CONFIG,
     TOKENIZER,
@@ -215,41 +214,6 @@ def resume_run(
         write_text(config.to_json(), folder / CONFIG)
         _train(GPT(config.model), dataset, config, folder, started - state.seconds, resume=True)
     return folder
-
-
-def generate_text(prompt: str, run: str | None, device: str, config: SampleConfig) -> None:
-    """Write a text to standard output as it is generated.
-
-    Args:
-        prompt: how it begins.
-        run: anything that :func:`minigpt.load` takes, or None for the newest run.
-        device: where to compute.
-        config: how to generate, with a seed.
-
-    Raises:
-        UserError: if there is no such run, it is damaged, or the prompt cannot be encoded.
-    """
-    name = newest_run() if run is None else run
-    writer = load(name, device)
-    steps = writer.steps(prompt, config)
-    size = count_parameters(writer.model.config) / 1e6
-    say(
-        f"writing with {name} ({size:.2f} M parameters), "
-        f"at temperature {config.temperature:g}, {config.max_new_tokens:,} tokens at most"
-    )
-    print(prompt, end="", flush=True)
-    later = [""] * config.samples  # the others wait until the first is written
-    for step in steps:
-        if step.sample == 0:
-            print(step.text, end="", flush=True)
-        else:
-            later[step.sample] += step.text
-    print(flush=True)
-    for i, text in enumerate(later[1:], 2):
-        print(f"--- sample {i} ---\n{prompt}{text}", flush=True)
-    say(
-        f"the same again: --seed {config.seed}   bolder: --temperature 1   more: --max-new-tokens N"
-    )
 
 
 def _train(

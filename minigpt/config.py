@@ -294,6 +294,27 @@ class InferenceConfig(_Checked):
 
 
 @dataclass(frozen=True)
+class OutputConfig(_Checked):
+    """How a generated text is put before its reader.
+
+    Raises:
+        UserError: naming fields that exclude each other.
+    """
+
+    interactive: bool = setting(False, "a session: a text for each line you type, and commands")
+    show: bool = setting(False, "each token's probability, and what it could have been")
+    json: bool = setting(False, "one JSON record on a line for each sample, and nothing else")
+    logprobs: bool = setting(False, "each token with its log-probability, in nats (with --json)")
+
+    def _check(self) -> None:
+        for other in ("interactive", "show"):
+            if self.json and getattr(self, other):
+                raise UserError(f"json and {other} exclude each other; leave one of them out")
+        if self.logprobs and not self.json:
+            raise UserError("logprobs are written in records only; add --json")
+
+
+@dataclass(frozen=True)
 class ExportConfig(_Checked):
     """How a model is written for other programs.
 
@@ -310,6 +331,28 @@ class ExportConfig(_Checked):
     def _check(self) -> None:
         fits = self.to == "gguf" or self.dtype == "float32"
         _require(self, "dtype", fits, "float32 with --to hf")
+
+
+@dataclass(frozen=True)
+class AttentionConfig(_Checked):
+    """What is drawn of a model's attention, and where to.
+
+    Raises:
+        UserError: naming the field, its value and what it may be.
+    """
+
+    layer: int | None = setting(None, "this layer only, counted from 0")
+    head: int | None = setting(None, "this head only, counted from 0")
+    out: str | None = setting(
+        None, "the picture: .png, .svg or .pdf; attention.png, -2, -3, ... if unset"
+    )
+
+    def _check(self) -> None:
+        for name in ("layer", "head"):
+            number = getattr(self, name)
+            _require(self, name, number is None or number >= 0, "at least 0")
+        fits = self.out is None or self.out.endswith((".png", ".svg", ".pdf"))
+        _require(self, "out", fits, "a name that ends in .png, .svg or .pdf")
 
 
 def to_dict(config: Any) -> dict[str, Any]:

@@ -7,8 +7,10 @@ import argparse
 import dataclasses
 import re
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
+
+from .config import UserError
 
 _ESCAPES = {r"\n": "\n", r"\t": "\t", "\\\\": "\\"}
 
@@ -46,13 +48,14 @@ def add_options(
     for field in dataclasses.fields(config):
         if field.name in skip:
             continue
-        note = "" if field.default in (None, ()) else f" (default: {field.default})"
+        silent = field.default in (None, ()) or field.default is False
+        note = "" if silent else f" (default: {field.default})"
         note = " (default: planned)" if field.name in planned else note
         group.add_argument(
             f"--{field.name.replace('_', '-')}",
             help=(field.metadata["help"] + note).replace("%", "%%"),
             default=argparse.SUPPRESS,
-            **_kind(hints[field.name], field.metadata["repeated"]),
+            **_kind(hints[field.name], field),
         )
 
 
@@ -63,6 +66,38 @@ def chosen(arguments: argparse.Namespace, config: type) -> dict[str, Any]:
     return {name: _value(given[name]) for name in names}
 
 
+def changed(config: Any, name: str, values: Sequence[str]) -> Any:
+    """A copy of `config` with one field set as on the command line.
+
+    Args:
+        config: of a config dataclass.
+        name: the field's.
+        values: what is typed behind it; nothing for the default.
+
+    Raises:
+        UserError: as the command line refuses it.
+    """
+    fields = {field.name: field for field in dataclasses.fields(config)}
+    if name not in fields:
+        raise UserError(f"there is no setting {name!r}; there are: {', '.join(fields)}")
+    if not values:
+        return dataclasses.replace(config, **{name: fields[name].default})
+    if len(values) > 1 and not fields[name].metadata["repeated"]:
+        raise UserError(f"{name} takes one value, got {' '.join(values)}")
+    parser = _Refusing("")
+    add_options(parser, type(config), "")
+    option = f"--{name.replace('_', '-')}"
+    given = [f"{option}={value}" for value in values]
+    return dataclasses.replace(config, **chosen(parser.parse_args(given), type(config)))
+
+
+class _Refusing(Parser):
+    """A Parser that does not end the program."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(message.removeprefix("argument --"))
+
+
 def _value(given: Any) -> Any:
     """Several texts as a tuple, several pairs as a dictionary."""
     if not isinstance(given, list):
@@ -70,19 +105,19 @@ def _value(given: Any) -> Any:
     return dict(given) if given and isinstance(given[0], tuple) else tuple(given)
 
 
-def _kind(hint: Any, repeated: str) -> dict[str, Any]:
-    """How argparse reads a value of type `hint`."""
+def _kind(hint: Any, field: dataclasses.Field) -> dict[str, Any]:
+    """How argparse reads the value of a field of type `hint`."""
     if get_origin(hint) in (Union, types.UnionType):
         (hint,) = (option for option in get_args(hint) if option is not type(None))
     if get_origin(hint) is Literal:
         return {"choices": get_args(hint)}
-    if repeated:
+    if repeated := field.metadata["repeated"]:
         read = _pair if get_origin(hint) is Mapping else _text
         return {"action": "append", "type": read, "metavar": repeated}
     if get_origin(hint) is tuple:
         return {"nargs": "+", "metavar": "FILE"}
     if hint is bool:
-        return {"action": argparse.BooleanOptionalAction}
+        return {"action": argparse.BooleanOptionalAction if field.default else "store_true"}
     return {"type": hint, "metavar": {int: "N", float: "X", str: "NAME"}[hint]}
 
 

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -9,7 +10,7 @@ from torch import Tensor
 from ..config import SampleConfig, UserError
 from ..tokenizer import Tokenizer
 from .banning import BannedStrings
-from .sampling import penalise_counts, penalise_repetition, sample, uniforms
+from .sampling import exponentials, penalise_counts, penalise_repetition, sample
 
 
 class Chooser:
@@ -42,7 +43,9 @@ class Chooser:
         self._config = config
         self._tokenizer = tokenizer
         seed = secrets.randbits(63) if config.seed is None else config.seed
-        self._uniforms = uniforms(seed, config.samples)
+        self._noise = exponentials(seed, *shape)
+        names = ("temperature", "top_k", "top_p", "min_p")
+        self._filters: dict[str, Any] = {name: getattr(config, name) for name in names}
         self._bias = _bias(config.logit_bias, tokenizer, vocab_size) if config.logit_bias else None
         self._seen = self._counts = self._banned = None
         if config.repetition_penalty != 1.0:
@@ -58,6 +61,12 @@ class Chooser:
 
     def __call__(self, logits: Tensor) -> Tensor:
         """Map logits ``(samples, vocab_size)`` to token ids ``(samples,)``."""
+        tokens = sample(self.adjusted(logits), self._noise, **self._filters)
+        self._remember(tokens)
+        return tokens
+
+    def adjusted(self, logits: Tensor) -> Tensor:
+        """Logits ``(samples, vocab_size)`` with bias, penalties and bans."""
         config = self._config
         logits = logits.float().cpu()
         if self._bias is not None:
@@ -70,16 +79,7 @@ class Chooser:
             )
         if self._banned is not None:
             logits, self.stuck = self._banned.mask(logits, self._texts)
-        tokens = sample(
-            logits,
-            next(self._uniforms),
-            temperature=config.temperature,
-            top_k=config.top_k,
-            top_p=config.top_p,
-            min_p=config.min_p,
-        )
-        self._remember(tokens)
-        return tokens
+        return logits
 
     def _remember(self, tokens: Tensor) -> None:
         column = tokens[:, None]  # (samples, 1)

@@ -1,11 +1,12 @@
 """From logits to a token: each filter a pure function of logits, then a draw.
 
-:func:`sample` applies the filters in the order of transformers: temperature, top k, top p, min p.
-What depends on the tokens before (penalties, bans) comes earlier, in `choosing.py`.
+Penalties come before temperature, top k, top p, min p, in this order, which is that of
+transformers; `choosing.py` puts it all together.
 """
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -90,52 +91,68 @@ def keep_min_p(logits: Tensor, p: float) -> Tensor:
     return logits.masked_fill(logits < smallest_kept, -torch.inf)
 
 
-def uniforms(seed: int, rows: int) -> Iterator[Tensor]:
-    """Random numbers without end: float64 ``(rows,)`` in [0, 1).
-
-    Those of a row depend on the seed and its index alone, not on how many rows there are: each
-    has its own key of a counter-based generator ("Parallel Random Numbers: As Easy as 1, 2, 3",
-    Salmon et al. 2011).
-    """
-    keys = [np.array([seed, row], dtype=np.uint64) for row in range(rows)]
-    generators = [np.random.Generator(np.random.Philox(key=key)) for key in keys]
-    while True:
-        yield from torch.from_numpy(np.stack([g.random(256) for g in generators], axis=1))
-
-
-def sample(
+def filtered(
     logits: Tensor,
-    uniform: Tensor,
     *,
     temperature: float = 1.0,
     top_k: int | None = None,
     top_p: float | None = None,
     min_p: float | None = None,
 ) -> Tensor:
-    """Draw a token from each row of logits, by inverting its cumulative distribution.
+    """Logits after all filters, in the order of transformers.
 
     Args:
-        logits: ``(b, vocab_size)``.
-        uniform: float64 ``(b,)``, random numbers in [0, 1).
-        temperature: see :func:`apply_temperature`; 0 (or next to it) takes the largest logit.
+        logits: ``(..., vocab_size)``.
+        temperature: see :func:`apply_temperature`.
         top_k: see :func:`keep_top_k`; None keeps all.
         top_p: see :func:`keep_top_p`; None keeps all.
         min_p: see :func:`keep_min_p`; None keeps all.
-
-    Returns:
-        Token ids, int64 ``(b,)``.
     """
-    if temperature < _COLDEST:
-        return logits.argmax(dim=-1)
-    logits = apply_temperature(logits.float(), temperature)
+    logits = apply_temperature(logits, temperature)
     if top_k is not None:
         logits = keep_top_k(logits, top_k)
     if top_p is not None:
         logits = keep_top_p(logits, top_p)
     if min_p is not None:
         logits = keep_min_p(logits, min_p)
-    # A number below 1 times the last entry is below that entry, also after rounding, so that the
-    # first entry above it is always there, and belongs to a token whose probability is not 0.
-    cumulative = logits.softmax(dim=-1).cumsum(dim=-1, dtype=torch.float64)  # (b, vocab_size)
-    drawn = uniform[:, None] * cumulative[:, -1:]  # (b, 1)
-    return torch.searchsorted(cumulative, drawn, right=True).squeeze(-1)
+    return logits
+
+
+def exponentials(seed: int, rows: int, columns: int) -> Iterator[Tensor]:
+    """Exponentially distributed numbers above 0 without end, float64 ``(rows, columns)``; each
+    tensor overwrites the one before.
+
+    Those of a row depend on the seed and its index alone, not on how many rows there are.
+    """
+    seeds = [np.random.SeedSequence(seed, spawn_key=(row,)) for row in range(rows)]
+    generators = [np.random.Generator(np.random.SFC64(seed)) for seed in seeds]
+    numbers = np.empty((rows, columns))
+    while True:
+        for row, generator in zip(numbers, generators, strict=True):
+            generator.standard_exponential(out=row)
+        numbers += np.finfo(np.float64).tiny  # one in 2^53 is 0
+        yield torch.from_numpy(numbers)
+
+
+def sample(
+    logits: Tensor, noise: Iterator[Tensor], *, temperature: float = 1.0, **filters: Any
+) -> Tensor:
+    """Draw a token from each row of logits.
+
+    Token i wins with its probability p_i if exponentially distributed times E_i / p_i race, the
+    smallest being first (the Gumbel-max trick; "A* Sampling", Maddison et al. 2014). Logits that
+    differ in the last bit nearly always have the same winner, however many tokens there are.
+
+    Args:
+        logits: ``(b, vocab_size)``.
+        noise: from :func:`exponentials`, as many rows and columns.
+        temperature: see :func:`apply_temperature`; 0 (or next to it) takes the largest logit.
+        filters: see :func:`filtered`.
+
+    Returns:
+        Token ids, int64 ``(b,)``.
+    """
+    if temperature < _COLDEST:
+        return logits.argmax(dim=-1)
+    logits = filtered(logits.float(), temperature=temperature, **filters)
+    return (logits.softmax(dim=-1) / next(noise)).argmax(dim=-1)

@@ -62,8 +62,8 @@ class Writer:
     ) -> list[Sample]:
         """Several continuations of `prompt`, written side by side.
 
-        Sample i depends on the seed and i, not on how many there are (but for rounding: matrix
-        products of another size can differ in the last bit).
+        Sample i depends on the seed and i, not on how many there are; but for rounding, which
+        differs with the size of a batch, and changes about one token in two million.
 
         Args:
             prompt: as in :meth:`generate`.
@@ -159,6 +159,11 @@ class Writer:
         if self.compile == "auto":
             return worth_compiling(self.model, tokens)
         return self.compile == "on"
+
+    @property
+    def problem(self) -> str | None:
+        """Why the step could not be compiled, where that was tried."""
+        return self._compiled.problem if "_compiled" in vars(self) else None
 
     def _predict(self, tokens: int) -> Predict:
         return self._compiled if self.compiles(tokens) else plain(self.model)

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from torch import Tensor
 
 from minigpt.config import SampleConfig, UserError
 from minigpt.generation.choosing import Chooser
+from minigpt.generation.sampling import filtered
 from minigpt.tokenizer import CharacterTokenizer, train_bpe
 
 LETTERS = CharacterTokenizer("abcdefghijklmnopqrstuvwxyz .,!?'-\n0123456789")
-V, N = LETTERS.vocab_size, 2048
+V = LETTERS.vocab_size
 
 
 def ids(text: str) -> list[int]:
@@ -22,13 +22,6 @@ def ids(text: str) -> list[int]:
 def chooser(prompt: list[int] | None = None, samples: int = 1, **settings: Any) -> Chooser:
     config = SampleConfig(samples=samples, **{"temperature": 1.0, "seed": 0} | settings)
     return Chooser(config, LETTERS, V, prompt or [])
-
-
-def shares(choose: Chooser, logits: Tensor) -> Tensor:
-    """How often each token is chosen from logits ``(V,)``, exact to 1 / N: by N samples whose
-    random numbers are spread evenly."""
-    choose._uniforms = iter([(torch.arange(N, dtype=torch.float64) + 0.5) / N])
-    return choose(logits.expand(N, -1)).bincount(minlength=V) / N
 
 
 # Parity
@@ -58,10 +51,12 @@ def gpt2() -> transformers.GPT2LMHeadModel:
 
 
 @pytest.mark.parametrize(("shared", "ours"), SETTINGS)
-def test_tokens_are_chosen_as_often_as_transformers_would(
+def test_tokens_are_as_probable_as_with_transformers(
     gpt2: transformers.GPT2LMHeadModel, shared: dict[str, Any], ours: dict[str, Any]
 ) -> None:
-    """At each step of a text that it generates: from its logits its final probabilities."""
+    """At each step of a text that it generates: from its logits its scores after all filters.
+    And that often they are drawn, within five standard deviations of n draws.
+    """
     theirs: dict[str, Any] = {"top_k": 0} | shared
     if "logit_bias" in ours:
         biases = ours["logit_bias"].items()
@@ -81,9 +76,13 @@ def test_tokens_are_chosen_as_often_as_transformers_would(
     )
     for i, (logits, scores) in enumerate(zip(out.logits, out.scores, strict=True)):
         before = out.sequences[0, : text.shape[1] + i].tolist()
-        found = shares(chooser(before, samples=N, **shared, **ours), logits[0])
-        torch.testing.assert_close(found, scores[0].softmax(-1), rtol=0, atol=1.01 / N)
-        assert (found[scores[0] == -torch.inf] == 0).all()
+        adjusted = chooser(before, **shared, **ours).adjusted(logits)
+        filters = {name: value for name, value in shared.items() if "penalty" not in name}
+        torch.testing.assert_close(filtered(adjusted, **filters), scores)
+    n, p = 2000, scores[0].double().softmax(-1)
+    choose = chooser(before, samples=n, **shared, **ours)
+    counts = choose(logits.expand(n, -1)).bincount(minlength=V)
+    assert ((counts - n * p).abs() <= 5 * (n * p * (1 - p)).sqrt()).all()
 
 
 # Penalties
