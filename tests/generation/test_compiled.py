@@ -60,12 +60,12 @@ def recorded(model: GPT, step: compiled.Predict, samples: int) -> torch.Tensor:
 
 
 @pytest.fixture
-def no_compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def no_compiler() -> Iterator[None]:
     """A machine whose C++ compiler is missing."""
+    missing = {"cpp.cxx": ("no-such-compiler",), "force_disable_caches": True}
     torch._dynamo.reset()
-    monkeypatch.setattr(torch._inductor.config.cpp, "cxx", ("no-such-compiler",))
-    monkeypatch.setattr(torch._inductor.config, "force_disable_caches", True)
-    yield
+    with torch._inductor.config.patch(missing):
+        yield
     torch._dynamo.reset()
 
 

@@ -45,7 +45,7 @@ def say(monkeypatch: pytest.MonkeyPatch, ids: Sequence[int] | Iterator[int]) -> 
     prompts: list[list[int]] = []
 
     def decode(
-        model: GPT, prompt: list[int], choose: object, *, samples: int
+        model: GPT, prompt: list[int], choose: object, *, samples: int, predict: object
     ) -> Iterator[torch.Tensor]:
         prompts.append(prompt)
         return (torch.full((samples,), token) for token in ids)

@@ -50,11 +50,11 @@ def test_a_compiled_loss_has_the_same_value_and_gradients() -> None:
 
 
 def test_without_a_compiler_training_goes_on_and_says_so(
-    workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    workplace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("torch._inductor.config.cpp.cxx", ("no-such-compiler",))
-    monkeypatch.setattr("torch._inductor.config.force_disable_caches", True)
+    missing = {"cpp.cxx": ("no-such-compiler",), "force_disable_caches": True}
     torch._dynamo.reset()
-    folder = train_tiny(compile="on", emb_dim=20)
+    with torch._inductor.config.patch(missing):
+        folder = train_tiny(compile="on", emb_dim=20)
     assert "not compiled" in capsys.readouterr().err
     assert json.loads((folder / "config.json").read_text())["training"]["compile"] == "on"
