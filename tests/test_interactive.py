@@ -18,7 +18,7 @@ from minigpt.config import SampleConfig, UserError
 from minigpt.interactive import COMMANDS, Session
 
 ROOT = Path(__file__).parent.parent
-PATIENCE = 60  # seconds until a terminal that shows nothing has failed
+PATIENCE = 120  # seconds until a terminal that shows nothing has failed
 # A session that opens a terminal comes under its control, so that Ctrl-C is a signal.
 AT_TERMINAL = (
     "import os, runpy, sys; os.open(os.ttyname(0), os.O_RDWR); sys.argv = sys.argv[1:]; "
