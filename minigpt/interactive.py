@@ -48,6 +48,8 @@ def interact(
     Raises:
         UserError: if there is no such run, or it is damaged.
     """
+    if machine.compile == "auto":
+        machine = replace(machine, compile="off")  # nobody wants to wait for it in a session
     name, writer = open_writer(run, machine)
     say(f"minigpt {__version__}: writing with {described(name, writer)}")
     say("type how a text begins; Ctrl-C stops it; /help lists what else there is; Ctrl-D leaves")

@@ -27,6 +27,7 @@ _SECONDS_TO_COMPILE = 45.0
 _OPTIONS: dict[str, str | int | bool | Callable[..., Any]] = {
     "cpp_wrapper": True,  # what calls the loops is compiled as well
     "size_asserts": False,
+    "compile_threads": 1,  # a Ctrl-C would end others and leave us waiting for them
     # The weights never change: there is no need to look at each of them before every step.
     "guard_filter_fn": torch.compiler.skip_guard_on_all_nn_modules_unsafe,
 }
