@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "GPT": "model",
     "CausalAttention": "attention",
+    "EvaluationConfig": "config",
     "GPTConfig": "config",
     "KeyValueCache": "attention",
     "MultiHeadAttention": "attention",
@@ -23,6 +24,7 @@ _HOMES = {
     "TrainConfig": "config",
     "UserError": "config",
     "Writer": "generation.writer",
+    "evaluate": "measurement",
     "load": "loading",
     "load_tokenizer": "tokenizer",
     "train": "commands",

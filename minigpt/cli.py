@@ -1,4 +1,5 @@
-"""The commands: `minigpt train`, `generate`, `export`, `import`; train.py and generate.py for two.
+"""The commands: `minigpt train`, `generate`, `evaluate`, `export`, `import`; train.py and
+generate.py for two.
 
 Errors are raised where they are understood and printed here, once, as one line.
 """
@@ -10,7 +11,15 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from .config import ExportConfig, GPTConfig, SampleConfig, TextConfig, TrainConfig, UserError
+from .config import (
+    EvaluationConfig,
+    ExportConfig,
+    GPTConfig,
+    SampleConfig,
+    TextConfig,
+    TrainConfig,
+    UserError,
+)
 from .options import Parser, add_options, chosen
 from .training.interruption import Interrupted
 
@@ -18,11 +27,12 @@ PLANNED = ("vocab_size", "context_length", "num_heads", "dropout")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """`minigpt train|generate|export|import ...`; returns the exit status."""
+    """`minigpt train|generate|evaluate|export|import ...`; returns the exit status."""
     arguments = sys.argv[1:] if arguments is None else arguments
     commands = {
         "train": train_main,
         "generate": generate_main,
+        "evaluate": evaluate_main,
         "export": export_main,
         "import": import_main,
     }
@@ -88,6 +98,26 @@ def generate_main(arguments: Sequence[str] | None = None, prog: str = "generate.
         from .commands import generate_text
 
         generate_text(given.prompt, given.run, given.device, replace(config, seed=seed))
+        return 0
+
+    return _guarded(run)
+
+
+def evaluate_main(arguments: Sequence[str] | None = None, prog: str = "minigpt evaluate") -> int:
+    """`minigpt evaluate RUN FILE ...`; returns the exit status."""
+    parser = Parser(prog, description="Measure how well a model predicts a text of any size.")
+    parser.add_argument("run", help="a run, or a model such as gpt2")
+    parser.add_argument("files", nargs="+", help="text files, folders, patterns, or - for stdin")
+    parser.add_argument("--json", action="store_true", help="print one JSON record")
+    add_options(parser, EvaluationConfig, "evaluation")
+    given = parser.parse_args(arguments)
+
+    def run() -> int:
+        settings = chosen(given, EvaluationConfig)
+        EvaluationConfig(**settings)  # refused before torch is loaded
+        from .measurement import print_evaluation
+
+        print_evaluation(given.run, tuple(given.files), settings, given.json)
         return 0
 
     return _guarded(run)

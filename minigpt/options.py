@@ -66,7 +66,8 @@ def _kind(hint: Any) -> dict[str, Any]:
     if get_origin(hint) is Literal:
         return {"choices": get_args(hint)}
     if get_origin(hint) is tuple:
-        return {"nargs": "+", "metavar": "FILE"}
+        item = get_args(hint)[0]
+        return {"nargs": "+", "type": item, "metavar": "FILE" if item is str else "X"}
     if hint is bool:
         return {"action": argparse.BooleanOptionalAction}
     return {"type": hint, "metavar": {int: "N", float: "X", str: "NAME"}[hint]}
