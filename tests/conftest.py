@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import minigpt
 
@@ -66,3 +67,8 @@ def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as monkeypatch:
         folder = move_into(tmp_path_factory.mktemp("tiny"), monkeypatch)
         return folder / train_tiny(steps=30, evaluations=3)
+
+
+# How many inputs a random draw happens to filter out says nothing about the code.
+settings.register_profile("ours", suppress_health_check=[HealthCheck.filter_too_much])
+settings.load_profile("ours")
