@@ -64,6 +64,8 @@ def of_size(size: str, engines: tuple[str, ...], given: argparse.Namespace) -> l
     for _ in range(given.rounds):
         for job in jobs:
             runs[job].append(in_a_process(size, *job, given))
+            speed = runs[job][-1]["tokens_per_second"]
+            print(f"{size} {job[0]}, batch {job[1]}: {speed:,.1f} tokens/s", file=sys.stderr)
     shape = SIZES[size]
     print(
         f"\n{size}: {shape.num_layers} layers, width {shape.emb_dim}, vocabulary "
@@ -287,7 +289,7 @@ def llama(size: str, dtype: str, given: argparse.Namespace) -> dict:
 
     torch.manual_seed(0)
     shape = SIZES[size]
-    characters = [chr(0x4E00 + i) for i in range(shape.vocab_size - 1)]  # as many as needed
+    characters = [chr(0x20000 + i) for i in range(shape.vocab_size - 1)]  # as many as needed
     with tempfile.NamedTemporaryFile(suffix=".gguf") as file:
         path = Path(file.name)
         write_gguf(path, GPT(shape), CharacterTokenizer(characters), "benchmark", dtype)  # type: ignore[arg-type]

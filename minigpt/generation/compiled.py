@@ -31,7 +31,7 @@ _OPTIONS: dict[str, str | int | bool | Callable[..., Any]] = {
     # The weights never change: there is no need to look at each of them before every step.
     "guard_filter_fn": torch.compiler.skip_guard_on_all_nn_modules_unsafe,
 }
-_LENGTHS = r"L\['caches'\]\[\d+\]\.length"  # what differs from step to step
+_LENGTH = r"L\['caches'\]\[0\]\.length"  # what differs from step to step
 
 
 def plain(model: GPT) -> Predict:
@@ -65,7 +65,15 @@ class CompiledStep:
 
     def __init__(self, model: GPT):
         self._plain = plain(model)
-        self._compiled = torch.compile(plain(_for_one_token(model)), options=_OPTIONS)
+        step = plain(_for_one_token(model))
+
+        def step_of_equal_lengths(token_ids: Tensor, caches: Caches) -> Tensor:
+            for cache in caches[1:]:  # one number to hand over in place of one for each block
+                cache.length = caches[0].length
+            return step(token_ids, caches)
+
+        self._compiled = torch.compile(step_of_equal_lengths, options=_OPTIONS)
+        self._any_length = torch.compiler.config.patch(dynamic_sources=_LENGTH)  # type: ignore[attr-defined]
         self._last = model.config.context_length - 1
         self.problem: str | None = None
 
@@ -77,7 +85,7 @@ class CompiledStep:
             return self._plain(token_ids, caches)
         lengths = [cache.length for cache in caches]
         try:
-            with _quiet(), torch.compiler.config.patch(dynamic_sources=_LENGTHS):  # type: ignore[attr-defined]
+            with _quiet(), self._any_length:
                 return self._compiled(token_ids, caches)
         except (torch._dynamo.exc.TorchDynamoException, torch._inductor.exc.InductorError) as error:
             lines = str(error).strip().splitlines()
