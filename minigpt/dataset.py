@@ -97,8 +97,11 @@ def prepare(
             split; if there is no room for the tokens.
     """
     folder = (cache or cache_folder()) / _key(source, config, tokenizer)
-    with contextlib.suppress(UserError):  # not there, or damaged
+    try:
         return open_dataset(folder, config.weights)
+    except UserError as error:  # not there, or damaged
+        if folder.exists():
+            _say(f"{error}; making it again")
     try:
         with _alone(folder):
             try:
@@ -138,13 +141,17 @@ def _alone(folder: Path) -> Iterator[None]:
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        print("another process is preparing this text: waiting for it", file=sys.stderr, flush=True)
+        _say("another process is preparing this text: waiting for it")
         lock.acquire()
     try:
         yield
     finally:
         Path(lock.lock_file).unlink(missing_ok=True)
         lock.release()
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def cache_folder() -> Path:

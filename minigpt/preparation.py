@@ -58,6 +58,8 @@ def build(source: Source, config: TextConfig, folder: Path, tokenizer: Tokenizer
                     meta = replace(meta, shards=(*meta.shards, shard))
                     write_meta(folder, meta)
     source.check_unchanged()
+    if any(meta.characters(part.name) != part.characters for part in parts):
+        raise UserError("the text changed while it was read; start again once it is whole")
     *training, validation = (meta.tokens(part.name) for part in parts)
     if min(training) < 2 or validation < 2:
         raise UserError(
@@ -169,8 +171,7 @@ def _shards(
     part: _Part, tokenizer: Tokenizer, folder: Path, meta: Meta, bar: Any
 ) -> Generator[Shard, None, None]:
     """Encode a part from where its shards end, and write the others."""
-    done = meta.of(part.name)
-    start = done[-1].characters if done else 0
+    done, start = meta.of(part.name), meta.characters(part.name)
     bar.update(start)
     if start == part.characters:
         return

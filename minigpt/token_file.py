@@ -1,19 +1,8 @@
 """The token file: the ids of a text in shards, and what is needed to trust and to continue them.
 
-It is a folder. Format 2:
-
-- ``train-00000.bin``, ``train-00001.bin``, ...: the ids of the training text, little-endian uint16
-  (uint32 where the tokenizer has more than 65,536), one after the other and nothing else. All
-  shards but the last of a part hold 256 MiB. Documents are separated by the tokenizer's
-  end-of-text id.
-- ``validation-00000.bin``, ...: the same for the text set aside.
-- ``train1-00000.bin``, ``train2-00000.bin``, ... in place of train: the files of a text whose parts
-  are drawn from by weight, in their order.
-- ``tokenizer.json``: the tokenizer that made the ids.
-- ``meta.json``: ``format``; ``dtype``, "uint16" or "uint32"; ``whole``, false while the file is
-  being made; and ``shards``, in the order in which they were made. Each has ``part`` ("train",
-  ...), ``tokens``, ``sha256`` of its file, and where its successor begins: so many ``characters``
-  into the part's text and, from there, so many ``ids`` later.
+It is a folder: shards of nothing but ids, `train-00000.bin`, ..., `validation-00000.bin`, ...; the
+`tokenizer.json` that made them; and `meta.json`, which lists the shards with their checksums and
+says where in the text each ends. docs/token_files.md describes all of it.
 
 A shard is written under another name and renamed; then meta.json is replaced by one that lists it.
 Killed at any moment, a preparation has lost the shard it was at.
@@ -75,6 +64,10 @@ class Meta:
     def tokens(self, part: str) -> int:
         """Number of tokens in a part."""
         return sum(shard.tokens for shard in self.of(part))
+
+    def characters(self, part: str) -> int:
+        """Number of characters of a part's text that its shards hold whole."""
+        return max((shard.characters for shard in self.of(part)), default=0)
 
 
 class Tokens:

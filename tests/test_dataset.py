@@ -1,4 +1,4 @@
-"""Documents to a memory-mapped file of token ids: what it holds, where the text is split, what the
+"""Documents to a token file: what it holds, where the text is split, what the
 tokenizer learns from, what the cache keeps and refuses. Then the batches drawn from it.
 """
 

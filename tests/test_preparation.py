@@ -226,7 +226,11 @@ def test_killed_at_random_moments_it_ends_as_if_nothing_had_happened(
 @pytest.mark.parametrize("damage", ["gone", "changed"])
 @pytest.mark.parametrize("number", [0, 20])
 def test_a_damaged_shard_is_made_again_and_those_before_it_are_not(
-    number: int, damage: str, tmp_path: Path, characters_encoded: list[int]
+    number: int,
+    damage: str,
+    tmp_path: Path,
+    characters_encoded: list[int],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     file, cache = write(tmp_path / "a.txt", some_text()), tmp_path / "cache"
     assert decoded(prepared(cache, file)) == some_text()
@@ -239,6 +243,10 @@ def test_a_damaged_shard_is_made_again_and_those_before_it_are_not(
         shard.write_bytes(shard.read_bytes()[::-1])
     characters_encoded.clear()
     assert decoded(prepared(cache, file)) == some_text()
+    why = "No such file" if damage == "gone" else "its checksum does not match"
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and f"{result} is damaged: {shard.name}: " in said
+    assert why in said and said.endswith("; making it again\n")
     assert sum(characters_encoded) <= whole - number * SMALL // 2 + 100
     assert [f.name for f in cache.iterdir()] == [result.name]
 
@@ -262,6 +270,25 @@ def test_a_file_that_changes_while_it_is_prepared_is_named_and_nothing_kept(
     monkeypatch.setattr(preparation, "encode_in_pieces", changing)
     with pytest.raises(UserError, match=f"{which} changed while it was read"):
         prepared(tmp_path / "cache", files[0], validation=(str(files[1]),))
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_a_text_that_has_become_shorter_is_never_taken_for_the_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though its file has the size and the time that it had: what was measured must be there."""
+    file = write(tmp_path / "a.txt", some_text())
+    make, status = preparation.make_tokenizer, file.stat()
+
+    def changing(*arguments: Any) -> Any:
+        tokenizer = make(*arguments)
+        file.write_bytes(("é" + some_text()[2:]).encode())
+        os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+        return tokenizer
+
+    monkeypatch.setattr(preparation, "make_tokenizer", changing)
+    with pytest.raises(UserError, match="the text changed while it was read"):
+        prepared(tmp_path / "cache", file, tokenizer="bpe", vocab_size=300)
     assert list((tmp_path / "cache").iterdir()) == []
 
 
@@ -295,13 +322,13 @@ def test_a_full_disk_is_said_in_one_line_and_what_was_made_is_gone_on_with(
 
 
 def test_a_folder_of_thousands_of_files_is_prepared(tmp_path: Path) -> None:
-    names = [f"{i % 10}/{i:04}.txt" for i in range(1000)]
+    names = [f"{i % 10}/{i:04}.txt" for i in range(3000)]
     for i, name in enumerate(names):
         write(tmp_path / "many" / name, f"text {i}\n")
     data = prepared(tmp_path / "cache", tmp_path / "many")
     end = data.tokenizer.end_of_text
-    assert (data.train[:] == end).sum() == 1000 - 100 - 1
-    assert (data.validation[:] == end).sum() == 100 - 1
+    assert (data.train[:] == end).sum() == 3000 - 300 - 1
+    assert (data.validation[:] == end).sum() == 300 - 1
 
 
 def test_text_that_is_refused_midway_leaves_nothing(tmp_path: Path) -> None:

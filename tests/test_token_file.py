@@ -3,6 +3,7 @@ them, and that are verified before they are used.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,17 @@ def test_it_can_be_gone_on_with_from_any_shard(
     hashes = [(shard.tokens, shard.sha256) for shard in done + again]
     assert hashes == [(shard.tokens, shard.sha256) for shard in meta.shards]
     assert read(folder)[:].tolist() == list(range(sum(map(sum, pieces))))
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "uint32"])
+def test_the_documented_format_is_that_of_the_file(dtype: str, tmp_path: Path) -> None:
+    """Read with the code that docs/token_files.md shows."""
+    written(tmp_path, [[4], [4], [5]], dtype)
+    page = (Path(__file__).parent.parent / "docs/token_files.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    example: dict[str, Any] = {}
+    exec(code, example)
+    assert example["part_of"](tmp_path, "train").tolist() == list(range(13))
 
 
 def test_parts_follow_each_other_in_the_order_asked_for(tmp_path: Path) -> None:

@@ -16,19 +16,9 @@ import tiktoken
 
 from ..config import UserError
 from .byte_alphabet import to_printable, to_raw
+from .patterns import ANYWHERE, GPT2_PATTERN, places_to_cut
 
 END_OF_TEXT = "<|endoftext|>"
-# Where a text may be cut and its parts encoded for themselves. No pattern of ours, tiktoken's or
-# Qwen's joins anything across these places or looks across them: white space behind a letter or
-# digit, a letter or digit behind the only line end after something else, ...
-_WHITE_SPACE = r"(?<=[^\W_])(?=[ \t\r\n])|(?<=\S\n)(?=[^\W_])"
-# ... punctuation behind a letter or digit, other than an apostrophe.
-_PUNCTUATION = r"""(?<=[^\W_])(?=[]!"#$%&()*+,./:;<=>?@[\\^_`{|}~、。，！？；：」』）-])"""
-_CUT_AT_WHITE_SPACE = re.compile(_WHITE_SPACE)
-_CUT_AT_PUNCTUATION = re.compile(f"{_WHITE_SPACE}|{_PUNCTUATION}")
-_CUT_ANYWHERE = re.compile(r"(?s)(?=.)")
-# How GPT-2 cuts text into words before merging bytes; the pattern tiktoken ships for it.
-GPT2_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
 
 
 class Tokenizer(ABC):
@@ -81,7 +71,7 @@ class CharacterTokenizer(Tokenizer):
         self.ids = {character: i for i, character in enumerate(self.characters)}
         self.end_of_text = len(self.characters)
         self.vocab_size = self.end_of_text + 1
-        self.cut = _CUT_ANYWHERE
+        self.cut = ANYWHERE
 
     def encode(self, text: str) -> list[int]:
         try:
@@ -131,8 +121,7 @@ class BytePairTokenizer(Tokenizer):
         self.nfc = nfc
         ids = encoding._special_tokens
         self._added = {name: ids[name] for name in added}
-        # Added tokens hold no white space, but any other character.
-        self.cut = _CUT_AT_WHITE_SPACE if added else _CUT_AT_PUNCTUATION
+        self.cut = places_to_cut(encoding._pat_str, has_added=bool(added))
         self._special_ids = {ids[name] for name in ids.keys() - self._added.keys()}
         # As the tokenizers library finds them: the longest at each place, special ones as well.
         longest_first = sorted(ids, key=len, reverse=True)

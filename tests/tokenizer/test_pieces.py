@@ -18,7 +18,6 @@ from tiktoken_ext import openai_public
 from minigpt.config import UserError
 from minigpt.tokenizer import (
     END_OF_TEXT,
-    GPT2_PATTERN,
     BytePairTokenizer,
     CharacterTokenizer,
     Stretch,
@@ -27,6 +26,7 @@ from minigpt.tokenizer import (
     encode_in_pieces,
     train_bpe,
 )
+from minigpt.tokenizer.patterns import GPT2_PATTERN, PATTERNS
 
 many = settings(max_examples=200, deadline=None)
 
@@ -56,22 +56,6 @@ STRETCHES = [
 some_text = st.lists(st.sampled_from(STRETCHES), max_size=30).map("".join) | st.text()
 
 
-def pattern_of(name: str) -> str:
-    """How one of tiktoken's encodings cuts a text, which needs no download."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(openai_public, "load_tiktoken_bpe", lambda *_, **__: {})
-        return str(openai_public.ENCODING_CONSTRUCTORS[name]()["pat_str"])
-
-
-PATTERNS = {
-    "gpt2": GPT2_PATTERN,
-    "cl100k_base": pattern_of("cl100k_base"),
-    "o200k_base": pattern_of("o200k_base"),
-    "qwen": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
-    r"|\s*[\r\n]+|\s+(?!\S)|\s+",
-}
-
-
 @cache
 def tokenizer(kind: str) -> Tokenizer:
     """Characters, a BPE that was learned, and bytes alone, cut as tiktoken's encodings are."""
@@ -84,7 +68,8 @@ def tokenizer(kind: str) -> Tokenizer:
     return BytePairTokenizer(
         tiktoken.Encoding(
             kind, pat_str=PATTERNS[kind], mergeable_ranks=ranks, special_tokens=specials
-        )
+        ),
+        nfc=kind == "qwen",
     )
 
 
@@ -116,7 +101,7 @@ def test_no_cut_changes_the_words(name: str, texts: list[str], size: int) -> Non
     assert found == words(PATTERNS[name], "".join(texts))
 
 
-@pytest.mark.parametrize("kind", ["char", "bpe", "cl100k_base"])
+@pytest.mark.parametrize("kind", ["char", "bpe", *PATTERNS])
 @given(
     texts=st.lists(st.lists(some_text, min_size=1, max_size=4), max_size=4), size=st.integers(1, 60)
 )
@@ -130,6 +115,32 @@ def test_pieces_give_the_ids_of_whole_documents(
     expected = [i for text in whole for i in [encoder.end_of_text, *encoder.encode(text)]][1:]
     assert [i for _, ids in pieces for i in ids.tolist()] == expected
     assert sum(characters for characters, _ in pieces) == sum(map(len, whole))
+
+
+@pytest.mark.parametrize("name", openai_public.ENCODING_CONSTRUCTORS)
+def test_the_patterns_are_those_of_the_installed_tiktoken(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without its vocabularies, which would be downloaded."""
+    for load in ("load_tiktoken_bpe", "data_gym_to_mergeable_bpe_ranks"):
+        monkeypatch.setattr(openai_public, load, lambda *_, **__: {})
+    assert openai_public.ENCODING_CONSTRUCTORS[name]()["pat_str"] in PATTERNS.values()
+
+
+@given(text=some_text, size=st.integers(1, 9))
+@many
+def test_a_text_whose_words_are_cut_in_another_way_is_encoded_whole(text: str, size: int) -> None:
+    """Words of three characters, whatever these are: no cut of it is safe."""
+    encoding = tiktoken.Encoding(
+        "threes",
+        pat_str=r"(?s).{1,3}",
+        mergeable_ranks={bytes([byte]): byte for byte in range(256)} | {b"a,": 256, b", ": 257},
+        special_tokens={END_OF_TEXT: 258},
+    )
+    encoder = BytePairTokenizer(encoding)
+    text += "a, b, " * 20
+    pieces = encode_in_pieces(encoder, [(False, text[:size]), (False, text[size:])], size)
+    assert [i for _, ids in pieces for i in ids.tolist()] == encoder.encode(text)
 
 
 @given(text=some_text, size=st.integers(1, 9))
