@@ -12,7 +12,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -136,15 +136,35 @@ class Source:
 def find_source(config: TextConfig) -> Source:
     """The files of the text that `config` names.
 
+    Where documents are set aside, a file that is named twice is read once, and one that is named
+    to validate on is not trained on: no document is on both sides.
+
     Raises:
-        UserError: if there is no such file.
+        UserError: if there is no such file, or none that is left to train on.
     """
     field = config.text_field
     found = [find_files((name,)) for name in config.files]
+    aside = find_files(config.validation) if config.validation else ()
+    if config.split == "documents":
+        found = _apart(found, aside)
+    for name, files in zip(config.files, found, strict=True):
+        if not files and (config.weights or not any(found)):
+            raise UserError(f"{name} is to be validated on, or named before; leave it out once")
     training = Corpus(tuple(file for files in found for file in files), field)
-    validation = Corpus(find_files(config.validation), field) if config.validation else None
+    validation = Corpus(aside, field) if config.validation else None
     weighted = tuple(Corpus(files, field) for files in found) if config.weights else ()
     return Source(training, validation, weighted)
+
+
+def _apart(found: Sequence[Iterable[Path]], aside: Iterable[Path]) -> list[tuple[Path, ...]]:
+    """The same lists of files without those that an earlier list or `aside` has."""
+    seen = {file.resolve() for file in aside}
+    lists = []
+    for files in found:
+        new = {file.resolve(): file for file in files if file.resolve() not in seen}
+        seen.update(new)
+        lists.append(tuple(new.values()))
+    return lists
 
 
 def find_files(names: tuple[str, ...]) -> tuple[Path, ...]:

@@ -210,7 +210,7 @@ def test_a_text_is_tokenized_once(tmp_path: Path, builds: list[str]) -> None:
     "change",
     [
         {"files": ("b.txt",)},
-        {"files": ("a.txt", "a.txt")},
+        {"files": ("a.txt", "b.txt")},
         {"tokenizer": "char"},
         {"vocab_size": 301},
         {"validation_fraction": 0.2},

@@ -103,6 +103,27 @@ def test_no_document_is_in_both_parts(
     assert [t for t in texts if t in parts[1]] == parts[1]
 
 
+def test_a_file_that_is_named_twice_is_one_document(tmp_path: Path) -> None:
+    folder = tmp_path / "many"
+    files = [write(folder / f"{i}.txt", some_text(20, seed=i)) for i in range(10)]
+    once = prepared(tmp_path / "cache", folder)
+    os.symlink(files[5], tmp_path / "same.txt")
+    again = prepared(tmp_path / "cache", folder, files[3], tmp_path / "same.txt")
+    assert decoded(again) == decoded(once)
+    assert again.validation[:].tolist() == once.validation[:].tolist()
+
+
+def test_a_file_to_validate_on_is_not_trained_on(tmp_path: Path) -> None:
+    files = [write(tmp_path / "many" / f"{i}.txt", f"{i}" * 50) for i in range(5)]
+    validation = (str(files[2]),)
+    data = prepared(tmp_path / "cache", tmp_path / "many", validation=validation)
+    assert data.tokenizer.decode(data.train[:].tolist()) == "".join(c * 50 for c in "0134")
+    with pytest.raises(UserError, match=r"2\.txt is to be validated on, or named before"):
+        prepared(tmp_path / "cache", files[2], validation=validation)
+    with pytest.raises(UserError, match=r"1\.txt is to be validated on, or named before"):
+        prepared(tmp_path / "cache", tmp_path / "many", files[1], weights=(1.0, 2.0))
+
+
 def test_of_one_document_the_end_is_set_aside_whichever_way(tmp_path: Path) -> None:
     file = write(tmp_path / "a.txt", some_text())
     for split in ("documents", "end"):
