@@ -28,6 +28,7 @@ test-fuzz: .venv/ready
 bench: .venv/ready
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/generation.py
+	$(BIN)/python benchmarks/big_text.py
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from .config import (
     AttentionConfig,
+    EvaluationConfig,
     ExportConfig,
     GPTConfig,
     InferenceConfig,
@@ -34,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "train": (train_main, "train a text generator on text files"),
         "generate": (generate_main, "write with it"),
         "attention": (attention_main, "draw what each attention head looks at in a text"),
+        "evaluate": (evaluate_main, "measure how well it predicts a text"),
         "export": (export_main, "write a model as a folder for other programs"),
         "import": (import_main, "make a run of a model in the Hugging Face layout"),
     }
@@ -138,6 +140,26 @@ def attention_main(arguments: Sequence[str] | None = None, prog: str = "minigpt 
         from .attention_picture import draw_attention
 
         print(draw_attention(given.run, given.text, config), flush=True)
+        return 0
+
+    return _guarded(run)
+
+
+def evaluate_main(arguments: Sequence[str] | None = None, prog: str = "minigpt evaluate") -> int:
+    """`minigpt evaluate RUN FILE ...`; returns the exit status."""
+    parser = Parser(prog, description="Measure how well a model predicts a text of any size.")
+    parser.add_argument("run", help="a run, or a model such as gpt2")
+    parser.add_argument("files", nargs="+", help="text files, folders, patterns, or - for stdin")
+    parser.add_argument("--json", action="store_true", help="print one JSON record")
+    add_options(parser, EvaluationConfig, "evaluation")
+    given = parser.parse_args(arguments)
+
+    def run() -> int:
+        settings = chosen(given, EvaluationConfig)
+        EvaluationConfig(**settings)  # refused before torch is loaded
+        from .measurement import print_evaluation
+
+        print_evaluation(given.run, tuple(given.files), settings, given.json)
         return 0
 
     return _guarded(run)

@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import shlex
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,12 @@ import torch
 
 from . import __version__
 from .config import GPTConfig, TextConfig, TrainConfig, UserError
-from .corpus import STANDARD_INPUT
+from .corpus import STANDARD_INPUT, spooled, spooled_from
 from .dataset import Dataset, Source, check_length, find_source, prepare
 from .device import choose_device, choose_precision
 from .fine_tuning import LEARNING_RATE, starting_point
 from .generation.writer import Writer
-from .messages import command, described, extent, say, say_plan, say_result
+from .messages import command, described, extent, say, say_plan, say_result, say_split
 from .model import GPT
 from .run_folder import (
     CONFIG,
@@ -44,14 +44,18 @@ from .training.report import Report
 _SAMPLE_TOKENS = 80
 
 
-def train(*files: str | Path, out: str | Path | None = None, **settings: Any) -> Path:
-    """Train on text files; the same as the command.
+def train(
+    *texts: str | Path | Iterable[Any], out: str | Path | None = None, **settings: Any
+) -> Path:
+    """Train on text; the same as the command.
 
     Args:
-        files: text files, folders or patterns.
+        texts: names of text files, folders or patterns; or documents themselves: a dataset of
+            Hugging Face's `datasets`, or anything else that yields texts or rows that hold one.
         out: the run's folder; by default `runs/` and the name of the first file.
         settings: fields of :class:`~minigpt.TextConfig`, :class:`~minigpt.GPTConfig` and
-            :class:`~minigpt.TrainConfig`, such as ``minutes=2``.
+            :class:`~minigpt.TrainConfig`, such as ``minutes=2``. `validation` too may be
+            documents.
 
     Returns:
         The run's folder, for :func:`minigpt.load`.
@@ -66,9 +70,30 @@ def train(*files: str | Path, out: str | Path | None = None, **settings: Any) ->
     if settings:
         raise UserError(f"there is no setting {', '.join(settings)}")
     text, model, training = given
-    if files:
-        text["files"] = tuple(str(file) for file in files)
-    return start_run(text, model, training, out, time.monotonic())
+    started = time.monotonic()
+    with contextlib.ExitStack() as copies:
+        field = text.get("text_field", TextConfig.text_field)
+        if len(texts) == 1 and isinstance(texts[0], Mapping):  # splits of a Hugging Face dataset
+            splits = texts[0]
+            if "train" not in splits:
+                raise UserError(f"the dataset has no split 'train' but {', '.join(splits)}")
+            texts = (splits["train"],)
+            text.setdefault("validation", splits.get("validation", ()))
+        if texts:
+            text["files"] = tuple(_named(t, field, copies) for t in texts)
+        validation = text.get("validation", ())
+        if not isinstance(validation, tuple | list):
+            text["validation"] = (_named(validation, field, copies),)
+        return start_run(text, model, training, out, started)
+
+
+def _named(text: str | Path | Iterable[Any], field: str, copies: contextlib.ExitStack) -> str:
+    """The name of a text: its own, or that of a copy of the documents."""
+    if isinstance(text, str | Path):
+        return str(text)
+    if not isinstance(text, Iterable):
+        raise UserError(f"neither the name of a text nor documents: {text!r}")
+    return str(copies.enter_context(spooled(text, field)))
 
 
 def start_run(
@@ -111,6 +136,9 @@ def start_run(
     planned |= {**model, "vocab_size": dataset.tokenizer.vocab_size}
     gpt_config = start.model.config if start else GPTConfig(**planned)
     check_length(dataset.train, gpt_config.context_length)
+    for name, source_range in zip(text_config.files, dataset.sources, strict=False):
+        check_length(source_range, gpt_config.context_length, name)
+    say_split(dataset, text_config)
 
     _offer_unfinished(text_config)
     folder = _new_folder(out, _name(source))
@@ -200,8 +228,10 @@ def resume_run(
             f"{folder} has had its time ({extent(state)}); "
             "give it more with a larger --minutes or --steps"
         )
-    if STANDARD_INPUT in (*config.text.files, *config.text.validation):
-        raise UserError(f"{folder} learned from standard input, which cannot be read again")
+    names = (*config.text.files, *config.text.validation)
+    if STANDARD_INPUT in names or any(map(spooled_from, names)):
+        what = "standard input" if STANDARD_INPUT in names else "documents given in Python"
+        raise UserError(f"{folder} learned from {what}, which cannot be read again")
     source = find_source(config.text)
     say(f"minigpt {__version__}: continuing {folder} on {described(source)}")
     if source.fingerprint != config.fingerprint:
@@ -310,5 +340,5 @@ def _has_more(new: TrainConfig, old: TrainConfig, state: TrainingState) -> bool:
 
 def _name(source: Source) -> str:
     """A run's name: that of its first file, without suffixes."""
-    name = source.training.files[0].name
-    return "stdin" if name.startswith("minigpt-stdin-") else name.split(".")[0] or "run"
+    file = source.training.files[0]
+    return spooled_from(file) or file.name.split(".")[0] or "run"

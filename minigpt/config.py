@@ -63,7 +63,15 @@ class TextConfig(_Checked):
         (), "text to validate on, instead of setting aside the end of the training text"
     )
     validation_fraction: float = setting(0.1, "share of the text set aside to validate on")
-    text_field: str = setting("text", "the field of .jsonl files that holds the text")
+    split: Literal["documents", "end"] = setting(
+        "documents",
+        "what is set aside: whole documents, spread over the text (of one document its end); or "
+        "the end of the text, wherever that cuts it",
+    )
+    weights: tuple[float, ...] = setting(
+        (), "how much to draw from each of the files, in their order, such as 3 1; by size if unset"
+    )
+    text_field: str = setting("text", "the field of .jsonl and .parquet files that holds the text")
     tokenizer: str = setting(
         "bpe", "bpe (learned from the text), char, or one of tiktoken's, such as gpt2"
     )
@@ -78,6 +86,10 @@ class TextConfig(_Checked):
         _require(self, "validation_fraction", 0.0 < fraction < 1.0, "between 0 and 1")
         size = self.vocab_size
         _require(self, "vocab_size", size is None or size >= 257, "at least 257")
+        weights, count = self.weights, len(self.files)
+        _require(self, "weights", len(weights) in (0, count), f"as many as files ({count})")
+        positive = all(0.0 < weight < 1e6 for weight in weights)
+        _require(self, "weights", positive, "above 0 and below 1e6")
 
 
 @dataclass(frozen=True)
@@ -315,6 +327,28 @@ class OutputConfig(_Checked):
 
 
 @dataclass(frozen=True)
+class EvaluationConfig(_Checked):
+    """How well a model predicts a text is measured so.
+
+    Raises:
+        UserError: naming the field, its value and what it may be.
+    """
+
+    stride: int | None = setting(
+        None,
+        "tokens from one window to the next, each of the context length: with fewer than that, "
+        "every token sees at least context length - stride before it; side by side if unset",
+    )
+    batch_size: int = setting(16, "windows at a time")
+    text_field: str = setting("text", "the field of .jsonl and .parquet files that holds the text")
+    device: str = setting("auto", "auto, cpu, cuda, cuda:1 or mps")
+
+    def _check(self) -> None:
+        _require(self, "stride", self.stride is None or self.stride >= 1, "at least 1")
+        _require(self, "batch_size", self.batch_size >= 1, "at least 1")
+
+
+@dataclass(frozen=True)
 class ExportConfig(_Checked):
     """How a model is written for other programs.
 
@@ -408,8 +442,10 @@ def _described(hint: Any) -> str:
         return "one of " + ", ".join(map(str, get_args(hint)))
     if get_origin(hint) is Mapping:
         return "numbers by text"
+    if get_origin(hint) is tuple:
+        return "a list of texts" if get_args(hint)[0] is str else "a list of numbers"
     words = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
-    return "nothing" if hint is type(None) else words.get(hint, "a list of texts")
+    return "nothing" if hint is type(None) else words[hint]
 
 
 def _is_unicode(text: str) -> bool:

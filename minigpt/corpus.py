@@ -1,48 +1,48 @@
-"""Files and folders to documents of text: what to read, how, and what to say when it cannot be.
+"""Files, folders and Python objects to documents of text.
 
 A `Corpus` is read as a stream, as often as needed, and never held in memory whole.
 """
 
 import atexit
-import codecs
+import contextlib
 import glob
-import gzip
 import hashlib
 import json
 import os
 import shutil
 import sys
 import tempfile
-import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any
 
-from .config import UserError
+from .config import TextConfig, UserError
+from .reading import (
+    BLOCK,
+    PACKED,
+    SUFFIXES,
+    TextPiece,
+    kind,
+    open_stored,
+    read_text,
+    stored_size,
+    text_in,
+)
 
-SUFFIXES = (".txt", ".md", ".jsonl")  # what a folder is searched for, each also with .gz
 STANDARD_INPUT = "-"
 FABLES = "data/fables.txt"  # what is trained on if no text is named
-_BLOCK = 1 << 20  # bytes read at a time
-
-
-@dataclass(frozen=True)
-class TextPiece:
-    """A stretch of a document's text, and whether the document ends with it."""
-
-    text: str
-    ends_document: bool = False
+_SPOOLED = {"stdin": "minigpt-stdin-", "documents": "minigpt-documents-"}  # names of copies
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Text files read one after the other, each a document (in .jsonl each line one).
+    """Text files read one after the other, each a document or many.
 
     Args:
         files: the files, from :func:`find_files`.
-        text_field: name of the field that holds the text in .jsonl files.
+        text_field: name of the field that holds the text in .jsonl and .parquet files.
     """
 
     files: tuple[Path, ...]
@@ -55,55 +55,121 @@ class Corpus:
             UserError: naming the file that cannot be read and why.
         """
         for file in self.files:
-            if _kind(file) == ".jsonl":
-                yield from self._json_lines(file)
-            else:
-                yield from _plain_text(file)
+            yield from read_text(file, self.text_field)
 
-    @cached_property
-    def characters(self) -> int:
-        """Number of characters in all documents."""
-        return sum(len(piece.text) for piece in self.pieces())
+    def documents(self) -> Iterator[tuple[int, str]]:
+        """The same: each piece with the number of its document, counted from 0.
+
+        What is empty is left out, pieces and documents.
+        """
+        number, is_empty = 0, True
+        for piece in self.pieces():
+            if piece.text:
+                is_empty = False
+                yield number, piece.text
+            if piece.ends_document and not is_empty:
+                number, is_empty = number + 1, True
 
     @property
     def size(self) -> int:
         """Bytes of all files, as they are stored."""
-        return sum(_stored_size(file) for file in self.files)
+        return sum(stored_size(file) for file in self.files)
 
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the files' bytes and lengths, as hexadecimal digits."""
+        _ = self._times  # before anything is read
         digest = hashlib.sha256(self.text_field.encode())
         for file in self.files:
-            digest.update(f"{_kind(file)} {_stored_size(file)} ".encode())
-            with _open_stored(file) as raw:
-                while block := raw.read(_BLOCK):
+            digest.update(f"{kind(file)} {stored_size(file)} ".encode())
+            with open_stored(file) as raw:
+                while block := raw.read(BLOCK):
                     digest.update(block)
         return digest.hexdigest()
 
-    def _json_lines(self, file: Path) -> Iterator[TextPiece]:
-        with _open(file) as raw:
-            number = 0
-            for number, line in enumerate(_lines(file, raw), start=1):
-                if not line.strip():
-                    continue
-                try:
-                    # json would guess at UTF-16 and UTF-32, which the other files may not be
-                    text = json.loads(line.decode("utf-8-sig"))[self.text_field]
-                    text.encode("utf-8")
-                except (ValueError, RecursionError):
-                    raise UserError(f"{file}, line {number}: not JSON in UTF-8") from None
-                except (KeyError, TypeError, AttributeError):
-                    raise UserError(
-                        f"{file}, line {number}: no text in field {self.text_field!r}; "
-                        "name the field with --text-field"
-                    ) from None
-                yield TextPiece(text, ends_document=True)
+    def check_unchanged(self) -> None:
+        """Refuse files that have been written to since the fingerprint was taken.
+
+        Raises:
+            UserError: naming the first.
+        """
+        for file, time in zip(self.files, self._times, strict=True):
+            if _time(file) != time:
+                raise UserError(f"{file} changed while it was read; start again once it is whole")
+
+    @cached_property
+    def _times(self) -> list[tuple[int, int]]:
+        return [_time(file) for file in self.files]
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text of a run: what to train on, and what to validate on if that is separate.
+
+    Args:
+        training: all of it.
+        validation: if separate.
+        weighted: the training text again, in the parts that each have a weight, if they have.
+    """
+
+    training: Corpus
+    validation: Corpus | None
+    weighted: tuple[Corpus, ...] = ()
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of all of it."""
+        own = self.validation.fingerprint if self.validation else ""
+        return hashlib.sha256((self.training.fingerprint + own).encode()).hexdigest()
+
+    def check_unchanged(self) -> None:
+        """Refuse files that have been written to since the fingerprint was taken.
+
+        Raises:
+            UserError: naming the first.
+        """
+        for corpus in (self.training, self.validation):
+            if corpus is not None:
+                corpus.check_unchanged()
+
+
+def find_source(config: TextConfig) -> Source:
+    """The files of the text that `config` names.
+
+    Where documents are set aside, a file that is named twice is read once, and one that is named
+    to validate on is not trained on: no document is on both sides.
+
+    Raises:
+        UserError: if there is no such file, or none that is left to train on.
+    """
+    field = config.text_field
+    found = [find_files((name,)) for name in config.files]
+    aside = find_files(config.validation) if config.validation else ()
+    if config.split == "documents":
+        found = _apart(found, aside)
+    for name, files in zip(config.files, found, strict=True):
+        if not files and (config.weights or not any(found)):
+            raise UserError(f"{name} is to be validated on, or named before; leave it out once")
+    training = Corpus(tuple(file for files in found for file in files), field)
+    validation = Corpus(aside, field) if config.validation else None
+    weighted = tuple(Corpus(files, field) for files in found) if config.weights else ()
+    return Source(training, validation, weighted)
+
+
+def _apart(found: Sequence[Iterable[Path]], aside: Iterable[Path]) -> list[tuple[Path, ...]]:
+    """The same lists of files without those that an earlier list or `aside` has."""
+    seen = {file.resolve() for file in aside}
+    lists = []
+    for files in found:
+        new = {file.resolve(): file for file in files if file.resolve() not in seen}
+        seen.update(new)
+        lists.append(tuple(new.values()))
+    return lists
 
 
 def find_files(names: tuple[str, ...]) -> tuple[Path, ...]:
-    """The files that `names` stand for: files, folders (searched for .txt, .md, .jsonl and
-    these with .gz), glob patterns, and "-" for standard input.
+    """The files that `names` stand for: files, folders (searched for .txt, .md, .jsonl, .parquet
+    and these with .gz or .zst), glob patterns, and "-" for standard input.
 
     Raises:
         UserError: naming what does not exist or holds no text file.
@@ -118,9 +184,12 @@ def find_files(names: tuple[str, ...]) -> tuple[Path, ...]:
         elif not _may_exist(name):
             raise UserError(f"no such file: {name}")
         elif path.is_dir():
-            inside = [f for f in sorted(path.rglob("*")) if f.is_file() and _kind(f) in SUFFIXES]
+            inside = [f for f in sorted(path.rglob("*")) if f.is_file() and kind(f) in SUFFIXES]
             if not inside:
-                raise UserError(f"no {', '.join(SUFFIXES)} file (or .gz of one) in folder {name}")
+                raise UserError(
+                    f"no {', '.join(SUFFIXES)} file (or {' or '.join(PACKED)} of one) "
+                    f"in folder {name}"
+                )
             found += inside
         elif path.exists():
             found.append(path)
@@ -129,6 +198,50 @@ def find_files(names: tuple[str, ...]) -> tuple[Path, ...]:
         else:
             raise UserError(f"no such file: {name}")
     return tuple(found)
+
+
+@contextlib.contextmanager
+def spooled(documents: Iterable[Any], text_field: str) -> Iterator[Path]:
+    """A temporary .jsonl file of documents, since a corpus is read more than once.
+
+    Args:
+        documents: texts, or mappings that hold one, such as the rows of a Hugging Face dataset.
+        text_field: the field that holds the text of a mapping.
+
+    Raises:
+        UserError: naming the number of a document that holds no text.
+    """
+    file = _temporary("documents", ".jsonl")
+    try:
+        with open(file, "w", encoding="utf-8") as lines:
+            for number, document in enumerate(documents, start=1):
+                row = {text_field: document} if isinstance(document, str) else document
+                text = text_in(row, text_field, f"document {number}")
+                lines.write(json.dumps({text_field: text}, ensure_ascii=False) + "\n")
+        yield file
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def spooled_from(file: str | Path) -> str | None:
+    """What a temporary file is a copy of, "stdin" or "documents"; None for other files."""
+    name = Path(file).name
+    return next((what for what, prefix in _SPOOLED.items() if name.startswith(prefix)), None)
+
+
+def _spooled_standard_input() -> Path:
+    """Standard input copied to a temporary file, since a corpus is read more than once."""
+    copy = _temporary("stdin", ".txt")
+    atexit.register(copy.unlink, missing_ok=True)
+    with open(copy, "wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return copy
+
+
+def _temporary(what: str, suffix: str) -> Path:
+    descriptor, name = tempfile.mkstemp(prefix=_SPOOLED[what], suffix=suffix)
+    os.close(descriptor)
+    return Path(name)
 
 
 def _fables() -> Path:
@@ -147,96 +260,10 @@ def _may_exist(name: str) -> bool:
     return bool(name)
 
 
-def _kind(file: Path) -> str:
-    """The suffix that says how to read a file, without .gz."""
-    return Path(file.stem if file.suffix == ".gz" else file.name).suffix.lower()
-
-
-def _open_stored(file: Path) -> BinaryIO:
+def _time(file: Path) -> tuple[int, int]:
+    """When a file was last written to, in nanoseconds, and its size then."""
     try:
-        return open(file, "rb")
+        status = file.stat()
     except OSError as error:
         raise UserError(f"cannot read {file}: {error.strerror}") from None
-
-
-def _stored_size(file: Path) -> int:
-    with _open_stored(file) as raw:
-        return os.fstat(raw.fileno()).st_size
-
-
-def _open(file: Path) -> BinaryIO:
-    """Open a file to read what was put into it, unpacked if it is gzip."""
-    with _open_stored(file) as raw:
-        compressed = raw.read(2) == b"\x1f\x8b"  # the gzip format's mark, RFC 1952
-    return gzip.open(file) if compressed else _open_stored(file)  # type: ignore[return-value]
-
-
-def _blocks(file: Path, raw: BinaryIO) -> Iterator[bytes]:
-    try:
-        while block := raw.read(_BLOCK):
-            yield block
-    except (OSError, EOFError, zlib.error) as error:  # BadGzipFile is an OSError
-        raise UserError(f"cannot read {file}: {error}") from None
-
-
-def _plain_text(file: Path) -> Iterator[TextPiece]:
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    offset = 0  # of the first byte that the decoder has not turned into text
-    empty = True
-    with _open(file) as raw:
-        for block in _blocks(file, raw):
-            if offset == 0:
-                _refuse_binary(file, block)
-            pending = len(decoder.getstate()[0])
-            text = _decode(decoder, block, file, offset - pending)
-            if offset == 0:
-                text = text.removeprefix("\ufeff")  # the byte-order mark
-            offset += len(block)
-            if text:
-                empty = False
-                yield TextPiece(text)
-        _decode(decoder, b"", file, offset - len(decoder.getstate()[0]), final=True)
-    if not empty:
-        yield TextPiece("", ends_document=True)
-
-
-def _decode(
-    decoder: codecs.IncrementalDecoder, block: bytes, file: Path, offset: int, final: bool = False
-) -> str:
-    """Decode a block; `offset` is where the bytes not yet decoded begin in the file."""
-    try:
-        return decoder.decode(block, final)
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"{file} is not UTF-8: byte 0x{error.object[error.start]:02x} at offset "
-            f"{offset + error.start}; convert it, for instance with "
-            f"iconv -f latin1 -t utf-8 {file} > utf8.txt"
-        ) from None
-
-
-def _refuse_binary(file: Path, block: bytes) -> None:
-    """A NUL byte never occurs in text, except in UTF-16 and UTF-32, whose marks are known."""
-    if block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise UserError(
-            f"{file} is UTF-16, not UTF-8; convert it, for instance with "
-            f"iconv -f utf-16 -t utf-8 {file} > utf8.txt"
-        )
-    if (position := block.find(b"\0")) >= 0:
-        raise UserError(f"{file} is a binary file, not text (a NUL byte at offset {position})")
-
-
-def _lines(file: Path, raw: BinaryIO) -> Iterator[bytes]:
-    rest = b""
-    for block in _blocks(file, raw):
-        *lines, rest = (rest + block).split(b"\n")
-        yield from lines
-    yield rest
-
-
-def _spooled_standard_input() -> Path:
-    """Standard input copied to a temporary file, since a corpus is read more than once."""
-    with tempfile.NamedTemporaryFile(prefix="minigpt-stdin-", suffix=".txt", delete=False) as file:
-        shutil.copyfileobj(sys.stdin.buffer, file)
-    copy = Path(file.name)
-    atexit.register(copy.unlink, missing_ok=True)
-    return copy
+    return status.st_mtime_ns, status.st_size

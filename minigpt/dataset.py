@@ -1,73 +1,81 @@
-"""Documents of text to a memory-mapped file of token ids, and that file to batches.
+"""A text as tokens to train and validate on, and the batches drawn from them.
 
-The token file is little-endian uint16 (uint32 for more than 65,536 tokens), one id after the
-other; documents are separated by the tokenizer's end-of-text id. `meta.json` beside it holds
-the format's version, the type, the lengths and checksums. Both are cached by content and tokenizer.
+Token files are kept in the user's cache folder, named by the text and whatever else decides about
+their tokens, and verified each time they are opened.
 """
 
 import contextlib
 import hashlib
-import itertools
 import json
 import os
 import shutil
 import sys
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
+from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 from torch import Tensor
-from tqdm import tqdm
 
 from .config import TextConfig, UserError
-from .corpus import Corpus, TextPiece, find_files
-from .tokenizer import Tokenizer, encode_in_pieces, load_tokenizer, make_tokenizer
+from .corpus import Source, find_source
+from .preparation import TOKENIZER, VALIDATION, build
+from .token_file import (
+    FORMAT,
+    META,
+    TokenIds,
+    Tokens,
+    open_tokens,
+    read_meta,
+    sound_shards,
+)
+from .tokenizer import Tokenizer, load_tokenizer
 
-FORMAT = 1
-_TOKENIZER_SAMPLE = 1 << 26  # a BPE is learned from at most this many characters
+__all__ = [
+    "Dataset",
+    "Source",
+    "TokenIds",
+    "TokenSequence",
+    "cache_folder",
+    "check_length",
+    "find_source",
+    "open_dataset",
+    "prepare",
+    "sample_batch",
+    "windows",
+]
 
-TokenIds = NDArray[np.unsignedinteger]
 
+class TokenSequence(Protocol):
+    """Token ids one after the other: an array, or the `Tokens` of a file."""
 
-@dataclass(frozen=True)
-class Source:
-    """The text of a run: what to train on, and what to validate on if that is separate."""
+    def __len__(self) -> int: ...
 
-    training: Corpus
-    validation: Corpus | None
-
-    @property
-    def fingerprint(self) -> str:
-        """A hash of all of it."""
-        own = self.validation.fingerprint if self.validation else ""
-        return hashlib.sha256((self.training.fingerprint + own).encode()).hexdigest()
+    def __getitem__(self, part: slice, /) -> TokenIds: ...
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """Tokens to train on, tokens to validate on, and the tokenizer they came from."""
+    """Tokens to train on, tokens to validate on, and the tokenizer they came from.
+
+    Attributes:
+        tokenizer: what made the tokens.
+        train: those to train on.
+        validation: those to validate on.
+        sources: which of `train` come from each source, if these are drawn from by weight.
+        weights: of the sources.
+    """
 
     tokenizer: Tokenizer
-    train: TokenIds  # (number of training tokens,), memory-mapped
-    validation: TokenIds  # (number of validation tokens,), memory-mapped
-
-
-def find_source(config: TextConfig) -> Source:
-    """The files of the text that `config` names.
-
-    Raises:
-        UserError: if there is no such file.
-    """
-    field = config.text_field
-    validation = None
-    if config.validation:
-        validation = Corpus(find_files(config.validation), field)
-    return Source(Corpus(find_files(config.files), field), validation)
+    train: Tokens
+    validation: Tokens
+    sources: tuple[range, ...] = ()
+    weights: tuple[float, ...] = ()
 
 
 def prepare(
@@ -76,7 +84,7 @@ def prepare(
     cache: Path | None = None,
     tokenizer: Tokenizer | None = None,
 ) -> Dataset:
-    """Tokenize the text, or find the result of having done so before.
+    """Tokenize the text, or find the result of having done so before, or continue that.
 
     Args:
         source: the text.
@@ -85,34 +93,65 @@ def prepare(
         tokenizer: to be kept, in place of the one that `config` names.
 
     Raises:
-        UserError: if the text cannot be read or encoded, or is too short to split.
+        UserError: if the text cannot be read or encoded, changes meanwhile, or is too short to
+            split; if there is no room for the tokens.
     """
     folder = (cache or cache_folder()) / _key(source, config, tokenizer)
-    if folder.exists():
-        with contextlib.suppress(UserError):  # a damaged result is made again
-            return open_dataset(folder)
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="building-", dir=folder.parent) as building:
-            result = Path(building) / "result"
-            result.mkdir()
-            _build(source, config, result, tokenizer)
-            _install(result, folder)
+        return open_dataset(folder, config.weights)
+    except UserError as error:  # not there, or damaged
+        if folder.exists():
+            _say(f"{error}; making it again")
+    try:
+        with _alone(folder):
+            try:
+                return open_dataset(folder, config.weights)  # another process has made it meanwhile
+            except UserError:
+                _make(source, config, folder, tokenizer)
     except OSError as error:
         raise UserError(
-            f"cannot write the tokens to {folder.parent}: {error.strerror}; "
-            "set MINIGPT_CACHE to another folder"
+            f"cannot write the tokens to {folder.parent}: {error.strerror or error}; make room "
+            "there, or set MINIGPT_CACHE to another folder"
         ) from None
-    return open_dataset(folder)
+    return open_dataset(folder, config.weights)
 
 
-def _install(result: Path, folder: Path) -> None:
-    """Put a result in its place, unless another process was faster."""
-    with contextlib.suppress(UserError):
-        open_dataset(folder)
-        return
-    shutil.rmtree(folder, ignore_errors=True)
-    result.rename(folder)
+def _make(source: Source, config: TextConfig, folder: Path, tokenizer: Tokenizer | None) -> None:
+    """Build beside the folder, going on with what an earlier process has left; then rename."""
+    building = folder.with_name(f"building-{folder.name}")
+    if folder.exists():
+        shutil.rmtree(building, ignore_errors=True)
+        folder.rename(building)
+    building.mkdir(exist_ok=True)
+    try:
+        build(source, config, building, tokenizer)
+        building.rename(folder)
+    except BaseException as error:
+        # Only where the text is at fault, or no shard is whole, there is nothing to continue.
+        if isinstance(error, UserError) or not (building / META).exists():
+            shutil.rmtree(building, ignore_errors=True)
+        raise
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep other processes from making the same folder; wait for one that does."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder.with_name(f"{folder.name}.lock"))
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        _say("another process is preparing this text: waiting for it")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        Path(lock.lock_file).unlink(missing_ok=True)
+        lock.release()
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def cache_folder() -> Path:
@@ -122,51 +161,15 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "minigpt"
 
 
-def sample_batch(
-    tokens: TokenIds, batch_size: int, context_length: int, *, seed: int, step: int
-) -> tuple[Tensor, Tensor]:
-    """Random windows of the text and, for each, the same window one token later.
-
-    The windows are drawn from a counter-based generator keyed by (seed, step), so that step n
-    is the same whenever and wherever it is drawn (Philox: "Parallel Random Numbers: As Easy as
-    1, 2, 3", Salmon et al. 2011).
-
-    Args:
-        tokens: ``(n,)`` with n > context_length.
-        batch_size: number of windows, b.
-        context_length: tokens in each, T.
-        seed: of the run.
-        step: of the training.
-
-    Returns:
-        Inputs and targets, both int64 ``(b, T)``.
-    """
-    draw = np.random.Generator(np.random.Philox(key=[seed, step]))
-    starts = draw.integers(len(tokens) - context_length, size=(batch_size, 1))  # (b, 1)
-    windows = tokens[starts + np.arange(context_length + 1)].astype(np.int64)  # (b, T + 1)
-    return torch.from_numpy(windows[:, :-1]), torch.from_numpy(windows[:, 1:])
-
-
-def check_length(tokens: TokenIds, context_length: int) -> None:
-    """Refuse a training text that does not hold a single window and its next token.
-
-    Raises:
-        UserError: with both lengths, and the largest context length that would do.
-    """
-    if len(tokens) <= context_length:
-        raise UserError(
-            f"the training text has {len(tokens):,} tokens, too few for context_length "
-            f"{context_length:,}; use a longer text or --context-length {len(tokens) - 1}"
-        )
-
-
 def _key(source: Source, config: TextConfig, tokenizer: Tokenizer | None) -> str:
     """Names the result by everything it depends on."""
     validation = source.validation
     parts: dict[str, Any] = {
         "format": FORMAT,
         "training": source.training.fingerprint,
+        "sources": [len(corpus.files) for corpus in source.weighted],
         "validation": validation.fingerprint if validation else config.validation_fraction,
+        "split": config.split,
         "tokenizer": config.tokenizer,
         "vocab_size": config.vocab_size if config.tokenizer == "bpe" else None,
     }
@@ -175,120 +178,93 @@ def _key(source: Source, config: TextConfig, tokenizer: Tokenizer | None) -> str
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def _build(source: Source, config: TextConfig, folder: Path, tokenizer: Tokenizer | None) -> None:
-    """Write tokenizer.json, train.bin, validation.bin and, last, meta.json into `folder`."""
-    characters = source.training.characters
-    if characters == 0:
-        names = ", ".join(str(file) for file in source.training.files)
-        raise UserError(f"there is no text in {names}")
-    if tokenizer is None:
-        texts = _tokenizer_texts(source, config)
-        tokenizer = make_tokenizer(config.tokenizer, config.vocab_size, texts)
-    (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
-    dtype = "uint16" if tokenizer.vocab_size <= 1 << 16 else "uint32"
-    lengths = {}
-    with tqdm(
-        total=characters, unit="char", unit_scale=True, desc="tokenizing", delay=1,
-        leave=False, disable=None, file=sys.stderr,
-    ) as bar:  # fmt: skip
-        for name in ("train", "validation"):
-            with open(folder / f"{name}.bin", "wb") as file:
-                lengths[name] = 0
-                for number, ids in _encoded(tokenizer, _part(source, config, name)):
-                    file.write(np.asarray(ids, dtype=f"<u{np.dtype(dtype).itemsize}").tobytes())
-                    lengths[name] += len(ids)
-                    bar.update(number)
-    if lengths["validation"] < 2 or lengths["train"] < 2:
-        raise UserError(
-            f"the text is too short: {lengths['train']} tokens to train on and "
-            f"{lengths['validation']} to validate on, at least 2 of each are needed"
-        )
-    checksums = {name: _checksum(folder / f"{name}.bin") for name in lengths}
-    meta = {"format": FORMAT, "dtype": dtype, "tokens": lengths, "sha256": checksums}
-    (folder / "meta.json").write_text(json.dumps(meta), encoding="utf-8")
-
-
-def _part(source: Source, config: TextConfig, name: str) -> Iterator[TextPiece]:
-    """The pieces of the text that belong to "train" or to "validation"."""
-    whole = source.training.characters
-    if source.validation is not None:
-        return (source.training if name == "train" else source.validation).pieces()
-    cut = int(whole * (1 - config.validation_fraction))
-    start, stop = (0, cut) if name == "train" else (cut, whole)
-    return _slice(source.training.pieces(), start, stop)
-
-
-def _slice(pieces: Iterator[TextPiece], start: int, stop: int) -> Iterator[TextPiece]:
-    """The characters from `start` up to `stop` of a stream of pieces."""
-    position = 0
-    for piece in pieces:
-        end = position + len(piece.text)
-        text = piece.text[max(start - position, 0) : max(stop - position, 0)]
-        if text or (piece.ends_document and start <= position and end <= stop):
-            yield TextPiece(text, piece.ends_document and end <= stop)
-        position = end
-
-
-def _tokenizer_texts(source: Source, config: TextConfig) -> Iterator[str]:
-    """What a tokenizer is learned from: the training text, never the validation text.
-
-    A character vocabulary only lists what occurs, and lists all of it, so that the validation
-    text can be encoded.
-    """
-    if config.tokenizer == "char":
-        for name in ("train", "validation"):
-            yield from (piece.text for piece in _part(source, config, name))
-        return
-    read = 0
-    for piece in _part(source, config, "train"):
-        yield piece.text
-        read += len(piece.text)
-        if read > _TOKENIZER_SAMPLE:
-            return
-
-
-def _encoded(tokenizer: Tokenizer, pieces: Iterator[TextPiece]) -> Iterator[tuple[int, list[int]]]:
-    """Number of characters and ids of each stretch of text, documents set apart."""
-    written = False
-    for _, document in itertools.groupby(_numbered(pieces), key=lambda pair: pair[0]):
-        if written:
-            yield 0, [tokenizer.end_of_text]
-        yield from encode_in_pieces(tokenizer, (text for _, text in document))
-        written = True
-
-
-def _numbered(pieces: Iterator[TextPiece]) -> Iterator[tuple[int, str]]:
-    """Each piece that is not empty, with the number of the document it belongs to."""
-    number = 0
-    for piece in pieces:
-        if piece.text:
-            yield number, piece.text
-        number += piece.ends_document
-
-
-def open_dataset(folder: Path) -> Dataset:
+def open_dataset(folder: Path, weights: tuple[float, ...] = ()) -> Dataset:
     """Open what `prepare` made.
+
+    Args:
+        folder: of the token file.
+        weights: of its sources, if they are drawn from by weight.
 
     Raises:
         UserError: if it is not whole: lengths, checksums and ids are verified.
     """
     try:
-        tokenizer = load_tokenizer(folder / "tokenizer.json")
-        meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
-        dtype = np.dtype({"uint16": "<u2", "uint32": "<u4"}[meta["dtype"]])
-        parts = {}
-        for name in ("train", "validation"):
-            file = folder / f"{name}.bin"
-            parts[name] = np.memmap(file, dtype, mode="r")
-            if len(parts[name]) != meta["tokens"][name] or _checksum(file) != meta["sha256"][name]:
-                raise ValueError(f"{name}.bin is not what was written")
-        if max(int(part.max()) for part in parts.values()) >= tokenizer.vocab_size:
-            raise ValueError("a token id is outside the vocabulary")
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        tokenizer, meta = load_tokenizer(folder / TOKENIZER), read_meta(folder)
+        files = list(sound_shards(folder, meta, tokenizer.vocab_size))
+        names = [name for name in meta.parts if name != VALIDATION]
+        if not meta.whole or VALIDATION not in meta.parts or len(names) != max(len(weights), 1):
+            raise UserError("parts are missing")
+    except UserError as error:
         raise UserError(f"the token cache {folder} is damaged: {error}") from None
-    return Dataset(tokenizer, parts["train"], parts["validation"])
+    ends = [0, *accumulate(meta.tokens(name) for name in names)]
+    return Dataset(
+        tokenizer,
+        open_tokens(meta, files, *names),
+        open_tokens(meta, files, VALIDATION),
+        tuple(map(range, ends, ends[1:])) if weights else (),
+        weights,
+    )
 
 
-def _checksum(file: Path) -> str:
-    with open(file, "rb") as raw:
-        return hashlib.file_digest(raw, "sha256").hexdigest()
+def check_length(tokens: Sized, context_length: int, name: str = "the training text") -> None:
+    """Refuse a training text that does not hold a single window and its next token.
+
+    Args:
+        tokens: of the text.
+        context_length: of the windows.
+        name: what the text is called.
+
+    Raises:
+        UserError: with both lengths, and the largest context length that would do.
+    """
+    if len(tokens) <= context_length:
+        raise UserError(
+            f"{name} has {len(tokens):,} tokens, too few for context_length "
+            f"{context_length:,}; use a longer text or --context-length {len(tokens) - 1}"
+        )
+
+
+def sample_batch(
+    tokens: TokenSequence,
+    batch_size: int,
+    context_length: int,
+    *,
+    seed: int,
+    step: int,
+    sources: Sequence[range] = (),
+    weights: Sequence[float] = (),
+) -> tuple[Tensor, Tensor]:
+    """Random windows of the text and, for each, the same window one token later.
+
+    The windows are drawn from a counter-based generator keyed by (seed, step), so that step n
+    is the same whenever and wherever it is drawn (Philox: "Parallel Random Numbers: As Easy as
+    1, 2, 3", Salmon et al. 2011). All windows are as likely; with `weights`, first a source is
+    drawn by them and then a window of it.
+
+    Args:
+        tokens: ``(n,)`` with n > context_length.
+        batch_size: number of windows, b.
+        context_length: tokens in each, T.
+        seed: of the run.
+        step: of the training.
+        sources: the tokens of each source, each more than context_length.
+        weights: of the sources.
+
+    Returns:
+        Inputs and targets, both int64 ``(b, T)``.
+    """
+    draw = np.random.Generator(np.random.Philox(key=[seed, step]))
+    first: Any = 0
+    last: Any = len(tokens)
+    if weights:
+        shares = np.array(weights) / sum(weights)
+        drawn = draw.choice(len(sources), size=batch_size, p=shares)  # (b,)
+        first, last = np.array([[source.start, source.stop] for source in sources])[drawn].T
+    starts = draw.integers(first, last - context_length, size=batch_size)  # (b,)
+    batch = windows(tokens, starts, context_length + 1)  # (b, T + 1)
+    return torch.from_numpy(batch[:, :-1]), torch.from_numpy(batch[:, 1:])
+
+
+def windows(tokens: TokenSequence, starts: NDArray[np.integer], length: int) -> NDArray[np.int64]:
+    """The `length` tokens from each of `starts` on: ``(b, length)``."""
+    return np.stack([tokens[start : start + length] for start in starts.tolist()]).astype(np.int64)

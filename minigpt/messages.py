@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from .config import UserError
+from .config import TextConfig, UserError
 from .dataset import Dataset, Source
 from .model import count_parameters
 from .run_folder import RunConfig
@@ -22,6 +22,7 @@ from .training.loop import Trainee
 from .training.report import clock
 
 _YARDSTICK_TOKENS = 1 << 20
+_XZ = {"id": lzma.FILTER_LZMA2, "preset": 9}  # with a window that would hold 64 MB
 _UNITS = (("KB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12))
 
 
@@ -40,6 +41,10 @@ def say_plan(trainee: Trainee, config: RunConfig) -> None:
     precision = str(trainee.precision).removeprefix("torch.")
     goal = f"{training.steps:,} steps" if training.steps else f"{training.minutes:g} minutes"
     say(f"  text       {train:,} tokens to train on, {validation:,} to validate on")
+    if text.weights:
+        shares = zip(text.files, text.weights, strict=True)
+        drawn = (f"{weight / sum(text.weights):.0%} {name}" for name, weight in shares)
+        say(f"  drawn      {', '.join(drawn)}")
     tokenizer = f"that of {text.init}" if text.init else text.tokenizer
     say(f"  tokenizer  {tokenizer}, {model.vocab_size:,} tokens{'' if text.init else learned}")
     say(
@@ -53,6 +58,18 @@ def say_plan(trainee: Trainee, config: RunConfig) -> None:
         f"dropout {model.dropout:g}, seed {training.seed}"
     )
     say(f"  run        {trainee.folder} (Ctrl-C stops early and keeps the best)")
+
+
+def say_split(dataset: Dataset, text: TextConfig) -> None:
+    """That documents were too few to set aside the share asked for, if they were."""
+    train, validation = len(dataset.train), len(dataset.validation)
+    share = validation / (train + validation)
+    wanted = text.validation_fraction
+    if not text.validation and not wanted / 2 < share < 2 * wanted:
+        say(
+            f"  no document is split: {share:.0%} of the text is set aside to validate on; "
+            f"--split end sets aside its last {wanted:.0%} instead"
+        )
 
 
 def say_result(folder: Path, state: TrainingState, dataset: Dataset, seconds: float) -> None:
@@ -87,7 +104,7 @@ def yardsticks(dataset: Dataset) -> dict[str, float]:
     bits = {
         "all tokens alike": uniform,
         "gzip": 8 * len(gzip.compress(text, 9)),
-        "xz": 8 * len(lzma.compress(text, preset=9)),
+        "xz": 8 * len(lzma.compress(text, filters=[_XZ | {"dict_size": max(len(text), 4096)}])),
     }
     return {name: total / max(len(text), 1) for name, total in bits.items()}
 

@@ -115,7 +115,8 @@ def _kind(hint: Any, field: dataclasses.Field) -> dict[str, Any]:
         read = _pair if get_origin(hint) is Mapping else _text
         return {"action": "append", "type": read, "metavar": repeated}
     if get_origin(hint) is tuple:
-        return {"nargs": "+", "metavar": "FILE"}
+        item = get_args(hint)[0]
+        return {"nargs": "+", "type": item, "metavar": "FILE" if item is str else "X"}
     if hint is bool:
         return {"action": argparse.BooleanOptionalAction if field.default else "store_true"}
     return {"type": hint, "metavar": {int: "N", float: "X", str: "NAME"}[hint]}

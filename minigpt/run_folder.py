@@ -27,6 +27,8 @@ from .tokenizer import Tokenizer, load_tokenizer
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
 METRICS, SAMPLES, PICTURE = "metrics.jsonl", "samples.txt", "loss.png"
 CHECKPOINT, LOCK = "checkpoint", ".lock"
+# What a run did whose config.json does not say so, because there was no other way yet.
+_EARLIER = {"split": "end"}
 
 
 @dataclass(frozen=True)
@@ -240,7 +242,7 @@ def read_config(folder: Path) -> RunConfig:
     path = _existing(folder, CONFIG)
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        model, training, text = data["model"], data["training"], data["text"]
+        model, training, text = data["model"], data["training"], _EARLIER | data["text"]
         fingerprint = str(data.get("fingerprint", ""))
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError, OSError):
         raise UserError(f"{path} is damaged or not a run's") from None

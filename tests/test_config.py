@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minigpt.config import (
+    EvaluationConfig,
     GPTConfig,
     SampleConfig,
     TextConfig,
@@ -26,7 +27,7 @@ from minigpt.config import (
 
 law = settings(max_examples=50, deadline=None)
 
-CONFIGS = [TextConfig, GPTConfig, TrainConfig, SampleConfig]
+CONFIGS = [TextConfig, GPTConfig, TrainConfig, SampleConfig, EvaluationConfig]
 REQUIRED: dict[type, dict[str, Any]] = {GPTConfig: {"vocab_size": 300}}
 counts, shares = st.integers(1, 2**18), st.floats(0, 1, exclude_max=True)
 seeds, rates = st.integers(0, 2**63 - 1), st.floats(1e-9, 1e5)
@@ -187,6 +188,10 @@ WRONG_TYPES = [
     (TextConfig, "files", ["fables.txt", 5]),
     (TextConfig, "files", {"fables.txt": 1}),
     (TextConfig, "text_field", None),
+    (TextConfig, "weights", ["3"]),
+    (TextConfig, "weights", 3.0),
+    (TextConfig, "split", "middle"),
+    (EvaluationConfig, "stride", 1.5),
     (TrainConfig, "precision", "float16"),
     (TrainConfig, "compile", True),
     (SampleConfig, "seed", 1.5),
@@ -201,6 +206,11 @@ OUT_OF_RANGE = [
     (TextConfig, "validation_fraction", 0.0),
     (TextConfig, "validation_fraction", 1.0),
     (TextConfig, "vocab_size", 256),
+    (TextConfig, "weights", (1.0, 1.0)),
+    (TextConfig, "weights", (0.0,)),
+    (TextConfig, "weights", (math.nan,)),
+    (EvaluationConfig, "stride", 0),
+    (EvaluationConfig, "batch_size", 0),
     (GPTConfig, "vocab_size", 0),
     (GPTConfig, "context_length", 0),
     (GPTConfig, "emb_dim", 0),

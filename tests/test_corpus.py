@@ -1,5 +1,5 @@
-"""Files to documents of text: which files a name stands for, how each kind is read, what names a
-text (its fingerprint), and the one line a user gets for a file that cannot be read.
+"""Files and Python objects to documents of text: which files a name stands for, what names a text
+(its fingerprint), what notices that it changed, and documents that come from Python.
 """
 
 import gzip
@@ -8,54 +8,24 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minigpt.config import UserError
-from minigpt.corpus import Corpus, find_files
+from minigpt.corpus import Corpus, find_files, spooled
+from minigpt.reading import BLOCK
+
+from .texts import corpus, documents, refusal, write
 
 law = settings(max_examples=50, deadline=None)
 
-BLOCK = 1 << 20  # files are read a mebibyte at a time
 as_root = hasattr(os, "geteuid") and os.geteuid() == 0
 unless_root = pytest.mark.skipif(as_root, reason="root may read everything")
-any_text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\ufeff"))
-
-
-def write(path: Path, content: str | bytes) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return path
-
-
-def corpus(*names: str | Path, text_field: str = "text") -> Corpus:
-    return Corpus(find_files(tuple(map(str, names))), text_field)
-
-
-def documents(*names: str | Path, text_field: str = "text") -> list[str]:
-    """The texts of the documents, each put together from its pieces."""
-    texts, text = [], ""
-    for piece in corpus(*names, text_field=text_field).pieces():
-        text += piece.text
-        if piece.ends_document:
-            texts.append(text)
-            text = ""
-    assert text == ""
-    return texts
-
-
-def refusal(*names: str | Path, text_field: str = "text") -> str:
-    """The line a user gets."""
-    with pytest.raises(UserError) as refused:
-        documents(*names, text_field=text_field)
-    message = str(refused.value)
-    assert "\n" not in message
-    assert str(names[0]) in message
-    return message
 
 
 READINGS: dict[str, Callable[[Corpus], object]] = {
@@ -83,13 +53,13 @@ def test_files_are_read_in_the_order_given(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_searched_for_texts_in_sorted_order(tmp_path: Path) -> None:
-    for name in ("b.txt", "a/z.md", "a/deep/er/c.TXT", "d.txt.gz", "c.jsonl.gz"):
+    for name in ("b.txt", "a/z.md", "a/deep/er/c.TXT", "d.txt.gz", "c.jsonl.zst", "g.parquet"):
         write(tmp_path / name, json.dumps({"text": name}))
     for name in ("notes.rst", "a/code.py", "archive.gz", "txt", "e.txt.bak", "f.csv.gz"):
         write(tmp_path / name, "not these")
     (tmp_path / "folder.txt").mkdir()
     found = [str(f.relative_to(tmp_path)) for f in find_files((str(tmp_path),))]
-    assert found == ["a/deep/er/c.TXT", "a/z.md", "b.txt", "c.jsonl.gz", "d.txt.gz"]
+    assert found == ["a/deep/er/c.TXT", "a/z.md", "b.txt", "c.jsonl.zst", "d.txt.gz", "g.parquet"]
 
 
 def test_a_pattern_stands_for_its_files_in_sorted_order(tmp_path: Path) -> None:
@@ -118,84 +88,8 @@ def test_standard_input_can_be_read_twice(
     content = pack("piped é\n".encode())
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
     piped = corpus("-")
-    assert piped.characters == len("piped é\n")
-    assert "".join(piece.text for piece in piped.pieces()) == "piped é\n"
-
-
-# Text
-
-
-@given(texts=st.lists(any_text, max_size=4))
-@law
-def test_pieces_join_to_the_text_and_are_counted(folder: Path, texts: list[str]) -> None:
-    """An empty file is no document."""
-    files = [write(folder / f"{i}.txt", text) for i, text in enumerate(texts)]
-    assert documents(*files) == [text for text in texts if text]
-    assert corpus(*files).characters == sum(map(len, texts))
-
-
-@given(start=st.integers(BLOCK - 5, BLOCK + 1), text=any_text)
-@example(start=BLOCK - 1, text="é")
-@example(start=BLOCK - 2, text="中")
-@example(start=BLOCK - 3, text="🙂")
-@law
-def test_a_character_may_lie_across_two_blocks(folder: Path, start: int, text: str) -> None:
-    whole = "a" * start + text
-    file = write(folder / "long.txt", whole)
-    assert documents(file) == [whole]
-    assert corpus(file).characters == len(whole)
-
-
-def test_a_long_file_comes_in_pieces(tmp_path: Path) -> None:
-    file = write(tmp_path / "long.txt", "é" * BLOCK)
-    assert max(len(piece.text) for piece in corpus(file).pieces()) <= BLOCK
-
-
-def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
-    """At the start; anywhere else it is a character."""
-    assert documents(write(tmp_path / "a.txt", "\ufeffa\ufeffb")) == ["a\ufeffb"]
-    assert documents(write(tmp_path / "b.txt", "\ufeff")) == []
-    later = "a" * BLOCK + "\ufeff"
-    assert documents(write(tmp_path / "c.txt", later)) == [later]
-
-
-def test_gzip_is_known_by_its_content(tmp_path: Path) -> None:
-    zipped = gzip.compress("\ufeffzipped é".encode())
-    for name in ("a.txt.gz", "a.md.gz", "a.gz", "a.txt", "a"):
-        assert documents(write(tmp_path / name, zipped)) == ["zipped é"]
-    assert documents(write(tmp_path / "plain.txt.gz", "plain é")) == ["plain é"]
-
-
-# JSON lines
-
-
-@given(texts=st.lists(st.text(min_size=1), max_size=5), ascii_only=st.booleans())
-@law
-def test_each_json_line_is_a_document(folder: Path, texts: list[str], ascii_only: bool) -> None:
-    lines = [json.dumps({"id": 1, "text": text}, ensure_ascii=ascii_only) for text in texts]
-    file = write(folder / "a.jsonl", "\n".join(lines))
-    assert documents(file) == texts
-    assert corpus(file).characters == sum(map(len, texts))
-
-
-def test_the_field_that_holds_the_text_has_a_name(tmp_path: Path) -> None:
-    file = write(tmp_path / "a.jsonl", '{"text": "no", "body": "yes"}\n')
-    assert documents(file, text_field="body") == ["yes"]
-
-
-def test_json_lines_may_have_a_mark_windows_line_ends_and_blank_lines(tmp_path: Path) -> None:
-    content = '\ufeff{"text": "a"}\r\n\r\n  \n{"text": "b\\n"}'
-    assert documents(write(tmp_path / "a.jsonl", content)) == ["a", "b\n"]
-    assert documents(write(tmp_path / "b.jsonl.gz", gzip.compress(content.encode()))) == [
-        "a",
-        "b\n",
-    ]
-
-
-def test_a_json_line_may_lie_across_blocks(tmp_path: Path) -> None:
-    texts = ["é" * BLOCK, "second", "中" * BLOCK]
-    lines = [json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in texts]
-    assert documents(write(tmp_path / "a.jsonl", "".join(lines))) == texts
+    for _ in range(2):
+        assert "".join(piece.text for piece in piped.pieces()) == "piped é\n"
 
 
 # The fingerprint
@@ -260,7 +154,9 @@ def test_one_missing_file_among_several_is_named(tmp_path: Path) -> None:
 
 def test_a_folder_without_text_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "image.png", b"\x89PNG")
-    assert refusal(tmp_path).startswith("no .txt, .md, .jsonl file")
+    assert refusal(tmp_path).startswith(
+        "no .txt, .md, .jsonl, .parquet file (or .gz or .zst of one)"
+    )
 
 
 @pytest.mark.parametrize("read", READINGS.values(), ids=READINGS.keys())
@@ -294,98 +190,71 @@ def test_a_folder_without_permission_is_named(name: str, tmp_path: Path) -> None
         closed.chmod(0o700)
 
 
-def test_a_binary_file_is_refused(tmp_path: Path) -> None:
-    file = write(tmp_path / "model.bin", b"abc\0\x01\x02")
-    assert refusal(file) == f"{file} is a binary file, not text (a NUL byte at offset 3)"
+# What changes while it is read
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
-@pytest.mark.parametrize("suffix", ["txt", "jsonl"])
-def test_a_wide_encoding_is_refused(encoding: str, suffix: str, tmp_path: Path) -> None:
-    refusal(write(tmp_path / f"wide.{suffix}", '{"text": "é"}'.encode(encoding)))
-
-
-@pytest.mark.parametrize("mark", ["utf-16-le", "utf-16-be"])
-def test_utf_16_is_told_how_to_convert(mark: str, tmp_path: Path) -> None:
-    message = refusal(write(tmp_path / "a.txt", "\ufeffhäl".encode(mark)))
-    assert "is UTF-16, not UTF-8" in message
-    assert "iconv -f utf-16 -t utf-8" in message
-
-
-@given(
-    filling=st.sampled_from([0, *range(BLOCK - 5, BLOCK + 2)]),
-    before=any_text,
-    bad=st.sampled_from([0x80, 0xC0, 0xFF]),
-    after=any_text,
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda file: file.write_text("another"),
+        lambda file: file.open("a").write("more"),
+        lambda file: os.utime(file, ns=(0, 1)),
+    ],
+    ids=["written anew", "appended to", "written to at another time"],
 )
-@example(filling=BLOCK - 2, before="🙂", bad=0x80, after="")
-@example(filling=BLOCK - 1, before="é", bad=0xFF, after="é")
-@law
-def test_a_byte_that_is_no_utf_8_is_named_with_its_offset(
-    folder: Path, filling: int, before: str, bad: int, after: str
+def test_a_file_that_changes_after_its_fingerprint_is_named(
+    change: Callable[[Path], object], tmp_path: Path
 ) -> None:
-    good = b"a" * filling + before.encode()
-    message = refusal(write(folder / "bad.txt", good + bytes([bad]) + after.encode()))
-    assert f"byte 0x{bad:02x} at offset {len(good)};" in message
-    assert "iconv -f latin1 -t utf-8" in message
+    a, b = write(tmp_path / "a.txt", "the text"), write(tmp_path / "b.txt", "the text")
+    found = corpus(a, b)
+    assert found.fingerprint
+    found.check_unchanged()
+    change(b)
+    with pytest.raises(UserError, match=r"b\.txt changed while it was read"):
+        found.check_unchanged()
+    corpus(a, b).check_unchanged()
 
 
-@pytest.mark.parametrize("filling", [0, 1, BLOCK - 2, BLOCK - 1, BLOCK])
-def test_a_text_that_ends_within_a_character_is_refused(filling: int, tmp_path: Path) -> None:
-    message = refusal(write(tmp_path / "cut.txt", b"a" * filling + "🙂".encode()[:3]))
-    assert f"byte 0xf0 at offset {filling};" in message
+# Documents from Python
 
 
-def test_offsets_in_gzip_are_those_of_its_content(tmp_path: Path) -> None:
-    message = refusal(write(tmp_path / "bad.txt.gz", gzip.compress(b"a" * BLOCK + b"\xff")))
-    assert f"byte 0xff at offset {BLOCK};" in message
+def read_again(documents_: Iterable[Any], text_field: str = "text") -> list[str]:
+    with spooled(documents_, text_field) as file:
+        found = documents(file, text_field=text_field)
+    assert not file.exists()
+    return found
 
 
-@pytest.mark.parametrize("suffix", ["txt.gz", "jsonl.gz"])
-@pytest.mark.parametrize("kept", [2, 5, 12, 100, -1])
-def test_truncated_gzip_is_refused(kept: int, suffix: str, tmp_path: Path) -> None:
-    lines = "".join(json.dumps({"text": str(i**5)}) + "\n" for i in range(300))
-    file = write(tmp_path / f"cut.{suffix}", gzip.compress(lines.encode())[:kept])
-    assert refusal(file).startswith(f"cannot read {file}: ")
-
-
-@given(text=any_text, data=st.data())
+@given(texts=st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=5))
 @law
-def test_damaged_gzip_is_refused_or_harmless(folder: Path, text: str, data: st.DataObject) -> None:
-    zipped = bytearray(gzip.compress(text.encode()))
-    zipped[data.draw(st.integers(0, len(zipped) - 1))] ^= data.draw(st.integers(1, 255))
-    file = write(folder / "damaged.txt.gz", bytes(zipped))
-    try:
-        assert documents(file) == ([text] if text else [])
-    except UserError as error:
-        assert str(file) in str(error)
+def test_documents_come_back_as_they_were(texts: list[str]) -> None:
+    """Any iterable of texts or of rows, read once."""
+    assert read_again(texts) == read_again(iter(texts)) == texts
+    rows = ({"id": i, "body": text} for i, text in enumerate(texts))
+    assert read_again(rows, text_field="body") == texts
 
 
-def test_gzip_of_a_damaged_middle_is_refused(tmp_path: Path) -> None:
-    zipped = bytearray(gzip.compress(bytes(range(32, 127)) * 20))
-    zipped[60:70] = bytes(10)
-    file = write(tmp_path / "damaged.txt.gz", bytes(zipped))
-    assert refusal(file).startswith(f"cannot read {file}: ")
+def test_rows_of_a_hugging_face_dataset_are_documents() -> None:
+    datasets = pytest.importorskip("datasets")
+    rows = datasets.Dataset.from_dict({"text": ["a", "é\n"], "id": [1, 2]})
+    assert read_again(rows) == read_again(rows.to_iterable_dataset()) == ["a", "é\n"]
 
 
-@pytest.mark.parametrize(
-    "line", ["{'text': 'a'}", '{"text": "a"} b', "{", "\0", '{"text": "\\ud800"}', "[" * 100_000]
-)
-def test_a_line_that_is_no_json_is_named(line: str, tmp_path: Path) -> None:
-    """Half a surrogate pair is JSON but no Unicode."""
-    file = write(tmp_path / "a.jsonl", f'{{"text": "fine"}}\n\n{line}\n{{"text": "fine"}}\n')
-    assert refusal(file) == f"{file}, line 3: not JSON in UTF-8"
+@pytest.mark.parametrize("row", [5, None, b"bytes", {}, {"text": None}, {"text": 5}, ["a"]])
+def test_a_row_without_text_is_named(row: Any) -> None:
+    with pytest.raises(UserError, match="document 2: no text in field 'text'"):
+        read_again(["a", row])
 
 
-def test_a_json_line_that_is_no_utf_8_is_named(tmp_path: Path) -> None:
-    file = write(tmp_path / "a.jsonl", b'{"text": "a"}\n{"text": "\xff"}\n')
-    assert refusal(file) == f"{file}, line 2: not JSON in UTF-8"
+def test_half_a_surrogate_pair_is_no_text() -> None:
+    with pytest.raises(UserError, match="document 1: not"):
+        read_again(["\ud800"])
 
 
-@pytest.mark.parametrize(
-    "line", ['{"txt": "a"}', '{"text": 5}', '{"text": null}', '{"text": ["a"]}', "[1]", "5", '"a"']
-)
-def test_a_line_without_the_field_says_how_to_name_it(line: str, tmp_path: Path) -> None:
-    message = refusal(write(tmp_path / "a.jsonl", f'{{"text": "fine"}}\n{line}\n'))
-    assert "a.jsonl, line 2: no text in field 'text'" in message
-    assert "--text-field" in message
+def test_an_iterable_that_fails_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(ZeroDivisionError):
+        read_again("a" * (1 // n) for n in (1, 0))
+    assert list(tmp_path.iterdir()) == []

@@ -11,10 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minigpt.config import GPTConfig, SampleConfig, TextConfig, TrainConfig, setting
+from minigpt.config import (
+    EvaluationConfig,
+    GPTConfig,
+    SampleConfig,
+    TextConfig,
+    TrainConfig,
+    setting,
+)
 from minigpt.options import Parser, add_options, chosen
 
-CONFIGS = [TextConfig, GPTConfig, TrainConfig, SampleConfig]
+CONFIGS = [TextConfig, GPTConfig, TrainConfig, SampleConfig, EvaluationConfig]
 FIELDS = [(config, field.name) for config in CONFIGS for field in dataclasses.fields(config)]
 
 
@@ -73,6 +80,8 @@ def given_as(config: type, name: str) -> tuple[list[str], Any]:
     if get_origin(hint) is Literal:
         return [option(name), get_args(hint)[-1]], get_args(hint)[-1]
     if get_origin(hint) is tuple:
+        if get_args(hint)[0] is float:
+            return [option(name), "3", "0.5"], (3.0, 0.5)
         return [option(name), "a.txt", "b*.txt"], ("a.txt", "b*.txt")
     words = {int: ("77", 77), float: ("2.5e-1", 0.25), str: ("words", "words")}
     word, value = words[hint]

@@ -50,6 +50,8 @@ class Trainee:
             self.model.config.context_length,
             seed=self.config.seed,
             step=step,
+            sources=self.dataset.sources,
+            weights=self.dataset.weights,
         )
         return inputs.to(self.device), targets.to(self.device)
 

@@ -1,27 +1,24 @@
-"""Text to token ids and back. One `Tokenizer`, three origins: the characters of a text, byte-pair
-encoding trained on a text, and tiktoken's own encodings by name.
+"""The tokenizers: the characters of a text, byte-pair encoding trained on a text, and tiktoken's
+own encodings by name.
 
 A tokenizer is saved as one `tokenizer.json` in the Hugging Face format, which other programs
 read too. Loading it needs no network and runs no code.
 """
 
-import json
 import os
 import re
 import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator
-from pathlib import Path
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import tiktoken
 
-from .config import UserError
+from ..config import UserError
+from .byte_alphabet import to_printable, to_raw
+from .patterns import ANYWHERE, GPT2_PATTERN, places_to_cut
 
-_GAP = re.compile(r"[ \n]")
 END_OF_TEXT = "<|endoftext|>"
-# How GPT-2 cuts text into words before merging bytes; the pattern tiktoken ships for it.
-GPT2_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
 
 
 class Tokenizer(ABC):
@@ -30,10 +27,12 @@ class Tokenizer(ABC):
     Attributes:
         vocab_size: number of ids, special tokens included.
         end_of_text: the id that stands between two documents.
+        cut: matches where a text may be cut without changing its ids.
     """
 
     vocab_size: int
     end_of_text: int
+    cut: re.Pattern[str]
 
     @abstractmethod
     def encode(self, text: str) -> list[int]:
@@ -72,6 +71,7 @@ class CharacterTokenizer(Tokenizer):
         self.ids = {character: i for i, character in enumerate(self.characters)}
         self.end_of_text = len(self.characters)
         self.vocab_size = self.end_of_text + 1
+        self.cut = ANYWHERE
 
     def encode(self, text: str) -> list[int]:
         try:
@@ -121,6 +121,7 @@ class BytePairTokenizer(Tokenizer):
         self.nfc = nfc
         ids = encoding._special_tokens
         self._added = {name: ids[name] for name in added}
+        self.cut = places_to_cut(encoding._pat_str, has_added=bool(added))
         self._special_ids = {ids[name] for name in ids.keys() - self._added.keys()}
         # As the tokenizers library finds them: the longest at each place, special ones as well.
         longest_first = sorted(ids, key=len, reverse=True)
@@ -225,8 +226,13 @@ def train_bpe(texts: Iterable[str], vocab_size: int) -> BytePairTokenizer:
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
-    ranks = {_raw(token): rank for token, rank in tokenizer.get_vocab().items()}
-    return BytePairTokenizer(_encoding("bpe", GPT2_PATTERN, ranks, {END_OF_TEXT: len(ranks)}))
+    ranks = {to_raw(token): rank for token, rank in tokenizer.get_vocab().items()}
+    specials = {END_OF_TEXT: len(ranks)}
+    return BytePairTokenizer(
+        tiktoken.Encoding(
+            "bpe", pat_str=GPT2_PATTERN, mergeable_ranks=ranks, special_tokens=specials
+        )
+    )
 
 
 def tiktoken_tokenizer(name: str) -> BytePairTokenizer:
@@ -247,112 +253,6 @@ def tiktoken_tokenizer(name: str) -> BytePairTokenizer:
             f"TIKTOKEN_CACHE_DIR (now {cache}) to a folder that holds it, or use "
             "--tokenizer bpe or --tokenizer char, which need no download"
         ) from None
-
-
-def load_tokenizer(path: str | Path) -> Tokenizer:
-    """A tokenizer from the `tokenizer.json` that `to_json` made.
-
-    Raises:
-        UserError: if the file is missing, damaged or of another kind.
-    """
-    try:
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from None
-    except (ValueError, RecursionError):
-        raise UserError(f"{path} is damaged: it is not JSON") from None
-    try:
-        return tokenizer_from_data(data)
-    except KeyError as error:
-        raise UserError(f"{path} is damaged or no tokenizer of ours: it has no {error}") from None
-    except (TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
-        raise UserError(f"{path} is damaged or no tokenizer of ours ({error})") from None
-
-
-def encode_in_pieces(
-    tokenizer: Tokenizer, texts: Iterable[str], size: int = 1 << 16
-) -> Iterator[tuple[int, list[int]]]:
-    """Encode a long text piece by piece, to the same ids as the text encoded whole.
-
-    Pieces are cut between a letter and a space or new line that precedes another letter: no
-    pattern of ours or tiktoken's joins anything across such a place. Text without one stays uncut.
-
-    Args:
-        tokenizer: encodes.
-        texts: the text, cut anywhere.
-        size: aim at pieces of this many characters.
-
-    Yields:
-        The number of characters of a piece, and its ids.
-    """
-    rest, searched = "", 0
-    for text in texts:
-        rest += text
-        while len(rest) >= size:
-            cut = _safe_cut(rest, max(size, searched))
-            if cut is None:
-                searched = len(rest) - 2
-                break
-            yield cut, tokenizer.encode(rest[:cut])
-            rest, searched = rest[cut:], 0
-    if rest:
-        yield len(rest), tokenizer.encode(rest)
-
-
-def _safe_cut(text: str, start: int) -> int | None:
-    """The first place at or after `start` where `text` may be cut, or None."""
-    for gap in _GAP.finditer(text, max(start, 1)):
-        place = gap.start()
-        if place + 1 < len(text) and text[place - 1].isalpha() and text[place + 1].isalpha():
-            return place
-    return None
-
-
-def tokenizer_from_data(data: dict[str, Any]) -> Tokenizer:
-    """A tokenizer from the content of a `tokenizer.json` that `to_json` made.
-
-    Raises:
-        KeyError, TypeError, ValueError, IndexError, AttributeError: if it is something else.
-    """
-    vocab: dict[str, int] = data["model"]["vocab"]
-    normalizer = data.get("normalizer")
-    if normalizer is not None and normalizer["type"] != "NFC":
-        raise ValueError(f"its normalizer {normalizer['type']} is not supported")
-    specials = {token["content"]: token["id"] for token in data["added_tokens"]}
-    if not all(isinstance(i, int) and i >= 0 for i in (*vocab.values(), *specials.values())):
-        raise ValueError("ids must be non-negative integers")
-    if END_OF_TEXT not in specials:
-        raise ValueError(f"it has no {END_OF_TEXT}")
-    if data["model"]["type"] == "WordLevel":
-        characters = sorted((c for c in vocab if c not in specials), key=lambda c: vocab[c])
-        if [vocab[c] for c in characters] != list(range(len(characters))):
-            raise ValueError("its ids are not 0, 1, 2, ...")
-        "".join(characters).encode()  # half a surrogate pair is no character
-        if any(len(c) != 1 for c in characters) or specials != {END_OF_TEXT: len(characters)}:
-            raise ValueError("its tokens are not characters")
-        return CharacterTokenizer(characters)
-    if data["model"]["type"] != "BPE":
-        raise ValueError(f"its type is {data['model']['type']!r}")
-    pattern = data["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"]
-    ranks = {_raw(token): i for token, i in vocab.items() if token not in specials}
-    if len(set(ranks.values()) | set(specials.values())) != len(ranks) + len(specials):
-        raise ValueError("two tokens share an id")
-    if any(bytes([b]) not in ranks for b in range(256)):
-        raise ValueError("it lacks some single bytes")
-    ids, top = (*ranks.values(), *specials.values()), max(ranks.values())
-    if sum(i < top for i in ids) != top or max(ids) > 2 * len(ids):
-        raise ValueError("some ids have no token")  # only special ones may leave a gap
-    added = [token["content"] for token in data["added_tokens"] if not token["special"]]
-    if added and any(name.split() != [name] for name in specials):
-        raise ValueError("white space in an added token is not supported")  # pieces would cut it
-    encoding = _encoding("bpe", pattern, ranks, specials)
-    return BytePairTokenizer(encoding, added=added, nfc=normalizer is not None)
-
-
-def _encoding(
-    name: str, pattern: str, ranks: dict[bytes, int], specials: dict[str, int]
-) -> tiktoken.Encoding:
-    return tiktoken.Encoding(name, pat_str=pattern, mergeable_ranks=ranks, special_tokens=specials)
 
 
 def _set_byte_level(tokenizer: Any, pattern: Any, pre_tokenizers: Any, decoders: Any) -> None:
@@ -378,25 +278,3 @@ def _merges(ranks: dict[bytes, int]) -> list[tuple[bytes, bytes]]:
             if token[:i] in ranks and token[i:] in ranks:
                 merges.append((token[:i], token[i:]))
     return merges
-
-
-def _byte_alphabet() -> dict[int, str]:
-    """GPT-2's way to write each byte as a printable character (Radford et al. 2019)."""
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in printable]
-    return {byte: chr(byte) for byte in printable} | {
-        byte: chr(0x100 + i) for i, byte in enumerate(others)
-    }
-
-
-_TO_PRINTABLE = _byte_alphabet()
-_TO_BYTE = {character: byte for byte, character in _TO_PRINTABLE.items()}
-
-
-def to_printable(token: bytes) -> str:
-    """Bytes as the Hugging Face format writes them: a printable character for each."""
-    return "".join(_TO_PRINTABLE[byte] for byte in token)
-
-
-def _raw(token: str) -> bytes:
-    return bytes(_TO_BYTE[character] for character in token)

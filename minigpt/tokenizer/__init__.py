@@ -1,0 +1,37 @@
+"""Text to token ids and back. One `Tokenizer`, three origins: the characters of a text, byte-pair
+encoding trained on a text, and tiktoken's own encodings by name.
+
+`kinds.py` holds the tokenizers and how they are made, `file.py` reads a saved one, `patterns.py`
+says where a text may be cut, and `pieces.py` encodes one of any length so, on all cores.
+"""
+
+from .byte_alphabet import to_printable
+from .file import load_tokenizer, tokenizer_from_data
+from .kinds import (
+    END_OF_TEXT,
+    BytePairTokenizer,
+    CharacterTokenizer,
+    Tokenizer,
+    make_tokenizer,
+    tiktoken_tokenizer,
+    train_bpe,
+)
+from .patterns import GPT2_PATTERN
+from .pieces import Stretch, cut_in_pieces, encode_in_pieces
+
+__all__ = [
+    "END_OF_TEXT",
+    "GPT2_PATTERN",
+    "BytePairTokenizer",
+    "CharacterTokenizer",
+    "Stretch",
+    "Tokenizer",
+    "cut_in_pieces",
+    "encode_in_pieces",
+    "load_tokenizer",
+    "make_tokenizer",
+    "tiktoken_tokenizer",
+    "to_printable",
+    "tokenizer_from_data",
+    "train_bpe",
+]
