@@ -123,7 +123,13 @@ def cache_folder() -> Path:
 
 
 def sample_batch(
-    tokens: TokenIds, batch_size: int, context_length: int, *, seed: int, step: int
+    tokens: TokenIds,
+    batch_size: int,
+    context_length: int,
+    *,
+    seed: int,
+    step: int,
+    rows: slice = slice(None),
 ) -> tuple[Tensor, Tensor]:
     """Random windows of the text and, for each, the same window one token later.
 
@@ -137,13 +143,14 @@ def sample_batch(
         context_length: tokens in each, T.
         seed: of the run.
         step: of the training.
+        rows: only these of the windows, for one of several processes.
 
     Returns:
-        Inputs and targets, both int64 ``(b, T)``.
+        Inputs and targets, both int64 ``(b, T)``, or as many as there are rows.
     """
     draw = np.random.Generator(np.random.Philox(key=[seed, step]))
     starts = draw.integers(len(tokens) - context_length, size=(batch_size, 1))  # (b, 1)
-    windows = tokens[starts + np.arange(context_length + 1)].astype(np.int64)  # (b, T + 1)
+    windows = tokens[starts[rows] + np.arange(context_length + 1)].astype(np.int64)  # (b, T + 1)
     return torch.from_numpy(windows[:, :-1]), torch.from_numpy(windows[:, 1:])
 
 

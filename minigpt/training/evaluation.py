@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from ..dataset import TokenIds
 from ..device import autocast
 from ..model import GPT
+from .processes import ALONE, Processes
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,12 @@ def evaluate(
     max_tokens: int,
     precision: torch.dtype = torch.float32,
     batch_size: int = 16,
+    processes: Processes = ALONE,
 ) -> Evaluation:
     """Predict every token but the first, once, in windows of the context length side by side.
 
     A text longer than `max_tokens` is judged by that many tokens, in windows spread evenly
-    over it, always the same ones.
+    over it, always the same ones. Several processes share the windows.
 
     Args:
         model: switched to evaluation and back if it was training.
@@ -43,6 +45,7 @@ def evaluate(
         max_tokens: predict about this many at most.
         precision: of the matrix products.
         batch_size: windows at a time.
+        processes: that evaluate together.
     """
     T = min(model.config.context_length, len(tokens) - 1)
     device = model.token_embedding.weight.device
@@ -50,9 +53,12 @@ def evaluate(
     if len(starts) * T > max_tokens:
         full = starts[: max(len(starts) - 1, 1)]
         starts = full[:: -(-len(full) * T // max_tokens)]
-    training, nats, count, size = model.training, 0.0, 0, 0
+    groups = _same_length(starts, len(tokens) - 1, T, batch_size)
+    totals = torch.zeros(len(groups), 3, dtype=torch.float64)  # nats, tokens, bytes of each group
+    training = model.training
     model.eval()
-    for group in _same_length(starts, len(tokens) - 1, T, batch_size):
+    for i, counts in processes.turns(len(groups)):
+        group = groups[i]
         length = min(T, len(tokens) - 1 - int(group[0]))
         windows = tokens[group[:, None] + np.arange(length + 1)].astype(np.int64)
         batch = torch.from_numpy(windows).to(device)  # (b, length + 1)
@@ -60,10 +66,12 @@ def evaluate(
             logits = model(batch[:, :-1])  # (b, length, vocab_size)
         targets = batch[:, 1:].flatten()  # (b * length,)
         losses = F.cross_entropy(logits.flatten(0, 1).float(), targets, reduction="sum")
-        nats += losses.item()
-        count += targets.numel()
-        size += int(byte_lengths[targets.cpu()].sum())
+        if counts:
+            size = int(byte_lengths[targets.cpu()].sum())
+            totals[i] = torch.tensor([losses.item(), targets.numel(), size], dtype=totals.dtype)
     model.train(training)
+    processes.settle(model)
+    nats, count, size = processes.sum(totals).sum(dim=0).tolist()
     return Evaluation(nats / count, nats / math.log(2) / max(size, 1))
 
 
