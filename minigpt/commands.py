@@ -42,7 +42,7 @@ from .training.loggers import check_logger, make_logger
 from .training.loop import Trainee
 from .training.loop import train as train_loop
 from .training.plan import plan_model, plan_vocabulary
-from .training.processes import LoneError, Processes, is_restarted, joined, launch
+from .training.processes import LoneError, Processes, joined, launch, restarts
 from .training.report import Report
 
 _SAMPLE_TOKENS = 80
@@ -99,7 +99,7 @@ def start_run(
         Interrupted: when training was interrupted and has saved its state.
     """
     with joined() as processes:
-        if is_restarted() and (begun := processes.by_first(lambda: _begun_here(out, text))):
+        if restarts() and (begun := processes.by_first(lambda: _begun_here(out, text))):
             return _resume(processes, begun, {}, started)
         return _start(processes, text, model, training, out, started)
 
@@ -202,7 +202,7 @@ def _refuse_a_run(folder: Path) -> None:
 
 def _is_begun_here(folder: Path) -> bool:
     """Whether torchrun began this run, lost a process, and has now started all of them again."""
-    return is_restarted() and launch() == read_config(folder).launch != ""
+    return restarts() > 0 and launch() == read_config(folder).launch != ""
 
 
 def _begun_here(out: str | Path | None, text: dict[str, Any]) -> Path | None:

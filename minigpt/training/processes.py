@@ -216,6 +216,6 @@ def launch() -> str:
     return "" if name == "none" else name
 
 
-def is_restarted() -> bool:
-    """Whether torchrun has started its processes again after one of them failed."""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+def restarts() -> int:
+    """How often torchrun has started its processes again because it lost one."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))

@@ -11,6 +11,8 @@ import os
 import signal
 import sys
 import threading
+import time
+import uuid
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -74,7 +76,7 @@ class Torchrun(Processes):
 
     def by_node(self, action: Callable[[], T]) -> T:
         self._preparations += 1
-        done = f"minigpt/node {os.environ['GROUP_RANK']}/{self._preparations}"
+        done = f"node {os.environ['GROUP_RANK']}/{self._preparations}"
 
         def in_turn() -> T:
             if self._local_rank > 0:
@@ -180,6 +182,7 @@ def connected() -> Iterator[Torchrun]:
     # torch remarks that gloo has no all-to-all, and makes up for it.
     logging.getLogger("torch.distributed.tensor._collective_utils").setLevel(logging.ERROR)
     store, rank, size = next(rendezvous("env://"))
+    store = _store_of_this_attempt(store, rank, size)
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     dist.init_process_group(backend, store=store, rank=rank, world_size=size)
     try:
@@ -196,6 +199,29 @@ def connected() -> Iterator[Torchrun]:
             os._exit(2)  # gloo's threads would wait for the lost one for ever
         raise
     dist.destroy_process_group()
+
+
+def _store_of_this_attempt(store: dist.Store, rank: int, size: int) -> dist.Store:
+    """A part of torchrun's store that is empty when its processes start.
+
+    torchrun keeps the store when it starts them again after one was lost, and what the former ones
+    left there leads the new ones astray (github.com/pytorch/pytorch/issues/135712); nor do all
+    machines count the attempts alike. So the first process names the attempt, and tells it to
+    everyone who arrives, by a number that never comes twice.
+    """
+    store = dist.PrefixStore("minigpt", store)
+    if rank > 0:
+        name = store.get(f"welcome/{store.add('arrivals', 1)}").decode()
+        store.add(f"{name}/present", 1)
+        return dist.PrefixStore(name, store)
+    name, welcomed = uuid.uuid4().hex, 0
+    while store.add(f"{name}/present", 0) < size - 1:
+        arrivals = store.add("arrivals", 0)
+        for number in range(welcomed + 1, arrivals + 1):
+            store.set(f"welcome/{number}", name)
+        welcomed = arrivals
+        time.sleep(0.01)
+    return dist.PrefixStore(name, store)
 
 
 def _end_undisturbed() -> None:
