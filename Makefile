@@ -1,5 +1,6 @@
 # make demo: train on data/fables.txt for about two minutes and print generated text.
-# make test: lint, types and tests.  make test-kill, make test-fuzz: the long ones.
+# make test: lint, types and tests.  make test-distributed, make test-kill,
+# make test-fuzz: the long ones.
 # make bench: what the README's figures come from.
 # Each makes .venv and installs what is needed on the first call.
 
@@ -7,7 +8,7 @@ PYTHON ?= python3
 MINUTES ?= 2
 BIN := .venv/bin
 
-.PHONY: demo test test-kill test-fuzz bench clean
+.PHONY: demo test test-distributed test-kill test-fuzz bench clean
 
 demo: .venv/ready
 	$(BIN)/python train.py --minutes $(MINUTES)
@@ -18,6 +19,9 @@ test: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
+
+test-distributed: .venv/ready
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m distributed
 
 test-kill: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m kill

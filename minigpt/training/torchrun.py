@@ -28,6 +28,7 @@ from ..config import UserError
 from ..device import choose_device
 from ..model import GPT
 from . import sharding
+from .interruption import Interrupted
 from .processes import LoneError, Processes
 
 T = TypeVar("T")
@@ -197,6 +198,8 @@ def connected() -> Iterator[Torchrun]:
                 "cannot be reached; go on from the last checkpoint with --resume"
             )
             os._exit(2)  # gloo's threads would wait for the lost one for ever
+        if isinstance(error, UserError | Interrupted) and not isinstance(error, LoneError):
+            dist.destroy_process_group()  # all have the same error, and none waits for another
         raise
     dist.destroy_process_group()
 
