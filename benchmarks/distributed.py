@@ -58,7 +58,7 @@ def main() -> None:
                 continue
             sent, seconds = measured(training_step(model, training, processes), given, processes)
             rings, gloo = (bytes_sent(model, training, size, gloo=way) for way in (False, True))
-            row = {
+            row: dict[str, Any] = {
                 "kind": name,
                 "in_rings": rings,
                 "by_gloo": gloo,
