@@ -1,5 +1,6 @@
 # make demo: train on data/fables.txt for about two minutes and print generated text.
-# make test: lint, types and tests.  make test-kill, make test-fuzz: the long ones.
+# make test: lint, types and tests.  make test-distributed, make test-kill,
+# make test-fuzz: the long ones.
 # make bench: what the README's figures come from.
 # Each makes .venv and installs what is needed on the first call.
 
@@ -7,7 +8,7 @@ PYTHON ?= python3
 MINUTES ?= 2
 BIN := .venv/bin
 
-.PHONY: demo test test-kill test-fuzz bench clean
+.PHONY: demo test test-distributed test-kill test-fuzz bench clean
 
 demo: .venv/ready
 	$(BIN)/python train.py --minutes $(MINUTES)
@@ -19,6 +20,9 @@ test: .venv/ready
 	$(BIN)/mypy
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
 
+test-distributed: .venv/ready
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m distributed
+
 test-kill: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m kill
 
@@ -29,6 +33,7 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/generation.py
 	$(BIN)/python benchmarks/big_text.py
+	OMP_NUM_THREADS=1 $(BIN)/torchrun --nproc-per-node 2 benchmarks/distributed.py
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info

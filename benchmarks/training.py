@@ -18,7 +18,7 @@ from torch import nn
 from minigpt.config import GPTConfig, TrainConfig
 from minigpt.device import autocast, matmul_gflops
 from minigpt.model import GPT, count_parameters, flops_per_token
-from minigpt.training.compilation import compiled_loss, loss_function
+from minigpt.training.compilation import Loss, compile_loss, not_compiled
 from minigpt.training.optimizer import make_optimizer
 
 RESULTS = Path(__file__).parent / "results"
@@ -96,11 +96,12 @@ def training_step(
     optimizer = make_optimizer(model, training)
     shape = (batch_size, config.context_length)
     inputs, targets = (torch.randint(config.vocab_size, shape) for _ in range(2))
-    loss_of = loss_function(model)
+    loss_of = Loss(model)
     if compile:
         with autocast(torch.device("cpu"), precision):
-            loss_of, problem = compiled_loss(model, lambda loss: loss(inputs, targets).backward())
+            problem = compile_loss(loss_of, lambda: loss_of(inputs, targets).backward())
         if problem:
+            not_compiled(loss_of)
             print(f"not compiled: {problem}")
 
     def step() -> None:

@@ -24,6 +24,7 @@ from .config import (
 from .options import Parser, add_options, chosen
 from .prompts import read_prompt
 from .training.interruption import Interrupted
+from .training.processes import only_the_first_speaks
 
 PLANNED = ("vocab_size", "context_length", "num_heads", "dropout")
 
@@ -53,6 +54,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def train_main(arguments: Sequence[str] | None = None, prog: str = "train.py") -> int:
     """`train.py [FILE ...]`; returns the exit status."""
+    with only_the_first_speaks():  # of several processes, where torchrun has started them
+        return _train(arguments, prog)
+
+
+def _train(arguments: Sequence[str] | None, prog: str) -> int:
     started = time.monotonic()
     parser = Parser(prog, description="Train a text generator on text files.")
     files = next(iter(TextConfig.__dataclass_fields__.values()))

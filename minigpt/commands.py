@@ -2,9 +2,11 @@
 
 import contextlib
 import dataclasses
+import hashlib
+import platform
 import shlex
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +16,13 @@ from . import __version__
 from .config import GPTConfig, TextConfig, TrainConfig, UserError
 from .corpus import STANDARD_INPUT, spooled, spooled_from
 from .dataset import Dataset, Source, check_length, find_source, prepare
-from .device import choose_device, choose_precision
+from .device import choose_precision
 from .fine_tuning import LEARNING_RATE, starting_point
 from .generation.writer import Writer
 from .messages import command, described, extent, say, say_plan, say_result, say_split
 from .model import GPT
 from .run_folder import (
+    CHECKPOINT,
     CONFIG,
     TOKENIZER,
     WEIGHTS,
@@ -39,6 +42,7 @@ from .training.loggers import check_logger, make_logger
 from .training.loop import Trainee
 from .training.loop import train as train_loop
 from .training.plan import plan_model, plan_vocabulary
+from .training.processes import LoneError, Processes, joined, launch, restarts
 from .training.report import Report
 
 _SAMPLE_TOKENS = 80
@@ -119,63 +123,122 @@ def start_run(
         UserError: if something given cannot be used.
         Interrupted: when training was interrupted and has saved its state.
     """
+    with joined() as processes:
+        if restarts() and (begun := processes.by_first(lambda: _begun_here(out, text))):
+            return _resume(processes, begun, {}, started)
+        return _start(processes, text, model, training, out, started)
+
+
+def _start(
+    processes: Processes,
+    text: dict[str, Any],
+    model: dict[str, Any],
+    training: dict[str, Any],
+    out: str | Path | None,
+    started: float,
+) -> Path:
     if text.get("init") is not None:
         training = {"learning_rate": LEARNING_RATE, **training}
-    train_config = _resolved(TrainConfig(**training))
+    train_config = _resolved(TrainConfig(**training), processes)
     text_config = TextConfig(**text)
+    if train_config.shard and processes.size == 1:
+        raise UserError("--shard needs several processes: torchrun --nproc-per-node N train.py ...")
     if out is not None:
-        _refuse_a_run(Path(out))
-    source = find_source(text_config)
-    start = starting_point(text, model)
+        processes.by_first(lambda: _refuse_a_run(Path(out)))
+    source = processes.together(lambda: _source(text_config, processes))
+    start = processes.together(lambda: starting_point(text, model))
     if start is None and text_config.tokenizer == "bpe" and text_config.vocab_size is None:
         size = plan_vocabulary(source.training.size)
         text_config = dataclasses.replace(text_config, vocab_size=size)
     say(f"minigpt {__version__}: training on {described(source)}")
-    dataset = prepare(source, text_config, tokenizer=start.tokenizer if start else None)
+    tokenizer = start.tokenizer if start else None
+    dataset = processes.by_node(lambda: prepare(source, text_config, tokenizer=tokenizer))
     planned = plan_model(len(dataset.train), train_config, model.get("emb_dim"))
     planned |= {**model, "vocab_size": dataset.tokenizer.vocab_size}
     gpt_config = start.model.config if start else GPTConfig(**planned)
     check_length(dataset.train, gpt_config.context_length)
     for name, source_range in zip(text_config.files, dataset.sources, strict=False):
         check_length(source_range, gpt_config.context_length, name)
+    _check_alike(source, dataset, gpt_config, processes)
     say_split(dataset, text_config)
 
-    _offer_unfinished(text_config)
-    folder = _new_folder(out, _name(source))
-    config = RunConfig(gpt_config, train_config, text_config, source.fingerprint)
+    config = RunConfig(gpt_config, train_config, text_config, source.fingerprint, launch())
     torch.manual_seed(train_config.seed)
     gpt = start.model if start else GPT(gpt_config)
-    with locked(folder):
-        _refuse_a_run(folder)  # another process may have been faster
-        write_text(dataset.tokenizer.to_json(), folder / TOKENIZER)
-        save_weights(gpt, folder / WEIGHTS)  # untrained: the folder is a run from the start
-        write_text(config.to_json(), folder / CONFIG)
-        _train(gpt, dataset, config, folder, started, resume=False)
+    processes.by_first(lambda: _offer_unfinished(text_config))
+    folder = processes.by_first(lambda: _new_folder(out, _name(source)))
+    with _locked(folder, processes):
+        processes.by_first(lambda: _begin(folder, dataset, gpt, config))
+        _train(gpt, dataset, config, folder, started, processes, resume=False)
     return folder
 
 
-def _resolved(config: TrainConfig) -> TrainConfig:
+def _source(text: TextConfig, processes: Processes) -> Source:
+    if processes.size > 1 and STANDARD_INPUT in (*text.files, *text.validation):
+        raise UserError("several processes cannot share standard input; write it to a file first")
+    return find_source(text)
+
+
+def _check_alike(source: Source, dataset: Dataset, model: GPTConfig, processes: Processes) -> None:
+    """Refuse to train together on different things: a file may differ from machine to machine."""
+    parts = (source.fingerprint, dataset.tokenizer.to_json(), str(model))
+    seen = processes.gather(hashlib.sha256("".join(parts).encode()).hexdigest())
+    for rank, other in enumerate(seen):
+        if other != seen[0]:
+            raise UserError(
+                f"process {rank} sees another text or model than process 0: "
+                "every machine needs the same files"
+            )
+
+
+def _begin(folder: Path, dataset: Dataset, gpt: GPT, config: RunConfig) -> None:
+    """Make the folder a run: untrained, but whole from the start."""
+    _refuse_a_run(folder)  # another process may have been faster
+    write_text(dataset.tokenizer.to_json(), folder / TOKENIZER)
+    save_weights(gpt, folder / WEIGHTS)
+    write_text(config.to_json(), folder / CONFIG)
+
+
+def _resolved(config: TrainConfig, processes: Processes) -> TrainConfig:
     """What "auto" stands for here, so that a run that is resumed goes on in the same way.
 
     Raises:
-        UserError: if there is no such device, or the logger is not installed.
+        UserError: if there is no such device, the logger is not installed, or the batch cannot be
+            shared out among the processes.
     """
-    device = choose_device(config.device)
-    check_logger(config.log)
-    return dataclasses.replace(
-        config,
-        precision="bfloat16"
-        if choose_precision(config.precision, device) == torch.bfloat16
-        else "float32",
-        compile="on" if worth_compiling(config, device) else "off",
-    )
+    processes.check_batch(config.batch_size)
+    device = processes.together(lambda: processes.device(config.device))
+
+    def resolve() -> TrainConfig:
+        check_logger(config.log)
+        precision = choose_precision(config.precision, device)
+        return dataclasses.replace(
+            config,
+            precision="bfloat16" if precision == torch.bfloat16 else "float32",
+            compile="on" if worth_compiling(config, device) else "off",
+        )
+
+    return processes.by_first(resolve)
 
 
 def _refuse_a_run(folder: Path) -> None:
-    if (folder / CONFIG).exists():
+    if (folder / CONFIG).exists() and not _is_begun_here(folder):
         raise UserError(
             f"{folder} already holds a run; choose another --out, or continue it with --resume"
         )
+
+
+def _is_begun_here(folder: Path) -> bool:
+    """Whether torchrun began this run, lost a process, and has now started all of them again."""
+    return restarts() > 0 and launch() == read_config(folder).launch != ""
+
+
+def _begun_here(out: str | Path | None, text: dict[str, Any]) -> Path | None:
+    """The run that torchrun began before it lost a process, if it has come to a checkpoint."""
+    folder = _newest_run_of(TextConfig(**text).files) if out is None else Path(out)
+    if folder is None or not (folder / CHECKPOINT).exists() or not _is_begun_here(folder):
+        return None
+    return folder
 
 
 def _new_folder(out: str | Path | None, name: str) -> Path:
@@ -212,17 +275,26 @@ def resume_run(
         UserError: if there is no such run, nothing is left to do, or its text has changed.
         Interrupted: when training was interrupted and has saved its state.
     """
+    with joined() as processes:
+        folder = processes.by_first(lambda: _run_to_resume(out, files))
+        return _resume(processes, folder, training, started)
+
+
+def _run_to_resume(out: str | Path | None, files: tuple[str, ...]) -> Path:
     if out is not None or not files:
-        folder = Path(out) if out is not None else newest_run()
-    elif (found := _newest_run_of(files)) is not None:
-        folder = found
-    else:
-        raise UserError(f"no run in runs/ was trained on {', '.join(files)}")
-    old = read_config(folder)
+        return Path(out) if out is not None else newest_run()
+    if (found := _newest_run_of(files)) is not None:
+        return found
+    raise UserError(f"no run in runs/ was trained on {', '.join(files)}")
+
+
+def _resume(processes: Processes, folder: Path, training: dict[str, Any], started: float) -> Path:
+    old = processes.by_first(lambda: read_config(folder))
     if "minutes" in training:
         training = {"steps": None, **training}
     config = dataclasses.replace(old, training=dataclasses.replace(old.training, **training))
-    state = read_state(folder)
+    processes.check_batch(config.training.batch_size)
+    state = processes.by_first(lambda: read_state(folder))
     if state.finished and not _has_more(config.training, old.training, state):
         raise UserError(
             f"{folder} has had its time ({extent(state)}); "
@@ -232,33 +304,49 @@ def resume_run(
     if STANDARD_INPUT in names or any(map(spooled_from, names)):
         what = "standard input" if STANDARD_INPUT in names else "documents given in Python"
         raise UserError(f"{folder} learned from {what}, which cannot be read again")
-    source = find_source(config.text)
+    source = processes.together(lambda: _source(config.text, processes))
     say(f"minigpt {__version__}: continuing {folder} on {described(source)}")
+    dataset = processes.by_node(lambda: _same_tokens(folder, config, source))
+    with _locked(folder, processes):
+        processes.by_first(lambda: write_text(config.to_json(), folder / CONFIG))
+        gpt = GPT(config.model)
+        _train(gpt, dataset, config, folder, started - state.seconds, processes, resume=True)
+    return folder
+
+
+def _same_tokens(folder: Path, config: RunConfig, source: Source) -> Dataset:
+    """The text of a run, with the tokenizer of the run."""
     if source.fingerprint != config.fingerprint:
         raise UserError(f"the text of {folder} has changed since; train anew")
     tokenizer = load_tokenizer(folder / TOKENIZER)
     dataset = prepare(source, config.text, tokenizer=tokenizer if config.text.init else None)
     if dataset.tokenizer.to_json() != tokenizer.to_json():  # learned anew, by another version
         dataset = prepare(source, config.text, tokenizer=tokenizer)
-    with locked(folder):
-        write_text(config.to_json(), folder / CONFIG)
-        _train(GPT(config.model), dataset, config, folder, started - state.seconds, resume=True)
-    return folder
+    return dataset
 
 
 def _train(
-    gpt: GPT, dataset: Dataset, config: RunConfig, folder: Path, started: float, *, resume: bool
+    gpt: GPT,
+    dataset: Dataset,
+    config: RunConfig,
+    folder: Path,
+    started: float,
+    processes: Processes,
+    *,
+    resume: bool,
 ) -> None:
-    device = choose_device(config.training.device)
+    processes.together(lambda: _wait_for(folder / CONFIG))
+    device = processes.device(config.training.device)
     precision = choose_precision(config.training.precision, device)
-    trainee = Trainee(gpt.to(device), dataset, config.training, folder, precision)
+    model = processes.placed(gpt, device, config.training.shard)
+    trainee = Trainee(model, dataset, config.training, folder, precision, processes)
     say_plan(trainee, config)
     report = Report(
         folder,
         tokens_per_step=config.training.batch_size * config.model.context_length,
         bytes_per_token=_bytes_per_token(dataset),
         started=started,
-        also=make_logger(config.training.log, folder),
+        also=make_logger(config.training.log if processes.is_first else "none", folder),
     )
     deadline = started + 60 * config.training.minutes
     try:
@@ -266,12 +354,13 @@ def _train(
             trainee,
             report,
             seconds_left=lambda: deadline - time.monotonic(),
-            sample=_sampler(gpt, dataset, config.training.seed),
+            sample=_sampler(dataset, config.training.seed),
             resume=resume,
         )
     except torch.OutOfMemoryError:
-        raise UserError(
-            "out of memory; try a smaller --batch-size or --context-length, or a smaller model"
+        raise LoneError(
+            "out of memory; try a smaller --micro-batch-size or --context-length, or a smaller "
+            "model"
         ) from None
     except Interrupted as interruption:
         report.close()
@@ -284,13 +373,33 @@ def _train(
     say_result(folder, state, dataset, time.monotonic() - started)
 
 
-def _sampler(gpt: GPT, dataset: Dataset, seed: int) -> Callable[[], str]:
-    writer = Writer(gpt, dataset.tokenizer)
+def _wait_for(file: Path) -> None:
+    """See what another process has written, which over a network may take a while."""
+    for _ in range(60):
+        if file.exists():
+            return
+        time.sleep(1.0)
+    raise UserError(
+        f"{file} is not seen on {platform.node()}; the run's folder has to be on a file system "
+        "that all machines share"
+    )
 
-    def sample() -> str:
-        gpt.eval()
-        text = writer.generate(max_new_tokens=_SAMPLE_TOKENS, seed=seed)
-        gpt.train()
+
+@contextlib.contextmanager
+def _locked(folder: Path, processes: Processes) -> Iterator[None]:
+    """The lock of a run's folder, which the first process takes for all."""
+    with contextlib.ExitStack() as stack:
+        processes.by_first(lambda: stack.enter_context(locked(folder)))
+        yield
+
+
+def _sampler(dataset: Dataset, seed: int) -> Callable[[GPT], str]:
+    def sample(model: GPT) -> str:
+        training = model.training
+        text = Writer(model.eval(), dataset.tokenizer).generate(
+            max_new_tokens=_SAMPLE_TOKENS, seed=seed
+        )
+        model.train(training)
         return text
 
     return sample

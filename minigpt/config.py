@@ -183,6 +183,12 @@ class TrainConfig(_Checked):
     minutes: float = setting(5.0, "how long the whole command may take")
     steps: int | None = setting(None, "train this many steps instead, however long they take")
     batch_size: int = setting(16, "sequences in a training step")
+    micro_batch_size: int | None = setting(
+        None, "sequences that a process computes at once, to save memory; all of its own if unset"
+    )
+    shard: bool = setting(
+        False, "under torchrun: split model, gradients and optimizer state among the processes"
+    )
     optimizer: Literal["adamw", "muon"] = setting(
         "adamw", "muon: Muon for the matrices, AdamW for the rest; learns faster, overfits sooner"
     )
@@ -216,6 +222,8 @@ class TrainConfig(_Checked):
         _require(self, "steps", self.steps is None or self.steps >= 1, "at least 1")
         for name in ("batch_size", "evaluations", "eval_tokens"):
             _require(self, name, getattr(self, name) >= 1, "at least 1")
+        at_once = self.micro_batch_size
+        _require(self, "micro_batch_size", at_once is None or at_once >= 1, "at least 1")
         for name in ("learning_rate", "grad_clip", "checkpoint_seconds"):
             _require(self, name, 0.0 < getattr(self, name) < 1e6, "above 0 and below 1e6")
         for name in ("final_rate", "warmup", "weight_decay"):

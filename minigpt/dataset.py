@@ -233,6 +233,7 @@ def sample_batch(
     step: int,
     sources: Sequence[range] = (),
     weights: Sequence[float] = (),
+    rows: slice = slice(None),
 ) -> tuple[Tensor, Tensor]:
     """Random windows of the text and, for each, the same window one token later.
 
@@ -249,9 +250,10 @@ def sample_batch(
         step: of the training.
         sources: the tokens of each source, each more than context_length.
         weights: of the sources.
+        rows: only these of the windows, for one of several processes.
 
     Returns:
-        Inputs and targets, both int64 ``(b, T)``.
+        Inputs and targets, both int64 ``(b, T)``, or as many as there are rows.
     """
     draw = np.random.Generator(np.random.Philox(key=[seed, step]))
     first: Any = 0
@@ -261,7 +263,7 @@ def sample_batch(
         drawn = draw.choice(len(sources), size=batch_size, p=shares)  # (b,)
         first, last = np.array([[source.start, source.stop] for source in sources])[drawn].T
     starts = draw.integers(first, last - context_length, size=batch_size)  # (b,)
-    batch = windows(tokens, starts, context_length + 1)  # (b, T + 1)
+    batch = windows(tokens, starts[rows], context_length + 1)  # (b, T + 1)
     return torch.from_numpy(batch[:, :-1]), torch.from_numpy(batch[:, 1:])
 
 

@@ -17,11 +17,11 @@ from tqdm import tqdm
 
 from .config import EvaluationConfig, UserError
 from .corpus import Corpus, find_files
-from .device import choose_device
 from .loading import find_model
 from .splitting import stretches
 from .tokenizer import Tokenizer, encode_in_pieces
 from .training.evaluation import Evaluation, evaluate_windows, sliding_windows
+from .training.processes import joined
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,8 @@ class Measurement(Evaluation):
 
 def evaluate(run: str | Path, *files: str | Path, **settings: Any) -> Measurement:
     """How well a model predicts every token of a text but the first, in constant memory.
+
+    Processes that torchrun has started do it together, with the same result to the last bit.
 
     Args:
         run: anything that :func:`minigpt.load` takes.
@@ -49,7 +51,6 @@ def evaluate(run: str | Path, *files: str | Path, **settings: Any) -> Measuremen
             length.
     """
     config = EvaluationConfig(**settings)
-    device = choose_device(config.device)
     corpus = Corpus(find_files(tuple(map(str, files))), config.text_field)
     found = find_model(run)
     context_length = found.model.config.context_length
@@ -62,12 +63,14 @@ def evaluate(run: str | Path, *files: str | Path, **settings: Any) -> Measuremen
     if (first := next(windows, None)) is None:
         names = ", ".join(map(str, files))
         raise UserError(f"{names}: too short to evaluate on, at least 2 tokens are needed")
-    result = evaluate_windows(
-        found.model.to(device),
-        itertools.chain([first], windows),
-        torch.tensor(found.tokenizer.byte_lengths()),
-        batch_size=config.batch_size,
-    )
+    with joined() as processes:
+        result = evaluate_windows(
+            found.model.to(processes.device(config.device)),
+            itertools.chain([first], windows),
+            torch.tensor(found.tokenizer.byte_lengths()),
+            batch_size=config.batch_size,
+            processes=processes,
+        )
     if not math.isfinite(result.loss):
         raise UserError(f"{run} is damaged: its loss is {result.loss}")
     return Measurement(**dataclasses.asdict(result), context_length=context_length, stride=stride)

@@ -52,8 +52,10 @@ def say_plan(trainee: Trainee, config: RunConfig) -> None:
         f"{model.num_layers} layers of width {model.emb_dim}, {model.num_heads} heads, "
         f"context {model.context_length}"
     )
+    size, sharded = trainee.processes.size, ", sharded" if trainee.processes.is_sharded else ""
+    many = f"{size} processes{sharded}, each " if size > 1 else ""
     say(
-        f"  training   {goal} on {device}{threads} in {precision}, "
+        f"  training   {goal} on {many}{device}{threads} in {precision}, "
         f"{training.batch_size} x {model.context_length} tokens a step, "
         f"dropout {model.dropout:g}, seed {training.seed}"
     )

@@ -39,6 +39,7 @@ class RunConfig:
     training: TrainConfig
     text: TextConfig
     fingerprint: str = ""  # of the text, to know it again
+    launch: str = ""  # of torchrun, which began it and may have to start its processes again
 
     def to_json(self) -> str:
         """The file's text."""
@@ -47,6 +48,7 @@ class RunConfig:
             "training": to_dict(self.training),
             "text": to_dict(self.text),
             "fingerprint": self.fingerprint,
+            "launch": self.launch,
         }
         return json.dumps(parts, indent=2) + "\n"
 
@@ -157,13 +159,15 @@ def write_text(text: str, path: Path) -> None:
     replace(path, lambda new: new.write_text(text, encoding="utf-8"))
 
 
-def replace(path: Path, write: Callable[[Path], Any], keep: str | None = None) -> None:
+def replace(
+    path: Path, write: Callable[[Path], Any], make_room: Callable[[], None] = lambda: None
+) -> None:
     """Let `write` fill a new file, sync it to disk and rename it to `path`.
 
     Args:
         path: the file to replace.
         write: is given the name to write to.
-        keep: a name in the same folder for the file that was there.
+        make_room: called when the new file is whole and on disk, before it is renamed.
 
     Raises:
         OSError: if it cannot be written; what was there stays as it was.
@@ -173,10 +177,9 @@ def replace(path: Path, write: Callable[[Path], Any], keep: str | None = None) -
         write(new)
         with open(new, "rb+") as file:
             os.fsync(file.fileno())
-        if keep is not None and path.exists():
-            path.replace(path.with_name(keep))
+        make_room()
         new.replace(path)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except SafetensorError as error:  # how safetensors reports a full disk
         raise OSError(str(error)) from None
     finally:
@@ -184,7 +187,7 @@ def replace(path: Path, write: Callable[[Path], Any], keep: str | None = None) -
             new.unlink(missing_ok=True)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make a renaming last through a crash of the machine, where the system can do that."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
@@ -243,7 +246,7 @@ def read_config(folder: Path) -> RunConfig:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         model, training, text = data["model"], data["training"], _EARLIER | data["text"]
-        fingerprint = str(data.get("fingerprint", ""))
+        names = {name: str(data.get(name, "")) for name in ("fingerprint", "launch")}
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError, OSError):
         raise UserError(f"{path} is damaged or not a run's") from None
     try:
@@ -251,7 +254,7 @@ def read_config(folder: Path) -> RunConfig:
             from_dict(GPTConfig, model),
             from_dict(TrainConfig, training),
             from_dict(TextConfig, text),
-            fingerprint,
+            **names,
         )
     except UserError as error:
         raise UserError(f"{path}: {error}") from None

@@ -1,14 +1,18 @@
 """The last state of a training: all that resuming needs, in one safetensors file, and the one
 before it until the next is whole.
 
-The file's metadata holds a version, the counters, and a SHA-256 of everything in the file.
+The file's metadata holds a version, the counters, and a SHA-256 of everything in the file. Of a
+model that is sharded among processes it is a folder instead, see `sharded_checkpoint.py`; either is
+read by any number of processes, sharded or not.
 """
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import json
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,9 +26,11 @@ from ..config import UserError, from_dict
 from ..model import GPT
 from ..run_folder import CHECKPOINT, replace
 from .optimizer import Optimizers
+from .processes import ALONE, Processes
 
 VERSION = 1
 LAST, PREVIOUS = "last.safetensors", "previous.safetensors"
+LAST_SHARDS, PREVIOUS_SHARDS = "last", "previous"
 
 
 @dataclass
@@ -43,33 +49,64 @@ class TrainingState:
     setbacks: int = 0  # how often training went wrong and was set back; each halves the rate
 
 
-def save_checkpoint(folder: Path, model: GPT, optimizer: Optimizers, state: TrainingState) -> None:
-    """Write weights, optimizer state, random state and counters, whole or not at all.
+def save_checkpoint(
+    folder: Path,
+    model: GPT,
+    optimizer: Optimizers,
+    state: TrainingState,
+    processes: Processes = ALONE,
+) -> None:
+    """Write weights, optimizer state and counters, whole or not at all.
 
     Raises:
         OSError: if it cannot be written; the checkpoints there stay as they are.
     """
-    tensors: dict[str, Tensor] = {
-        f"model.{name}": parameter for name, parameter in model.named_parameters()
-    }
+    tensors = {f"model.{name}": parameter.detach() for name, parameter in model.named_parameters()}
     tensors |= {f"optimizer.{name}": tensor for name, tensor in optimizer.state().items()}
-    tensors |= _random_state(model.token_embedding.weight.device)
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     counters = json.dumps(dataclasses.asdict(state))
+    if processes.is_sharded:
+        from .sharded_checkpoint import save_shards  # torch.distributed.checkpoint takes long
+
+        room = functools.partial(make_room, folder / CHECKPOINT)
+        save_shards(folder / CHECKPOINT / LAST_SHARDS, counters, tensors, processes, room)
+        return
+    for name, tensor in tensors.items():
+        whole = processes.whole(tensor)
+        tensors[name] = whole.cpu().contiguous() if processes.is_first else whole
+    processes.by_first(lambda: _write(folder / CHECKPOINT, counters, tensors))
+
+
+def _write(checkpoints: Path, counters: str, tensors: dict[str, Tensor]) -> None:
     metadata = {
         "version": str(VERSION),
         "state": counters,
         "sha256": _checksum(counters, tensors),
     }
-    last = folder / CHECKPOINT / LAST
-    last.parent.mkdir(exist_ok=True)
-    replace(last, lambda new: save_file(tensors, new, metadata), keep=PREVIOUS)
+    checkpoints.mkdir(exist_ok=True)
+    replace(
+        checkpoints / LAST,
+        lambda new: save_file(tensors, new, metadata),
+        make_room=functools.partial(make_room, checkpoints),
+    )
+
+
+def make_room(checkpoints: Path) -> None:
+    """Let the last checkpoint become the one before it, in place of that; file or folder.
+
+    At every moment one of the two is there.
+    """
+    for last, previous in ((LAST, PREVIOUS), (LAST_SHARDS, PREVIOUS_SHARDS)):
+        if (checkpoints / last).exists():
+            shutil.rmtree(checkpoints / PREVIOUS_SHARDS, ignore_errors=True)
+            if previous != PREVIOUS:
+                (checkpoints / PREVIOUS).unlink(missing_ok=True)
+            (checkpoints / last).replace(checkpoints / previous)
 
 
 def load_checkpoint(
-    folder: Path, model: GPT, optimizer: Optimizers
+    folder: Path, model: GPT, optimizer: Optimizers, processes: Processes = ALONE
 ) -> tuple[TrainingState, list[str]]:
-    """Put model, optimizer and random state back to where the latest checkpoint left them.
+    """Put model and optimizer back to where the latest checkpoint left them.
 
     Returns:
         The counters, and what is wrong with a later checkpoint that was passed over.
@@ -80,12 +117,13 @@ def load_checkpoint(
     """
     problems: list[str] = []
     for path in _checkpoints(folder):
+        read = functools.partial(_read_as, path, model, optimizer, processes)
         try:
-            state, tensors = _read(path)
-            _restore(path, tensors, model, optimizer)
+            state, tensors = processes.together(read)
         except UserError as error:
             problems.append(str(error))
         else:
+            _restore(tensors, model, optimizer)
             return state, problems
     raise UserError("; ".join([f"{folder} has no checkpoint to resume from", *problems]))
 
@@ -99,7 +137,7 @@ def read_state(folder: Path) -> TrainingState:
     problems: list[str] = []
     for path in _checkpoints(folder):
         try:
-            return _read(path)[0]
+            return _read_folder(path, ALONE) if path.is_dir() else _read(path)[0]
         except UserError as error:
             problems.append(str(error))
     raise UserError("; ".join([f"{folder} has no checkpoint to resume from", *problems]))
@@ -107,29 +145,71 @@ def read_state(folder: Path) -> TrainingState:
 
 def _checkpoints(folder: Path) -> list[Path]:
     """Those that exist, the latest first."""
-    paths = (folder / CHECKPOINT / name for name in (LAST, PREVIOUS))
+    names = (LAST, LAST_SHARDS, PREVIOUS, PREVIOUS_SHARDS)
+    paths = (folder / CHECKPOINT / name for name in names)
     return [path for path in paths if path.exists()]
 
 
-def _restore(path: Path, tensors: dict[str, Tensor], model: GPT, optimizer: Optimizers) -> None:
+def _read_as(
+    path: Path, model: GPT, optimizer: Optimizers, processes: Processes
+) -> tuple[TrainingState, dict[str, Tensor]]:
+    """A checkpoint's counters, and its tensors as they are needed here: whole, or this process's
+    shards of them."""
     try:
-        for name, parameter in model.named_parameters():
-            saved, expected = tuple(tensors[f"model.{name}"].shape), tuple(parameter.shape)
-            if saved != expected:
-                raise ValueError(f"{name} has shape {saved}, the model {expected}")
-        optimizer.load_state(
-            {
-                name.removeprefix("optimizer."): tensor
-                for name, tensor in tensors.items()
-                if name.startswith("optimizer.")
-            }
-        )
-        _set_random_state(tensors, model.token_embedding.weight.device)
-        with torch.no_grad():
-            for name, parameter in model.named_parameters():
-                parameter.copy_(tensors[f"model.{name}"])
+        if path.is_dir():
+            from .sharded_checkpoint import load_shards
+
+            state = _read_folder(path, processes)
+            return state, load_shards(path, lambda saved: dict(_blanks(model, optimizer, saved)))
+        state, tensors = _read(path)
+        return state, {
+            name: processes.like(_fitting(name, tensors[name], blank), blank)
+            for name, blank in _blanks(model, optimizer, tensors)
+        }
     except (KeyError, ValueError, TypeError, RuntimeError) as error:
+        if isinstance(error, UserError):
+            raise
         raise UserError(f"{path} does not fit this run: {error}") from None
+
+
+def _blanks(
+    model: GPT, optimizer: Optimizers, saved: Iterable[str]
+) -> Iterator[tuple[str, Tensor]]:
+    """What a checkpoint of these names has to hold, in shape and place; in value, nothing."""
+    for name, parameter in model.named_parameters():
+        yield f"model.{name}", torch.empty_like(parameter)
+    if any(name.startswith("optimizer.") for name in saved):  # none before the first step
+        for name, tensor in optimizer.blank_state():
+            yield f"optimizer.{name}", tensor
+
+
+def _fitting(name: str, tensor: Tensor, blank: Tensor) -> Tensor:
+    if tensor.shape != blank.shape:
+        raise ValueError(f"{name} has shape {tuple(tensor.shape)}, not {tuple(blank.shape)}")
+    return tensor
+
+
+def _restore(tensors: dict[str, Tensor], model: GPT, optimizer: Optimizers) -> None:
+    optimizer.load_state(
+        {
+            name.removeprefix("optimizer."): tensor
+            for name, tensor in tensors.items()
+            if name.startswith("optimizer.")
+        }
+    )
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(tensors[f"model.{name}"])
+
+
+def _read_folder(path: Path, processes: Processes) -> TrainingState:
+    """The counters of a sharded checkpoint that is whole."""
+    from .sharded_checkpoint import read_counters
+
+    try:
+        return _counters(read_counters(path, processes))
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
 
 
 def _read(path: Path) -> tuple[TrainingState, dict[str, Tensor]]:
@@ -139,7 +219,7 @@ def _read(path: Path) -> tuple[TrainingState, dict[str, Tensor]]:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         if metadata["sha256"] != _checksum(metadata["state"], tensors):
             raise UserError("it is damaged, its checksum does not match")
-        return _counters(metadata), tensors
+        return _counters(metadata["state"]), tensors
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
 
@@ -165,9 +245,9 @@ def _metadata(file: Any) -> dict[str, str]:
     return {name: metadata[name] for name in ("state", "sha256")}
 
 
-def _counters(metadata: dict[str, str]) -> TrainingState:
+def _counters(text: str) -> TrainingState:
     try:
-        state = from_dict(TrainingState, json.loads(metadata["state"]))
+        state = from_dict(TrainingState, json.loads(text))
     except (ValueError, RecursionError) as error:
         raise UserError(str(error)) from None
     _check_ranges(state)
@@ -188,17 +268,3 @@ def _checksum(counters: str, tensors: dict[str, Tensor]) -> str:
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
-
-
-def _random_state(device: torch.device) -> dict[str, Tensor]:
-    """The state of the generators that dropout draws from."""
-    state = {"random.cpu": torch.get_rng_state()}
-    if device.type == "cuda":
-        state["random.cuda"] = torch.cuda.get_rng_state(device)
-    return state
-
-
-def _set_random_state(tensors: dict[str, Tensor], device: torch.device) -> None:
-    torch.set_rng_state(tensors["random.cpu"])
-    if device.type == "cuda" and "random.cuda" in tensors:  # not if it was trained on a CPU
-        torch.cuda.set_rng_state(tensors["random.cuda"], device)

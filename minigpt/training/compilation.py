@@ -1,9 +1,9 @@
-"""torch.compile where it pays, with a plain fall-back where there is no compiler."""
+"""The loss, and torch.compile for it where that pays; where there is no compiler, plain."""
 
 from collections.abc import Callable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..config import TrainConfig
 from ..model import GPT
@@ -13,12 +13,17 @@ from ..model import GPT
 # 4 layers of width 128 on 2 cores).
 _MINUTES_TO_PAY, _STEPS_TO_PAY = 2.0, 1000
 
-Loss = Callable[[Tensor, Tensor], Tensor]
 
+class Loss(nn.Module):
+    """A model's loss, as a function of inputs and targets ``(b, T)``."""
 
-def loss_function(model: GPT) -> Loss:
-    """The model's loss as a function of inputs and targets ``(b, T)``."""
-    return lambda inputs, targets: model(inputs, targets)[1]
+    def __init__(self, model: GPT):
+        super().__init__()
+        self.model = model
+
+    def forward(self, inputs: Tensor, targets: Tensor) -> Tensor:
+        """The mean cross-entropy in nats a token."""
+        return self.model(inputs, targets)[1]
 
 
 def worth_compiling(config: TrainConfig, device: torch.device) -> bool:
@@ -32,20 +37,27 @@ def worth_compiling(config: TrainConfig, device: torch.device) -> bool:
     return config.minutes >= _MINUTES_TO_PAY
 
 
-def compiled_loss(model: GPT, try_out: Callable[[Loss], None]) -> tuple[Loss, str | None]:
-    """The model's loss, compiled, and why it is not if it cannot be.
+def compile_loss(loss: nn.Module, try_out: Callable[[], None]) -> str | None:
+    """Compile a loss in place.
 
     Args:
-        model: to compile.
-        try_out: runs a loss once, forwards and backwards, on a batch like those to come;
-            compilation happens there.
+        loss: to compile.
+        try_out: runs it once, forwards and backwards, on a batch like those to come; compilation
+            happens there.
+
+    Returns:
+        Why it cannot be compiled, if it cannot be.
     """
     # Random numbers as without compiling: those of compiled loops take a tenth of a step more.
-    loss = torch.compile(loss_function(model), options={"fallback_random": True})
+    loss.forward = torch.compile(loss.forward, options={"fallback_random": True})
     try:
-        try_out(loss)
+        try_out()
     except (torch._dynamo.exc.TorchDynamoException, torch._inductor.exc.InductorError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        torch._dynamo.reset()
-        return loss_function(model), reason
-    return loss, None
+        return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    return None
+
+
+def not_compiled(loss: nn.Module) -> None:
+    """Undo :func:`compile_loss`."""
+    del loss.forward
+    torch._dynamo.reset()

@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from ..dataset import TokenSequence
 from ..device import autocast
 from ..model import GPT
+from .processes import ALONE, Processes
 
 # Tokens (length + 1,), and how many of them, at the end, are predicted.
 Window = tuple[NDArray[np.integer], int]
@@ -42,11 +43,12 @@ def evaluate(
     max_tokens: int,
     precision: torch.dtype = torch.float32,
     batch_size: int = 16,
+    processes: Processes = ALONE,
 ) -> Evaluation:
     """Predict every token but the first, once, in windows of the context length side by side.
 
     A text longer than `max_tokens` is judged by that many tokens, in windows spread evenly
-    over it, always the same ones.
+    over it, always the same ones. Several processes share the windows.
 
     Args:
         model: switched to evaluation and back if it was training.
@@ -55,6 +57,7 @@ def evaluate(
         max_tokens: predict about this many at most.
         precision: of the matrix products.
         batch_size: windows at a time.
+        processes: that evaluate together.
     """
     T = min(model.config.context_length, len(tokens) - 1)
     starts = np.arange(0, len(tokens) - 1, T)  # of each window; the last one may be short
@@ -68,6 +71,7 @@ def evaluate(
         byte_lengths,
         precision=precision,
         batch_size=batch_size,
+        processes=processes,
     )
 
 
@@ -79,8 +83,11 @@ def evaluate_windows(
     *,
     precision: torch.dtype = torch.float32,
     batch_size: int = 16,
+    processes: Processes = ALONE,
 ) -> Evaluation:
     """Predict the last tokens of each window from all that stand before them in it.
+
+    The result is the same, to the last bit, on any number of processes.
 
     Args:
         model: switched to evaluation and back if it was training.
@@ -88,21 +95,29 @@ def evaluate_windows(
         byte_lengths: ``(vocab_size,)``, the bytes of text each token stands for.
         precision: of the matrix products.
         batch_size: windows at a time.
+        processes: that evaluate together, each given all windows.
     """
     device = model.token_embedding.weight.device
-    training, nats, count, size = model.training, 0.0, 0, 0
+    training = model.training
+    totals: list[list[float]] = []  # nats, tokens and bytes of each group of windows
     model.eval()
-    for tokens, predicted in _stacked(chosen, batch_size):
+    for (tokens, predicted), is_mine in processes.turns(_stacked(chosen, batch_size)):
         batch = tokens.to(device)  # (b, length + 1)
         with autocast(device, precision):
             logits = model(batch[:, :-1])[:, -predicted:]  # (b, predicted, vocab_size)
         targets = batch[:, -predicted:].flatten()  # (b * predicted,)
         losses = F.cross_entropy(logits.flatten(0, 1).float(), targets, reduction="none")
-        nats += losses.cpu().double().sum().item()
-        count += targets.numel()
-        size += int(byte_lengths[targets.cpu()].sum())
+        figures = [[0.0, 0.0, 0.0] for _ in range(processes.size)]
+        if is_mine:
+            nats = losses.cpu().double().sum().item()
+            stands_for = float(byte_lengths[targets.cpu()].sum())
+            figures[processes.rank] = [nats, targets.numel(), stands_for]
+        totals += figures
     model.train(training)
-    return Evaluation(nats / count, nats / math.log(2) / max(size, 1), count, size)
+    processes.settle(model)
+    table = processes.sum(torch.tensor(totals, dtype=torch.float64))  # (groups, 3)
+    nats, count, size = (math.fsum(column) for column in table.T.tolist())
+    return Evaluation(nats / count, nats / math.log(2) / max(size, 1), int(count), int(size))
 
 
 def sliding_windows(

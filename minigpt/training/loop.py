@@ -15,11 +15,12 @@ from ..device import autocast
 from ..model import GPT
 from ..run_folder import WEIGHTS, save_weights
 from .checkpoint import TrainingState, load_checkpoint, save_checkpoint
-from .compilation import Loss, compiled_loss, loss_function, worth_compiling
+from .compilation import Loss, compile_loss, not_compiled, worth_compiling
 from .divergence import DivergedError, check_finite, check_learning
 from .evaluation import Evaluation, evaluate
 from .interruption import Interrupted, Interruption
 from .optimizer import make_optimizer
+from .processes import ALONE, Processes
 from .report import Report
 from .schedule import learning_rate, progress, smoothed
 
@@ -36,14 +37,17 @@ class Trainee:
     config: TrainConfig
     folder: Path
     precision: torch.dtype
+    processes: Processes = ALONE
 
     @property
     def device(self) -> torch.device:
         """Where the model is."""
         return self.model.token_embedding.weight.device
 
-    def batch(self, step: int) -> tuple[Tensor, Tensor]:
-        """Inputs and targets ``(b, T)`` of a training step."""
+    def batches(self, step: int) -> list[tuple[Tensor, Tensor]]:
+        """Inputs and targets ``(b, T)`` of a training step, or of this process's share in it, in
+        parts that are computed one after the other."""
+        rows = self.processes.share(self.config.batch_size)
         inputs, targets = sample_batch(
             self.dataset.train,
             self.config.batch_size,
@@ -52,8 +56,11 @@ class Trainee:
             step=step,
             sources=self.dataset.sources,
             weights=self.dataset.weights,
+            rows=rows,
         )
-        return inputs.to(self.device), targets.to(self.device)
+        at_once = self.config.micro_batch_size or len(inputs)
+        parts = zip(inputs.split(at_once), targets.split(at_once), strict=True)
+        return [(x.to(self.device), y.to(self.device)) for x, y in parts]
 
     def evaluation(self, max_tokens: int) -> Evaluation:
         """The model's loss on the validation text, or on so many tokens of it."""
@@ -63,6 +70,7 @@ class Trainee:
             torch.tensor(self.dataset.tokenizer.byte_lengths()),
             max_tokens=max_tokens,
             precision=self.precision,
+            processes=self.processes,
         )
 
 
@@ -71,7 +79,7 @@ def train(
     report: Report,
     *,
     seconds_left: Callable[[], float],
-    sample: Callable[[], str],
+    sample: Callable[[GPT], str],
     resume: bool = False,
 ) -> TrainingState:
     """Train until the steps or the time are used up, keeping the best weights.
@@ -80,7 +88,7 @@ def train(
         trainee: model, data, config, folder.
         report: told of every step and evaluation.
         seconds_left: time until the whole command should be over.
-        sample: makes a text with the model as it is.
+        sample: makes a text with a model.
         resume: continue from the checkpoint in the folder.
 
     Returns:
@@ -100,8 +108,9 @@ def train(
         while True:
             try:
                 done = training.progress()
-                if interruption.signal_number is not None and done < 1.0:
-                    raise Interrupted(interruption.signal_number, saved=training.save())
+                signal_number = trainee.processes.highest(interruption.signal_number or 0)
+                if signal_number and done < 1.0:
+                    raise Interrupted(signal_number, saved=training.save())
                 if training.is_time_to_evaluate(done):
                     training.evaluate(done)
                     training.save()
@@ -133,14 +142,17 @@ class _Training:
         trainee: Trainee,
         report: Report,
         seconds_left: Callable[[], float],
-        sample: Callable[[], str],
+        sample: Callable[[GPT], str],
     ):
         self.trainee, self.model, self.config = trainee, trainee.model, trainee.config
+        self.processes = trainee.processes
         self.report, self.seconds_left, self.sample = report, seconds_left, sample
-        self.optimizer = make_optimizer(self.model, self.config, trainee.precision)
+        self.optimizer = make_optimizer(
+            self.model, self.config, trainee.precision, trainee.processes
+        )
         self.state = TrainingState()
         self.clock = Clock(0.0)
-        self._saved, self._time_to_save = time.monotonic(), 0.0
+        self._next_save = 0.0
 
     def prepare(self) -> None:
         """Compile, and find out how much time there is."""
@@ -149,7 +161,8 @@ class _Training:
         seconds = self._time_to_evaluate()
         self.clock = Clock(self.state.seconds)
         # Time stays for the last evaluation, its sample and its files.
-        self.limit = self.state.seconds + self.seconds_left() - 1.5 * seconds - 2.0
+        seconds_left = self.processes.from_first(self.seconds_left()) - 1.5 * seconds - 2.0
+        self.limit = self.state.seconds + seconds_left
         # A run that is continued for longer than planned has its evaluations spread anew.
         due = math.floor(self.progress() * self.config.evaluations)
         self.state.evaluations = min(self.state.evaluations, due)
@@ -163,9 +176,10 @@ class _Training:
         self.trainee.evaluation(few)  # the first one is slow
         start = time.monotonic()
         self.trainee.evaluation(few)
-        per_token = (time.monotonic() - start) / few
+        per_token = self.processes.from_first(time.monotonic() - start) / few
+        seconds_left = self.processes.from_first(self.seconds_left())
         if self.config.steps is None and self.state.step == 0:
-            share = 0.1 * max(self.seconds_left(), 0.0) / self.config.evaluations
+            share = 0.1 * max(seconds_left, 0.0) / self.config.evaluations
             self.state.eval_tokens = max(few, min(self.config.eval_tokens, int(share / per_token)))
         elif self.state.step == 0:
             self.state.eval_tokens = self.config.eval_tokens
@@ -173,8 +187,8 @@ class _Training:
         return per_token * tokens
 
     def progress(self) -> float:
-        """Share of the training that is done."""
-        self.state.seconds = self.clock.seconds()
+        """Share of the training that is done, by the first process's clock."""
+        self.state.seconds = self.processes.from_first(self.clock.seconds())
         return progress(self.state.step, self.config.steps, self.state.seconds, self.limit)
 
     def is_time_to_evaluate(self, done: float) -> bool:
@@ -183,8 +197,7 @@ class _Training:
 
     def is_time_to_save(self) -> bool:
         """Whether the last checkpoint is old enough for the time that saving takes."""
-        interval = max(self.config.checkpoint_seconds, self._time_to_save / _SAVING_SHARE)
-        return time.monotonic() - self._saved >= interval
+        return self.state.seconds >= self._next_save
 
     def step(self, done: float) -> None:
         """One step of gradient descent."""
@@ -192,20 +205,29 @@ class _Training:
         rate = learning_rate(done, config.learning_rate, config.warmup, config.final_rate)
         for group in self.optimizer.param_groups:
             group["lr"] = rate * 0.5**state.setbacks
-        inputs, targets = self.trainee.batch(state.step)  # each (b, T)
-        with autocast(inputs.device, self.trainee.precision):
-            loss = self.loss_of(inputs, targets)
-        loss.backward()
+        torch.manual_seed(self.processes.seed(config.seed, state.step))  # for dropout
+        loss = self._backward(self.trainee.batches(state.step))
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), config.grad_clip)
-        value = loss.item()
-        check_finite("loss", value)
-        check_finite("gradient", norm.item())
+        check_finite("loss", loss)
+        check_finite("gradient", self.processes.whole(norm).item())
         self.optimizer.step()
         self.optimizer.zero_grad()
-        state.train_loss = smoothed(state.train_loss, value, state.step)
+        state.train_loss = smoothed(state.train_loss, loss, state.step)
         state.step += 1
         check_learning(state.train_loss, self.model.config.vocab_size)
         self.report.step(state, done, self._seconds_left(done))
+
+    def _backward(self, batches: list[tuple[Tensor, Tensor]]) -> float:
+        """The gradients of the mean loss over these batches of all processes, and that loss."""
+        rows = sum(len(inputs) for inputs, _ in batches)
+        total = torch.zeros((), device=self.trainee.device)
+        for i, (inputs, targets) in enumerate(batches, start=1):  # each (b, T)
+            self.processes.average_now(self.loss_of, i == len(batches))
+            with autocast(inputs.device, self.trainee.precision):
+                loss = self.loss_of(inputs, targets) * (len(inputs) / rows)
+            loss.backward()
+            total += loss.detach()
+        return self.processes.mean(total.item())
 
     def _seconds_left(self, done: float) -> float:
         """Time to the end: by the clock, or by steps at the pace so far."""
@@ -222,11 +244,16 @@ class _Training:
         check_finite("validation loss", result.loss)
         self._check_weights()
         is_best = state.best_loss is None or result.loss < state.best_loss
-        if is_best and self._written("the best weights", self._save_weights):
+        by_first = self.processes.by_first
+        model, path = self.processes.whole_model(self.model), self.trainee.folder / WEIGHTS
+        if is_best and self._written(
+            "the best weights", lambda: by_first(lambda: save_weights(model, path))
+        ):
             state.best_loss, state.best_bits_per_byte = result.loss, result.bits_per_byte
             state.best_step = state.step
-        row = self.report.evaluation(state, result, is_best, self.sample())
-        self._written("the figures", lambda: self.report.write(row))
+        sample = by_first(lambda: self.sample(model))
+        row = self.report.evaluation(state, result, is_best, sample)
+        self._written("the figures", lambda: by_first(lambda: self.report.write(row)))
 
     def save(self) -> bool:
         """Write a checkpoint; if that fails, say so. Returns whether it is written.
@@ -238,20 +265,23 @@ class _Training:
         self._check_weights()
         is_written = self._written(
             "the checkpoint",
-            lambda: save_checkpoint(self.trainee.folder, self.model, self.optimizer, self.state),
+            lambda: save_checkpoint(
+                self.trainee.folder, self.model, self.optimizer, self.state, self.processes
+            ),
         )
-        self._saved = time.monotonic()
-        self._time_to_save = self._saved - start
+        took = self.processes.from_first(time.monotonic() - start)
+        interval = max(self.config.checkpoint_seconds, took / _SAVING_SHARE)
+        self._next_save = self.state.seconds + took + interval
         return is_written
 
     def _check_weights(self) -> None:
         norms = torch.stack(torch._foreach_norm(list(self.model.parameters())))
-        check_finite("size of the weights", norms.sum().item())
+        check_finite("size of the weights", self.processes.whole(norms.sum()).item())
 
     def go_back(self) -> None:
         """Return to the last checkpoint that is whole."""
         folder = self.trainee.folder
-        self.state, problems = load_checkpoint(folder, self.model, self.optimizer)
+        self.state, problems = load_checkpoint(folder, self.model, self.optimizer, self.processes)
         self.state.finished = False
         for problem in problems:
             self.report.say(f"{problem}; going back to the one before it")
@@ -275,9 +305,6 @@ class _Training:
             f"with a learning rate of {rate:.2g}"
         )
 
-    def _save_weights(self) -> None:
-        save_weights(self.model, self.trainee.folder / WEIGHTS)
-
     def _written(self, what: str, write: Callable[[], None]) -> bool:
         """Whether `write` went well; if not, say what could not be written."""
         try:
@@ -292,20 +319,30 @@ class _Training:
         return True
 
 
-def _loss(trainee: Trainee, report: Report) -> Loss:
-    """The model's loss, compiled where that pays; without touching weights or random state."""
-    if not worth_compiling(trainee.config, trainee.device):
-        return loss_function(trainee.model)
+def _loss(trainee: Trainee, report: Report) -> nn.Module:
+    """The model's loss, compiled where that pays; without touching its weights.
 
-    def try_out(loss: Loss) -> None:
-        with torch.random.fork_rng([trainee.device] if trainee.device.type == "cuda" else []):
-            with autocast(trainee.device, trainee.precision):
-                value = loss(*trainee.batch(step=0))
-            value.backward()
+    Raises:
+        UserError: if it cannot be compiled and the model is sharded, which has then computed in
+            part on some of the processes.
+    """
+    plain = Loss(trainee.model)
+    loss = trainee.processes.averaged(plain)
+    if not worth_compiling(trainee.config, trainee.device):
+        return loss
+
+    def try_out() -> None:
+        inputs, targets = trainee.batches(step=0)[0]
+        with autocast(trainee.device, trainee.precision):
+            value = loss(inputs, targets)
+        value.backward()
         trainee.model.zero_grad()
 
     report.say("compiling the model (the first time takes about 20 seconds) ...")
-    loss, problem = compiled_loss(trainee.model, try_out)
-    if problem:
+    problems = trainee.processes.gather(compile_loss(plain, try_out))
+    if problem := next(filter(None, problems), None):
+        if trainee.processes.is_sharded:
+            raise UserError(f"cannot compile the model: {problem}; use --compile off")
+        not_compiled(plain)
         report.say(f"not compiled, which costs some speed: {problem}")
     return loss

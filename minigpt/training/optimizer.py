@@ -1,7 +1,7 @@
 """The optimizer of a model: AdamW, or Muon for its matrices and AdamW for the rest."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ..config import TrainConfig
 from ..model import GPT
+from .processes import ALONE, Processes
 
 # Coefficients of the fifth-order iteration that brings singular values near 1 (Jordan et al. 2024).
 _A, _B, _C = 3.4445, -4.7750, 2.0315
@@ -48,12 +49,16 @@ class Muon(torch.optim.Optimizer):
     as AdamW's and both can share a learning rate ("Muon is Scalable for LLM Training", Liu et al.
     2025, section 2.2). torch.optim.Muon does the same one matrix at a time.
 
+    Of several processes each remembers its rows of the gradients, sharded model or not, and
+    orthogonalizes its share of the matrices.
+
     Args:
         params: matrices ``(rows, columns)``.
         lr: learning rate.
         momentum: how long gradients are remembered.
         weight_decay: decoupled.
         dtype: of the products.
+        processes: that train together.
     """
 
     def __init__(
@@ -63,24 +68,29 @@ class Muon(torch.optim.Optimizer):
         momentum: float,
         weight_decay: float,
         dtype: torch.dtype = torch.float32,
+        processes: Processes = ALONE,
     ):
         super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
-        self._dtype = dtype
+        self._dtype, self._processes = dtype, processes
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]
         """Update every matrix that has a gradient."""
         for group in self.param_groups:
             matrices = [p for p in group["params"] if p.grad is not None]
-            gradients = [p.grad for p in matrices]
+            gradients = [self._processes.by_rows(p.grad) for p in matrices]
             for p in matrices:
                 if not self.state[p]:
-                    self.state[p]["momentum"] = torch.zeros_like(p)
+                    self.state[p] = self.blank_state(p)
             averages = [self.state[p]["momentum"] for p in matrices]
             torch._foreach_lerp_(averages, gradients, 1 - group["momentum"])
             updates = list(torch._foreach_lerp(gradients, averages, group["momentum"]))  # Nesterov
             torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
             self._apply(matrices, updates, group["lr"])
+
+    def blank_state(self, parameter: Tensor) -> dict[str, Tensor]:
+        """What is remembered of a parameter before the first step."""
+        return {"momentum": self._processes.by_rows(torch.zeros_like(parameter))}
 
     def _apply(self, matrices: list[Tensor], updates: list[Tensor], rate: float) -> None:
         by_shape: dict[torch.Size, list[int]] = defaultdict(list)
@@ -88,15 +98,14 @@ class Muon(torch.optim.Optimizer):
             by_shape[matrix.shape].append(i)
         for shape, same in by_shape.items():
             stacked = torch.stack([updates[i] for i in same])  # (n, rows, columns)
-            steps = orthogonalized(stacked, self._dtype).to(stacked.dtype)
+            steps = self._processes.each_some(self._orthogonalized, stacked, matrices[same[0]])
             scale = 0.2 * max(shape) ** 0.5
             torch._foreach_add_(
                 [matrices[i] for i in same], list(steps.unbind()), alpha=-rate * scale
             )
 
-
-# What each keeps of a parameter's gradients.
-_STATE = {Muon: ("momentum",), torch.optim.AdamW: ("step", "exp_avg", "exp_avg_sq")}
+    def _orthogonalized(self, updates: Tensor) -> Tensor:
+        return orthogonalized(updates, self._dtype).to(updates.dtype)
 
 
 class Optimizers:
@@ -133,24 +142,40 @@ class Optimizers:
             for name, tensor in values.items()
         }
 
-    def load_state(self, tensors: dict[str, Tensor]) -> None:
-        """Take over what :meth:`state` gave.
-
-        Raises:
-            ValueError: if a tensor is missing or has another shape than its parameter.
-        """
+    def blank_state(self) -> Iterator[tuple[str, Tensor]]:
+        """What :meth:`state` holds after a step, in shape, type and place; in value, nothing."""
         for k, part in enumerate(self._parts):
-            parameters = [p for group in part.param_groups for p in group["params"]]
-            state: dict[int, dict[str, Tensor]] = {}
-            for i, parameter in enumerate(parameters if tensors else []):
-                state[i] = {name: tensors[f"{k}.{i}.{name}"] for name in _STATE[type(part)]}
-                if any(t.dim() and t.shape != parameter.shape for t in state[i].values()):
-                    raise ValueError(f"the optimizer's state {k}.{i} has another shape")
-            part.load_state_dict({**part.state_dict(), "state": state})
+            for i, parameter in enumerate(_parameters(part)):
+                for name, tensor in _blank_state(part, parameter).items():
+                    yield f"{k}.{i}.{name}", tensor
+
+    def load_state(self, tensors: dict[str, Tensor]) -> None:
+        """Take over what :meth:`state` gave, or nothing."""
+        for k, part in enumerate(self._parts):
+            state: dict[int, dict[str, Tensor]] = defaultdict(dict)
+            for key, tensor in tensors.items():
+                number, i, name = key.split(".")
+                if int(number) == k:
+                    state[int(i)][name] = tensor
+            part.load_state_dict({**part.state_dict(), "state": dict(state)})
+
+
+def _parameters(part: torch.optim.Optimizer) -> list[Tensor]:
+    return [parameter for group in part.param_groups for parameter in group["params"]]
+
+
+def _blank_state(part: torch.optim.Optimizer, parameter: Tensor) -> dict[str, Tensor]:
+    if isinstance(part, Muon):
+        return part.blank_state(parameter)
+    averages = {name: torch.zeros_like(parameter) for name in ("exp_avg", "exp_avg_sq")}
+    return {"step": torch.tensor(0.0), **averages}
 
 
 def make_optimizer(
-    model: GPT, config: TrainConfig, precision: torch.dtype = torch.float32
+    model: GPT,
+    config: TrainConfig,
+    precision: torch.dtype = torch.float32,
+    processes: Processes = ALONE,
 ) -> Optimizers:
     """AdamW ("Decoupled Weight Decay Regularization", Loshchilov and Hutter 2019) for all
     parameters, or Muon for the blocks' matrices and AdamW for the rest.
@@ -159,6 +184,7 @@ def make_optimizer(
         model: whose parameters are optimized.
         config: which, learning rate, decay and memory.
         precision: of Muon's matrix products.
+        processes: that train together.
     """
     matrices, others = model.parameter_groups(config.weight_decay)
     parts: list[torch.optim.Optimizer] = []
@@ -166,7 +192,7 @@ def make_optimizer(
     if config.optimizer == "muon":
         groups = [others]
         rate, decay = config.learning_rate, config.weight_decay
-        parts.append(Muon(matrices["params"], rate, config.momentum, decay, precision))
+        parts.append(Muon(matrices["params"], rate, config.momentum, decay, precision, processes))
     betas = (config.beta1, config.beta2)
     parts.append(torch.optim.AdamW(groups, lr=config.learning_rate, betas=betas, fused=True))
     return Optimizers(*parts)

@@ -50,14 +50,15 @@ def training(seed: int = 0, steps: int = 0, optimizer: str = "adamw", **changes:
 
 def step(model: GPT, optimizer: Optimizers, times: int) -> None:
     for _ in range(times):
+        torch.manual_seed(0)  # for dropout
         model(torch.tensor([[0, 1, 2, 3]]), torch.tensor([[1, 2, 3, 4]]))[1].backward()
         optimizer.step()
         optimizer.zero_grad()
 
 
 def everything(model: GPT, optimizer: Optimizers) -> dict[str, Tensor]:
-    """Weights, optimizer state and random state."""
-    tensors = {**model.state_dict(), "random": torch.get_rng_state(), **optimizer.state()}
+    """Weights and optimizer state."""
+    tensors = {**model.state_dict(), **optimizer.state()}
     return {name: tensor.clone() for name, tensor in tensors.items()}
 
 
@@ -90,7 +91,6 @@ def test_everything_comes_back_exactly(
 
 
 def test_a_training_goes_on_as_if_it_had_never_stopped(tmp_path: Path) -> None:
-    """With dropout, whose draws come from the random state."""
     before = training(steps=2)
     save_checkpoint(tmp_path, *before, STATE)
     step(*before, times=3)
@@ -207,7 +207,7 @@ def test_counters_that_cannot_be_are_refused(
 
 @pytest.mark.parametrize(
     "name",
-    ["random.cpu", "model.final_norm.weight", "optimizer.0.3.exp_avg", "optimizer.0.2.step"],
+    ["model.final_norm.weight", "optimizer.0.3.exp_avg", "optimizer.0.2.step"],
 )
 def test_a_checkpoint_with_a_part_missing_is_refused(
     saved: Path, tmp_path: Path, name: str

@@ -9,7 +9,7 @@ import torch
 
 from minigpt.config import GPTConfig, TrainConfig
 from minigpt.model import GPT
-from minigpt.training.compilation import compiled_loss, loss_function, worth_compiling
+from minigpt.training.compilation import Loss, compile_loss, worth_compiling
 from tests.conftest import train_tiny
 
 CPU = torch.device("cpu")
@@ -41,9 +41,8 @@ def test_a_compiled_loss_has_the_same_value_and_gradients() -> None:
         loss(inputs, targets).backward()
         return [p.grad.clone() for p in model.parameters() if p.grad is not None]
 
-    plain = loss_function(model)
-    compiled, problem = compiled_loss(model, lambda loss: gradients(loss) and None)
-    assert problem is None
+    plain, compiled = Loss(model), Loss(model)
+    assert compile_loss(compiled, lambda: gradients(compiled) and None) is None
     torch.testing.assert_close(compiled(inputs, targets), plain(inputs, targets))
     for ours, theirs in zip(gradients(compiled), gradients(plain), strict=True):
         torch.testing.assert_close(ours, theirs)

@@ -178,10 +178,10 @@ def test_a_learning_rate_that_blows_up_is_halved_twice_and_then_said(tmp_path: P
 
 def test_one_bad_step_sets_training_back_and_it_ends_well(tmp_path: Path) -> None:
     """The gradient overflows once, at step 20, before there is any checkpoint but the first."""
-    bad = "import torch; from minigpt.training import loop; sound = loop.loss_function; seen = []\n"
+    bad = "import torch; from minigpt.training import loop; sound = loop.Loss; seen = []\n"
     bad += "def once(value):\n"
     bad += "    seen.append(0); return value * (torch.inf if len(seen) == 20 else 1)\n"
-    bad += "loop.loss_function = lambda model: lambda x, y: once(sound(model)(x, y))"
+    bad += "loop.Loss = lambda model: lambda x, y: once(sound(model)(x, y))"
     status, err = finish(start(tmp_path, *TINY, "--steps", "100", code=bad))
     assert status == 0, err
     assert err.count(": back to step ") == 1 and "the loss became inf" in err

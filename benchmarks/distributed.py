@@ -1,0 +1,139 @@
+"""What processes send each other in a training step: computed, and measured.
+
+torchrun --nproc-per-node 2 benchmarks/distributed.py [--help], all on one machine. Measured is what
+its network interfaces have sent, as Linux counts it, so nothing else should talk meanwhile. It is
+computed for rings, as NCCL has them, and for what gloo does, which is used on the CPU. With one
+process, `python benchmarks/distributed.py`, only the speed is measured. The table goes to
+benchmarks/results/distributed-N.json too, N being the number of processes.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from minigpt.config import GPTConfig, TrainConfig
+from minigpt.model import GPT, count_parameters
+from minigpt.training.compilation import Loss
+from minigpt.training.optimizer import make_optimizer
+from minigpt.training.processes import Processes, joined
+from minigpt.training.scale import bytes_sent
+
+RESULTS = Path(__file__).parent / "results"
+KINDS: dict[str, dict[str, Any]] = {
+    "DDP, AdamW": {},
+    "DDP, Muon": {"optimizer": "muon"},
+    "sharded, AdamW": {"shard": True},
+    "sharded, Muon": {"shard": True, "optimizer": "muon"},
+}
+
+
+def main() -> None:
+    """Print the table."""
+    given = arguments()
+    model = GPTConfig(
+        vocab_size=given.vocab_size,
+        context_length=given.context_length,
+        emb_dim=given.emb_dim,
+        num_layers=given.num_layers,
+        num_heads=given.num_heads,
+    )
+    with joined() as processes:
+        size = processes.size
+        print(
+            f"{count_parameters(model) / 1e6:.2f} M parameters, {size} processes of "
+            f"{torch.get_num_threads()} threads, MB sent by each in a step"
+        )
+        titles = ("in rings", "by gloo", "measured", "/ by gloo", "tokens/s")
+        print(" " * 16 + "".join(f"{title:>10}" for title in titles))
+        rows = []
+        for name, settings in KINDS.items():
+            training = TrainConfig(batch_size=given.batch_size, **settings)
+            if training.shard and size == 1:
+                continue
+            sent, seconds = measured(training_step(model, training, processes), given, processes)
+            rings, gloo = (bytes_sent(model, training, size, gloo=way) for way in (False, True))
+            row: dict[str, Any] = {
+                "kind": name,
+                "in_rings": rings,
+                "by_gloo": gloo,
+                "measured": sent / size,
+                "tokens_per_second": training.batch_size * model.context_length / seconds,
+            }
+            rows.append(row)
+            ratio = f"{row['measured'] / gloo:.3f}" if gloo else "-"
+            print(
+                f"{name:16}{rings / 1e6:>10.2f}{gloo / 1e6:>10.2f}"
+                f"{row['measured'] / 1e6:>10.2f}{ratio:>10}"
+                f"{row['tokens_per_second']:>10,.0f}",
+                flush=True,
+            )
+        if processes.is_first:
+            RESULTS.mkdir(exist_ok=True)
+            file = RESULTS / f"distributed-{size}.json"
+            file.write_text(json.dumps(rows, indent=2) + "\n")
+
+
+def arguments() -> argparse.Namespace:
+    """The model to train, and how long."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--num-layers", type=int, default=4)
+    parser.add_argument("--emb-dim", type=int, default=256)
+    parser.add_argument("--num-heads", type=int, default=4)
+    parser.add_argument("--context-length", type=int, default=128)
+    parser.add_argument("--vocab-size", type=int, default=2048)
+    parser.add_argument("--batch-size", type=int, default=16)
+    parser.add_argument("--steps", type=int, default=5)
+    return parser.parse_args()
+
+
+def training_step(
+    model: GPTConfig, training: TrainConfig, processes: Processes
+) -> Callable[[], None]:
+    """A step of training on random tokens, warmed up."""
+    torch.manual_seed(0)
+    device = processes.device("auto")
+    gpt = processes.placed(GPT(model), device, training.shard)
+    loss = processes.averaged(Loss(gpt))
+    optimizer = make_optimizer(gpt, training, processes=processes)
+    rows = len(range(training.batch_size)[processes.share(training.batch_size)])
+    tokens = torch.randint(model.vocab_size, (rows, model.context_length), device=device)  # (b, T)
+
+    def step() -> None:
+        loss(tokens, tokens).backward()
+        nn.utils.clip_grad_norm_(gpt.parameters(), training.grad_clip)
+        optimizer.step()
+        optimizer.zero_grad()
+
+    for _ in range(2):  # the first ones connect, and make room
+        step()
+    return step
+
+
+def measured(
+    step: Callable[[], None], given: argparse.Namespace, processes: Processes
+) -> tuple[float, float]:
+    """Bytes that this machine sends, and seconds, in a step."""
+    processes.highest(0)  # all wait for one another
+    start, before = time.monotonic(), interfaces_sent()
+    for _ in range(given.steps):
+        step()
+    processes.highest(0)
+    seconds = processes.from_first(time.monotonic() - start)
+    sent = processes.from_first(interfaces_sent() - before)
+    return sent / given.steps, seconds / given.steps
+
+
+def interfaces_sent() -> int:
+    """Bytes sent so far through all network interfaces, loopback among them."""
+    lines = Path("/proc/net/dev").read_text().splitlines()[2:]
+    return sum(int(line.split(":")[1].split()[8]) for line in lines)
+
+
+if __name__ == "__main__":
+    main()
