@@ -22,7 +22,7 @@ from .token_file import Meta, Shard, read_meta, sound_shards, write_meta, write_
 from .tokenizer import Tokenizer, encode_in_pieces, load_tokenizer, make_tokenizer
 
 TOKENIZER, VALIDATION = "tokenizer.json", "validation"
-_SAMPLE = 1 << 26  # a BPE is learned from about this many characters,
+_SAMPLE = 1 << 25  # a BPE is learned from about this many characters,
 _SAMPLED = 1 << 16  # in stretches of this many if the text is longer
 
 
