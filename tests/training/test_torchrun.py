@@ -119,14 +119,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         monkeypatch.setattr("minigpt.training.report.draw", lambda *a: None)
         for kind in ("adamw", "muon"):
             minigpt.train("my.txt", **SETTINGS, optimizer=kind, out=f"1 {kind}")
+        status, said = launch(folder, 2, trainings(2, list(KINDS)) + cut_at_step_4("cut by 2"))
+        assert status == 0, said
+        for copy in ("cut by 2, resumed by 4", "shards"):
+            shutil.copytree("cut by 2", copy)
         code = trainings(4, ["ddp adamw", "sharded muon"]) + cut_at_step_4("cut by 4")
-        status, said = launch(folder, 4, code)
+        status, said = launch(folder, 4, code + resumed("cut by 2, resumed by 4"))
         assert status == 0, said
         shutil.copytree("cut by 4", "cut by 4, resumed by 2")
-        code = trainings(2, list(KINDS)) + cut_at_step_4("cut by 2")
-        status, said = launch(folder, 2, code + resumed("cut by 4, resumed by 2"))
-        assert status == 0, said
-        shutil.copytree("cut by 2", "shards")
         yield folder
 
 
@@ -192,9 +192,9 @@ def test_a_signal_to_one_process_stops_all_and_one_process_goes_on(
     assert_same_weights(folder, place / "1 muon")
 
 
-def test_what_four_processes_saved_two_go_on_with(place: Path) -> None:
-    assert_same_losses(place / "cut by 4, resumed by 2", place / "1 muon")
-    assert_same_weights(place / "cut by 4, resumed by 2", place / "1 muon")
+def test_what_two_processes_saved_four_go_on_with(place: Path) -> None:
+    assert_same_losses(place / "cut by 2, resumed by 4", place / "1 muon")
+    assert_same_weights(place / "cut by 2, resumed by 4", place / "1 muon")
 
 
 @pytest.mark.parametrize("damage", ["is missing", "is damaged, its checksum does not match"])
@@ -237,16 +237,21 @@ def spoil(checkpoint: Path, damage: str) -> str:
 
 
 def test_a_killed_process_ends_the_others_and_the_run_is_resumed(place: Path) -> None:
-    """By twice as many; the checkpoint is that of step 5."""
+    """The checkpoint is that of step 5; before, these two go on with what four have saved."""
+    other = place / "cut by 4, resumed by 2"
     dies = "at_step(6, lambda: os.kill(os.getpid(), signal.SIGKILL))\n"
+    code = resumed(str(other)) + dies + "sys.exit(train_main())"
     given = options(SETTINGS | {"optimizer": "muon", "out": "killed"})
-    status, said = launch(place, 2, dies + "sys.exit(train_main())", "my.txt", "--shard", *given)
+    status, said = launch(place, 2, code, "my.txt", "--shard", *given)
+    assert_same_losses(other, place / "1 muon")
     assert status != 0
     assert said.count("error: process 0 of 2 has lost contact with another") == 1
     assert "--resume" in said and 'minigpt/training/loop.py"' not in said
     assert read_state(place / "killed").step == 5
-    status, said = launch(place, 4, "sys.exit(train_main())", "--resume", "--out", "killed")
-    assert status == 0, said
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.chdir(place)
+        monkeypatch.setenv("MINIGPT_CACHE", str(place / "cache"))
+        assert train_main(["--resume", "--out", "killed"]) == 0
     assert_same_losses(place / "killed", place / "1 muon")
 
 
