@@ -3,11 +3,13 @@
 Errors are raised where they are understood and printed here, once, as one line.
 """
 
+import argparse
 import os
 import shlex
 import sys
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from .config import (
     AttentionConfig,
@@ -26,7 +28,10 @@ from .prompts import read_prompt
 from .training.interruption import Interrupted
 from .training.processes import only_the_first_speaks
 
-PLANNED = ("vocab_size", "context_length", "num_heads", "dropout")
+PLANNED = (
+    "vocab_size", "context_length", "emb_dim", "num_layers", "num_heads", "dropout", "batch_size",
+    "passes",
+)  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     commands = {
         "train": (train_main, "train a text generator on text files"),
+        "plan": (plan_main, "tell what so many minutes of training would give"),
         "generate": (generate_main, "write with it"),
         "attention": (attention_main, "draw what each attention head looks at in a text"),
         "evaluate": (evaluate_main, "measure how well it predicts a text"),
@@ -61,8 +67,10 @@ def train_main(arguments: Sequence[str] | None = None, prog: str = "train.py") -
 def _train(arguments: Sequence[str] | None, prog: str) -> int:
     started = time.monotonic()
     parser = Parser(prog, description="Train a text generator on text files.")
-    files = next(iter(TextConfig.__dataclass_fields__.values()))
-    parser.add_argument("files", nargs="*", help=f"{files.metadata['help']} (default: the fables)")
+    _add_files(parser)
+    parser.add_argument(
+        "--plan", action="store_true", help="print what would be trained, and why, and stop"
+    )
     parser.add_argument("--out", metavar="FOLDER", help="the run's folder (default: runs/FILE)")
     parser.add_argument(
         "--resume", action="store_true", help="continue the run --out, or else the newest one"
@@ -73,13 +81,14 @@ def _train(arguments: Sequence[str] | None, prog: str) -> int:
     given = parser.parse_args(arguments)
 
     def run() -> int:
-        text = chosen(given, TextConfig)
-        if not given.files:
-            text.pop("files")  # which leaves the default, the fables
+        text, model, training = _chosen_for_training(given)
+        if given.plan:
+            from .planning import planned_run, print_plan
+
+            print_plan(planned_run(text, model, training)[0])
+            return 0
         from .commands import resume_run, start_run
 
-        model, training = chosen(given, GPTConfig), chosen(given, TrainConfig)
-        model.pop("vocab_size", None)
         if given.resume:
             files = text.pop("files", ())
             if text or model:
@@ -90,6 +99,48 @@ def _train(arguments: Sequence[str] | None, prog: str) -> int:
         return 0
 
     return _guarded(run)
+
+
+def plan_main(arguments: Sequence[str] | None = None, prog: str = "minigpt plan") -> int:
+    """`minigpt plan [FILE ...]`; returns the exit status."""
+    parser = Parser(prog, description="Tell what so many minutes of training would give.")
+    _add_files(parser)
+    parser.add_argument(
+        "--minutes", type=float, nargs="+", default=[1.0, 10.0, 60.0], metavar="X",
+        help="a row for each (default: 1 10 60)",
+    )  # fmt: skip
+    add_options(parser, TextConfig, "text", skip=("files",), planned=PLANNED)
+    add_options(parser, GPTConfig, "model", skip=("vocab_size",), planned=PLANNED)
+    add_options(parser, TrainConfig, "training", skip=("minutes", "steps"), planned=PLANNED)
+    given = parser.parse_args(arguments)
+
+    def run() -> int:
+        text, model, training = _chosen_for_training(given)
+        training.pop("minutes")
+        for minutes in given.minutes:
+            TrainConfig(minutes=minutes)  # refused before torch is loaded
+        from .planning import planned_run, print_table
+
+        print_table(*planned_run(text, model, training), given.minutes)
+        return 0
+
+    return _guarded(run)
+
+
+def _add_files(parser: Parser) -> None:
+    files = next(iter(TextConfig.__dataclass_fields__.values()))
+    parser.add_argument("files", nargs="*", help=f"{files.metadata['help']} (default: the fables)")
+
+
+def _chosen_for_training(
+    given: argparse.Namespace,
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """The fields of TextConfig, GPTConfig and TrainConfig that were given."""
+    text, model = chosen(given, TextConfig), chosen(given, GPTConfig)
+    if not given.files:
+        text.pop("files")  # which leaves the default, the fables
+    model.pop("vocab_size", None)
+    return text, model, chosen(given, TrainConfig)
 
 
 def generate_main(arguments: Sequence[str] | None = None, prog: str = "generate.py") -> int:

@@ -7,6 +7,7 @@ import platform
 import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,13 @@ from .dataset import Dataset, Source, check_length, find_source, prepare
 from .device import choose_precision
 from .fine_tuning import LEARNING_RATE, starting_point
 from .generation.writer import Writer
-from .messages import command, described, extent, say, say_plan, say_result, say_split
+from .messages import command, described, extent, say, say_reasons, say_result, say_run, say_split
 from .model import GPT
+from .planning import PlannedRun, plan_run, settled
 from .run_folder import (
     CHECKPOINT,
     CONFIG,
+    PLAN,
     TOKENIZER,
     WEIGHTS,
     RunConfig,
@@ -34,14 +37,14 @@ from .run_folder import (
     save_weights,
     write_text,
 )
-from .tokenizer import load_tokenizer
+from .tokenizer import CharacterTokenizer, load_tokenizer
 from .training.checkpoint import TrainingState, read_state
 from .training.compilation import worth_compiling
 from .training.interruption import Interrupted
 from .training.loggers import check_logger, make_logger
 from .training.loop import Trainee
 from .training.loop import train as train_loop
-from .training.plan import plan_model, plan_vocabulary
+from .training.plan import plan_context
 from .training.processes import LoneError, Processes, joined, launch, restarts
 from .training.report import Report
 
@@ -147,20 +150,27 @@ def _start(
         processes.by_first(lambda: _refuse_a_run(Path(out)))
     source = processes.together(lambda: _source(text_config, processes))
     start = processes.together(lambda: starting_point(text, model))
-    if start is None and text_config.tokenizer == "bpe" and text_config.vocab_size is None:
-        size = plan_vocabulary(source.training.size)
-        text_config = dataclasses.replace(text_config, vocab_size=size)
     say(f"minigpt {__version__}: training on {described(source)}")
+    given = settled(text, model, training, start)
+    device = processes.device(train_config.device)
+    precision = choose_precision(train_config.precision, device)
+    planned = processes.by_first(
+        lambda: plan_run(source, text_config, given, device, precision, processes.size)
+    )
+    plan = planned.plan
+    train_config = replace(train_config, batch_size=plan.batch_size, passes=plan.passes)
+    processes.check_batch(train_config.batch_size)
+    if start is None and text_config.tokenizer == "bpe":
+        text_config = replace(text_config, vocab_size=plan.model.vocab_size)
     tokenizer = start.tokenizer if start else None
     dataset = processes.by_node(lambda: prepare(source, text_config, tokenizer=tokenizer))
-    planned = plan_model(len(dataset.train), train_config, model.get("emb_dim"))
-    planned |= {**model, "vocab_size": dataset.tokenizer.vocab_size}
-    gpt_config = start.model.config if start else GPTConfig(**planned)
+    gpt_config = start.model.config if start else _fitted(plan.model, dataset, model)
     check_length(dataset.train, gpt_config.context_length)
     for name, source_range in zip(text_config.files, dataset.sources, strict=False):
         check_length(source_range, gpt_config.context_length, name)
     _check_alike(source, dataset, gpt_config, processes)
     say_split(dataset, text_config)
+    say_reasons(planned)
 
     config = RunConfig(gpt_config, train_config, text_config, source.fingerprint, launch())
     torch.manual_seed(train_config.seed)
@@ -168,7 +178,7 @@ def _start(
     processes.by_first(lambda: _offer_unfinished(text_config))
     folder = processes.by_first(lambda: _new_folder(out, _name(source)))
     with _locked(folder, processes):
-        processes.by_first(lambda: _begin(folder, dataset, gpt, config))
+        processes.by_first(lambda: _begin(folder, dataset, gpt, config, planned))
         _train(gpt, dataset, config, folder, started, processes, resume=False)
     return folder
 
@@ -191,9 +201,23 @@ def _check_alike(source: Source, dataset: Dataset, model: GPTConfig, processes: 
             )
 
 
-def _begin(folder: Path, dataset: Dataset, gpt: GPT, config: RunConfig) -> None:
+def _fitted(planned: GPTConfig, dataset: Dataset, given: dict[str, Any]) -> GPTConfig:
+    """The planned shape, for the tokens that there turned out to be."""
+    kind = "char" if isinstance(dataset.tokenizer, CharacterTokenizer) else "bpe"
+    longest = plan_context(len(dataset.train), kind)
+    context_length = planned.context_length
+    if "context_length" not in given:
+        context_length = min(context_length, longest)
+    vocab_size = dataset.tokenizer.vocab_size
+    return replace(planned, vocab_size=vocab_size, context_length=context_length)
+
+
+def _begin(
+    folder: Path, dataset: Dataset, gpt: GPT, config: RunConfig, planned: PlannedRun
+) -> None:
     """Make the folder a run: untrained, but whole from the start."""
     _refuse_a_run(folder)  # another process may have been faster
+    write_text(planned.to_json(), folder / PLAN)
     write_text(dataset.tokenizer.to_json(), folder / TOKENIZER)
     save_weights(gpt, folder / WEIGHTS)
     write_text(config.to_json(), folder / CONFIG)
@@ -206,13 +230,12 @@ def _resolved(config: TrainConfig, processes: Processes) -> TrainConfig:
         UserError: if there is no such device, the logger is not installed, or the batch cannot be
             shared out among the processes.
     """
-    processes.check_batch(config.batch_size)
     device = processes.together(lambda: processes.device(config.device))
 
     def resolve() -> TrainConfig:
         check_logger(config.log)
         precision = choose_precision(config.precision, device)
-        return dataclasses.replace(
+        return replace(
             config,
             precision="bfloat16" if precision == torch.bfloat16 else "float32",
             compile="on" if worth_compiling(config, device) else "off",
@@ -292,7 +315,7 @@ def _resume(processes: Processes, folder: Path, training: dict[str, Any], starte
     old = processes.by_first(lambda: read_config(folder))
     if "minutes" in training:
         training = {"steps": None, **training}
-    config = dataclasses.replace(old, training=dataclasses.replace(old.training, **training))
+    config = replace(old, training=replace(old.training, **training))
     processes.check_batch(config.training.batch_size)
     state = processes.by_first(lambda: read_state(folder))
     if state.finished and not _has_more(config.training, old.training, state):
@@ -340,7 +363,7 @@ def _train(
     precision = choose_precision(config.training.precision, device)
     model = processes.placed(gpt, device, config.training.shard)
     trainee = Trainee(model, dataset, config.training, folder, precision, processes)
-    say_plan(trainee, config)
+    say_run(trainee, config)
     report = Report(
         folder,
         tokens_per_step=config.training.batch_size * config.model.context_length,

@@ -182,6 +182,9 @@ class TrainConfig(_Checked):
 
     minutes: float = setting(5.0, "how long the whole command may take")
     steps: int | None = setting(None, "train this many steps instead, however long they take")
+    passes: float | None = setting(
+        None, "end after reading the text this often, even if time is left"
+    )
     batch_size: int = setting(16, "sequences in a training step")
     micro_batch_size: int | None = setting(
         None, "sequences that a process computes at once, to save memory; all of its own if unset"
@@ -190,9 +193,9 @@ class TrainConfig(_Checked):
         False, "under torchrun: split model, gradients and optimizer state among the processes"
     )
     optimizer: Literal["adamw", "muon"] = setting(
-        "adamw", "muon: Muon for the matrices, AdamW for the rest; learns faster, overfits sooner"
+        "muon", "muon: Muon for the matrices, AdamW for the rest"
     )
-    learning_rate: float = setting(2e-3, "peak learning rate")
+    learning_rate: float = setting(4e-3, "peak learning rate")
     final_rate: float = setting(0.02, "learning rate of the last step, as a share of the peak")
     warmup: float = setting(0.02, "share of the training in which the learning rate rises")
     weight_decay: float = setting(0.1, "decoupled weight decay of the matrices")
@@ -220,6 +223,8 @@ class TrainConfig(_Checked):
     def _check(self) -> None:
         _require(self, "minutes", 0.0 < self.minutes < 1e6, "above 0 and below 1e6")
         _require(self, "steps", self.steps is None or self.steps >= 1, "at least 1")
+        passes = self.passes
+        _require(self, "passes", passes is None or 0.0 < passes < 1e6, "above 0 and below 1e6")
         for name in ("batch_size", "evaluations", "eval_tokens"):
             _require(self, name, getattr(self, name) >= 1, "at least 1")
         at_once = self.micro_batch_size

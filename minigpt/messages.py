@@ -16,6 +16,7 @@ import torch
 from .config import TextConfig, UserError
 from .dataset import Dataset, Source
 from .model import count_parameters
+from .planning import PlannedRun
 from .run_folder import RunConfig
 from .training.checkpoint import TrainingState
 from .training.loop import Trainee
@@ -31,7 +32,7 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def say_plan(trainee: Trainee, config: RunConfig) -> None:
+def say_run(trainee: Trainee, config: RunConfig) -> None:
     """What is about to be done, in a few plain lines."""
     model, training, text = config.model, config.training, config.text
     learned = " learned from the text" if text.tokenizer in ("bpe", "char") else ""
@@ -60,6 +61,12 @@ def say_plan(trainee: Trainee, config: RunConfig) -> None:
         f"dropout {model.dropout:g}, seed {training.seed}"
     )
     say(f"  run        {trainee.folder} (Ctrl-C stops early and keeps the best)")
+
+
+def say_reasons(planned: PlannedRun) -> None:
+    """Why it is planned so."""
+    for i, line in enumerate(planned.reasons()):
+        say(f"  {'' if i else 'plan':<11}{line}")
 
 
 def say_split(dataset: Dataset, text: TextConfig) -> None:

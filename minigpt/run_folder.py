@@ -1,5 +1,5 @@
 """The folder of a run: `runs/<name>/` with config.json, model.safetensors, tokenizer.json,
-metrics.jsonl, samples.txt, loss.png and checkpoint/.
+plan.json, metrics.jsonl, samples.txt, loss.png and checkpoint/.
 
 It is complete and loadable at every moment: a file is written beside the old one, synced, and
 renamed over it. Everything read from it is data, never code.
@@ -25,6 +25,7 @@ from .model import GPT, count_parameters
 from .tokenizer import Tokenizer, load_tokenizer
 
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
+PLAN = "plan.json"
 METRICS, SAMPLES, PICTURE = "metrics.jsonl", "samples.txt", "loss.png"
 CHECKPOINT, LOCK = "checkpoint", ".lock"
 # What a run did whose config.json does not say so, because there was no other way yet.

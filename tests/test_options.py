@@ -76,7 +76,9 @@ def given_as(config: type, name: str) -> tuple[list[str], Any]:
     if get_origin(hint) in (Union, types.UnionType):
         (hint,) = set(get_args(hint)) - {type(None)}
     if hint is bool:
-        return [f"--no-{name.replace('_', '-')}"], False
+        fields = {field.name: field for field in dataclasses.fields(config)}
+        default = fields[name].default  # what is on can be turned off, what is off turned on
+        return [f"--no-{name.replace('_', '-')}" if default else option(name)], not default
     if get_origin(hint) is Literal:
         return [option(name), get_args(hint)[-1]], get_args(hint)[-1]
     if get_origin(hint) is tuple:

@@ -44,6 +44,14 @@ class Trainee:
         """Where the model is."""
         return self.model.token_embedding.weight.device
 
+    @property
+    def most_steps(self) -> int | None:
+        """Steps in which the text is read as often as it may be."""
+        if self.config.passes is None:
+            return None
+        tokens_a_step = self.config.batch_size * self.model.config.context_length
+        return math.ceil(self.config.passes * len(self.dataset.train) / tokens_a_step)
+
     def batches(self, step: int) -> list[tuple[Tensor, Tensor]]:
         """Inputs and targets ``(b, T)`` of a training step, or of this process's share in it, in
         parts that are computed one after the other."""
@@ -189,7 +197,8 @@ class _Training:
     def progress(self) -> float:
         """Share of the training that is done, by the first process's clock."""
         self.state.seconds = self.processes.from_first(self.clock.seconds())
-        return progress(self.state.step, self.config.steps, self.state.seconds, self.limit)
+        most = self.trainee.most_steps
+        return progress(self.state.step, self.config.steps, self.state.seconds, self.limit, most)
 
     def is_time_to_evaluate(self, done: float) -> bool:
         """Whether the next of the evaluations, spread evenly over the training, is due."""
@@ -230,10 +239,9 @@ class _Training:
         return self.processes.mean(total.item())
 
     def _seconds_left(self, done: float) -> float:
-        """Time to the end: by the clock, or by steps at the pace so far."""
-        if self.config.steps is None:
-            return self.seconds_left()
-        return self.clock.seconds() * (1.0 - done) / max(done, 1e-9)
+        """Time to the end: at the pace so far, but no more than there is."""
+        at_this_pace = self.clock.seconds() * (1.0 - done) / max(done, 1e-9)
+        return at_this_pace if self.config.steps else min(at_this_pace, self.seconds_left())
 
     def evaluate(self, done: float) -> None:
         """Judge the model, keep its weights if they are the best, show a sample."""

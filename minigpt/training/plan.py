@@ -1,52 +1,197 @@
-"""What to train for a given text: pure functions from its size to settings.
+"""The dial: what to train on a text, on this machine, in so many minutes.
 
-Whatever the user sets goes before whatever is planned here.
+A pure function of what is known of the text, how fast the machine is, and what was asked for.
+Whatever the user sets goes before whatever is planned here. The rules of thumb were tried on
+texts of 20 KB to 1 MB; docs/decisions.md holds the figures.
 """
 
 import math
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
 
-from ..config import GPTConfig, TrainConfig
+from ..config import GPTConfig, TrainConfig, UserError
+from ..model import count_parameters
+from .speed import Speed
 
-# Rules of thumb, tried on texts of 20 KB to 1 MB; docs/decisions.md holds the figures.
+_SHAPES = ((64, 3), (128, 4), (192, 6), (256, 8), (384, 8), (512, 8), (768, 12))  # width, layers
 _SMALLEST_VOCABULARY, _LARGEST_VOCABULARY = 320, 16_384
 _BYTES_PER_TOKEN_KIND = 512
-_TOKENS_A_MINUTE = 2_000_000  # what 2 cores train on in a minute at 4 layers of width 128
+_TOKENS_PER_PARAMETER = 0.6  # to train on; with fewer a larger model stays half-trained
+_PARAMETERS_PER_TOKEN = 20.0  # of the text; a larger model knows it by heart at once
+_BATCH_SIZES = (8, 16, 32, 64, 128, 256)
+_MANY_STEPS = 4_000  # with more, the batch is doubled
+_PASSES = 100.0  # over the text, after which more of them teach nothing
+_GETTING_READY = 6.0  # seconds
+_TRAINING = 0.9  # share of the time; the rest is evaluation and files
 
 
-def plan_vocabulary(text_bytes: int) -> int:
-    """Size of a BPE vocabulary: about one token for 512 bytes of text, a power of two.
+@dataclass(frozen=True)
+class TextFacts:
+    """What is known of a text.
+
+    Attributes:
+        size: bytes of the part to train on.
+        tokenizer: as in TextConfig.
+        packed: bits a byte that a compressor takes for the rest, which the model is judged by,
+            where it has seen that part.
+    """
+
+    size: int
+    tokenizer: str = "bpe"
+    packed: float = 2.5
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Settings for a run, and what is to be expected of it.
+
+    Attributes:
+        model: the shape.
+        batch_size: sequences in a step.
+        passes: over the text, after which the run ends even if time is left.
+        tokens: of the training text, roughly.
+        steps: that the time or the passes allow, roughly.
+        seconds: that these take, roughly.
+        bits_per_byte: that the run will reach on the validation text, roughly.
+        limit: what keeps the model from being larger.
+    """
+
+    model: GPTConfig
+    batch_size: int
+    passes: float
+    tokens: int
+    steps: int
+    seconds: float
+    bits_per_byte: float
+    limit: Literal["time", "text", "settings"] = "settings"
+
+    @property
+    def trained_tokens(self) -> int:
+        """Tokens in all steps together."""
+        return self.steps * self.batch_size * self.model.context_length
+
+    @property
+    def times(self) -> float:
+        """How often the text is read."""
+        return self.trained_tokens / self.tokens
+
+
+def make_plan(text: TextFacts, speed: Speed, given: Mapping[str, Any], processes: int = 1) -> Plan:
+    """The largest model that the time suffices to train and the text to feed.
+
+    Args:
+        text: to train on.
+        speed: of the machine.
+        given: fields of TextConfig, GPTConfig and TrainConfig that are settled, such as minutes.
+        processes: that share each step, on as many such machines.
+
+    Raises:
+        UserError: if no model can be made with what is given.
+    """
+    plans, problem = [], None
+    for width, layers in _SHAPES:
+        try:
+            plans.append(_plan_of_shape(width, layers, text, speed, given, processes))
+        except UserError as error:  # heads, say, that do not divide this width
+            problem = problem or error
+    if not plans:
+        raise problem or UserError("no model can be planned")
+    best = plans[0]
+    for larger in plans[1:]:
+        parameters = count_parameters(larger.model)
+        if parameters == count_parameters(best.model):  # all of its shape is given
+            continue
+        if larger.trained_tokens < parameters * _TOKENS_PER_PARAMETER:
+            return replace(best, limit="time")
+        if larger.tokens * _PARAMETERS_PER_TOKEN < parameters:
+            return replace(best, limit="text")
+        best = larger
+    return best
+
+
+def _plan_of_shape(
+    width: int,
+    layers: int,
+    text: TextFacts,
+    speed: Speed,
+    given: Mapping[str, Any],
+    processes: int,
+) -> Plan:
+    vocab_size = given.get("vocab_size") or plan_vocabulary(text)
+    tokens = max(2, round(text.size / _bytes_per_token(text.tokenizer, vocab_size)))
+    shape: dict[str, Any] = {
+        "vocab_size": vocab_size,
+        "context_length": plan_context(tokens, text.tokenizer),
+        "emb_dim": width,
+        "num_layers": layers,
+    }
+    shape |= {f.name: given[f.name] for f in fields(GPTConfig) if f.name in given}
+    shape.setdefault("num_heads", _heads(shape["emb_dim"]))
+    model = GPTConfig(**shape)
+    passes = given.get("passes") or _PASSES
+    even = (-(-size // processes) * processes for size in _BATCH_SIZES)
+    for batch_size in (given["batch_size"],) if "batch_size" in given else even:
+        seconds = speed.seconds(model, batch_size * model.context_length // processes)
+        steps = _steps(seconds, passes * tokens / (batch_size * model.context_length), given)
+        if steps <= _MANY_STEPS:
+            break
+    trained = steps * batch_size * model.context_length
+    if "dropout" not in given:
+        model = GPTConfig(**shape, dropout=plan_dropout(trained / tokens))
+    bits = expected_bits_per_byte(text.packed, trained * count_parameters(model))
+    return Plan(model, batch_size, passes, tokens, steps, steps * seconds, bits)
+
+
+def _steps(seconds: float, most: float, given: Mapping[str, Any]) -> int:
+    """How many steps of so many seconds there will be."""
+    if given.get("steps") is not None:
+        return given["steps"]
+    time = 60 * given.get("minutes", TrainConfig.minutes) - _GETTING_READY
+    return max(round(min(_TRAINING * time / seconds, most)), 1)
+
+
+def plan_vocabulary(text: TextFacts) -> int:
+    """Size of a vocabulary: for BPE about one token for 512 bytes of text, a power of two.
 
     A vocabulary that is large for its text leaves tokens too rare to be learned; one that is
-    small wastes context and computation on spelling.
+    small wastes context and computation on spelling. Other tokenizers bring their own.
     """
-    size = 2 ** round(math.log2(max(text_bytes, 1) / _BYTES_PER_TOKEN_KIND))
+    if text.tokenizer != "bpe":
+        return 128 if text.tokenizer == "char" else 50_257
+    size = 2 ** round(math.log2(max(text.size, 1) / _BYTES_PER_TOKEN_KIND))
     return min(max(size, _SMALLEST_VOCABULARY), _LARGEST_VOCABULARY)
 
 
-def plan_model(
-    train_tokens: int, training: TrainConfig, emb_dim: int | None = None
-) -> dict[str, Any]:
-    """Width, heads, context length and dropout for a text of `train_tokens` tokens.
-
-    The context is cut to what a short text holds. A text that will be read many times over
-    needs dropout.
-    """
-    emb_dim = emb_dim or GPTConfig.emb_dim
-    context_length = 128
-    while context_length > 8 and context_length * 16 > train_tokens:
+def plan_context(tokens: int, tokenizer: str) -> int:
+    """How far back the model looks: some 300 characters, less in a short text."""
+    context_length = 256 if tokenizer == "char" else 128
+    while context_length > 8 and context_length * 16 > tokens:
         context_length //= 2
-    if training.steps is None:
-        trained_tokens = training.minutes * _TOKENS_A_MINUTE
-    else:
-        trained_tokens = training.steps * training.batch_size * context_length
-    passes = trained_tokens / train_tokens
-    return {
-        "emb_dim": emb_dim,
-        "num_heads": _heads(emb_dim),
-        "context_length": max(1, min(context_length, train_tokens - 1)),
-        "dropout": 0.0 if passes < 3 else 0.1 if passes < 30 else 0.2,
-    }
+    return max(1, min(context_length, tokens - 1))
+
+
+def plan_dropout(passes: float) -> float:
+    """The more often a text is read, the more is hidden of it: 0.05 for each doubling."""
+    doublings = math.log2(max(passes, 1.0) / 2)
+    return min(max(0.05 * round(doublings), 0.0), 0.4)
+
+
+def expected_bits_per_byte(packed: float, work: float) -> float:
+    """What a run will reach on a text, judged by runs on three texts (docs/decisions.md).
+
+    Args:
+        packed: bits a byte that a compressor takes for the text.
+        work: parameters times tokens trained on, a measure of the computation.
+    """
+    return packed * (0.80 + 0.06 * (1e12 / max(work, 1.0)) ** 0.4)
+
+
+def _bytes_per_token(tokenizer: str, vocab_size: int) -> float:
+    """Of an English text, roughly."""
+    if tokenizer == "char":
+        return 1.0
+    return min(max(0.4 * math.log2(vocab_size) - 1.4, 1.2), 4.5)
 
 
 def _heads(emb_dim: int) -> int:

@@ -1,7 +1,9 @@
 """How far a training is, and the learning rate that belongs there: pure functions."""
 
 
-def progress(step: int, steps: int | None, seconds: float, limit: float) -> float:
+def progress(
+    step: int, steps: int | None, seconds: float, limit: float, most: int | None = None
+) -> float:
     """Share of the training that is done, 0 to 1: by steps where these are given, else by time.
 
     Args:
@@ -9,10 +11,12 @@ def progress(step: int, steps: int | None, seconds: float, limit: float) -> floa
         steps: steps to take, or None to go by time.
         seconds: time since training began.
         limit: time that training may take, in seconds; with none left it is done at once.
+        most: steps after which there is nothing more to learn, even if time is left.
     """
     if steps is not None:
         return min(1.0, step / steps)
-    return min(1.0, seconds / limit) if limit > 0 else 1.0
+    by_time = min(1.0, seconds / limit) if limit > 0 else 1.0
+    return by_time if most is None else max(by_time, min(1.0, step / most))
 
 
 def learning_rate(done: float, peak: float, warmup: float, final: float) -> float:

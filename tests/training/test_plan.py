@@ -1,31 +1,113 @@
-"""What is planned for a text, by its size alone: always something that can be trained."""
+"""The dial: for every text, machine and time a plan that is sensible and can be carried out."""
+
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minigpt.config import GPTConfig, TrainConfig, UserError
-from minigpt.training.plan import plan_model, plan_vocabulary
-
-few = settings(max_examples=25, deadline=None)
-
-# 1 KB to 10 GB, every size of a text as likely as every other one.
-text_sizes = st.floats(3, 10).map(lambda power: int(10**power))
-token_counts = st.floats(0.31, 9.7).map(lambda power: int(10**power))  # from 2 on
-trainings = st.one_of(
-    st.builds(TrainConfig, minutes=st.floats(0.01, 1000)),
-    st.builds(TrainConfig, steps=st.integers(1, 10**6), batch_size=st.integers(1, 64)),
+from minigpt.config import UserError
+from minigpt.model import count_parameters
+from minigpt.training.plan import (
+    Plan,
+    TextFacts,
+    expected_bits_per_byte,
+    make_plan,
+    plan_context,
+    plan_dropout,
+    plan_vocabulary,
 )
+from minigpt.training.speed import Speed
+
+few = settings(max_examples=60, deadline=None)
+LAPTOP = Speed(flops=6e10, start=2e-3)
+GPU = Speed(flops=1e14, start=4e-4)
+
+# From 1 KB to 10 GB, from 12 seconds to a day, from a slow core to a large GPU; every order of
+# magnitude is as likely as every other one.
+texts = st.builds(
+    TextFacts,
+    size=st.floats(3, 10).map(lambda power: int(10**power)),
+    tokenizer=st.sampled_from(["bpe", "char", "gpt2"]),
+    packed=st.floats(0.5, 6),
+)
+speeds = st.builds(
+    Speed,
+    flops=st.floats(9, 15).map(lambda power: 10**power),
+    start=st.floats(1e-5, 1e-1),
+)
+times = st.floats(-0.7, 3.15).map(lambda power: 10**power)
 
 
-# The vocabulary
-
-
-@given(small=text_sizes, large=text_sizes)
+@given(text=texts, speed=speeds, minutes=times)
 @few
-def test_a_longer_text_never_gets_a_smaller_vocabulary(small: int, large: int) -> None:
-    small, large = sorted((small, large))
-    assert 257 <= plan_vocabulary(small) <= plan_vocabulary(large) <= 1 << 16
+def test_every_plan_fits_the_text_and_the_time(
+    text: TextFacts, speed: Speed, minutes: float
+) -> None:
+    plan = make_plan(text, speed, {"minutes": minutes})
+    assert plan.model.context_length < plan.tokens
+    assert plan.steps == 1 or plan.seconds <= 60 * minutes
+    tokens_a_step = plan.batch_size * plan.model.context_length
+    assert plan.trained_tokens <= plan.passes * plan.tokens + tokens_a_step
+    assert 0.0 <= plan.model.dropout <= 0.5
+    assert plan.bits_per_byte > 0.0
+
+
+@given(text=texts, speed=speeds, one=times, other=times)
+@few
+def test_more_minutes_never_plan_a_smaller_model_or_a_worse_figure(
+    text: TextFacts, speed: Speed, one: float, other: float
+) -> None:
+    short, long = (make_plan(text, speed, {"minutes": m}) for m in sorted((one, other)))
+    assert count_parameters(short.model) <= count_parameters(long.model)
+    assert long.bits_per_byte <= short.bits_per_byte * 1.005
+
+
+def test_the_model_grows_with_time_machine_and_text() -> None:
+    def parameters(size: int, speed: Speed, minutes: float) -> int:
+        return count_parameters(make_plan(TextFacts(size), speed, {"minutes": minutes}).model)
+
+    usual = parameters(10**6, LAPTOP, 5)
+    assert 0.3e6 < usual < 3e6
+    assert parameters(10**8, LAPTOP, 24 * 60) > 10 * usual
+    assert parameters(10**8, GPU, 5) > 10 * usual
+    assert parameters(10**4, GPU, 60) < usual
+
+
+def test_a_short_text_ends_its_run_early_however_long_it_may_take() -> None:
+    short, long = (make_plan(TextFacts(20_000), LAPTOP, {"minutes": m}) for m in (60, 1440))
+    assert short.model == long.model and short.steps == long.steps
+    assert long.seconds < 30 * 60
+
+
+@pytest.mark.parametrize(
+    ("given_fields", "holds"),
+    [
+        ({"emb_dim": 96}, lambda p: p.model.emb_dim == 96 and p.model.num_heads == 1),
+        ({"num_layers": 7}, lambda p: p.model.num_layers == 7),
+        ({"num_heads": 3}, lambda p: p.model.num_heads == 3 and p.model.emb_dim == 192),
+        ({"vocab_size": 700}, lambda p: p.model.vocab_size == 700),
+        ({"dropout": 0.33}, lambda p: p.model.dropout == 0.33),
+        ({"batch_size": 5}, lambda p: p.batch_size == 5),
+        ({"steps": 70}, lambda p: p.steps == 70),
+        ({"passes": 2.0}, lambda p: p.trained_tokens <= 2.1 * p.tokens),
+        ({"family": "gpt2", "context_length": 64}, lambda p: p.model.context_length == 64),
+    ],
+    ids=str,
+)
+def test_what_is_given_is_kept_and_planned_around(given_fields: dict[str, Any], holds: Any) -> None:
+    assert holds(make_plan(TextFacts(10**6), LAPTOP, given_fields))
+
+
+def test_what_no_model_can_have_is_refused_by_name() -> None:
+    with pytest.raises(UserError, match="emb_dim must be a multiple of num_heads"):
+        make_plan(TextFacts(10**6), LAPTOP, {"emb_dim": 100, "num_heads": 7})
+
+
+def test_a_text_read_more_often_gets_more_dropout() -> None:
+    assert [plan_dropout(passes) for passes in (0.1, 2, 8, 32)] == [0.0, 0.0, 0.1, 0.2]
+    rates = [plan_dropout(passes) for passes in range(1, 1000)]
+    assert rates == sorted(rates) and rates[-1] <= 0.5
 
 
 @pytest.mark.parametrize(
@@ -33,60 +115,21 @@ def test_a_longer_text_never_gets_a_smaller_vocabulary(small: int, large: int) -
     [(0, 320), (1000, 320), (1 << 19, 1024), (1 << 20, 2048), (10**10, 16384)],
 )
 def test_there_is_about_one_token_for_512_bytes(size: int, vocabulary: int) -> None:
-    assert plan_vocabulary(size) == vocabulary
-
-
-# The model
-
-
-@given(tokens=token_counts, training=trainings)
-@few
-def test_a_model_can_be_made_from_the_plan_and_its_context_fits_the_text(
-    tokens: int, training: TrainConfig
-) -> None:
-    plan = plan_model(tokens, training)
-    for family in ("modern", "gpt2"):
-        GPTConfig(vocab_size=320, family=family, **plan)
-    assert 1 <= plan["context_length"] < tokens
-    assert plan["context_length"] <= 8 or plan["context_length"] * 16 <= tokens
+    assert plan_vocabulary(TextFacts(size)) == vocabulary
 
 
 def test_a_long_text_gets_the_whole_context_and_a_short_one_less() -> None:
-    contexts = [plan_model(n, TrainConfig())["context_length"] for n in (2, 9, 200, 1000, 10**6)]
+    contexts = [plan_context(n, "bpe") for n in (2, 9, 200, 1000, 10**6)]
     assert contexts == [1, 8, 8, 32, 128]
+    assert plan_context(10**6, "char") == 256
 
 
-def test_a_text_read_more_often_gets_more_dropout() -> None:
-    short, long = TrainConfig(minutes=1), TrainConfig(minutes=100)
-    assert plan_model(10**8, short)["dropout"] == 0.0
-    assert 0.0 < plan_model(10**5, short)["dropout"] < plan_model(10**5, long)["dropout"] < 0.5
-    by_steps = [TrainConfig(steps=n, batch_size=10) for n in (1, 10**6)]
-    dropouts = [plan_model(10**5, training)["dropout"] for training in by_steps]
-    assert dropouts[0] == 0.0 < dropouts[1]
+def test_what_is_expected_falls_with_work_and_never_below_nothing() -> None:
+    bits = [expected_bits_per_byte(2.5, 10.0**power) for power in range(6, 20)]
+    assert bits == sorted(bits, reverse=True) and bits[-1] > 0
 
 
-def test_any_even_width_gets_heads_that_both_families_accept() -> None:
-    """A head of the modern family turns pairs of components, so its size must be even."""
-    refused = []
-    for width in range(2, 1025, 2):
-        plan = plan_model(10**6, TrainConfig(), width)
-        assert plan["emb_dim"] == width and width % plan["num_heads"] == 0
-        GPTConfig(vocab_size=320, family="gpt2", **plan)
-        try:
-            GPTConfig(vocab_size=320, family="modern", **plan)
-        except UserError:
-            refused.append(width)
-    assert refused == []
-
-
-def test_an_odd_width_gets_heads_that_gpt2_accepts_and_modern_refuses_by_name() -> None:
-    for width in range(1, 1024, 2):
-        plan = plan_model(10**6, TrainConfig(), width)
-        GPTConfig(vocab_size=320, family="gpt2", **plan)
-        with pytest.raises(UserError, match=f"emb_dim must be an even multiple .* got {width}"):
-            GPTConfig(vocab_size=320, family="modern", **plan)
-
-
-def test_a_wide_model_has_heads_of_64() -> None:
-    heads = [plan_model(10**6, TrainConfig(), width)["num_heads"] for width in (32, 128, 384, 768)]
-    assert heads == [1, 2, 6, 12]
+def test_a_step_takes_the_longer_the_more_it_computes() -> None:
+    plans: list[Plan] = [make_plan(TextFacts(10**6), LAPTOP, {"emb_dim": d}) for d in (64, 512)]
+    assert LAPTOP.seconds(plans[0].model, 1000) < LAPTOP.seconds(plans[1].model, 1000)
+    assert LAPTOP.seconds(plans[0].model, 1000) < LAPTOP.seconds(plans[0].model, 2000)

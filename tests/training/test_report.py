@@ -25,7 +25,7 @@ def evaluate_once(folder: Path, step: int) -> None:
     one, state = report(folder), TrainingState(step, train_loss=2.0)
     one.step(TrainingState(step - 1), 0.5, 60.0)
     one.step(state, 0.5, 60.0)
-    one.write(one.evaluation(state, Evaluation(3.0, 1.5), True, f"sample {step}"))
+    one.write(one.evaluation(state, Evaluation(3.0, 1.5, 100, 200), True, f"sample {step}"))
     one.close()
 
 
@@ -81,7 +81,7 @@ def test_the_speed_counts_the_tokens_of_this_sitting(
         one.step(TrainingState(step), 0.5, 60.0)
         now[0] += 5.0
     now[0] -= 5.0
-    row = one.evaluation(TrainingState(before + 2), Evaluation(3.0, 1.5), True, "")
+    row = one.evaluation(TrainingState(before + 2), Evaluation(3.0, 1.5, 100, 200), True, "")
     assert row.figures["tokens_per_second"] == 2.0
 
 

@@ -1,0 +1,176 @@
+"""What a plan is made from and how it is told: the text, the machine, `--plan`, `minigpt plan`."""
+
+import dataclasses
+import json
+import lzma
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from .config import TextConfig, TrainConfig, to_dict
+from .corpus import Corpus, Source, find_source
+from .device import choose_device, choose_precision
+from .fine_tuning import starting_point
+from .loading import FoundModel
+from .model import count_parameters
+from .training.plan import Plan, TextFacts, make_plan
+from .training.speed import Speed, measure_speed
+
+_SHAPE = (
+    "vocab_size", "context_length", "emb_dim", "num_layers", "num_heads", "dropout"
+)  # fmt: skip
+_SAMPLE = 1 << 20  # characters of the text that are compressed, to see how regular it is
+_WHY = {
+    "time": "the widest that so many steps can train",
+    "text": "the widest that a text of this size can feed",
+    "settings": "as wide as the settings allow",
+}
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A plan, and what it was made from."""
+
+    plan: Plan
+    text: TextFacts
+    speed: Speed
+    minutes: float
+
+    def reasons(self) -> list[str]:
+        """What was measured and why it was so chosen, in a few lines."""
+        plan = self.plan
+        early = plan.seconds < 0.8 * 60 * self.minutes
+        lines = [
+            f"this machine computes {self.speed.flops / 1e9:,.0f} GFLOP/s in a training step: "
+            f"about {plan.steps:,} steps in {plan.seconds / 60:.1f} minutes",
+            f"width {plan.model.emb_dim} is {_WHY[plan.limit]}",
+            f"dropout {plan.model.dropout:g}, since the text is read {plan.times:,.1f} times",
+            f"to be expected: about {plan.bits_per_byte:.1f} bits/byte",
+        ]
+        if early and plan.times >= 0.9 * plan.passes:
+            lines.append(f"more than {plan.passes:g} times would teach it nothing more: ends early")
+        return lines
+
+    def to_json(self) -> str:
+        """The text of `plan.json`."""
+        return json.dumps(dataclasses.asdict(self) | {"reasons": self.reasons()}, indent=2) + "\n"
+
+
+def plan_run(
+    source: Source,
+    text: TextConfig,
+    given: Mapping[str, Any],
+    device: torch.device,
+    precision: torch.dtype,
+    processes: int = 1,
+) -> PlannedRun:
+    """Measure the text and the machine, and plan around what is given.
+
+    Args:
+        source: the text.
+        text: how it becomes tokens.
+        given: fields of TextConfig, GPTConfig and TrainConfig that are settled.
+        device: to train on.
+        precision: of the matrix products.
+        processes: that train together.
+
+    Raises:
+        UserError: if no model can be made with what is given, or the text cannot be read.
+    """
+    facts, speed = text_facts(source, text), measure_speed(device, precision)
+    minutes = given.get("minutes", TrainConfig.minutes)
+    return PlannedRun(make_plan(facts, speed, given, processes), facts, speed, minutes)
+
+
+def text_facts(source: Source, text: TextConfig) -> TextFacts:
+    """What the plan wants to know of a text, from its size and its beginning.
+
+    Raises:
+        UserError: if it cannot be read.
+    """
+    share = 1.0 if source.validation else 1.0 - text.validation_fraction
+    packed = _packed(source.training, text.validation_fraction)
+    return TextFacts(round(share * source.training.size), text.tokenizer, packed)
+
+
+def _packed(corpus: Corpus, fraction: float) -> float:
+    """Bits a byte that xz takes for the end of a sample, where it knows the rest."""
+    sample, length = [], 0
+    for _, piece in corpus.documents():
+        sample.append(piece[: _SAMPLE - length])
+        length += len(sample[-1])
+        if length == _SAMPLE:
+            break
+    whole = "".join(sample).encode()
+    known = whole[: int(len(whole) * (1 - fraction))]
+    more = len(lzma.compress(whole, preset=9)) - len(lzma.compress(known, preset=9))
+    return max(8 * more / max(len(whole) - len(known), 1), 0.1)
+
+
+def planned_run(
+    text: dict[str, Any], model: dict[str, Any], training: dict[str, Any]
+) -> tuple[PlannedRun, dict[str, Any]]:
+    """A plan for what was given, and all of that in one.
+
+    Args:
+        text: fields of TextConfig.
+        model: fields of GPTConfig.
+        training: fields of TrainConfig.
+
+    Raises:
+        UserError: if something given cannot be used.
+    """
+    text_config, config = TextConfig(**text), TrainConfig(**training)
+    source, start = find_source(text_config), starting_point(text, model)
+    given = settled(text, model, training, start)
+    device = choose_device(config.device)
+    precision = choose_precision(config.precision, device)
+    return plan_run(source, text_config, given, device, precision), given
+
+
+def settled(
+    text: dict[str, Any],
+    model: dict[str, Any],
+    training: dict[str, Any],
+    start: FoundModel | None,
+) -> dict[str, Any]:
+    """What a plan has to go by: all that was given, or all of the model to begin with."""
+    return {**text, **(to_dict(start.model.config) if start else model), **training}
+
+
+def print_plan(planned: PlannedRun) -> None:
+    """What `--plan` shows: the reasons, and the settings as options; on standard output."""
+    plan = planned.plan
+    chosen = {name: getattr(plan.model, name) for name in _SHAPE}
+    chosen |= {"batch_size": plan.batch_size, "passes": plan.passes}
+    if planned.text.tokenizer != "bpe":
+        del chosen["vocab_size"]
+    for line in planned.reasons():
+        print(line)
+    options = (f"--{name.replace('_', '-')} {value:g}" for name, value in chosen.items())
+    print(" ".join(options), flush=True)
+
+
+def print_table(planned: PlannedRun, given: Mapping[str, Any], minutes: Sequence[float]) -> None:
+    """What so many minutes would give, a row for each; on standard output.
+
+    Args:
+        planned: for the same text and machine.
+        given: from :func:`planned_run`.
+        minutes: to compare.
+    """
+    print(
+        f"{'minutes':>8}{'parameters':>12}{'layers x width':>16}{'vocabulary':>12}{'steps':>9}"
+        f"{'passes':>8}{'dropout':>9}{'bits/byte':>11}"
+    )
+    for count in minutes:
+        plan = make_plan(planned.text, planned.speed, {**given, "minutes": count})
+        model = plan.model
+        shape = f"{model.num_layers} x {model.emb_dim}"
+        print(
+            f"{count:>8g}{count_parameters(model) / 1e6:>10.2f} M{shape:>16}{model.vocab_size:>12,}"
+            f"{plan.steps:>9,}{plan.times:>8,.1f}{model.dropout:>9g}{plan.bits_per_byte:>11.2f}",
+            flush=True,
+        )
