@@ -17,6 +17,23 @@ from .config import GPTConfig
 Caches = list[KeyValueCache]
 
 
+class Dropout(nn.Dropout):
+    """Zeroes activations with probability p and scales up the rest (Srivastava et al. 2014).
+
+    On a CPU random numbers are most of its cost, so that a byte of them decides about each
+    activation there, and p is rounded to a multiple of 1/256.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map any shape to itself."""
+        dropped = min(round(256 * self.p), 255)
+        if x.device.type != "cpu" or not self.training or dropped == 0:
+            return super().forward(x)
+        words = torch.randint(-(2**63), 2**63 - 1, (-(-x.numel() // 8),))
+        kept = words.view(torch.uint8)[: x.numel()].view(x.shape) >= dropped
+        return x * kept * (256 / (256 - dropped))
+
+
 class FeedForward(nn.Module):
     """What each token does by itself between two attention layers.
 
@@ -73,7 +90,7 @@ class TransformerBlock(nn.Module):
         )
         self.feed_forward_norm = _norm(config)
         self.feed_forward = FeedForward(config)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Tensor, cache: KeyValueCache | None = None) -> Tensor:
         """Map ``(b, T, emb_dim)`` to ``(b, T, emb_dim)``."""
@@ -96,7 +113,7 @@ class GPT(nn.Module):
         self.position_embedding: nn.Embedding | None = None
         if config.family == "gpt2":
             self.position_embedding = nn.Embedding(config.context_length, config.emb_dim)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(TransformerBlock(config) for _ in range(config.num_layers))
         self.final_norm = _norm(config)
         self.head = nn.Linear(config.emb_dim, config.vocab_size, bias=False)

@@ -119,6 +119,7 @@ def test_without_a_run_the_newest_one_is_used(trained: Path) -> None:
     assert status == 0 and "runs/my" in err
 
 
+@pytest.mark.kill
 def test_ctrl_c_keeps_the_state_and_resume_continues(tmp_path: Path) -> None:
     (tmp_path / "my.txt").write_text(TEXT)
     process = start(tmp_path, "train.py", "my.txt", *TINY, "--steps", "1000000")

@@ -177,7 +177,7 @@ def test_help_shows_the_text_and_the_default_of_every_field(
 def test_a_planned_field_shows_no_default(capsys: pytest.CaptureFixture[str]) -> None:
     text = help_of(parser_of(TrainConfig, planned=("batch_size",)), capsys)
     assert "sequences in a training step (default: planned)" in text
-    assert "peak learning rate (default: 0.002)" in text
+    assert "peak learning rate (default: 0.004)" in text
 
 
 def test_a_percent_sign_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:

@@ -83,6 +83,7 @@ def uninterrupted(folder: Path, steps: int) -> Path:
     return folder
 
 
+@pytest.mark.kill
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_saves_and_a_resumed_run_ends_as_if_nothing_had_happened(
     number: signal.Signals, status: int, tmp_path: Path
@@ -192,6 +193,7 @@ def test_one_bad_step_sets_training_back_and_it_ends_well(tmp_path: Path) -> Non
     assert all(torch.isfinite(w).all() for w in weights.values())
 
 
+@pytest.mark.kill
 def test_a_second_process_is_kept_out_until_the_first_is_gone(tmp_path: Path) -> None:
     process = start(tmp_path, *TINY, "--steps", "1000000")
     wait_until(lambda: checkpoint(tmp_path).exists(), process)

@@ -92,5 +92,11 @@ def test_progress_goes_by_steps_where_they_are_given() -> None:
     assert [progress(n, 4, 1e9, 1.0) for n in (0, 1, 4, 5)] == [0.0, 0.25, 1.0, 1.0]
 
 
+def test_progress_is_made_by_steps_and_by_time_where_the_steps_are_limited() -> None:
+    fast = [progress(n, None, 1.0, 8.0, most=4) for n in (0, 1, 4, 5)]
+    assert fast == [0.125, 0.25, 1.0, 1.0]
+    assert progress(1, None, 8.0, 8.0, most=4) == 1.0
+
+
 def test_progress_goes_by_time_where_they_are_not() -> None:
     assert [progress(10**9, None, s, 8.0) for s in (0.0, 2.0, 8.0, 9.0)] == [0.0, 0.25, 1.0, 1.0]

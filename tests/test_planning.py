@@ -1,0 +1,122 @@
+"""What a plan is made from, how it is told, and that a run follows it."""
+
+import json
+import random
+import shlex
+from pathlib import Path
+
+import pytest
+import torch
+
+import minigpt
+from minigpt import cli
+from minigpt.config import TextConfig, UserError
+from minigpt.corpus import find_source
+from minigpt.planning import text_facts
+from minigpt.training.checkpoint import read_state
+from minigpt.training.speed import measure_speed
+from tests.conftest import TINY, some_text, train_tiny
+
+FREE = {name: value for name, value in TINY.items() if name not in ("steps", "vocab_size")}
+
+
+def facts(folder: Path, text: str, **settings: float) -> tuple[int, float]:
+    (folder / "text.txt").write_text(text)
+    config = TextConfig(files=(str(folder / "text.txt"),), **settings)  # type: ignore[arg-type]
+    found = text_facts(find_source(config), config)
+    return found.size, found.packed
+
+
+def test_the_part_to_train_on_is_what_counts(tmp_path: Path) -> None:
+    text = some_text(words=2000)
+    assert facts(tmp_path, text)[0] == round(0.9 * len(text))
+    assert facts(tmp_path, text, validation_fraction=0.5)[0] == round(0.5 * len(text))
+
+
+def test_a_regular_text_is_seen_to_be_one(tmp_path: Path) -> None:
+    draw = random.Random(0)
+    noise = "".join(draw.choices("abcdefghijklmnop", k=20_000))  # 4 bits each
+    words = facts(tmp_path, some_text(words=5000))[1]
+    assert facts(tmp_path, "the same again. " * 2000)[1] < 0.2 < words < 3
+    assert 3.9 < facts(tmp_path, noise)[1] < 5
+
+
+def test_a_text_of_a_few_letters_has_facts_too(tmp_path: Path) -> None:
+    assert facts(tmp_path, "abc")[1] > 0
+
+
+def test_the_speed_is_a_sensible_one_and_measuring_it_draws_no_random_numbers() -> None:
+    before = torch.get_rng_state()
+    speed = measure_speed(torch.device("cpu"), torch.float32)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert 1e7 < speed.flops < 1e14
+    assert 0.0 <= speed.start < 1.0
+
+
+def test_plan_tells_what_would_be_done_and_does_nothing(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(workplace.rglob("*"))
+    assert cli.train_main(["my.txt", "--plan", "--minutes", "3", "--emb-dim", "64"]) == 0
+    out, _ = capsys.readouterr()
+    assert "GFLOP/s" in out and "3 minutes" not in out and "bits/byte" in out
+    options = shlex.split(out.splitlines()[-1])
+    assert options[options.index("--emb-dim") + 1] == "64"
+    assert cli.train_main(["my.txt", *options, "--plan"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == shlex.join(options)
+    assert sorted(workplace.rglob("*")) == before
+
+
+def test_a_table_tells_what_more_minutes_would_give(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["plan", "my.txt", "--minutes", "0.5", "20", "--dropout", "0.3"]) == 0
+    head, *rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert head[0] == "minutes" and [row[0] for row in rows] == ["0.5", "20"]
+    figures = [float(row[-1]) for row in rows]
+    assert figures[0] >= figures[1] > 0
+    assert all(row[head.index("dropout") + 3] == "0.3" for row in rows)  # 0.18 M, 3 x 64: 5 words
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["my.txt", "--minutes", "0"], "minutes must be above 0"),
+        (["none.txt"], "no such file: none.txt"),
+        (["my.txt", "--num-heads", "7", "--emb-dim", "64"], "emb_dim must be a multiple"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_planned_is_refused_in_one_line(
+    arguments: list[str], words: str, workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["plan", *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith("error: ") and words in err
+
+
+def test_a_run_keeps_its_plan_and_says_why(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = train_tiny()
+    kept = json.loads((folder / "plan.json").read_text())
+    config = json.loads((folder / "config.json").read_text())
+    assert kept["plan"]["model"]["emb_dim"] == config["model"]["emb_dim"] == TINY["emb_dim"]
+    assert kept["speed"]["flops"] > 0 and kept["text"]["size"] > 0
+    said = capsys.readouterr().err
+    assert all(reason in said for reason in kept["reasons"])
+
+
+def test_a_run_ends_when_it_has_read_the_text_often_enough(workplace: Path) -> None:
+    folder = minigpt.train("my.txt", **FREE, minutes=5, passes=3.0)
+    tokens = json.loads((folder / "plan.json").read_text())["plan"]["tokens"]
+    state = read_state(folder)
+    a_step = TINY["batch_size"] * TINY["context_length"]
+    assert state.finished and state.seconds < 150
+    assert 0.3 * tokens < state.step * a_step / 3.0 < 3 * tokens  # the plan only guesses them
+
+
+def test_passes_must_be_some(workplace: Path) -> None:
+    with pytest.raises(UserError, match="passes must be above 0"):
+        minigpt.train("my.txt", **FREE, passes=0.0)
