@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import minigpt
+from minigpt.training.speed import Speed
 
 WORDS = "the fox asked a crow for bread and said no then flew to old mill by night".split()
 TINY: dict[str, Any] = {
@@ -53,6 +54,15 @@ def ctrl_c() -> Iterator[None]:
     previous = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, previous)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def known_speed() -> Iterator[None]:
+    """The machine is not measured anew for each of the runs; processes of their own do measure."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        speed = Speed(flops=6e10, start=2e-3)
+        monkeypatch.setattr("minigpt.planning.measure_speed", lambda device, precision: speed)
+        yield
 
 
 @pytest.fixture

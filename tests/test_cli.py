@@ -167,7 +167,7 @@ def test_text_that_cannot_be_used_is_refused_in_one_line(
         (["--minutes", "0"], ["minutes", "above 0"]),
         (["--minuts", "3"], ["--minuts"]),
         (["--dropout", "1.5"], ["dropout", "1.5"]),
-        (["--num-heads", "3"], ["emb_dim", "multiple of num_heads (3)"]),
+        (["--num-heads", "3", "--emb-dim", "128"], ["emb_dim", "multiple of num_heads (3)"]),
         (["--tokenizer", "words"], ["no tokenizer 'words'", "bpe"]),
         (["--device", "abacus"], ["no device 'abacus'"]),
         (["--resume"], ["no run in runs/"]),

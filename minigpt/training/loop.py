@@ -240,7 +240,7 @@ class _Training:
 
     def _seconds_left(self, done: float) -> float:
         """Time to the end: at the pace so far, but no more than there is."""
-        at_this_pace = self.clock.seconds() * (1.0 - done) / max(done, 1e-9)
+        at_this_pace = self.state.seconds * (1.0 - done) / max(done, 1e-9)
         return at_this_pace if self.config.steps else min(at_this_pace, self.seconds_left())
 
     def evaluate(self, done: float) -> None:

@@ -17,7 +17,7 @@ from .speed import Speed
 _SHAPES = ((64, 3), (128, 4), (192, 6), (256, 8), (384, 8), (512, 8), (768, 12))  # width, layers
 _SMALLEST_VOCABULARY, _LARGEST_VOCABULARY = 320, 16_384
 _BYTES_PER_TOKEN_KIND = 512
-_TOKENS_PER_PARAMETER = 0.4  # to train on; with fewer a larger model stays half-trained
+_TOKENS_PER_PARAMETER = 0.8  # to train on; with fewer a larger model stays half-trained
 _PARAMETERS_PER_TOKEN = 20.0  # of the text; a larger model knows it by heart at once
 _BATCH_SIZES = (8, 16, 32, 64, 128, 256)
 _MANY_STEPS = 4_000  # with more, the batch is doubled

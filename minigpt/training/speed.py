@@ -11,7 +11,7 @@ from ..model import GPT, flops_per_token
 from .optimizer import Optimizers, make_optimizer
 
 _FEW, _MANY = 1, 16  # sequences in the steps that are timed
-_REFERENCE = GPTConfig(1024, context_length=128, emb_dim=128, num_layers=2, num_heads=2)
+_REFERENCE = GPTConfig(1024, context_length=64, emb_dim=128, num_layers=2, num_heads=2)
 _WIDE = GPTConfig(1024, context_length=256, emb_dim=512, num_layers=2, num_heads=8)
 
 

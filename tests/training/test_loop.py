@@ -91,6 +91,7 @@ def assert_same_end(one: Path, other: Path) -> None:
 
 def test_a_run_holds_every_file(tiny_run: Path) -> None:
     names = {"config.json", "model.safetensors", "tokenizer.json", "metrics.jsonl", "samples.txt"}
+    names |= {"plan.json"}
     states = {"checkpoint/last.safetensors", "checkpoint/previous.safetensors"}
     assert contents(tiny_run).keys() - {".lock"} == names | states | {"loss.png"}
     assert (tiny_run / PICTURE).read_bytes().startswith(b"\x89PNG")

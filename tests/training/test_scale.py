@@ -72,7 +72,10 @@ def test_memory_is_within_10_percent_of_what_a_step_takes(
     """Mostly parameters and what belongs to them, or mostly activations."""
     config = GPTConfig(**SMALL, family=family, dropout=dropout)
     training = TrainConfig(
-        batch_size=2 * batch_size, micro_batch_size=batch_size, precision=precision
+        optimizer="adamw",
+        batch_size=2 * batch_size,
+        micro_batch_size=batch_size,
+        precision=precision,
     )
     assert memory(config, training).total == pytest.approx(measured(config, training), rel=0.1)
 
@@ -80,10 +83,10 @@ def test_memory_is_within_10_percent_of_what_a_step_takes(
 def test_what_is_shared_out_adds_up() -> None:
     """Sharded among many, a process holds next to nothing but what it gathers."""
     config = MODELS["GPT-2 XL"]
-    one = memory(config, TrainConfig(batch_size=64))
-    many = memory(config, TrainConfig(batch_size=64, shard=True), processes=64)
+    one = memory(config, TrainConfig(optimizer="adamw", batch_size=64))
+    many = memory(config, TrainConfig(optimizer="adamw", batch_size=64, shard=True), processes=64)
     assert many.optimizer * 64 == one.optimizer and many.activations * 64 == one.activations
-    in_parts = memory(config, TrainConfig(batch_size=64, micro_batch_size=1))
+    in_parts = memory(config, TrainConfig(optimizer="adamw", batch_size=64, micro_batch_size=1))
     assert in_parts.activations == many.activations
     muon = [memory(config, TrainConfig(batch_size=64, optimizer="muon"), n) for n in (1, 64)]
     assert one.optimizer > muon[0].optimizer > muon[1].optimizer
@@ -93,11 +96,11 @@ def test_one_process_sends_nothing_and_parts_cost_only_a_sharded_model() -> None
     config = MODELS["GPT-2 small"]
     parts: dict[str, Any] = {"batch_size": 64, "micro_batch_size": 2}
     assert bytes_sent(config, TrainConfig(optimizer="muon"), 1) == 0
-    whole = bytes_sent(config, TrainConfig(batch_size=64), 8)
-    assert bytes_sent(config, TrainConfig(**parts), 8) == whole
+    whole = bytes_sent(config, TrainConfig(optimizer="adamw", batch_size=64), 8)
+    assert bytes_sent(config, TrainConfig(optimizer="adamw", **parts), 8) == whole
     assert whole == 2 * 4 * count_parameters(config) * 7 / 8
-    sharded = bytes_sent(config, TrainConfig(batch_size=64, shard=True), 8)
-    assert bytes_sent(config, TrainConfig(**parts, shard=True), 8) == 4 * sharded
+    sharded = bytes_sent(config, TrainConfig(optimizer="adamw", batch_size=64, shard=True), 8)
+    assert bytes_sent(config, TrainConfig(optimizer="adamw", **parts, shard=True), 8) == 4 * sharded
 
 
 def gigabytes(needed: Memory) -> str:
@@ -109,13 +112,15 @@ def test_the_table_of_the_documentation_is_what_the_formula_gives(name: str) -> 
     model = MODELS[name]
     row = [name, f"{count_parameters(model) / 1e6:,.0f} M"]
     for precision in ("float32", "bfloat16"):
-        alone = TrainConfig(batch_size=1, precision=precision)
+        alone = TrainConfig(optimizer="adamw", batch_size=1, precision=precision)
         row.append(gigabytes(memory(model, alone)))
     for processes in (8, 64):
-        sharded = TrainConfig(batch_size=processes, precision="bfloat16", shard=True)
+        sharded = TrainConfig(
+            optimizer="adamw", batch_size=processes, precision="bfloat16", shard=True
+        )
         row.append(gigabytes(memory(model, sharded, processes)))
     for shard in (False, True):
-        training = TrainConfig(batch_size=8, shard=shard)
+        training = TrainConfig(optimizer="adamw", batch_size=8, shard=shard)
         row.append(f"{bytes_sent(model, training, 8) / 1e9:.1f}")
     line = f"| {' | '.join(row)} |"
     assert line in DOCS, line
