@@ -152,11 +152,7 @@ def _start(
     start = processes.together(lambda: starting_point(text, model))
     say(f"minigpt {__version__}: training on {described(source)}")
     given = settled(text, model, training, start)
-    device = processes.device(train_config.device)
-    precision = choose_precision(train_config.precision, device)
-    planned = processes.by_first(
-        lambda: plan_run(source, text_config, given, device, precision, processes.size)
-    )
+    planned = _planned(source, text_config, train_config, given, processes)
     plan = planned.plan
     train_config = replace(train_config, batch_size=plan.batch_size, passes=plan.passes)
     processes.check_batch(train_config.batch_size)
@@ -181,6 +177,21 @@ def _start(
         processes.by_first(lambda: _begin(folder, dataset, gpt, config, planned))
         _train(gpt, dataset, config, folder, started, processes, resume=False)
     return folder
+
+
+def _planned(
+    source: Source,
+    text: TextConfig,
+    training: TrainConfig,
+    given: dict[str, Any],
+    processes: Processes,
+) -> PlannedRun:
+    """What the first process plans, for all of them."""
+    device = processes.device(training.device)
+    precision = choose_precision(training.precision, device)
+    return processes.by_first(
+        lambda: plan_run(source, text, given, device, precision, processes.size)
+    )
 
 
 def _source(text: TextConfig, processes: Processes) -> Source:

@@ -130,8 +130,7 @@ def _plan_of_shape(
     shape.setdefault("num_heads", _heads(shape["emb_dim"]))
     model = GPTConfig(**shape)
     passes = given.get("passes") or _PASSES
-    even = (-(-size // processes) * processes for size in _BATCH_SIZES)
-    for batch_size in (given["batch_size"],) if "batch_size" in given else even:
+    for batch_size in _batch_sizes(given, processes):
         seconds = speed.seconds(model, batch_size * model.context_length // processes)
         steps = _steps(seconds, passes * tokens / (batch_size * model.context_length), given)
         if steps <= _MANY_STEPS:
@@ -141,6 +140,14 @@ def _plan_of_shape(
         model = GPTConfig(**shape, dropout=plan_dropout(trained / tokens))
     bits = expected_bits_per_byte(text.packed, trained * count_parameters(model))
     return Plan(model, batch_size, passes, tokens, steps, steps * seconds, bits)
+
+
+def _batch_sizes(given: Mapping[str, Any], processes: int) -> tuple[int, ...]:
+    """Those to choose among, the smallest first."""
+    if "batch_size" in given:
+        return (given["batch_size"],)
+    sizes = _BATCH_SIZES if given.get("steps") is None else (TrainConfig.batch_size,)
+    return tuple(-(-size // processes) * processes for size in sizes)
 
 
 def _steps(seconds: float, most: float, given: Mapping[str, Any]) -> int:

@@ -108,6 +108,7 @@ def test_the_rest_is_planned_around_what_is_given() -> None:
     assert planned(emb_dim=96).model.num_heads == 1
     assert planned(num_heads=3).model.emb_dim == 192
     assert planned(passes=2.0, minutes=60).times <= 2.1
+    assert planned(steps=10).batch_size == planned(steps=10**6).batch_size == 16
     assert planned(steps=10, batch_size=8).model.dropout == 0.0
     assert planned(steps=10**6, batch_size=8).model.dropout > 0.0
 
@@ -146,3 +147,10 @@ def test_a_step_takes_the_longer_the_more_it_computes() -> None:
     plans: list[Plan] = [make_plan(TextFacts(10**6), LAPTOP, {"emb_dim": d}) for d in (64, 512)]
     assert LAPTOP.seconds(plans[0].model, 1000) < LAPTOP.seconds(plans[1].model, 1000)
     assert LAPTOP.seconds(plans[0].model, 1000) < LAPTOP.seconds(plans[0].model, 2000)
+
+
+def test_processes_share_every_batch_evenly_and_train_a_larger_model() -> None:
+    one, eight = (make_plan(TextFacts(10**8), GPU, {"minutes": 30}, n) for n in (1, 8))
+    assert count_parameters(eight.model) >= count_parameters(one.model)
+    for processes in (3, 6, 7):
+        assert make_plan(TextFacts(10**6), LAPTOP, {}, processes).batch_size % processes == 0
