@@ -21,6 +21,7 @@ from .training.speed import Speed, measure_speed
 _SHAPE = (
     "vocab_size", "context_length", "emb_dim", "num_layers", "num_heads", "dropout"
 )  # fmt: skip
+_ANY = Speed(flops=1e11, start=0.0)  # where it makes no difference
 _SAMPLE = 1 << 20  # characters of the text that are compressed, to see how regular it is
 _WHY = {
     "time": "the widest that so many steps can train",
@@ -35,16 +36,20 @@ class PlannedRun:
 
     plan: Plan
     text: TextFacts
-    speed: Speed
+    speed: Speed | None  # None where everything was given that it decides about
     minutes: float
 
     def reasons(self) -> list[str]:
         """What was measured and why it was so chosen, in a few lines."""
         plan = self.plan
         early = plan.seconds < 0.8 * 60 * self.minutes
-        lines = [
-            f"this machine computes {self.speed.flops / 1e9:,.0f} GFLOP/s in a training step: "
-            f"about {plan.steps:,} steps in {plan.seconds / 60:.1f} minutes",
+        lines = []
+        if self.speed is not None:
+            lines.append(
+                f"this machine computes {self.speed.flops / 1e9:,.0f} GFLOP/s in a training step: "
+                f"about {plan.steps:,} steps in {plan.seconds / 60:.1f} minutes"
+            )
+        lines += [
             f"width {plan.model.emb_dim} is {_WHY[plan.limit]}",
             f"dropout {plan.model.dropout:g}, since the text is read {plan.times:,.1f} times",
             f"to be expected: about {plan.bits_per_byte:.1f} bits/byte",
@@ -79,9 +84,16 @@ def plan_run(
     Raises:
         UserError: if no model can be made with what is given, or the text cannot be read.
     """
-    facts, speed = text_facts(source, text), measure_speed(device, precision)
+    facts = text_facts(source, text)
+    speed = None if _is_settled(given) else measure_speed(device, precision)
     minutes = given.get("minutes", TrainConfig.minutes)
-    return PlannedRun(make_plan(facts, speed, given, processes), facts, speed, minutes)
+    plan = make_plan(facts, speed or _ANY, given, processes)
+    return PlannedRun(plan, facts, speed, minutes)
+
+
+def _is_settled(given: Mapping[str, Any]) -> bool:
+    """Whether nothing is left that the speed of the machine decides about."""
+    return given.get("steps") is not None and {"emb_dim", "num_layers"} <= given.keys()
 
 
 def text_facts(source: Source, text: TextConfig) -> TextFacts:
@@ -166,7 +178,7 @@ def print_table(planned: PlannedRun, given: Mapping[str, Any], minutes: Sequence
         f"{'passes':>8}{'dropout':>9}{'bits/byte':>11}"
     )
     for count in minutes:
-        plan = make_plan(planned.text, planned.speed, {**given, "minutes": count})
+        plan = make_plan(planned.text, planned.speed or _ANY, {**given, "minutes": count})
         model = plan.model
         shape = f"{model.num_layers} x {model.emb_dim}"
         print(

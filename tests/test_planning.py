@@ -103,14 +103,16 @@ def test_a_run_keeps_its_plan_and_says_why(
     kept = json.loads((folder / "plan.json").read_text())
     config = json.loads((folder / "config.json").read_text())
     assert kept["plan"]["model"]["emb_dim"] == config["model"]["emb_dim"] == TINY["emb_dim"]
-    assert kept["speed"]["flops"] > 0 and kept["text"]["size"] > 0
+    assert kept["text"]["size"] > 0
     said = capsys.readouterr().err
     assert all(reason in said for reason in kept["reasons"])
 
 
 def test_a_run_ends_when_it_has_read_the_text_often_enough(workplace: Path) -> None:
     folder = minigpt.train("my.txt", **FREE, minutes=5, passes=3.0)
-    tokens = json.loads((folder / "plan.json").read_text())["plan"]["tokens"]
+    kept = json.loads((folder / "plan.json").read_text())
+    tokens = kept["plan"]["tokens"]
+    assert kept["speed"]["flops"] > 0  # which decides how many steps there are
     state = read_state(folder)
     a_step = TINY["batch_size"] * TINY["context_length"]
     assert state.finished and state.seconds < 150
