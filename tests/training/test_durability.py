@@ -107,6 +107,7 @@ def test_a_signal_saves_and_a_resumed_run_ends_as_if_nothing_had_happened(
     assert [row["step"] for row in rows] == [150, 300, 450, 600]
 
 
+@pytest.mark.kill
 def test_a_second_signal_leaves_at_once_and_harms_nothing(tmp_path: Path) -> None:
     stuck = "import time; from minigpt.training import loop\n"
     stuck += "loop.smoothed = lambda *a: time.sleep(60) if a[2] == 30 else 0.0"
@@ -123,6 +124,7 @@ def test_a_second_signal_leaves_at_once_and_harms_nothing(tmp_path: Path) -> Non
     load_run(tmp_path / "run")
 
 
+@pytest.mark.kill
 def test_a_write_that_fails_is_said_and_training_goes_on(tmp_path: Path) -> None:
 
     uninterrupted(tmp_path, 8)  # fills the token cache
@@ -135,6 +137,7 @@ def test_a_write_that_fails_is_said_and_training_goes_on(tmp_path: Path) -> None
     load_run(tmp_path / "run")
 
 
+@pytest.mark.kill
 def test_a_full_disk_leaves_the_earlier_checkpoint_as_it_was(tmp_path: Path) -> None:
     uninterrupted(tmp_path, 40)
     before = checkpoint(tmp_path).read_bytes()
@@ -144,6 +147,7 @@ def test_a_full_disk_leaves_the_earlier_checkpoint_as_it_was(tmp_path: Path) -> 
     assert checkpoint(tmp_path).read_bytes() == before
 
 
+@pytest.mark.kill
 def test_a_damaged_checkpoint_is_named_and_the_one_before_it_used(tmp_path: Path) -> None:
     whole = uninterrupted(tmp_path / "whole", 200)
     shutil.copytree(whole, tmp_path / "cut")
@@ -158,6 +162,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_used(tmp_path: Path
     assert_same_run(tmp_path / "cut", whole)
 
 
+@pytest.mark.kill
 def test_when_no_checkpoint_is_whole_the_run_is_refused_and_untouched(tmp_path: Path) -> None:
     uninterrupted(tmp_path, 40)
     for name in (LAST, PREVIOUS):
