@@ -1,18 +1,22 @@
 """The commands as a user types them: what they print, where, their exit status, what they leave.
 
-Every command runs in a process of its own, in an empty folder.
+Every command runs in an empty folder, and in a process of its own, unless it is refused.
 """
 
 import gzip
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from minigpt import cli
 
 ROOT = Path(__file__).parent.parent
 TEXT = "The fox asked the crow for bread. The crow said no, and flew to the mill.\n" * 40
@@ -20,6 +24,9 @@ TINY = (
     "--emb-dim 16 --num-layers 1 --num-heads 1 --context-length 16 --batch-size 4 --vocab-size 300 "
     "--compile off --precision float32"
 ).split()
+
+
+Attempt = Callable[..., tuple[int, str, str]]
 
 
 def start(folder: Path, script: str, *arguments: str) -> subprocess.Popen[bytes]:
@@ -39,6 +46,24 @@ def call(folder: Path, script: str, *arguments: str, stdin: bytes = b"") -> tupl
     process = start(folder, script, *arguments)
     out, err = process.communicate(stdin, timeout=120)
     return process.returncode, out.decode(), err.decode()
+
+
+@pytest.fixture
+def attempt(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Attempt:
+    """The same in this process."""
+
+    def attempt(folder: Path, script: str, *arguments: str) -> tuple[int, str, str]:
+        monkeypatch.chdir(folder)
+        monkeypatch.setenv("MINIGPT_CACHE", str(folder / "cache"))
+        monkeypatch.setattr(sys, "stdin", io.StringIO())
+        main = cli.train_main if script == "train.py" else cli.generate_main
+        try:
+            status = main(arguments)
+        except SystemExit as exit_:
+            status = int(str(exit_.code))
+        return status, *capsys.readouterr()
+
+    return attempt
 
 
 def train_tiny(folder: Path, *arguments: str) -> tuple[int, str, str]:
@@ -152,10 +177,10 @@ def test_ctrl_c_keeps_the_state_and_resume_continues(tmp_path: Path) -> None:
     ],
 )
 def test_text_that_cannot_be_used_is_refused_in_one_line(
-    tmp_path: Path, name: str, content: bytes, words: list[str]
+    attempt: Attempt, tmp_path: Path, name: str, content: bytes, words: list[str]
 ) -> None:
     (tmp_path / name).write_bytes(content)
-    assert_refused(*call(tmp_path, "train.py", name, "--context-length", "64"), *words)
+    assert_refused(*attempt(tmp_path, "train.py", name, "--context-length", "64"), *words)
     assert not (tmp_path / "runs").exists()
 
 
@@ -174,23 +199,23 @@ def test_text_that_cannot_be_used_is_refused_in_one_line(
     ],
 )
 def test_arguments_that_cannot_be_used_are_refused_in_one_line(
-    tmp_path: Path, arguments: list[str], words: list[str]
+    attempt: Attempt, tmp_path: Path, arguments: list[str], words: list[str]
 ) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data/fables.txt").write_text(TEXT)
-    assert_refused(*call(tmp_path, "train.py", *arguments), *words)
+    assert_refused(*attempt(tmp_path, "train.py", *arguments), *words)
     assert not (tmp_path / "runs").exists()
 
 
-def test_generating_refuses_in_one_line(trained: Path, tmp_path: Path) -> None:
+def test_generating_refuses_in_one_line(attempt: Attempt, trained: Path, tmp_path: Path) -> None:
     assert_refused(*call(tmp_path, "generate.py", "Hello"), "no run in runs/", "train.py")
-    assert_refused(*call(trained, "generate.py", "--run", "cache"), "cache", "not a run")
-    assert_refused(*call(trained, "generate.py", "--run", "runs/no"), "no such run: runs/no")
-    assert_refused(*call(trained, "generate.py", "--temperature", "-1"), "temperature", "-1")
-    assert_refused(*call(trained, "generate.py", "--top-k", "0"), "top_k", "at least 1")
-    assert_refused(*call(trained, "generate.py", "--logit-bias", "fox"), "TEXT=X, got 'fox'")
+    assert_refused(*attempt(trained, "generate.py", "--run", "cache"), "cache", "not a run")
+    assert_refused(*attempt(trained, "generate.py", "--run", "runs/no"), "no such run: runs/no")
+    assert_refused(*attempt(trained, "generate.py", "--temperature", "-1"), "temperature", "-1")
+    assert_refused(*attempt(trained, "generate.py", "--top-k", "0"), "top_k", "at least 1")
+    assert_refused(*attempt(trained, "generate.py", "--logit-bias", "fox"), "TEXT=X, got 'fox'")
     assert_refused(
-        *call(trained, "generate.py", "--logit-bias", "Zebra=1"), "'Zebra'", "not one token"
+        *attempt(trained, "generate.py", "--logit-bias", "Zebra=1"), "'Zebra'", "not one token"
     )
 
 

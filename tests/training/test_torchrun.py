@@ -120,7 +120,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         monkeypatch.setattr("minigpt.commands._SAMPLE_TOKENS", 1)
         monkeypatch.setattr("minigpt.training.report.draw", lambda *a: None)
         for kind in ("adamw", "muon"):
-            minigpt.train("my.txt", **SETTINGS, optimizer=kind, out=f"1 {kind}")
+            minigpt.train("my.txt", **(SETTINGS | {"optimizer": kind}), out=f"1 {kind}")
         status, said = launch(folder, 2, trainings(2, list(KINDS)) + cut_at_step_4("cut by 2"))
         assert status == 0, said
         for copy in ("cut by 2, resumed by 4", "shards"):
