@@ -11,7 +11,7 @@ from ..model import GPT
 # Below these a run ends before the compiled steps have won back the time to compile (about
 # 20 seconds the first time, 4 from the cache, against a gain of about a quarter; measured for
 # 4 layers of width 128 on 2 cores).
-_MINUTES_TO_PAY, _STEPS_TO_PAY = 1.5, 1000
+_MINUTES_TO_PAY, _STEPS_TO_PAY = 3.0, 1000
 
 
 class Loss(nn.Module):
