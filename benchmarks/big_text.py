@@ -32,10 +32,10 @@ PREPARE = """
 import sys
 from minigpt.config import TextConfig
 from minigpt.dataset import find_source, prepare
-from minigpt.training.plan import plan_vocabulary
+from minigpt.training.plan import TextFacts, plan_vocabulary
 files = (sys.argv[1],)
 source = find_source(TextConfig(files))
-config = TextConfig(files, vocab_size=plan_vocabulary(source.training.size))
+config = TextConfig(files, vocab_size=plan_vocabulary(TextFacts(source.training.size)))
 prepare(source, config)
 """
 TRAIN = """
