@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .config import (
+    PLANNED,
     AttentionConfig,
     EvaluationConfig,
     ExportConfig,
@@ -27,11 +28,6 @@ from .options import Parser, add_options, chosen
 from .prompts import read_prompt
 from .training.interruption import Interrupted
 from .training.processes import only_the_first_speaks
-
-PLANNED = (
-    "vocab_size", "context_length", "emb_dim", "num_layers", "num_heads", "dropout", "batch_size",
-    "passes",
-)  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -37,7 +37,7 @@ from .run_folder import (
     save_weights,
     write_text,
 )
-from .tokenizer import CharacterTokenizer, load_tokenizer
+from .tokenizer import load_tokenizer
 from .training.checkpoint import TrainingState, read_state
 from .training.compilation import worth_compiling
 from .training.interruption import Interrupted
@@ -160,7 +160,9 @@ def _start(
         text_config = replace(text_config, vocab_size=plan.model.vocab_size)
     tokenizer = start.tokenizer if start else None
     dataset = processes.by_node(lambda: prepare(source, text_config, tokenizer=tokenizer))
-    gpt_config = start.model.config if start else _fitted(plan.model, dataset, model)
+    gpt_config = (
+        start.model.config if start else _fitted(plan.model, dataset, text_config.tokenizer, model)
+    )
     check_length(dataset.train, gpt_config.context_length)
     for name, source_range in zip(text_config.files, dataset.sources, strict=False):
         check_length(source_range, gpt_config.context_length, name)
@@ -212,13 +214,13 @@ def _check_alike(source: Source, dataset: Dataset, model: GPTConfig, processes: 
             )
 
 
-def _fitted(planned: GPTConfig, dataset: Dataset, given: dict[str, Any]) -> GPTConfig:
+def _fitted(
+    planned: GPTConfig, dataset: Dataset, tokenizer: str, given: dict[str, Any]
+) -> GPTConfig:
     """The planned shape, for the tokens that there turned out to be."""
-    kind = "char" if isinstance(dataset.tokenizer, CharacterTokenizer) else "bpe"
-    longest = plan_context(len(dataset.train), kind)
     context_length = planned.context_length
     if "context_length" not in given:
-        context_length = min(context_length, longest)
+        context_length = plan_context(len(dataset.train), tokenizer)
     vocab_size = dataset.tokenizer.vocab_size
     return replace(planned, vocab_size=vocab_size, context_length=context_length)
 

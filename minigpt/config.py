@@ -13,6 +13,12 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 Config = TypeVar("Config")
 
+# What is worked out from the text, the machine and the minutes where it is not given.
+PLANNED = (
+    "vocab_size", "context_length", "emb_dim", "num_layers", "num_heads", "dropout", "batch_size",
+    "passes",
+)  # fmt: skip
+
 _LARGEST_TABLE = 1 << 24  # numbers
 _LARGEST = 1 << 18  # of any size in a model: no vocabulary or context in use is larger
 

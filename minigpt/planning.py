@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from .config import TextConfig, TrainConfig, to_dict
+from .config import PLANNED, TextConfig, TrainConfig, to_dict
 from .corpus import Corpus, Source, find_source
 from .device import choose_device, choose_precision
 from .fine_tuning import starting_point
@@ -18,9 +18,6 @@ from .model import count_parameters
 from .training.plan import Plan, TextFacts, make_plan
 from .training.speed import Speed, measure_speed
 
-_SHAPE = (
-    "vocab_size", "context_length", "emb_dim", "num_layers", "num_heads", "dropout"
-)  # fmt: skip
 _ANY = Speed(flops=1e11, start=0.0)  # where it makes no difference
 _SAMPLE = 1 << 20  # characters of the text that are compressed, to see how regular it is
 _WHY = {
@@ -155,8 +152,7 @@ def settled(
 def print_plan(planned: PlannedRun) -> None:
     """What `--plan` shows: the reasons, and the settings as options; on standard output."""
     plan = planned.plan
-    chosen = {name: getattr(plan.model, name) for name in _SHAPE}
-    chosen |= {"batch_size": plan.batch_size, "passes": plan.passes}
+    chosen = {n: getattr(plan if hasattr(plan, n) else plan.model, n) for n in PLANNED}
     if planned.text.tokenizer != "bpe":
         del chosen["vocab_size"]
     for line in planned.reasons():

@@ -15,7 +15,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from minigpt.config import GPTConfig, UserError
-from minigpt.model import GPT, count_parameters, flops_per_token
+from minigpt.model import GPT, Dropout, count_parameters, flops_per_token
 
 few = settings(max_examples=25, deadline=None)
 
@@ -273,6 +273,17 @@ def test_the_parameters_are_as_many_as_the_formula_says(config: GPTConfig) -> No
     with torch.device("meta"):
         model = GPT(config)
     assert sum(p.numel() for p in model.parameters()) == count_parameters(config)
+
+
+@pytest.mark.parametrize("p", [0.05, 0.1, 0.5, 0.999])
+def test_dropout_zeroes_a_share_p_and_keeps_the_mean(p: float) -> None:
+    torch.manual_seed(0)
+    share = min(round(256 * p), 255) / 256
+    y = Dropout(p)(torch.full((100, 1001), 3.0))  # an odd number of activations
+    assert (y == 0).float().mean().item() == pytest.approx(share, rel=0.05)
+    kept = y[y != 0]
+    torch.testing.assert_close(kept, torch.full_like(kept, 3.0 / (1 - share)))
+    assert not torch.equal(y, Dropout(p)(torch.full((100, 1001), 3.0)))
 
 
 def test_gpt2_small_has_124_439_808_parameters() -> None:
