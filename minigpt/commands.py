@@ -39,7 +39,7 @@ from .run_folder import (
 )
 from .tokenizer import load_tokenizer
 from .training.checkpoint import TrainingState, read_state
-from .training.compilation import worth_compiling
+from .training.compilation import record_of, worth_compiling
 from .training.interruption import Interrupted
 from .training.loggers import check_logger, make_logger
 from .training.loop import Trainee
@@ -154,7 +154,12 @@ def _start(
     given = settled(text, model, training, start)
     planned = _planned(source, text_config, train_config, given, processes)
     plan = planned.plan
-    train_config = replace(train_config, batch_size=plan.batch_size, passes=plan.passes)
+    train_config = replace(
+        train_config,
+        batch_size=plan.batch_size,
+        passes=plan.passes,
+        evaluations=plan.evaluations,
+    )
     processes.check_batch(train_config.batch_size)
     if start is None and text_config.tokenizer == "bpe":
         text_config = replace(text_config, vocab_size=plan.model.vocab_size)
@@ -170,6 +175,7 @@ def _start(
     say_split(dataset, text_config)
     say_reasons(planned)
 
+    train_config = _compiled_or_not(train_config, gpt_config, processes)
     config = RunConfig(gpt_config, train_config, text_config, source.fingerprint, launch())
     torch.manual_seed(train_config.seed)
     gpt = start.model if start else GPT(gpt_config)
@@ -237,7 +243,7 @@ def _begin(
 
 
 def _resolved(config: TrainConfig, processes: Processes) -> TrainConfig:
-    """What "auto" stands for here, so that a run that is resumed goes on in the same way.
+    """The precision that "auto" stands for here, so that a run that is resumed keeps it.
 
     Raises:
         UserError: if there is no such device, the logger is not installed, or the batch cannot be
@@ -248,13 +254,18 @@ def _resolved(config: TrainConfig, processes: Processes) -> TrainConfig:
     def resolve() -> TrainConfig:
         check_logger(config.log)
         precision = choose_precision(config.precision, device)
-        return replace(
-            config,
-            precision="bfloat16" if precision == torch.bfloat16 else "float32",
-            compile="on" if worth_compiling(config, device) else "off",
-        )
+        is_short = precision == torch.bfloat16
+        return replace(config, precision="bfloat16" if is_short else "float32")
 
     return processes.by_first(resolve)
+
+
+def _compiled_or_not(config: TrainConfig, model: GPTConfig, processes: Processes) -> TrainConfig:
+    """What `--compile auto` stands for here, for the same reason."""
+    device = processes.device(config.device)
+    record = record_of(model, config, processes.size)
+    worth = processes.by_first(lambda: worth_compiling(config, device, record))
+    return replace(config, compile="on" if worth else "off")
 
 
 def _refuse_a_run(folder: Path) -> None:

@@ -16,7 +16,7 @@ Config = TypeVar("Config")
 # What is worked out from the text, the machine and the minutes where it is not given.
 PLANNED = (
     "vocab_size", "context_length", "emb_dim", "num_layers", "num_heads", "dropout", "batch_size",
-    "passes",
+    "passes", "evaluations",
 )  # fmt: skip
 
 _LARGEST_TABLE = 1 << 24  # numbers
@@ -205,7 +205,7 @@ class TrainConfig(_Checked):
     final_rate: float = setting(0.02, "learning rate of the last step, as a share of the peak")
     warmup: float = setting(0.02, "share of the training in which the learning rate rises")
     weight_decay: float = setting(0.1, "decoupled weight decay of the matrices")
-    momentum: float = setting(0.95, "how long Muon remembers the gradients of matrices")
+    momentum: float = setting(0.9, "how long Muon remembers the gradients of matrices")
     beta1: float = setting(0.9, "how long AdamW remembers gradients")
     beta2: float = setting(0.99, "how long AdamW remembers squared gradients")
     grad_clip: float = setting(1.0, "largest norm of the gradient")

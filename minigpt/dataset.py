@@ -235,12 +235,12 @@ def sample_batch(
     weights: Sequence[float] = (),
     rows: slice = slice(None),
 ) -> tuple[Tensor, Tensor]:
-    """Random windows of the text and, for each, the same window one token later.
+    """Windows of the text and, for each, the same window one token later.
 
-    The windows are drawn from a counter-based generator keyed by (seed, step), so that step n
-    is the same whenever and wherever it is drawn (Philox: "Parallel Random Numbers: As Easy as
-    1, 2, 3", Salmon et al. 2011). All windows are as likely; with `weights`, first a source is
-    drawn by them and then a window of it.
+    The text is cut into windows side by side, and all of them are drawn once, in random order,
+    before the next pass cuts it elsewhere. With `weights`, a source is drawn by them and then a
+    window anywhere in it. Everything follows from (seed, step), so that step n is the same
+    whenever and wherever it is drawn.
 
     Args:
         tokens: ``(n,)`` with n > context_length.
@@ -255,16 +255,72 @@ def sample_batch(
     Returns:
         Inputs and targets, both int64 ``(b, T)``, or as many as there are rows.
     """
-    draw = np.random.Generator(np.random.Philox(key=[seed, step]))
-    first: Any = 0
-    last: Any = len(tokens)
     if weights:
         shares = np.array(weights) / sum(weights)
-        drawn = draw.choice(len(sources), size=batch_size, p=shares)  # (b,)
-        first, last = np.array([[source.start, source.stop] for source in sources])[drawn].T
-    starts = draw.integers(first, last - context_length, size=batch_size)  # (b,)
+        starts = _weighted_starts(batch_size, context_length, seed, step, sources, shares)
+    else:
+        numbers = np.arange(step * batch_size, (step + 1) * batch_size)
+        starts = _starts_in_turn(numbers, len(tokens), context_length, seed)
     batch = windows(tokens, starts[rows], context_length + 1)  # (b, T + 1)
     return torch.from_numpy(batch[:, :-1]), torch.from_numpy(batch[:, 1:])
+
+
+def _weighted_starts(
+    count: int,
+    context_length: int,
+    seed: int,
+    step: int,
+    sources: Sequence[range],
+    shares: NDArray[np.floating],
+) -> NDArray[np.integer]:
+    """Where the windows of a step begin, from a counter-based generator (Philox: "Parallel Random
+    Numbers: As Easy as 1, 2, 3", Salmon et al. 2011)."""
+    draw = np.random.Generator(np.random.Philox(key=[seed, step]))
+    drawn = draw.choice(len(sources), size=count, p=shares)  # (b,)
+    first, last = np.array([[source.start, source.stop] for source in sources])[drawn].T
+    return draw.integers(first, last - context_length, size=count)
+
+
+def _starts_in_turn(
+    numbers: NDArray[np.integer], length: int, context_length: int, seed: int
+) -> NDArray[np.integer]:
+    """Where the windows with these numbers begin, counted from the first one of the training."""
+    slack = length - context_length  # places where a window can begin
+    in_a_pass = max(slack // context_length, 1)
+    starts = np.empty(len(numbers), np.int64)
+    for turn in np.unique(numbers // in_a_pass).tolist():
+        draw = np.random.Generator(np.random.Philox(key=[seed, turn]))
+        offset = draw.integers(slack - context_length * (in_a_pass - 1))
+        here = numbers // in_a_pass == turn
+        order = _shuffled(numbers[here] % in_a_pass, in_a_pass, draw)
+        starts[here] = offset + context_length * order
+    return starts
+
+
+def _shuffled(
+    numbers: NDArray[np.integer], count: int, draw: np.random.Generator
+) -> NDArray[np.integer]:
+    """Where a random permutation of ``range(count)`` takes these numbers, without a table of it.
+
+    A Feistel network permutes the numbers of an even number of bits; what falls outside the range
+    goes through it again ("Ciphers with Arbitrary Finite Domains", Black and Rogaway 2002).
+    """
+    half = max((count - 1).bit_length() + 1, 2) // 2  # bits
+    mask = np.uint64((1 << half) - 1)
+    keys = draw.integers(1 << 63, size=6, dtype=np.uint64)
+
+    def permuted(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        left, right = values >> np.uint64(half), values & mask
+        for key in keys:
+            mixed = (right ^ key) * np.uint64(0x9E3779B97F4A7C15)
+            mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+            left, right = right, left ^ (mixed >> np.uint64(32)) & mask
+        return (left << np.uint64(half)) | right
+
+    values = permuted(numbers.astype(np.uint64))
+    while (outside := values >= count).any():
+        values[outside] = permuted(values[outside])
+    return values.astype(np.int64)
 
 
 def windows(tokens: TokenSequence, starts: NDArray[np.integer], length: int) -> NDArray[np.int64]:

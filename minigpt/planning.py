@@ -99,9 +99,11 @@ def text_facts(source: Source, text: TextConfig) -> TextFacts:
     Raises:
         UserError: if it cannot be read.
     """
-    share = 1.0 if source.validation else 1.0 - text.validation_fraction
-    packed = _packed(source.training, text.validation_fraction)
-    return TextFacts(round(share * source.training.size), text.tokenizer, packed)
+    size, packed = source.training.size, _packed(source.training, text.validation_fraction)
+    if source.validation:
+        return TextFacts(size, source.validation.size, text.tokenizer, packed)
+    rest = round(size * (1.0 - text.validation_fraction))
+    return TextFacts(rest, size - rest, text.tokenizer, packed)
 
 
 def _packed(corpus: Corpus, fraction: float) -> float:

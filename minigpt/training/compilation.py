@@ -1,17 +1,21 @@
 """The loss, and torch.compile for it where that pays; where there is no compiler, plain."""
 
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
+from torch._inductor.runtime.cache_dir_utils import cache_dir
 
-from ..config import TrainConfig
+from ..config import GPTConfig, TrainConfig
 from ..model import GPT
 
 # Below these a run ends before the compiled steps have won back the time to compile (about
 # 20 seconds the first time, 4 from the cache, against a gain of about a quarter; measured for
 # 4 layers of width 128 on 2 cores).
 _MINUTES_TO_PAY, _STEPS_TO_PAY = 3.0, 1000
+_MINUTES_TO_PAY_AGAIN, _STEPS_TO_PAY_AGAIN = 1.0, 200
 
 
 class Loss(nn.Module):
@@ -26,15 +30,37 @@ class Loss(nn.Module):
         return self.model(inputs, targets)[1]
 
 
-def worth_compiling(config: TrainConfig, device: torch.device) -> bool:
-    """Whether to compile: as told, or where it is won back."""
+def worth_compiling(config: TrainConfig, device: torch.device, record: Path) -> bool:
+    """Whether to compile: as told, or where it is won back.
+
+    Args:
+        config: of the training; the time it has counts.
+        device: to train on.
+        record: from :func:`record_of`; where there is one, compiling takes a moment.
+    """
     if config.compile != "auto":
         return config.compile == "on"
     if device.type == "mps":
         return False
+    again = record.exists()
     if config.steps is not None:
-        return config.steps >= _STEPS_TO_PAY
-    return config.minutes >= _MINUTES_TO_PAY
+        return config.steps >= (_STEPS_TO_PAY_AGAIN if again else _STEPS_TO_PAY)
+    return config.minutes >= (_MINUTES_TO_PAY_AGAIN if again else _MINUTES_TO_PAY)
+
+
+def record_of(model: GPTConfig, config: TrainConfig, processes: int) -> Path:
+    """The empty file beside torch's compiled code that says that it has this loss already.
+
+    Args:
+        model: the shape.
+        config: whose batch, precision, and sharding the code depends on.
+        processes: that train together.
+    """
+    what = (
+        torch.__version__, torch.get_num_threads(), model, config.batch_size,
+        config.micro_batch_size, config.precision, config.shard, processes,
+    )  # fmt: skip
+    return Path(cache_dir()) / f"minigpt-{hashlib.sha256(repr(what).encode()).hexdigest()[:32]}"
 
 
 def compile_loss(loss: nn.Module, try_out: Callable[[], None]) -> str | None:

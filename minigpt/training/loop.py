@@ -1,5 +1,6 @@
 """The training loop: batch, forward, backward, step; now and then evaluate, save, report."""
 
+import contextlib
 import math
 import time
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from ..device import autocast
 from ..model import GPT
 from ..run_folder import WEIGHTS, save_weights
 from .checkpoint import TrainingState, load_checkpoint, save_checkpoint
-from .compilation import Loss, compile_loss, not_compiled, worth_compiling
+from .compilation import Loss, compile_loss, not_compiled, record_of
 from .divergence import DivergedError, check_finite, check_learning
 from .evaluation import Evaluation, evaluate
 from .interruption import Interrupted, Interruption
@@ -336,7 +337,7 @@ def _loss(trainee: Trainee, report: Report) -> nn.Module:
     """
     plain = Loss(trainee.model)
     loss = trainee.processes.averaged(plain)
-    if not worth_compiling(trainee.config, trainee.device):
+    if trainee.config.compile != "on":
         return loss
 
     def try_out() -> None:
@@ -346,11 +347,16 @@ def _loss(trainee: Trainee, report: Report) -> nn.Module:
         value.backward()
         trainee.model.zero_grad()
 
-    report.say("compiling the model (the first time takes about 20 seconds) ...")
+    record = record_of(trainee.model.config, trainee.config, trainee.processes.size)
+    if not record.exists():
+        report.say("compiling the model, which this first time takes about 20 seconds ...")
     problems = trainee.processes.gather(compile_loss(plain, try_out))
     if problem := next(filter(None, problems), None):
         if trainee.processes.is_sharded:
             raise UserError(f"cannot compile the model: {problem}; use --compile off")
         not_compiled(plain)
         report.say(f"not compiled, which costs some speed: {problem}")
+    else:
+        with contextlib.suppress(OSError):  # it only saves time
+            record.touch()
     return loss

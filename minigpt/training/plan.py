@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from ..config import GPTConfig, TrainConfig, UserError
-from ..model import count_parameters
+from ..model import count_parameters, flops_per_token
 from .speed import Speed
 
 _SHAPES = ((64, 3), (128, 4), (192, 6), (256, 8), (384, 8), (512, 8), (768, 12))  # width, layers
@@ -24,6 +24,8 @@ _MANY_STEPS = 4_000  # with more, the batch is doubled
 _PASSES = 100.0  # over the text, after which more of them teach nothing
 _GETTING_READY = 6.0  # seconds
 _TRAINING = 0.9  # share of the time; the rest is evaluation and files
+_EVALUATING = 0.08  # share of the time,
+_FEW_EVALUATIONS = 3  # but at least so many evaluations
 
 
 @dataclass(frozen=True)
@@ -32,12 +34,14 @@ class TextFacts:
 
     Attributes:
         size: bytes of the part to train on.
+        validation: bytes of the part to validate on.
         tokenizer: as in TextConfig.
         packed: bits a byte that a compressor takes for the rest, which the model is judged by,
             where it has seen that part.
     """
 
     size: int
+    validation: int = 0
     tokenizer: str = "bpe"
     packed: float = 2.5
 
@@ -50,6 +54,7 @@ class Plan:
         model: the shape.
         batch_size: sequences in a step.
         passes: over the text, after which the run ends even if time is left.
+        evaluations: on the validation text.
         tokens: of the training text, roughly.
         steps: that the time or the passes allow, roughly.
         seconds: that these take, roughly.
@@ -60,6 +65,7 @@ class Plan:
     model: GPTConfig
     batch_size: int
     passes: float
+    evaluations: int
     tokens: int
     steps: int
     seconds: float
@@ -139,7 +145,8 @@ def _plan_of_shape(
     if "dropout" not in given:
         model = GPTConfig(**shape, dropout=plan_dropout(trained / tokens))
     bits = expected_bits_per_byte(text.packed, trained * count_parameters(model))
-    return Plan(model, batch_size, passes, tokens, steps, steps * seconds, bits)
+    evaluations = _evaluations(text, model, speed, given)
+    return Plan(model, batch_size, passes, evaluations, tokens, steps, steps * seconds, bits)
 
 
 def _batch_sizes(given: Mapping[str, Any], processes: int) -> tuple[int, ...]:
@@ -156,6 +163,18 @@ def _steps(seconds: float, most: float, given: Mapping[str, Any]) -> int:
         return given["steps"]
     time = 60 * given.get("minutes", TrainConfig.minutes) - _GETTING_READY
     return max(round(min(_TRAINING * time / seconds, most)), 1)
+
+
+def _evaluations(text: TextFacts, model: GPTConfig, speed: Speed, given: Mapping[str, Any]) -> int:
+    """As many as usual, or fewer where they would take too much of a short time."""
+    usual = given.get("evaluations", TrainConfig.evaluations)
+    if "evaluations" in given or given.get("steps") is not None:
+        return usual
+    tokens = text.validation / _bytes_per_token(text.tokenizer, model.vocab_size)
+    tokens = min(tokens, given.get("eval_tokens", TrainConfig.eval_tokens))
+    forward = tokens * flops_per_token(model, training=False) / speed.flops  # seconds
+    fitting = _EVALUATING * 60 * given.get("minutes", TrainConfig.minutes) / max(forward, 1e-9)
+    return int(min(max(fitting, _FEW_EVALUATIONS), usual))
 
 
 def plan_vocabulary(text: TextFacts) -> int:

@@ -1,6 +1,7 @@
 """torch.compile: where it pays, that it changes nothing, and that training goes on without it."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import torch
 
 from minigpt.config import GPTConfig, TrainConfig
 from minigpt.model import GPT
+from minigpt.run_folder import read_config
 from minigpt.training.compilation import Loss, compile_loss, worth_compiling
 from tests.conftest import train_tiny
 
@@ -27,8 +29,30 @@ CPU = torch.device("cpu")
     ],
     ids=str,
 )
-def test_it_is_done_where_the_time_is_won_back(settings: dict[str, Any], worth: bool) -> None:
-    assert worth_compiling(TrainConfig(**settings), CPU) is worth
+def test_it_is_done_where_the_time_is_won_back(
+    tmp_path: Path, settings: dict[str, Any], worth: bool
+) -> None:
+    assert worth_compiling(TrainConfig(**settings), CPU, tmp_path / "none") is worth
+
+
+def test_a_short_run_is_compiled_where_that_was_done_before(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As long as torch keeps its code, and for a model and batch of the same size."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(workplace / "inductor"))
+
+    def is_compiled(**changes: Any) -> bool:
+        settings = {"steps": 200, "evaluations": 1, "compile": "auto", "dropout": 0.0}
+        folder = train_tiny(**settings | changes)
+        return bool(read_config(folder).training.compile == "on")
+
+    assert not is_compiled()
+    train_tiny(steps=1, compile="on", dropout=0.0)
+    assert is_compiled()
+    assert not is_compiled(steps=100)
+    assert not is_compiled(batch_size=5)
+    shutil.rmtree(workplace / "inductor")
+    assert not is_compiled()
 
 
 def test_a_compiled_loss_has_the_same_value_and_gradients() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minigpt.config import UserError
+from minigpt.config import TrainConfig, UserError
 from minigpt.model import count_parameters
 from minigpt.training.plan import (
     Plan,
@@ -28,6 +28,7 @@ GPU = Speed(flops=1e14, start=4e-4)
 texts = st.builds(
     TextFacts,
     size=st.floats(3, 10).map(lambda power: int(10**power)),
+    validation=st.floats(2, 9).map(lambda power: int(10**power)),
     tokenizer=st.sampled_from(["bpe", "char", "gpt2"]),
     packed=st.floats(0.5, 6),
 )
@@ -122,6 +123,19 @@ def test_a_text_read_more_often_gets_more_dropout() -> None:
     assert [plan_dropout(passes) for passes in (0.1, 2, 8, 32)] == [0.0, 0.0, 0.1, 0.2]
     rates = [plan_dropout(passes) for passes in range(1, 1000)]
     assert rates == sorted(rates) and rates[-1] <= 0.5
+
+
+def test_a_short_run_is_evaluated_less_often_where_the_validation_text_is_long() -> None:
+    def evaluations(minutes: float, validation: int, **fields: Any) -> int:
+        fields = {"minutes": minutes, **fields}
+        return make_plan(TextFacts(10**6, validation), LAPTOP, fields).evaluations
+
+    usual = TrainConfig.evaluations
+    assert [evaluations(m, 10**6) for m in (0.5, 60)] == [3, usual]
+    assert 3 < evaluations(10, 10**6) < usual
+    assert evaluations(0.5, 100) == evaluations(60, 10**9) == usual
+    assert evaluations(0.5, 10**5, evaluations=20) == 20
+    assert evaluations(0.5, 10**5, steps=100) == usual
 
 
 @pytest.mark.parametrize(
