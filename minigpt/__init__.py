@@ -32,7 +32,7 @@ _HOMES = {
     "evaluate": "measurement",
     "load": "loading",
     "load_tokenizer": "tokenizer",
-    "train": "commands",
+    "train": "train_command",
 }
 
 __all__ = ["__version__", *_HOMES]  # noqa: PLE0604

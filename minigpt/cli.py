@@ -83,7 +83,8 @@ def _train(arguments: Sequence[str] | None, prog: str) -> int:
 
             print_plan(planned_run(text, model, training)[0])
             return 0
-        from .commands import resume_run, start_run
+        from .resume_command import resume_run
+        from .train_command import start_run
 
         if given.resume:
             files = text.pop("files", ())

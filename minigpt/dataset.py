@@ -7,7 +7,6 @@ their tokens, and verified each time they are opened.
 import contextlib
 import hashlib
 import json
-import os
 import shutil
 import sys
 from collections.abc import Iterator, Sequence, Sized
@@ -22,6 +21,7 @@ from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 from torch import Tensor
 
+from .caches import cache_folder
 from .config import TextConfig, UserError
 from .corpus import Source, find_source
 from .preparation import TOKENIZER, VALIDATION, build
@@ -41,7 +41,6 @@ __all__ = [
     "Source",
     "TokenIds",
     "TokenSequence",
-    "cache_folder",
     "check_length",
     "find_source",
     "open_dataset",
@@ -152,13 +151,6 @@ def _alone(folder: Path) -> Iterator[None]:
 
 def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
-
-
-def cache_folder() -> Path:
-    """Where token files are kept: $MINIGPT_CACHE, or minigpt in the user's cache folder."""
-    if chosen := os.environ.get("MINIGPT_CACHE"):
-        return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "minigpt"
 
 
 def _key(source: Source, config: TextConfig, tokenizer: Tokenizer | None) -> str:

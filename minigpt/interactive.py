@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from . import __version__
+from .caches import cache_folder
 from .config import InferenceConfig, SampleConfig, UserError
-from .dataset import cache_folder
 from .generate_command import Draft, described, open_writer, print_samples, seeded
 from .generation.writer import Writer
 from .messages import say

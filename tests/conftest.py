@@ -1,7 +1,9 @@
 """What several test files share: a text to train on, and a tiny run trained on it."""
 
+import getpass
 import random
 import signal
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -62,6 +64,15 @@ def known_speed() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as monkeypatch:
         speed = Speed(flops=6e10, start=2e-3)
         monkeypatch.setattr("minigpt.planning.measure_speed", lambda device, precision: speed)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_once() -> Iterator[None]:
+    """What is compiled is kept from test to test, each of which has a cache folder of its own."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        folder = Path(tempfile.gettempdir()) / f"minigpt-tests-{getpass.getuser()}"
+        monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(folder))
         yield
 
 

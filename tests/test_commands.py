@@ -15,10 +15,10 @@ import torch
 from safetensors.torch import load_file
 
 import minigpt
-from minigpt import commands
-from minigpt.commands import resume_run
+from minigpt import resume_command, train_command
 from minigpt.config import UserError
 from minigpt.dataset import Dataset
+from minigpt.resume_command import resume_run
 from minigpt.run_folder import CONFIG
 from minigpt.training.checkpoint import LAST, TrainingState
 from minigpt.training.interruption import Interrupted
@@ -41,13 +41,14 @@ def here(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def prepared(monkeypatch: pytest.MonkeyPatch) -> list[Dataset]:
     """The datasets that were trained on."""
     seen: list[Dataset] = []
-    prepare = commands.prepare
+    prepare = train_command.prepare
 
     def noted(*arguments: Any, **keywords: Any) -> Dataset:
         seen.append(prepare(*arguments, **keywords))
         return seen[-1]
 
-    monkeypatch.setattr(commands, "prepare", noted)
+    for module in (train_command, resume_command):
+        monkeypatch.setattr(module, "prepare", noted)
     return seen
 
 

@@ -20,7 +20,6 @@ from minigpt.config import TextConfig, UserError
 from minigpt.dataset import (
     Dataset,
     TokenIds,
-    cache_folder,
     check_length,
     find_source,
     prepare,
@@ -318,16 +317,6 @@ def test_two_that_prepare_the_same_text_do_it_once(tmp_path: Path, builds: list[
     assert len({result.result().train[:].tobytes() for result in results}) == 1
     assert builds == ["char"]
     assert len(list(cache.iterdir())) == 1
-
-
-def test_the_cache_is_where_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("MINIGPT_CACHE", "XDG_CACHE_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    assert cache_folder() == Path.home() / ".cache" / "minigpt"
-    monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
-    assert cache_folder() == Path("/caches/minigpt")
-    monkeypatch.setenv("MINIGPT_CACHE", "/mine")
-    assert cache_folder() == Path("/mine")
 
 
 # Texts that are too short

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
-from torch._inductor.runtime.cache_dir_utils import cache_dir
 
+from ..caches import compiled_code
 from ..config import GPTConfig, TrainConfig
 from ..model import GPT
 
@@ -60,7 +60,7 @@ def record_of(model: GPTConfig, config: TrainConfig, processes: int) -> Path:
         torch.__version__, torch.get_num_threads(), model, config.batch_size,
         config.micro_batch_size, config.precision, config.shard, processes,
     )  # fmt: skip
-    return Path(cache_dir()) / f"minigpt-{hashlib.sha256(repr(what).encode()).hexdigest()[:32]}"
+    return compiled_code() / f"minigpt-{hashlib.sha256(repr(what).encode()).hexdigest()[:32]}"
 
 
 def compile_loss(loss: nn.Module, try_out: Callable[[], None]) -> str | None:
@@ -74,6 +74,7 @@ def compile_loss(loss: nn.Module, try_out: Callable[[], None]) -> str | None:
     Returns:
         Why it cannot be compiled, if it cannot be.
     """
+    compiled_code()  # from where torch takes it the next time
     # Random numbers as without compiling: those of compiled loops take a tenth of a step more.
     loss.forward = torch.compile(loss.forward, options={"fallback_random": True})
     try:

@@ -19,10 +19,10 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 import minigpt
-from minigpt.commands import resume_run
 from minigpt.config import TextConfig, TrainConfig, UserError
 from minigpt.dataset import find_source, prepare
 from minigpt.model import GPT
+from minigpt.resume_command import resume_run
 from minigpt.run_folder import CHECKPOINT, METRICS, PICTURE, SAMPLES, WEIGHTS, load_run
 from minigpt.training.checkpoint import LAST, TrainingState, read_state
 from minigpt.training.evaluation import evaluate

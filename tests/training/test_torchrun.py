@@ -41,12 +41,12 @@ KINDS: dict[str, dict[str, Any]] = {
 # to make a process fail.
 PRELUDE = """
 import json, os, signal, sys
-import minigpt, minigpt.commands, minigpt.training.report
+import minigpt, minigpt.training_run, minigpt.training.report
 from minigpt.cli import train_main
 from minigpt.training.interruption import Interrupted
 from minigpt.training.report import Report
 
-minigpt.commands._SAMPLE_TOKENS = 1
+minigpt.training_run._SAMPLE_TOKENS = 1
 minigpt.training.report.draw = lambda *a: None
 RANK, ATTEMPT = int(os.environ["RANK"]), int(os.environ["TORCHELASTIC_RESTART_COUNT"])
 plain_step = Report.step
@@ -117,7 +117,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with runs trained by one process, two and four; some of them were interrupted."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         folder = move_into(tmp_path_factory.mktemp("processes"), monkeypatch)
-        monkeypatch.setattr("minigpt.commands._SAMPLE_TOKENS", 1)
+        monkeypatch.setattr("minigpt.training_run._SAMPLE_TOKENS", 1)
         monkeypatch.setattr("minigpt.training.report.draw", lambda *a: None)
         for kind in ("adamw", "muon"):
             minigpt.train("my.txt", **(SETTINGS | {"optimizer": kind}), out=f"1 {kind}")

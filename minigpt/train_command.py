@@ -3,10 +3,9 @@
 import contextlib
 import dataclasses
 import hashlib
-import platform
 import shlex
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,14 +14,14 @@ import torch
 
 from . import __version__
 from .config import GPTConfig, TextConfig, TrainConfig, UserError
-from .corpus import STANDARD_INPUT, spooled, spooled_from
-from .dataset import Dataset, Source, check_length, find_source, prepare
+from .corpus import spooled, spooled_from
+from .dataset import Dataset, Source, check_length, prepare
 from .device import choose_precision
 from .fine_tuning import LEARNING_RATE, starting_point
-from .generation.writer import Writer
-from .messages import command, described, extent, say, say_reasons, say_result, say_run, say_split
+from .messages import command, described, extent, say, say_reasons, say_split
 from .model import GPT
 from .planning import PlannedRun, plan_run, settled
+from .resume_command import newest_run_of, resume
 from .run_folder import (
     CHECKPOINT,
     CONFIG,
@@ -32,23 +31,16 @@ from .run_folder import (
     RunConfig,
     free_name,
     locked,
-    newest_run,
     read_config,
     save_weights,
     write_text,
 )
-from .tokenizer import load_tokenizer
-from .training.checkpoint import TrainingState, read_state
+from .training.checkpoint import read_state
 from .training.compilation import record_of, worth_compiling
-from .training.interruption import Interrupted
-from .training.loggers import check_logger, make_logger
-from .training.loop import Trainee
-from .training.loop import train as train_loop
+from .training.loggers import check_logger
 from .training.plan import plan_context
-from .training.processes import LoneError, Processes, joined, launch, restarts
-from .training.report import Report
-
-_SAMPLE_TOKENS = 80
+from .training.processes import Processes, joined, launch, restarts
+from .training_run import locked_for_all, source_for_all, train_run
 
 
 def train(
@@ -128,7 +120,7 @@ def start_run(
     """
     with joined() as processes:
         if restarts() and (begun := processes.by_first(lambda: _begun_here(out, text))):
-            return _resume(processes, begun, {}, started)
+            return resume(processes, begun, {}, started)
         return _start(processes, text, model, training, out, started)
 
 
@@ -148,7 +140,7 @@ def _start(
         raise UserError("--shard needs several processes: torchrun --nproc-per-node N train.py ...")
     if out is not None:
         processes.by_first(lambda: _refuse_a_run(Path(out)))
-    source = processes.together(lambda: _source(text_config, processes))
+    source = processes.together(lambda: source_for_all(text_config, processes))
     start = processes.together(lambda: starting_point(text, model))
     say(f"minigpt {__version__}: training on {described(source)}")
     given = settled(text, model, training, start)
@@ -181,9 +173,9 @@ def _start(
     gpt = start.model if start else GPT(gpt_config)
     processes.by_first(lambda: _offer_unfinished(text_config))
     folder = processes.by_first(lambda: _new_folder(out, _name(source)))
-    with _locked(folder, processes):
+    with locked_for_all(folder, processes):
         processes.by_first(lambda: _begin(folder, dataset, gpt, config, planned))
-        _train(gpt, dataset, config, folder, started, processes, resume=False)
+        train_run(gpt, dataset, config, folder, started, processes, resume=False)
     return folder
 
 
@@ -200,12 +192,6 @@ def _planned(
     return processes.by_first(
         lambda: plan_run(source, text, given, device, precision, processes.size)
     )
-
-
-def _source(text: TextConfig, processes: Processes) -> Source:
-    if processes.size > 1 and STANDARD_INPUT in (*text.files, *text.validation):
-        raise UserError("several processes cannot share standard input; write it to a file first")
-    return find_source(text)
 
 
 def _check_alike(source: Source, dataset: Dataset, model: GPTConfig, processes: Processes) -> None:
@@ -282,7 +268,7 @@ def _is_begun_here(folder: Path) -> bool:
 
 def _begun_here(out: str | Path | None, text: dict[str, Any]) -> Path | None:
     """The run that torchrun began before it lost a process, if it has come to a checkpoint."""
-    folder = _newest_run_of(TextConfig(**text).files) if out is None else Path(out)
+    folder = newest_run_of(TextConfig(**text).files) if out is None else Path(out)
     if folder is None or not (folder / CHECKPOINT).exists() or not _is_begun_here(folder):
         return None
     return folder
@@ -304,164 +290,9 @@ def _new_folder(out: str | Path | None, name: str) -> Path:
         raise UserError(f"cannot make the folder {error.filename}: {error.strerror}") from None
 
 
-def resume_run(
-    out: str | Path | None,
-    training: dict[str, Any],
-    started: float,
-    files: tuple[str, ...] = (),
-) -> Path:
-    """Continue a run from its checkpoint, with some of its training settings changed.
-
-    Args:
-        out: the run's folder, or None for the newest.
-        training: fields of TrainConfig to change, such as minutes.
-        started: when the command began, in time.monotonic's seconds.
-        files: without `out`, the newest run on these files is continued.
-
-    Raises:
-        UserError: if there is no such run, nothing is left to do, or its text has changed.
-        Interrupted: when training was interrupted and has saved its state.
-    """
-    with joined() as processes:
-        folder = processes.by_first(lambda: _run_to_resume(out, files))
-        return _resume(processes, folder, training, started)
-
-
-def _run_to_resume(out: str | Path | None, files: tuple[str, ...]) -> Path:
-    if out is not None or not files:
-        return Path(out) if out is not None else newest_run()
-    if (found := _newest_run_of(files)) is not None:
-        return found
-    raise UserError(f"no run in runs/ was trained on {', '.join(files)}")
-
-
-def _resume(processes: Processes, folder: Path, training: dict[str, Any], started: float) -> Path:
-    old = processes.by_first(lambda: read_config(folder))
-    if "minutes" in training:
-        training = {"steps": None, **training}
-    config = replace(old, training=replace(old.training, **training))
-    processes.check_batch(config.training.batch_size)
-    state = processes.by_first(lambda: read_state(folder))
-    if state.finished and not _has_more(config.training, old.training, state):
-        raise UserError(
-            f"{folder} has had its time ({extent(state)}); "
-            "give it more with a larger --minutes or --steps"
-        )
-    names = (*config.text.files, *config.text.validation)
-    if STANDARD_INPUT in names or any(map(spooled_from, names)):
-        what = "standard input" if STANDARD_INPUT in names else "documents given in Python"
-        raise UserError(f"{folder} learned from {what}, which cannot be read again")
-    source = processes.together(lambda: _source(config.text, processes))
-    say(f"minigpt {__version__}: continuing {folder} on {described(source)}")
-    dataset = processes.by_node(lambda: _same_tokens(folder, config, source))
-    with _locked(folder, processes):
-        processes.by_first(lambda: write_text(config.to_json(), folder / CONFIG))
-        gpt = GPT(config.model)
-        _train(gpt, dataset, config, folder, started - state.seconds, processes, resume=True)
-    return folder
-
-
-def _same_tokens(folder: Path, config: RunConfig, source: Source) -> Dataset:
-    """The text of a run, with the tokenizer of the run."""
-    if source.fingerprint != config.fingerprint:
-        raise UserError(f"the text of {folder} has changed since; train anew")
-    tokenizer = load_tokenizer(folder / TOKENIZER)
-    dataset = prepare(source, config.text, tokenizer=tokenizer if config.text.init else None)
-    if dataset.tokenizer.to_json() != tokenizer.to_json():  # learned anew, by another version
-        dataset = prepare(source, config.text, tokenizer=tokenizer)
-    return dataset
-
-
-def _train(
-    gpt: GPT,
-    dataset: Dataset,
-    config: RunConfig,
-    folder: Path,
-    started: float,
-    processes: Processes,
-    *,
-    resume: bool,
-) -> None:
-    processes.together(lambda: _wait_for(folder / CONFIG))
-    device = processes.device(config.training.device)
-    precision = choose_precision(config.training.precision, device)
-    model = processes.placed(gpt, device, config.training.shard)
-    trainee = Trainee(model, dataset, config.training, folder, precision, processes)
-    say_run(trainee, config)
-    report = Report(
-        folder,
-        tokens_per_step=config.training.batch_size * config.model.context_length,
-        bytes_per_token=_bytes_per_token(dataset),
-        started=started,
-        also=make_logger(config.training.log if processes.is_first else "none", folder),
-    )
-    deadline = started + 60 * config.training.minutes
-    try:
-        state = train_loop(
-            trainee,
-            report,
-            seconds_left=lambda: deadline - time.monotonic(),
-            sample=_sampler(dataset, config.training.seed),
-            resume=resume,
-        )
-    except torch.OutOfMemoryError:
-        raise LoneError(
-            "out of memory; try a smaller --micro-batch-size or --context-length, or a smaller "
-            "model"
-        ) from None
-    except Interrupted as interruption:
-        report.close()
-        last = f"is in {folder}/checkpoint" if interruption.saved else "could not be saved"
-        say(f"interrupted: the best weights are in {folder / WEIGHTS}, the last state {last}")
-        say(f"to continue:  {command('train')} --resume --out {shlex.quote(str(folder))}")
-        raise
-    finally:
-        report.close()
-    say_result(folder, state, dataset, time.monotonic() - started)
-
-
-def _wait_for(file: Path) -> None:
-    """See what another process has written, which over a network may take a while."""
-    for _ in range(60):
-        if file.exists():
-            return
-        time.sleep(1.0)
-    raise UserError(
-        f"{file} is not seen on {platform.node()}; the run's folder has to be on a file system "
-        "that all machines share"
-    )
-
-
-@contextlib.contextmanager
-def _locked(folder: Path, processes: Processes) -> Iterator[None]:
-    """The lock of a run's folder, which the first process takes for all."""
-    with contextlib.ExitStack() as stack:
-        processes.by_first(lambda: stack.enter_context(locked(folder)))
-        yield
-
-
-def _sampler(dataset: Dataset, seed: int) -> Callable[[GPT], str]:
-    def sample(model: GPT) -> str:
-        training = model.training
-        text = Writer(model.eval(), dataset.tokenizer).generate(
-            max_new_tokens=_SAMPLE_TOKENS, seed=seed
-        )
-        model.train(training)
-        return text
-
-    return sample
-
-
-def _bytes_per_token(dataset: Dataset) -> float:
-    """Of the training text on average, judged by its beginning."""
-    lengths = dataset.tokenizer.byte_lengths()
-    head = dataset.train[:100_000].tolist()
-    return max(sum(lengths[i] for i in head) / len(head), 1e-9)
-
-
 def _offer_unfinished(text: TextConfig) -> None:
     """Point to an earlier run of the same text that was cut off."""
-    folder = _newest_run_of(text.files)
+    folder = newest_run_of(text.files)
     if folder is None:
         return
     try:
@@ -475,23 +306,6 @@ def _offer_unfinished(text: TextConfig) -> None:
             f"{folder} was cut off after {extent(state)}; this starts a new run (to continue "
             f"that one: {command('train')} --resume --out {shlex.quote(str(folder))})"
         )
-
-
-def _newest_run_of(files: tuple[str, ...]) -> Path | None:
-    """The run in runs/ that was trained last on these files."""
-    found: dict[float, Path] = {}
-    for weights in Path("runs").glob(f"*/{WEIGHTS}"):
-        with contextlib.suppress(UserError):
-            if read_config(weights.parent).text.files == files:
-                found[weights.stat().st_mtime] = weights.parent
-    return found[max(found)] if found else None
-
-
-def _has_more(new: TrainConfig, old: TrainConfig, state: TrainingState) -> bool:
-    """Whether a finished training is to be continued: there are more steps or minutes now."""
-    if new.steps is not None:
-        return new.steps > state.step
-    return old.steps is not None or new.minutes > old.minutes
 
 
 def _name(source: Source) -> str:
