@@ -14,17 +14,18 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "minigpt"
 
 
-def compiled_code() -> Path:
-    """Where torch is to keep compiled code: $TORCHINDUCTOR_CACHE_DIR, or beside the token files.
+def keep_compiled_code() -> None:
+    """Have torch keep the code it compiles in the cache folder, unless $TORCHINDUCTOR_CACHE_DIR
+    says where.
 
-    Torch itself would choose a temporary folder, which may be emptied when the machine starts. It
-    learns of ours by that variable, so this has to be called before it compiles; where ours cannot
-    be written to, torch keeps its own.
+    Torch itself would choose a temporary folder, which is often emptied when the machine starts,
+    and does so as soon as it is loaded; so this comes before. Where the cache folder cannot be
+    written to, torch chooses.
     """
-    if chosen := os.environ.get(_VARIABLE):
-        return Path(chosen)
+    if os.environ.get(_VARIABLE):
+        return
     folder = cache_folder() / "compiled"
     with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
-        os.environ[_VARIABLE] = str(folder)
-    return folder
+        if os.access(folder, os.W_OK | os.X_OK):
+            os.environ[_VARIABLE] = str(folder)

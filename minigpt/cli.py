@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .caches import keep_compiled_code
 from .config import (
     PLANNED,
     AttentionConfig,
@@ -254,6 +255,7 @@ def import_main(arguments: Sequence[str] | None = None, prog: str = "minigpt imp
 
 def _guarded(run: Callable[[], int]) -> int:
     """Run a command; what goes wrong becomes one line and an exit status."""
+    keep_compiled_code()
     try:
         return run()
     except UserError as error:

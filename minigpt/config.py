@@ -16,7 +16,7 @@ Config = TypeVar("Config")
 # What is worked out from the text, the machine and the minutes where it is not given.
 PLANNED = (
     "vocab_size", "context_length", "emb_dim", "num_layers", "num_heads", "dropout", "batch_size",
-    "passes", "evaluations",
+    "passes", "respelling", "evaluations",
 )  # fmt: skip
 
 _LARGEST_TABLE = 1 << 24  # numbers
@@ -191,6 +191,9 @@ class TrainConfig(_Checked):
     passes: float | None = setting(
         None, "end after reading the text this often, even if time is left"
     )
+    respelling: float = setting(
+        0.0, "share of the tokens read as two shorter ones, others each time, until near the end"
+    )
     batch_size: int = setting(16, "sequences in a training step")
     micro_batch_size: int | None = setting(
         None, "sequences that a process computes at once, to save memory; all of its own if unset"
@@ -237,7 +240,7 @@ class TrainConfig(_Checked):
         _require(self, "micro_batch_size", at_once is None or at_once >= 1, "at least 1")
         for name in ("learning_rate", "grad_clip", "checkpoint_seconds"):
             _require(self, name, 0.0 < getattr(self, name) < 1e6, "above 0 and below 1e6")
-        for name in ("final_rate", "warmup", "weight_decay"):
+        for name in ("respelling", "final_rate", "warmup", "weight_decay"):
             _require(self, name, 0.0 <= getattr(self, name) <= 1.0, "between 0 and 1")
         for name in ("momentum", "beta1", "beta2"):
             _require(self, name, 0.0 <= getattr(self, name) < 1.0, "at least 0 and below 1")

@@ -11,6 +11,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Protocol
@@ -34,7 +35,7 @@ from .token_file import (
     read_meta,
     sound_shards,
 )
-from .tokenizer import Tokenizer, load_tokenizer
+from .tokenizer import Respelling, Tokenizer, load_tokenizer
 
 __all__ = [
     "Dataset",
@@ -75,6 +76,11 @@ class Dataset:
     validation: Tokens
     sources: tuple[range, ...] = ()
     weights: tuple[float, ...] = ()
+
+    @cached_property
+    def respelling(self) -> Respelling:
+        """Other ways to write the text in the tokenizer's tokens."""
+        return Respelling(self.tokenizer)
 
 
 def prepare(
@@ -226,13 +232,14 @@ def sample_batch(
     sources: Sequence[range] = (),
     weights: Sequence[float] = (),
     rows: slice = slice(None),
+    respelling: Respelling | None = None,
+    share: float = 0.0,
 ) -> tuple[Tensor, Tensor]:
     """Windows of the text and, for each, the same window one token later.
 
     The text is cut into windows side by side, and all of them are drawn once, in random order,
     before the next pass cuts it elsewhere. With `weights`, a source is drawn by them and then a
-    window anywhere in it. Everything follows from (seed, step), so that step n is the same
-    whenever and wherever it is drawn.
+    window anywhere in it. No step depends on what was drawn before it.
 
     Args:
         tokens: ``(n,)`` with n > context_length.
@@ -243,6 +250,8 @@ def sample_batch(
         sources: the tokens of each source, each more than context_length.
         weights: of the sources.
         rows: only these of the windows, for one of several processes.
+        respelling: of the windows' tokens.
+        share: of the tokens that are respelled.
 
     Returns:
         Inputs and targets, both int64 ``(b, T)``, or as many as there are rows.
@@ -254,6 +263,10 @@ def sample_batch(
         numbers = np.arange(step * batch_size, (step + 1) * batch_size)
         starts = _starts_in_turn(numbers, len(tokens), context_length, seed)
     batch = windows(tokens, starts[rows], context_length + 1)  # (b, T + 1)
+    if respelling is not None and share > 0.0:
+        draw = np.random.Generator(np.random.Philox(key=[seed, step], counter=1 << 255))
+        chance = draw.random((2, batch_size, context_length + 1))
+        batch = respelling(batch, share, chance[:, rows])
     return torch.from_numpy(batch[:, :-1]), torch.from_numpy(batch[:, 1:])
 
 
@@ -277,12 +290,12 @@ def _starts_in_turn(
     numbers: NDArray[np.integer], length: int, context_length: int, seed: int
 ) -> NDArray[np.integer]:
     """Where the windows with these numbers begin, counted from the first one of the training."""
-    slack = length - context_length  # places where a window can begin
-    in_a_pass = max(slack // context_length, 1)
+    places = length - context_length  # where a window can begin
+    in_a_pass = max(places // context_length, 1)
     starts = np.empty(len(numbers), np.int64)
     for turn in np.unique(numbers // in_a_pass).tolist():
         draw = np.random.Generator(np.random.Philox(key=[seed, turn]))
-        offset = draw.integers(slack - context_length * (in_a_pass - 1))
+        offset = draw.integers(places - context_length * (in_a_pass - 1))
         here = numbers // in_a_pass == turn
         order = _shuffled(numbers[here] % in_a_pass, in_a_pass, draw)
         starts[here] = offset + context_length * order

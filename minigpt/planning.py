@@ -48,7 +48,8 @@ class PlannedRun:
             )
         lines += [
             f"width {plan.model.emb_dim} is {_WHY[plan.limit]}",
-            f"dropout {plan.model.dropout:g}, since the text is read {plan.times:,.1f} times",
+            f"dropout {plan.model.dropout:g}{_respelled(plan)}, since the text is read "
+            f"{plan.times:,.1f} times",
             f"to be expected: about {plan.bits_per_byte:.1f} bits/byte",
         ]
         if early and plan.times >= 0.9 * plan.passes:
@@ -58,6 +59,10 @@ class PlannedRun:
     def to_json(self) -> str:
         """The text of `plan.json`."""
         return json.dumps(dataclasses.asdict(self) | {"reasons": self.reasons()}, indent=2) + "\n"
+
+
+def _respelled(plan: Plan) -> str:
+    return f", {plan.respelling:.0%} of the tokens respelled" if plan.respelling else ""
 
 
 def plan_run(

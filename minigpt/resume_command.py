@@ -15,7 +15,7 @@ from .run_folder import CONFIG, TOKENIZER, WEIGHTS, RunConfig, newest_run, read_
 from .tokenizer import load_tokenizer
 from .training.checkpoint import TrainingState, read_state
 from .training.processes import Processes, joined
-from .training_run import locked_for_all, source_for_all, train_run
+from .training_run import compile_resolved, locked_for_all, source_for_all, train_run
 
 
 def resume_run(
@@ -52,9 +52,11 @@ def _run_to_resume(out: str | Path | None, files: tuple[str, ...]) -> Path:
 def resume(processes: Processes, folder: Path, training: dict[str, Any], started: float) -> Path:
     """What :func:`resume_run` does with the run in a folder."""
     old = processes.by_first(lambda: read_config(folder))
-    if "minutes" in training:
-        training = {"steps": None, **training}
-    config = replace(old, training=replace(old.training, **training))
+    if "minutes" in training:  # more time is worth as many evaluations as usual
+        evaluations = max(old.training.evaluations, TrainConfig.evaluations)
+        training = {"steps": None, "evaluations": evaluations, **training}
+    new = compile_resolved(replace(old.training, **training), old.model, processes)
+    config = replace(old, training=new)
     processes.check_batch(config.training.batch_size)
     state = processes.by_first(lambda: read_state(folder))
     if state.finished and not _has_more(config.training, old.training, state):

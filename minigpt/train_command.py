@@ -36,11 +36,10 @@ from .run_folder import (
     write_text,
 )
 from .training.checkpoint import read_state
-from .training.compilation import record_of, worth_compiling
 from .training.loggers import check_logger
 from .training.plan import plan_context
 from .training.processes import Processes, joined, launch, restarts
-from .training_run import locked_for_all, source_for_all, train_run
+from .training_run import compile_resolved, locked_for_all, source_for_all, train_run
 
 
 def train(
@@ -150,6 +149,7 @@ def _start(
         train_config,
         batch_size=plan.batch_size,
         passes=plan.passes,
+        respelling=plan.respelling,
         evaluations=plan.evaluations,
     )
     processes.check_batch(train_config.batch_size)
@@ -167,7 +167,7 @@ def _start(
     say_split(dataset, text_config)
     say_reasons(planned)
 
-    train_config = _compiled_or_not(train_config, gpt_config, processes)
+    train_config = compile_resolved(train_config, gpt_config, processes)
     config = RunConfig(gpt_config, train_config, text_config, source.fingerprint, launch())
     torch.manual_seed(train_config.seed)
     gpt = start.model if start else GPT(gpt_config)
@@ -232,8 +232,7 @@ def _resolved(config: TrainConfig, processes: Processes) -> TrainConfig:
     """The precision that "auto" stands for here, so that a run that is resumed keeps it.
 
     Raises:
-        UserError: if there is no such device, the logger is not installed, or the batch cannot be
-            shared out among the processes.
+        UserError: if there is no such device, or the logger is not installed.
     """
     device = processes.together(lambda: processes.device(config.device))
 
@@ -244,14 +243,6 @@ def _resolved(config: TrainConfig, processes: Processes) -> TrainConfig:
         return replace(config, precision="bfloat16" if is_short else "float32")
 
     return processes.by_first(resolve)
-
-
-def _compiled_or_not(config: TrainConfig, model: GPTConfig, processes: Processes) -> TrainConfig:
-    """What `--compile auto` stands for here, for the same reason."""
-    device = processes.device(config.device)
-    record = record_of(model, config, processes.size)
-    worth = processes.by_first(lambda: worth_compiling(config, device, record))
-    return replace(config, compile="on" if worth else "off")
 
 
 def _refuse_a_run(folder: Path) -> None:

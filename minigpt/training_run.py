@@ -5,11 +5,12 @@ import platform
 import shlex
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 
-from .config import TextConfig, UserError
+from .config import GPTConfig, TextConfig, TrainConfig, UserError
 from .corpus import STANDARD_INPUT
 from .dataset import Dataset, Source, find_source
 from .device import choose_precision
@@ -17,6 +18,7 @@ from .generation.writer import Writer
 from .messages import command, say, say_result, say_run
 from .model import GPT
 from .run_folder import CONFIG, WEIGHTS, RunConfig, locked
+from .training.compilation import compiled_or_not
 from .training.interruption import Interrupted
 from .training.loggers import make_logger
 from .training.loop import Trainee
@@ -25,6 +27,13 @@ from .training.processes import LoneError, Processes
 from .training.report import Report
 
 _SAMPLE_TOKENS = 80
+
+
+def compile_resolved(config: TrainConfig, model: GPTConfig, processes: Processes) -> TrainConfig:
+    """What `--compile auto` stands for here, so that a run that is resumed goes on as it was."""
+    device = processes.together(lambda: processes.device(config.device))
+    chosen = processes.by_first(lambda: compiled_or_not(config, model, device, processes.size))
+    return replace(config, compile=chosen)
 
 
 def train_run(

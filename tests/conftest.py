@@ -1,6 +1,6 @@
 """What several test files share: a text to train on, and a tiny run trained on it."""
 
-import getpass
+import os
 import random
 import signal
 import tempfile
@@ -71,7 +71,7 @@ def known_speed() -> Iterator[None]:
 def compiled_once() -> Iterator[None]:
     """What is compiled is kept from test to test, each of which has a cache folder of its own."""
     with pytest.MonkeyPatch.context() as monkeypatch:
-        folder = Path(tempfile.gettempdir()) / f"minigpt-tests-{getpass.getuser()}"
+        folder = Path(tempfile.gettempdir()) / f"minigpt-tests-{os.getuid()}"
         monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(folder))
         yield
 

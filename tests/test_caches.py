@@ -1,11 +1,17 @@
 """What is kept between commands: where, and that a folder that cannot be used does no harm."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from minigpt.caches import cache_folder, compiled_code
+from minigpt.caches import cache_folder, keep_compiled_code
+from tests.conftest import TINY, some_text
+
+ROOT = Path(__file__).parent.parent
+VARIABLE = "TORCHINDUCTOR_CACHE_DIR"
 
 
 def test_the_cache_is_where_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,22 +24,36 @@ def test_the_cache_is_where_the_environment_says(monkeypatch: pytest.MonkeyPatch
     assert cache_folder() == Path("/mine")
 
 
-def test_compiled_code_is_beside_the_token_files_unless_torch_is_told_otherwise(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The cache folder, where nobody has said where compiled code is to be."""
     monkeypatch.setenv("MINIGPT_CACHE", str(tmp_path))
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/elsewhere")
-    assert compiled_code() == Path("/elsewhere")
-    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
-    assert compiled_code() == tmp_path / "compiled"
-    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == str(tmp_path / "compiled")
+    monkeypatch.setenv(VARIABLE, "")
+    return tmp_path
 
 
-def test_where_it_cannot_be_torch_chooses_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "compiled").write_text("no folder")
-    monkeypatch.setenv("MINIGPT_CACHE", str(tmp_path))
-    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
-    assert not compiled_code().is_dir()
-    assert "TORCHINDUCTOR_CACHE_DIR" not in os.environ
+def test_compiled_code_is_kept_beside_the_token_files(cache: Path) -> None:
+    keep_compiled_code()
+    assert os.environ[VARIABLE] == str(cache / "compiled")
+
+
+def test_who_says_where_it_is_to_be_is_heard(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "/elsewhere")
+    keep_compiled_code()
+    assert os.environ[VARIABLE] == "/elsewhere"
+    assert not list(cache.iterdir())
+
+
+def test_where_it_cannot_be_torch_chooses(cache: Path) -> None:
+    (cache / "compiled").write_text("no folder")
+    keep_compiled_code()
+    assert os.environ[VARIABLE] == ""
+
+
+def test_torch_keeps_to_it(cache: Path) -> None:
+    """It makes a choice of its own as soon as an optimizer is made."""
+    (cache / "my.txt").write_text(some_text())
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in TINY.items()]
+    command = [*options, "--steps=1", "--compile=on"]
+    subprocess.run([sys.executable, ROOT / "train.py", "my.txt", *command], cwd=cache, check=True)
+    assert list((cache / "compiled").glob("minigpt-*"))

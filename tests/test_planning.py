@@ -4,6 +4,7 @@ import json
 import random
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -14,35 +15,39 @@ from minigpt.config import TextConfig, UserError
 from minigpt.corpus import find_source
 from minigpt.planning import text_facts
 from minigpt.training.checkpoint import read_state
+from minigpt.training.plan import TextFacts
 from minigpt.training.speed import measure_speed
 from tests.conftest import TINY, some_text, train_tiny
 
 FREE = {name: value for name, value in TINY.items() if name not in ("steps", "vocab_size")}
 
 
-def facts(folder: Path, text: str, **settings: float) -> tuple[int, float]:
+def facts(folder: Path, text: str, **settings: Any) -> TextFacts:
     (folder / "text.txt").write_text(text)
     config = TextConfig(files=(str(folder / "text.txt"),), **settings)  # type: ignore[arg-type]
-    found = text_facts(find_source(config), config)
-    return found.size, found.packed
+    return text_facts(find_source(config), config)
 
 
 def test_the_part_to_train_on_is_what_counts(tmp_path: Path) -> None:
     text = some_text(words=2000)
-    assert facts(tmp_path, text)[0] == round(0.9 * len(text))
-    assert facts(tmp_path, text, validation_fraction=0.5)[0] == round(0.5 * len(text))
+    usual, half = facts(tmp_path, text), facts(tmp_path, text, validation_fraction=0.5)
+    assert (usual.size, half.size) == (round(0.9 * len(text)), round(0.5 * len(text)))
+    assert usual.size + usual.validation == half.size + half.validation == len(text)
+    (tmp_path / "other.txt").write_text("what it is judged by\n")
+    apart = facts(tmp_path, text, validation=(str(tmp_path / "other.txt"),))
+    assert (apart.size, apart.validation) == (len(text), 21)
 
 
 def test_a_regular_text_is_seen_to_be_one(tmp_path: Path) -> None:
     draw = random.Random(0)
     noise = "".join(draw.choices("abcdefghijklmnop", k=20_000))  # 4 bits each
-    words = facts(tmp_path, some_text(words=5000))[1]
-    assert facts(tmp_path, "the same again. " * 2000)[1] < 0.2 < words < 3
-    assert 3.9 < facts(tmp_path, noise)[1] < 5
+    words = facts(tmp_path, some_text(words=5000)).packed
+    assert facts(tmp_path, "the same again. " * 2000).packed < 0.2 < words < 3
+    assert 3.9 < facts(tmp_path, noise).packed < 5
 
 
 def test_a_text_of_a_few_letters_has_facts_too(tmp_path: Path) -> None:
-    assert facts(tmp_path, "abc")[1] > 0
+    assert facts(tmp_path, "abc").packed > 0
 
 
 def test_the_speed_is_a_sensible_one_and_measuring_it_draws_no_random_numbers() -> None:

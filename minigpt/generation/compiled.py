@@ -14,7 +14,6 @@ import torch
 from torch import Tensor, nn
 
 from ..attention import KeyValueCache, MultiHeadAttention
-from ..caches import compiled_code
 from ..model import GPT, Caches
 
 Compile = Literal["auto", "on", "off"]
@@ -73,7 +72,6 @@ class CompiledStep:
                 cache.length = caches[0].length
             return step(token_ids, caches)
 
-        compiled_code()  # from where torch takes it the next time
         self._compiled = torch.compile(step_of_equal_lengths, options=_OPTIONS)
         self._any_length = torch.compiler.config.patch(dynamic_sources=_LENGTH)  # type: ignore[attr-defined]
         self._last = model.config.context_length - 1

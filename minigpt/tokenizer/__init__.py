@@ -3,6 +3,7 @@ encoding trained on a text, and tiktoken's own encodings by name.
 
 `kinds.py` holds the tokenizers and how they are made, `file.py` reads a saved one, `patterns.py`
 says where a text may be cut, and `pieces.py` encodes one of any length so, on all cores.
+`respelling.py` writes it in other tokens than the tokenizer would.
 """
 
 from .byte_alphabet import to_printable
@@ -18,12 +19,14 @@ from .kinds import (
 )
 from .patterns import GPT2_PATTERN
 from .pieces import Stretch, cut_in_pieces, encode_in_pieces
+from .respelling import Respelling
 
 __all__ = [
     "END_OF_TEXT",
     "GPT2_PATTERN",
     "BytePairTokenizer",
     "CharacterTokenizer",
+    "Respelling",
     "Stretch",
     "Tokenizer",
     "cut_in_pieces",

@@ -1,13 +1,15 @@
 """The loss, and torch.compile for it where that pays; where there is no compiler, plain."""
 
 import hashlib
+import platform
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from ..caches import compiled_code
+from .. import __version__
 from ..config import GPTConfig, TrainConfig
 from ..model import GPT
 
@@ -15,7 +17,7 @@ from ..model import GPT
 # 20 seconds the first time, 4 from the cache, against a gain of about a quarter; measured for
 # 4 layers of width 128 on 2 cores).
 _MINUTES_TO_PAY, _STEPS_TO_PAY = 3.0, 1000
-_MINUTES_TO_PAY_AGAIN, _STEPS_TO_PAY_AGAIN = 1.0, 200
+_MINUTES_TO_PAY_IF_DONE_BEFORE, _STEPS_TO_PAY_IF_DONE_BEFORE = 1.0, 200
 
 
 class Loss(nn.Module):
@@ -30,37 +32,47 @@ class Loss(nn.Module):
         return self.model(inputs, targets)[1]
 
 
-def worth_compiling(config: TrainConfig, device: torch.device, record: Path) -> bool:
+def compiled_or_not(
+    config: TrainConfig, model: GPTConfig, device: torch.device, processes: int = 1
+) -> Literal["on", "off"]:
     """Whether to compile: as told, or where it is won back.
 
     Args:
         config: of the training; the time it has counts.
+        model: the shape.
         device: to train on.
-        record: from :func:`record_of`; where there is one, compiling takes a moment.
+        processes: that train together.
     """
     if config.compile != "auto":
-        return config.compile == "on"
+        return config.compile
     if device.type == "mps":
-        return False
-    again = record.exists()
-    if config.steps is not None:
-        return config.steps >= (_STEPS_TO_PAY_AGAIN if again else _STEPS_TO_PAY)
-    return config.minutes >= (_MINUTES_TO_PAY_AGAIN if again else _MINUTES_TO_PAY)
+        return "off"
+    done_before = record_of(config, model, device, processes).exists()
+    minutes = _MINUTES_TO_PAY_IF_DONE_BEFORE if done_before else _MINUTES_TO_PAY
+    steps = _STEPS_TO_PAY_IF_DONE_BEFORE if done_before else _STEPS_TO_PAY
+    enough = config.minutes >= minutes if config.steps is None else config.steps >= steps
+    return "on" if enough else "off"
 
 
-def record_of(model: GPTConfig, config: TrainConfig, processes: int) -> Path:
+def record_of(
+    config: TrainConfig, model: GPTConfig, device: torch.device, processes: int = 1
+) -> Path:
     """The empty file beside torch's compiled code that says that it has this loss already.
 
     Args:
+        config: whose batch, precision and sharding the code depends on.
         model: the shape.
-        config: whose batch, precision, and sharding the code depends on.
+        device: to train on.
         processes: that train together.
     """
+    from torch._inductor.runtime.cache_dir_utils import cache_dir  # takes a second to load
+
     what = (
-        torch.__version__, torch.get_num_threads(), model, config.batch_size,
-        config.micro_batch_size, config.precision, config.shard, processes,
+        __version__, torch.__version__, platform.node(), torch.get_num_threads(), device.type,
+        processes, model, config.batch_size, config.micro_batch_size, config.precision,
+        config.shard,
     )  # fmt: skip
-    return compiled_code() / f"minigpt-{hashlib.sha256(repr(what).encode()).hexdigest()[:32]}"
+    return Path(cache_dir()) / f"minigpt-{hashlib.sha256(repr(what).encode()).hexdigest()[:32]}"
 
 
 def compile_loss(loss: nn.Module, try_out: Callable[[], None]) -> str | None:
@@ -74,7 +86,6 @@ def compile_loss(loss: nn.Module, try_out: Callable[[], None]) -> str | None:
     Returns:
         Why it cannot be compiled, if it cannot be.
     """
-    compiled_code()  # from where torch takes it the next time
     # Random numbers as without compiling: those of compiled loops take a tenth of a step more.
     loss.forward = torch.compile(loss.forward, options={"fallback_random": True})
     try:

@@ -26,6 +26,7 @@ from .report import Report
 from .schedule import learning_rate, progress, smoothed
 
 _SETBACKS = 2  # so often a training that went wrong is tried again with half the rate
+_RESPELLING_UNTIL = 0.8  # of the training; then the text is read as it will be in use
 _SAVING_SHARE = 0.05  # of the time may go into checkpoints
 
 
@@ -53,9 +54,15 @@ class Trainee:
         tokens_a_step = self.config.batch_size * self.model.config.context_length
         return math.ceil(self.config.passes * len(self.dataset.train) / tokens_a_step)
 
-    def batches(self, step: int) -> list[tuple[Tensor, Tensor]]:
+    def batches(self, step: int, done: float = 0.0) -> list[tuple[Tensor, Tensor]]:
         """Inputs and targets ``(b, T)`` of a training step, or of this process's share in it, in
-        parts that are computed one after the other."""
+        parts that are computed one after the other.
+
+        Args:
+            step: its number.
+            done: share of the training that is done; at the end, nothing is respelled.
+        """
+        share = self.config.respelling if done < _RESPELLING_UNTIL else 0.0
         rows = self.processes.share(self.config.batch_size)
         inputs, targets = sample_batch(
             self.dataset.train,
@@ -66,6 +73,8 @@ class Trainee:
             sources=self.dataset.sources,
             weights=self.dataset.weights,
             rows=rows,
+            respelling=self.dataset.respelling if share else None,
+            share=share,
         )
         at_once = self.config.micro_batch_size or len(inputs)
         parts = zip(inputs.split(at_once), targets.split(at_once), strict=True)
@@ -216,7 +225,7 @@ class _Training:
         for group in self.optimizer.param_groups:
             group["lr"] = rate * 0.5**state.setbacks
         torch.manual_seed(self.processes.seed(config.seed, state.step))  # for dropout
-        loss = self._backward(self.trainee.batches(state.step))
+        loss = self._backward(self.trainee.batches(state.step, done))
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), config.grad_clip)
         check_finite("loss", loss)
         check_finite("gradient", self.processes.whole(norm).item())
@@ -347,7 +356,7 @@ def _loss(trainee: Trainee, report: Report) -> nn.Module:
         value.backward()
         trainee.model.zero_grad()
 
-    record = record_of(trainee.model.config, trainee.config, trainee.processes.size)
+    record = record_of(trainee.config, trainee.model.config, trainee.device, trainee.processes.size)
     if not record.exists():
         report.say("compiling the model, which this first time takes about 20 seconds ...")
     problems = trainee.processes.gather(compile_loss(plain, try_out))

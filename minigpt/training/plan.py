@@ -22,6 +22,8 @@ _PARAMETERS_PER_TOKEN = 20.0  # of the text; a larger model knows it by heart at
 _BATCH_SIZES = (8, 16, 32, 64, 128, 256)
 _MANY_STEPS = 4_000  # with more, the batch is doubled
 _PASSES = 100.0  # over the text, after which more of them teach nothing
+_OFTEN = 6.0  # passes over the text; from then on
+_RESPELLING = 0.1  # of the tokens are respelled
 _GETTING_READY = 6.0  # seconds
 _TRAINING = 0.9  # share of the time; the rest is evaluation and files
 _EVALUATING = 0.08  # share of the time,
@@ -54,6 +56,7 @@ class Plan:
         model: the shape.
         batch_size: sequences in a step.
         passes: over the text, after which the run ends even if time is left.
+        respelling: share of the tokens.
         evaluations: on the validation text.
         tokens: of the training text, roughly.
         steps: that the time or the passes allow, roughly.
@@ -65,6 +68,7 @@ class Plan:
     model: GPTConfig
     batch_size: int
     passes: float
+    respelling: float
     evaluations: int
     tokens: int
     steps: int
@@ -142,11 +146,14 @@ def _plan_of_shape(
         if steps <= _MANY_STEPS:
             break
     trained = steps * batch_size * model.context_length
+    respelling = given.get("respelling", plan_respelling(trained / tokens, text.tokenizer))
     if "dropout" not in given:
-        model = GPTConfig(**shape, dropout=plan_dropout(trained / tokens))
+        model = GPTConfig(**shape, dropout=plan_dropout(trained / tokens, respelling))
     bits = expected_bits_per_byte(text.packed, trained * count_parameters(model))
-    evaluations = _evaluations(text, model, speed, given)
-    return Plan(model, batch_size, passes, evaluations, tokens, steps, steps * seconds, bits)
+    evaluations = _evaluations(text, model, speed, given, processes)
+    return Plan(
+        model, batch_size, passes, respelling, evaluations, tokens, steps, steps * seconds, bits
+    )
 
 
 def _batch_sizes(given: Mapping[str, Any], processes: int) -> tuple[int, ...]:
@@ -165,14 +172,20 @@ def _steps(seconds: float, most: float, given: Mapping[str, Any]) -> int:
     return max(round(min(_TRAINING * time / seconds, most)), 1)
 
 
-def _evaluations(text: TextFacts, model: GPTConfig, speed: Speed, given: Mapping[str, Any]) -> int:
+def _evaluations(
+    text: TextFacts,
+    model: GPTConfig,
+    speed: Speed,
+    given: Mapping[str, Any],
+    processes: int,
+) -> int:
     """As many as usual, or fewer where they would take too much of a short time."""
     usual = given.get("evaluations", TrainConfig.evaluations)
     if "evaluations" in given or given.get("steps") is not None:
         return usual
     tokens = text.validation / _bytes_per_token(text.tokenizer, model.vocab_size)
     tokens = min(tokens, given.get("eval_tokens", TrainConfig.eval_tokens))
-    forward = tokens * flops_per_token(model, training=False) / speed.flops  # seconds
+    forward = tokens * flops_per_token(model, training=False) / (speed.flops * processes)
     fitting = _EVALUATING * 60 * given.get("minutes", TrainConfig.minutes) / max(forward, 1e-9)
     return int(min(max(fitting, _FEW_EVALUATIONS), usual))
 
@@ -197,10 +210,16 @@ def plan_context(tokens: int, tokenizer: str) -> int:
     return max(1, min(context_length, tokens - 1))
 
 
-def plan_dropout(passes: float) -> float:
-    """The more often a text is read, the more is hidden of it: 0.05 for each doubling."""
-    doublings = math.log2(max(passes, 1.0) / 2)
+def plan_dropout(passes: float, respelling: float = 0.0) -> float:
+    """The more often a text is read, the more is hidden of it: 0.05 for each doubling beyond 2
+    passes, or 4 where it is respelled each time."""
+    doublings = math.log2(max(passes, 1.0) / (4 if respelling else 2))
     return min(max(0.05 * round(doublings), 0.0), 0.4)
+
+
+def plan_respelling(passes: float, tokenizer: str) -> float:
+    """A text that is read often is read in other tokens each time; characters have no others."""
+    return _RESPELLING if passes >= _OFTEN and tokenizer != "char" else 0.0
 
 
 def expected_bits_per_byte(packed: float, work: float) -> float:

@@ -11,7 +11,7 @@ import torch
 from minigpt.config import GPTConfig, TrainConfig
 from minigpt.model import GPT
 from minigpt.run_folder import read_config
-from minigpt.training.compilation import Loss, compile_loss, worth_compiling
+from minigpt.training.compilation import Loss, compile_loss, compiled_or_not
 from tests.conftest import train_tiny
 
 CPU = torch.device("cpu")
@@ -30,9 +30,11 @@ CPU = torch.device("cpu")
     ids=str,
 )
 def test_it_is_done_where_the_time_is_won_back(
-    tmp_path: Path, settings: dict[str, Any], worth: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], worth: bool
 ) -> None:
-    assert worth_compiling(TrainConfig(**settings), CPU, tmp_path / "none") is worth
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    chosen = compiled_or_not(TrainConfig(**settings), GPTConfig(300), CPU)
+    assert chosen == ("on" if worth else "off")
 
 
 def test_a_short_run_is_compiled_where_that_was_done_before(

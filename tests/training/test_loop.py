@@ -153,18 +153,37 @@ def test_evaluating_does_not_change_what_is_learned(workplace: Path) -> None:
     assert all(torch.equal(tensor, ends[1][name]) for name, tensor in ends[0].items())
 
 
+def test_tokens_are_respelled_until_near_the_end(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then the text is read as it is; both by the same windows."""
+    batches = Trainee.batches
+    seen: dict[float, list[list[int]]] = {0.0: [], 0.5: []}
+    for share, inputs in seen.items():
+
+        def noted(*arguments: Any) -> list[tuple[torch.Tensor, torch.Tensor]]:
+            found = batches(*arguments)
+            inputs.append(found[0][0].tolist())  # noqa: B023
+            return found
+
+        monkeypatch.setattr(Trainee, "batches", noted)
+        train_tiny(respelling=share, steps=10, evaluations=1)
+    alike = [plain == respelled for plain, respelled in zip(*seen.values(), strict=True)]
+    assert alike == [False] * 8 + [True] * 2
+
+
 # Interruption
 
 
-@pytest.mark.parametrize("dropout", [0.0, 0.2])
+@pytest.mark.parametrize("chance", [0.0, 0.2])
 @pytest.mark.parametrize("step", [1, 3, 4, 7])
 def test_an_interrupted_run_ends_as_the_uninterrupted_one(
-    workplace: Path, step: int, dropout: float
+    workplace: Path, step: int, chance: float
 ) -> None:
-    """Stopped at the first step, before, at and after an evaluation."""
-    whole = train_tiny(dropout=dropout)
+    """Stopped at the first step, before, at and after an evaluation; with and without chance."""
+    whole = train_tiny(dropout=chance, respelling=chance)
     parts = Path("runs/parts")
-    interrupted(parts, step, dropout=dropout)
+    interrupted(parts, step, dropout=chance, respelling=chance)
     assert read_state(parts).step == step
     assert resume(parts) == parts
     assert_same_end(parts, whole)

@@ -52,6 +52,7 @@ def test_every_plan_fits_the_text_and_the_time(
     assert plan.trained_tokens <= plan.passes * plan.tokens + tokens_a_step
     assert 0.0 <= plan.model.dropout <= 0.5
     assert plan.bits_per_byte > 0.0
+    assert 1 <= plan.evaluations <= TrainConfig.evaluations
 
 
 @given(text=texts, speed=speeds, one=times, other=times)
@@ -93,6 +94,8 @@ def test_a_short_text_ends_its_run_early_however_long_it_may_take() -> None:
         {"batch_size": 5},
         {"steps": 70},
         {"passes": 2.0},
+        {"evaluations": 1},
+        {"respelling": 0.3},
     ],
     ids=str,
 )
@@ -121,8 +124,18 @@ def test_what_no_model_can_have_is_refused_by_name() -> None:
 
 def test_a_text_read_more_often_gets_more_dropout() -> None:
     assert [plan_dropout(passes) for passes in (0.1, 2, 8, 32)] == [0.0, 0.0, 0.1, 0.2]
+    assert [plan_dropout(passes, 0.1) for passes in (0.1, 4, 8, 32)] == [0.0, 0.0, 0.05, 0.15]
     rates = [plan_dropout(passes) for passes in range(1, 1000)]
     assert rates == sorted(rates) and rates[-1] <= 0.5
+
+
+def test_a_text_read_often_is_read_in_other_tokens_each_time() -> None:
+    def respelling(minutes: float, **fields: Any) -> float:
+        text = TextFacts(10**5, tokenizer=fields.pop("tokenizer", "bpe"))
+        return make_plan(text, LAPTOP, {"minutes": minutes, **fields}).respelling
+
+    assert respelling(0.2) == 0.0 < respelling(10)
+    assert respelling(10, passes=1.0) == respelling(10, tokenizer="char") == 0.0
 
 
 def test_a_short_run_is_evaluated_less_often_where_the_validation_text_is_long() -> None:
