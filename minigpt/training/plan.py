@@ -214,7 +214,7 @@ def plan_dropout(passes: float, respelling: float = 0.0) -> float:
     """The more often a text is read, the more is hidden of it: 0.05 for each doubling beyond 2
     passes, or 4 where it is respelled each time."""
     doublings = math.log2(max(passes, 1.0) / (4 if respelling else 2))
-    return min(max(0.05 * round(doublings), 0.0), 0.4)
+    return min(max(round(0.05 * round(doublings), 2), 0.0), 0.4)
 
 
 def plan_respelling(passes: float, tokenizer: str) -> float:
