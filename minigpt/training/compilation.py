@@ -16,7 +16,7 @@ from ..model import GPT
 # Below these a run ends before the compiled steps have won back the time to compile (about
 # 20 seconds the first time, 4 from the cache, against a gain of about a quarter; measured for
 # 4 layers of width 128 on 2 cores).
-_MINUTES_TO_PAY, _STEPS_TO_PAY = 3.0, 1000
+MINUTES_TO_PAY, _STEPS_TO_PAY = 3.0, 1000
 _MINUTES_TO_PAY_IF_DONE_BEFORE, _STEPS_TO_PAY_IF_DONE_BEFORE = 1.0, 200
 
 
@@ -48,7 +48,7 @@ def compiled_or_not(
     if device.type == "mps":
         return "off"
     done_before = record_of(config, model, device, processes).exists()
-    minutes = _MINUTES_TO_PAY_IF_DONE_BEFORE if done_before else _MINUTES_TO_PAY
+    minutes = _MINUTES_TO_PAY_IF_DONE_BEFORE if done_before else MINUTES_TO_PAY
     steps = _STEPS_TO_PAY_IF_DONE_BEFORE if done_before else _STEPS_TO_PAY
     enough = config.minutes >= minutes if config.steps is None else config.steps >= steps
     return "on" if enough else "off"

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from ..config import GPTConfig, TrainConfig, UserError
 from ..model import count_parameters, flops_per_token
+from .compilation import MINUTES_TO_PAY
 from .speed import Speed
 
 _SHAPES = ((64, 3), (128, 4), (192, 6), (256, 8), (384, 8), (512, 8), (768, 12))  # width, layers
@@ -20,10 +21,11 @@ _BYTES_PER_TOKEN_KIND = 512
 _TOKENS_PER_PARAMETER = 0.8  # to train on; with fewer a larger model stays half-trained
 _PARAMETERS_PER_TOKEN = 20.0  # of the text; a larger model knows it by heart at once
 _BATCH_SIZES = (8, 16, 32, 64, 128, 256)
-_MANY_STEPS = 4_000  # with more, the batch is doubled
+_MANY_STEPS = 6_000  # with more, the batch is doubled
 _PASSES = 100.0  # over the text, after which more of them teach nothing
-_OFTEN = 6.0  # passes over the text; from then on
+_OFTEN = 4.0  # passes over the text; from then on
 _RESPELLING = 0.1  # of the tokens are respelled
+_COMPILED = 0.75  # of the time of a step, once it is compiled
 _GETTING_READY = 6.0  # seconds
 _TRAINING = 0.9  # share of the time; the rest is evaluation and files
 _EVALUATING = 0.08  # share of the time,
@@ -142,6 +144,7 @@ def _plan_of_shape(
     passes = given.get("passes") or _PASSES
     for batch_size in _batch_sizes(given, processes):
         seconds = speed.seconds(model, batch_size * model.context_length // processes)
+        seconds *= _COMPILED if _is_compiled(given) else 1.0
         steps = _steps(seconds, passes * tokens / (batch_size * model.context_length), given)
         if steps <= _MANY_STEPS:
             break
@@ -154,6 +157,13 @@ def _plan_of_shape(
     return Plan(
         model, batch_size, passes, respelling, evaluations, tokens, steps, steps * seconds, bits
     )
+
+
+def _is_compiled(given: Mapping[str, Any]) -> bool:
+    """Whether steps will be compiled, as far as the time says."""
+    chosen = given.get("compile", TrainConfig.compile)
+    long = given.get("minutes", TrainConfig.minutes) >= MINUTES_TO_PAY
+    return chosen == "on" or (chosen == "auto" and long)
 
 
 def _batch_sizes(given: Mapping[str, Any], processes: int) -> tuple[int, ...]:
