@@ -18,7 +18,7 @@ from .speed import Speed
 _SHAPES = ((64, 3), (128, 4), (192, 6), (256, 8), (384, 8), (512, 8), (768, 12))  # width, layers
 _SMALLEST_VOCABULARY, _LARGEST_VOCABULARY = 320, 16_384
 _BYTES_PER_TOKEN_KIND = 512
-_TOKENS_PER_PARAMETER = 0.8  # to train on; with fewer a larger model stays half-trained
+_TOKENS_FOR_A_MILLION = 0.35e6  # that a million parameters need to learn, or it is half-trained
 _PARAMETERS_PER_TOKEN = 20.0  # of the text; a larger model knows it by heart at once
 _BATCH_SIZES = (8, 16, 32, 64, 128, 256)
 _MANY_STEPS = 6_000  # with more, the batch is doubled
@@ -114,7 +114,7 @@ def make_plan(text: TextFacts, speed: Speed, given: Mapping[str, Any], processes
         parameters = count_parameters(larger.model)
         if parameters == count_parameters(best.model):  # all of its shape is given
             continue
-        if larger.trained_tokens < parameters * _TOKENS_PER_PARAMETER:
+        if larger.trained_tokens < _TOKENS_FOR_A_MILLION * (parameters / 1e6) ** 1.5:
             return replace(best, limit="time")
         if larger.tokens * _PARAMETERS_PER_TOKEN < parameters:
             return replace(best, limit="text")

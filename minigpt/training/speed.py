@@ -11,6 +11,7 @@ from ..model import GPT, flops_per_token
 from .optimizer import Optimizers, make_optimizer
 
 _FEW, _MANY = 1, 16  # sequences in the steps that are timed
+_TIMES = 6  # each, since others may use the machine
 _REFERENCE = GPTConfig(1024, context_length=64, emb_dim=128, num_layers=2, num_heads=2)
 _WIDE = GPTConfig(1024, context_length=256, emb_dim=512, num_layers=2, num_heads=8)
 
@@ -52,11 +53,11 @@ def measure_speed(device: torch.device, precision: torch.dtype) -> Speed:
 
 
 def _seconds(model: GPT, optimizer: Optimizers, precision: torch.dtype, count: int) -> float:
-    """The faster of two steps on `count` sequences, after a first one that is slow."""
+    """The fastest of some steps on `count` sequences, after a first one that is slow."""
     device = model.token_embedding.weight.device
     ids = torch.zeros(count, model.config.context_length, dtype=torch.int64, device=device)
     times = []
-    for _ in range(3):
+    for _ in range(_TIMES):
         start = time.perf_counter()
         with autocast(device, precision):
             _, loss = model(ids, ids)
