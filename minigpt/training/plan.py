@@ -28,8 +28,8 @@ _RESPELLING = 0.1  # of the tokens are respelled
 _COMPILED = 0.75  # of the time of a step, once it is compiled
 _GETTING_READY = 6.0  # seconds
 _TRAINING = 0.9  # share of the time; the rest is evaluation and files
-_EVALUATING = 0.08  # share of the time,
-_FEW_EVALUATIONS = 3  # but at least so many evaluations
+_EVALUATING = 0.05  # share of the time,
+_FEW_EVALUATIONS = 4  # but at least so many evaluations
 
 
 @dataclass(frozen=True)

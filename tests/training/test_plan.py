@@ -140,12 +140,12 @@ def test_a_text_read_often_is_read_in_other_tokens_each_time() -> None:
 
 def test_a_short_run_is_evaluated_less_often_where_the_validation_text_is_long() -> None:
     def evaluations(minutes: float, validation: int, **fields: Any) -> int:
-        fields = {"minutes": minutes, **fields}
+        fields = {"minutes": minutes, "emb_dim": 128, "num_layers": 4, **fields}
         return make_plan(TextFacts(10**6, validation), LAPTOP, fields).evaluations
 
     usual = TrainConfig.evaluations
-    assert [evaluations(m, 10**6) for m in (0.5, 60)] == [3, usual]
-    assert 3 < evaluations(10, 10**6) < usual
+    assert [evaluations(m, 10**6) for m in (0.5, 60)] == [4, usual]
+    assert 4 < evaluations(10, 10**6) < usual
     assert evaluations(0.5, 100) == evaluations(60, 10**9) == usual
     assert evaluations(0.5, 10**5, evaluations=20) == 20
     assert evaluations(0.5, 10**5, steps=100) == usual
