@@ -22,7 +22,7 @@ _TOKENS_FOR_A_MILLION = 0.35e6  # that a million parameters need to learn, or it
 _PARAMETERS_PER_TOKEN = 20.0  # of the text; a larger model knows it by heart at once
 _BATCH_SIZES = (8, 16, 32, 64, 128, 256)
 _MANY_STEPS = 6_000  # with more, the batch is doubled
-_PASSES = 100.0  # over the text, after which more of them teach nothing
+_PASSES = 60.0  # over the text, after which more of them teach nothing
 _OFTEN = 4.0  # passes over the text; from then on
 _RESPELLING = 0.1  # of the tokens are respelled
 _COMPILED = 0.75  # of the time of a step, once it is compiled
@@ -114,7 +114,7 @@ def make_plan(text: TextFacts, speed: Speed, given: Mapping[str, Any], processes
         parameters = count_parameters(larger.model)
         if parameters == count_parameters(best.model):  # all of its shape is given
             continue
-        if larger.trained_tokens < _TOKENS_FOR_A_MILLION * (parameters / 1e6) ** 1.5:
+        if larger.trained_tokens < _TOKENS_FOR_A_MILLION * (parameters / 1e6) ** 1.75:
             return replace(best, limit="time")
         if larger.tokens * _PARAMETERS_PER_TOKEN < parameters:
             return replace(best, limit="text")
