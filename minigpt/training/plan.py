@@ -18,11 +18,13 @@ from .speed import Speed
 _SHAPES = ((64, 3), (128, 4), (192, 6), (256, 8), (384, 8), (512, 8), (768, 12))  # width, layers
 _SMALLEST_VOCABULARY, _LARGEST_VOCABULARY = 320, 16_384
 _BYTES_PER_TOKEN_KIND = 512
-_TOKENS_FOR_A_MILLION = 0.35e6  # that a million parameters need to learn, or it is half-trained
+_TOKENS_FOR_A_MILLION = 0.4e6  # that a million parameters need to learn, or it is half-trained
+_TOKENS_PER_PARAMETER = 20.0  # that always suffice (Hoffmann et al. 2022)
 _PARAMETERS_PER_TOKEN = 20.0  # of the text; a larger model knows it by heart at once
 _BATCH_SIZES = (8, 16, 32, 64, 128, 256)
 _MANY_STEPS = 6_000  # with more, the batch is doubled
 _PASSES = 60.0  # over the text, after which more of them teach nothing
+_MOST_DROPOUT = 0.3
 _OFTEN = 4.0  # passes over the text; from then on
 _RESPELLING = 0.1  # of the tokens are respelled
 _COMPILED = 0.75  # of the time of a step, once it is compiled
@@ -114,12 +116,18 @@ def make_plan(text: TextFacts, speed: Speed, given: Mapping[str, Any], processes
         parameters = count_parameters(larger.model)
         if parameters == count_parameters(best.model):  # all of its shape is given
             continue
-        if larger.trained_tokens < _TOKENS_FOR_A_MILLION * (parameters / 1e6) ** 1.75:
+        if larger.trained_tokens < _tokens_needed(parameters):
             return replace(best, limit="time")
         if larger.tokens * _PARAMETERS_PER_TOKEN < parameters:
             return replace(best, limit="text")
         best = larger
     return best
+
+
+def _tokens_needed(parameters: int) -> float:
+    """How many to train on, for this model to become better than a smaller one."""
+    needed = _TOKENS_FOR_A_MILLION * (parameters / 1e6) ** 2
+    return min(needed, _TOKENS_PER_PARAMETER * parameters)
 
 
 def _plan_of_shape(
@@ -151,7 +159,8 @@ def _plan_of_shape(
     trained = steps * batch_size * model.context_length
     respelling = given.get("respelling", plan_respelling(trained / tokens, text.tokenizer))
     if "dropout" not in given:
-        model = GPTConfig(**shape, dropout=plan_dropout(trained / tokens, respelling))
+        dropout = plan_dropout(trained / tokens, count_parameters(model) / tokens, respelling)
+        model = GPTConfig(**shape, dropout=dropout)
     bits = expected_bits_per_byte(text.packed, trained * count_parameters(model))
     evaluations = _evaluations(text, model, speed, given, processes)
     return Plan(
@@ -220,11 +229,15 @@ def plan_context(tokens: int, tokenizer: str) -> int:
     return max(1, min(context_length, tokens - 1))
 
 
-def plan_dropout(passes: float, respelling: float = 0.0) -> float:
-    """The more often a text is read, the more is hidden of it: 0.05 for each doubling beyond 2
-    passes, or 4 where it is respelled each time."""
-    doublings = math.log2(max(passes, 1.0) / (4 if respelling else 2))
-    return min(max(round(0.05 * round(doublings), 2), 0.0), 0.4)
+def plan_dropout(passes: float, parameters_per_token: float, respelling: float = 0.0) -> float:
+    """The more often a text is read by the larger a model, the more is hidden of it.
+
+    Nothing up to 5 passes by a model of a parameter for each token of the text, or 10 where it is
+    respelled each time; 0.05 for each doubling of one or the other.
+    """
+    enough = 10 if respelling else 5
+    doublings = math.log2(max(passes * parameters_per_token, 1.0) / enough)
+    return min(max(round(0.05 * round(doublings), 2), 0.0), _MOST_DROPOUT)
 
 
 def plan_respelling(passes: float, tokenizer: str) -> float:

@@ -122,10 +122,11 @@ def test_what_no_model_can_have_is_refused_by_name() -> None:
         make_plan(TextFacts(10**6), LAPTOP, {"emb_dim": 100, "num_heads": 7})
 
 
-def test_a_text_read_more_often_gets_more_dropout() -> None:
-    assert [plan_dropout(passes) for passes in (0.1, 2, 8, 32)] == [0.0, 0.0, 0.1, 0.2]
-    assert [plan_dropout(passes, 0.1) for passes in (0.1, 4, 8, 32)] == [0.0, 0.0, 0.05, 0.15]
-    rates = [plan_dropout(passes) for passes in range(1, 1000)]
+def test_a_text_read_more_often_or_by_a_larger_model_gets_more_dropout() -> None:
+    assert [plan_dropout(passes, 1.0) for passes in (0.1, 5, 20, 80)] == [0.0, 0.0, 0.1, 0.2]
+    assert plan_dropout(20, 4.0) == plan_dropout(80, 1.0)
+    assert [plan_dropout(passes, 1.0, 0.1) for passes in (10, 40, 160)] == [0.0, 0.1, 0.2]
+    rates = [plan_dropout(passes, 10.0) for passes in range(1, 1000)]
     assert rates == sorted(rates) and rates[-1] <= 0.5
 
 
