@@ -252,7 +252,7 @@ def expected_bits_per_byte(packed: float, work: float) -> float:
         packed: bits a byte that a compressor takes for the text.
         work: parameters times tokens trained on, a measure of the computation.
     """
-    return packed * (0.80 + 0.06 * (1e12 / max(work, 1.0)) ** 0.4)
+    return packed * (0.79 + 0.093 * (1e12 / max(work, 1.0)) ** 0.3)
 
 
 def _bytes_per_token(tokenizer: str, vocab_size: int) -> float:
