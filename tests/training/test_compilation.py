@@ -1,7 +1,7 @@
 """torch.compile: where it pays, that it changes nothing, and that training goes on without it."""
 
 import json
-import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import torch
 from minigpt.config import GPTConfig, TrainConfig
 from minigpt.model import GPT
 from minigpt.run_folder import read_config
-from minigpt.training.compilation import Loss, compile_loss, compiled_or_not
+from minigpt.training.compilation import Loss, compile_loss, compiled_or_not, record_of
 from tests.conftest import train_tiny
 
 CPU = torch.device("cpu")
@@ -40,21 +40,20 @@ def test_it_is_done_where_the_time_is_won_back(
 def test_a_short_run_is_compiled_where_that_was_done_before(
     workplace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As long as torch keeps its code, and for a model and batch of the same size."""
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(workplace / "inductor"))
+    """The run that compiles leaves a record; for another batch or model there is none."""
+    monkeypatch.setattr("minigpt.training.loop.compile_loss", lambda *arguments: None)
+    folder = train_tiny(steps=1, evaluations=1, compile="on", dropout=0.0)
+    done = read_config(folder)
+    auto = replace(done.training, compile="auto", steps=200)
 
-    def is_compiled(**changes: Any) -> bool:
-        settings = {"steps": 200, "evaluations": 1, "compile": "auto", "dropout": 0.0}
-        folder = train_tiny(**settings | changes)
-        return bool(read_config(folder).training.compile == "on")
+    def chosen(model: GPTConfig = done.model, **changes: Any) -> str:
+        return compiled_or_not(replace(auto, **changes), model, CPU)
 
-    assert not is_compiled()
-    train_tiny(steps=1, compile="on", dropout=0.0)
-    assert is_compiled()
-    assert not is_compiled(steps=100)
-    assert not is_compiled(batch_size=5)
-    shutil.rmtree(workplace / "inductor")
-    assert not is_compiled()
+    record_of(replace(auto, batch_size=5), done.model, CPU).unlink(missing_ok=True)
+    assert record_of(done.training, done.model, CPU).exists()
+    assert chosen() == chosen(steps=None, minutes=1.0) == "on"
+    assert chosen(steps=100) == chosen(steps=None, minutes=0.5) == chosen(batch_size=5) == "off"
+    assert chosen(replace(done.model, dropout=0.77)) == "off"
 
 
 def test_a_compiled_loss_has_the_same_value_and_gradients() -> None:

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.distributed
 
 ROOT = Path(__file__).parent.parent.parent
 SETTINGS = TINY | {
+    "dropout": 0.0,  # which is drawn by each process for itself
     "batch_size": 8, "num_layers": 2, "evaluations": 8, "learning_rate": 5e-3, "optimizer": "adamw"
 }  # fmt: skip
 KINDS: dict[str, dict[str, Any]] = {
