@@ -158,17 +158,20 @@ def test_tokens_are_respelled_until_near_the_end(
 ) -> None:
     """Then the text is read as it is; both by the same windows."""
     batches = Trainee.batches
-    seen: dict[float, list[list[int]]] = {0.0: [], 0.5: []}
-    for share, inputs in seen.items():
+
+    def inputs_read(share: float) -> list[list[int]]:
+        read: list[list[int]] = []
 
         def noted(*arguments: Any) -> list[tuple[torch.Tensor, torch.Tensor]]:
             found = batches(*arguments)
-            inputs.append(found[0][0].tolist())  # noqa: B023
+            read.append(found[0][0].tolist())
             return found
 
         monkeypatch.setattr(Trainee, "batches", noted)
         train_tiny(respelling=share, steps=10, evaluations=1)
-    alike = [plain == respelled for plain, respelled in zip(*seen.values(), strict=True)]
+        return read
+
+    alike = [one == other for one, other in zip(inputs_read(0.0), inputs_read(0.5), strict=True)]
     assert alike == [False] * 8 + [True] * 2
 
 
