@@ -16,7 +16,7 @@ Config = TypeVar("Config")
 # What is worked out from the text, the machine and the minutes where it is not given.
 PLANNED = (
     "vocab_size", "context_length", "emb_dim", "num_layers", "num_heads", "dropout", "batch_size",
-    "passes", "respelling", "evaluations",
+    "passes", "respelling", "early_context", "evaluations",
 )  # fmt: skip
 
 _LARGEST_TABLE = 1 << 24  # numbers
@@ -194,7 +194,10 @@ class TrainConfig(_Checked):
     respelling: float = setting(
         0.0, "share of the tokens read as two shorter ones, others each time, until near the end"
     )
-    batch_size: int = setting(16, "sequences in a training step")
+    early_context: int | None = setting(
+        None, "look back on this many tokens at most until near the end; on all if unset"
+    )
+    batch_size: int = setting(8, "sequences in a training step")
     micro_batch_size: int | None = setting(
         None, "sequences that a process computes at once, to save memory; all of its own if unset"
     )
@@ -236,6 +239,8 @@ class TrainConfig(_Checked):
         _require(self, "passes", passes is None or 0.0 < passes < 1e6, "above 0 and below 1e6")
         for name in ("batch_size", "evaluations", "eval_tokens"):
             _require(self, name, getattr(self, name) >= 1, "at least 1")
+        early = self.early_context
+        _require(self, "early_context", early is None or early >= 1, "at least 1")
         at_once = self.micro_batch_size
         _require(self, "micro_batch_size", at_once is None or at_once >= 1, "at least 1")
         for name in ("learning_rate", "grad_clip", "checkpoint_seconds"):

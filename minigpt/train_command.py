@@ -150,6 +150,7 @@ def _start(
         batch_size=plan.batch_size,
         passes=plan.passes,
         respelling=plan.respelling,
+        early_context=plan.early_context,
         evaluations=plan.evaluations,
     )
     processes.check_batch(train_config.batch_size)

@@ -69,8 +69,8 @@ def record_of(
 
     what = (
         __version__, torch.__version__, platform.node(), torch.get_num_threads(), device.type,
-        processes, model, config.batch_size, config.micro_batch_size, config.precision,
-        config.shard,
+        processes, model, config.batch_size, config.micro_batch_size, config.early_context,
+        config.precision, config.shard,
     )  # fmt: skip
     return Path(cache_dir()) / f"minigpt-{hashlib.sha256(repr(what).encode()).hexdigest()[:32]}"
 
@@ -87,7 +87,8 @@ def compile_loss(loss: nn.Module, try_out: Callable[[], None]) -> str | None:
         Why it cannot be compiled, if it cannot be.
     """
     # Random numbers as without compiling: those of compiled loops take a tenth of a step more.
-    loss.forward = torch.compile(loss.forward, options={"fallback_random": True})
+    # And for each shape by itself: code for all of them takes three times as long to make.
+    loss.forward = torch.compile(loss.forward, dynamic=False, options={"fallback_random": True})
     try:
         try_out()
     except (torch._dynamo.exc.TorchDynamoException, torch._inductor.exc.InductorError) as error:

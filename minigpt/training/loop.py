@@ -26,7 +26,7 @@ from .report import Report
 from .schedule import learning_rate, progress, smoothed
 
 _SETBACKS = 2  # so often a training that went wrong is tried again with half the rate
-_RESPELLING_UNTIL = 0.8  # of the training; then the text is read as it will be in use
+_EARLY = 0.8  # of the training; then the text is read as it will be in use
 _SAVING_SHARE = 0.05  # of the time may go into checkpoints
 
 
@@ -60,9 +60,10 @@ class Trainee:
 
         Args:
             step: its number.
-            done: share of the training that is done; at the end, nothing is respelled.
+            done: share of the training that is done; near the end, nothing is respelled or cut.
         """
-        share = self.config.respelling if done < _RESPELLING_UNTIL else 0.0
+        is_early = done < _EARLY
+        share = self.config.respelling if is_early else 0.0
         rows = self.processes.share(self.config.batch_size)
         inputs, targets = sample_batch(
             self.dataset.train,
@@ -77,8 +78,11 @@ class Trainee:
             share=share,
         )
         at_once = self.config.micro_batch_size or len(inputs)
+        length = (self.config.early_context if is_early else None) or inputs.shape[1]
         parts = zip(inputs.split(at_once), targets.split(at_once), strict=True)
-        return [(x.to(self.device), y.to(self.device)) for x, y in parts]
+        return [
+            (_cut(x, length).to(self.device), _cut(y, length).to(self.device)) for x, y in parts
+        ]
 
     def evaluation(self, max_tokens: int) -> Evaluation:
         """The model's loss on the validation text, or on so many tokens of it."""
@@ -337,6 +341,13 @@ class _Training:
         return True
 
 
+def _cut(batch: Tensor, length: int) -> Tensor:
+    """Windows ``(b, T)`` in k pieces of `length` at most: ``(b k, T // k)``."""
+    b, T = batch.shape
+    k = -(-T // length)
+    return batch[:, : T - T % k].reshape(b * k, T // k)
+
+
 def _loss(trainee: Trainee, report: Report) -> nn.Module:
     """The model's loss, compiled where that pays; without touching its weights.
 
@@ -350,15 +361,16 @@ def _loss(trainee: Trainee, report: Report) -> nn.Module:
         return loss
 
     def try_out() -> None:
-        inputs, targets = trainee.batches(step=0)[0]
-        with autocast(trainee.device, trainee.precision):
-            value = loss(inputs, targets)
-        value.backward()
-        trainee.model.zero_grad()
+        for done in (0.0, 1.0):  # windows are shorter early in the training
+            inputs, targets = trainee.batches(step=0, done=done)[0]
+            with autocast(trainee.device, trainee.precision):
+                value = loss(inputs, targets)
+            value.backward()
+            trainee.model.zero_grad()
 
     record = record_of(trainee.config, trainee.model.config, trainee.device, trainee.processes.size)
     if not record.exists():
-        report.say("compiling the model, which this first time takes about 20 seconds ...")
+        report.say("compiling the model, which this first time takes up to a minute ...")
     problems = trainee.processes.gather(compile_loss(plain, try_out))
     if problem := next(filter(None, problems), None):
         if trainee.processes.is_sharded:

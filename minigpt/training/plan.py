@@ -21,12 +21,12 @@ _BYTES_PER_TOKEN_KIND = 512
 _TOKENS_FOR_A_MILLION = 0.3e6  # that a million parameters need to learn, or it is half-trained
 _TOKENS_PER_PARAMETER = 20.0  # that always suffice (Hoffmann et al. 2022)
 _PARAMETERS_PER_TOKEN = 20.0  # of the text; a larger model knows it by heart at once
-_BATCH_SIZES = (8, 16, 32, 64, 128, 256)
+_BATCH_SIZES = (4, 8, 16, 32, 64, 128)
 _MANY_STEPS = 6_000  # with more, the batch is doubled
 _PASSES = 60.0  # over the text, after which more of them teach nothing
 _MOST_DROPOUT = 0.3
-_OFTEN = 4.0  # passes over the text; from then on
-_RESPELLING = 0.1  # of the tokens are respelled
+_OFTEN = 4.0  # passes over the text; from then on, tokens are respelled
+_MOST_RESPELLING = 0.3  # of them
 _COMPILED = 0.75  # of the time of a step, once it is compiled
 _GETTING_READY = 6.0  # seconds
 _TRAINING = 0.9  # share of the time; the rest is evaluation and files
@@ -61,6 +61,7 @@ class Plan:
         batch_size: sequences in a step.
         passes: over the text, after which the run ends even if time is left.
         respelling: share of the tokens.
+        early_context: tokens of the context until near the end.
         evaluations: on the validation text.
         tokens: of the training text, roughly.
         steps: that the time or the passes allow, roughly.
@@ -73,6 +74,7 @@ class Plan:
     batch_size: int
     passes: float
     respelling: float
+    early_context: int
     evaluations: int
     tokens: int
     steps: int
@@ -164,7 +166,16 @@ def _plan_of_shape(
     bits = expected_bits_per_byte(text.packed, trained * count_parameters(model))
     evaluations = _evaluations(text, model, speed, given, processes)
     return Plan(
-        model, batch_size, passes, respelling, evaluations, tokens, steps, steps * seconds, bits
+        model,
+        batch_size,
+        passes,
+        respelling,
+        plan_early_context(model, given),
+        evaluations,
+        tokens,
+        steps,
+        steps * seconds,
+        bits,
     )
 
 
@@ -222,27 +233,42 @@ def plan_vocabulary(text: TextFacts) -> int:
 
 
 def plan_context(tokens: int, tokenizer: str) -> int:
-    """How far back the model looks: some 300 characters, less in a short text."""
-    context_length = 256 if tokenizer == "char" else 128
+    """How far back the model looks: some 600 characters, less in a short text."""
+    context_length = 512 if tokenizer == "char" else 256
     while context_length > 8 and context_length * 16 > tokens:
         context_length //= 2
     return max(1, min(context_length, tokens - 1))
 
 
+def plan_early_context(model: GPTConfig, given: Mapping[str, Any]) -> int:
+    """Half of the context until near the end: as much is learned in less time.
+
+    All of it where each position is learned by itself, or by a model that has learned before.
+    """
+    halved = model.family == "modern" and given.get("init") is None
+    usual = max(model.context_length // 2, 1) if halved else model.context_length
+    return given.get("early_context") or usual
+
+
 def plan_dropout(passes: float, parameters_per_token: float, respelling: float = 0.0) -> float:
     """The more often a text is read by the larger a model, the more is hidden of it.
 
-    Nothing up to 5 passes by a model of a parameter for each token of the text, or 10 where it is
-    respelled each time; 0.05 for each doubling of one or the other.
+    Nothing up to 20 passes by a model of a parameter for each token of the text, or 50 where it is
+    respelled each time; then 0.1 for each doubling of one or the other, in steps of 0.05.
     """
-    enough = 10 if respelling else 5
+    enough = 50 if respelling else 20
     doublings = math.log2(max(passes * parameters_per_token, 1.0) / enough)
-    return min(max(round(0.05 * round(doublings), 2), 0.0), _MOST_DROPOUT)
+    return min(max(round(0.05 * round(2 * doublings), 2), 0.0), _MOST_DROPOUT)
 
 
 def plan_respelling(passes: float, tokenizer: str) -> float:
-    """A text that is read often is read in other tokens each time; characters have no others."""
-    return _RESPELLING if passes >= _OFTEN and tokenizer != "char" else 0.0
+    """A text that is read often is read in other tokens each time; characters have no others.
+
+    0.05 for each doubling of the passes.
+    """
+    if passes < _OFTEN or tokenizer == "char":
+        return 0.0
+    return min(round(0.05 * round(math.log2(passes)), 2), _MOST_RESPELLING)
 
 
 def expected_bits_per_byte(packed: float, work: float) -> float:

@@ -175,6 +175,26 @@ def test_tokens_are_respelled_until_near_the_end(
     assert alike == [False] * 8 + [True] * 2
 
 
+def test_windows_are_cut_until_near_the_end(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tokens stay the same, but for those too few for a piece; so do the targets."""
+    batches = Trainee.batches
+    seen: list[tuple[int, ...]] = []
+
+    def noted(self: Trainee, step: int, done: float = 0.0) -> list[Any]:
+        found = batches(self, step, done)
+        ((inputs, targets),), ((whole, whole_targets),) = found, batches(self, step, 1.0)
+        for part, full in ((inputs, whole), (targets, whole_targets)):
+            torch.testing.assert_close(part.reshape(len(full), -1), full[:, : part.numel() // 4])
+        seen.append(tuple(inputs.shape))
+        return found
+
+    monkeypatch.setattr(Trainee, "batches", noted)
+    train_tiny(early_context=6, steps=10, evaluations=1)
+    assert seen == [(12, 5)] * 8 + [(4, 16)] * 2
+
+
 # Interruption
 
 
