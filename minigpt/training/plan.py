@@ -27,7 +27,7 @@ _PASSES = 60.0  # over the text, after which more of them teach nothing
 _MOST_DROPOUT = 0.3
 _OFTEN = 4.0  # passes over the text; from then on, tokens are respelled
 _MOST_RESPELLING = 0.3  # of them
-_COMPILED = 0.75  # of the time of a step, once it is compiled
+_COMPILED = 0.8  # of the time of a step, once it is compiled
 _GETTING_READY = 6.0  # seconds
 _TRAINING = 0.9  # share of the time; the rest is evaluation and files
 _EVALUATING = 0.05  # share of the time,
@@ -128,7 +128,7 @@ def make_plan(text: TextFacts, speed: Speed, given: Mapping[str, Any], processes
 
 def _tokens_needed(parameters: int) -> float:
     """How many to train on, for this model to become better than a smaller one."""
-    needed = _TOKENS_FOR_A_MILLION * (parameters / 1e6) ** 1.75
+    needed = _TOKENS_FOR_A_MILLION * (parameters / 1e6) ** 2
     return min(needed, _TOKENS_PER_PARAMETER * parameters)
 
 
