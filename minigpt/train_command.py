@@ -213,7 +213,8 @@ def _fitted(
     """The planned shape, for the tokens that there turned out to be."""
     context_length = planned.context_length
     if "context_length" not in given:
-        context_length = plan_context(len(dataset.train), tokenizer)
+        most = plan_context(len(dataset.train), tokenizer, is_long=True)
+        context_length = min(context_length, most)
     vocab_size = dataset.tokenizer.vocab_size
     return replace(planned, vocab_size=vocab_size, context_length=context_length)
 

@@ -21,12 +21,14 @@ _BYTES_PER_TOKEN_KIND = 512
 _TOKENS_FOR_A_MILLION = 0.3e6  # that a million parameters need to learn, or it is half-trained
 _TOKENS_PER_PARAMETER = 20.0  # that always suffice (Hoffmann et al. 2022)
 _PARAMETERS_PER_TOKEN = 20.0  # of the text; a larger model knows it by heart at once
-_BATCH_SIZES = (4, 8, 16, 32, 64, 128)
+_BATCH_SIZES = (8, 16, 32, 64, 128, 256)  # in windows of a short context
+_LONG = 1e6  # tokens to train on, from which a context twice as long pays
 _MANY_STEPS = 6_000  # with more, the batch is doubled
 _PASSES = 60.0  # over the text, after which more of them teach nothing
 _MOST_DROPOUT = 0.3
-_OFTEN = 4.0  # passes over the text; from then on, tokens are respelled
-_MOST_RESPELLING = 0.3  # of them
+_OFTEN = 3.0  # passes over the text; from then on
+_RESPELLING = 0.15  # of the tokens are respelled
+_DROPOUT = 0.075  # for each doubling of passes times width
 _COMPILED = 0.8  # of the time of a step, once it is compiled
 _GETTING_READY = 6.0  # seconds
 _TRAINING = 0.9  # share of the time; the rest is evaluation and files
@@ -140,11 +142,30 @@ def _plan_of_shape(
     given: Mapping[str, Any],
     processes: int,
 ) -> Plan:
+    """With a long context if the time suffices for that."""
+    arguments = (width, layers, text, speed, given, processes)
+    if "context_length" not in given:
+        plan = _plan_of_context(*arguments, is_long=True)
+        if plan.trained_tokens >= _LONG:
+            return plan
+    return _plan_of_context(*arguments, is_long=False)
+
+
+def _plan_of_context(
+    width: int,
+    layers: int,
+    text: TextFacts,
+    speed: Speed,
+    given: Mapping[str, Any],
+    processes: int,
+    *,
+    is_long: bool,
+) -> Plan:
     vocab_size = given.get("vocab_size") or plan_vocabulary(text)
     tokens = max(2, round(text.size / _bytes_per_token(text.tokenizer, vocab_size)))
     shape: dict[str, Any] = {
         "vocab_size": vocab_size,
-        "context_length": plan_context(tokens, text.tokenizer),
+        "context_length": plan_context(tokens, text.tokenizer, is_long),
         "emb_dim": width,
         "num_layers": layers,
     }
@@ -152,7 +173,7 @@ def _plan_of_shape(
     shape.setdefault("num_heads", _heads(shape["emb_dim"]))
     model = GPTConfig(**shape)
     passes = given.get("passes") or _PASSES
-    for batch_size in _batch_sizes(given, processes):
+    for batch_size in _batch_sizes(given, processes, is_long):
         seconds = speed.seconds(model, batch_size * model.context_length // processes)
         seconds *= _COMPILED if _is_compiled(given) else 1.0
         steps = _steps(seconds, passes * tokens / (batch_size * model.context_length), given)
@@ -161,7 +182,7 @@ def _plan_of_shape(
     trained = steps * batch_size * model.context_length
     respelling = given.get("respelling", plan_respelling(trained / tokens, text.tokenizer))
     if "dropout" not in given:
-        dropout = plan_dropout(trained / tokens, count_parameters(model) / tokens, respelling)
+        dropout = plan_dropout(trained / tokens, model.emb_dim, respelling)
         model = GPTConfig(**shape, dropout=dropout)
     bits = expected_bits_per_byte(text.packed, trained * count_parameters(model))
     evaluations = _evaluations(text, model, speed, given, processes)
@@ -186,12 +207,13 @@ def _is_compiled(given: Mapping[str, Any]) -> bool:
     return chosen == "on" or (chosen == "auto" and long)
 
 
-def _batch_sizes(given: Mapping[str, Any], processes: int) -> tuple[int, ...]:
+def _batch_sizes(given: Mapping[str, Any], processes: int, is_long: bool) -> tuple[int, ...]:
     """Those to choose among, the smallest first."""
     if "batch_size" in given:
         return (given["batch_size"],)
     sizes = _BATCH_SIZES if given.get("steps") is None else (TrainConfig.batch_size,)
-    return tuple(-(-size // processes) * processes for size in sizes)
+    tokens = 2 if is_long else 1  # of each window, in short ones
+    return tuple(-(-size // tokens // processes) * processes for size in sizes)
 
 
 def _steps(seconds: float, most: float, given: Mapping[str, Any]) -> int:
@@ -232,9 +254,9 @@ def plan_vocabulary(text: TextFacts) -> int:
     return min(max(size, _SMALLEST_VOCABULARY), _LARGEST_VOCABULARY)
 
 
-def plan_context(tokens: int, tokenizer: str) -> int:
-    """How far back the model looks: some 600 characters, less in a short text."""
-    context_length = 512 if tokenizer == "char" else 256
+def plan_context(tokens: int, tokenizer: str, is_long: bool) -> int:
+    """How far back the model looks: some 300 characters or 600, less in a short text."""
+    context_length = (256 if tokenizer == "char" else 128) * (2 if is_long else 1)
     while context_length > 8 and context_length * 16 > tokens:
         context_length //= 2
     return max(1, min(context_length, tokens - 1))
@@ -250,25 +272,20 @@ def plan_early_context(model: GPTConfig, given: Mapping[str, Any]) -> int:
     return given.get("early_context") or usual
 
 
-def plan_dropout(passes: float, parameters_per_token: float, respelling: float = 0.0) -> float:
-    """The more often a text is read by the larger a model, the more is hidden of it.
+def plan_dropout(passes: float, width: int, respelling: float = 0.0) -> float:
+    """The more often a text is read by the wider a model, the more is hidden of it.
 
-    Nothing up to 20 passes by a model of a parameter for each token of the text, or 50 where it is
-    respelled each time; then 0.1 for each doubling of one or the other, in steps of 0.05.
+    Nothing up to 2.5 passes by a model of width 128, or 5 where the text is respelled each time;
+    in steps of 0.05, since each other dropout is compiled anew.
     """
-    enough = 50 if respelling else 20
-    doublings = math.log2(max(passes * parameters_per_token, 1.0) / enough)
-    return min(max(round(0.05 * round(2 * doublings), 2), 0.0), _MOST_DROPOUT)
+    enough = 5.0 if respelling else 2.5
+    dropout = _DROPOUT * math.log2(max(passes * width / 128, 1e-9) / enough)
+    return min(max(round(0.05 * round(dropout / 0.05), 2), 0.0), _MOST_DROPOUT)
 
 
 def plan_respelling(passes: float, tokenizer: str) -> float:
-    """A text that is read often is read in other tokens each time; characters have no others.
-
-    0.05 for each doubling of the passes.
-    """
-    if passes < _OFTEN or tokenizer == "char":
-        return 0.0
-    return min(round(0.05 * round(math.log2(passes)), 2), _MOST_RESPELLING)
+    """A text that is read often is read in other tokens each time; characters have no others."""
+    return _RESPELLING if passes >= _OFTEN and tokenizer != "char" else 0.0
 
 
 def expected_bits_per_byte(packed: float, work: float) -> float:

@@ -113,7 +113,8 @@ def test_the_rest_is_planned_around_what_is_given() -> None:
     assert planned(emb_dim=96).model.num_heads == 1
     assert planned(num_heads=3).model.emb_dim == 192
     assert planned(passes=2.0, minutes=60).times <= 2.1
-    assert planned(steps=10).batch_size == planned(steps=10**6).batch_size == 8
+    assert [planned(steps=n).batch_size for n in (10, 10**4)] == [8, 4]
+    assert planned(steps=10**4, context_length=64).batch_size == 8
     assert planned(steps=10, batch_size=8).model.dropout == 0.0
     assert planned(steps=10**6, batch_size=8).model.dropout > 0.0
 
@@ -124,10 +125,10 @@ def test_what_no_model_can_have_is_refused_by_name() -> None:
 
 
 def test_a_text_read_more_often_or_by_a_larger_model_gets_more_dropout() -> None:
-    assert [plan_dropout(passes, 1.0) for passes in (0.1, 20, 40, 80)] == [0.0, 0.0, 0.1, 0.2]
-    assert plan_dropout(15, 4.0) == plan_dropout(60, 1.0) > 0.0
-    assert [plan_dropout(passes, 1.0, 0.1) for passes in (50, 100, 200)] == [0.0, 0.1, 0.2]
-    rates = [plan_dropout(passes, 10.0) for passes in range(1, 1000)]
+    assert [plan_dropout(passes, 128) for passes in (0.1, 2.5, 10, 20)] == [0.0, 0.0, 0.15, 0.2]
+    assert plan_dropout(15, 256) == plan_dropout(60, 64) > 0.0
+    assert [plan_dropout(passes, 128, 0.1) for passes in (5, 20, 40)] == [0.0, 0.15, 0.2]
+    rates = [plan_dropout(passes, 128) for passes in range(1, 1000)]
     assert rates == sorted(rates) and rates[-1] <= 0.5
 
 
@@ -136,7 +137,7 @@ def test_a_text_read_often_is_read_in_other_tokens_each_time() -> None:
         text = TextFacts(10**5, tokenizer=fields.pop("tokenizer", "bpe"))
         return make_plan(text, LAPTOP, {"minutes": minutes, **fields}).respelling
 
-    assert respelling(0.2) == 0.0 < respelling(1) < respelling(60) <= 0.5
+    assert respelling(0.1) == 0.0 < respelling(10)
     assert respelling(10, passes=1.0) == respelling(10, tokenizer="char") == 0.0
 
 
@@ -162,9 +163,15 @@ def test_there_is_about_one_token_for_512_bytes(size: int, vocabulary: int) -> N
 
 
 def test_a_long_text_gets_the_whole_context_and_a_short_one_less() -> None:
-    contexts = [plan_context(n, "bpe") for n in (2, 9, 200, 1000, 10**6)]
+    contexts = [plan_context(n, "bpe", is_long=True) for n in (2, 9, 200, 1000, 10**6)]
     assert contexts == [1, 8, 8, 32, 256]
-    assert plan_context(10**6, "char") == 512
+    assert plan_context(10**6, "char", is_long=True) == 512
+
+
+def test_a_longer_training_gets_a_longer_context_and_no_more_tokens_a_step() -> None:
+    short, long = (make_plan(TextFacts(10**6), LAPTOP, {"minutes": m}) for m in (1, 5))
+    assert 2 * short.model.context_length == long.model.context_length
+    assert short.batch_size == 2 * long.batch_size
 
 
 @pytest.mark.parametrize(
