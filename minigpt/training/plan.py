@@ -24,9 +24,10 @@ _PARAMETERS_PER_TOKEN = 20.0  # of the text; a larger model knows it by heart at
 _BATCH_SIZES = (8, 16, 32, 64, 128, 256)  # in windows of a short context
 _LONG = 1e6  # tokens to train on, from which a context twice as long pays
 _MANY_STEPS = 6_000  # with more, the batch is doubled
-_PASSES = 60.0  # over the text, after which more of them teach nothing
+_PASSES = 30.0  # over the text by a model of width 128, after which more of them teach nothing
+_FEWEST_PASSES = 10.0  # at which to end, however wide the model
 _MOST_DROPOUT = 0.3
-_OFTEN = 3.0  # passes over the text; from then on
+_OFTEN = 3.0  # passes over the text by a model of width 128; from then on
 _RESPELLING = 0.15  # of the tokens are respelled
 _DROPOUT = 0.075  # for each doubling of passes times width
 _COMPILED = 0.8  # of the time of a step, once it is compiled
@@ -172,7 +173,7 @@ def _plan_of_context(
     shape |= {f.name: given[f.name] for f in fields(GPTConfig) if f.name in given}
     shape.setdefault("num_heads", _heads(shape["emb_dim"]))
     model = GPTConfig(**shape)
-    passes = given.get("passes") or _PASSES
+    passes = given.get("passes") or plan_passes(model.emb_dim)
     for batch_size in _batch_sizes(given, processes, is_long):
         seconds = speed.seconds(model, batch_size * model.context_length // processes)
         seconds *= _COMPILED if _is_compiled(given) else 1.0
@@ -180,9 +181,11 @@ def _plan_of_context(
         if steps <= _MANY_STEPS:
             break
     trained = steps * batch_size * model.context_length
-    respelling = given.get("respelling", plan_respelling(trained / tokens, text.tokenizer))
+    times = trained / tokens
+    respelling = plan_respelling(times, model.emb_dim, text.tokenizer)
+    respelling = given.get("respelling", respelling)
     if "dropout" not in given:
-        dropout = plan_dropout(trained / tokens, model.emb_dim, respelling)
+        dropout = plan_dropout(times, model.emb_dim, respelling)
         model = GPTConfig(**shape, dropout=dropout)
     bits = expected_bits_per_byte(text.packed, trained * count_parameters(model))
     evaluations = _evaluations(text, model, speed, given, processes)
@@ -272,6 +275,11 @@ def plan_early_context(model: GPTConfig, given: Mapping[str, Any]) -> int:
     return given.get("early_context") or usual
 
 
+def plan_passes(width: int) -> float:
+    """How often a text is worth reading; the wider the model, the sooner it knows it by heart."""
+    return max(_PASSES * 128 / width, _FEWEST_PASSES)
+
+
 def plan_dropout(passes: float, width: int, respelling: float = 0.0) -> float:
     """The more often a text is read by the wider a model, the more is hidden of it.
 
@@ -283,9 +291,13 @@ def plan_dropout(passes: float, width: int, respelling: float = 0.0) -> float:
     return min(max(round(0.05 * round(dropout / 0.05), 2), 0.0), _MOST_DROPOUT)
 
 
-def plan_respelling(passes: float, tokenizer: str) -> float:
-    """A text that is read often is read in other tokens each time; characters have no others."""
-    return _RESPELLING if passes >= _OFTEN and tokenizer != "char" else 0.0
+def plan_respelling(passes: float, width: int, tokenizer: str) -> float:
+    """A text that is read often is read in other tokens each time; characters have no others.
+
+    The narrower the model, the later: it has enough to learn as it is.
+    """
+    is_often = passes * width / 128 >= _OFTEN
+    return _RESPELLING if is_often and tokenizer != "char" else 0.0
 
 
 def expected_bits_per_byte(packed: float, work: float) -> float:

@@ -138,6 +138,8 @@ def test_a_text_read_often_is_read_in_other_tokens_each_time() -> None:
         return make_plan(text, LAPTOP, {"minutes": minutes, **fields}).respelling
 
     assert respelling(0.1) == 0.0 < respelling(10)
+    assert respelling(10, passes=4.0, emb_dim=128) > 0.0
+    assert respelling(10, passes=4.0, emb_dim=64) == 0.0
     assert respelling(10, passes=1.0) == respelling(10, tokenizer="char") == 0.0
 
 
