@@ -1,6 +1,7 @@
 """The commands as a user types them: what they print, where, their exit status, what they leave.
 
-Every command runs in an empty folder, and in a process of its own, unless it is refused.
+Every command runs in an empty folder, and in a process of its own, unless only what it says
+matters.
 """
 
 import gzip
@@ -219,10 +220,12 @@ def test_generating_refuses_in_one_line(attempt: Attempt, trained: Path, tmp_pat
     )
 
 
-def test_a_prompt_outside_a_character_vocabulary_is_named(tmp_path: Path) -> None:
-    status, _, err = train_tiny(tmp_path, "--tokenizer", "char")
+def test_a_prompt_outside_a_character_vocabulary_is_named(attempt: Attempt, tmp_path: Path) -> None:
+    (tmp_path / "my.txt").write_text(TEXT)
+    arguments = ("my.txt", *TINY, "--steps", "2", "--tokenizer", "char")
+    status, _, err = attempt(tmp_path, "train.py", *arguments)
     assert status == 0, err
-    assert_refused(*call(tmp_path, "generate.py", "The €"), "'€'", "position 4")
+    assert_refused(*attempt(tmp_path, "generate.py", "The €"), "'€'", "position 4")
 
 
 def test_standard_input_is_a_text_too(tmp_path: Path) -> None:
@@ -232,9 +235,9 @@ def test_standard_input_is_a_text_too(tmp_path: Path) -> None:
     assert_refused(*call(tmp_path, "train.py", "--resume", "--steps", "9"), "standard input")
 
 
-def test_no_time_to_train_is_said(tmp_path: Path) -> None:
+def test_no_time_to_train_is_said(attempt: Attempt, tmp_path: Path) -> None:
     (tmp_path / "my.txt").write_text(TEXT)
-    status, out, err = call(tmp_path, "train.py", "my.txt", *TINY, "--minutes", "0.001")
+    status, out, err = attempt(tmp_path, "train.py", "my.txt", *TINY, "--minutes", "0.001")
     assert_refused(status, out, err, "no time was left to train", "--minutes")
 
 
