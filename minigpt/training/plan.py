@@ -142,26 +142,10 @@ def _plan_of_shape(
     speed: Speed,
     given: Mapping[str, Any],
     processes: int,
+    is_long: bool = True,
 ) -> Plan:
-    """With a long context if the time suffices for that."""
-    arguments = (width, layers, text, speed, given, processes)
-    if "context_length" not in given:
-        plan = _plan_of_context(*arguments, is_long=True)
-        if plan.trained_tokens >= _LONG:
-            return plan
-    return _plan_of_context(*arguments, is_long=False)
-
-
-def _plan_of_context(
-    width: int,
-    layers: int,
-    text: TextFacts,
-    speed: Speed,
-    given: Mapping[str, Any],
-    processes: int,
-    *,
-    is_long: bool,
-) -> Plan:
+    """With a long context, or a short one if the time does not suffice for that."""
+    is_long = is_long and "context_length" not in given
     vocab_size = given.get("vocab_size") or plan_vocabulary(text)
     tokens = max(2, round(text.size / _bytes_per_token(text.tokenizer, vocab_size)))
     shape: dict[str, Any] = {
@@ -181,6 +165,8 @@ def _plan_of_context(
         if steps <= _MANY_STEPS:
             break
     trained = steps * batch_size * model.context_length
+    if is_long and trained < _LONG:
+        return _plan_of_shape(width, layers, text, speed, given, processes, is_long=False)
     times = trained / tokens
     respelling = plan_respelling(times, model.emb_dim, text.tokenizer)
     respelling = given.get("respelling", respelling)
@@ -215,8 +201,8 @@ def _batch_sizes(given: Mapping[str, Any], processes: int, is_long: bool) -> tup
     if "batch_size" in given:
         return (given["batch_size"],)
     sizes = _BATCH_SIZES if given.get("steps") is None else (TrainConfig.batch_size,)
-    tokens = 2 if is_long else 1  # of each window, in short ones
-    return tuple(-(-size // tokens // processes) * processes for size in sizes)
+    short_windows = 2 if is_long else 1  # in each window
+    return tuple(-(-size // short_windows // processes) * processes for size in sizes)
 
 
 def _steps(seconds: float, most: float, given: Mapping[str, Any]) -> int:

@@ -15,6 +15,7 @@ from minigpt.training.plan import (
     make_plan,
     plan_context,
     plan_dropout,
+    plan_passes,
     plan_vocabulary,
 )
 from minigpt.training.speed import Speed
@@ -124,12 +125,18 @@ def test_what_no_model_can_have_is_refused_by_name() -> None:
         make_plan(TextFacts(10**6), LAPTOP, {"emb_dim": 100, "num_heads": 7})
 
 
-def test_a_text_read_more_often_or_by_a_larger_model_gets_more_dropout() -> None:
+def test_a_text_read_more_often_or_by_a_wider_model_gets_more_dropout() -> None:
     assert [plan_dropout(passes, 128) for passes in (0.1, 2.5, 10, 20)] == [0.0, 0.0, 0.15, 0.2]
     assert plan_dropout(15, 256) == plan_dropout(60, 64) > 0.0
     assert [plan_dropout(passes, 128, 0.1) for passes in (5, 20, 40)] == [0.0, 0.15, 0.2]
     rates = [plan_dropout(passes, 128) for passes in range(1, 1000)]
     assert rates == sorted(rates) and rates[-1] <= 0.5
+
+
+def test_a_wider_model_reads_a_text_less_often_but_never_only_a_few_times() -> None:
+    passes = [plan_passes(width) for width in (64, 128, 192, 768, 4096)]
+    assert passes[0] == 2 * passes[1] and passes == sorted(passes, reverse=True)
+    assert passes[-1] == passes[-2] >= 10.0
 
 
 def test_a_text_read_often_is_read_in_other_tokens_each_time() -> None:
