@@ -224,6 +224,10 @@ class TrainConfig(_Checked):
     )
     eval_tokens: int = setting(131_072, "evaluate on at most this many validation tokens")
     seed: int = setting(0, "the same seed draws the same batches and initial weights")
+    token_vectors: Literal["text", "random"] = setting(
+        "text",
+        "what the token embedding starts from: each token's neighbours in the text, or chance",
+    )
     device: str = setting("auto", "auto, cpu, cuda, cuda:1 or mps")
     precision: Literal["auto", "float32", "bfloat16"] = setting(
         "auto", "type of the matrix products; auto: bfloat16 where the machine is faster with it"

@@ -39,6 +39,7 @@ from .training.checkpoint import read_state
 from .training.loggers import check_logger
 from .training.plan import plan_context
 from .training.processes import Processes, joined, launch, restarts
+from .training.token_vectors import token_vectors
 from .training_run import compile_resolved, locked_for_all, source_for_all, train_run
 
 
@@ -170,8 +171,7 @@ def _start(
 
     train_config = compile_resolved(train_config, gpt_config, processes)
     config = RunConfig(gpt_config, train_config, text_config, source.fingerprint, launch())
-    torch.manual_seed(train_config.seed)
-    gpt = start.model if start else GPT(gpt_config)
+    gpt = start.model if start else _new_model(gpt_config, dataset, train_config)
     processes.by_first(lambda: _offer_unfinished(text_config))
     folder = processes.by_first(lambda: _new_folder(out, _name(source)))
     with locked_for_all(folder, processes):
@@ -217,6 +217,16 @@ def _fitted(
         context_length = min(context_length, most)
     vocab_size = dataset.tokenizer.vocab_size
     return replace(planned, vocab_size=vocab_size, context_length=context_length)
+
+
+def _new_model(config: GPTConfig, dataset: Dataset, training: TrainConfig) -> GPT:
+    """An untrained model, its tokens' vectors from the text unless chance is asked for."""
+    torch.manual_seed(training.seed)
+    gpt = GPT(config)
+    if training.token_vectors == "text":
+        vectors = token_vectors(dataset.train, config.vocab_size, config.emb_dim, training.seed)
+        gpt.token_embedding.load_state_dict({"weight": vectors})
+    return gpt
 
 
 def _begin(

@@ -183,7 +183,7 @@ class _Training:
         seconds = self._time_to_evaluate()
         self.clock = Clock(self.state.seconds)
         # Time stays for the last evaluation, its sample and its files.
-        seconds_left = self.processes.from_first(self.seconds_left()) - 1.5 * seconds - 2.0
+        seconds_left = self.processes.from_first(self.seconds_left()) - 1.5 * seconds - 2.8
         self.limit = self.state.seconds + seconds_left
         # A run that is continued for longer than planned has its evaluations spread anew.
         due = math.floor(self.progress() * self.config.evaluations)

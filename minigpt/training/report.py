@@ -56,6 +56,7 @@ class Report:
         self.started = started
         self._also = also
         self._mark: tuple[float, int] | None = None  # since when and which step speed is measured
+        self._speed = 0.0  # tokens a second, evaluations not counted
         self._bar = tqdm(total=100, bar_format=_BAR, disable=None, file=sys.stderr, leave=False)
 
     def say(self, line: str) -> None:
@@ -64,11 +65,13 @@ class Report:
 
     def step(self, state: TrainingState, done: float, seconds_left: float) -> None:
         """After each training step."""
-        if self._mark is None:
-            self._mark = (time.monotonic(), state.step)
+        now = time.monotonic()
+        self._mark = since, first = self._mark or (now, state.step)
+        if now > since:
+            self._speed = (state.step - first) * self.tokens_per_step / (now - since)
         self._bar.set_postfix_str(
             f"loss {state.train_loss * self.nats_to_bits:.3f} bits/byte, "
-            f"{self._speed(state.step):,.0f} tokens/s, {clock(max(seconds_left, 0))} left",
+            f"{self._speed:,.0f} tokens/s, {clock(max(seconds_left, 0))} left",
             refresh=False,
         )
         self._bar.update(100 * done - self._bar.n)
@@ -90,7 +93,7 @@ class Report:
             "train_loss": state.train_loss,
             "val_loss": result.loss,
             "val_bits_per_byte": result.bits_per_byte,
-            "tokens_per_second": round(self._speed(state.step), 1),
+            "tokens_per_second": round(self._speed, 1),
         }
         self._mark = None
         return Row(figures, sample)
@@ -117,11 +120,6 @@ class Report:
     def close(self) -> None:
         """Take the bar away."""
         self._bar.close()
-
-    def _speed(self, step: int) -> float:
-        """Tokens a second since the last evaluation."""
-        since, at = self._mark or (0.0, step)
-        return (step - at) * self.tokens_per_step / max(time.monotonic() - since, 1e-9)
 
 
 def clock(seconds: float) -> str:
