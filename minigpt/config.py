@@ -56,7 +56,7 @@ class _Checked:
 
 @dataclass(frozen=True)
 class TextConfig(_Checked):
-    """Which text a model learns from, and how it becomes tokens.
+    """Which text a model learns from, how it becomes tokens, and what these start as.
 
     Raises:
         UserError: naming the field, its value and what it may be.
@@ -82,6 +82,10 @@ class TextConfig(_Checked):
         "bpe", "bpe (learned from the text), char, or one of tiktoken's, such as gpt2"
     )
     vocab_size: int | None = setting(None, "tokens in a bpe vocabulary")
+    token_vectors: Literal["text", "random"] = setting(
+        "text",
+        "what the token embedding starts from: each token's neighbours in the text, or chance",
+    )
     init: str | None = setting(
         None, "a run or model to go on from, with its weights and tokenizer, at a tenth of the rate"
     )
@@ -224,10 +228,6 @@ class TrainConfig(_Checked):
     )
     eval_tokens: int = setting(131_072, "evaluate on at most this many validation tokens")
     seed: int = setting(0, "the same seed draws the same batches and initial weights")
-    token_vectors: Literal["text", "random"] = setting(
-        "text",
-        "what the token embedding starts from: each token's neighbours in the text, or chance",
-    )
     device: str = setting("auto", "auto, cpu, cuda, cuda:1 or mps")
     precision: Literal["auto", "float32", "bfloat16"] = setting(
         "auto", "type of the matrix products; auto: bfloat16 where the machine is faster with it"

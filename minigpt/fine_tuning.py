@@ -8,6 +8,7 @@ from .loading import FoundModel, find_model
 from .model import GPT
 
 # What may differ from the model that it began as; nothing else leaves its weights their meaning.
+_FIXED = {"tokenizer", "vocab_size", "token_vectors"}
 _FREE = ("context_length", "dropout", "attention_dropout")
 # A tenth of what suits a model that knows nothing yet.
 LEARNING_RATE = TrainConfig.learning_rate / 10
@@ -25,10 +26,12 @@ def starting_point(text: dict[str, Any], model: dict[str, Any]) -> FoundModel | 
     """
     if text.get("init") is None:
         return None
-    refused = [*({"tokenizer", "vocab_size"} & text.keys()), *(model.keys() - set(_FREE))]
+    refused = [*(_FIXED & text.keys()), *(model.keys() - set(_FREE))]
     if refused:
         option = "--" + sorted(refused)[0].replace("_", "-")
-        raise UserError(f"--init keeps the model's shape and its tokenizer; leave out {option}")
+        raise UserError(
+            f"--init keeps the model's shape, tokenizer and weights; leave out {option}"
+        )
     found = find_model(text["init"])
     return dataclasses.replace(found, model=_adapted(found.model, model))
 

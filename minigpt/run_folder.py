@@ -29,7 +29,7 @@ PLAN = "plan.json"
 METRICS, SAMPLES, PICTURE = "metrics.jsonl", "samples.txt", "loss.png"
 CHECKPOINT, LOCK = "checkpoint", ".lock"
 # What a run did whose config.json does not say so, because there was no other way yet.
-_EARLIER = {"split": "end"}
+_EARLIER = {"split": "end", "token_vectors": "random"}
 
 
 @dataclass(frozen=True)

@@ -171,7 +171,10 @@ def _start(
 
     train_config = compile_resolved(train_config, gpt_config, processes)
     config = RunConfig(gpt_config, train_config, text_config, source.fingerprint, launch())
-    gpt = start.model if start else _new_model(gpt_config, dataset, train_config)
+    torch.manual_seed(train_config.seed)
+    gpt = start.model if start else GPT(gpt_config)
+    if start is None and text_config.token_vectors == "text":
+        processes.together(lambda: _set_vectors(gpt, dataset, train_config.seed))
     processes.by_first(lambda: _offer_unfinished(text_config))
     folder = processes.by_first(lambda: _new_folder(out, _name(source)))
     with locked_for_all(folder, processes):
@@ -219,14 +222,11 @@ def _fitted(
     return replace(planned, vocab_size=vocab_size, context_length=context_length)
 
 
-def _new_model(config: GPTConfig, dataset: Dataset, training: TrainConfig) -> GPT:
-    """An untrained model, its tokens' vectors from the text unless chance is asked for."""
-    torch.manual_seed(training.seed)
-    gpt = GPT(config)
-    if training.token_vectors == "text":
-        vectors = token_vectors(dataset.train, config.vocab_size, config.emb_dim, training.seed)
-        gpt.token_embedding.load_state_dict({"weight": vectors})
-    return gpt
+def _set_vectors(gpt: GPT, dataset: Dataset, seed: int) -> None:
+    """Let the model's token embedding begin with what the text says of its tokens."""
+    config = gpt.config
+    vectors = token_vectors(dataset.train, config.vocab_size, config.emb_dim, seed)
+    gpt.token_embedding.load_state_dict({"weight": vectors})
 
 
 def _begin(
