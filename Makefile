@@ -18,7 +18,7 @@ test: .venv/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 
 test-distributed: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m distributed

@@ -7,8 +7,8 @@ from .config import GPTConfig, TrainConfig, UserError
 from .loading import FoundModel, find_model
 from .model import GPT
 
+_FIXED = {"tokenizer", "vocab_size", "token_vectors"}  # of the text's settings
 # What may differ from the model that it began as; nothing else leaves its weights their meaning.
-_FIXED = {"tokenizer", "vocab_size", "token_vectors"}
 _FREE = ("context_length", "dropout", "attention_dropout")
 # A tenth of what suits a model that knows nothing yet.
 LEARNING_RATE = TrainConfig.learning_rate / 10

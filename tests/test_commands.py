@@ -19,7 +19,7 @@ from minigpt import resume_command, train_command
 from minigpt.config import UserError
 from minigpt.dataset import Dataset
 from minigpt.resume_command import resume_run
-from minigpt.run_folder import CONFIG
+from minigpt.run_folder import CONFIG, read_config
 from minigpt.training.checkpoint import LAST, TrainingState
 from minigpt.training.interruption import Interrupted
 from minigpt.training.report import Report
@@ -178,10 +178,11 @@ def test_a_run_of_an_earlier_version_goes_on_with_the_same_tokens(
     Path("other.txt").write_text(some_text(seed=1))
     run = train("my.txt", "other.txt", split="end", steps=4)
     config = json.loads((run / CONFIG).read_text())
-    for name in ("split", "weights"):
+    for name in ("split", "weights", "token_vectors"):
         del config["text"][name]
     (run / CONFIG).write_text(json.dumps(config))
     resume_run(run, {"steps": 8}, time.monotonic())
+    assert read_config(run).text.token_vectors == "random"
     for name in ("train", "validation"):
         one, other = (getattr(dataset, name)[:].tolist() for dataset in prepared)
         assert one == other

@@ -66,7 +66,9 @@ class Report:
     def step(self, state: TrainingState, done: float, seconds_left: float) -> None:
         """After each training step."""
         now = time.monotonic()
-        self._mark = since, first = self._mark or (now, state.step)
+        if self._mark is None or state.step < self._mark[1]:  # training may have gone back
+            self._mark = (now, state.step)
+        since, first = self._mark
         if now > since:
             self._speed = (state.step - first) * self.tokens_per_step / (now - since)
         self._bar.set_postfix_str(

@@ -249,6 +249,7 @@ def test_the_token_cache_tells_tokenizers_apart(tmp_path: Path) -> None:
     [
         ("--init runs/modern --emb-dim 32", ["--init keeps", "leave out --emb-dim"]),
         ("--init runs/modern --tokenizer char", ["leave out --tokenizer"]),
+        ("--init runs/modern --token-vectors random", ["leave out --token-vectors"]),
         ("--init runs/modern --vocab-size 500", ["leave out --vocab-size"]),
         ("--init runs/gpt2 --context-length 32", ["at most 16", "got 32"]),
         ("--init runs/nothing", ["no such run: runs/nothing"]),

@@ -86,6 +86,19 @@ def test_the_speed_counts_the_tokens_of_this_sitting(
     assert row.figures["tokens_per_second"] == 2.0
 
 
+def test_a_training_that_goes_back_has_no_negative_speed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr("minigpt.training.report.time.monotonic", lambda: now[0])
+    one = report(tmp_path)
+    for step in (10, 11, 3, 4):
+        one.step(TrainingState(step), 0.5, 60.0)
+        now[0] += 5.0
+    row = one.evaluation(TrainingState(4), Evaluation(3.0, 1.5, 100, 200), True, "")
+    assert row.figures["tokens_per_second"] == 2.0
+
+
 def test_what_was_written_about_steps_that_are_taken_again_is_dropped(tmp_path: Path) -> None:
     """A training that was killed after an evaluation goes back to the checkpoint before it."""
     for step in (2, 4, 6, 4):
