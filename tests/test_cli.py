@@ -76,8 +76,11 @@ def train_tiny(folder: Path, *arguments: str) -> tuple[int, str, str]:
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which `train.py my.txt` has run."""
     folder = tmp_path_factory.mktemp("trained")
-    status, _, err = train_tiny(folder)
-    assert status == 0, err
+    (folder / "my.txt").write_text(TEXT)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.chdir(folder)
+        monkeypatch.setenv("MINIGPT_CACHE", str(folder / "cache"))
+        assert cli.train_main(["my.txt", *TINY, "--steps", "20"]) == 0
     return folder
 
 
@@ -102,9 +105,9 @@ def test_training_says_what_it_will_do_and_what_to_do_next(tmp_path: Path) -> No
     assert [row["step"] for row in rows][-1] == 20
 
 
-def test_a_second_run_leaves_the_first_alone(trained: Path) -> None:
+def test_a_second_run_leaves_the_first_alone(trained: Path, attempt: Attempt) -> None:
     before = (trained / "runs/my/model.safetensors").read_bytes()
-    status, out, _ = train_tiny(trained, "--seed", "1")
+    status, out, _ = attempt(trained, "train.py", "my.txt", *TINY, "--steps", "20", "--seed", "1")
     assert status == 0 and out.startswith("runs/my-2: ")
     assert (trained / "runs/my/model.safetensors").read_bytes() == before
 
@@ -123,25 +126,28 @@ def test_generating_prints_the_text_alone_on_standard_output(trained: Path) -> N
     assert call(trained, "generate.py", *arguments)[1] == out
 
 
-def test_samples_are_printed_one_after_another(trained: Path) -> None:
+def test_samples_are_printed_one_after_another(trained: Path, attempt: Attempt) -> None:
     arguments = ["The fox", "--seed", "3", "--stop", r"\n", "--banned", "crow", "--top-p", "0.9"]
-    status, one, err = call(trained, "generate.py", *arguments)
+    status, one, err = attempt(trained, "generate.py", *arguments)
     assert status == 0 and one.startswith("The fox") and one.count("\n") == 1, err
-    status, three, err = call(trained, "generate.py", *arguments, "--samples", "3")
+    status, three, err = attempt(trained, "generate.py", *arguments, "--samples", "3")
     assert status == 0, err
     lines = three.removesuffix("\n").split("\n")
     assert lines[0] + "\n" == one and lines[1::2] == ["--- sample 2 ---", "--- sample 3 ---"]
     assert all(line.startswith("The fox") and "crow" not in line for line in lines[::2])
 
 
-def test_the_seed_that_was_drawn_is_told_and_writes_the_same_text(trained: Path) -> None:
-    _, out, err = call(trained, "generate.py", "The", "--run", "runs/my")
+def test_the_seed_that_was_drawn_is_told_and_writes_the_same_text(
+    trained: Path, attempt: Attempt
+) -> None:
+    _, out, err = attempt(trained, "generate.py", "The", "--run", "runs/my")
     seed = err.split("--seed ")[1].split()[0]
-    assert call(trained, "generate.py", "The", "--run", "runs/my", "--seed", seed)[1] == out
+    again = attempt(trained, "generate.py", "The", "--run", "runs/my", "--seed", seed)
+    assert again[1] == out
 
 
-def test_without_a_run_the_newest_one_is_used(trained: Path) -> None:
-    status, _, err = call(trained, "generate.py", "The", "--max-new-tokens", "1")
+def test_without_a_run_the_newest_one_is_used(trained: Path, attempt: Attempt) -> None:
+    status, _, err = attempt(trained, "generate.py", "The", "--max-new-tokens", "1")
     assert status == 0 and "runs/my" in err
 
 
