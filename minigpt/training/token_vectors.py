@@ -1,7 +1,7 @@
 """Vectors that the tokens of a text start from: tokens among the same neighbours get similar ones.
 
-An embedding that starts at random needs most of a short training to find out what counting finds
-in a second.
+An embedding that starts at random has to learn what counting finds in about a second, for a
+vocabulary of a few thousand.
 """
 
 import math
@@ -16,7 +16,7 @@ _REACH = 12  # tokens to either side that are neighbours, the n-th of them count
 _SAMPLE, _PIECES = 2_000_000, 16  # tokens that are counted, in pieces from all over the text
 _CELLS, _FEWEST = 1 << 23, 512  # of a table of counts; most frequent tokens counted as neighbours
 _SMOOTHING = 0.75  # power of the frequency of neighbours: the rare ones say less than they seem to
-_STD = 0.06  # of the components; training moves them by some 0.02
+_STD = 0.06  # of the components, found by trial (docs/decisions.md)
 
 
 @torch.no_grad()

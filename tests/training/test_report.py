@@ -74,16 +74,17 @@ def test_the_speed_counts_the_tokens_of_this_sitting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int
 ) -> None:
     """Two steps of ten tokens in ten seconds, whatever the sittings before had done and however
-    long the evaluation takes."""
+    long evaluations take."""
     now = [0.0]
     monkeypatch.setattr("minigpt.training.report.time.monotonic", lambda: now[0])
     one = report(tmp_path)
-    for step in (before, before + 1, before + 2):
-        one.step(TrainingState(step), 0.5, 60.0)
-        now[0] += 5.0
-    now[0] += 60.0
-    row = one.evaluation(TrainingState(before + 2), Evaluation(3.0, 1.5, 100, 200), True, "")
-    assert row.figures["tokens_per_second"] == 2.0
+    for first in (before, before + 3):
+        for step in (first, first + 1, first + 2):
+            one.step(TrainingState(step), 0.5, 60.0)
+            now[0] += 5.0
+        now[0] += 60.0
+        row = one.evaluation(TrainingState(step), Evaluation(3.0, 1.5, 100, 200), True, "")
+        assert row.figures["tokens_per_second"] == 2.0
 
 
 def test_a_training_that_goes_back_has_no_negative_speed(
