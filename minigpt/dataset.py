@@ -7,6 +7,7 @@ their tokens, and verified each time they are opened.
 import contextlib
 import hashlib
 import json
+import math
 import shutil
 import sys
 from collections.abc import Iterator, Sequence, Sized
@@ -307,20 +308,20 @@ def _shuffled(
 ) -> NDArray[np.integer]:
     """Where a random permutation of ``range(count)`` takes these numbers, without a table of it.
 
-    A Feistel network permutes the numbers of an even number of bits; what falls outside the range
-    goes through it again ("Ciphers with Arbitrary Finite Domains", Black and Rogaway 2002).
+    A Feistel network permutes the pairs of numbers below the root of the count, rounded up; what
+    falls outside the range goes through it again ("Ciphers with Arbitrary Finite Domains", Black
+    and Rogaway 2002).
     """
-    half = max((count - 1).bit_length() + 1, 2) // 2  # bits
-    mask = np.uint64((1 << half) - 1)
+    side = np.uint64(math.isqrt(count - 1) + 1)
     keys = draw.integers(1 << 63, size=6, dtype=np.uint64)
 
     def permuted(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        left, right = values >> np.uint64(half), values & mask
+        left, right = values // side, values % side
         for key in keys:
             mixed = (right ^ key) * np.uint64(0x9E3779B97F4A7C15)
             mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
-            left, right = right, left ^ (mixed >> np.uint64(32)) & mask
-        return (left << np.uint64(half)) | right
+            left, right = right, (left + (mixed >> np.uint64(32))) % side
+        return left * side + right
 
     values = permuted(numbers.astype(np.uint64))
     while (outside := values >= count).any():

@@ -1,6 +1,5 @@
 """What a plan is made from and how it is told: the text, the machine, `--plan`, `minigpt plan`."""
 
-import bz2
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
@@ -15,11 +14,12 @@ from .device import choose_device, choose_precision
 from .fine_tuning import starting_point
 from .loading import FoundModel
 from .model import count_parameters
+from .predictability import bits_per_byte
 from .training.plan import Plan, TextFacts, make_plan
 from .training.speed import Speed, measure_speed
 
 _ANY = Speed(flops=1e11, start=0.0)  # where it makes no difference
-_SAMPLE = 800_000  # bytes of the text that are compressed, to see how regular it is; one block
+_SAMPLE = 800_000  # characters of the text, to see how predictable it is
 _WHY = {
     "time": "the widest that so many steps can train",
     "text": "the widest that a text of this size can feed",
@@ -104,25 +104,23 @@ def text_facts(source: Source, text: TextConfig) -> TextFacts:
     Raises:
         UserError: if it cannot be read.
     """
-    size, packed = source.training.size, _packed(source.training, text.validation_fraction)
+    size, counted = source.training.size, _counted(source.training, text.validation_fraction)
     if source.validation:
-        return TextFacts(size, source.validation.size, text.tokenizer, packed)
+        return TextFacts(size, source.validation.size, text.tokenizer, counted)
     rest = round(size * (1.0 - text.validation_fraction))
-    return TextFacts(rest, size - rest, text.tokenizer, packed)
+    return TextFacts(rest, size - rest, text.tokenizer, counted)
 
 
-def _packed(corpus: Corpus, fraction: float) -> float:
-    """Bits a byte that bzip2 takes for the end of a sample, where it knows the rest."""
-    sample, length = [], 0
+def _counted(corpus: Corpus, fraction: float) -> float:
+    """Bits a byte of the end of a sample, for who has counted in the rest of it."""
+    pieces, length = [], 0
     for _, piece in corpus.documents():
-        sample.append(piece[: _SAMPLE - length])
-        length += len(sample[-1])
+        pieces.append(piece[: _SAMPLE - length])
+        length += len(pieces[-1])
         if length == _SAMPLE:
             break
-    whole = "".join(sample).encode()[:_SAMPLE]
-    known = whole[: int(len(whole) * (1 - fraction))]
-    more = len(bz2.compress(whole)) - len(bz2.compress(known))
-    return max(8 * more / max(len(whole) - len(known), 1), 0.1)
+    sample, known = "".join(pieces), int(length * (1 - fraction))
+    return bits_per_byte(sample[:known], sample[known:])
 
 
 def planned_run(

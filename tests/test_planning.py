@@ -1,7 +1,6 @@
 """What a plan is made from, how it is told, and that a run follows it."""
 
 import json
-import random
 import shlex
 from pathlib import Path
 from typing import Any
@@ -39,15 +38,20 @@ def test_the_part_to_train_on_is_what_counts(tmp_path: Path) -> None:
 
 
 def test_a_regular_text_is_seen_to_be_one(tmp_path: Path) -> None:
-    draw = random.Random(0)
-    noise = "".join(draw.choices("abcdefghijklmnop", k=20_000))  # 4 bits each
-    words = facts(tmp_path, some_text(words=5000)).packed
-    assert facts(tmp_path, "the same again. " * 2000).packed < 0.2 < words < 3
-    assert 3.9 < facts(tmp_path, noise).packed < 5
+    words = facts(tmp_path, some_text(words=5000)).counted
+    assert facts(tmp_path, "the same again. " * 2000).counted < 0.2 < words < 3
+
+
+def test_of_a_long_text_a_part_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("minigpt.planning._SAMPLE", 4000)
+    text = "again and again " * 250
+    assert facts(tmp_path, text + some_text(words=2000)).counted == facts(tmp_path, text).counted
 
 
 def test_a_text_of_a_few_letters_has_facts_too(tmp_path: Path) -> None:
-    assert facts(tmp_path, "abc").packed > 0
+    assert facts(tmp_path, "abc").counted > 0
 
 
 def test_the_speed_is_a_sensible_one_and_measuring_it_draws_no_random_numbers() -> None:

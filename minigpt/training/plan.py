@@ -18,7 +18,7 @@ from .speed import Speed
 _SHAPES = ((64, 3), (128, 4), (192, 6), (256, 8), (384, 8), (512, 8), (768, 12))  # width, layers
 _SMALLEST_VOCABULARY, _LARGEST_VOCABULARY = 320, 16_384
 _BYTES_PER_TOKEN_KIND = 512
-_TOKENS_FOR_A_MILLION = 0.3e6  # that a million parameters need to learn, or it is half-trained
+_TOKENS_FOR_A_MILLION = 0.28e6  # that a million parameters need to learn, or it is half-trained
 _TOKENS_PER_PARAMETER = 20.0  # that always suffice (Hoffmann et al. 2022)
 _PARAMETERS_PER_TOKEN = 20.0  # of the text; a larger model knows it by heart at once
 _BATCH_SIZES = (8, 16, 32, 64, 128, 256)  # in windows of a short context
@@ -27,14 +27,15 @@ _MANY_STEPS = 6_000  # with more, the batch is doubled
 _PASSES = 30.0  # over the text by a model of width 128, after which more of them teach nothing
 _FEWEST_PASSES = 10.0  # at which to end, however wide the model
 _MOST_DROPOUT = 0.3
-_OFTEN = 3.0  # passes over the text by a model of width 128; from then on
+_OFTEN = 3.2  # passes over the text by a model of width 128; from then on
 _RESPELLING = 0.15  # of the tokens are respelled
-_DROPOUT = 0.075  # for each doubling of passes times width
+_DROPOUT = 0.1  # for each doubling of passes times width
 _COMPILED = 0.8  # of the time of a step, once it is compiled
-_GETTING_READY = 6.0  # seconds
+_GETTING_READY = 8.5  # seconds, those kept for the end included
 _TRAINING = 0.9  # share of the time; the rest is evaluation and files
 _EVALUATING = 0.05  # share of the time,
 _FEW_EVALUATIONS = 4  # but at least so many evaluations
+_SAMPLE = 0.3  # seconds that an evaluation's sample and files take
 
 
 @dataclass(frozen=True)
@@ -45,14 +46,14 @@ class TextFacts:
         size: bytes of the part to train on.
         validation: bytes of the part to validate on.
         tokenizer: as in TextConfig.
-        packed: bits a byte that a compressor takes for the rest, which the model is judged by,
-            where it has seen that part.
+        counted: bits a byte that predictions by counting take for the rest, which the model is
+            judged by.
     """
 
     size: int
     validation: int = 0
     tokenizer: str = "bpe"
-    packed: float = 2.5
+    counted: float = 2.5
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,7 @@ def _plan_of_shape(
     if "dropout" not in given:
         dropout = plan_dropout(times, model.emb_dim, respelling)
         model = GPTConfig(**shape, dropout=dropout)
-    bits = expected_bits_per_byte(text.packed, trained * count_parameters(model))
+    bits = expected_bits_per_byte(text.counted, trained * count_parameters(model))
     evaluations = _evaluations(text, model, speed, given, processes)
     return Plan(
         model,
@@ -220,14 +221,14 @@ def _evaluations(
     given: Mapping[str, Any],
     processes: int,
 ) -> int:
-    """As many as usual, or fewer where they would take too much of a short time."""
+    """As many as usual, or fewer where they would take too much of the time."""
     usual = given.get("evaluations", TrainConfig.evaluations)
     if "evaluations" in given or given.get("steps") is not None:
         return usual
     tokens = text.validation / _bytes_per_token(text.tokenizer, model.vocab_size)
     tokens = min(tokens, given.get("eval_tokens", TrainConfig.eval_tokens))
     forward = tokens * flops_per_token(model, training=False) / (speed.flops * processes)
-    fitting = _EVALUATING * 60 * given.get("minutes", TrainConfig.minutes) / max(forward, 1e-9)
+    fitting = _EVALUATING * 60 * given.get("minutes", TrainConfig.minutes) / (forward + _SAMPLE)
     return int(min(max(fitting, _FEW_EVALUATIONS), usual))
 
 
@@ -269,10 +270,10 @@ def plan_passes(width: int) -> float:
 def plan_dropout(passes: float, width: int, respelling: float = 0.0) -> float:
     """The more often a text is read by the wider a model, the more is hidden of it.
 
-    Nothing up to 2.5 passes by a model of width 128, or 5 where the text is respelled each time;
-    in steps of 0.05, since each other dropout is compiled anew.
+    Nothing up to 3.25 passes by a model of width 128, or 6.5 where the text is respelled each
+    time; in steps of 0.05, since each other dropout is compiled anew.
     """
-    enough = 5.0 if respelling else 2.5
+    enough = 6.5 if respelling else 3.25
     dropout = _DROPOUT * math.log2(max(passes * width / 128, 1e-9) / enough)
     return min(max(round(0.05 * round(dropout / 0.05), 2), 0.0), _MOST_DROPOUT)
 
@@ -286,21 +287,22 @@ def plan_respelling(passes: float, width: int, tokenizer: str) -> float:
     return _RESPELLING if is_often and tokenizer != "char" else 0.0
 
 
-def expected_bits_per_byte(packed: float, work: float) -> float:
-    """What a run will reach on a text, judged by runs on three texts (docs/decisions.md).
+def expected_bits_per_byte(counted: float, work: float) -> float:
+    """What a run will reach on a text, judged by runs on seven texts (docs/decisions.md).
 
     Args:
-        packed: bits a byte that a compressor takes for the text.
+        counted: bits a byte that predictions by counting take for the text.
         work: parameters times tokens trained on, a measure of the computation.
     """
-    return packed * (0.79 + 0.093 * (1e12 / max(work, 1.0)) ** 0.3)
+    return counted * (0.78 + 0.05 * (1e12 / max(work, 1.0)) ** 0.4)
 
 
 def _bytes_per_token(tokenizer: str, vocab_size: int) -> float:
     """Of an English text, roughly."""
     if tokenizer == "char":
         return 1.0
-    return min(max(0.4 * math.log2(vocab_size) - 1.4, 1.2), 4.5)
+    doublings = max(math.log2(max(vocab_size, 1) / 256), 0.0)  # of an alphabet of bytes
+    return min(1.0 + 1.15 * doublings**0.6, 4.5)
 
 
 def _heads(emb_dim: int) -> int:

@@ -18,6 +18,7 @@ from ..run_folder import METRICS, PICTURE, SAMPLES, replace, write_text
 from .checkpoint import TrainingState
 from .evaluation import Evaluation
 
+_BETWEEN_PICTURES = 10.0  # seconds; one takes a tenth
 _BAR = "{desc}{percentage:3.0f}%|{bar:24}| {postfix}"
 _FIGURES = ("step", "seconds", "train_loss", "val_loss", "val_bits_per_byte", "tokens_per_second")
 
@@ -28,6 +29,7 @@ class Row:
 
     figures: dict[str, Any]  # a row of metrics.jsonl
     sample: str
+    is_last: bool
 
 
 class Report:
@@ -57,6 +59,7 @@ class Report:
         self._also = also
         self._mark: tuple[float, int] | None = None  # since when and which step speed is measured
         self._speed = 0.0  # tokens a second, evaluations not counted
+        self._drawn = -math.inf  # when, in time.monotonic's seconds
         self._bar = tqdm(total=100, bar_format=_BAR, disable=None, file=sys.stderr, leave=False)
 
     def say(self, line: str) -> None:
@@ -98,10 +101,10 @@ class Report:
             "tokens_per_second": round(self._speed, 1),
         }
         self._mark = None
-        return Row(figures, sample)
+        return Row(figures, sample, state.finished)
 
     def write(self, row: Row) -> None:
-        """Add an evaluation to metrics.jsonl and samples.txt, and draw loss.png again.
+        """Add an evaluation to metrics.jsonl and samples.txt; now and then draw loss.png again.
 
         What an earlier sitting wrote about later steps, before it was cut off, is dropped.
 
@@ -115,7 +118,9 @@ class Report:
         samples = read_samples(self.folder / SAMPLES, before=row.figures["step"])
         samples += f"--- step {row.figures['step']}\n{row.sample}\n"
         write_text(samples, self.folder / SAMPLES)
-        draw(rows, self.nats_to_bits, self.folder / PICTURE)
+        if row.is_last or time.monotonic() - self._drawn >= _BETWEEN_PICTURES:
+            draw(rows, self.nats_to_bits, self.folder / PICTURE)
+            self._drawn = time.monotonic()
         if self._also is not None:
             self._also(row.figures)
 
@@ -168,7 +173,7 @@ def draw(rows: list[dict[str, Any]], nats_to_bits: float, path: Path) -> None:
         from matplotlib.figure import Figure
     except ImportError:
         return
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    figure = Figure(figsize=(7, 4.5))
     axes = figure.add_subplot()
     minutes = [row["seconds"] / 60 for row in rows]
     validation = [row["val_bits_per_byte"] for row in rows]

@@ -1,5 +1,6 @@
 """How fast this machine trains, measured in about a second."""
 
+import statistics
 import time
 from dataclasses import dataclass
 
@@ -53,7 +54,7 @@ def measure_speed(device: torch.device, precision: torch.dtype) -> Speed:
 
 
 def _seconds(model: GPT, optimizer: Optimizers, precision: torch.dtype, count: int) -> float:
-    """The fastest of some steps on `count` sequences, after a first one that is slow."""
+    """The median of some steps on `count` sequences, after a first one that is slow."""
     device = model.token_embedding.weight.device
     ids = torch.zeros(count, model.config.context_length, dtype=torch.int64, device=device)
     times = []
@@ -66,4 +67,4 @@ def _seconds(model: GPT, optimizer: Optimizers, precision: torch.dtype, count: i
         optimizer.zero_grad()
         loss.item()  # a GPU answers when it has computed
         times.append(time.perf_counter() - start)
-    return min(times[1:])
+    return statistics.median(times[1:])

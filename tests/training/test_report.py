@@ -87,6 +87,20 @@ def test_the_speed_counts_the_tokens_of_this_sitting(
         assert row.figures["tokens_per_second"] == 2.0
 
 
+def test_the_picture_is_drawn_now_and_then_and_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, drawn = [1000.0], []
+    monkeypatch.setattr("minigpt.training.report.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("minigpt.training.report.draw", lambda rows, *_: drawn.append(len(rows)))
+    one = report(tmp_path)
+    for step in range(1, 7):
+        state = TrainingState(step, finished=step == 6)
+        one.write(one.evaluation(state, Evaluation(3.0, 1.5, 100, 200), True, ""))
+        now[0] += 4.0
+    assert drawn == [1, 4, 6]
+
+
 def test_a_training_that_goes_back_has_no_negative_speed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
