@@ -32,8 +32,8 @@ RECIPE = shlex.split(
     "--batch_size=12 --n_layer=4 --n_head=4 --n_embd=128 --max_iters=2000 "
     "--lr_decay_iters=2000 --dropout=0.0"
 )
-# Biases as in GPT-2, and no evaluation on the way, for the speed.
-WITH_BIASES = shlex.split("--bias=True --max_iters=1000 --eval_interval=1000 --eval_iters=1")
+# For the speed: biases as in GPT-2, and half of the steps.
+WITH_BIASES = shlex.split("--bias=True --max_iters=1000 --eval_interval=1000")
 SAME_SHAPE = shlex.split(
     "--family gpt2 --tokenizer char --num-layers 4 --num-heads 4 --emb-dim 128 "
     "--context-length 64 --batch-size 12 --dropout 0 --optimizer adamw --precision float32 "

@@ -19,7 +19,8 @@ from .training.plan import Plan, TextFacts, make_plan
 from .training.speed import Speed, measure_speed
 
 _ANY = Speed(flops=1e11, start=0.0)  # where it makes no difference
-_SAMPLE = 800_000  # characters of the text, to see how predictable it is
+_SAMPLE = 800_000  # characters from the start of the text, to see how predictable it is
+_LEAST = 0.1  # bits a byte; no model is as sure of a repetition as counting is
 _WHY = {
     "time": "the widest that so many steps can train",
     "text": "the widest that a text of this size can feed",
@@ -39,7 +40,6 @@ class PlannedRun:
     def reasons(self) -> list[str]:
         """What was measured and why it was so chosen, in a few lines."""
         plan = self.plan
-        early = plan.seconds < 0.8 * 60 * self.minutes
         lines = []
         if self.speed is not None:
             lines.append(
@@ -48,11 +48,11 @@ class PlannedRun:
             )
         lines += [
             f"width {plan.model.emb_dim} is {_WHY[plan.limit]}",
-            f"dropout {plan.model.dropout:g}{_respelled(plan)}, since the text is read "
-            f"{plan.times:,.1f} times",
+            f"dropout {plan.model.dropout:g}, since the text is read {plan.times:,.1f} times",
+            *_until_the_last_fifth(plan),
             f"to be expected: about {plan.bits_per_byte:.1f} bits/byte",
         ]
-        if early and plan.times >= 0.9 * plan.passes:
+        if plan.ends_early:
             lines.append(f"more than {plan.passes:g} times would teach it nothing more: ends early")
         return lines
 
@@ -61,8 +61,14 @@ class PlannedRun:
         return json.dumps(dataclasses.asdict(self) | {"reasons": self.reasons()}, indent=2) + "\n"
 
 
-def _respelled(plan: Plan) -> str:
-    return f", {plan.respelling:.0%} of the tokens respelled" if plan.respelling else ""
+def _until_the_last_fifth(plan: Plan) -> list[str]:
+    """What is different before the end, when validation is suddenly better; one line or none."""
+    parts = []
+    if plan.respelling:
+        parts.append(f"{plan.respelling:.0%} of the tokens are respelled")
+    if plan.early_context < plan.model.context_length:
+        parts.append(f"windows are cut to {plan.early_context} tokens")
+    return [f"until the last fifth {' and '.join(parts)}"] if parts else []
 
 
 def plan_run(
@@ -104,23 +110,24 @@ def text_facts(source: Source, text: TextConfig) -> TextFacts:
     Raises:
         UserError: if it cannot be read.
     """
-    size, counted = source.training.size, _counted(source.training, text.validation_fraction)
+    size = source.training.size
+    bits = _bits_by_counting(source.training, text.validation_fraction)
     if source.validation:
-        return TextFacts(size, source.validation.size, text.tokenizer, counted)
+        return TextFacts(size, source.validation.size, text.tokenizer, bits)
     rest = round(size * (1.0 - text.validation_fraction))
-    return TextFacts(rest, size - rest, text.tokenizer, counted)
+    return TextFacts(rest, size - rest, text.tokenizer, bits)
 
 
-def _counted(corpus: Corpus, fraction: float) -> float:
-    """Bits a byte of the end of a sample, for who has counted in the rest of it."""
+def _bits_by_counting(corpus: Corpus, fraction: float) -> float:
+    """Bits that the end of a sample takes a byte, predicted by what was counted before it."""
     pieces, length = [], 0
     for _, piece in corpus.documents():
         pieces.append(piece[: _SAMPLE - length])
         length += len(pieces[-1])
         if length == _SAMPLE:
             break
-    sample, known = "".join(pieces), int(length * (1 - fraction))
-    return bits_per_byte(sample[:known], sample[known:])
+    sample, end = "".join(pieces), int(length * (1 - fraction))
+    return max(bits_per_byte(sample[:end], sample[end:]), _LEAST)
 
 
 def planned_run(

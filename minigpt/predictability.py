@@ -4,15 +4,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 _ORDER = 4  # characters; what lies further back, a small model hardly makes use of
-_BITS = np.uint64(20)  # of a key for the character, the others for those before it
+_BITS = np.uint64(21)  # of a key for the character, which Unicode needs; the rest for its context
 
 
 def bits_per_byte(known: str, rest: str) -> float:
     """What predictions by counting take for each byte of a text.
 
-    The chance of a character is its share behind the same four characters before, mixed with its
-    chance behind three of them, and so on down to none (Witten and Bell 1991, method C): of n
-    characters there, of k kinds, ``(count + k * chance behind fewer) / (n + k)``.
+    The chance of a character is its share behind the same four characters, mixed with its chance
+    behind the last three of them, and so on down to none, and to all characters alike (Witten and
+    Bell 1991, method C): where n characters of k kinds followed,
+    ``(count + k * chance behind fewer) / (n + k)``.
 
     Args:
         known: the text in which is counted.
@@ -24,13 +25,13 @@ def bits_per_byte(known: str, rest: str) -> float:
     if not known or not rest:
         return 8.0
     codes = np.frombuffer((known + rest).encode("utf-32-le"), np.uint32)
-    kinds, numbers = np.unique(codes, return_inverse=True)
+    alphabet, numbers = np.unique(codes, return_inverse=True)
     characters = numbers.astype(np.uint64)
-    chance = np.full(len(rest), 1 / len(kinds))
+    chances = np.full(len(rest), 1 / len(alphabet))
     for order in range(_ORDER + 1):
         keys = (_contexts(characters, order) << _BITS) | characters
-        chance = _sharpened(chance, keys[: len(known)], keys[len(known) :])
-    return float(-np.log2(chance).sum()) / len(rest.encode())
+        chances = _sharpened(chances, keys[: len(known)], keys[len(known) :])
+    return float(np.log2(1 / chances).sum()) / len(rest.encode())
 
 
 def _contexts(characters: NDArray[np.uint64], order: int) -> NDArray[np.uint64]:
@@ -45,17 +46,16 @@ def _contexts(characters: NDArray[np.uint64], order: int) -> NDArray[np.uint64]:
 
 
 def _sharpened(
-    chance: NDArray[np.floating], known: NDArray[np.uint64], wanted: NDArray[np.uint64]
+    chances: NDArray[np.floating], counted: NDArray[np.uint64], wanted: NDArray[np.uint64]
 ) -> NDArray[np.floating]:
-    """The chances ``(n,)`` of the wanted keys, given those behind shorter contexts."""
-    keys, counts = np.unique(known, return_counts=True)
+    """The chances ``(n,)`` of the wanted keys by those counted, given those by shorter ones."""
+    keys, counts = np.unique(counted, return_counts=True)
     contexts, first, kinds = np.unique(keys >> _BITS, return_index=True, return_counts=True)
     totals = np.add.reduceat(counts, first)
     count = _found(keys, counts, wanted)
-    kind = _found(contexts, kinds, wanted >> _BITS)
     total = _found(contexts, totals, wanted >> _BITS)
-    mixed = (count + kind * chance) / np.maximum(total + kind, 1)
-    return np.where(total > 0, mixed, chance)
+    kind_count = np.maximum(_found(contexts, kinds, wanted >> _BITS), 1)
+    return (count + kind_count * chances) / (total + kind_count)
 
 
 def _found(

@@ -70,7 +70,6 @@ def train_run(
     report = Report(
         folder,
         tokens_per_step=config.training.batch_size * config.model.context_length,
-        bytes_per_token=_bytes_per_token(dataset),
         started=started,
         also=make_logger(config.training.log if processes.is_first else "none", folder),
     )
@@ -129,13 +128,6 @@ def _sampler(dataset: Dataset, seed: int) -> Callable[[GPT], str]:
         return text
 
     return sample
-
-
-def _bytes_per_token(dataset: Dataset) -> float:
-    """Of the training text on average, judged by its beginning."""
-    lengths = dataset.tokenizer.byte_lengths()
-    head = dataset.train[:100_000].tolist()
-    return max(sum(lengths[i] for i in head) / len(head), 1e-9)
 
 
 def source_for_all(text: TextConfig, processes: Processes) -> Source:

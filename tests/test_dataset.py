@@ -460,7 +460,7 @@ def test_a_text_of_one_window_gives_that_window() -> None:
 
 
 def test_the_draws_are_the_same_on_every_machine() -> None:
-    """Written down once, so that a run can be resumed anywhere."""
+    """Written down, so that a run can be resumed anywhere."""
     inputs, _ = sample_batch(np.arange(50_000, dtype=np.uint16), 6, 1, seed=5, step=7)
     assert inputs.flatten().tolist() == [3948, 3526, 14765, 18194, 47499, 45092]
 

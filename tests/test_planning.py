@@ -11,11 +11,12 @@ import torch
 import minigpt
 from minigpt import cli
 from minigpt.config import TextConfig, UserError
-from minigpt.corpus import find_source
-from minigpt.planning import text_facts
+from minigpt.corpus import FABLES, find_files, find_source
+from minigpt.planning import PlannedRun, text_facts
+from minigpt.tokenizer.kinds import train_bpe
 from minigpt.training.checkpoint import read_state
-from minigpt.training.plan import TextFacts
-from minigpt.training.speed import measure_speed
+from minigpt.training.plan import TextFacts, make_plan
+from minigpt.training.speed import Speed, measure_speed
 from tests.conftest import TINY, some_text, train_tiny
 
 FREE = {name: value for name, value in TINY.items() if name not in ("steps", "vocab_size")}
@@ -38,8 +39,8 @@ def test_the_part_to_train_on_is_what_counts(tmp_path: Path) -> None:
 
 
 def test_a_regular_text_is_seen_to_be_one(tmp_path: Path) -> None:
-    words = facts(tmp_path, some_text(words=5000)).counted
-    assert facts(tmp_path, "the same again. " * 2000).counted < 0.2 < words < 3
+    words = facts(tmp_path, some_text(words=5000)).bits_by_counting
+    assert 0.0 < facts(tmp_path, "a" * 1000).bits_by_counting < 0.2 < words < 3
 
 
 def test_of_a_long_text_a_part_is_looked_at(
@@ -47,11 +48,21 @@ def test_of_a_long_text_a_part_is_looked_at(
 ) -> None:
     monkeypatch.setattr("minigpt.planning._SAMPLE", 4000)
     text = "again and again " * 250
-    assert facts(tmp_path, text + some_text(words=2000)).counted == facts(tmp_path, text).counted
+    longer = facts(tmp_path, text + some_text(words=2000))
+    assert longer.bits_by_counting == facts(tmp_path, text).bits_by_counting
+
+
+@pytest.mark.parametrize("vocab_size", [320, 512, 2048])
+def test_the_tokens_of_an_english_text_are_guessed_within_an_eighth(vocab_size: int) -> None:
+    text = find_files((FABLES,))[0].read_text(encoding="utf-8")
+    tokens = len(train_bpe([text], vocab_size).encode(text))
+    given = {"vocab_size": vocab_size, "steps": 1}
+    guessed = make_plan(TextFacts(len(text.encode())), Speed(1e11, 0.0), given).tokens
+    assert 7 / 8 < guessed / tokens < 9 / 8
 
 
 def test_a_text_of_a_few_letters_has_facts_too(tmp_path: Path) -> None:
-    assert facts(tmp_path, "abc").counted > 0
+    assert 0.0 < facts(tmp_path, "abc").bits_by_counting <= 8.0
 
 
 def test_the_speed_is_a_sensible_one_and_measuring_it_draws_no_random_numbers() -> None:
@@ -74,6 +85,43 @@ def test_plan_tells_what_would_be_done_and_does_nothing(
     assert cli.train_main(["my.txt", *options, "--plan"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == shlex.join(options)
     assert sorted(workplace.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("fields", "line"),
+    [
+        ({"respelling": 0.15, "early_context": 8}, "respelled and windows are cut to 8 tokens\n"),
+        ({"respelling": 0.15, "early_context": 64}, "15% of the tokens are respelled\n"),
+        (
+            {"respelling": 0.0, "early_context": 8},
+            "until the last fifth windows are cut to 8 tokens\n",
+        ),
+        ({"respelling": 0.0, "early_context": 64}, None),
+    ],
+    ids=str,
+)
+def test_the_reasons_tell_what_is_different_before_the_end(
+    fields: dict[str, Any], line: str | None
+) -> None:
+    plan = make_plan(TextFacts(10**6), Speed(1e11, 0.0), {"context_length": 64, **fields})
+    told = "\n".join(PlannedRun(plan, TextFacts(10**6), None, 5.0).reasons()) + "\n"
+    assert line in told if line else "last fifth" not in told
+
+
+@pytest.mark.parametrize(
+    ("given", "is_told"),
+    [
+        ({"minutes": 30}, True),
+        ({"minutes": 30, "passes": 0.1}, True),
+        ({"minutes": 0.5, "passes": 1000.0}, False),
+        ({"minutes": 0.5, "passes": 0.1, "steps": 1000}, False),
+    ],
+    ids=str,
+)
+def test_the_reasons_tell_of_an_early_end(given: dict[str, Any], is_told: bool) -> None:
+    plan = make_plan(TextFacts(10**5), Speed(1e11, 0.0), given)
+    told = PlannedRun(plan, TextFacts(10**5), None, given["minutes"]).reasons()
+    assert any("ends early" in reason for reason in told) == is_told
 
 
 def test_a_table_tells_what_more_minutes_would_give(

@@ -42,6 +42,7 @@ class TrainingState:
     evaluations: int = 0  # made so far
     eval_tokens: int = 1  # validation tokens that each is made on
     train_loss: float = 0.0  # of the latest steps on average, nats a token
+    train_bits_per_byte: float = 0.0  # the same in bits for each byte that the tokens stand for
     best_loss: float | None = None  # lowest validation loss so far, nats a token
     best_bits_per_byte: float | None = None  # the same in bits a byte
     best_step: int = 0  # when it was reached

@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -54,6 +55,11 @@ class Trainee:
         tokens_a_step = self.config.batch_size * self.model.config.context_length
         return math.ceil(self.config.passes * len(self.dataset.train) / tokens_a_step)
 
+    @cached_property
+    def byte_lengths(self) -> Tensor:
+        """Bytes of text that each token stands for: ``(vocab_size,)``."""
+        return torch.tensor(self.dataset.tokenizer.byte_lengths())
+
     def batches(self, step: int, done: float = 0.0) -> list[tuple[Tensor, Tensor]]:
         """Inputs and targets ``(b, T)`` of a training step, or of this process's share in it, in
         parts that are computed one after the other.
@@ -89,7 +95,7 @@ class Trainee:
         return evaluate(
             self.model,
             self.dataset.validation,
-            torch.tensor(self.dataset.tokenizer.byte_lengths()),
+            self.byte_lengths,
             max_tokens=max_tokens,
             precision=self.precision,
             processes=self.processes,
@@ -229,13 +235,16 @@ class _Training:
         for group in self.optimizer.param_groups:
             group["lr"] = rate * 0.5**state.setbacks
         torch.manual_seed(self.processes.seed(config.seed, state.step))  # for dropout
-        loss = self._backward(self.trainee.batches(state.step, done))
+        batches = self.trainee.batches(state.step, done)
+        loss = self._backward(batches)
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), config.grad_clip)
         check_finite("loss", loss)
         check_finite("gradient", self.processes.whole(norm).item())
+        bits = loss / math.log(2) / self._bytes_per_token(batches)
         self.optimizer.step()
         self.optimizer.zero_grad()
         state.train_loss = smoothed(state.train_loss, loss, state.step)
+        state.train_bits_per_byte = smoothed(state.train_bits_per_byte or bits, bits, state.step)
         state.step += 1
         check_learning(state.train_loss, self.model.config.vocab_size)
         self.report.step(state, done, self._seconds_left(done))
@@ -251,6 +260,12 @@ class _Training:
             loss.backward()
             total += loss.detach()
         return self.processes.mean(total.item())
+
+    def _bytes_per_token(self, batches: list[tuple[Tensor, Tensor]]) -> float:
+        """Of the targets of all processes; fewer where they are respelled."""
+        targets = torch.cat([targets.flatten() for _, targets in batches]).cpu()
+        size = int(self.trainee.byte_lengths[targets].sum())
+        return self.processes.mean(max(size, 1) / len(targets))
 
     def _seconds_left(self, done: float) -> float:
         """Time to the end: at the pace so far, but no more than there is."""

@@ -31,11 +31,11 @@ _OFTEN = 3.2  # passes over the text by a model of width 128; from then on
 _RESPELLING = 0.15  # of the tokens are respelled
 _DROPOUT = 0.1  # for each doubling of passes times width
 _COMPILED = 0.8  # of the time of a step, once it is compiled
-_GETTING_READY = 8.5  # seconds, those kept for the end included
+_GETTING_READY = 8.5  # seconds, those that training keeps for its end included
 _TRAINING = 0.9  # share of the time; the rest is evaluation and files
 _EVALUATING = 0.05  # share of the time,
 _FEW_EVALUATIONS = 4  # but at least so many evaluations
-_SAMPLE = 0.3  # seconds that an evaluation's sample and files take
+_SAMPLING = 0.3  # seconds that an evaluation takes besides, for its sample and files
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,13 @@ class TextFacts:
         size: bytes of the part to train on.
         validation: bytes of the part to validate on.
         tokenizer: as in TextConfig.
-        counted: bits a byte that predictions by counting take for the rest, which the model is
-            judged by.
+        bits_by_counting: bits a byte that predictions by counting take, for the end of a sample.
     """
 
     size: int
     validation: int = 0
     tokenizer: str = "bpe"
-    counted: float = 2.5
+    bits_by_counting: float = 2.5
 
 
 @dataclass(frozen=True)
@@ -71,6 +70,7 @@ class Plan:
         steps: that the time or the passes allow, roughly.
         seconds: that these take, roughly.
         bits_per_byte: that the run will reach on the validation text, roughly.
+        ends_early: whether the text will have been read often enough before the time is over.
         limit: what keeps the model from being larger.
     """
 
@@ -84,6 +84,7 @@ class Plan:
     steps: int
     seconds: float
     bits_per_byte: float
+    ends_early: bool
     limit: Literal["time", "text", "settings"] = "settings"
 
     @property
@@ -162,7 +163,10 @@ def _plan_of_shape(
     for batch_size in _batch_sizes(given, processes, is_long):
         seconds = speed.seconds(model, batch_size * model.context_length // processes)
         seconds *= _COMPILED if _is_compiled(given) else 1.0
-        steps = _steps(seconds, passes * tokens / (batch_size * model.context_length), given)
+        most = passes * tokens / (batch_size * model.context_length)
+        in_time = _steps_in_time(seconds, given)
+        ends_early = most < in_time and given.get("steps") is None
+        steps = max(round(most if ends_early else in_time), 1)
         if steps <= _MANY_STEPS:
             break
     trained = steps * batch_size * model.context_length
@@ -174,7 +178,7 @@ def _plan_of_shape(
     if "dropout" not in given:
         dropout = plan_dropout(times, model.emb_dim, respelling)
         model = GPTConfig(**shape, dropout=dropout)
-    bits = expected_bits_per_byte(text.counted, trained * count_parameters(model))
+    bits = expected_bits_per_byte(text.bits_by_counting, trained * count_parameters(model))
     evaluations = _evaluations(text, model, speed, given, processes)
     return Plan(
         model,
@@ -187,6 +191,7 @@ def _plan_of_shape(
         steps,
         steps * seconds,
         bits,
+        ends_early,
     )
 
 
@@ -206,12 +211,12 @@ def _batch_sizes(given: Mapping[str, Any], processes: int, is_long: bool) -> tup
     return tuple(-(-size // short_windows // processes) * processes for size in sizes)
 
 
-def _steps(seconds: float, most: float, given: Mapping[str, Any]) -> int:
-    """How many steps of so many seconds there will be."""
+def _steps_in_time(seconds: float, given: Mapping[str, Any]) -> float:
+    """How many steps of so many seconds the time allows, or how many are wanted."""
     if given.get("steps") is not None:
         return given["steps"]
     time = 60 * given.get("minutes", TrainConfig.minutes) - _GETTING_READY
-    return max(round(min(_TRAINING * time / seconds, most)), 1)
+    return max(_TRAINING * time / seconds, 1.0)
 
 
 def _evaluations(
@@ -228,7 +233,7 @@ def _evaluations(
     tokens = text.validation / _bytes_per_token(text.tokenizer, model.vocab_size)
     tokens = min(tokens, given.get("eval_tokens", TrainConfig.eval_tokens))
     forward = tokens * flops_per_token(model, training=False) / (speed.flops * processes)
-    fitting = _EVALUATING * 60 * given.get("minutes", TrainConfig.minutes) / (forward + _SAMPLE)
+    fitting = _EVALUATING * 60 * given.get("minutes", TrainConfig.minutes) / (forward + _SAMPLING)
     return int(min(max(fitting, _FEW_EVALUATIONS), usual))
 
 
@@ -270,7 +275,7 @@ def plan_passes(width: int) -> float:
 def plan_dropout(passes: float, width: int, respelling: float = 0.0) -> float:
     """The more often a text is read by the wider a model, the more is hidden of it.
 
-    Nothing up to 3.25 passes by a model of width 128, or 6.5 where the text is respelled each
+    Nothing up to some 4 passes by a model of width 128, or 8 where the text is respelled each
     time; in steps of 0.05, since each other dropout is compiled anew.
     """
     enough = 6.5 if respelling else 3.25
@@ -287,21 +292,21 @@ def plan_respelling(passes: float, width: int, tokenizer: str) -> float:
     return _RESPELLING if is_often and tokenizer != "char" else 0.0
 
 
-def expected_bits_per_byte(counted: float, work: float) -> float:
+def expected_bits_per_byte(bits_by_counting: float, work: float) -> float:
     """What a run will reach on a text, judged by runs on seven texts (docs/decisions.md).
 
     Args:
-        counted: bits a byte that predictions by counting take for the text.
+        bits_by_counting: bits a byte that predictions by counting take for the text.
         work: parameters times tokens trained on, a measure of the computation.
     """
-    return counted * (0.78 + 0.05 * (1e12 / max(work, 1.0)) ** 0.4)
+    return min(bits_by_counting * (0.78 + 0.05 * (1e12 / max(work, 1.0)) ** 0.4), 8.0)
 
 
 def _bytes_per_token(tokenizer: str, vocab_size: int) -> float:
     """Of an English text, roughly."""
     if tokenizer == "char":
         return 1.0
-    doublings = max(math.log2(max(vocab_size, 1) / 256), 0.0)  # of an alphabet of bytes
+    doublings = math.log2(max(vocab_size, 256) / 256)  # of an alphabet of bytes
     return min(1.0 + 1.15 * doublings**0.6, 4.5)
 
 

@@ -18,9 +18,10 @@ from ..run_folder import METRICS, PICTURE, SAMPLES, replace, write_text
 from .checkpoint import TrainingState
 from .evaluation import Evaluation
 
-_BETWEEN_PICTURES = 10.0  # seconds; one takes a tenth
+_BETWEEN_PICTURES = 10.0  # seconds; one takes 0.1
 _BAR = "{desc}{percentage:3.0f}%|{bar:24}| {postfix}"
 _FIGURES = ("step", "seconds", "train_loss", "val_loss", "val_bits_per_byte", "tokens_per_second")
+_TRAINING = "train_bits_per_byte"  # which rows from before there was it do not have
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,6 @@ class Report:
     Args:
         folder: the run's.
         tokens_per_step: tokens in a batch.
-        bytes_per_token: of the training text on average, to show losses in bits a byte.
         started: when the command began, in time.monotonic's seconds.
         also: is handed each row of figures as well.
     """
@@ -48,13 +48,11 @@ class Report:
         folder: Path,
         *,
         tokens_per_step: int,
-        bytes_per_token: float,
         started: float,
         also: Callable[[dict[str, Any]], None] | None = None,
     ):
         self.folder = folder
         self.tokens_per_step = tokens_per_step
-        self.nats_to_bits = 1 / math.log(2) / bytes_per_token
         self.started = started
         self._also = also
         self._mark: tuple[float, int] | None = None  # since when and which step speed is measured
@@ -75,7 +73,7 @@ class Report:
         if now > since:
             self._speed = (state.step - first) * self.tokens_per_step / (now - since)
         self._bar.set_postfix_str(
-            f"loss {state.train_loss * self.nats_to_bits:.3f} bits/byte, "
+            f"loss {state.train_bits_per_byte:.3f} bits/byte, "
             f"{self._speed:,.0f} tokens/s, {clock(max(seconds_left, 0))} left",
             refresh=False,
         )
@@ -88,7 +86,7 @@ class Report:
         seconds = time.monotonic() - self.started
         self.say(
             f"step {state.step:,} at {clock(seconds)}: "
-            f"training {state.train_loss * self.nats_to_bits:.3f}, validation "
+            f"training {state.train_bits_per_byte:.3f}, validation "
             f"{result.bits_per_byte:.3f} bits/byte{' (best so far)' if is_best else ''}"
         )
         self.say(textwrap.indent(sample.strip("\n"), "    | ", lambda line: True))
@@ -96,6 +94,7 @@ class Report:
             "step": state.step,
             "seconds": round(seconds, 3),
             "train_loss": state.train_loss,
+            _TRAINING: state.train_bits_per_byte,
             "val_loss": result.loss,
             "val_bits_per_byte": result.bits_per_byte,
             "tokens_per_second": round(self._speed, 1),
@@ -118,11 +117,11 @@ class Report:
         samples = read_samples(self.folder / SAMPLES, before=row.figures["step"])
         samples += f"--- step {row.figures['step']}\n{row.sample}\n"
         write_text(samples, self.folder / SAMPLES)
-        if row.is_last or time.monotonic() - self._drawn >= _BETWEEN_PICTURES:
-            draw(rows, self.nats_to_bits, self.folder / PICTURE)
-            self._drawn = time.monotonic()
         if self._also is not None:
             self._also(row.figures)
+        if row.is_last or time.monotonic() - self._drawn >= _BETWEEN_PICTURES:
+            self._drawn = time.monotonic()
+            draw(rows, self.folder / PICTURE)
 
     def close(self) -> None:
         """Take the bar away."""
@@ -147,7 +146,9 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     for line in lines:
         try:
             row = json.loads(line)
-            if all(math.isfinite(row[name]) for name in _FIGURES):
+            if all(math.isfinite(row[name]) for name in _FIGURES) and math.isfinite(
+                row.get(_TRAINING, 0.0)
+            ):
                 rows.append(row)
         except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
             continue
@@ -167,7 +168,7 @@ def read_samples(path: Path, before: int) -> str:
     return "".join(lines)
 
 
-def draw(rows: list[dict[str, Any]], nats_to_bits: float, path: Path) -> None:
+def draw(rows: list[dict[str, Any]], path: Path) -> None:
     """A picture of the losses over time, if matplotlib is installed."""
     try:
         from matplotlib.figure import Figure
@@ -177,7 +178,7 @@ def draw(rows: list[dict[str, Any]], nats_to_bits: float, path: Path) -> None:
     axes = figure.add_subplot()
     minutes = [row["seconds"] / 60 for row in rows]
     validation = [row["val_bits_per_byte"] for row in rows]
-    axes.plot(minutes, [row["train_loss"] * nats_to_bits for row in rows], label="training")
+    axes.plot(minutes, [row.get(_TRAINING, math.nan) for row in rows], label="training")
     axes.plot(minutes, validation, label="validation")
     best = min(range(len(rows)), key=lambda i: validation[i])
     axes.plot(minutes[best], validation[best], "o", label=f"best: {validation[best]:.3f}")

@@ -1,4 +1,4 @@
-"""How fast this machine trains, measured in about a second."""
+"""How fast this machine trains, measured in half a second."""
 
 import statistics
 import time

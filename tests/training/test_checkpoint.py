@@ -30,7 +30,19 @@ from minigpt.training.optimizer import Optimizers, make_optimizer
 
 few = settings(max_examples=25, deadline=None)
 
-STATE = TrainingState(7, 12.5, 3, 100, 1.5, 1.25, 0.75, 5)
+STATE = TrainingState(
+    step=7,
+    seconds=12.5,
+    evaluations=3,
+    eval_tokens=100,
+    train_loss=1.5,
+    train_bits_per_byte=1.75,
+    best_loss=1.25,
+    best_bits_per_byte=0.75,
+    best_step=5,
+    finished=True,
+    setbacks=1,
+)
 Training = tuple[GPT, Optimizers]
 
 

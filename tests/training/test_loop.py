@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 import minigpt
@@ -24,7 +24,13 @@ from minigpt.dataset import find_source, prepare
 from minigpt.model import GPT
 from minigpt.resume_command import resume_run
 from minigpt.run_folder import CHECKPOINT, METRICS, PICTURE, SAMPLES, WEIGHTS, load_run
-from minigpt.training.checkpoint import LAST, TrainingState, read_state
+from minigpt.training.checkpoint import (
+    LAST,
+    VERSION,
+    TrainingState,
+    _checksum,
+    read_state,
+)
 from minigpt.training.evaluation import evaluate
 from minigpt.training.interruption import Interrupted
 from minigpt.training.loop import Trainee
@@ -32,7 +38,8 @@ from minigpt.training.loop import train as train_loop
 from minigpt.training.report import Report, read_metrics
 from tests.conftest import some_text, train_tiny
 
-FIELDS = {"step", "seconds", "train_loss", "val_loss", "val_bits_per_byte", "tokens_per_second"}
+TRAINING, VALIDATION = {"train_loss", "train_bits_per_byte"}, {"val_loss", "val_bits_per_byte"}
+FIELDS = {"step", "seconds", "tokens_per_second"} | TRAINING | VALIDATION
 
 
 @pytest.fixture(autouse=True)
@@ -173,6 +180,41 @@ def test_tokens_are_respelled_until_near_the_end(
 
     alike = [one == other for one, other in zip(inputs_read(0.0), inputs_read(0.5), strict=True)]
     assert alike == [False] * 8 + [True] * 2
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_what_is_shown_of_training_is_for_a_byte_however_tokens_are_spelled(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch, share: float
+) -> None:
+    """Of a first step: nats a token, times the tokens, over the bytes that they decode to."""
+    batches, sizes = Trainee.batches, []
+
+    def noted(self: Trainee, *arguments: Any) -> list[tuple[Tensor, Tensor]]:
+        found = batches(self, *arguments)
+        windows = torch.cat([targets for _, targets in found]).tolist()
+        decoded = (self.dataset.tokenizer.decode(ids) for ids in windows)
+        sizes.append((sum(map(len, windows)), sum(len(text.encode()) for text in decoded)))
+        return found
+
+    monkeypatch.setattr(Trainee, "batches", noted)
+    (row,) = rows(train_tiny(respelling=share, steps=1, evaluations=1, micro_batch_size=3))
+    ((tokens, size),) = sizes
+    bits = row["train_loss"] / math.log(2) * tokens / size
+    assert row["train_bits_per_byte"] == pytest.approx(bits)
+
+
+def test_a_run_from_before_training_was_counted_in_bytes_goes_on(workplace: Path) -> None:
+    whole, older = train_tiny(out="whole"), Path("older")
+    interrupted(older, 5)
+    tensors, path = load_file(checkpoint_path(older)), checkpoint_path(older)
+    counters = dataclasses.asdict(read_state(older))
+    del counters["train_bits_per_byte"]
+    state = json.dumps(counters)
+    metadata = {"version": str(VERSION), "state": state, "sha256": _checksum(state, tensors)}
+    save_file(tensors, path, metadata)
+    resume(older)
+    ends = [rows(folder)[-1]["train_bits_per_byte"] for folder in (whole, older)]
+    assert ends[1] == pytest.approx(ends[0], rel=0.2)
 
 
 def test_windows_are_cut_until_near_the_end(
@@ -434,7 +476,7 @@ def train_by_time(
     model = GPT(minigpt.GPTConfig(dataset.tokenizer.vocab_size, **shape))
     folder = Path("run")
     folder.mkdir()
-    report = Report(folder, tokens_per_step=16, bytes_per_token=1.0, started=0.0)
+    report = Report(folder, tokens_per_step=16, started=0.0)
 
     def counting(self: Report, state: TrainingState, *rest: float) -> None:
         assert state.step < 200, "it does not end"

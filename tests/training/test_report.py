@@ -18,11 +18,11 @@ few = settings(max_examples=25, deadline=None)
 
 
 def report(folder: Path) -> Report:
-    return Report(folder, tokens_per_step=10, bytes_per_token=2.0, started=0.0)
+    return Report(folder, tokens_per_step=10, started=0.0)
 
 
 def evaluate_once(folder: Path, step: int) -> None:
-    one, state = report(folder), TrainingState(step, train_loss=2.0)
+    one, state = report(folder), TrainingState(step, train_loss=2.0, train_bits_per_byte=1.25)
     one.step(TrainingState(step - 1), 0.5, 60.0)
     one.step(state, 0.5, 60.0)
     one.write(one.evaluation(state, Evaluation(3.0, 1.5, 100, 200), True, f"sample {step}"))
@@ -62,7 +62,8 @@ def test_the_clock_can_be_read_back(seconds: float) -> None:
 def test_an_evaluation_is_a_row_of_metrics_a_sample_and_a_picture(tmp_path: Path) -> None:
     evaluate_once(tmp_path, 5)
     (row,) = read_metrics(tmp_path / METRICS)
-    assert row["step"] == 5 and row["train_loss"] == 2.0
+    assert row["step"] == 5
+    assert row["train_loss"] == 2.0 and row["train_bits_per_byte"] == 1.25
     assert row["val_loss"] == 3.0 and row["val_bits_per_byte"] == 1.5
     assert row["seconds"] > 0 and row["tokens_per_second"] > 0
     assert (tmp_path / SAMPLES).read_text() == "--- step 5\nsample 5\n"
@@ -95,8 +96,8 @@ def test_the_picture_is_drawn_now_and_then_and_at_the_end(
     monkeypatch.setattr("minigpt.training.report.draw", lambda rows, *_: drawn.append(len(rows)))
     one = report(tmp_path)
     for step in range(1, 7):
-        state = TrainingState(step, finished=step == 6)
-        one.write(one.evaluation(state, Evaluation(3.0, 1.5, 100, 200), True, ""))
+        state, result = TrainingState(step, finished=step == 6), Evaluation(3.0, 1.5, 100, 200)
+        one.write(one.evaluation(state, result, True, ""))
         now[0] += 4.0
     assert drawn == [1, 4, 6]
 
@@ -141,6 +142,18 @@ def test_what_follows_a_half_written_line_is_not_lost(tmp_path: Path) -> None:
     assert [row["step"] for row in read_metrics(tmp_path / METRICS)] == [1, 2, 3]
 
 
+def test_rows_from_before_training_was_counted_in_bytes_are_kept_and_drawn(tmp_path: Path) -> None:
+    evaluate_once(tmp_path, 1)
+    (row,) = read_metrics(tmp_path / METRICS)
+    older = {name: row[name] for name in row if name != "train_bits_per_byte"}
+    damaged = row | {"train_bits_per_byte": "1.0"}
+    lines = [json.dumps(r) for r in (older, damaged, row)]
+    (tmp_path / METRICS).write_text("\n".join(lines))
+    assert read_metrics(tmp_path / METRICS) == [older, row]
+    draw([older, row], tmp_path / "two.png")
+    assert (tmp_path / "two.png").stat().st_size > 1000
+
+
 def test_without_a_file_there_are_no_rows(tmp_path: Path) -> None:
     assert read_metrics(tmp_path / METRICS) == []
 
@@ -152,7 +165,7 @@ def test_every_row_is_json_on_one_line(tmp_path: Path) -> None:
 
 
 def test_one_row_is_enough_for_a_picture(tmp_path: Path) -> None:
-    row: dict[str, Any] = {"seconds": 1.0, "train_loss": 1.0, "val_bits_per_byte": 2.0}
-    draw([row], 1.0, tmp_path / "one.png")
+    row: dict[str, Any] = {"seconds": 1.0, "train_bits_per_byte": 1.0, "val_bits_per_byte": 2.0}
+    draw([row], tmp_path / "one.png")
     assert (tmp_path / "one.png").stat().st_size > 1000
     assert list(tmp_path.iterdir()) == [tmp_path / "one.png"]

@@ -145,7 +145,7 @@ def rows(run: Path) -> list[dict[str, float]]:
 def assert_same_losses(run: Path, other: Path) -> None:
     """Of training and validation, at every step."""
     assert [row["step"] for row in rows(run)] == [row["step"] for row in rows(other)]
-    for name in ("train_loss", "val_loss"):
+    for name in ("train_loss", "train_bits_per_byte", "val_loss"):
         losses = [[row[name] for row in rows(folder)] for folder in (run, other)]
         assert losses[0] == pytest.approx(losses[1], rel=0, abs=1e-4)
 
