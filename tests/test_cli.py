@@ -234,11 +234,11 @@ def test_a_prompt_outside_a_character_vocabulary_is_named(attempt: Attempt, tmp_
     assert_refused(*attempt(tmp_path, "generate.py", "The €"), "'€'", "position 4")
 
 
-def test_standard_input_is_a_text_too(tmp_path: Path) -> None:
+def test_standard_input_is_a_text_too(attempt: Attempt, tmp_path: Path) -> None:
     status, out, err = call(tmp_path, "train.py", "-", *TINY, "--steps", "3", stdin=TEXT.encode())
     assert status == 0, err
     assert out.startswith("runs/stdin: ")
-    assert_refused(*call(tmp_path, "train.py", "--resume", "--steps", "9"), "standard input")
+    assert_refused(*attempt(tmp_path, "train.py", "--resume", "--steps", "9"), "standard input")
 
 
 def test_no_time_to_train_is_said(attempt: Attempt, tmp_path: Path) -> None:
@@ -247,8 +247,8 @@ def test_no_time_to_train_is_said(attempt: Attempt, tmp_path: Path) -> None:
     assert_refused(status, out, err, "no time was left to train", "--minutes")
 
 
-def test_the_fables_are_found_from_any_folder(tmp_path: Path) -> None:
-    status, out, err = call(tmp_path, "train.py", *TINY, "--steps", "2")
+def test_the_fables_are_found_from_any_folder(attempt: Attempt, tmp_path: Path) -> None:
+    status, out, err = attempt(tmp_path, "train.py", *TINY, "--steps", "2")
     assert status == 0 and out.startswith("runs/fables: "), err
 
 

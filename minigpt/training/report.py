@@ -175,7 +175,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
     except ImportError:
         return
     figure = Figure(figsize=(7, 4.5))
-    axes = figure.add_subplot()
+    axes = figure.add_axes((0.11, 0.12, 0.86, 0.84))  # laying it out would take 0.1 s
     minutes = [row["seconds"] / 60 for row in rows]
     validation = [row["val_bits_per_byte"] for row in rows]
     axes.plot(minutes, [row.get(_TRAINING, math.nan) for row in rows], label="training")

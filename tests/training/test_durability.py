@@ -18,9 +18,12 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch import Tensor
 
+from minigpt import cli
 from minigpt.run_folder import load_run
 from minigpt.training.checkpoint import LAST, PREVIOUS, _read, read_state
+from minigpt.training.compilation import Loss
 
 ROOT = Path(__file__).parent.parent.parent
 TEXT = "".join(
@@ -173,28 +176,46 @@ def test_when_no_checkpoint_is_whole_the_run_is_refused_and_untouched(tmp_path: 
     assert before == {f: f.read_bytes() for f in before}
 
 
-def test_a_learning_rate_that_blows_up_is_halved_twice_and_then_said(tmp_path: Path) -> None:
-    status, err = finish(start(tmp_path, *TINY, "--steps", "400", "--learning-rate", "9999"))
+@pytest.fixture
+def train_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str]]:
+    """train.py in this process: exit status and what it said."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MINIGPT_CACHE", str(tmp_path / "cache"))
+    Path("my.txt").write_text(TEXT)
+    return lambda *arguments: (cli.train_main(arguments), capsys.readouterr().err)
+
+
+def test_a_learning_rate_that_blows_up_is_halved_twice_and_then_said(
+    train_here: Callable[..., tuple[int, str]],
+) -> None:
+    status, err = train_here(*TINY, "--steps", "400", "--learning-rate", "9999")
     assert status == 2 and "Traceback" not in err
     assert err.count(": back to step ") == 2
     assert "train again with --learning-rate" in err.splitlines()[-1]
-    weights = load_file(tmp_path / "run/model.safetensors")
+    weights = load_file("run/model.safetensors")
     assert all(torch.isfinite(w).all() for w in weights.values())
 
 
-def test_one_bad_step_sets_training_back_and_it_ends_well(tmp_path: Path) -> None:
+def test_one_bad_step_sets_training_back_and_it_ends_well(
+    train_here: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The gradient overflows once, at step 20, before there is any checkpoint but the first."""
-    bad = "import torch; from minigpt.training import loop; sound = loop.Loss; seen = []\n"
-    bad += "def once(value):\n"
-    bad += "    seen.append(0); return value * (torch.inf if len(seen) == 20 else 1)\n"
-    bad += "loop.Loss = lambda model: lambda x, y: once(sound(model)(x, y))"
-    status, err = finish(start(tmp_path, *TINY, "--steps", "100", code=bad))
+    sound, seen = Loss.forward, []
+
+    def once_bad(self: Loss, inputs: Tensor, targets: Tensor) -> Tensor:
+        seen.append(0)
+        return sound(self, inputs, targets) * (torch.inf if len(seen) == 20 else 1)
+
+    monkeypatch.setattr(Loss, "forward", once_bad)
+    status, err = train_here(*TINY, "--steps", "100")
     assert status == 0, err
     assert err.count(": back to step ") == 1 and "the loss became inf" in err
-    state = read_state(tmp_path / "run")
+    state = read_state(Path("run"))
     assert state.step == 100 and state.setbacks == 1
     assert state.eval_tokens == 131_072  # as planned, also after going back to the very start
-    weights = load_file(tmp_path / "run/model.safetensors")
+    weights = load_file("run/model.safetensors")
     assert all(torch.isfinite(w).all() for w in weights.values())
 
 
