@@ -278,7 +278,7 @@ def plan_dropout(passes: float, width: int, respelling: float = 0.0) -> float:
     Nothing up to some 4 passes by a model of width 128, or 8 where the text is respelled each
     time; in steps of 0.05, since each other dropout is compiled anew.
     """
-    enough = 6.5 if respelling else 3.25
+    enough = 7.0 if respelling else 3.5
     dropout = _DROPOUT * math.log2(max(passes * width / 128, 1e-9) / enough)
     return min(max(round(0.05 * round(dropout / 0.05), 2), 0.0), _MOST_DROPOUT)
 

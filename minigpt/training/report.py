@@ -146,9 +146,8 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     for line in lines:
         try:
             row = json.loads(line)
-            if all(math.isfinite(row[name]) for name in _FIGURES) and math.isfinite(
-                row.get(_TRAINING, 0.0)
-            ):
+            figures = [row[name] for name in _FIGURES] + [row.get(_TRAINING, 0.0)]
+            if all(map(math.isfinite, figures)):
                 rows.append(row)
         except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
             continue
