@@ -275,10 +275,10 @@ def plan_passes(width: int) -> float:
 def plan_dropout(passes: float, width: int, respelling: float = 0.0) -> float:
     """The more often a text is read by the wider a model, the more is hidden of it.
 
-    Nothing up to some 4 passes by a model of width 128, or 8 where the text is respelled each
+    Nothing up to some 5 passes by a model of width 128, or 9 where the text is respelled each
     time; in steps of 0.05, since each other dropout is compiled anew.
     """
-    enough = 7.0 if respelling else 3.5
+    enough = 8.0 if respelling else 4.0
     dropout = _DROPOUT * math.log2(max(passes * width / 128, 1e-9) / enough)
     return min(max(round(0.05 * round(dropout / 0.05), 2), 0.0), _MOST_DROPOUT)
 
