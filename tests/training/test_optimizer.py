@@ -19,8 +19,10 @@ SHAPES = [(6, 6), (12, 4), (4, 12)]
 @example(n=2, rows=8, columns=5, seed=1)
 @settings(max_examples=40, deadline=None)
 def test_all_singular_values_come_near_one(n: int, rows: int, columns: int, seed: int) -> None:
-    """Between 0.73 and 1.27 if none was below 0.01 of the norm. What bfloat16 rounds to above 1 grows:
-    to 1.75 at most over all that can be drawn here."""
+    """Between 0.73 and 1.27 if none was below 0.01 of the norm.
+
+    What bfloat16 rounds to above 1 grows: to 1.75 at most over all that can be drawn here.
+    """
     torch.manual_seed(seed)
     u, _, v = torch.linalg.svd(torch.randn(n, rows, columns), full_matrices=False)
     sizes = torch.logspace(-1.5, 0.0, min(rows, columns))
