@@ -293,7 +293,7 @@ def plan_respelling(passes: float, width: int, tokenizer: str) -> float:
 
 
 def expected_bits_per_byte(bits_by_counting: float, work: float) -> float:
-    """What a run will reach on a text, judged by runs on seven texts (docs/decisions.md).
+    """What a run will reach on a text, judged by runs on six texts (docs/decisions.md).
 
     Args:
         bits_by_counting: bits a byte that predictions by counting take for the text.
