@@ -68,7 +68,9 @@ def _until_the_last_fifth(plan: Plan) -> list[str]:
         parts.append(f"{plan.respelling:.0%} of the tokens are respelled")
     if plan.early_context < plan.model.context_length:
         parts.append(f"windows are cut to {plan.early_context} tokens")
-    return [f"until the last fifth {' and '.join(parts)}"] if parts else []
+    if not parts:
+        return []
+    return [f"until the last fifth {' and '.join(parts)}; expect validation to fall after that"]
 
 
 def plan_run(

@@ -90,11 +90,11 @@ def test_plan_tells_what_would_be_done_and_does_nothing(
 @pytest.mark.parametrize(
     ("fields", "line"),
     [
-        ({"respelling": 0.15, "early_context": 8}, "respelled and windows are cut to 8 tokens\n"),
-        ({"respelling": 0.15, "early_context": 64}, "15% of the tokens are respelled\n"),
+        ({"respelling": 0.15, "early_context": 8}, "respelled and windows are cut to 8 tokens;"),
+        ({"respelling": 0.15, "early_context": 64}, "15% of the tokens are respelled;"),
         (
             {"respelling": 0.0, "early_context": 8},
-            "until the last fifth windows are cut to 8 tokens\n",
+            "until the last fifth windows are cut to 8 tokens;",
         ),
         ({"respelling": 0.0, "early_context": 64}, None),
     ],
