@@ -18,9 +18,9 @@ from .speed import Speed
 _SHAPES = ((64, 3), (128, 4), (192, 6), (256, 8), (384, 8), (512, 8), (768, 12))  # width, layers
 _SMALLEST_VOCABULARY, _LARGEST_VOCABULARY = 320, 16_384
 _BYTES_PER_TOKEN_KIND = 512
-_TOKENS_FOR_A_MILLION = 0.29e6  # that a million parameters need to learn, or it is half-trained
-_MORE_FOR_MORE = 1.5  # power of the parameters with which that rises
-_TOKENS_PER_PARAMETER = 20.0  # that always suffice (Hoffmann et al. 2022)
+_FEWEST_TOKENS = 0.19  # that a parameter needs to learn, or the model is half-trained,
+_MORE_TOKENS = 0.1  # more with each million of parameters,
+_MOST_TOKENS = 20.0  # but that always suffice (Hoffmann et al. 2022)
 _PARAMETERS_PER_TOKEN = 20.0  # of the text; a larger model knows it by heart at once
 _BATCH_SIZES = (8, 16, 32, 64, 128, 256)  # in windows of a short context
 _LONG = 1e6  # tokens to train on, from which a context twice as long pays
@@ -134,8 +134,7 @@ def make_plan(text: TextFacts, speed: Speed, given: Mapping[str, Any], processes
 
 def _tokens_needed(parameters: int) -> float:
     """How many to train on, for this model to become better than a smaller one."""
-    needed = _TOKENS_FOR_A_MILLION * (parameters / 1e6) ** _MORE_FOR_MORE
-    return min(needed, _TOKENS_PER_PARAMETER * parameters)
+    return min(_FEWEST_TOKENS + _MORE_TOKENS * parameters / 1e6, _MOST_TOKENS) * parameters
 
 
 def _plan_of_shape(

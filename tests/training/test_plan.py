@@ -77,6 +77,13 @@ def test_the_model_grows_with_time_machine_and_text() -> None:
     assert parameters(10**4, GPU, 60) < usual
 
 
+@pytest.mark.parametrize(("minutes", "width"), [(1.5, 128), (5, 128), (10, 192)])
+def test_a_model_is_as_wide_as_was_best_in_so_many_minutes(minutes: float, width: int) -> None:
+    """Each was trained beside another on tinyshakespeare, at this speed (docs/decisions.md)."""
+    plan = make_plan(TextFacts(1_003_854), Speed(7e10, 1e-2), {"minutes": minutes})
+    assert plan.model.emb_dim == width
+
+
 def test_a_short_text_ends_its_run_early_however_long_it_may_take() -> None:
     short, long = (make_plan(TextFacts(20_000), LAPTOP, {"minutes": m}) for m in (60, 1440))
     assert short.model == long.model and short.steps == long.steps
