@@ -2,7 +2,7 @@
 
 import sys
 
-from minigpt.cli import generate_main
+from minigpt.cli.main import generate_main
 
 if __name__ == "__main__":
     sys.exit(generate_main())

@@ -2,7 +2,7 @@
 
 import sys
 
-from minigpt.cli import train_main
+from minigpt.cli.main import train_main
 
 if __name__ == "__main__":
     sys.exit(train_main())

@@ -21,9 +21,9 @@ from pathlib import Path
 from pydoc_data.topics import topics
 from typing import Any
 
+from minigpt.data.token_file import META, read_meta
 from minigpt.model import count_parameters
-from minigpt.run_folder import read_config
-from minigpt.token_file import META, read_meta
+from minigpt.runs import read_config
 
 ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results"
@@ -31,16 +31,16 @@ _LINES = 200_000  # different ones
 PREPARE = """
 import sys
 from minigpt.config import TextConfig
-from minigpt.dataset import find_source, prepare
-from minigpt.training.plan import TextFacts, plan_vocabulary
+from minigpt.data.dataset import find_source, prepare
+from minigpt.training.plan import TextStats, plan_vocabulary
 files = (sys.argv[1],)
 source = find_source(TextConfig(files))
-config = TextConfig(files, vocab_size=plan_vocabulary(TextFacts(source.training.size)))
+config = TextConfig(files, vocab_size=plan_vocabulary(TextStats(source.training.size)))
 prepare(source, config)
 """
 TRAIN = """
 import sys, minigpt
-minigpt.train(sys.argv[1], out=sys.argv[2], steps=int(sys.argv[3]), evaluations=2)
+minigpt.train(sys.argv[1], out=sys.argv[2], steps=int(sys.argv[3]), num_evals=2)
 """
 
 

@@ -35,9 +35,9 @@ RECIPE = shlex.split(
 # For the speed: biases as in GPT-2, and half of the steps.
 WITH_BIASES = shlex.split("--bias=True --max_iters=1000 --eval_interval=1000")
 SAME_SHAPE = shlex.split(
-    "--family gpt2 --tokenizer char --num-layers 4 --num-heads 4 --emb-dim 128 "
+    "--architecture gpt2 --tokenizer char --num-layers 4 --num-heads 4 --emb-dim 128 "
     "--context-length 64 --batch-size 12 --dropout 0 --optimizer adamw --precision float32 "
-    "--compile off --steps 1000 --evaluations 4"
+    "--compile off --steps 1000 --num-evals 4"
 )
 
 

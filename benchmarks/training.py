@@ -16,9 +16,9 @@ import torch
 from torch import nn
 
 from minigpt.config import GPTConfig, TrainConfig
-from minigpt.device import autocast, matmul_gflops
 from minigpt.model import GPT, count_parameters, flops_per_token
 from minigpt.training.compilation import Loss, compile_loss, not_compiled
+from minigpt.training.device import autocast, matmul_gflops
 from minigpt.training.optimizer import make_optimizer
 
 RESULTS = Path(__file__).parent / "results"
@@ -34,7 +34,7 @@ def main() -> None:
     given = arguments()
     config = GPTConfig(
         vocab_size=given.vocab_size,
-        family=given.family,
+        architecture=given.architecture,
         context_length=given.context_length,
         emb_dim=given.emb_dim,
         num_layers=given.num_layers,
@@ -50,7 +50,7 @@ def main() -> None:
         for name, step in steps.items():
             seconds[name].append(timed(step, given.steps))
     print(
-        f"{config.family}, {config.num_layers} layers, width {config.emb_dim}, "
+        f"{config.architecture}, {config.num_layers} layers, width {config.emb_dim}, "
         f"{config.num_heads} heads, context {config.context_length}, batch {given.batch_size}, "
         f"vocabulary {config.vocab_size}: {count_parameters(config) / 1e6:.2f} M parameters, "
         f"{flops_per_token(config) / 1e6:.2f} MFLOP a token; {torch.get_num_threads()} threads"
@@ -73,7 +73,7 @@ def main() -> None:
 def arguments() -> argparse.Namespace:
     """The model to time, and how long."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--family", default="modern", choices=("modern", "gpt2"))
+    parser.add_argument("--architecture", default="qwen3", choices=("qwen3", "gpt2"))
     parser.add_argument("--num-layers", type=int, default=4)
     parser.add_argument("--emb-dim", type=int, default=128)
     parser.add_argument("--num-heads", type=int, default=4)

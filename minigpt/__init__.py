@@ -8,9 +8,14 @@ from typing import Any
 
 __version__ = "0.1.0"
 
+
+class UserError(ValueError):
+    """Something a user can put right: printed as one line, exit status 2."""
+
+
 _HOMES = {
     "GPT": "model",
-    "AttentionMaps": "attention_recording",
+    "AttentionMaps": "generation.attention_maps",
     "CausalAttention": "attention",
     "EvaluationConfig": "config",
     "GPTConfig": "config",
@@ -26,16 +31,15 @@ _HOMES = {
     "SelfAttentionV2": "attention",
     "TextConfig": "config",
     "TrainConfig": "config",
-    "UserError": "config",
     "Writer": "generation.writer",
-    "attention_maps": "attention_recording",
-    "evaluate": "measurement",
-    "load": "loading",
+    "attention_maps": "generation.attention_maps",
+    "evaluate": "training.measurement",
+    "load": "runs",
     "load_tokenizer": "tokenizer",
-    "train": "train_command",
+    "train": "training.run",
 }
 
-__all__ = ["__version__", *_HOMES]  # noqa: PLE0604
+__all__ = ["UserError", "__version__", *_HOMES]  # noqa: PLE0604
 
 
 def __dir__() -> list[str]:

@@ -6,25 +6,25 @@ that the command line can answer before torch is loaded.
 """
 
 import dataclasses
+import os
 import types
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field
+from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from . import UserError
 
 Config = TypeVar("Config")
 
 # What is worked out from the text, the machine and the minutes where it is not given.
 PLANNED = (
     "vocab_size", "context_length", "emb_dim", "num_layers", "num_heads", "dropout", "batch_size",
-    "passes", "respelling", "early_context", "evaluations",
+    "max_epochs", "token_split_prob", "warmup_context", "num_evals",
 )  # fmt: skip
 
 _LARGEST_TABLE = 1 << 24  # numbers
 _LARGEST = 1 << 18  # of any size in a model: no vocabulary or context in use is larger
-
-
-class UserError(ValueError):
-    """Something a user can put right: printed as one line, exit status 2."""
 
 
 def setting(default: Any, help: str, *, repeated: str = "") -> Any:
@@ -82,7 +82,7 @@ class TextConfig(_Checked):
         "bpe", "bpe (learned from the text), char, or one of tiktoken's, such as gpt2"
     )
     vocab_size: int | None = setting(None, "tokens in a bpe vocabulary")
-    token_vectors: Literal["text", "random"] = setting(
+    embedding_init: Literal["text", "random"] = setting(
         "text",
         "what the token embedding starts from: each token's neighbours in the text, or chance",
     )
@@ -104,7 +104,7 @@ class TextConfig(_Checked):
 
 @dataclass(frozen=True)
 class GPTConfig(_Checked):
-    """The shape of a model. The two families share one class:
+    """The shape of a model. The two architectures share one class:
 
     - ``modern``: RMSNorm, rotary positions, query/key norm, SwiGLU, no biases (as Qwen3);
     - ``gpt2``: LayerNorm, learned positions, GELU, biases (as GPT-2).
@@ -114,7 +114,7 @@ class GPTConfig(_Checked):
     """
 
     vocab_size: int = setting(MISSING, "number of different tokens")
-    family: Literal["modern", "gpt2"] = setting("modern", "architecture of the model")
+    architecture: Literal["qwen3", "gpt2"] = setting("qwen3", "architecture of the model")
     context_length: int = setting(256, "how many tokens back the model can look")
     emb_dim: int = setting(128, "width: size of the vector that stands for a token")
     num_layers: int = setting(4, "number of transformer blocks")
@@ -132,7 +132,7 @@ class GPTConfig(_Checked):
     attention_dropout: float = setting(
         0.0, "probability of dropping an attention weight while training"
     )
-    tied_head: bool = setting(True, "use the token embedding as the output layer too")
+    tie_embeddings: bool = setting(True, "use the token embedding as the output layer too")
     rotary_base: float = setting(10_000.0, "base of the rotary positions' wavelengths (modern)")
     norm_eps: float = setting(1e-6, "epsilon of the normalisation layers")
 
@@ -146,14 +146,14 @@ class GPTConfig(_Checked):
             _require(self, name, 0.0 <= getattr(self, name) < 1.0, "at least 0 and below 1")
         _require(self, "rotary_base", 1.0 < self.rotary_base < 1e12, "above 1 and below 1e12")
         _require(self, "norm_eps", 0.0 < self.norm_eps < 1.0, "between 0 and 1")
-        modern, heads = self.family == "modern", self.num_heads
+        modern, heads = self.architecture == "qwen3", self.num_heads
         if self.head_dim is None:
             divides = self.emb_dim % heads == 0
             _require(self, "emb_dim", divides, f"a multiple of num_heads ({heads})")
             even = not modern or self.head_size % 2 == 0
             _require(self, "emb_dim", even, f"an even multiple of num_heads ({heads})")
         else:
-            _require(self, "head_dim", modern, "unset in the gpt2 family")
+            _require(self, "head_dim", modern, "unset in the gpt2 architecture")
             _require(self, "head_dim", self.head_dim % 2 == 0, "even")
         if self.num_kv_heads is not None:
             divides = heads % self.num_kv_heads == 0
@@ -177,7 +177,7 @@ class GPTConfig(_Checked):
         """Width inside the feed-forward, the default filled in."""
         if self.hidden_dim is not None:
             return self.hidden_dim
-        if self.family == "gpt2":
+        if self.architecture == "gpt2":
             return 4 * self.emb_dim
         return -(-8 * self.emb_dim // 3 // 32) * 32  # two thirds of 4x, rounded up to 32
 
@@ -192,13 +192,13 @@ class TrainConfig(_Checked):
 
     minutes: float = setting(5.0, "how long the whole command may take")
     steps: int | None = setting(None, "train this many steps instead, however long they take")
-    passes: float | None = setting(
+    max_epochs: float | None = setting(
         None, "end after reading the text this often, even if time is left"
     )
-    respelling: float = setting(
+    token_split_prob: float = setting(
         0.0, "share of the tokens read as two shorter ones, others each time, until near the end"
     )
-    early_context: int | None = setting(
+    warmup_context: int | None = setting(
         None, "look back on this many tokens at most until near the end; on all if unset"
     )
     batch_size: int = setting(8, "sequences in a training step")
@@ -212,14 +212,14 @@ class TrainConfig(_Checked):
         "muon", "muon: Muon for the matrices, AdamW for the rest"
     )
     learning_rate: float = setting(4e-3, "peak learning rate")
-    final_rate: float = setting(0.02, "learning rate of the last step, as a share of the peak")
-    warmup: float = setting(0.02, "share of the training in which the learning rate rises")
+    min_lr_ratio: float = setting(0.02, "learning rate of the last step, as a share of the peak")
+    warmup_ratio: float = setting(0.02, "share of the training in which the learning rate rises")
     weight_decay: float = setting(0.1, "decoupled weight decay of the matrices")
     momentum: float = setting(0.9, "how long Muon remembers the gradients of matrices")
     beta1: float = setting(0.9, "how long AdamW remembers gradients")
     beta2: float = setting(0.99, "how long AdamW remembers squared gradients")
     grad_clip: float = setting(1.0, "largest norm of the gradient")
-    evaluations: int = setting(10, "how many times to evaluate, the last one included")
+    num_evals: int = setting(10, "how many times to evaluate, the last one included")
     checkpoint_seconds: float = setting(
         30.0, "save the state about this often (more rarely where saving takes long)"
     )
@@ -239,17 +239,17 @@ class TrainConfig(_Checked):
     def _check(self) -> None:
         _require(self, "minutes", 0.0 < self.minutes < 1e6, "above 0 and below 1e6")
         _require(self, "steps", self.steps is None or self.steps >= 1, "at least 1")
-        passes = self.passes
-        _require(self, "passes", passes is None or 0.0 < passes < 1e6, "above 0 and below 1e6")
-        for name in ("batch_size", "evaluations", "eval_tokens"):
+        epochs = self.max_epochs
+        _require(self, "max_epochs", epochs is None or 0.0 < epochs < 1e6, "above 0 and below 1e6")
+        for name in ("batch_size", "num_evals", "eval_tokens"):
             _require(self, name, getattr(self, name) >= 1, "at least 1")
-        early = self.early_context
-        _require(self, "early_context", early is None or early >= 1, "at least 1")
+        early = self.warmup_context
+        _require(self, "warmup_context", early is None or early >= 1, "at least 1")
         at_once = self.micro_batch_size
         _require(self, "micro_batch_size", at_once is None or at_once >= 1, "at least 1")
         for name in ("learning_rate", "grad_clip", "checkpoint_seconds"):
             _require(self, name, 0.0 < getattr(self, name) < 1e6, "above 0 and below 1e6")
-        for name in ("respelling", "final_rate", "warmup", "weight_decay"):
+        for name in ("token_split_prob", "min_lr_ratio", "warmup_ratio", "weight_decay"):
             _require(self, name, 0.0 <= getattr(self, name) <= 1.0, "between 0 and 1")
         for name in ("momentum", "beta1", "beta2"):
             _require(self, name, 0.0 <= getattr(self, name) < 1.0, "at least 0 and below 1")
@@ -487,3 +487,10 @@ def _is_unicode(text: str) -> bool:
 def _require(config: Any, name: str, holds: bool, expected: str) -> None:
     if not holds:
         raise UserError(f"{name} must be {expected}, got {getattr(config, name)}")
+
+
+def cache_folder() -> Path:
+    """Where token files are kept: $MINIGPT_CACHE, or minigpt in the user's cache folder."""
+    if chosen := os.environ.get("MINIGPT_CACHE"):
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "minigpt"

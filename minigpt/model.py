@@ -1,6 +1,6 @@
 """The GPT: token ids in, logits out. Token embedding -> TransformerBlocks -> norm -> head.
 
-One class, two families chosen by `GPTConfig` (see there). The attention layer is the one of
+One class, two architectures chosen by `GPTConfig` (see there). The attention layer is the one of
 `minigpt.attention`; nothing here knows of text, files or training.
 """
 
@@ -41,14 +41,14 @@ class FeedForward(nn.Module):
     - modern: ``W_out (silu(W_gate x) * W_in x)``, SwiGLU (Shazeer 2020).
 
     Args:
-        config: uses family, emb_dim, ff_dim.
+        config: uses architecture, emb_dim, ff_dim.
     """
 
     def __init__(self, config: GPTConfig):
         super().__init__()
-        bias = config.family == "gpt2"
+        bias = config.architecture == "gpt2"
         self.W_gate = None
-        if config.family == "modern":
+        if config.architecture == "qwen3":
             self.W_gate = nn.Linear(config.emb_dim, config.ff_dim, bias=False)
         self.W_in = nn.Linear(config.emb_dim, config.ff_dim, bias=bias)
         self.out_proj = nn.Linear(config.ff_dim, config.emb_dim, bias=bias)
@@ -72,7 +72,7 @@ class TransformerBlock(nn.Module):
 
     def __init__(self, config: GPTConfig):
         super().__init__()
-        modern = config.family == "modern"
+        modern = config.architecture == "qwen3"
         self.attention_norm = _norm(config)
         self.attention = MultiHeadAttention(
             config.emb_dim,
@@ -111,13 +111,13 @@ class GPT(nn.Module):
         self.config = config
         self.token_embedding = nn.Embedding(config.vocab_size, config.emb_dim)
         self.position_embedding: nn.Embedding | None = None
-        if config.family == "gpt2":
+        if config.architecture == "gpt2":
             self.position_embedding = nn.Embedding(config.context_length, config.emb_dim)
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(TransformerBlock(config) for _ in range(config.num_layers))
         self.final_norm = _norm(config)
         self.head = nn.Linear(config.emb_dim, config.vocab_size, bias=False)
-        if config.tied_head:
+        if config.tie_embeddings:
             self.head.weight = self.token_embedding.weight
         self._initialise()
 
@@ -208,11 +208,11 @@ class GPT(nn.Module):
         """Normal weights, small enough that an untrained model predicts all tokens alike.
 
         gpt2 follows Radford et al. 2019, section 2.3: standard deviation 0.02, the projections
-        into the residual stream divided by sqrt(2 * num_layers). In the modern family these
+        into the residual stream divided by sqrt(2 * num_layers). In the modern architecture these
         start at zero, so that every block begins as the identity; a tied head then sees the
         embedding of the very token it follows, which must not be so long that it is predicted.
         """
-        modern = self.config.family == "modern"
+        modern = self.config.architecture == "qwen3"
         embedding_std = min(0.02, 2.5 / self.config.emb_dim) if modern else 0.02
         for name, parameter in self.named_parameters():
             if name.endswith("bias"):
@@ -233,14 +233,14 @@ def count_parameters(config: GPTConfig) -> int:
     """How many parameters a model has, by formula.
 
     With V = vocab_size, d = emb_dim, f = ff_dim, h = head_size, q = num_heads * h and
-    k = kv_heads * h, a block of the modern family holds ``2 d q + 2 d k + 3 d f`` in matrices and
+    k = kv_heads * h, a block of qwen3 holds ``2 d q + 2 d k + 3 d f`` in matrices and
     ``2 d + 2 h`` in norms; one of gpt2 ``4 d² + 2 d f`` in matrices (with q = k = d) and
     ``9 d + f`` in biases and norms.
     """
     V, d, f, h = config.vocab_size, config.emb_dim, config.ff_dim, config.head_size
     q, k = config.num_heads * h, config.kv_heads * h
-    embeddings = V * d if config.tied_head else 2 * V * d
-    if config.family == "modern":
+    embeddings = V * d if config.tie_embeddings else 2 * V * d
+    if config.architecture == "qwen3":
         block = 2 * d * q + 2 * d * k + 3 * d * f + 2 * d + 2 * h
         return embeddings + config.num_layers * block + d
     block = 2 * d * q + 2 * d * k + 2 * d * f + 2 * k + 7 * d + f
@@ -256,13 +256,13 @@ def flops_per_token(config: GPTConfig, training: bool = True) -> int:
     """
     d, h = config.emb_dim, config.head_size
     q, k = config.num_heads * h, config.kv_heads * h
-    feed_forward = (3 if config.family == "modern" else 2) * d * config.ff_dim
+    feed_forward = (3 if config.architecture == "qwen3" else 2) * d * config.ff_dim
     matrices = config.num_layers * (2 * d * q + 2 * d * k + feed_forward) + config.vocab_size * d
     attention = config.num_layers * 2 * config.context_length * q
     return (2 * matrices + attention) * (3 if training else 1)
 
 
 def _norm(config: GPTConfig) -> nn.Module:
-    if config.family == "gpt2":
+    if config.architecture == "gpt2":
         return nn.LayerNorm(config.emb_dim, config.norm_eps)
     return nn.RMSNorm(config.emb_dim, config.norm_eps)

@@ -23,7 +23,7 @@ TINY: dict[str, Any] = {
     "vocab_size": 300,
     "batch_size": 4,
     "steps": 8,
-    "evaluations": 2,
+    "num_evals": 2,
     "device": "cpu",
     "compile": "off",
     "precision": "float32",
@@ -63,7 +63,9 @@ def known_speed() -> Iterator[None]:
     """The machine is not measured anew for each of the runs; processes of their own do measure."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         speed = Speed(flops=6e10, start=2e-3)
-        monkeypatch.setattr("minigpt.planning.measure_speed", lambda device, precision: speed)
+        monkeypatch.setattr(
+            "minigpt.training.planning.measure_speed", lambda device, precision: speed
+        )
         yield
 
 
@@ -87,7 +89,7 @@ def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A trained run with a bpe tokenizer, to be read only."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         folder = move_into(tmp_path_factory.mktemp("tiny"), monkeypatch)
-        return folder / train_tiny(steps=30, evaluations=3)
+        return folder / train_tiny(steps=30, num_evals=3)
 
 
 # How many inputs a random draw happens to filter out says nothing about the code.

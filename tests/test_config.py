@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from minigpt import UserError
 from minigpt.config import (
     EvaluationConfig,
     GPTConfig,
     SampleConfig,
     TextConfig,
     TrainConfig,
-    UserError,
     from_dict,
     to_dict,
 )
@@ -37,12 +37,12 @@ seeds, rates = st.integers(0, 2**63 - 1), st.floats(1e-9, 1e5)
 def gpt_configs(draw: st.DrawFn) -> GPTConfig:
     heads = draw(st.integers(1, 24))
     kv_heads = st.sampled_from([n for n in range(1, heads + 1) if heads % n == 0])
-    family = draw(st.sampled_from(["modern", "gpt2"]))
-    head_size = draw(st.integers(1, 64)) * (2 if family == "modern" else 1)
-    head_dim = draw(st.none() | st.just(head_size)) if family == "modern" else None
+    architecture = draw(st.sampled_from(["qwen3", "gpt2"]))
+    head_size = draw(st.integers(1, 64)) * (2 if architecture == "qwen3" else 1)
+    head_dim = draw(st.none() | st.just(head_size)) if architecture == "qwen3" else None
     return GPTConfig(
         vocab_size=draw(counts),
-        family=family,
+        architecture=architecture,
         context_length=draw(st.integers(1, 2**17)),
         emb_dim=heads * head_size if head_dim is None else draw(counts),
         num_layers=draw(counts),
@@ -52,7 +52,7 @@ def gpt_configs(draw: st.DrawFn) -> GPTConfig:
         hidden_dim=draw(st.none() | counts),
         dropout=draw(shares),
         attention_dropout=draw(shares),
-        tied_head=draw(st.booleans()),
+        tie_embeddings=draw(st.booleans()),
         rotary_base=draw(st.floats(1.5, 1e7) | st.integers(2, 10**7)),
         norm_eps=draw(st.floats(1e-12, 0.5)),
     )
@@ -76,13 +76,13 @@ train_configs = st.builds(
     steps=st.none() | counts,
     batch_size=counts,
     learning_rate=rates,
-    final_rate=shares,
-    warmup=shares,
+    min_lr_ratio=shares,
+    warmup_ratio=shares,
     weight_decay=shares,
     beta1=shares,
     beta2=shares,
     grad_clip=rates,
-    evaluations=counts,
+    num_evals=counts,
     eval_tokens=counts,
     seed=seeds,
     device=st.sampled_from(["auto", "cpu", "cuda:1"]),
@@ -181,9 +181,9 @@ WRONG_TYPES = [
     (GPTConfig, "head_dim", 64.0),
     (GPTConfig, "dropout", "0.1"),
     (GPTConfig, "dropout", False),
-    (GPTConfig, "tied_head", 1),
-    (GPTConfig, "family", "gpt3"),
-    (GPTConfig, "family", ["modern"]),
+    (GPTConfig, "tie_embeddings", 1),
+    (GPTConfig, "architecture", "gpt3"),
+    (GPTConfig, "architecture", ["qwen3"]),
     (TextConfig, "files", "fables.txt"),
     (TextConfig, "files", ["fables.txt", 5]),
     (TextConfig, "files", {"fables.txt": 1}),
@@ -235,12 +235,12 @@ OUT_OF_RANGE = [
     (TrainConfig, "minutes", math.nan),
     (TrainConfig, "steps", 0),
     (TrainConfig, "batch_size", 0),
-    (TrainConfig, "evaluations", 0),
+    (TrainConfig, "num_evals", 0),
     (TrainConfig, "eval_tokens", 0),
     (TrainConfig, "learning_rate", 0.0),
     (TrainConfig, "learning_rate", math.nan),
     (TrainConfig, "grad_clip", 0.0),
-    (TrainConfig, "final_rate", 1.1),
+    (TrainConfig, "min_lr_ratio", 1.1),
     (TrainConfig, "warmup", -0.1),
     (TrainConfig, "weight_decay", math.inf),
     (TrainConfig, "beta1", 1.0),
@@ -318,7 +318,7 @@ def test_a_value_that_is_too_large_is_told_the_bound(cls: type, name: str, value
 
 
 def test_two_heads_in_gpt2_may_be_odd_where_rotary_positions_need_pairs() -> None:
-    assert GPTConfig(vocab_size=9, family="gpt2", emb_dim=6, num_heads=2).head_size == 3
+    assert GPTConfig(vocab_size=9, architecture="gpt2", emb_dim=6, num_heads=2).head_size == 3
     message = refusal(GPTConfig, emb_dim=6, num_heads=2)
     assert message == "emb_dim must be an even multiple of num_heads (2), got 6"
 
@@ -326,8 +326,8 @@ def test_two_heads_in_gpt2_may_be_odd_where_rotary_positions_need_pairs() -> Non
 def test_heads_of_a_chosen_size_may_be_wider_together_than_the_model() -> None:
     assert GPTConfig(vocab_size=9, emb_dim=1024, num_heads=16, head_dim=128).head_size == 128
     assert GPTConfig(vocab_size=9, emb_dim=7, num_heads=4, head_dim=2).head_size == 2
-    message = refusal(GPTConfig, family="gpt2", head_dim=8)
-    assert message == "head_dim must be unset in the gpt2 family, got 8"
+    message = refusal(GPTConfig, architecture="gpt2", head_dim=8)
+    assert message == "head_dim must be unset in the gpt2 architecture, got 8"
 
 
 @given(config=gpt_configs())
@@ -350,20 +350,23 @@ def test_there_are_as_many_key_value_heads_as_heads_unless_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("family", "emb_dim", "expected"),
+    ("architecture", "emb_dim", "expected"),
     [
         ("gpt2", 768, 3072),  # GPT-2's small model
         ("gpt2", 1600, 6400),  # its largest
-        ("modern", 4096, 10_944),  # 10,923 rounded up; LLaMA 7B, to 256: 11,008
-        ("modern", 96, 256),
-        ("modern", 128, 352),
+        ("qwen3", 4096, 10_944),  # 10,923 rounded up; LLaMA 7B, to 256: 11,008
+        ("qwen3", 96, 256),
+        ("qwen3", 128, 352),
     ],
 )
 def test_the_feed_forward_width_follows_from_the_family(
-    family: Any, emb_dim: int, expected: int
+    architecture: Any, emb_dim: int, expected: int
 ) -> None:
-    assert GPTConfig(vocab_size=9, family=family, emb_dim=emb_dim).ff_dim == expected
-    assert GPTConfig(vocab_size=9, family=family, emb_dim=emb_dim, hidden_dim=7).ff_dim == 7
+    assert GPTConfig(vocab_size=9, architecture=architecture, emb_dim=emb_dim).ff_dim == expected
+    assert (
+        GPTConfig(vocab_size=9, architecture=architecture, emb_dim=emb_dim, hidden_dim=7).ff_dim
+        == 7
+    )
 
 
 @given(half=st.integers(1, 4096))

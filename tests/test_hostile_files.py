@@ -19,9 +19,10 @@ import pytest
 import torch
 
 import minigpt
-from minigpt.config import TrainConfig, UserError
-from minigpt.dataset import open_dataset
-from minigpt.run_folder import load_run
+from minigpt import UserError
+from minigpt.config import TrainConfig
+from minigpt.data.dataset import open_dataset
+from minigpt.runs import load_run
 from minigpt.training.checkpoint import load_checkpoint
 from minigpt.training.optimizer import make_optimizer
 from minigpt.training.report import read_metrics
@@ -49,7 +50,7 @@ def kinds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Kind]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MINIGPT_CACHE", str(cache))
         run = minigpt.train(
-            folder / "my.txt", out=folder / "run", steps=4, evaluations=2, emb_dim=8,
+            folder / "my.txt", out=folder / "run", steps=4, num_evals=2, emb_dim=8,
             num_layers=1, num_heads=1, context_length=8, batch_size=2, vocab_size=280,
             compile="off", precision="float32",
         )  # fmt: skip

@@ -1,5 +1,5 @@
-"""The GPT in its two families: what an untrained one predicts, what its logits may depend on, its
-cache, its parameters, what it costs, and its equals in transformers.
+"""The GPT in its two architectures: what an untrained one predicts, what its logits may depend on,
+its cache, its parameters, what it costs, and its equals in transformers.
 """
 
 import math
@@ -14,14 +14,15 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from minigpt.config import GPTConfig, UserError
+from minigpt import UserError
+from minigpt.config import GPTConfig
 from minigpt.model import GPT, Dropout, count_parameters, flops_per_token
 
 few = settings(max_examples=25, deadline=None)
 
-FAMILIES = ("modern", "gpt2")
-both_families = pytest.mark.parametrize("family", FAMILIES)
-families = st.sampled_from(FAMILIES)
+FAMILIES = ("qwen3", "gpt2")
+both_families = pytest.mark.parametrize("architecture", FAMILIES)
+architectures = st.sampled_from(FAMILIES)
 VOCAB, CONTEXT = 11, 12
 SHAPE: dict[str, Any] = {
     "vocab_size": VOCAB,
@@ -41,13 +42,13 @@ splits = st.lists(st.integers(1, 5), min_size=1, max_size=CONTEXT).filter(
 @st.composite
 def configs(draw: st.DrawFn) -> GPTConfig:
     """Any valid shape: grouped heads, tied or not, with or without head_dim and hidden_dim."""
-    family, heads = draw(families), draw(st.integers(1, 6))
+    architecture, heads = draw(architectures), draw(st.integers(1, 6))
     even = st.integers(1, 4).map(lambda n: 2 * n)
-    head_dim = draw(st.none() | even) if family == "modern" else None
+    head_dim = draw(st.none() | even) if architecture == "qwen3" else None
     divisors = [n for n in range(1, heads + 1) if heads % n == 0]
     return GPTConfig(
         vocab_size=draw(st.integers(1, 50)),
-        family=family,
+        architecture=architecture,
         context_length=draw(st.integers(1, 16)),
         emb_dim=draw(st.integers(1, 30)) if head_dim else heads * draw(even),
         num_layers=draw(st.integers(1, 3)),
@@ -55,14 +56,14 @@ def configs(draw: st.DrawFn) -> GPTConfig:
         num_kv_heads=draw(st.sampled_from([None, *divisors])),
         head_dim=head_dim,
         hidden_dim=draw(st.none() | st.integers(1, 40)),
-        tied_head=draw(st.booleans()),
+        tie_embeddings=draw(st.booleans()),
     )
 
 
-def gpt(family: str, **changes: Any) -> GPT:
+def gpt(architecture: str, **changes: Any) -> GPT:
     """A float64 model, every parameter of it random, norms and biases too, in evaluation mode."""
     torch.manual_seed(123)
-    model = GPT(GPTConfig(**{**SHAPE, "family": family, **changes})).double().eval()
+    model = GPT(GPTConfig(**{**SHAPE, "architecture": architecture, **changes})).double().eval()
     for name, parameter in model.named_parameters():
         nn.init.normal_(parameter, mean=float(name.endswith("norm.weight")), std=0.3)
     return model
@@ -82,13 +83,13 @@ def ids(*shape: int, vocab_size: int = VOCAB, seed: int = 0) -> Tensor:
     [(64, 32, 2), (1000, 64, 4), (4096, 128, 4), (4096, 512, 4)],
 )
 def test_an_untrained_model_predicts_all_tokens_alike(
-    family: str, tied: bool, vocab_size: int, emb_dim: int, layers: int
+    architecture: str, tied: bool, vocab_size: int, emb_dim: int, layers: int
 ) -> None:
     """Its loss on random targets is ln(vocab_size), within 0.2 nats: logits of standard deviation
     s add s²/2, here at most 0.02² * 512 / 2 = 0.1, and 256 targets are a sample."""
     torch.manual_seed(0)
     shape = {"emb_dim": emb_dim, "num_layers": layers, "context_length": 32}
-    model = GPT(GPTConfig(vocab_size, family, tied_head=tied, **shape)).eval()
+    model = GPT(GPTConfig(vocab_size, architecture, tie_embeddings=tied, **shape)).eval()
     inputs, targets = (ids(8, 32, vocab_size=vocab_size, seed=i) for i in range(2))
     with torch.no_grad():
         _, loss = model(inputs, targets)
@@ -96,9 +97,9 @@ def test_an_untrained_model_predicts_all_tokens_alike(
 
 
 @both_families
-def test_a_tiny_model_memorises_a_batch(family: str) -> None:
+def test_a_tiny_model_memorises_a_batch(architecture: str) -> None:
     torch.manual_seed(0)
-    model = GPT(GPTConfig(**{**SHAPE, "family": family, "emb_dim": 32}))
+    model = GPT(GPTConfig(**{**SHAPE, "architecture": architecture, "emb_dim": 32}))
     optimizer = torch.optim.AdamW(model.parameter_groups(0.0), lr=1e-2)
     inputs, targets = ids(3, CONTEXT), ids(3, CONTEXT, seed=1)
     for _ in range(200):
@@ -110,10 +111,10 @@ def test_a_tiny_model_memorises_a_batch(family: str) -> None:
 
 
 @both_families
-def test_the_same_seed_gives_the_same_weights(family: str) -> None:
+def test_the_same_seed_gives_the_same_weights(architecture: str) -> None:
     def weights(seed: int) -> Tensor:
         torch.manual_seed(seed)
-        model = GPT(GPTConfig(**{**SHAPE, "family": family}))
+        model = GPT(GPTConfig(**{**SHAPE, "architecture": architecture}))
         return nn.utils.parameters_to_vector(model.parameters())
 
     assert torch.equal(weights(1), weights(1))
@@ -123,7 +124,7 @@ def test_the_same_seed_gives_the_same_weights(family: str) -> None:
 def test_every_block_of_an_untrained_modern_model_is_the_identity() -> None:
     torch.manual_seed(0)
     x = torch.randn(2, 5, 16)
-    model = GPT(GPTConfig(**{**SHAPE, "family": "modern"}))
+    model = GPT(GPTConfig(**{**SHAPE, "architecture": "qwen3"}))
     assert all(torch.equal(block(x), x) for block in model.blocks)
 
 
@@ -141,21 +142,21 @@ def test_logits_are_one_row_of_the_vocabulary_for_each_token(
 
 
 @both_families
-def test_the_loss_is_the_mean_cross_entropy_of_the_logits(family: str) -> None:
-    model, inputs, targets = gpt(family), ids(3, 7), ids(3, 7, seed=1)
+def test_the_loss_is_the_mean_cross_entropy_of_the_logits(architecture: str) -> None:
+    model, inputs, targets = gpt(architecture), ids(3, 7), ids(3, 7, seed=1)
     logits, loss = model(inputs, targets)
     assert torch.equal(logits, model(inputs))
     expected = -logits.log_softmax(-1).gather(-1, targets[..., None]).mean()
     assert loss.item() == pytest.approx(expected.item(), rel=1e-6)
 
 
-@given(family=families, T=st.integers(1, CONTEXT), data=st.data())
+@given(architecture=architectures, T=st.integers(1, CONTEXT), data=st.data())
 @few
 def test_a_token_never_changes_the_logits_before_it(
-    family: str, T: int, data: st.DataObject
+    architecture: str, T: int, data: st.DataObject
 ) -> None:
     j = data.draw(st.integers(0, T - 1))
-    model, before = gpt(family), ids(2, T)
+    model, before = gpt(architecture), ids(2, T)
     after = before.clone()
     after[:, j] = (after[:, j] + 1) % VOCAB
     same = (model(before) == model(after)).all(dim=-1)  # (2, T)
@@ -163,34 +164,36 @@ def test_a_token_never_changes_the_logits_before_it(
 
 
 @both_families
-def test_the_rows_of_a_batch_know_nothing_of_each_other(family: str) -> None:
-    model, batch = gpt(family), ids(4, CONTEXT)
+def test_the_rows_of_a_batch_know_nothing_of_each_other(architecture: str) -> None:
+    model, batch = gpt(architecture), ids(4, CONTEXT)
     alone = torch.cat([model(row[None]) for row in batch])
     torch.testing.assert_close(model(batch), alone)
 
 
 @both_families
-def test_a_token_means_something_else_at_another_position(family: str) -> None:
+def test_a_token_means_something_else_at_another_position(architecture: str) -> None:
     """Without positions, the last token of 0 1 2 and of 1 0 2 would see the same."""
-    last = gpt(family)(torch.tensor([[0, 1, 2], [1, 0, 2]]))[:, -1]
+    last = gpt(architecture)(torch.tensor([[0, 1, 2], [1, 0, 2]]))[:, -1]
     assert not torch.allclose(last[0], last[1], atol=1e-3)
 
 
 @both_families
 @pytest.mark.parametrize("kind", ["dropout", "attention_dropout"])
-def test_dropout_acts_in_training_only(family: str, kind: str) -> None:
-    model, inputs = gpt(family, **{kind: 0.5}), ids(2, CONTEXT)
-    assert torch.equal(model(inputs), gpt(family)(inputs))
+def test_dropout_acts_in_training_only(architecture: str, kind: str) -> None:
+    model, inputs = gpt(architecture, **{kind: 0.5}), ids(2, CONTEXT)
+    assert torch.equal(model(inputs), gpt(architecture)(inputs))
     model.train()
     assert not torch.allclose(model(inputs), model(inputs))
-    torch.testing.assert_close(gpt(family).train()(inputs), gpt(family)(inputs))
+    torch.testing.assert_close(gpt(architecture).train()(inputs), gpt(architecture)(inputs))
 
 
 @both_families
 @pytest.mark.parametrize("part", ["embeddings", "attention", "feed_forward"])
-def test_embeddings_attention_and_feed_forward_are_dropped_out(family: str, part: str) -> None:
+def test_embeddings_attention_and_feed_forward_are_dropped_out(
+    architecture: str, part: str
+) -> None:
     """Each alone, with the others made to add nothing."""
-    model = gpt(family, dropout=0.5).train()
+    model = gpt(architecture, dropout=0.5).train()
     for block in model.blocks:
         for name in {"attention", "feed_forward"} - {part}:
             for parameter in getattr(block, name).out_proj.parameters():
@@ -205,7 +208,11 @@ def test_embeddings_attention_and_feed_forward_are_dropped_out(family: str, part
 
 @given(
     shape=st.sampled_from(
-        [{"family": "gpt2"}, {"family": "modern"}, {"family": "modern", "head_dim": 6}]
+        [
+            {"architecture": "gpt2"},
+            {"architecture": "qwen3"},
+            {"architecture": "qwen3", "head_dim": 6},
+        ]
     ),
     pieces=splits,
 )
@@ -224,14 +231,14 @@ def test_tokens_read_in_pieces_give_the_logits_of_the_whole(
 
 
 @both_families
-def test_a_sequence_longer_than_the_context_is_refused(family: str) -> None:
+def test_a_sequence_longer_than_the_context_is_refused(architecture: str) -> None:
     with pytest.raises(ValueError, match=r"13 tokens .* context_length 12"):
-        gpt(family)(ids(1, 13))
+        gpt(architecture)(ids(1, 13))
 
 
 @both_families
-def test_cached_and_new_tokens_together_may_not_outgrow_the_context(family: str) -> None:
-    model = gpt(family)
+def test_cached_and_new_tokens_together_may_not_outgrow_the_context(architecture: str) -> None:
+    model = gpt(architecture)
     caches = model.new_caches(1)
     model(ids(1, 8), caches=caches)
     with pytest.raises(ValueError, match=r"13 tokens .* context_length 12"):
@@ -242,7 +249,7 @@ def test_cached_and_new_tokens_together_may_not_outgrow_the_context(family: str)
 @pytest.mark.parametrize("shape", [(5,), (2, 5, 1)])
 def test_token_ids_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match=r"\(b, T\), got \(") as error:
-        gpt("modern")(ids(*shape))
+        gpt("qwen3")(ids(*shape))
     assert str(shape) in str(error.value)
 
 
@@ -256,7 +263,7 @@ def test_token_ids_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
         ({"num_heads": 3}, r"emb_dim must be a multiple of num_heads \(3\), got 16"),
         ({"num_kv_heads": 3}, r"num_kv_heads must be a divisor of num_heads \(4\), got 3"),
         ({"emb_dim": 12}, r"emb_dim must be an even multiple of num_heads \(4\), got 12"),
-        ({"family": "llama"}, "family must be .* got '?llama"),
+        ({"architecture": "llama"}, "architecture must be .* got '?llama"),
     ],
 )
 def test_a_shape_that_cannot_be_is_refused(changes: dict[str, Any], words: str) -> None:
@@ -296,9 +303,9 @@ def test_gpt2_small_has_124_439_808_parameters() -> None:
 
 
 @both_families
-def test_a_tied_head_is_the_embedding_and_learns_from_both_uses(family: str) -> None:
+def test_a_tied_head_is_the_embedding_and_learns_from_both_uses(architecture: str) -> None:
     """Its gradient is the sum of the two that an untied model with equal weights has."""
-    tied, untied = gpt(family), gpt(family, tied_head=False)
+    tied, untied = gpt(architecture), gpt(architecture, tie_embeddings=False)
     untied.load_state_dict(tied.state_dict())
     assert tied.head.weight is tied.token_embedding.weight
     assert untied.head.weight.data_ptr() != untied.token_embedding.weight.data_ptr()
@@ -326,14 +333,16 @@ def test_every_parameter_is_in_one_group_and_the_matrices_of_the_blocks_decay(
 # Cost
 
 
-@pytest.mark.parametrize(("family", "head_dim"), [("modern", None), ("modern", 6), ("gpt2", None)])
+@pytest.mark.parametrize(
+    ("architecture", "head_dim"), [("qwen3", None), ("qwen3", 6), ("gpt2", None)]
+)
 @pytest.mark.parametrize("kv_heads", [1, 4])
 def test_flops_are_those_that_torch_counts(
-    family: str, head_dim: int | None, kv_heads: int
+    architecture: str, head_dim: int | None, kv_heads: int
 ) -> None:
     """Torch counts the scores of all pairs, also of the half that the mask leaves out."""
     changes = {"context_length": 32, "num_kv_heads": kv_heads, "head_dim": head_dim}
-    model = GPT(GPTConfig(**{**SHAPE, "family": family, **changes}))
+    model = GPT(GPTConfig(**{**SHAPE, "architecture": architecture, **changes}))
     config, tokens = model.config, 3 * 32
     head_sizes = config.num_heads * config.head_size
     masked_half = config.num_layers * 2 * config.context_length * head_sizes
@@ -411,7 +420,7 @@ def assert_parity(model: GPT, other: Any, weights: Iterator[tuple[str, Tensor]])
     [
         {"num_kv_heads": None},
         {"emb_dim": 15, "num_heads": 3, "num_kv_heads": None, "hidden_dim": None},
-        {"num_layers": 3, "num_kv_heads": None, "tied_head": False, "norm_eps": 1e-2},
+        {"num_layers": 3, "num_kv_heads": None, "tie_embeddings": False, "norm_eps": 1e-2},
     ],
     ids=str,
 )
@@ -428,7 +437,7 @@ def test_gpt2_gives_the_logits_of_transformers(shape: dict[str, Any]) -> None:
             n_head=config.num_heads,
             n_inner=config.hidden_dim,
             layer_norm_epsilon=config.norm_eps,
-            tie_word_embeddings=config.tied_head,
+            tie_word_embeddings=config.tie_embeddings,
         )
     )
     assert_parity(model, other, gpt2_weights(model.float()))
@@ -438,7 +447,7 @@ def test_gpt2_gives_the_logits_of_transformers(shape: dict[str, Any]) -> None:
     "shape",
     [
         {},
-        {"num_kv_heads": 1, "tied_head": False, "rotary_base": 50.0},
+        {"num_kv_heads": 1, "tie_embeddings": False, "rotary_base": 50.0},
         {"emb_dim": 12, "num_heads": 6, "num_kv_heads": 3, "hidden_dim": None, "num_layers": 3},
         {"num_kv_heads": None, "norm_eps": 1e-2},
         {"emb_dim": 10, "num_heads": 4, "num_kv_heads": 2, "head_dim": 8},
@@ -447,7 +456,7 @@ def test_gpt2_gives_the_logits_of_transformers(shape: dict[str, Any]) -> None:
 )
 def test_modern_gives_the_logits_of_qwen3_in_transformers(shape: dict[str, Any]) -> None:
     transformers = pytest.importorskip("transformers")
-    model = gpt("modern", **shape)
+    model = gpt("qwen3", **shape)
     config = model.config
     other = transformers.Qwen3ForCausalLM(
         transformers.Qwen3Config(
@@ -463,7 +472,7 @@ def test_modern_gives_the_logits_of_qwen3_in_transformers(shape: dict[str, Any])
             rope_theta=config.rotary_base,
             attention_bias=False,
             hidden_act="silu",
-            tie_word_embeddings=config.tied_head,
+            tie_word_embeddings=config.tie_embeddings,
         )
     )
     assert_parity(model, other, qwen3_weights(model.float()))

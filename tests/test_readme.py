@@ -26,7 +26,7 @@ def test_the_examples_run(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MINIGPT_CACHE", str(tmp_path / "cache"))
     os.symlink(ROOT / "data", tmp_path / "data")
-    exec(code.replace("minutes=0.2", "steps=3, evaluations=1"), {})
+    exec(code.replace("minutes=0.2", "steps=3, num_evals=1"), {})
     if "writer" in code:
         assert "Once upon a time" in capsys.readouterr().out
 

@@ -14,7 +14,7 @@ class RotaryPositions(nn.Module):
     """Turn vectors by position: ``x_t -> R(t θ) x_t`` with ``θ_i = base^(-2i / head_dim)``.
 
     The vector's first half pairs with its second half (component i with i + head_dim / 2),
-    the layout that transformers and llama.cpp use for the model families we export to.
+    the layout that transformers and llama.cpp use for the model architectures we export to.
 
     Args:
         head_dim: size of the vectors, even.

@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+_MARKS = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥"})
+
 StopReason = Literal["length", "end_of_text", "stop", "banned"]
 
 
@@ -104,3 +106,9 @@ class Score:
         """Compares across tokenizers; 0 for an empty text."""
         size = sum(len(token.bytes) for token in self.tokens)
         return -self.log_probability / math.log(2) / max(size, 1)
+
+
+def visible(token: bytes) -> str:
+    r"""A token to look at: ␣ for a space, ↵ a new line, ⇥ a tab, \xe2 a byte of a character."""
+    text = token.decode("utf-8", errors="backslashreplace").translate(_MARKS)
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

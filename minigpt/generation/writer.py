@@ -10,15 +10,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..config import SampleConfig, UserError
+from .. import UserError
+from ..config import SampleConfig
 from ..model import GPT
 from ..tokenizer import Tokenizer
 from . import scoring
-from .choosing import Chooser
 from .compiled import Compile, CompiledStep, Predict, plain, worth_compiling
 from .decode import decode
 from .results import Sample, Score, Step, StopReason, Token
-from .stopping import Pieces
+from .sampler import Chooser
+from .streaming import Pieces
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Our two families as the architectures that other programs know, and their configs both ways.
+"""Our two architectures as the architectures that other programs know, and their configs both ways.
 
 `gpt2` is transformers' GPT2LMHeadModel, `modern` its Qwen3ForCausalLM. A table for each says what
 is called what; `weights.py` follows the same tables. Pure functions of dictionaries.
@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..config import GPTConfig, UserError, from_dict, to_dict
+from .. import UserError
+from ..config import GPTConfig, from_dict, to_dict
 
 
 class Module(NamedTuple):
@@ -21,21 +22,21 @@ class Module(NamedTuple):
 
 @dataclass(frozen=True)
 class Architecture:
-    """A model class of transformers that one of our families equals."""
+    """A model class of transformers that one of our architectures equals."""
 
     name: str
     model_type: str
-    family: str
+    architecture: str
     keys: dict[str, str]  # field of GPTConfig -> key of their config
     defaults: dict[str, Any]  # what transformers takes for a key that is left out
-    fixed: dict[str, tuple[Any, ...]]  # keys with the values that our family computes
+    fixed: dict[str, tuple[Any, ...]]  # keys with the values that our architecture computes
     modules: tuple[Module, ...]  # "#" stands for the number of the block
 
 
 GPT2 = Architecture(
     name="GPT2LMHeadModel",
     model_type="gpt2",
-    family="gpt2",
+    architecture="gpt2",
     keys={
         "vocab_size": "vocab_size",
         "context_length": "n_positions",
@@ -45,7 +46,7 @@ GPT2 = Architecture(
         "hidden_dim": "n_inner",
         "dropout": "resid_pdrop",
         "attention_dropout": "attn_pdrop",
-        "tied_head": "tie_word_embeddings",
+        "tie_embeddings": "tie_word_embeddings",
         "norm_eps": "layer_norm_epsilon",
     },
     defaults={
@@ -86,7 +87,7 @@ GPT2 = Architecture(
 QWEN3 = Architecture(
     name="Qwen3ForCausalLM",
     model_type="qwen3",
-    family="modern",
+    architecture="qwen3",
     keys={
         "vocab_size": "vocab_size",
         "context_length": "max_position_embeddings",
@@ -98,7 +99,7 @@ QWEN3 = Architecture(
         "hidden_dim": "intermediate_size",
         "dropout": "resid_pdrop",  # not Qwen3's: kept for us, passed over by others
         "attention_dropout": "attention_dropout",
-        "tied_head": "tie_word_embeddings",
+        "tie_embeddings": "tie_word_embeddings",
         "rotary_base": "rope_theta",
         "norm_eps": "rms_norm_eps",
     },
@@ -137,7 +138,7 @@ QWEN3 = Architecture(
 
 def architecture_of(config: GPTConfig) -> Architecture:
     """The architecture that a model of ours is elsewhere."""
-    return GPT2 if config.family == "gpt2" else QWEN3
+    return GPT2 if config.architecture == "gpt2" else QWEN3
 
 
 def config_to_huggingface(config: GPTConfig) -> dict[str, Any]:
@@ -167,8 +168,8 @@ def config_from_huggingface(data: Mapping[str, Any]) -> GPTConfig:
     """Our config for a `config.json` of transformers.
 
     Raises:
-        UserError: if it is of another architecture, or asks for something that our family does
-            not compute, naming it.
+        UserError: if it is of another architecture, or asks for something that our model does not
+            compute, naming it.
     """
     architecture = _find_architecture(data)
     data = {**architecture.defaults, **data}
@@ -182,7 +183,7 @@ def config_from_huggingface(data: Mapping[str, Any]) -> GPTConfig:
     if missing:
         raise UserError(f"{missing[0]} is missing")
     fields = {field: data[key] for field, key in architecture.keys.items()}
-    return from_dict(GPTConfig, {"family": architecture.family, **fields})
+    return from_dict(GPTConfig, {"architecture": architecture.architecture, **fields})
 
 
 def _find_architecture(data: Mapping[str, Any]) -> Architecture:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from torch import Tensor
 
-from ..config import UserError
+from .. import UserError
 from ..model import GPT
 from ..tokenizer import (
     END_OF_TEXT,
@@ -91,7 +91,7 @@ def _add_shape(writer: Any, model: GPT) -> None:
     writer.add_block_count(config.num_layers)
     writer.add_feed_forward_length(config.ff_dim)
     writer.add_head_count(config.num_heads)
-    if config.family == "gpt2":
+    if config.architecture == "gpt2":
         writer.add_layer_norm_eps(config.norm_eps)
         return
     writer.add_head_count_kv(config.kv_heads)

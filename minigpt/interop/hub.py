@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from ..config import UserError
+from .. import UserError
 
 # Weights and text only: nothing that could be run.
 _FILES = [

@@ -10,12 +10,13 @@ from typing import Any
 
 from torch import Tensor
 
-from ..config import GPTConfig, SampleConfig, UserError
+from .. import UserError
+from ..config import GPTConfig, SampleConfig
 from ..model import GPT
-from ..run_folder import read_tensors, write_tensors, write_text
 from ..tokenizer import END_OF_TEXT, Tokenizer
 from .architectures import config_from_huggingface, config_to_huggingface
-from .tokenizer_files import read_tokenizer
+from .safetensors_files import read_tensors, write_tensors
+from .tokenizer_import import read_tokenizer
 from .weights import weights_from_huggingface, weights_to_huggingface
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
@@ -73,9 +74,9 @@ def write_folder(folder: Path, model: GPT, tokenizer: Tokenizer, card: str) -> N
     _write_json(
         _generation_config(config) | ids | {"pad_token_id": end}, folder / "generation_config.json"
     )
-    write_text(tokenizer.to_json(), folder / "tokenizer.json")
+    (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
     _write_json(_tokenizer_config(config), folder / "tokenizer_config.json")
-    write_text(card, folder / "README.md")
+    (folder / "README.md").write_text(card, encoding="utf-8")
 
 
 def _generation_config(config: GPTConfig) -> dict[str, Any]:
@@ -144,4 +145,4 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _write_json(data: dict[str, Any], path: Path) -> None:
-    write_text(json.dumps(data, indent=2) + "\n", path)
+    path.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")

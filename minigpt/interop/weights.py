@@ -1,4 +1,4 @@
-"""The weights of our two families as other programs name, stack and turn them, both ways.
+"""The weights of our two architectures as other programs name, stack and turn them, both ways.
 
 Pure functions of tensors; what is called what is said by the tables of `architectures.py`.
 """
@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 import torch
 from torch import Tensor
 
-from ..config import GPTConfig, UserError
+from .. import UserError
+from ..config import GPTConfig
 from ..model import GPT
 from .architectures import Module, architecture_of
 
@@ -30,7 +31,7 @@ def weights_to_huggingface(state: Tensors, config: GPTConfig) -> dict[str, Tenso
 def stacked(state: Tensors, config: GPTConfig) -> Iterator[tuple[str, Tensor, bool]]:
     """Their name for each of their tensors, the tensor with its matrix as (out, in), and
     whether GPT-2 transposes it."""
-    if config.family == "gpt2":
+    if config.architecture == "gpt2":
         state = _with_all_heads(state, config)
     for ours, theirs, transposed in _modules(config):
         for kind in ("weight", "bias"):
@@ -56,7 +57,7 @@ def weights_from_huggingface(tensors: Tensors, config: GPTConfig) -> dict[str, T
                 tensor = tensor.T if transposed and kind == "weight" else tensor
                 for module, part in zip(ours, tensor.chunk(len(ours)), strict=True):
                     state[f"{module}.{kind}"] = part
-    if config.tied_head:
+    if config.tie_embeddings:
         state["head.weight"] = state["token_embedding.weight"]
     return state
 
@@ -64,7 +65,7 @@ def weights_from_huggingface(tensors: Tensors, config: GPTConfig) -> dict[str, T
 def _modules(config: GPTConfig) -> Iterator[Module]:
     """The architecture's modules, those of a block once for each block; without a tied head."""
     for ours, theirs, transposed in architecture_of(config).modules:
-        if theirs == "lm_head" and config.tied_head:
+        if theirs == "lm_head" and config.tie_embeddings:
             continue
         for i in range(config.num_layers if "#" in theirs else 1):
             numbered = tuple(module.replace("#", str(i)) for module in ours)
@@ -90,7 +91,7 @@ def _canonical(tensors: Tensors, config: GPTConfig) -> dict[str, Tensor]:
         for name, tensor in tensors.items()
         if not _NO_WEIGHTS.search(name)
     }
-    if config.tied_head:
+    if config.tie_embeddings:
         named.pop("lm_head.weight", None)
     return named
 

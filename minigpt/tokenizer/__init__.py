@@ -6,9 +6,7 @@ says where a text may be cut, and `pieces.py` encodes one of any length so, on a
 `respelling.py` writes it in other tokens than the tokenizer would.
 """
 
-from .byte_alphabet import to_printable
-from .file import load_tokenizer, tokenizer_from_data
-from .kinds import (
+from .bpe import (
     END_OF_TEXT,
     BytePairTokenizer,
     CharacterTokenizer,
@@ -17,17 +15,19 @@ from .kinds import (
     tiktoken_tokenizer,
     train_bpe,
 )
+from .byte_alphabet import to_printable
+from .chunked_encoding import Stretch, cut_in_pieces, encode_in_pieces
 from .patterns import GPT2_PATTERN
-from .pieces import Stretch, cut_in_pieces, encode_in_pieces
-from .respelling import Respelling
+from .token_splitting import TokenSplitter
+from .tokenizer_json import load_tokenizer, tokenizer_from_data
 
 __all__ = [
     "END_OF_TEXT",
     "GPT2_PATTERN",
     "BytePairTokenizer",
     "CharacterTokenizer",
-    "Respelling",
     "Stretch",
+    "TokenSplitter",
     "Tokenizer",
     "cut_in_pieces",
     "encode_in_pieces",

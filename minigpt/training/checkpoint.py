@@ -22,9 +22,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from ..config import UserError, from_dict
+from .. import UserError
+from ..config import from_dict
 from ..model import GPT
-from ..run_folder import CHECKPOINT, replace
+from ..runs import CHECKPOINT, replace
 from .optimizer import Optimizers
 from .processes import ALONE, Processes
 

@@ -69,7 +69,7 @@ def record_of(
 
     what = (
         __version__, torch.__version__, platform.node(), torch.get_num_threads(), device.type,
-        processes, model, config.batch_size, config.micro_batch_size, config.early_context,
+        processes, model, config.batch_size, config.micro_batch_size, config.warmup_context,
         config.precision, config.shard,
     )  # fmt: skip
     return Path(cache_dir()) / f"minigpt-{hashlib.sha256(repr(what).encode()).hexdigest()[:32]}"

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..dataset import TokenSequence
-from ..device import autocast
+from ..data.dataset import TokenSequence
 from ..model import GPT
+from .device import autocast
 from .processes import ALONE, Processes
 
 # Tokens (length + 1,), and how many of them, at the end, are predicted.

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ..config import UserError
+from .. import UserError
 
 Logger = Callable[[dict[str, Any]], None]
 

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
-from ..config import GPTConfig, TrainConfig, UserError
+from .. import UserError
+from ..config import GPTConfig, TrainConfig
 from ..model import count_parameters, flops_per_token
 from .compilation import MINUTES_TO_PAY
 from .speed import Speed
@@ -40,20 +41,20 @@ _SAMPLING = 0.3  # seconds that an evaluation takes besides, for its sample and 
 
 
 @dataclass(frozen=True)
-class TextFacts:
+class TextStats:
     """What is known of a text.
 
     Attributes:
         size: bytes of the part to train on.
         validation: bytes of the part to validate on.
         tokenizer: as in TextConfig.
-        bits_by_counting: bits a byte that predictions by counting take, for the end of a sample.
+        ngram_bits_per_byte: bits a byte that predictions by counting take, for the end of a sample.
     """
 
     size: int
     validation: int = 0
     tokenizer: str = "bpe"
-    bits_by_counting: float = 2.5
+    ngram_bits_per_byte: float = 2.5
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Plan:
         batch_size: sequences in a step.
         passes: over the text, after which the run ends even if time is left.
         respelling: share of the tokens.
-        early_context: tokens of the context until near the end.
+        warmup_context: tokens of the context until near the end.
         evaluations: on the validation text.
         tokens: of the training text, roughly.
         steps: that the time or the passes allow, roughly.
@@ -77,10 +78,10 @@ class Plan:
 
     model: GPTConfig
     batch_size: int
-    passes: float
-    respelling: float
-    early_context: int
-    evaluations: int
+    max_epochs: float
+    token_split_prob: float
+    warmup_context: int
+    num_evals: int
     tokens: int
     steps: int
     seconds: float
@@ -94,12 +95,12 @@ class Plan:
         return self.steps * self.batch_size * self.model.context_length
 
     @property
-    def times(self) -> float:
+    def epochs(self) -> float:
         """How often the text is read."""
         return self.trained_tokens / self.tokens
 
 
-def make_plan(text: TextFacts, speed: Speed, given: Mapping[str, Any], processes: int = 1) -> Plan:
+def make_plan(text: TextStats, speed: Speed, given: Mapping[str, Any], processes: int = 1) -> Plan:
     """The largest model that the time suffices to train and the text to feed.
 
     Args:
@@ -140,7 +141,7 @@ def _tokens_needed(parameters: int) -> float:
 def _plan_of_shape(
     width: int,
     layers: int,
-    text: TextFacts,
+    text: TextStats,
     speed: Speed,
     given: Mapping[str, Any],
     processes: int,
@@ -159,7 +160,7 @@ def _plan_of_shape(
     shape |= {f.name: given[f.name] for f in fields(GPTConfig) if f.name in given}
     shape.setdefault("num_heads", _heads(shape["emb_dim"]))
     model = GPTConfig(**shape)
-    passes = given.get("passes") or plan_passes(model.emb_dim)
+    passes = given.get("max_epochs") or plan_max_epochs(model.emb_dim)
     for batch_size in _batch_sizes(given, processes, is_long):
         seconds = speed.seconds(model, batch_size * model.context_length // processes)
         seconds *= _COMPILED if _is_compiled(given) else 1.0
@@ -173,19 +174,19 @@ def _plan_of_shape(
     if is_long and trained < _LONG:
         return _plan_of_shape(width, layers, text, speed, given, processes, is_long=False)
     times = trained / tokens
-    respelling = plan_respelling(times, model.emb_dim, text.tokenizer)
-    respelling = given.get("respelling", respelling)
+    respelling = plan_token_split_prob(times, model.emb_dim, text.tokenizer)
+    respelling = given.get("token_split_prob", respelling)
     if "dropout" not in given:
         dropout = plan_dropout(times, model.emb_dim, respelling)
         model = GPTConfig(**shape, dropout=dropout)
-    bits = expected_bits_per_byte(text.bits_by_counting, trained * count_parameters(model))
+    bits = expected_bits_per_byte(text.ngram_bits_per_byte, trained * count_parameters(model))
     evaluations = _evaluations(text, model, speed, given, processes)
     return Plan(
         model,
         batch_size,
         passes,
         respelling,
-        plan_early_context(model, given),
+        plan_warmup_context(model, given),
         evaluations,
         tokens,
         steps,
@@ -220,15 +221,15 @@ def _steps_in_time(seconds: float, given: Mapping[str, Any]) -> float:
 
 
 def _evaluations(
-    text: TextFacts,
+    text: TextStats,
     model: GPTConfig,
     speed: Speed,
     given: Mapping[str, Any],
     processes: int,
 ) -> int:
     """As many as usual, or fewer where they would take too much of the time."""
-    usual = given.get("evaluations", TrainConfig.evaluations)
-    if "evaluations" in given or given.get("steps") is not None:
+    usual = given.get("num_evals", TrainConfig.num_evals)
+    if "num_evals" in given or given.get("steps") is not None:
         return usual
     tokens = text.validation / _bytes_per_token(text.tokenizer, model.vocab_size)
     tokens = min(tokens, given.get("eval_tokens", TrainConfig.eval_tokens))
@@ -237,7 +238,7 @@ def _evaluations(
     return int(min(max(fitting, _FEW_EVALUATIONS), usual))
 
 
-def plan_vocabulary(text: TextFacts) -> int:
+def plan_vocabulary(text: TextStats) -> int:
     """Size of a vocabulary: for BPE about one token for 512 bytes of text, a power of two.
 
     A vocabulary that is large for its text leaves tokens too rare to be learned; one that is
@@ -257,17 +258,17 @@ def plan_context(tokens: int, tokenizer: str, is_long: bool) -> int:
     return max(1, min(context_length, tokens - 1))
 
 
-def plan_early_context(model: GPTConfig, given: Mapping[str, Any]) -> int:
+def plan_warmup_context(model: GPTConfig, given: Mapping[str, Any]) -> int:
     """Half of the context until near the end: as much is learned in less time.
 
     All of it where each position is learned by itself, or by a model that has learned before.
     """
-    halved = model.family == "modern" and given.get("init") is None
+    halved = model.architecture == "qwen3" and given.get("init") is None
     usual = max(model.context_length // 2, 1) if halved else model.context_length
-    return given.get("early_context") or usual
+    return given.get("warmup_context") or usual
 
 
-def plan_passes(width: int) -> float:
+def plan_max_epochs(width: int) -> float:
     """How often a text is worth reading; the wider the model, the sooner it knows it by heart."""
     return max(_PASSES * 128 / width, _FEWEST_PASSES)
 
@@ -283,7 +284,7 @@ def plan_dropout(passes: float, width: int, respelling: float = 0.0) -> float:
     return min(max(round(0.05 * round(dropout / 0.05), 2), 0.0), _MOST_DROPOUT)
 
 
-def plan_respelling(passes: float, width: int, tokenizer: str) -> float:
+def plan_token_split_prob(passes: float, width: int, tokenizer: str) -> float:
     """A text that is read often is read in other tokens each time; characters have no others.
 
     The narrower the model, the later: it has enough to learn as it is.
@@ -292,14 +293,14 @@ def plan_respelling(passes: float, width: int, tokenizer: str) -> float:
     return _RESPELLING if is_often and tokenizer != "char" else 0.0
 
 
-def expected_bits_per_byte(bits_by_counting: float, work: float) -> float:
+def expected_bits_per_byte(ngram_bits_per_byte: float, work: float) -> float:
     """What a run will reach on a text, judged by runs on six texts (docs/decisions.md).
 
     Args:
-        bits_by_counting: bits a byte that predictions by counting take for the text.
+        ngram_bits_per_byte: bits a byte that predictions by counting take for the text.
         work: parameters times tokens trained on, a measure of the computation.
     """
-    return min(bits_by_counting * (0.78 + 0.05 * (1e12 / max(work, 1.0)) ** 0.4), 8.0)
+    return min(ngram_bits_per_byte * (0.78 + 0.05 * (1e12 / max(work, 1.0)) ** 0.4), 8.0)
 
 
 def _bytes_per_token(tokenizer: str, vocab_size: int) -> float:

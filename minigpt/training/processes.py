@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
-from ..config import UserError
+from .. import UserError
 
 if TYPE_CHECKING:  # so that the command line can silence all but the first without torch
     import torch
@@ -131,7 +131,7 @@ class Processes:
         Raises:
             UserError: if there is none.
         """
-        from ..device import choose_device
+        from ..runs import choose_device
 
         return choose_device(name)
 

@@ -14,13 +14,12 @@ from typing import Any
 
 from tqdm import tqdm
 
-from ..run_folder import METRICS, PICTURE, SAMPLES, replace, write_text
+from ..runs import METRICS, PICTURE, SAMPLES, read_metrics, replace, write_text
 from .checkpoint import TrainingState
 from .evaluation import Evaluation
 
 _BETWEEN_PICTURES = 10.0  # seconds; one takes 0.1
 _BAR = "{desc}{percentage:3.0f}%|{bar:24}| {postfix}"
-_FIGURES = ("step", "seconds", "train_loss", "val_loss", "val_bits_per_byte", "tokens_per_second")
 _TRAINING = "train_bits_per_byte"  # which rows from before there was it do not have
 
 
@@ -134,24 +133,6 @@ def clock(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes}:{whole:02}"
     return f"{minutes // 60}:{minutes % 60:02}:{whole:02}"
-
-
-def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """The rows of a metrics.jsonl; a line that is none, half-written say, is passed over."""
-    try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return []
-    rows = []
-    for line in lines:
-        try:
-            row = json.loads(line)
-            figures = [row[name] for name in _FIGURES] + [row.get(_TRAINING, 0.0)]
-            if all(map(math.isfinite, figures)):
-                rows.append(row)
-        except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
-            continue
-    return rows
 
 
 def read_samples(path: Path, before: int) -> str:

@@ -15,8 +15,8 @@ _NUMBER = 4  # bytes: parameters, gradients and what optimizers remember are flo
 # stream, the queries, the keys (and values), and the hidden layer. Measured, not derived: by how
 # much the peak of a step grows with each of these sizes.
 _OF_A_BLOCK = {
-    ("modern", "float32"): (24.5, 20, 16, 16),
-    ("modern", "bfloat16"): (26.5, 14, 12, 8),
+    ("qwen3", "float32"): (24.5, 20, 16, 16),
+    ("qwen3", "bfloat16"): (26.5, 14, 12, 8),
     ("gpt2", "float32"): (32.4, 0, 0, 8),  # whose queries and keys are as wide as the stream
     ("gpt2", "bfloat16"): (24.4, 0, 0, 4),
 }
@@ -112,14 +112,14 @@ def _in_matrices(model: GPTConfig) -> int:
     """Parameters in the matrices of all blocks, which are nearly all of a large model."""
     d, h = model.emb_dim, model.head_size
     q, k = model.num_heads * h, model.kv_heads * h
-    feed_forward = (3 if model.family == "modern" else 2) * d * model.ff_dim
+    feed_forward = (3 if model.architecture == "qwen3" else 2) * d * model.ff_dim
     return model.num_layers * (2 * d * q + 2 * d * k + feed_forward)
 
 
 def _activations(model: GPTConfig, precision: str) -> float:
     """Bytes for each token."""
     kind = "bfloat16" if precision == "bfloat16" else "float32"
-    stream, query, key, hidden = _OF_A_BLOCK[model.family, kind]
+    stream, query, key, hidden = _OF_A_BLOCK[model.architecture, kind]
     d, h = model.emb_dim, model.head_size
     q, k = model.num_heads * h, model.kv_heads * h
     dropped = 2 * (2 if kind == "bfloat16" else 4) * d if model.dropout else 0

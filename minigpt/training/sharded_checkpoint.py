@@ -18,8 +18,8 @@ import torch.distributed.checkpoint as dcp
 from torch import Tensor
 from torch.distributed.checkpoint.api import CheckpointException
 
-from ..config import UserError
-from ..run_folder import sync_folder, write_text
+from .. import UserError
+from ..runs import sync_folder, write_text
 from .processes import Processes
 
 VERSION = 1

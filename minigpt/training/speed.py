@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 
 from ..config import GPTConfig, TrainConfig
-from ..device import autocast
 from ..model import GPT, flops_per_token
+from .device import autocast
 from .optimizer import Optimizers, make_optimizer
 
 _FEW, _MANY = 1, 16  # sequences in the steps that are timed

@@ -24,9 +24,9 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
-from ..config import UserError
-from ..device import choose_device
+from .. import UserError
 from ..model import GPT
+from ..runs import choose_device
 from . import sharding
 from .interruption import Interrupted
 from .processes import LoneError, Processes

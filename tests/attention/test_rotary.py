@@ -101,10 +101,10 @@ def test_types_are_kept(dtype: torch.dtype, tolerance: float) -> None:
     torch.testing.assert_close(turned.double(), turn(x.double()), atol=tolerance, rtol=tolerance)
 
 
-@pytest.mark.parametrize("family", ["llama", "qwen3"])
+@pytest.mark.parametrize("architecture", ["llama", "qwen3"])
 @pytest.mark.parametrize("base", [10_000.0, 1e6])
-def test_equal_to_transformers(family: str, base: float) -> None:
-    models = pytest.importorskip(f"transformers.models.{family}.modeling_{family}")
+def test_equal_to_transformers(architecture: str, base: float) -> None:
+    models = pytest.importorskip(f"transformers.models.{architecture}.modeling_{architecture}")
     size, T = 8, CONTEXT
     q, k = normal(2, 4, T, size).float(), normal(2, 2, T, size, seed=1).float()
     frequencies = 1.0 / base ** (torch.arange(0, size, 2).double() / size)

@@ -16,10 +16,10 @@ from minigpt.generation.precision import in_precision
 from minigpt.model import GPT
 
 
-def gpt(family: Any, **shape: int) -> GPT:
+def gpt(architecture: Any, **shape: int) -> GPT:
     torch.manual_seed(0)
     sizes: dict[str, Any] = {"emb_dim": 16, "num_layers": 1, "num_heads": 4} | shape
-    config = GPTConfig(17, family, 16, **sizes)
+    config = GPTConfig(17, architecture, 16, **sizes)
     model = GPT(config).eval()
     for parameter in model.parameters():
         nn.init.normal_(parameter)
@@ -27,14 +27,14 @@ def gpt(family: Any, **shape: int) -> GPT:
 
 
 @pytest.mark.parametrize(
-    ("family", "precision", "kv_heads", "samples", "tolerance"),
-    [("modern", "float32", 2, 1, 1e-4), ("gpt2", "int8", 4, 3, 0.03)],  # int8: rounds vectors
+    ("architecture", "precision", "kv_heads", "samples", "tolerance"),
+    [("qwen3", "float32", 2, 1, 1e-4), ("gpt2", "int8", 4, 3, 0.03)],  # int8: rounds vectors
 )
 def test_compiling_changes_nothing(
-    family: str, precision: Any, kv_heads: int, samples: int, tolerance: float
+    architecture: str, precision: Any, kv_heads: int, samples: int, tolerance: float
 ) -> None:
     """Logits of every step, through full windows; the model keeps its own layers."""
-    model = in_precision(gpt(family, num_kv_heads=kv_heads, emb_dim=32), precision)
+    model = in_precision(gpt(architecture, num_kv_heads=kv_heads, emb_dim=32), precision)
     kinds = [type(module) for module in model.modules()]
     step = CompiledStep(model)
     steps = {name: recorded(model, s, samples) for name, s in both(model, step).items()}
@@ -71,7 +71,7 @@ def no_compiler() -> Iterator[None]:
 
 @pytest.mark.usefixtures("no_compiler")
 def test_without_a_compiler_it_writes_the_same_and_says_why() -> None:
-    model = gpt("modern", emb_dim=8)
+    model = gpt("qwen3", emb_dim=8)
     step = CompiledStep(model)
     steps = {name: recorded(model, s, 1) for name, s in both(model, step).items()}
     assert torch.equal(steps["compiled"], steps["plain"])

@@ -51,12 +51,12 @@ def test_a_matrix_that_the_kernel_cannot_read_stays_as_it_is() -> None:
     assert torch.equal(in_precision(model, "int8")(torch.tensor([[1, 2]])), logits)
 
 
-@pytest.mark.parametrize("family", ["modern", "gpt2"])
+@pytest.mark.parametrize("architecture", ["qwen3", "gpt2"])
 @pytest.mark.parametrize(("precision", "most"), [("bfloat16", 0.01), ("int8", 0.01)])
-def test_the_loss_hardly_changes(family: Any, precision: Any, most: float) -> None:
+def test_the_loss_hardly_changes(architecture: Any, precision: Any, most: float) -> None:
     """Of a model that has learned its batch by heart, so that its logits are far apart."""
     torch.manual_seed(0)
-    model = GPT(GPTConfig(40, family, 32, emb_dim=64, num_layers=2, num_heads=2))
+    model = GPT(GPTConfig(40, architecture, 32, emb_dim=64, num_layers=2, num_heads=2))
     ids = torch.randint(40, (8, 33))
     inputs, targets = ids[:, :-1], ids[:, 1:]
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
@@ -72,7 +72,7 @@ def test_the_loss_hardly_changes(family: Any, precision: Any, most: float) -> No
 
 
 def test_int8_weights_take_a_byte_each() -> None:
-    model = in_precision(GPT(GPTConfig(64, emb_dim=32, tied_head=False)), "int8")
+    model = in_precision(GPT(GPTConfig(64, emb_dim=32, tie_embeddings=False)), "int8")
     layers = [m for m in model.modules() if isinstance(m, Int8Linear)]
     assert len(layers) == 4 * 7 + 1
     assert all(layer.weight.nbytes == layer.weight.numel() for layer in layers)

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 import minigpt
-from minigpt.config import GPTConfig, SampleConfig, UserError
+from minigpt import UserError
+from minigpt.config import GPTConfig, SampleConfig
 from minigpt.generation.writer import Writer
 from minigpt.model import GPT
 from minigpt.tokenizer import BytePairTokenizer, CharacterTokenizer, Tokenizer, train_bpe

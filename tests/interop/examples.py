@@ -1,4 +1,4 @@
-"""What the tests of this folder exchange: random models of both families, tokenizers, a hard text.
+"""What the tests here exchange: random models of both architectures, tokenizers, a hard text.
 
 The weights are drawn wide, so that logits differ by whole units and no block is the identity.
 """
@@ -20,13 +20,13 @@ PROMPT = "The crow"
 VOCAB_SIZE = 290
 
 CONFIGS = {
-    "modern": {"emb_dim": 24, "num_heads": 3, "num_layers": 2},
+    "qwen3": {"emb_dim": 24, "num_heads": 3, "num_layers": 2},
     "modern grouped, untied": {
         "emb_dim": 40,
         "num_heads": 4,
         "num_kv_heads": 2,
         "hidden_dim": 37,
-        "tied_head": False,
+        "tie_embeddings": False,
         "rotary_base": 5_000.0,
         "norm_eps": 1e-5,
     },
@@ -37,16 +37,16 @@ CONFIGS = {
         "num_kv_heads": 2,
         "head_dim": 12,
     },
-    "gpt2": {"family": "gpt2", "emb_dim": 21, "num_heads": 3, "norm_eps": 1e-5},
+    "gpt2": {"architecture": "gpt2", "emb_dim": 21, "num_heads": 3, "norm_eps": 1e-5},
     "gpt2 untied": {
-        "family": "gpt2",
+        "architecture": "gpt2",
         "emb_dim": 32,
         "num_heads": 2,
         "hidden_dim": 50,
-        "tied_head": False,
+        "tie_embeddings": False,
         "dropout": 0.1,
     },
-    "gpt2 grouped": {"family": "gpt2", "emb_dim": 28, "num_heads": 4, "num_kv_heads": 2},
+    "gpt2 grouped": {"architecture": "gpt2", "emb_dim": 28, "num_heads": 4, "num_kv_heads": 2},
 }
 
 

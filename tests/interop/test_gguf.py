@@ -52,7 +52,7 @@ def test_the_sizes_are_those_of_the_config(name: str, tmp_path: Path) -> None:
         "feed_forward_length": config.ff_dim,
         "attention.head_count": config.num_heads,
     }
-    if config.family == "modern":
+    if config.architecture == "qwen3":
         expected |= {
             "attention.head_count_kv": config.kv_heads,
             "attention.key_length": config.head_size,
@@ -82,15 +82,15 @@ def test_every_parameter_is_there_in_float32(name: str, tmp_path: Path) -> None:
     assert np.array_equal(
         found["blk.1.ffn_down.weight"], state["blocks.1.feed_forward.out_proj.weight"]
     )
-    assert ("output.weight" in found) == (not model.config.tied_head)
-    if model.config.family == "modern":
+    assert ("output.weight" in found) == (not model.config.tie_embeddings)
+    if model.config.architecture == "qwen3":
         for ours, theirs in (("W_query", "attn_q"), ("W_key", "attn_k"), ("W_value", "attn_v")):
             expected = state[f"blocks.0.attention.{ours}.weight"]
             assert np.array_equal(found[f"blk.0.{theirs}.weight"], expected)
     elif model.config.kv_heads == model.config.num_heads:
         parts = [state[f"blocks.0.attention.W_{x}.weight"] for x in ("query", "key", "value")]
         assert np.array_equal(found["blk.0.attn_qkv.weight"], torch.cat(parts))
-    if model.config.kv_heads == model.config.num_heads or model.config.family == "modern":
+    if model.config.kv_heads == model.config.num_heads or model.config.architecture == "qwen3":
         total = sum(p.numel() for p in model.parameters())
         assert sum(array.size for array in found.values()) == total
 
@@ -116,7 +116,7 @@ def test_smaller_types_are_for_matrices_and_near(
 
 def test_the_tokenizer_is_gpt2s_kind_with_our_tokens(tmp_path: Path) -> None:
     tokenizer = byte_pairs()
-    found = fields(write(tmp_path, "modern"))
+    found = fields(write(tmp_path, "qwen3"))
     assert (found["tokenizer.ggml.model"], found["tokenizer.ggml.pre"]) == ("gpt2", "gpt-2")
     tokens = found["tokenizer.ggml.tokens"]
     assert len(tokens) == tokenizer.vocab_size and tokens[tokenizer.end_of_text] == "<|endoftext|>"
@@ -132,7 +132,7 @@ def test_the_tokenizer_is_gpt2s_kind_with_our_tokens(tmp_path: Path) -> None:
 
 def test_characters_become_bytes_that_merge_to_characters_only(tmp_path: Path) -> None:
     tokenizer = characters()
-    found = fields(write(tmp_path, "modern", tokenizer=tokenizer))
+    found = fields(write(tmp_path, "qwen3", tokenizer=tokenizer))
     tokens, merges = found["tokenizer.ggml.tokens"], found["tokenizer.ggml.merges"]
     assert len(tokens) == tokenizer.vocab_size
     assert tokens[tokenizer.encode("\n")[0]] == "Ċ"

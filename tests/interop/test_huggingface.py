@@ -139,7 +139,7 @@ def test_out_and_in_again_changes_no_bit(name: str, tmp_path: Path, tokenizer: T
     again, tokenizer_again = read_folder(tmp_path)
     assert tokenizer_again.to_json() == tokenizer.to_json()
     filled = {"hidden_dim": ours.config.ff_dim}
-    if ours.config.family == "modern":
+    if ours.config.architecture == "qwen3":
         filled |= {"num_kv_heads": ours.config.kv_heads, "head_dim": ours.config.head_size}
     assert again.config == dataclasses.replace(ours.config, **filled)
     for key, tensor in ours.state_dict().items():
@@ -180,7 +180,7 @@ def test_generation_stops_where_ours_does(seed: int, tmp_path: Path, tokenizer: 
 @pytest.mark.parametrize("name", TOKENIZERS)
 def test_a_hard_text_has_the_same_ids_in_transformers(name: str, tmp_path: Path) -> None:
     ours = TOKENIZERS[name]()
-    write_folder(tmp_path, random_model("modern", vocab_size=ours.vocab_size), ours, card="")
+    write_folder(tmp_path, random_model("qwen3", vocab_size=ours.vocab_size), ours, card="")
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
     ids = ours.encode(HARD_TEXT)
     assert theirs(HARD_TEXT)["input_ids"] == ids
@@ -264,7 +264,7 @@ REFUSED_QWEN3: list[tuple[dict[str, Any], list[str]]] = [
 
 @pytest.mark.parametrize(
     ("name", "change", "words"),
-    [("gpt2", *case) for case in REFUSED_GPT2] + [("modern", *case) for case in REFUSED_QWEN3],
+    [("gpt2", *case) for case in REFUSED_GPT2] + [("qwen3", *case) for case in REFUSED_QWEN3],
 )
 def test_what_a_family_does_not_compute_is_named_and_refused(
     name: str, change: dict[str, Any], words: list[str]
@@ -291,7 +291,7 @@ def test_a_config_that_leaves_out_what_transformers_defaults_is_read_with_its_de
         del theirs[key]
     config = config_from_huggingface(theirs)
     default = GPT2Config()
-    assert config.norm_eps == default.layer_norm_epsilon and config.tied_head
+    assert config.norm_eps == default.layer_norm_epsilon and config.tie_embeddings
     assert config.dropout == default.resid_pdrop and config.ff_dim == 4 * 21
 
 
@@ -406,6 +406,8 @@ def test_our_config_fits_its_own_json() -> None:
     from minigpt.interop.architectures import GPT2, QWEN3
 
     for architecture in (GPT2, QWEN3):
-        config = from_dict(minigpt.GPTConfig, {"vocab_size": 5, "family": architecture.family})
+        config = from_dict(
+            minigpt.GPTConfig, {"vocab_size": 5, "architecture": architecture.architecture}
+        )
         assert architecture.keys.keys() <= to_dict(config).keys()
-    assert QWEN3.keys.keys() == to_dict(config).keys() - {"family"}
+    assert QWEN3.keys.keys() == to_dict(config).keys() - {"architecture"}

@@ -21,7 +21,7 @@ import tokenizers
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from minigpt.config import UserError
+from minigpt import UserError
 from minigpt.tokenizer import (
     END_OF_TEXT,
     GPT2_PATTERN,

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from minigpt.config import GPTConfig, TrainConfig, UserError
+from minigpt import UserError
+from minigpt.config import GPTConfig, TrainConfig
 from minigpt.model import GPT
-from minigpt.run_folder import CHECKPOINT
+from minigpt.runs import CHECKPOINT
 from minigpt.training.checkpoint import (
     LAST,
     PREVIOUS,
@@ -33,7 +34,7 @@ few = settings(max_examples=25, deadline=None)
 STATE = TrainingState(
     step=7,
     seconds=12.5,
-    evaluations=3,
+    num_evals=3,
     eval_tokens=100,
     train_loss=1.5,
     train_bits_per_byte=1.75,
@@ -89,7 +90,9 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("steps", [0, 3])
-@pytest.mark.parametrize("shape", [{}, {"tied_head": False}, {"family": "gpt2"}], ids=str)
+@pytest.mark.parametrize(
+    "shape", [{}, {"tie_embeddings": False}, {"architecture": "gpt2"}], ids=str
+)
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
 def test_everything_comes_back_exactly(
     tmp_path: Path, steps: int, shape: dict[str, Any], optimizer: str
@@ -148,7 +151,9 @@ def test_a_run_without_a_checkpoint_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "shape", [{"emb_dim": 16}, {"num_layers": 3}, {"tied_head": False}, {"family": "gpt2"}], ids=str
+    "shape",
+    [{"emb_dim": 16}, {"num_layers": 3}, {"tie_embeddings": False}, {"architecture": "gpt2"}],
+    ids=str,
 )
 def test_a_checkpoint_of_another_model_is_refused(saved: Path, shape: dict[str, Any]) -> None:
     with pytest.raises(UserError, match=r"last.safetensors does not fit this run"):
@@ -206,7 +211,7 @@ def rewritten(saved: Path, folder: Path, without: str = "", **counters: Any) -> 
         ({"colour": 1}, "unknown field 'colour'"),
         ({"step": "7"}, "step must be a whole number, got '7'"),
         ({"step": -1}, "out of range"),
-        ({"evaluations": 1 << 70}, "out of range"),
+        ({"num_evals": 1 << 70}, "out of range"),
     ],
     ids=str,
 )

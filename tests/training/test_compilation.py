@@ -10,7 +10,7 @@ import torch
 
 from minigpt.config import GPTConfig, TrainConfig
 from minigpt.model import GPT
-from minigpt.run_folder import read_config
+from minigpt.runs import read_config
 from minigpt.training.compilation import Loss, compile_loss, compiled_or_not, record_of
 from tests.conftest import train_tiny
 
@@ -41,9 +41,9 @@ def test_a_short_run_is_compiled_where_that_was_done_before(
     workplace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The run that compiles leaves a record; for another batch or model there is none."""
-    monkeypatch.setattr("minigpt.training.loop.compile_loss", lambda *arguments: None)
+    monkeypatch.setattr("minigpt.training.trainer.compile_loss", lambda *arguments: None)
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(workplace))  # where nothing was recorded yet
-    folder = train_tiny(steps=1, evaluations=1, compile="on", dropout=0.0)
+    folder = train_tiny(steps=1, num_evals=1, compile="on", dropout=0.0)
     done = read_config(folder)
     auto = replace(done.training, compile="auto", steps=200)
 

@@ -21,7 +21,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from minigpt import cli
-from minigpt.run_folder import load_run
+from minigpt.runs import load_run
 from minigpt.training.checkpoint import LAST, PREVIOUS, _read, read_state
 from minigpt.training.compilation import Loss
 
@@ -31,7 +31,7 @@ TEXT = "".join(
 )
 TINY = (
     "my.txt --out run --emb-dim 16 --num-layers 1 --num-heads 1 --context-length 16 --batch-size 4 "
-    "--vocab-size 300 --compile off --precision float32 --dropout 0.1 --evaluations 4"
+    "--vocab-size 300 --compile off --precision float32 --dropout 0.1 --num-evals 4"
 ).split()
 
 
@@ -287,7 +287,7 @@ def test_killed_inside_a_save_nothing_is_lost(moment: str, save: int, tmp_path: 
     whole = uninterrupted(tmp_path / "whole", 300)
     code = f"""
 import os, signal, pathlib
-from minigpt import run_folder
+from minigpt import runs as run_folder
 from minigpt.training import checkpoint
 moment, save, seen = {moment!r}, {save}, [0]
 def kill():

@@ -29,10 +29,10 @@ ONE_BYTE = torch.ones(VOCAB, dtype=torch.int64)
 MORE_BYTES = torch.tensor([1, 2, 3, 4, 0, 1, 2])  # such as a BPE's, 0 for a special token
 
 
-def gpt(family: str = "modern", std: float = 0.5, **changes: Any) -> GPT:
+def gpt(architecture: str = "qwen3", std: float = 0.5, **changes: Any) -> GPT:
     torch.manual_seed(0)
     shape = {"context_length": CONTEXT, "emb_dim": 8, "num_layers": 1, "num_heads": 2} | changes
-    model = GPT(GPTConfig(VOCAB, family, **shape)).eval()
+    model = GPT(GPTConfig(VOCAB, architecture, **shape)).eval()
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=std)
     return model
@@ -69,14 +69,14 @@ def windows_read(model: GPT, text: np.ndarray, max_tokens: int, batch_size: int 
 @given(
     length=st.integers(2, 40),
     batch_size=st.integers(1, 4),
-    family=st.sampled_from(["modern", "gpt2"]),
+    architecture=st.sampled_from(["qwen3", "gpt2"]),
 )
 @few
 def test_it_is_what_predicting_every_token_but_the_first_gives(
-    length: int, batch_size: int, family: str
+    length: int, batch_size: int, architecture: str
 ) -> None:
     """Also for a text shorter than the context, and one that ends with a short window."""
-    model, text = gpt(family), tokens(length)
+    model, text = gpt(architecture), tokens(length)
     result = evaluate(model, text, MORE_BYTES, max_tokens=1000, batch_size=batch_size)
     with torch.no_grad():
         expected = one_by_one(model, text, MORE_BYTES)
@@ -102,11 +102,11 @@ def test_bits_a_byte_count_the_bytes_of_what_was_predicted() -> None:
     assert result.bits_per_byte == pytest.approx(result.loss * 4 / math.log(2) / (1 + 2 + 3 + 1))
 
 
-@pytest.mark.parametrize("family", ["modern", "gpt2"])
+@pytest.mark.parametrize("architecture", ["qwen3", "gpt2"])
 def test_a_model_without_an_opinion_needs_log2_of_the_vocabulary_for_each_token(
-    family: str,
+    architecture: str,
 ) -> None:
-    result = evaluate(gpt(family, std=0.0), tokens(33), ONE_BYTE, max_tokens=1000)
+    result = evaluate(gpt(architecture, std=0.0), tokens(33), ONE_BYTE, max_tokens=1000)
     assert result.loss == pytest.approx(math.log(VOCAB), rel=1e-6)
     assert result.bits_per_byte == pytest.approx(math.log2(VOCAB), rel=1e-6)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from minigpt.config import UserError
+from minigpt import UserError
 from minigpt.training.loggers import check_logger, make_logger
 from tests.conftest import train_tiny
 

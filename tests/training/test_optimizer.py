@@ -70,10 +70,10 @@ def test_it_equals_torch_s_muon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
-@pytest.mark.parametrize("family", ["gpt2", "modern"])
-def test_every_parameter_is_updated_once(family: str, optimizer: str) -> None:
+@pytest.mark.parametrize("architecture", ["gpt2", "qwen3"])
+def test_every_parameter_is_updated_once(architecture: str, optimizer: str) -> None:
     torch.manual_seed(0)
-    model = GPT(GPTConfig(7, family, context_length=4, emb_dim=8, num_layers=2, num_heads=2))
+    model = GPT(GPTConfig(7, architecture, context_length=4, emb_dim=8, num_layers=2, num_heads=2))
     chosen = make_optimizer(model, TrainConfig(optimizer=optimizer))  # type: ignore[arg-type]
     held = [p for group in chosen.param_groups for p in group["params"]]
     assert len(held) == len(set(map(id, held))) == len(list(model.parameters()))

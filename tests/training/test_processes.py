@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from minigpt.config import GPTConfig, TextConfig, TrainConfig, UserError
-from minigpt.dataset import find_source, prepare
+from minigpt import UserError
+from minigpt.config import GPTConfig, TextConfig, TrainConfig
+from minigpt.data.dataset import find_source, prepare
 from minigpt.model import GPT
-from minigpt.training.loop import Trainee
 from minigpt.training.processes import Processes, only_the_first_speaks
+from minigpt.training.trainer import Trainee
 
 
 @pytest.mark.parametrize("micro_batch_size", [None, 1, 3])

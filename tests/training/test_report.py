@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minigpt.run_folder import METRICS, PICTURE, SAMPLES
+from minigpt.runs import METRICS, PICTURE, SAMPLES
 from minigpt.training.checkpoint import TrainingState
 from minigpt.training.evaluation import Evaluation
 from minigpt.training.report import Report, clock, draw, read_metrics

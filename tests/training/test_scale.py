@@ -8,9 +8,9 @@ import torch
 from torch import nn
 
 from minigpt.config import GPTConfig, TrainConfig
-from minigpt.device import autocast
 from minigpt.model import GPT, count_parameters
 from minigpt.training.compilation import Loss
+from minigpt.training.device import autocast
 from minigpt.training.optimizer import make_optimizer
 from minigpt.training.scale import Memory, bytes_sent, memory
 
@@ -18,10 +18,10 @@ DOCS = (Path(__file__).parents[2] / "docs" / "scale.md").read_text()
 SMALL: dict[str, Any] = {
     "vocab_size": 512, "emb_dim": 128, "num_layers": 2, "num_heads": 2, "context_length": 64
 }  # fmt: skip
-GPT2: dict[str, Any] = {"vocab_size": 50257, "family": "gpt2", "context_length": 1024}
+GPT2: dict[str, Any] = {"vocab_size": 50257, "architecture": "gpt2", "context_length": 1024}
 QWEN3_8B: dict[str, Any] = {
     "vocab_size": 151936, "emb_dim": 4096, "num_layers": 36, "num_heads": 32, "num_kv_heads": 8,
-    "head_dim": 128, "hidden_dim": 12288, "tied_head": False, "context_length": 4096,
+    "head_dim": 128, "hidden_dim": 12288, "tie_embeddings": False, "context_length": 4096,
 }  # fmt: skip
 MODELS = {
     "GPT-2 small": GPTConfig(**GPT2, emb_dim=768, num_layers=12, num_heads=12),
@@ -64,13 +64,13 @@ def measured(config: GPTConfig, training: TrainConfig) -> int:
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-@pytest.mark.parametrize("family", ["modern", "gpt2"])
+@pytest.mark.parametrize("architecture", ["qwen3", "gpt2"])
 @pytest.mark.parametrize(("batch_size", "dropout"), [(1, 0.0), (8, 0.1)])
 def test_memory_is_within_10_percent_of_what_a_step_takes(
-    batch_size: int, dropout: float, family: str, precision: str
+    batch_size: int, dropout: float, architecture: str, precision: str
 ) -> None:
     """Mostly parameters and what belongs to them, or mostly activations."""
-    config = GPTConfig(**SMALL, family=family, dropout=dropout)
+    config = GPTConfig(**SMALL, architecture=architecture, dropout=dropout)
     training = TrainConfig(
         optimizer="adamw",
         batch_size=2 * batch_size,

@@ -16,7 +16,7 @@ peaks = st.floats(1e-6, 10)
 # Learning rate
 
 
-@given(peak=peaks, warmup=inner_shares, final=shares)
+@given(peak=peaks, warmup_ratio=inner_shares, final=shares)
 @few
 def test_the_rate_starts_at_a_hundredth_or_less_of_its_peak(
     peak: float, warmup: float, final: float
@@ -25,7 +25,7 @@ def test_the_rate_starts_at_a_hundredth_or_less_of_its_peak(
     assert 0 < learning_rate(0.0, peak, warmup, final) <= peak / 100 * (1 + 1e-12)
 
 
-@given(done=shares, peak=peaks, warmup=shares, final=shares)
+@given(done=shares, peak=peaks, warmup_ratio=shares, final=shares)
 @few
 def test_the_rate_is_never_negative_nor_above_its_peak(
     done: float, peak: float, warmup: float, final: float
@@ -33,7 +33,7 @@ def test_the_rate_is_never_negative_nor_above_its_peak(
     assert 0 <= learning_rate(done, peak, warmup, final) <= peak * (1 + 1e-12)
 
 
-@given(peak=peaks, warmup=st.floats(0, 0.99), final=shares)
+@given(peak=peaks, warmup_ratio=st.floats(0, 0.99), final=shares)
 @few
 def test_the_rate_peaks_where_the_warm_up_ends_and_ends_at_its_share_of_the_peak(
     peak: float, warmup: float, final: float
@@ -42,7 +42,7 @@ def test_the_rate_peaks_where_the_warm_up_ends_and_ends_at_its_share_of_the_peak
     assert learning_rate(1.0, peak, warmup, final) == pytest.approx(final * peak)
 
 
-@given(peak=peaks, warmup=inner_shares, final=shares, share=shares)
+@given(peak=peaks, warmup_ratio=inner_shares, final=shares, share=shares)
 @few
 def test_the_rate_is_linear_up_and_linear_down(
     peak: float, warmup: float, final: float, share: float
@@ -53,7 +53,7 @@ def test_the_rate_is_linear_up_and_linear_down(
     assert falling == pytest.approx(peak * (1 - share * (1 - final)))
 
 
-@given(done=shares, peak=peaks, warmup=inner_shares, final=shares)
+@given(done=shares, peak=peaks, warmup_ratio=inner_shares, final=shares)
 @few
 def test_the_rate_never_jumps(done: float, peak: float, warmup: float, final: float) -> None:
     """Over a millionth of the training it moves by no more than the steeper slope allows."""
@@ -63,9 +63,9 @@ def test_the_rate_never_jumps(done: float, peak: float, warmup: float, final: fl
 
 
 def test_a_training_can_be_all_warm_up_or_none() -> None:
-    assert learning_rate(0.5, 1.0, warmup=1.0, final=0.1) == 0.5
-    assert learning_rate(1.0, 1.0, warmup=1.0, final=0.1) == 0.1
-    assert learning_rate(0.0, 1.0, warmup=0.0, final=0.1) == 1.0
+    assert learning_rate(0.5, 1.0, warmup_ratio=1.0, final=0.1) == 0.5
+    assert learning_rate(1.0, 1.0, warmup_ratio=1.0, final=0.1) == 0.1
+    assert learning_rate(0.0, 1.0, warmup_ratio=0.0, final=0.1) == 1.0
 
 
 # Progress

@@ -18,7 +18,7 @@ import torch
 from safetensors.torch import load_file
 
 import minigpt
-from minigpt.cli import train_main
+from minigpt.cli.main import train_main
 from minigpt.training.checkpoint import LAST, LAST_SHARDS, PREVIOUS_SHARDS, read_state
 from tests.conftest import TINY, move_into
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.distributed
 ROOT = Path(__file__).parent.parent.parent
 SETTINGS = TINY | {
     "dropout": 0.0,  # which is drawn by each process for itself
-    "batch_size": 8, "num_layers": 2, "evaluations": 8, "learning_rate": 5e-3, "optimizer": "adamw"
+    "batch_size": 8, "num_layers": 2, "num_evals": 8, "learning_rate": 5e-3, "optimizer": "adamw"
 }  # fmt: skip
 KINDS: dict[str, dict[str, Any]] = {
     "ddp adamw": {},
@@ -43,7 +43,7 @@ KINDS: dict[str, dict[str, Any]] = {
 PRELUDE = """
 import json, os, signal, sys
 import minigpt, minigpt.training_run, minigpt.training.report
-from minigpt.cli import train_main
+from minigpt.cli.main import train_main
 from minigpt.training.interruption import Interrupted
 from minigpt.training.report import Report
 
@@ -118,7 +118,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with runs trained by one process, two and four; some of them were interrupted."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         folder = move_into(tmp_path_factory.mktemp("processes"), monkeypatch)
-        monkeypatch.setattr("minigpt.training_run._SAMPLE_TOKENS", 1)
+        monkeypatch.setattr("minigpt.training.training_run._SAMPLE_TOKENS", 1)
         monkeypatch.setattr("minigpt.training.report.draw", lambda *a: None)
         for kind in ("adamw", "muon"):
             minigpt.train("my.txt", **(SETTINGS | {"optimizer": kind}), out=f"1 {kind}")

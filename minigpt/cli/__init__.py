@@ -1,0 +1,1 @@
+"""The commands; everything that only a terminal needs."""

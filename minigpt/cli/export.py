@@ -1,0 +1,137 @@
+"""What `minigpt export` and `minigpt import` do from start to end.
+
+A folder is built beside its place and renamed when it is whole; a place that holds something
+already is refused.
+"""
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from safetensors import SafetensorError
+
+from .. import UserError
+from ..config import ExportConfig, TextConfig, TrainConfig
+from ..interop.gguf import check_gguf, write_gguf
+from ..interop.huggingface import is_huggingface_folder, write_folder
+from ..interop.model_card import model_card
+from ..interop.safetensors_files import umask
+from ..runs import (
+    CONFIG,
+    METRICS,
+    TOKENIZER,
+    WEIGHTS,
+    RunConfig,
+    find_model,
+    free_name,
+    newest_run,
+    read_metrics,
+    save_weights,
+    write_text,
+)
+
+
+def export_model(run: str | Path | None, config: ExportConfig) -> Path:
+    """Write a model as a folder for other programs.
+
+    Args:
+        run: anything that :func:`minigpt.load` takes, or None for the newest run.
+        config: for which programs, and where to.
+
+    Returns:
+        The new folder.
+
+    Raises:
+        UserError: if the model cannot be read or written, or the place is taken.
+    """
+    source = run if run is not None else newest_run()
+    name = Path(source).resolve().name
+    out = Path(config.out or f"exports/{name}-{config.to}")
+    check_free(out)
+    found = find_model(source)
+    if config.to == "gguf":
+        check_gguf(found.tokenizer)
+    with new_folder(out) as folder:
+        if config.to == "gguf":
+            file = folder / f"{name}-{config.dtype}.gguf"
+            write_gguf(file, found.model, found.tokenizer, name, config.dtype)
+        else:
+            card = model_card(name, found.model.config, read_metrics(found.folder / METRICS))
+            write_folder(folder, found.model, found.tokenizer, card)
+    return out
+
+
+def say_exported(out: Path, config: ExportConfig) -> None:
+    """The folder on standard output; how to use it on standard error."""
+    print(out, flush=True)
+    if config.to == "gguf":
+        file = next(out.glob("*.gguf"))
+        hint = f"llama-cli -m {file} -p 'Once upon a time'"
+    else:
+        hint = f"transformers.AutoModelForCausalLM.from_pretrained({str(out)!r})"
+    print(f"to use it:  {hint}", file=sys.stderr, flush=True)
+
+
+def import_model(source: str | Path, out: str | Path | None) -> Path:
+    """Make a run of a folder in the Hugging Face layout, or of a model of the hub.
+
+    Args:
+        source: to read.
+        out: the run's folder, or None for a new one in runs/ of the same name.
+
+    Returns:
+        The run's folder.
+
+    Raises:
+        UserError: if the model cannot be read, or the place is taken.
+    """
+    out = Path(out) if out is not None else free_name(Path(source).resolve().name)
+    check_free(out)
+    found = find_model(source)
+    if not is_huggingface_folder(found.folder):
+        raise UserError(f"{source} is a run already")
+    # Its text and training are not known; that it began as another model is.
+    text = TextConfig(files=(str(source),), init=str(source))
+    config = RunConfig(found.model.config, TrainConfig(), text)
+    with new_folder(out) as run:
+        write_text(found.tokenizer.to_json(), run / TOKENIZER)
+        save_weights(found.model, run / WEIGHTS)
+        write_text(config.to_json(), run / CONFIG)
+    return out
+
+
+def check_free(out: Path) -> None:
+    """Refuse a place that holds something.
+
+    Raises:
+        UserError: if `out` is a file or a folder that is not empty.
+    """
+    if out.is_dir() and not any(out.iterdir()):
+        return
+    if out.exists() or out.is_symlink():
+        raise UserError(f"{out} exists and is not an empty folder; choose another --out")
+
+
+@contextmanager
+def new_folder(out: Path) -> Iterator[Path]:
+    """A folder to fill, which becomes `out` if all goes well and vanishes otherwise.
+
+    Raises:
+        UserError: if it cannot be written.
+    """
+    anchor = next(parent for parent in out.absolute().parents if parent.exists())
+    building = None
+    try:
+        building = Path(tempfile.mkdtemp(prefix=f".new-{out.name}-", dir=anchor))
+        yield building
+        building.chmod(0o777 & ~umask())  # mkdtemp's are private
+        out.parent.mkdir(parents=True, exist_ok=True)
+        building.replace(out)
+    except (OSError, SafetensorError) as error:
+        raise UserError(f"cannot write {out}: {error}") from None
+    finally:
+        if building is not None:
+            shutil.rmtree(building, ignore_errors=True)

@@ -1,0 +1,136 @@
+"""Command line options from config dataclasses: every field is an option of the same name.
+
+Only the options that were given appear in the result, so that a plan can fill in the others.
+"""
+
+import argparse
+import dataclasses
+import re
+import types
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
+
+from .. import UserError
+
+_ESCAPES = {r"\n": "\n", r"\t": "\t", "\\\\": "\\"}
+
+
+class Parser(argparse.ArgumentParser):
+    """An ArgumentParser that says what is wrong in one line, and exits with status 2."""
+
+    def __init__(self, prog: str, description: str = ""):
+        super().__init__(prog, description=description, allow_abbrev=False)
+
+    def error(self, message: str) -> NoReturn:
+        """Called by argparse."""
+        self.exit(2, f"error: {' '.join(message.split())} (see {self.prog} --help)\n")
+
+
+def add_options(
+    parser: argparse.ArgumentParser,
+    config: type,
+    title: str,
+    *,
+    skip: tuple[str, ...] = (),
+    planned: tuple[str, ...] = (),
+) -> None:
+    """Add an option for each field of a config dataclass.
+
+    Args:
+        parser: to add to.
+        config: the dataclass.
+        title: heading of the group in --help.
+        skip: fields that are no options.
+        planned: fields whose default is worked out from the text.
+    """
+    group = parser.add_argument_group(title)
+    hints = get_type_hints(config)
+    for field in dataclasses.fields(config):
+        if field.name in skip:
+            continue
+        silent = field.default in (None, ()) or field.default is False
+        note = "" if silent else f" (default: {field.default})"
+        note = " (default: planned)" if field.name in planned else note
+        group.add_argument(
+            f"--{field.name.replace('_', '-')}",
+            help=(field.metadata["help"] + note).replace("%", "%%"),
+            default=argparse.SUPPRESS,
+            **_kind(hints[field.name], field),
+        )
+
+
+def chosen(arguments: argparse.Namespace, config: type) -> dict[str, Any]:
+    """The fields of `config` that were given on the command line."""
+    given = vars(arguments)
+    names = [field.name for field in dataclasses.fields(config) if field.name in given]
+    return {name: _value(given[name]) for name in names}
+
+
+def changed(config: Any, name: str, values: Sequence[str]) -> Any:
+    """A copy of `config` with one field set as on the command line.
+
+    Args:
+        config: of a config dataclass.
+        name: the field's.
+        values: what is typed behind it; nothing for the default.
+
+    Raises:
+        UserError: as the command line refuses it.
+    """
+    fields = {field.name: field for field in dataclasses.fields(config)}
+    if name not in fields:
+        raise UserError(f"there is no setting {name!r}; there are: {', '.join(fields)}")
+    if not values:
+        return dataclasses.replace(config, **{name: fields[name].default})
+    if len(values) > 1 and not fields[name].metadata["repeated"]:
+        raise UserError(f"{name} takes one value, got {' '.join(values)}")
+    parser = _Refusing("")
+    add_options(parser, type(config), "")
+    option = f"--{name.replace('_', '-')}"
+    given = [f"{option}={value}" for value in values]
+    return dataclasses.replace(config, **chosen(parser.parse_args(given), type(config)))
+
+
+class _Refusing(Parser):
+    """A Parser that does not end the program."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(message.removeprefix("argument --"))
+
+
+def _value(given: Any) -> Any:
+    """Several texts as a tuple, several pairs as a dictionary."""
+    if not isinstance(given, list):
+        return given
+    return dict(given) if given and isinstance(given[0], tuple) else tuple(given)
+
+
+def _kind(hint: Any, field: dataclasses.Field) -> dict[str, Any]:
+    """How argparse reads the value of a field of type `hint`."""
+    if get_origin(hint) in (Union, types.UnionType):
+        (hint,) = (option for option in get_args(hint) if option is not type(None))
+    if get_origin(hint) is Literal:
+        return {"choices": get_args(hint)}
+    if repeated := field.metadata["repeated"]:
+        read = _pair if get_origin(hint) is Mapping else _text
+        return {"action": "append", "type": read, "metavar": repeated}
+    if get_origin(hint) is tuple:
+        item = get_args(hint)[0]
+        return {"nargs": "+", "type": item, "metavar": "FILE" if item is str else "X"}
+    if hint is bool:
+        return {"action": argparse.BooleanOptionalAction if field.default else "store_true"}
+    return {"type": hint, "metavar": {int: "N", float: "X", str: "NAME"}[hint]}
+
+
+def _text(given: str) -> str:
+    r"""A text as it is typed: \n, \t and \\ stand for a new line, a tab and a backslash."""
+    return re.sub(r"\\[nt\\]", lambda escape: _ESCAPES[escape[0]], given)
+
+
+def _pair(given: str) -> tuple[str, float]:
+    """TEXT=X, where the text may hold an equals sign too."""
+    text, _, number = given.rpartition("=")
+    try:
+        return _text(text), float(number)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected TEXT=X, got {given!r}") from None

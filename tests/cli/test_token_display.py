@@ -1,0 +1,173 @@
+"""--show: a line for each token with its probability and rivals, colours that can be read."""
+
+import io
+import math
+import re
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from minigpt.cli.token_display import (
+    _SHADES,
+    TokenDisplay,
+    has_colours,
+    legend,
+    painted,
+    percent,
+    visible,
+)
+from minigpt.generation.results import Step, Token
+from minigpt.tokenizer import CharacterTokenizer, train_bpe
+
+ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def token(text: str | bytes, probability: float, id: int = 0) -> Token:
+    written = text.encode() if isinstance(text, str) else text
+    return Token(id, written, math.log(probability))
+
+
+def steps(ids: list[int], texts: list[str], probabilities: list[float]) -> Iterator[Step]:
+    others = (token("b", 0.4, 1), token("c", 0.2, 2))
+    for i, text, p in zip(ids, texts, probabilities, strict=True):
+        yield Step(0, i, math.log(p), text, None, others)
+
+
+def test_a_token_shows_its_white_space_and_its_broken_characters() -> None:
+    assert visible(b" a\tb\n") == "␣a⇥b↵"
+    assert visible("é€"[:1].encode()) == "é"
+    assert [visible(byte) for byte in (b"\xc3", b"\x00", b"\x1b[2J")] == [
+        r"\xc3",
+        r"\x00",
+        r"\x1b[2J",
+    ]
+    tokenizer = train_bpe(["some text"], 270)
+    tokens = [visible(tokenizer.token_bytes(i)) for i in range(tokenizer.vocab_size)]
+    assert all(token.isprintable() and " " not in token for token in tokens)
+
+
+@pytest.mark.parametrize(
+    ("probability", "shown"),
+    [
+        (1.0, "100%"),
+        (0.834, "83%"),
+        (0.0996, "10%"),
+        (0.0994, "9.9%"),
+        (0.024, "2.4%"),
+        (0.001, "0.1%"),
+        (0.0009, "<0.1%"),
+        (0.0, "<0.1%"),
+    ],
+)
+def test_probabilities_have_two_digits(probability: float, shown: str) -> None:
+    assert percent(probability) == shown
+
+
+def test_a_line_shows_a_token_and_the_likeliest_others() -> None:
+    display = TokenDisplay(CharacterTokenizer("abcd"), colours=False)
+    rivals = [token(" crow", 0.5, 1), token(" fox", 0.25, 2), token("\n", 0.1, 3), token("x", 0.05)]
+    line = display.line(token(" fox", 0.25, 2), rivals)
+    assert line.split() == ["25%", "␣fox", "␣crow", "50%", "↵", "10%", "x", "5.0%"]
+    assert "(end)" in display.line(token(b"", 0.1, 4), [])
+    assert r"\xc3" in display.line(token(b"\xc3", 0.1, 1), [])
+    coloured = TokenDisplay(display.tokenizer, colours=True).line(token(" fox", 0.25, 2), rivals)
+    assert coloured != line and ESCAPE.sub("", coloured) == line
+
+
+@pytest.mark.parametrize("colours", [False, True])
+def test_every_token_has_its_line_and_the_text_comes_last(
+    colours: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    display = TokenDisplay(CharacterTokenizer("ab\n"), colours)
+    display.show("ba", steps([0, 1, 2], ["a", "b", "\n"], [0.9, 0.3, 0.004]))
+    shown = capsys.readouterr().out
+    assert bool(ESCAPE.search(shown)) == colours
+    head, *lines = ESCAPE.sub("", shown).splitlines()
+    assert head.split()[:2] == ["probability", "token"]
+    assert [line.split()[:2] for line in lines[:3]] == [["90%", "a"], ["30%", "b"], ["0.4%", "↵"]]
+    assert lines[4] == ("baab↵" if colours else "baab")
+
+
+def test_text_held_back_until_nothing_can_follow_is_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    held = [*steps([0], [""], [0.5]), Step(0, None, None, "a", "banned")]
+    TokenDisplay(CharacterTokenizer("ab"), colours=False).show("b", held)
+    assert "\nba\n" in capsys.readouterr().out
+
+
+def test_the_lines_come_as_the_tokens_are_drawn(capsys: pytest.CaptureFixture[str]) -> None:
+    seen = []
+
+    def watched() -> Iterator[Step]:
+        for step in steps([0, 1], ["a", "b"], [0.5, 0.5]):
+            seen.append(capsys.readouterr().out)
+            yield step
+
+    TokenDisplay(CharacterTokenizer("ab"), colours=False).show("", watched())
+    assert "50%" not in seen[0] and "50%" in seen[1]
+
+
+def test_what_ctrl_c_cuts_off_is_shown_all_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    def cut() -> Iterator[Step]:
+        yield from steps([0, 1], ["a", "b"], [0.5, 0.5])
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        TokenDisplay(CharacterTokenizer("ab"), colours=False).show("b", cut())
+    assert "\nbab\n" in capsys.readouterr().out
+
+
+def test_a_character_of_several_tokens_has_the_colour_of_the_least_likely(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    tokenizer = train_bpe(["plain text"], 270)
+    first, second = tokenizer.encode("é")
+    TokenDisplay(tokenizer, colours=True).show("", steps([first, second], ["", "é"], [0.02, 0.9]))
+    assert painted("é", 0.02) in capsys.readouterr().out
+
+
+@given(st.text("ab \n"), st.floats(0, 1))
+def test_colours_add_marks_to_a_text_and_lose_none_of_it(text: str, probability: float) -> None:
+    bare = ESCAPE.sub("", painted(text, probability))
+    assert bare == text.replace("\n", "↵\n")
+    assert "\x1b[0m" not in painted("", probability)
+
+
+def test_the_less_likely_the_darker_and_all_can_be_read() -> None:
+    """Of ink on paper, the contrast that WCAG 2.1 asks for; whatever colours the terminal has."""
+    inks, papers = zip(
+        *((luminance(ink), luminance(paper)) for _, ink, paper in _SHADES), strict=True
+    )
+    assert list(papers) == sorted(papers, reverse=True)
+    for ink, paper in zip(inks, papers, strict=True):
+        assert (max(ink, paper) + 0.05) / (min(ink, paper) + 0.05) >= 4.5
+    assert len(set(re.findall(r"48;5;(\d+)", legend()))) == len(_SHADES)
+
+
+def luminance(number: int) -> float:
+    """Relative luminance (WCAG 2.1) of a colour of xterm's 6 x 6 x 6 cube."""
+    number -= 16
+    levels = [
+        (0, 95, 135, 175, 215, 255)[n] / 255 for n in (number // 36, number // 6 % 6, number % 6)
+    ]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in levels]
+    return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_colours_are_for_terminals_and_can_be_declined(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert has_colours(Screen()) and not has_colours(io.StringIO())
+    monkeypatch.setenv("TERM", "dumb")
+    assert not has_colours(Screen())
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not has_colours(Screen())

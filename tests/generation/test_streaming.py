@@ -1,0 +1,96 @@
+"""What is shown of a text while it is written: all of it up to the first stop string, in whole
+characters, as soon as that can be decided, wherever the tokens are cut.
+"""
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from minigpt.generation.streaming import Pieces
+
+some = settings(max_examples=200, deadline=None)
+
+letters = st.sampled_from("aabé🦊")  # of one, two and four bytes
+texts = st.text(letters, max_size=15)
+stops = st.lists(st.text(letters, min_size=1, max_size=4), max_size=3)
+
+
+@st.composite
+def tokens_of(draw: st.DrawFn, text: str) -> list[bytes]:
+    """The bytes of a text, cut anywhere; a token may be empty, as a special one."""
+    data = text.encode()
+    cuts = sorted(draw(st.lists(st.integers(0, len(data)), max_size=20)))
+    return [data[start:end] for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True)]
+
+
+def before_the_first(text: str, stop: list[str]) -> str:
+    """Read character by character: up to the first at which a stop string is complete."""
+    for end in range(1, len(text) + 1):
+        found = [s for s in stop if text[:end].endswith(s)]
+        if found:
+            return text[: end - max(map(len, found))]
+    return text
+
+
+def shown(tokens: list[bytes], stop: list[str]) -> tuple[list[str], bool]:
+    """The pieces, and whether a stop string came up."""
+    pieces, text = [], Pieces(stop)
+    for i, token in enumerate(tokens):
+        pieces.append(text.add(token, last=i == len(tokens) - 1))
+        if text.stopped:
+            break
+    return pieces, text.stopped
+
+
+@given(text=texts, stop=stops, data=st.data())
+@some
+def test_what_is_shown_is_exactly_the_text_before_the_first_stop(
+    text: str, stop: list[str], data: Any
+) -> None:
+    pieces, stopped = shown(data.draw(tokens_of(text)), stop)
+    assert "".join(pieces) == before_the_first(text, stop)
+    assert stopped == any(s in text for s in stop)
+
+
+@given(text=texts, stop=stops, data=st.data())
+@some
+def test_only_what_could_become_a_stop_or_a_character_is_held_back(
+    text: str, stop: list[str], data: Any
+) -> None:
+    written, so_far, pieces = b"", "", Pieces(stop)
+    for token in data.draw(tokens_of(text)):
+        written, so_far = written + token, so_far + pieces.add(token)
+        if pieces.stopped:
+            return
+        whole = written.decode(errors="ignore")  # without the bytes of an unfinished character
+        assert whole.startswith(so_far)
+        held = whole.removeprefix(so_far)
+        assert held == "" or any(s.startswith(held) and s != held for s in stop)
+
+
+@given(data=st.binary(max_size=20), cuts=st.lists(st.integers(0, 20), max_size=5))
+@some
+def test_bytes_that_are_no_text_are_marked_as_if_read_at_once(data: bytes, cuts: list[int]) -> None:
+    edges = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
+    tokens = [data[a:b] for a, b in pairwise(edges)]
+    assert "".join(shown(tokens, [])[0]) == data.decode(errors="replace")
+
+
+@pytest.mark.parametrize(
+    ("tokens", "stop", "pieces"),
+    [
+        (["one ", "two", " three"], ["two"], ["one ", ""]),
+        (["one t", "w", "o three"], ["two"], ["one ", "", ""]),  # over three tokens
+        (["one t", "w", "ins"], ["two"], ["one ", "", "twins"]),  # not one after all
+        (["aab", "c"], ["aabd", "abc"], ["", "a"]),  # given up for one that begins later
+        (["ab", "c"], ["abcd"], ["", "abc"]),  # nothing is lost at the end
+        (["abcd"], ["d", "bcd"], ["a"]),  # both are complete at once: the longer is cut off
+        (["abc"], ["abcd", "b"], ["a"]),
+        (["a\n", "\nb"], ["\n\n"], ["a", ""]),
+    ],
+)
+def test_examples(tokens: list[str], stop: list[str], pieces: list[str]) -> None:
+    assert shown([token.encode() for token in tokens], stop)[0] == pieces

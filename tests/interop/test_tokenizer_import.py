@@ -1,0 +1,302 @@
+"""Tokenizers of other origin: taken where they come to the same ids here, refused otherwise."""
+
+import json
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import pytest
+import transformers
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from minigpt import UserError
+from minigpt.interop import tokenizer_import as tokenizer_files
+from minigpt.interop.huggingface import write_folder
+from minigpt.interop.tokenizer_import import read_tokenizer
+from minigpt.tokenizer import END_OF_TEXT, encode_in_pieces, load_tokenizer
+
+from .examples import HARD_TEXT, TRAINING_TEXT, random_model, with_gaps
+
+
+def trained_elsewhere(end_first: bool = False) -> Tokenizer:
+    """A byte-level BPE as the tokenizers library trains it, with its own merges."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=400,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        special_tokens=[END_OF_TEXT] if end_first else [],
+        show_progress=False,
+    )
+    text = TRAINING_TEXT + "aaaa aaaaaaa bananas ananas 1001 10101 ... ...... \n\n\n\n" * 3
+    tokenizer.train_from_iterator([text, HARD_TEXT], trainer)
+    tokenizer.add_special_tokens([END_OF_TEXT])
+    return tokenizer
+
+
+THEIRS = trained_elsewhere()
+THEIRS.encode_special_tokens = True  # one that is written out is text
+
+
+def content(tokenizer: Tokenizer = THEIRS) -> dict[str, Any]:
+    """The content of its tokenizer.json."""
+    return json.loads(tokenizer.to_str())
+
+
+def read(folder: Path, data: dict[str, Any], vocab_size: int | None = None) -> Any:
+    (folder / "tokenizer.json").write_text(json.dumps(data))
+    return read_tokenizer(folder, vocab_size or THEIRS.get_vocab_size())
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return read(tmp_path_factory.mktemp("ours"), content())
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.text(st.sampled_from("aban 01.\n'sté日👩\u200d") | st.characters(exclude_categories=["Cs"]))
+)
+def test_any_text_has_the_ids_that_the_tokenizers_library_gives(ours: Any, text: str) -> None:
+    ids = ours.encode(text)
+    assert ids == THEIRS.encode(text).ids
+    assert ours.decode(ids) == text
+
+
+def test_the_hard_text_has_the_ids_that_the_tokenizers_library_gives(ours: Any) -> None:
+    assert ours.encode(HARD_TEXT) == THEIRS.encode(HARD_TEXT).ids
+    assert ours.decode(ours.encode(HARD_TEXT)) == HARD_TEXT
+
+
+def test_transformers_own_gpt2_tokenizer_is_read(tmp_path: Path) -> None:
+    data = content(trained_elsewhere(end_first=True))
+    merges = [tuple(pair) for pair in data["model"]["merges"]]
+    theirs = transformers.GPT2Tokenizer(vocab=data["model"]["vocab"], merges=merges)
+    theirs.save_pretrained(tmp_path)
+    ours = read_tokenizer(tmp_path, len(theirs))
+    text = HARD_TEXT.replace(END_OF_TEXT, "")
+    assert ours.encode(text) == theirs(text)["input_ids"]
+    assert ours.end_of_text == theirs.eos_token_id == 0
+
+
+def test_the_two_files_of_the_first_gpt2_are_read(tmp_path: Path, ours: Any) -> None:
+    model = content()["model"]
+    merges = "\n".join(f"{left} {right}" for left, right in model["merges"])
+    (tmp_path / "merges.txt").write_text(f"#version: 0.2\n{merges}\n", encoding="utf-8")
+    vocab = model["vocab"] | {END_OF_TEXT: len(model["vocab"])}
+    (tmp_path / "vocab.json").write_text(json.dumps(vocab))
+    assert read_tokenizer(tmp_path, len(vocab)).to_json() == ours.to_json()
+    (tmp_path / "merges.txt").unlink()
+    with pytest.raises(UserError, match=r"vocab.json cannot be used: .*merges.txt"):
+        read_tokenizer(tmp_path, len(vocab))
+
+
+def test_gpt2_without_tokenizer_files_takes_tiktokens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokenizer_files, "tiktoken_tokenizer", lambda name: name)
+    assert read_tokenizer(tmp_path, 50_257) == "gpt2"  # type: ignore[comparison-overlap]
+    with pytest.raises(UserError, match="has no tokenizer"):
+        read_tokenizer(tmp_path, 50_256)
+
+
+def test_a_vocabulary_larger_than_its_tokenizer_is_filled_up(tmp_path: Path, ours: Any) -> None:
+    """Embeddings are often padded to a round number of rows."""
+    padded = read(tmp_path, content(), vocab_size=512)
+    assert padded.vocab_size == 512 and padded.token_bytes(511) == b""
+    assert padded.encode(HARD_TEXT) == ours.encode(HARD_TEXT)
+    (tmp_path / "again.json").write_text(padded.to_json())
+    assert load_tokenizer(tmp_path / "again.json").vocab_size == 512
+
+
+def test_a_tokenizer_larger_than_the_vocabulary_is_refused(tmp_path: Path) -> None:
+    size = THEIRS.get_vocab_size()
+    with pytest.raises(UserError, match=rf"{size} tokens but the model's vocab_size is {size - 1}"):
+        read(tmp_path, content(), vocab_size=size - 1)
+
+
+def test_unused_ids_and_special_tokens_keep_their_places(tmp_path: Path) -> None:
+    ours = with_gaps()
+    (tmp_path / "tokenizer.json").write_text(ours.to_json())
+    size = ours.vocab_size
+    for again in (load_tokenizer(tmp_path / "tokenizer.json"), read_tokenizer(tmp_path, size)):
+        assert again.vocab_size == size == ours.end_of_text + 5
+        assert again.end_of_text == ours.end_of_text
+        assert again.to_json() == ours.to_json()
+
+
+# Qwen3's kind: NFC, Qwen2's pattern, special tokens and others that are matched in any text
+
+ADDED = ["<think>", "</think>", "<think>ing", "日記"]
+
+
+def like_qwen3() -> Any:
+    """transformers' own tokenizer of the kind, with a small vocabulary."""
+    empty = transformers.Qwen2Tokenizer().backend_tokenizer
+    learned = Tokenizer(models.BPE())
+    learned.normalizer, learned.pre_tokenizer = empty.normalizer, empty.pre_tokenizer
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=400, initial_alphabet=alphabet, show_progress=False)
+    learned.train_from_iterator(
+        [TRAINING_TEXT, HARD_TEXT * 3, "I'LL thé'Se 1234\n\n " * 5], trainer
+    )
+    model = content(learned)["model"]
+    merges = [tuple(pair) for pair in model["merges"]]
+    tokenizer = transformers.Qwen2Tokenizer(
+        vocab=model["vocab"], merges=merges, split_special_tokens=True
+    )
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<|im_start|>", "<|im_end|>"]})
+    tokenizer.add_tokens([AddedToken(name, normalized=False) for name in ADDED])
+    return tokenizer
+
+
+QWEN3 = like_qwen3()
+STRETCHES = [
+    *ADDED,
+    END_OF_TEXT,
+    "<|im_end|>",
+    "<|im_",
+    "<think",
+    ">",
+    "\u0338",
+    "e\u0301",
+    "ᄒ",
+    "ᅡ",
+]
+WORDS = ["the", " the", " crow", "I'LL", "'ſe", "12", "  ", "\r\n", " \n", "é", "...", "日", "\t"]
+qwen3_texts = st.lists(
+    st.sampled_from(STRETCHES + WORDS) | st.characters(exclude_categories=["Cs"])
+).map("".join)
+
+
+@pytest.fixture(scope="module")
+def qwen3_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("qwen3")
+    QWEN3.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def qwen3(qwen3_folder: Path) -> Any:
+    return read_tokenizer(qwen3_folder, len(QWEN3))
+
+
+@pytest.fixture(scope="module")
+def qwen3_exported(qwen3: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp("exported")
+    write_folder(folder, random_model("qwen3", vocab_size=qwen3.vocab_size), qwen3, card="")
+    return transformers.AutoTokenizer.from_pretrained(folder)
+
+
+@settings(max_examples=400, deadline=None)
+@given(text=qwen3_texts)
+def test_any_text_has_the_ids_of_qwens_tokenizer(
+    qwen3: Any, qwen3_exported: Any, text: str
+) -> None:
+    nfc = unicodedata.normalize("NFC", text)
+    # The library orders marks by Unicode 9; it leaves later ones where they are.
+    assume(QWEN3.backend_tokenizer.normalizer.normalize_str(text) == nfc)
+    ids = qwen3.encode(text)
+    assert ids == QWEN3(text)["input_ids"] == qwen3_exported(text)["input_ids"]
+    assert unicodedata.normalize("NFC", qwen3.decode(ids)) == nfc
+    assert qwen3.decode(ids) == QWEN3.decode(ids) == qwen3_exported.decode(ids)
+
+
+def test_the_hard_text_has_the_ids_of_qwens_tokenizer(qwen3: Any, qwen3_exported: Any) -> None:
+    for text in (HARD_TEXT, "<think>".join(HARD_TEXT)):
+        ids = qwen3.encode(text)
+        assert ids == QWEN3(text)["input_ids"] == qwen3_exported(text)["input_ids"]
+        assert qwen3.decode(ids) == unicodedata.normalize("NFC", qwen3.decode(ids))
+
+
+def test_added_tokens_are_matched_in_a_text_and_special_ones_are_not(qwen3: Any) -> None:
+    names = QWEN3.get_vocab()
+    think, thinking = names["<think>"], names["<think>ing"]
+    assert qwen3.encode("<think><think>ing<think") == [think, thinking, *qwen3.encode("<think")]
+    assert qwen3.decode([think, names["<|im_end|>"], *qwen3.encode("a")]) == "<think>a"
+    assert names["<|im_end|>"] not in qwen3.encode("<|im_end|>")
+    assert qwen3.byte_lengths()[names["日記"]] == 6
+
+
+def test_an_added_token_is_found_before_accents_are_united(qwen3: Any) -> None:
+    """A solidus behind the token would make another sign of its last one."""
+    assert unicodedata.normalize("NFC", ">\u0338") == "\u226f"
+    assert qwen3.encode("<think>\u0338")[0] == QWEN3.get_vocab()["<think>"]
+    assert qwen3.encode("e\u0301") == qwen3.encode("é")
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    texts=st.lists(st.lists(st.sampled_from(STRETCHES + WORDS)).map("".join), max_size=6),
+    size=st.integers(1, 40),
+)
+def test_pieces_give_the_ids_of_the_whole(qwen3: Any, texts: list[str], size: int) -> None:
+    pieces = encode_in_pieces(qwen3, ((False, text) for text in texts), size)
+    assert [i for _, ids in pieces for i in ids.tolist()] == qwen3.encode("".join(texts))
+
+
+def test_normalizer_and_added_tokens_come_back_from_the_file(qwen3: Any, tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_text(qwen3.to_json(), encoding="utf-8")
+    for again in (
+        load_tokenizer(tmp_path / "tokenizer.json"),
+        read_tokenizer(tmp_path, qwen3.vocab_size),
+    ):
+        assert again.to_json() == qwen3.to_json()
+        text = f"<think>e\u0301{END_OF_TEXT}"
+        assert again.encode(text) == qwen3.encode(text)
+
+
+def _with(**changes: Any) -> dict[str, Any]:
+    return content() | changes
+
+
+def _with_model(**changes: Any) -> dict[str, Any]:
+    data = content()
+    return data | {"model": data["model"] | changes}
+
+
+def _with_token(**changes: Any) -> dict[str, Any]:
+    return _with(added_tokens=[*content()["added_tokens"], changes])
+
+
+NEXT = THEIRS.get_vocab_size()
+BEGINS = {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>"}}]}
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (_with(normalizer={"type": "NFKC"}), "normalizer NFKC"),
+        (_with(normalizer={"type": "Sequence", "normalizers": []}), "normalizer Sequence"),
+        (_with(pre_tokenizer={"type": "Whitespace"}), "cut a text into words"),
+        (_with(pre_tokenizer={"type": "ByteLevel", "add_prefix_space": True}), "add_prefix_space"),
+        (_with(post_processor=BEGINS), "every text"),
+        (_with(post_processor={"type": "Sequence", "processors": [BEGINS]}), "every text"),
+        (_with(post_processor={"type": "RobertaProcessing"}), "every text"),
+        (_with_token(content="<b>", id=NEXT, special=False, lstrip=True), "lstrip .*'<b>'"),
+        (_with_token(content="<b>", id=NEXT, special=False, rstrip=True), "rstrip .*'<b>'"),
+        (_with_token(content="b", id=NEXT, special=False, single_word=True), "single_word .*'b'"),
+        (_with_token(content="<b>", id=NEXT, special=False, normalized=True), "normalized .*'<b>'"),
+        (_with_token(content="a b", id=NEXT, special=False), "white space in an added token"),
+        (_with_token(content="", id=NEXT, special=False), "white space in an added token"),
+        (_with_token(content="aa", id=NEXT, special=False), "merges form an added token"),
+        (_with_token(content="Ġ", id=NEXT, special=True), "lacks some single bytes"),
+        (_with_token(content="<b>", id=NEXT), "'special'"),
+        (_with(added_tokens=[]), "has no <|endoftext|>"),
+        (_with_model(byte_fallback=True), "byte_fallback"),
+        (_with_model(type="Unigram"), "Unigram"),
+        (_with_model(merges=content()["model"]["merges"][::-1]), "order of their ids"),
+        (_with_model(merges=content()["model"]["merges"][:-1]), "never form its token"),
+        (_with_model(merges=[["no", "such"]]), "cannot be used"),
+        (_with_model(vocab={"a": 0}, merges=[]), "lacks some single bytes"),
+        ({}, "cannot be used"),
+        ([], "cannot be used"),
+    ],
+)
+def test_what_would_encode_otherwise_is_refused(tmp_path: Path, data: Any, words: str) -> None:
+    with pytest.raises(UserError, match=words) as error:
+        read(tmp_path, data)
+    assert "\n" not in str(error.value) and "tokenizer.json" in str(error.value)

@@ -1,0 +1,129 @@
+"""Vectors from the text: neighbours decide, counted as Levy and Goldberg do, always the same."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from minigpt.config import GPTConfig
+from minigpt.model import GPT
+from minigpt.runs import METRICS
+from minigpt.training.embedding_init import embedding_init
+from minigpt.training.report import read_metrics
+
+from ..conftest import train_tiny
+
+
+def some_tokens(count: int = 300, vocab_size: int = 12) -> np.ndarray:
+    return np.random.default_rng(0).integers(0, vocab_size, count).astype(np.uint16)
+
+
+def cosines(vectors: Tensor) -> Tensor:
+    """Of all pairs: ``(V, V)``."""
+    unit = F.normalize(vectors, dim=1)
+    return unit @ unit.T
+
+
+def test_tokens_among_the_same_neighbours_are_alike() -> None:
+    """1 and 2 stand between 0 and 3, 5 and 6 between 4 and 7."""
+    draw = np.random.default_rng(0)
+    words = [
+        (0, draw.choice([1, 2]), 3) if draw.random() < 0.5 else (4, draw.choice([5, 6]), 7)
+        for _ in range(500)
+    ]
+    alike = cosines(embedding_init(np.concatenate(words), 8, emb_dim=4, seed=0))
+    assert alike[1, 2] > 0.95 and alike[5, 6] > 0.95
+    assert max(alike[1, 5], alike[1, 6], alike[2, 5], alike[2, 6]) < 0.5
+
+
+def information(tokens: list[int], size: int, neighbours: list[int], step: int) -> Tensor:
+    """By definition: of each token and the neighbours before (step -1) or after (1) it."""
+    counts = [[0.0] * len(neighbours) for _ in range(size)]
+    for i, token in enumerate(tokens):
+        for distance in range(1, 13):
+            j = i + step * distance
+            if 0 <= j < len(tokens) and tokens[j] in neighbours:
+                counts[token][neighbours.index(tokens[j])] += 1 / distance
+    often = [sum(column) ** 0.75 for column in zip(*counts, strict=True)]
+    found = torch.zeros(size, len(neighbours))
+    for i, row in enumerate(counts):
+        for j, count in enumerate(row):
+            if count > 0:
+                found[i, j] = max(0.0, math.log(count / sum(row) / (often[j] / sum(often))))
+    return found
+
+
+@pytest.mark.parametrize("most", [12, 5])
+def test_they_factor_the_information_about_neighbours(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """About all of them, or the most frequent five where there is room for no more."""
+    size = 12
+    monkeypatch.setattr("minigpt.training.embedding_init._CELLS", most * size)
+    monkeypatch.setattr("minigpt.training.embedding_init._FEWEST", 1)
+    tokens = np.concatenate([some_tokens(), np.repeat(np.arange(5), 30)])
+    neighbours = list(range(most))
+    both = [information(tokens.tolist(), size, neighbours, step) for step in (-1, 1)]
+    left, values, _ = torch.linalg.svd(torch.cat(both, dim=1), full_matrices=False)
+    expected = cosines(left * values.sqrt())
+    found = cosines(embedding_init(tokens, size, emb_dim=32, seed=3))
+    torch.testing.assert_close(found, expected, atol=1e-3, rtol=0)
+
+
+def test_a_long_text_is_counted_in_all_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("minigpt.training.embedding_init._SAMPLE", 1600)
+    ends = np.concatenate([some_tokens(20_000, 6), 6 + some_tokens(20_000, 6)])
+    alike = cosines(embedding_init(ends, 12, emb_dim=12, seed=0))
+    assert alike[:6, 6:].max() < alike[:6, :6].min()
+
+
+@pytest.mark.parametrize(("count", "size", "emb_dim"), [(300, 12, 8), (2, 300, 16), (40, 5, 64)])
+def test_all_are_equally_long_and_a_seed_decides(count: int, size: int, emb_dim: int) -> None:
+    """Also those of tokens that do not occur; in few dimensions or more than there are tokens."""
+    tokens = some_tokens(count, min(size, 12))
+    torch.manual_seed(7)
+    state = torch.get_rng_state()
+    vectors = embedding_init(tokens, size, emb_dim, seed=1)
+    assert vectors.shape == (size, emb_dim)
+    length = min(0.06, math.log(size) / emb_dim) * emb_dim**0.5
+    torch.testing.assert_close(vectors.norm(dim=1), torch.full((size,), length))
+    assert torch.equal(vectors, embedding_init(tokens, size, emb_dim, seed=1))
+    assert not torch.equal(vectors, embedding_init(tokens, size, emb_dim, seed=2))
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.parametrize(("vocab_size", "emb_dim"), [(65, 128), (320, 256), (1024, 512)])
+def test_a_model_that_starts_from_them_does_not_just_repeat_its_input(
+    vocab_size: int, emb_dim: int
+) -> None:
+    """Its loss is near that of one that knows nothing, ln V, however wide it is; a training whose
+    loss is 2 nats above that is taken for one that went wrong."""
+    config = GPTConfig(vocab_size, emb_dim=emb_dim, num_layers=1, num_heads=1)
+    tokens, model = some_tokens(5000, vocab_size), GPT(config)
+    vectors = embedding_init(tokens, vocab_size, emb_dim, seed=0)
+    model.token_embedding.load_state_dict({"weight": vectors})
+    ids = torch.from_numpy(tokens[:257].astype(np.int64)).unsqueeze(0)  # (1, 257)
+    _, loss = model(ids[:, :-1], ids[:, 1:])
+    assert loss < math.log(vocab_size) + 1.5
+
+
+def test_a_run_that_starts_from_them_learns_sooner(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Than from chance, and than from the same vectors for other tokens."""
+
+    def trained(**changes: Any) -> float:
+        return read_metrics(train_tiny(steps=20, **changes) / METRICS)[-1]["val_loss"]
+
+    def others(*args: Any) -> Tensor:
+        return embedding_init(*args).roll(1, dims=0)
+
+    found = trained()
+    assert found < trained(embedding_init="random") - 0.02
+    monkeypatch.setattr("minigpt.training.run.embedding_init", others)
+    assert found < trained() - 0.02

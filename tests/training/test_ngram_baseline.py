@@ -1,0 +1,60 @@
+"""How predictable a text is: the formula, written a second time in dictionaries, and its limits."""
+
+import math
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from minigpt.training.ngram_baseline import bits_per_byte
+
+few = settings(max_examples=60, deadline=None)
+few_letters = st.text(alphabet="abж\n\U0001f600", min_size=1, max_size=60)
+any_letters = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=20
+)
+texts = few_letters | any_letters
+
+
+def by_dictionaries(known: str, rest: str) -> float:
+    """Witten and Bell's formula, one character after the other; \\0 is before the first ones."""
+    text, bits = "\0" * 4 + known + rest, 0.0
+    inside, alphabet = range(4, 4 + len(known)), len(set(known + rest))
+    for place in range(4 + len(known), len(text)):
+        chance = 1 / alphabet
+        for order in range(5):
+            before = text[place - order : place]
+            counts = Counter(text[i] for i in inside if text[i - order : i] == before)
+            if counts:
+                n, kinds = counts.total(), len(counts)
+                chance = (counts[text[place]] + kinds * chance) / (n + kinds)
+        bits -= math.log2(chance)
+    return bits / len(rest.encode())
+
+
+@given(known=texts, rest=texts)
+@few
+def test_it_is_the_formula(known: str, rest: str) -> None:
+    assert bits_per_byte(known, rest) == pytest.approx(by_dictionaries(known, rest))
+
+
+def test_hundreds_of_characters_are_told_apart() -> None:
+    draw = random.Random(0)
+    text = "".join(chr(0x4E00 + draw.randrange(500)) for _ in range(1200))
+    assert bits_per_byte(text[:1000], text[1000:]) == pytest.approx(
+        by_dictionaries(text[:1000], text[1000:])
+    )
+
+
+def test_noise_takes_what_its_letters_take_and_repetition_nothing() -> None:
+    draw = random.Random(0)
+    noise = "".join(draw.choices("abcdefghijklmnop", k=40_000))  # 4 bits each
+    assert 3.9 < bits_per_byte(noise[:36_000], noise[36_000:]) < 5
+    assert bits_per_byte("the same again. " * 2000, "the same again. " * 200) < 0.01
+
+
+@pytest.mark.parametrize(("known", "rest"), [("", ""), ("", "abc"), ("abc", "")])
+def test_where_there_is_nothing_to_count_a_byte_is_a_byte(known: str, rest: str) -> None:
+    assert bits_per_byte(known, rest) == 8.0
