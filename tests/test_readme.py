@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from minigpt import cli
+from minigpt.cli import main as cli
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()

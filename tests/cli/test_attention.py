@@ -110,7 +110,7 @@ def test_a_text_too_long_for_labels_is_drawn_without_them() -> None:
 
 def test_help_needs_neither_torch_nor_matplotlib() -> None:
     code = (
-        "import sys; from minigpt import cli\n"
+        "import sys; from minigpt.cli import main as cli\n"
         "try: cli.main(['attention', '--help'])\n"
         "except SystemExit as end: assert end.code == 0\n"
         "assert not {'torch', 'matplotlib'} & set(sys.modules)"

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from minigpt.config import cache_folder, keep_compiled_code
+from minigpt.cli.main import keep_compiled_code
+from minigpt.config import cache_folder
 from tests.conftest import TINY, some_text
 
 ROOT = Path(__file__).parent.parent

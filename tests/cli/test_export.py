@@ -12,7 +12,7 @@ import torch
 import transformers
 
 import minigpt
-from minigpt import cli
+from minigpt.cli import main as cli
 from minigpt.config import TrainConfig
 from minigpt.interop.model_card import model_card
 from minigpt.runs import load_run, read_config

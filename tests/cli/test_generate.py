@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import minigpt
-from minigpt import cli
+from minigpt.cli import main as cli
 
 from ..conftest import train_tiny
 

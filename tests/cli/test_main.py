@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from minigpt import cli
+from minigpt.cli import main as cli
 
 ROOT = Path(__file__).parent.parent
 TEXT = "The fox asked the crow for bread. The crow said no, and flew to the mill.\n" * 40
@@ -254,7 +254,7 @@ def test_the_fables_are_found_from_any_folder(attempt: Attempt, tmp_path: Path) 
 
 def test_the_commands_answer_without_loading_torch() -> None:
     code = (
-        "import sys; from minigpt import cli\n"
+        "import sys; from minigpt.cli import main as cli\n"
         "for main in (cli.train_main, cli.generate_main, cli.main):\n"
         "    try: main(['--help'])\n"
         "    except SystemExit as end: assert end.code == 0\n"

@@ -9,16 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from minigpt.cli.terminal import has_colours
 from minigpt.cli.token_display import (
     _SHADES,
     TokenDisplay,
-    has_colours,
     legend,
     painted,
     percent,
-    visible,
 )
-from minigpt.generation.results import Step, Token
+from minigpt.generation.results import Step, Token, visible
 from minigpt.tokenizer import CharacterTokenizer, train_bpe
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")

@@ -34,7 +34,7 @@ few = settings(max_examples=25, deadline=None)
 STATE = TrainingState(
     step=7,
     seconds=12.5,
-    num_evals=3,
+    evaluations=3,
     eval_tokens=100,
     train_loss=1.5,
     train_bits_per_byte=1.75,

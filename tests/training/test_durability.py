@@ -20,7 +20,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from minigpt import cli
+from minigpt.cli import main as cli
 from minigpt.runs import load_run
 from minigpt.training.checkpoint import LAST, PREVIOUS, _read, read_state
 from minigpt.training.compilation import Loss
