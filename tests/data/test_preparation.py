@@ -320,7 +320,8 @@ def test_a_full_disk_is_said_in_one_line_and_what_was_made_is_gone_on_with(
     """The system refuses files above 1,500 bytes, which meta.json is once it lists some shards."""
     file, cache = write(tmp_path / "a.txt", some_text()), tmp_path / "cache"
     code = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (1500, 1500))\n"
-    code += f"from minigpt.cli import main as cli; from minigpt.data import token_file; token_file.SHARD_BYTES = {SMALL}\n"
+    code += "from minigpt.cli import main as cli\nfrom minigpt.data import token_file\n"
+    code += f"token_file.SHARD_BYTES = {SMALL}\n"
     code += "sys.exit(cli.train_main(['a.txt', '--tokenizer', 'char', '--steps', '5']))"
     process = subprocess.run(
         [sys.executable, "-c", code],
