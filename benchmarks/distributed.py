@@ -1,10 +1,9 @@
-"""What processes send each other in a training step: computed, and measured.
+"""What several processes send each other in a training step, and how fast they are together.
 
-torchrun --nproc-per-node 2 benchmarks/distributed.py [--help], all on one machine. Measured is what
-its network interfaces have sent, as Linux counts it, so nothing else should talk meanwhile. It is
-computed for rings, as NCCL has them, and for what gloo does, which is used on the CPU. With one
-process, `python benchmarks/distributed.py`, only the speed is measured. The table goes to
-benchmarks/results/distributed-N.json too, N being the number of processes.
+torchrun --nproc-per-node 2 benchmarks/distributed.py [--help], all on one machine. What is sent is
+what Linux counts at the network interfaces (loopback is one), so nothing else should use the
+network meanwhile. `python benchmarks/distributed.py` gives the speed of one process. The table goes
+to benchmarks/results/distributed-N.json too, where N is the number of processes.
 """
 
 import argparse
@@ -22,14 +21,13 @@ from minigpt.model import GPT, count_parameters
 from minigpt.training.compilation import Loss
 from minigpt.training.optimizer import make_optimizer
 from minigpt.training.processes import Processes, joined
-from minigpt.training.scale import bytes_sent
 
 RESULTS = Path(__file__).parent / "results"
 KINDS: dict[str, dict[str, Any]] = {
-    "DDP, AdamW": {},
+    "DDP, AdamW": {"optimizer": "adamw"},
     "DDP, Muon": {"optimizer": "muon"},
-    "sharded, AdamW": {"shard": True},
-    "sharded, Muon": {"shard": True, "optimizer": "muon"},
+    "sharded, AdamW": {"optimizer": "adamw", "shard": True},
+    "sharded, Muon": {"optimizer": "muon", "shard": True},
 }
 
 
@@ -44,32 +42,27 @@ def main() -> None:
         num_heads=given.num_heads,
     )
     with joined() as processes:
-        size = processes.size
+        size, parameters = processes.size, count_parameters(model)
         print(
-            f"{count_parameters(model) / 1e6:.2f} M parameters, {size} processes of "
-            f"{torch.get_num_threads()} threads, MB sent by each in a step"
+            f"{parameters / 1e6:.2f} M parameters, {size} processes of "
+            f"{torch.get_num_threads()} threads; sent by each process in a step:"
         )
-        titles = ("in rings", "by gloo", "measured", "/ by gloo", "tokens/s")
-        print(" " * 16 + "".join(f"{title:>10}" for title in titles))
+        print(f"{'':16}{'MB':>10}{'bytes a parameter':>20}{'tokens/s':>10}")
         rows = []
         for name, settings in KINDS.items():
             training = TrainConfig(batch_size=given.batch_size, **settings)
             if training.shard and size == 1:
                 continue
             sent, seconds = measured(training_step(model, training, processes), given, processes)
-            rings, gloo = (bytes_sent(model, training, size, gloo=way) for way in (False, True))
             row: dict[str, Any] = {
                 "kind": name,
-                "in_rings": rings,
-                "by_gloo": gloo,
-                "measured": sent / size,
+                "bytes_sent": sent / size,
+                "bytes_per_parameter": sent / size / parameters,
                 "tokens_per_second": training.batch_size * model.context_length / seconds,
             }
             rows.append(row)
-            ratio = f"{row['measured'] / gloo:.3f}" if gloo else "-"
             print(
-                f"{name:16}{rings / 1e6:>10.2f}{gloo / 1e6:>10.2f}"
-                f"{row['measured'] / 1e6:>10.2f}{ratio:>10}"
+                f"{name:16}{row['bytes_sent'] / 1e6:>10.2f}{row['bytes_per_parameter']:>20.2f}"
                 f"{row['tokens_per_second']:>10,.0f}",
                 flush=True,
             )
