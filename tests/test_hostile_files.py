@@ -21,7 +21,7 @@ import torch
 import minigpt
 from minigpt import UserError
 from minigpt.config import TrainConfig
-from minigpt.data.dataset import open_dataset
+from minigpt.data.token_cache import open_dataset
 from minigpt.runs import load_run
 from minigpt.training.checkpoint import load_checkpoint
 from minigpt.training.optimizer import make_optimizer

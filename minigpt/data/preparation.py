@@ -3,9 +3,8 @@
 What a preparation that was cut off has left is continued; what is damaged is made again.
 """
 
-import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from .. import UserError
 from ..config import TextConfig
@@ -23,8 +21,22 @@ from .splitting import after, between, document_lengths, selected, set_aside, st
 from .token_file import Meta, Shard, read_meta, sound_shards, write_meta, write_shards
 
 TOKENIZER, VALIDATION = "tokenizer.json", "validation"
+Progress = Callable[[str, int], Any]
 _SAMPLE = 1 << 25  # a BPE is learned from about this many characters,
 _SAMPLED = 1 << 16  # in stretches of this many if the text is longer
+
+
+class _NoBar(nullcontext[Any]):
+    def __enter__(self) -> Any:
+        return self
+
+    def update(self, characters: int) -> None:
+        pass
+
+
+def no_bar(what: str, total: int) -> _NoBar:
+    """Show no progress."""
+    return _NoBar()
 
 
 @dataclass(frozen=True)
@@ -36,7 +48,13 @@ class _Part:
     pieces: Callable[[], Iterator[tuple[object, str]]]  # with their documents; from the beginning
 
 
-def build(source: Source, config: TextConfig, folder: Path, tokenizer: Tokenizer | None) -> None:
+def build(
+    source: Source,
+    config: TextConfig,
+    folder: Path,
+    tokenizer: Tokenizer | None,
+    progress: Progress,
+) -> None:
     """Make a token file, or what is missing of it.
 
     Args:
@@ -44,14 +62,15 @@ def build(source: Source, config: TextConfig, folder: Path, tokenizer: Tokenizer
         config: how to split and tokenize it.
         folder: of the token file: empty, or with what is left of one of the same text.
         tokenizer: to be used, in place of the one that `config` names.
+        progress: opens a progress bar.
 
     Raises:
         UserError: if the text cannot be read or encoded, changes meanwhile, or is too short.
         OSError: if it cannot be written; what is there can be continued.
     """
     parts = _parts(source, config)
-    tokenizer, meta = _left_over(folder) or _begun(parts, config, folder, tokenizer)
-    with _bar("tokenizing", parts) as bar:
+    tokenizer, meta = _left_over(folder) or _begun(parts, config, folder, tokenizer, progress)
+    with progress("tokenizing", _characters(parts)) as bar:
         for part in parts:
             with closing(_shards(part, tokenizer, folder, meta, bar)) as shards:
                 for shard in shards:
@@ -132,17 +151,21 @@ def _left_over(folder: Path) -> tuple[Tokenizer, Meta] | None:
 
 
 def _begun(
-    parts: Sequence[_Part], config: TextConfig, folder: Path, tokenizer: Tokenizer | None
+    parts: Sequence[_Part],
+    config: TextConfig,
+    folder: Path,
+    tokenizer: Tokenizer | None,
+    progress: Progress,
 ) -> tuple[Tokenizer, Meta]:
     """A tokenizer for the text, written to the folder, and a token file without a shard yet."""
     if tokenizer is None:
-        texts = _tokenizer_texts(parts, config.tokenizer)
+        texts = _tokenizer_texts(parts, config.tokenizer, progress)
         tokenizer = make_tokenizer(config.tokenizer, config.vocab_size, texts)
     (folder / TOKENIZER).write_text(tokenizer.to_json(), encoding="utf-8")
     return tokenizer, Meta("uint16" if tokenizer.vocab_size <= 1 << 16 else "uint32")
 
 
-def _tokenizer_texts(parts: Sequence[_Part], kind: str) -> Iterator[str]:
+def _tokenizer_texts(parts: Sequence[_Part], kind: str, progress: Progress) -> Iterator[str]:
     """What a tokenizer is learned from: the training text, never the validation text; of a long
     one stretches that are spread over it.
 
@@ -154,10 +177,10 @@ def _tokenizer_texts(parts: Sequence[_Part], kind: str) -> Iterator[str]:
             yield from (text for _, text in part.pieces())
         return
     training = parts[:-1]
-    whole = sum(part.characters for part in training)
+    whole = _characters(training)
     at_once = _SAMPLED if whole > _SAMPLE else whole
     read = taken = 0
-    with _bar("learning the tokenizer", training) as bar:
+    with progress("learning the tokenizer", _characters(training)) as bar:
         for _, text in chain.from_iterable(part.pieces() for part in training):
             for start in range(0, len(text), at_once):
                 stretch = text[start : start + at_once]
@@ -185,9 +208,5 @@ def _shards(
     yield from write_shards(folder, part.name, meta.dtype, encoded(), done)
 
 
-def _bar(what: str, parts: Sequence[_Part]) -> Any:
-    """A progress bar over the characters of parts, if it takes more than a second."""
-    return tqdm(
-        total=sum(part.characters for part in parts), unit="char", unit_scale=True, desc=what,
-        delay=1, leave=False, disable=None, file=sys.stderr,
-    )  # fmt: skip
+def _characters(parts: Sequence[_Part]) -> int:
+    return sum(part.characters for part in parts)

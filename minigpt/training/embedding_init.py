@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..data.dataset import TokenSequence
+from ..data.batches import TokenSequence
 
 _REACH = 12  # tokens to either side that are neighbours, the n-th of them counted as 1 / n
 _SAMPLE, _PIECES = 2_000_000, 16  # tokens that are counted, in pieces from all over the text

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..data.dataset import TokenSequence
+from ..data.batches import TokenSequence
 from ..model import GPT
 from .device import autocast
 from .processes import ALONE, Processes

@@ -15,7 +15,8 @@ import torch
 
 from .. import UserError
 from ..config import TextConfig
-from ..data.dataset import Dataset, Source
+from ..data.batches import Dataset
+from ..data.corpus import Source
 from ..model import count_parameters
 from ..runs import RunConfig
 from .checkpoint import TrainingState

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from tqdm import tqdm
 
@@ -21,6 +21,14 @@ from .evaluation import Evaluation
 _BETWEEN_PICTURES = 10.0  # seconds; one takes 0.1
 _BAR = "{desc}{percentage:3.0f}%|{bar:24}| {postfix}"
 _TRAINING = "train_bits_per_byte"  # which rows from before there was it do not have
+
+
+def progress_bar(what: str, total: int) -> "tqdm[NoReturn]":
+    """A bar over characters of text, shown when it takes more than a second."""
+    return tqdm(
+        total=total, unit="char", unit_scale=True, desc=what, delay=1, leave=False, disable=None,
+        file=sys.stderr,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

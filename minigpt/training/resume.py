@@ -7,14 +7,16 @@ from typing import Any
 
 from .. import UserError, __version__
 from ..config import TrainConfig
-from ..data.corpus import STANDARD_INPUT, spooled_from
-from ..data.dataset import Dataset, Source, prepare
+from ..data.batches import Dataset
+from ..data.corpus import STANDARD_INPUT, Source, spooled_from
+from ..data.token_cache import prepare
 from ..model import GPT
 from ..runs import CONFIG, TOKENIZER, WEIGHTS, RunConfig, newest_run, read_config, write_text
 from ..tokenizer import load_tokenizer
 from .checkpoint import TrainingState, read_state
 from .messages import described, extent, say
 from .processes import Processes, joined
+from .report import progress_bar
 from .training_run import compile_resolved, locked_for_all, source_for_all, train_run
 
 
@@ -83,9 +85,10 @@ def _same_tokens(folder: Path, config: RunConfig, source: Source) -> Dataset:
     if source.fingerprint != config.fingerprint:
         raise UserError(f"the text of {folder} has changed since; train anew")
     tokenizer = load_tokenizer(folder / TOKENIZER)
-    dataset = prepare(source, config.text, tokenizer=tokenizer if config.text.init else None)
+    wanted = tokenizer if config.text.init else None
+    dataset = prepare(source, config.text, tokenizer=wanted, say=say, progress=progress_bar)
     if dataset.tokenizer.to_json() != tokenizer.to_json():  # learned anew, by another version
-        dataset = prepare(source, config.text, tokenizer=tokenizer)
+        dataset = prepare(source, config.text, tokenizer=tokenizer, say=say, progress=progress_bar)
     return dataset
 
 

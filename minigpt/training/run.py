@@ -14,8 +14,9 @@ import torch
 
 from .. import UserError, __version__
 from ..config import GPTConfig, TextConfig, TrainConfig
-from ..data.corpus import spooled, spooled_from
-from ..data.dataset import Dataset, Source, check_length, prepare
+from ..data.batches import Dataset, check_length
+from ..data.corpus import Source, spooled, spooled_from
+from ..data.token_cache import prepare
 from ..model import GPT
 from ..runs import (
     CHECKPOINT,
@@ -40,6 +41,7 @@ from .messages import command, described, extent, say, say_reasons, say_split
 from .plan import plan_context
 from .planning import PlannedRun, plan_run, settled
 from .processes import Processes, joined, launch, restarts
+from .report import progress_bar
 from .resume import newest_run_of, resume
 from .training_run import compile_resolved, locked_for_all, source_for_all, train_run
 
@@ -159,7 +161,9 @@ def _start(
     if start is None and text_config.tokenizer == "bpe":
         text_config = replace(text_config, vocab_size=plan.model.vocab_size)
     tokenizer = start.tokenizer if start else None
-    dataset = processes.by_node(lambda: prepare(source, text_config, tokenizer=tokenizer))
+    dataset = processes.by_node(
+        lambda: prepare(source, text_config, tokenizer=tokenizer, say=say, progress=progress_bar)
+    )
     gpt_config = (
         start.model.config if start else _fitted(plan.model, dataset, text_config.tokenizer, model)
     )

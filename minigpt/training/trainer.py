@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from .. import UserError
 from ..config import TrainConfig
-from ..data.dataset import Dataset, sample_batch
+from ..data.batches import Dataset, sample_batch
 from ..model import GPT
 from ..runs import WEIGHTS, save_weights
 from .checkpoint import TrainingState, load_checkpoint, save_checkpoint

@@ -12,8 +12,8 @@ import torch
 
 from .. import UserError
 from ..config import GPTConfig, TextConfig, TrainConfig
-from ..data.corpus import STANDARD_INPUT
-from ..data.dataset import Dataset, Source, find_source
+from ..data.batches import Dataset
+from ..data.corpus import STANDARD_INPUT, Source, find_source
 from ..generation.writer import Writer
 from ..model import GPT
 from ..runs import CONFIG, WEIGHTS, RunConfig, locked

@@ -17,15 +17,11 @@ from hypothesis import strategies as st
 
 from minigpt import UserError
 from minigpt.config import TextConfig
-from minigpt.data import dataset, preparation
-from minigpt.data.dataset import (
-    Dataset,
-    TokenIds,
-    check_length,
-    find_source,
-    prepare,
-    sample_batch,
-)
+from minigpt.data import preparation
+from minigpt.data.batches import Dataset, check_length, sample_batch
+from minigpt.data.corpus import find_source
+from minigpt.data.token_cache import open_dataset, prepare
+from minigpt.data.token_file import TokenIds
 from minigpt.tokenizer import Tokenizer
 
 law = settings(max_examples=50, deadline=None)
@@ -41,7 +37,7 @@ def write(path: Path, text: str) -> Path:
 
 def prepared(cache: Path, *files: Path, **config: Any) -> Dataset:
     text_config = TextConfig(files=tuple(map(str, files)), **{"tokenizer": "char", **config})
-    return prepare(find_source(text_config), text_config, cache)
+    return prepare(find_source(text_config), text_config, cache=cache, say=print)
 
 
 def refusal(cache: Path, *files: Path, **config: Any) -> str:
@@ -116,7 +112,7 @@ def test_ids_take_two_bytes_while_they_fit(characters: int, dtype: str, tmp_path
     """The end of text is one more token than there are characters."""
     text = "".join(map(chr, range(0x10000, 0x10000 + characters)))
     data = prepared(tmp_path, write(tmp_path / "a.txt", text))
-    assert data.train.dtype == data.validation.dtype == dtype
+    assert data.train[:].dtype == data.validation[:].dtype == dtype
     assert [*data.train[:].tolist(), *data.validation[:].tolist()] == list(range(characters))
 
 
@@ -228,7 +224,7 @@ def test_whatever_changes_the_tokens_has_them_made_anew(
     usual: dict[str, Any] = {"files": ("a.txt",), "tokenizer": "bpe", "vocab_size": 300}
     for settings_ in (usual, usual | change, usual, usual | change):
         config = TextConfig(**settings_)
-        prepare(find_source(config), config, tmp_path / "cache")
+        prepare(find_source(config), config, cache=tmp_path / "cache")
     assert len(builds) == 2
 
 
@@ -260,9 +256,9 @@ def test_a_damaged_cache_is_noticed_and_made_anew(
     (result,) = cache.iterdir()
     (result / name).write_bytes(damage((result / name).read_bytes()))
     with pytest.raises(UserError, match=f"token cache {result} is damaged"):
-        dataset.open_dataset(result)
+        open_dataset(result)
     assert prepared(cache, file).train[:].tolist() == before
-    dataset.open_dataset(result)
+    open_dataset(result)
 
 
 @pytest.mark.parametrize("name", ["train-00000.bin", "tokenizer.json"])
@@ -478,8 +474,8 @@ def test_respelled_windows_begin_where_the_plain_ones_do(tmp_path: Path) -> None
             seed=1,
             step=2,
             rows=rows,
-            token_split_prob=data.respelling,
-            share=share,
+            splitter=data.token_splitter,
+            split_prob=share,
         )
 
     (plain, _), (inputs, targets) = drawn(0.0), drawn(0.5)

@@ -24,7 +24,9 @@ from hypothesis import strategies as st
 from minigpt import UserError
 from minigpt.config import TextConfig
 from minigpt.data import preparation, token_file
-from minigpt.data.dataset import Dataset, find_source, open_dataset, prepare
+from minigpt.data.batches import Dataset
+from minigpt.data.corpus import find_source
+from minigpt.data.token_cache import open_dataset, prepare
 from minigpt.data.token_file import META, read_meta
 from minigpt.tokenizer import encode_in_pieces
 
@@ -32,7 +34,7 @@ from .texts import write
 
 law = settings(max_examples=50, deadline=None)
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 SMALL = 1000  # bytes of a shard
 
 
@@ -70,7 +72,7 @@ def some_text(words: int = 4000, seed: int = 0) -> str:
 
 def prepared(cache: Path, *files: Path, **config: Any) -> Dataset:
     text_config = TextConfig(files=tuple(map(str, files)), **{"tokenizer": "char", **config})
-    return prepare(find_source(text_config), text_config, cache)
+    return prepare(find_source(text_config), text_config, cache=cache, say=print)
 
 
 def decoded(data: Dataset) -> str:
@@ -266,7 +268,7 @@ def test_a_damaged_shard_is_made_again_and_those_before_it_are_not(
     characters_encoded.clear()
     assert decoded(prepared(cache, file)) == some_text()
     why = "No such file" if damage == "gone" else "its checksum does not match"
-    said = capsys.readouterr().err
+    said = capsys.readouterr().out
     assert said.count("\n") == 1 and f"{result} is damaged: {shard.name}: " in said
     assert why in said and said.endswith("; making it again\n")
     assert sum(characters_encoded) <= whole - number * SMALL // 2 + 100
@@ -361,7 +363,7 @@ def test_text_that_is_refused_midway_leaves_nothing(tmp_path: Path) -> None:
     other = write(tmp_path / "b.jsonl", "\n".join([*lines, json.dumps({"text": "ß" * 50})]))
     config = TextConfig((str(other),))
     with pytest.raises(UserError, match="character 'ß'"):
-        prepare(find_source(config), config, tmp_path / "second", tokenizer=initial)
+        prepare(find_source(config), config, cache=tmp_path / "second", tokenizer=initial)
     assert list((tmp_path / "second").iterdir()) == []
 
 

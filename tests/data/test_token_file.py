@@ -117,7 +117,7 @@ def test_it_can_be_gone_on_with_from_any_shard(
 def test_the_documented_format_is_that_of_the_file(dtype: str, tmp_path: Path) -> None:
     """Read with the code that docs/token_files.md shows."""
     written(tmp_path, [[4], [4], [5]], dtype)
-    page = (Path(__file__).parent.parent / "docs/token_files.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs/token_files.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     example: dict[str, Any] = {}
     exec(code, example)

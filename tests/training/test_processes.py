@@ -8,7 +8,8 @@ import torch
 
 from minigpt import UserError
 from minigpt.config import GPTConfig, TextConfig, TrainConfig
-from minigpt.data.dataset import find_source, prepare
+from minigpt.data.corpus import find_source
+from minigpt.data.token_cache import prepare
 from minigpt.model import GPT
 from minigpt.training.processes import Processes, only_the_first_speaks
 from minigpt.training.trainer import Trainee

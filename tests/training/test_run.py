@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 
 import minigpt
 from minigpt import UserError
-from minigpt.data.dataset import Dataset
+from minigpt.data.batches import Dataset
 from minigpt.runs import CONFIG, read_config
 from minigpt.training import resume as resume_command
 from minigpt.training import run as train_command

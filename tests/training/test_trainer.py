@@ -21,7 +21,8 @@ from torch import Tensor
 import minigpt
 from minigpt import UserError
 from minigpt.config import TextConfig, TrainConfig
-from minigpt.data.dataset import find_source, prepare
+from minigpt.data.corpus import find_source
+from minigpt.data.token_cache import prepare
 from minigpt.model import GPT
 from minigpt.runs import CHECKPOINT, METRICS, PICTURE, SAMPLES, WEIGHTS, load_run
 from minigpt.training.checkpoint import (

@@ -1,55 +1,19 @@
-"""A text as tokens to train and validate on, and the batches drawn from them.
+"""What a model learns from: the tokens of a text, and the batches drawn from them."""
 
-Token files are kept in the user's cache folder, named by the text and whatever else decides about
-their tokens, and verified each time they are opened.
-"""
-
-import contextlib
-import hashlib
-import json
 import math
-import shutil
-import sys
-from collections.abc import Iterator, Sequence, Sized
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
-from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 from torch import Tensor
 
 from .. import UserError
-from ..config import TextConfig, cache_folder
-from ..tokenizer import Tokenizer, TokenSplitter, load_tokenizer
-from .corpus import Source, find_source
-from .preparation import TOKENIZER, VALIDATION, build
-from .token_file import (
-    FORMAT,
-    META,
-    TokenIds,
-    Tokens,
-    open_tokens,
-    read_meta,
-    sound_shards,
-)
-
-__all__ = [
-    "Dataset",
-    "Source",
-    "TokenIds",
-    "TokenSequence",
-    "check_length",
-    "find_source",
-    "open_dataset",
-    "prepare",
-    "sample_batch",
-    "windows",
-]
+from ..tokenizer import Tokenizer, TokenSplitter
+from .token_file import TokenIds
 
 
 class TokenSequence(Protocol):
@@ -73,8 +37,8 @@ class Dataset:
     """
 
     tokenizer: Tokenizer
-    train: Tokens
-    validation: Tokens
+    train: TokenSequence
+    validation: TokenSequence
     sources: tuple[range, ...] = ()
     weights: tuple[float, ...] = ()
 
@@ -82,127 +46,6 @@ class Dataset:
     def token_splitter(self) -> TokenSplitter:
         """Other ways to write the text in the tokenizer's tokens."""
         return TokenSplitter(self.tokenizer)
-
-
-def prepare(
-    source: Source,
-    config: TextConfig,
-    cache: Path | None = None,
-    tokenizer: Tokenizer | None = None,
-) -> Dataset:
-    """Tokenize the text, or find the result of having done so before, or continue that.
-
-    Args:
-        source: the text.
-        config: how to split and tokenize it.
-        cache: folder of earlier results; default :func:`cache_folder`.
-        tokenizer: to be kept, in place of the one that `config` names.
-
-    Raises:
-        UserError: if the text cannot be read or encoded, changes meanwhile, or is too short to
-            split; if there is no room for the tokens.
-    """
-    folder = (cache or cache_folder()) / _key(source, config, tokenizer)
-    try:
-        return open_dataset(folder, config.weights)
-    except UserError as error:  # not there, or damaged
-        if folder.exists():
-            _say(f"{error}; making it again")
-    try:
-        with _alone(folder):
-            try:
-                return open_dataset(folder, config.weights)  # another process has made it meanwhile
-            except UserError:
-                _make(source, config, folder, tokenizer)
-    except OSError as error:
-        raise UserError(
-            f"cannot write the tokens to {folder.parent}: {error.strerror or error}; make room "
-            "there, or set MINIGPT_CACHE to another folder"
-        ) from None
-    return open_dataset(folder, config.weights)
-
-
-def _make(source: Source, config: TextConfig, folder: Path, tokenizer: Tokenizer | None) -> None:
-    """Build beside the folder, going on with what an earlier process has left; then rename."""
-    building = folder.with_name(f"building-{folder.name}")
-    if folder.exists():
-        shutil.rmtree(building, ignore_errors=True)
-        folder.rename(building)
-    building.mkdir(exist_ok=True)
-    try:
-        build(source, config, building, tokenizer)
-        building.rename(folder)
-    except BaseException as error:
-        # Only where the text is at fault, or no shard is whole, there is nothing to continue.
-        if isinstance(error, UserError) or not (building / META).exists():
-            shutil.rmtree(building, ignore_errors=True)
-        raise
-
-
-@contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Keep other processes from making the same folder; wait for one that does."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder.with_name(f"{folder.name}.lock"))
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        _say("another process is preparing this text: waiting for it")
-        lock.acquire()
-    try:
-        yield
-    finally:
-        Path(lock.lock_file).unlink(missing_ok=True)
-        lock.release()
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
-def _key(source: Source, config: TextConfig, tokenizer: Tokenizer | None) -> str:
-    """Names the result by everything it depends on."""
-    validation = source.validation
-    parts: dict[str, Any] = {
-        "format": FORMAT,
-        "training": source.training.fingerprint,
-        "sources": [len(corpus.files) for corpus in source.weighted],
-        "validation": validation.fingerprint if validation else config.validation_fraction,
-        "split": config.split,
-        "tokenizer": config.tokenizer,
-        "vocab_size": config.vocab_size if config.tokenizer == "bpe" else None,
-    }
-    if tokenizer is not None:
-        parts |= {"tokenizer": tokenizer.to_json(), "vocab_size": None}
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
-
-
-def open_dataset(folder: Path, weights: tuple[float, ...] = ()) -> Dataset:
-    """Open what `prepare` made.
-
-    Args:
-        folder: of the token file.
-        weights: of its sources, if they are drawn from by weight.
-
-    Raises:
-        UserError: if it is not whole: lengths, checksums and ids are verified.
-    """
-    try:
-        tokenizer, meta = load_tokenizer(folder / TOKENIZER), read_meta(folder)
-        files = list(sound_shards(folder, meta, tokenizer.vocab_size))
-        names = [name for name in meta.parts if name != VALIDATION]
-        if not meta.whole or VALIDATION not in meta.parts or len(names) != max(len(weights), 1):
-            raise UserError("parts are missing")
-    except UserError as error:
-        raise UserError(f"the token cache {folder} is damaged: {error}") from None
-    ends = [0, *accumulate(meta.tokens(name) for name in names)]
-    return Dataset(
-        tokenizer,
-        open_tokens(meta, files, *names),
-        open_tokens(meta, files, VALIDATION),
-        tuple(map(range, ends, ends[1:])) if weights else (),
-        weights,
-    )
 
 
 def check_length(tokens: Sized, context_length: int, name: str = "the training text") -> None:
