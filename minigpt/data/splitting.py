@@ -3,7 +3,7 @@
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..tokenizer import Stretch
+from ..tokenizer import TextChunk
 
 # Of a text, from Corpus.documents: the number of a document, and a piece of it.
 Numbered = tuple[int, str]
@@ -65,7 +65,7 @@ def between(pieces: Iterable[Numbered], start: int, stop: int) -> Iterator[Numbe
         position = end
 
 
-def stretches(pieces: Iterable[tuple[object, str]]) -> Iterator[Stretch]:
+def stretches(pieces: Iterable[tuple[object, str]]) -> Iterator[TextChunk]:
     """The same with an end of text between documents, as a tokenizer encodes it."""
     last = None
     for number, text in pieces:
@@ -73,7 +73,7 @@ def stretches(pieces: Iterable[tuple[object, str]]) -> Iterator[Stretch]:
         last = number
 
 
-def after(texts: Iterable[Stretch], characters: int) -> Iterator[Stretch]:
+def after(texts: Iterable[TextChunk], characters: int) -> Iterator[TextChunk]:
     """What comes after so many characters."""
     for separate, text in texts:
         if characters == 0:

@@ -15,13 +15,9 @@ from torch import Tensor
 
 from .. import UserError
 from ..model import GPT
-from ..tokenizer import (
-    END_OF_TEXT,
-    GPT2_PATTERN,
-    CharacterTokenizer,
-    Tokenizer,
-    to_printable,
-)
+from ..tokenizer import END_OF_TEXT, CharacterTokenizer, Tokenizer
+from ..tokenizer.bpe import bytes_to_printable
+from ..tokenizer.chunked_encoding import GPT2_PATTERN
 from .architectures import architecture_of
 from .weights import stacked
 
@@ -122,11 +118,11 @@ def _add_tokenizer(writer: Any, tokenizer: Tokenizer) -> None:
 def _vocabulary(tokenizer: Tokenizer) -> tuple[dict[str, int], list[tuple[str, str]], set[str]]:
     """Tokens with their ids, pairs to merge, and which tokens are special, for llama.cpp's BPE."""
     if isinstance(tokenizer, CharacterTokenizer):
-        written = [to_printable(character.encode()) for character in tokenizer.characters]
+        written = [bytes_to_printable(character.encode()) for character in tokenizer.characters]
         vocab = {token: i for i, token in enumerate(written)}
         merges = {(token[:i], token[i]) for token in written for i in range(1, len(token))}
         # llama.cpp insists on a merge, where all characters are ASCII too; no UTF-8 has this one.
-        never = (to_printable(b"\xff"), to_printable(b"\xff"))
+        never = (bytes_to_printable(b"\xff"), bytes_to_printable(b"\xff"))
         end = {END_OF_TEXT: tokenizer.end_of_text}
         return vocab | end, [never, *sorted(merges)], {END_OF_TEXT}
     data = json.loads(tokenizer.to_json())

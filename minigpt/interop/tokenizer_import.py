@@ -9,13 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from .. import UserError
-from ..tokenizer import (
-    END_OF_TEXT,
-    GPT2_PATTERN,
-    Tokenizer,
-    tiktoken_tokenizer,
-    tokenizer_from_data,
-)
+from ..tokenizer import END_OF_TEXT, Tokenizer, tiktoken_tokenizer
+from ..tokenizer.chunked_encoding import GPT2_PATTERN
+from ..tokenizer.tokenizer_json import tokenizer_from_data
 
 _GPT2_VOCAB_SIZE = 50_257
 

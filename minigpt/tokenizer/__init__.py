@@ -1,40 +1,36 @@
-"""Text to token ids and back. One `Tokenizer`, three origins: the characters of a text, byte-pair
-encoding trained on a text, and tiktoken's own encodings by name.
-
-`kinds.py` holds the tokenizers and how they are made, `file.py` reads a saved one, `patterns.py`
-says where a text may be cut, and `pieces.py` encodes one of any length so, on all cores.
-`respelling.py` writes it in other tokens than the tokenizer would.
+"""Text to token ids and back: `make_tokenizer` makes a tokenizer, `load_tokenizer` reads one from
+its `tokenizer.json`, `encode_in_pieces` encodes texts of any length with it, on all cores.
 """
 
-from .bpe import (
-    END_OF_TEXT,
-    BytePairTokenizer,
-    CharacterTokenizer,
-    Tokenizer,
-    make_tokenizer,
-    tiktoken_tokenizer,
-    train_bpe,
-)
-from .byte_alphabet import to_printable
-from .chunked_encoding import Stretch, cut_in_pieces, encode_in_pieces
-from .patterns import GPT2_PATTERN
+from collections.abc import Iterable
+
+from .base import END_OF_TEXT, Tokenizer
+from .bpe import BytePairTokenizer, tiktoken_tokenizer, train_bpe
+from .characters import CharacterTokenizer
+from .chunked_encoding import TextChunk, encode_in_pieces
 from .token_splitting import TokenSplitter
-from .tokenizer_json import load_tokenizer, tokenizer_from_data
+from .tokenizer_json import load_tokenizer
 
 __all__ = [
     "END_OF_TEXT",
-    "GPT2_PATTERN",
     "BytePairTokenizer",
     "CharacterTokenizer",
-    "Stretch",
+    "TextChunk",
     "TokenSplitter",
     "Tokenizer",
-    "cut_in_pieces",
     "encode_in_pieces",
     "load_tokenizer",
     "make_tokenizer",
     "tiktoken_tokenizer",
-    "to_printable",
-    "tokenizer_from_data",
     "train_bpe",
 ]
+
+
+def make_tokenizer(kind: str, vocab_size: int | None, texts: Iterable[str]) -> Tokenizer:
+    """The tokenizer named `kind`: "char" or "bpe", learned from `texts`, or one of tiktoken's, such
+    as "gpt2", for which they are not read. `vocab_size` is for bpe, END_OF_TEXT included."""
+    if kind == "char":
+        return CharacterTokenizer(sorted(set().union(*texts)))
+    if kind == "bpe":
+        return train_bpe(texts, vocab_size or 1024)
+    return tiktoken_tokenizer(kind)

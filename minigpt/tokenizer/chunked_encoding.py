@@ -1,7 +1,7 @@
 """Texts of any length to token ids, in constant memory and on all cores.
 
-Texts come as a stream of stretches; a long one is cut where its ids do not change, many short
-ones are put together, and threads encode them: tiktoken lets go of Python's lock meanwhile.
+A text comes in chunks that end anywhere. They become pieces that end where a cut changes no ids,
+and threads encode the pieces side by side: tiktoken releases Python's lock meanwhile.
 """
 
 import os
@@ -13,73 +13,59 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
-from .bpe import Tokenizer
+from .base import Tokenizer
 
 PIECE = 1 << 16  # characters
-# Of text: whether an end of text stands before it, because another document did; and the text.
-Stretch = tuple[bool, str]
+# Whether the text begins a further document, so that an end of text stands before it; the text.
+TextChunk = tuple[bool, str]
+Encoded = tuple[int, NDArray[np.uint32]]  # number of characters, their ids
 
 
 def encode_in_pieces(
-    tokenizer: Tokenizer, stretches: Iterable[Stretch], size: int = PIECE
-) -> Iterator[tuple[int, NDArray[np.uint32]]]:
-    """Encode documents to the ids that each has when it is encoded whole.
+    tokenizer: Tokenizer, chunks: Iterable[TextChunk], size: int = PIECE
+) -> Iterator[Encoded]:
+    """Encode documents in pieces of about `size` characters.
 
-    Args:
-        tokenizer: encodes.
-        stretches: the documents, cut anywhere.
-        size: aim at pieces of this many characters.
-
-    Yields:
-        The number of characters of a piece and its ids, in order; pieces of several documents
-        hold the end of text between them.
-
-    Raises:
-        UserError: if a text cannot be encoded.
+    A document gets the ids that it has when it is encoded whole. Short documents are put together
+    in one piece, with the end of text between them.
     """
-    workers = os.cpu_count() or 1
-    pieces = _batches(cut_in_pieces(stretches, tokenizer.cut, size), size)
-    waiting: deque[tuple[int, Future[NDArray[np.uint32]]]] = deque()
-    pool = ThreadPoolExecutor(workers)
-    try:
-        for piece in pieces:
-            length = sum(len(text) for _, text in piece)
-            waiting.append((length, pool.submit(_encode, tokenizer, piece)))
-            if len(waiting) > 2 * workers:  # enough to keep all busy, in bounded memory
-                length, ids = waiting.popleft()
-                yield length, ids.result()
-        for length, ids in waiting:
-            yield length, ids.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
+    threads = os.cpu_count() or 1
+    waiting: deque[Future[Encoded]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        for batch in _batches(cut_in_pieces(chunks, tokenizer.cut, size), size):
+            waiting.append(pool.submit(_encode, tokenizer, batch))
+            if len(waiting) > 2 * threads:  # enough to keep all of them busy, in bounded memory
+                yield waiting.popleft().result()
+        for future in waiting:
+            yield future.result()
 
 
 def cut_in_pieces(
-    stretches: Iterable[Stretch], cut: re.Pattern[str], size: int
-) -> Iterator[Stretch]:
+    chunks: Iterable[TextChunk], cut: re.Pattern[str], size: int
+) -> Iterator[TextChunk]:
     """The same documents in pieces that can be encoded one by one.
 
-    A document is cut at the first match of `cut` behind `size` characters; one without such a
-    place stays whole.
+    A document is cut at the first match of `cut` after `size` characters; one without a match
+    stays whole.
     """
-    separate, rest, searched = False, "", 0
-    for begins, text in stretches:
-        if begins:
+    begins, rest, searched = False, "", 0
+    for begins_document, text in chunks:
+        if begins_document:
             if rest:
-                yield separate, rest
-            separate, rest, searched = True, "", 0
+                yield begins, rest
+            begins, rest, searched = True, "", 0
         rest += text
         while place := cut.search(rest, max(size, searched)):
-            yield separate, rest[: place.start()]
-            separate, rest, searched = False, rest[place.start() :], 0
+            yield begins, rest[: place.start()]
+            begins, rest, searched = False, rest[place.start() :], 0
         searched = len(rest)
     if rest:
-        yield separate, rest
+        yield begins, rest
 
 
-def _batches(pieces: Iterable[Stretch], size: int) -> Iterator[list[Stretch]]:
+def _batches(pieces: Iterable[TextChunk], size: int) -> Iterator[list[TextChunk]]:
     """Pieces put together to at least `size` characters."""
-    batch: list[Stretch] = []
+    batch: list[TextChunk] = []
     length = 0
     for piece in pieces:
         batch.append(piece)
@@ -91,10 +77,54 @@ def _batches(pieces: Iterable[Stretch], size: int) -> Iterator[list[Stretch]]:
         yield batch
 
 
-def _encode(tokenizer: Tokenizer, batch: list[Stretch]) -> NDArray[np.uint32]:
+def _encode(tokenizer: Tokenizer, batch: list[TextChunk]) -> Encoded:
     ids: list[int] = []
-    for begins, text in batch:
-        if begins:
+    for begins_document, text in batch:
+        if begins_document:
             ids.append(tokenizer.end_of_text)
         ids += tokenizer.encode(text)
-    return np.array(ids, dtype=np.uint32)
+    return sum(len(text) for _, text in batch), np.array(ids, dtype=np.uint32)
+
+
+# The patterns that cut a text into words before bytes are merged: GPT-2's, those of the encodings
+# that tiktoken ships, and Qwen's.
+GPT2_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
+PATTERNS = {
+    "gpt2": GPT2_PATTERN,
+    "cl100k_base": (
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+"
+        r"| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
+    ),
+    "o200k_base": (
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+        r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+        r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    ),
+    "qwen": (
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+        r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+    ),
+}
+
+# No pattern matches across these places, or looks across them: before white space that follows a
+# letter or digit; before a letter or digit that follows a line end, if only one line end; ...
+_WHITE_SPACE = r"(?<=[^\W_])(?=[ \t\r\n])|(?<=\S\n)(?=[^\W_])"
+# ... before punctuation, other than an apostrophe, that follows a letter or digit.
+_PUNCTUATION = r"""(?<=[^\W_])(?=[]!"#$%&()*+,./:;<=>?@[\\^_`{|}~、。，！？；：」』）-])"""
+_AT_WHITE_SPACE = re.compile(_WHITE_SPACE)
+_AT_PUNCTUATION = re.compile(f"{_WHITE_SPACE}|{_PUNCTUATION}")
+ANYWHERE = re.compile(r"(?s)(?=.)")
+_NOWHERE = re.compile(r"(?!)")
+
+
+def places_to_cut(pattern: str, has_added: bool) -> re.Pattern[str]:
+    """Matches each place where a text may be cut, given the pattern of its words.
+
+    With an unknown pattern a text is encoded whole. Added tokens may contain anything but white
+    space, so that with them a text is cut there alone.
+    """
+    if pattern not in PATTERNS.values():
+        return _NOWHERE
+    return _AT_WHITE_SPACE if has_added else _AT_PUNCTUATION

@@ -1,17 +1,11 @@
-"""Other tokens for the same text: always the same bytes, and every pair in its turn."""
+"""Tokens split in two: always the same bytes, and every pair of tokens gets its turn."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minigpt.tokenizer import (
-    BytePairTokenizer,
-    CharacterTokenizer,
-    Tokenizer,
-    TokenSplitter,
-    train_bpe,
-)
+from minigpt.tokenizer import BytePairTokenizer, CharacterTokenizer, TokenSplitter, train_bpe
 
 TEXT = "the cat sat on the mat; the cats sat there, and that is that. " * 20
 
@@ -21,42 +15,37 @@ def tokenizer() -> BytePairTokenizer:
     return train_bpe([TEXT], 290)
 
 
-def respelled(tokenizer: Tokenizer, text: str, share: float, seed: int = 0) -> list[int]:
-    """The tokens of a text that is long enough to lose nothing."""
-    ids = np.array([tokenizer.encode(text + " " * len(text))])
-    chance = np.random.default_rng(seed).random((2, *ids.shape))
-    return list(TokenSplitter(tokenizer)(ids, share, chance)[0])
-
-
-@given(share=st.floats(0, 1), seed=st.integers(0, 1000))
+@given(split_prob=st.floats(0, 1), seed=st.integers(0, 1000))
 @settings(max_examples=50, deadline=None)
-def test_it_is_the_beginning_of_the_same_text(
-    tokenizer: BytePairTokenizer, share: float, seed: int
+def test_each_row_is_the_beginning_of_the_same_text(
+    tokenizer: BytePairTokenizer, split_prob: float, seed: int
 ) -> None:
-    ids = respelled(tokenizer, TEXT, share, seed)
-    assert len(ids) == len(tokenizer.encode(TEXT + " " * len(TEXT)))
-    assert (TEXT + " " * len(TEXT)).startswith(tokenizer.decode(ids))
+    ids = np.array([tokenizer.encode(TEXT), tokenizer.encode(TEXT)[::-1]])
+    random = np.random.default_rng(seed).random((2, *ids.shape))
+    for before, after in zip(ids, TokenSplitter(tokenizer)(ids, split_prob, random), strict=True):
+        assert len(after) == len(before)
+        assert tokenizer.decode(before).startswith(tokenizer.decode(after))
 
 
-def test_as_many_are_respelled_as_was_said(tokenizer: BytePairTokenizer) -> None:
-    """Of those that have a pair; the bounds are six sigma."""
+def test_as_many_tokens_are_split_as_was_asked_for(tokenizer: BytePairTokenizer) -> None:
+    """Among tokens that can be split; the bounds are six sigma."""
     word = tokenizer.encode(" the")
     assert len(word) == 1
     ids = np.array([word * 4000])
-    chance = np.random.default_rng(0).random((2, 1, 4000))
-    for share in (0.0, 0.25, 1.0):
-        kept = np.count_nonzero(TokenSplitter(tokenizer)(ids, share, chance) == word[0])
-        # 4,000 places hold whole words, and two tokens for each of the others.
-        expected = 4000 * (1 - share) / (1 + share)
-        assert abs(kept - expected) <= 6 * (4000 * share * (1 - share)) ** 0.5
+    random = np.random.default_rng(0).random((2, 1, 4000))
+    for prob in (0.0, 0.25, 1.0):
+        whole = np.count_nonzero(TokenSplitter(tokenizer)(ids, prob, random) == word[0])
+        # Of 1 + prob tokens for each word, 1 - prob are whole words.
+        expected = 4000 * (1 - prob) / (1 + prob)
+        assert abs(whole - expected) <= 6 * (4000 * prob * (1 - prob)) ** 0.5
 
 
 def test_every_pair_of_tokens_has_its_turn(tokenizer: BytePairTokenizer) -> None:
     whole = tokenizer.encode(" the")
     seen = set()
     for seed in range(100):
-        chance = np.random.default_rng(seed).random((2, 1, 2))
-        ids = TokenSplitter(tokenizer)(np.array([whole * 2]), 1.0, chance)[0]
+        random = np.random.default_rng(seed).random((2, 1, 2))
+        ids = TokenSplitter(tokenizer)(np.array([whole * 2]), 1.0, random)[0]
         seen.add(tuple(tokenizer.token_bytes(i) for i in ids))
     known = {tokenizer.token_bytes(i) for i in range(tokenizer.vocab_size)}
     pairs = {(b" the"[:i], b" the"[i:]) for i in (1, 2, 3)}

@@ -1,0 +1,43 @@
+"""The character tokenizer: one token for each character of the training text."""
+
+from collections.abc import Iterable
+
+from .. import UserError
+from .base import END_OF_TEXT, Tokenizer
+from .chunked_encoding import ANYWHERE
+
+
+class CharacterTokenizer(Tokenizer):
+    """One token for each of `characters`, which come in the order of their ids."""
+
+    cut = ANYWHERE
+
+    def __init__(self, characters: Iterable[str]):
+        self.characters = list(characters)
+        self.ids = {character: i for i, character in enumerate(self.characters)}
+        self.end_of_text = len(self.characters)
+        self.vocab_size = self.end_of_text + 1
+
+    def encode(self, text: str) -> list[int]:
+        try:
+            return [self.ids[character] for character in text]
+        except KeyError:
+            position = next(i for i, character in enumerate(text) if character not in self.ids)
+            raise UserError(
+                f"character {text[position]!r} at position {position} is not in the vocabulary "
+                f"of this character tokenizer ({len(self.characters)} characters)"
+            ) from None
+
+    def token_bytes(self, token_id: int) -> bytes:
+        return b"" if token_id == self.end_of_text else self.characters[token_id].encode()
+
+    def to_json(self) -> str:
+        import tokenizers
+        from tokenizers import decoders, models, pre_tokenizers
+
+        vocab = {**self.ids, END_OF_TEXT: self.end_of_text}
+        tokenizer = tokenizers.Tokenizer(models.WordLevel(vocab, unk_token=END_OF_TEXT))
+        tokenizer.pre_tokenizer = pre_tokenizers.Split(tokenizers.Regex(r"[\s\S]"), "isolated")
+        tokenizer.decoder = decoders.Fuse()
+        tokenizer.add_special_tokens([END_OF_TEXT])
+        return tokenizer.to_str()

@@ -1,0 +1,243 @@
+"""The saved tokenizer: read by us, by the tokenizers library and by transformers; and damaged."""
+
+import copy
+import json
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tokenizers
+from hypothesis import given
+from hypothesis import strategies as st
+
+from minigpt import UserError
+from minigpt.tokenizer import END_OF_TEXT, Tokenizer, load_tokenizer, make_tokenizer, train_bpe
+
+from .examples import ALPHABET, FABLE, KINDS, bare_encoding, law, texts, tokenizer
+
+
+def saved(tokenizer: Tokenizer, folder: Path) -> Path:
+    path = folder / "tokenizer.json"
+    path.write_text(tokenizer.to_json(), encoding="utf-8")
+    return path
+
+
+# Read by us and by others
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_file_gives_the_same_ids_to_us_and_to_the_tokenizers_library(
+    kind: str, tmp_path: Path
+) -> None:
+    original, path = tokenizer(kind), saved(tokenizer(kind), tmp_path)
+    ours, theirs = load_tokenizer(path), tokenizers.Tokenizer.from_file(str(path))
+    assert (ours.vocab_size, ours.end_of_text) == (original.vocab_size, original.end_of_text)
+
+    @given(text=texts(kind))
+    @law
+    def check(text: str) -> None:
+        ids = original.encode(text)
+        assert ours.encode(text) == ids
+        assert ours.decode(ids) == text
+        if END_OF_TEXT not in text:
+            assert theirs.encode(text, add_special_tokens=False).ids == ids
+            assert theirs.decode(ids) == text
+
+    check()
+
+
+@given(
+    learned=st.text("abc ", min_size=5, max_size=300),
+    size=st.integers(258, 330),
+    text=st.text("abc ", max_size=60),
+)
+@law
+def test_the_tokenizers_library_merges_in_the_same_order(
+    learned: str, size: int, text: str
+) -> None:
+    """A few letters in any order give many overlapping ways to merge."""
+    ours = train_bpe([learned], size)
+    theirs = tokenizers.Tokenizer.from_str(ours.to_json())
+    assert theirs.encode(text, add_special_tokens=False).ids == ours.encode(text)
+
+
+@pytest.mark.parametrize("kind", ["char", "bpe"])
+def test_transformers_reads_the_file(kind: str, tmp_path: Path) -> None:
+    from transformers import PreTrainedTokenizerFast
+
+    text = "The  cat's\r\n\tcafe\u0301 \0 中 👩\u200d👧 ..!!  \n\n 'tis 0123 , .   "
+    ours = make_tokenizer(kind, 300, [text])
+    theirs = PreTrainedTokenizerFast(tokenizer_file=str(saved(ours, tmp_path)))
+    ids = ours.encode(text)
+    assert theirs.encode(text, add_special_tokens=False) == ids
+    assert theirs.decode(ids) == text
+    assert len(theirs) == ours.vocab_size
+    assert theirs.convert_tokens_to_ids(END_OF_TEXT) == ours.end_of_text
+
+
+def test_the_tokenizers_library_can_be_told_that_a_special_token_is_text() -> None:
+    """By default it takes the name of a special token for the token."""
+    theirs = tokenizers.Tokenizer.from_str(tokenizer("bpe").to_json())
+    text = f"the {END_OF_TEXT} cat"
+    assert tokenizer("bpe").end_of_text in theirs.encode(text).ids
+    theirs.encode_special_tokens = True
+    assert theirs.encode(text).ids == tokenizer("bpe").encode(text)
+
+
+@pytest.mark.parametrize(
+    "specials",
+    [
+        pytest.param({END_OF_TEXT: 260, "<|fim_prefix|>": 261}, id="after a gap, as cl100k_base"),
+        pytest.param({END_OF_TEXT: 258, "<|fim_prefix|>": 270}, id="two gaps, as o200k_base"),
+        pytest.param({"<|fim_prefix|>": 258, END_OF_TEXT: 259}, id="end of text last"),
+        pytest.param({END_OF_TEXT: 256}, id="among the others, as p50k_base"),
+    ],
+)
+def test_all_tokens_keep_their_ids_in_the_file(specials: dict[str, int], tmp_path: Path) -> None:
+    original = bare_encoding(["th", "the"], specials)
+    loaded = load_tokenizer(saved(original, tmp_path))
+    assert (loaded.vocab_size, loaded.end_of_text) == (original.vocab_size, specials[END_OF_TEXT])
+    assert loaded.byte_lengths() == original.byte_lengths()
+    assert loaded.encode("the") == original.encode("the")
+
+
+# Damaged files
+
+
+def damaged(kind: str, *keys: Any, value: Any) -> Callable[[], bytes]:
+    """The file of a tokenizer with one value replaced."""
+
+    def make() -> bytes:
+        data = json.loads(tokenizer(kind).to_json())
+        place = data
+        for key in keys[:-1]:
+            place = place[key]
+        place[keys[-1]] = value
+        return json.dumps(data).encode()
+
+    return make
+
+
+def renamed(kind: str, old: str, new: str) -> Callable[[], bytes]:
+    """The file of a tokenizer with another name for one of its tokens."""
+
+    def make() -> bytes:
+        data = json.loads(tokenizer(kind).to_json())
+        vocab = data["model"]["vocab"]
+        vocab[new] = vocab.pop(old)
+        return json.dumps(data).encode()
+
+    return make
+
+
+VOCAB = ("model", "vocab")
+PATTERN = ("pre_tokenizer", "pretokenizers", 0, "pattern", "Regex")
+DAMAGES: dict[str, Callable[[], bytes]] = {
+    "empty": lambda: b"",
+    "truncated": lambda: tokenizer("bpe").to_json().encode()[:-500],
+    "not JSON": lambda: b"once upon a time",
+    "not UTF-8": lambda: b'{"model": "\xff"}',
+    "deep": lambda: b"[" * 100_000,
+    "deep objects": lambda: b'{"model":' * 100_000,
+    "a number": lambda: b"5",
+    "null": lambda: b"null",
+    "a list": lambda: b"[]",
+    "an empty object": lambda: b"{}",
+    "no vocab": damaged("bpe", "model", value={}),
+    "vocab is a list": damaged("bpe", *VOCAB, value=["a"]),
+    "vocab is empty": damaged("bpe", *VOCAB, value={}),
+    "another kind of model": damaged("bpe", "model", "type", value="Unigram"),
+    "another normalizer": damaged("bpe", "normalizer", value={"type": "Lowercase"}),
+    "a byte is missing": renamed("bpe", "a", "zzz"),
+    "an id twice": damaged("bpe", *VOCAB, "a", value=5),
+    "the end of text's id twice": damaged("bpe", *VOCAB, "a", value=319),
+    "an id is a text": damaged("bpe", *VOCAB, "a", value="5"),
+    "an id is a fraction": damaged("bpe", *VOCAB, "a", value=5.5),
+    "an id is negative": damaged("bpe", *VOCAB, "a", value=-1),
+    "an id needs 33 bits": damaged("bpe", *VOCAB, "a", value=1 << 32),
+    "an id needs 65 bits": damaged("bpe", *VOCAB, "a", value=1 << 64),
+    "a hole in the ids": damaged("bpe", *VOCAB, "a", value=5000),
+    "a character that is no byte": damaged("bpe", *VOCAB, "中", value=64),
+    "no end of text": damaged("bpe", "added_tokens", value=[]),
+    "special tokens are no list": damaged("bpe", "added_tokens", value=5),
+    "a special token is no object": damaged("bpe", "added_tokens", 0, value="x"),
+    "a special token is a number": damaged("bpe", "added_tokens", 0, "content", value=5),
+    "a special id needs 65 bits": damaged("bpe", "added_tokens", 0, "id", value=1 << 64),
+    "no pattern": damaged("bpe", "pre_tokenizer", value=None),
+    "pattern is a number": damaged("bpe", *PATTERN, value=5),
+    "pattern is no regex": damaged("bpe", *PATTERN, value="("),
+    "char: an id twice": damaged("char", *VOCAB, "a", value=0),
+    "char: a hole in the ids": damaged("char", *VOCAB, "a", value=5000),
+    "char: an id is a list": damaged("char", *VOCAB, "a", value=[]),
+    "char: two characters": damaged("char", *VOCAB, "ab", value=len(set(ALPHABET))),
+    "char: half a surrogate pair": renamed("char", "a", "\ud83d"),
+    "char: end of text first": damaged("char", "added_tokens", 0, "id", value=0),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
+def test_a_damaged_file_is_refused_by_name(damage: Callable[[], bytes], tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_bytes(damage())
+    with pytest.raises(UserError) as refusal:
+        load_tokenizer(path)
+    assert f"{path} is damaged" in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"cannot read .*nowhere\.json: No such file"):
+        load_tokenizer(tmp_path / "nowhere.json")
+    with pytest.raises(UserError, match=r"cannot read .*: Is a directory"):
+        load_tokenizer(tmp_path)
+
+
+def places(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place in a JSON value."""
+    yield path
+    if isinstance(data, dict | list):
+        for key, value in data.items() if isinstance(data, dict) else enumerate(data):
+            yield from places(value, (*path, key))
+
+
+def with_another_value(draw: random.Random, data: Any) -> bytes:
+    data = copy.deepcopy(data)
+    where = [p for p in places(data) if p]
+    # Most places are tokens and merges: choose the few others as often.
+    few = [p for p in where if p[1:2] not in [("vocab",), ("merges",)]]
+    *path, last = draw.choice(draw.choice([where, few]))
+    place = data
+    for key in path:
+        place = place[key]
+    numbers, others = [-1, 0, 7, 300, 2**31, 2**32, 2**64], ["", "a", "é", "BPE", [], {}, [[]]]
+    place[last] = draw.choice([*numbers, *others, None, True, 1.5, {"a": 1}])
+    return json.dumps(data).encode()
+
+
+def with_other_bytes(draw: random.Random, content: bytes) -> bytes:
+    changed = bytearray(content)
+    for _ in range(draw.randrange(1, 4)):
+        at = draw.randrange(len(changed))
+        length, put = draw.choice([(1, 1), (1, 0), (0, 1), (30, 0)])
+        changed[at : at + length] = draw.randbytes(put)
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("kind", ["char", "bpe"])
+def test_any_damage_is_refused_or_harmless(kind: str, tmp_path: Path) -> None:
+    draw = random.Random(1)
+    content = make_tokenizer(kind, 262, [FABLE]).to_json()
+    data, path = json.loads(content), tmp_path / "tokenizer.json"
+    results = []
+    for change in range(150):
+        if change % 2:
+            path.write_bytes(with_another_value(draw, data))
+        else:
+            path.write_bytes(with_other_bytes(draw, content.encode()))
+        try:
+            results.append(isinstance(load_tokenizer(path), Tokenizer))
+        except UserError:
+            results.append(False)
+    assert 0 < sum(results) < 150
