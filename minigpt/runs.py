@@ -1,8 +1,8 @@
-"""The folder of a run: `runs/<name>/` with config.json, model.safetensors, tokenizer.json,
-plan.json, metrics.jsonl, samples.txt, loss.png and checkpoint/.
+"""The folder of a run, `runs/<name>/`, and a trained model by any name.
 
-It is complete and loadable at every moment: a file is written beside the old one, synced, and
-renamed over it. Everything read from it is data, never code.
+Training writes the folder, everything else reads it: config.json, model.safetensors,
+tokenizer.json, plan.json, metrics.jsonl, samples.txt, loss.png and checkpoint/. It can be loaded
+at every moment: a new file is written beside the old one, synced, and renamed over it.
 """
 
 import contextlib
@@ -10,6 +10,8 @@ import dataclasses
 import json
 import math
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,25 +19,33 @@ from typing import Any
 
 import torch
 from filelock import FileLock, Timeout
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 
 from . import UserError
-from .config import GPTConfig, InferenceConfig, TextConfig, TrainConfig, from_dict, to_dict
+from .config import GPTConfig, InferenceConfig, TextConfig, TrainConfig, from_dict
 from .generation.precision import in_precision
 from .generation.writer import Writer
 from .interop.hub import hub_folder, is_hub_name
 from .interop.huggingface import is_huggingface_folder, read_folder
-from .interop.safetensors_files import read_tensors, write_tensors
+from .interop.safetensors_files import read_tensors, umask, write_tensors
 from .model import GPT, count_parameters
 from .tokenizer import Tokenizer, load_tokenizer
 
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
-PLAN = "plan.json"
-METRICS, SAMPLES, PICTURE = "metrics.jsonl", "samples.txt", "loss.png"
+PLAN, METRICS, SAMPLES, PICTURE = "plan.json", "metrics.jsonl", "samples.txt", "loss.png"
 CHECKPOINT, LOCK = "checkpoint", ".lock"
-_FIGURES = ("step", "seconds", "train_loss", "val_loss", "val_bits_per_byte", "tokens_per_second")
-# What a run did whose config.json does not say so, because there was no other way yet.
-_EARLIER = {"split": "end", "embedding_init": "random"}
+_FORMAT = 2  # of config.json: another number whenever a field changes its name or meaning
+_FIGURES = (
+    "step", "seconds", "train_loss", "train_bits_per_byte", "val_loss", "val_bits_per_byte",
+    "tokens_per_second",
+)  # fmt: skip
+
+# With `--init`: what may differ from the model, and what is its own. Another context or dropout
+# leaves its weights their meaning; a tenth of the usual learning rate suits a model that has
+# learned already.
+_FREE = {"context_length", "dropout", "attention_dropout"}
+_FIXED = {"tokenizer", "vocab_size", "embedding_init"}
+INIT_LEARNING_RATE = TrainConfig.learning_rate / 10
 
 
 @dataclass(frozen=True)
@@ -45,37 +55,64 @@ class RunConfig:
     model: GPTConfig
     training: TrainConfig
     text: TextConfig
-    fingerprint: str = ""  # of the text, to know it again
-    launch: str = ""  # of torchrun, which began it and may have to start its processes again
+    fingerprint: str = ""  # of the text, to notice when it has changed
 
     def to_json(self) -> str:
-        """The file's text."""
-        parts = {
-            "model": to_dict(self.model),
-            "training": to_dict(self.training),
-            "text": to_dict(self.text),
-            "fingerprint": self.fingerprint,
-            "launch": self.launch,
-        }
-        return json.dumps(parts, indent=2) + "\n"
+        """The text of the file."""
+        return json.dumps({"format": _FORMAT, **dataclasses.asdict(self)}, indent=2) + "\n"
 
 
 @dataclass(frozen=True)
-class LoadedRun:
-    """A trained model with its tokenizer, as read from a run folder."""
+class FoundModel:
+    """A model with its tokenizer, and the folder that they were found in."""
 
     folder: Path
-    config: RunConfig
     model: GPT
     tokenizer: Tokenizer
 
 
-def load_run(folder: str | Path, device: torch.device | str = "cpu") -> LoadedRun:
-    """Read a run folder.
+@dataclass(frozen=True)
+class LoadedRun(FoundModel):
+    """The same with the settings of the run."""
+
+    config: RunConfig
+
+
+# Reading
+
+
+def load(run: str | Path, device: str = "auto", **settings: Any) -> Writer:
+    """The writer of a model.
+
+    Args:
+        run: a run's folder such as "runs/fables", a folder in the Hugging Face layout, or a
+            model of the hub such as "gpt2".
+        device: "auto", "cpu", "cuda", ...
+        settings: other fields of :class:`~minigpt.InferenceConfig`, such as precision="int8".
 
     Raises:
-        UserError: if the folder is missing, is no run, or holds a damaged file, naming it.
+        UserError: if there is no such model, a file of it is damaged, its architecture is not one
+            of ours, or a setting is out of range.
     """
+    config = InferenceConfig(device=device, **settings)
+    chosen = choose_device(config.device)
+    found = find_model(run)
+    model = in_precision(found.model, config.precision).to(chosen)
+    return Writer(model, found.tokenizer, config.compile)
+
+
+def find_model(name: str | Path) -> FoundModel:
+    """Read a run, a folder in the Hugging Face layout, or a model of the hub such as "gpt2"."""
+    folder = Path(name)
+    if not folder.exists() and is_hub_name(str(name)):
+        folder = hub_folder(str(name))
+    if is_huggingface_folder(folder):
+        return FoundModel(folder, *read_folder(folder))
+    return load_run(folder)
+
+
+def load_run(folder: str | Path) -> LoadedRun:
+    """Read a run; what is missing or damaged is named."""
     folder = Path(folder)
     if not folder.is_dir():
         raise UserError(f"no such run: {folder}")
@@ -86,130 +123,82 @@ def load_run(folder: str | Path, device: torch.device | str = "cpu") -> LoadedRu
             f"{folder / TOKENIZER} has {tokenizer.vocab_size} tokens "
             f"but {CONFIG} says vocab_size {config.model.vocab_size}"
         )
-    weights = _existing(folder, WEIGHTS)
-    check_size(weights, config.model)
-    model = GPT(config.model)
-    load_weights(model, weights)
-    return LoadedRun(folder, config, model.to(device).eval(), tokenizer)
+    model = _read_model(_existing(folder, WEIGHTS), config.model)
+    return LoadedRun(folder, model.eval(), tokenizer, config)
 
 
-def check_size(weights: Path, config: GPTConfig) -> None:
-    """Refuse weights that cannot belong to `config`, before memory is taken for a model.
-
-    Raises:
-        UserError: if the file is damaged or holds another number of parameters.
-    """
-    expected = count_parameters(config)
+def read_config(folder: Path) -> RunConfig:
+    """The settings of a run; what is wrong with them is named."""
+    path = _existing(folder, CONFIG)
     try:
-        with safe_open(weights, "pt") as file:
-            slices = [file.get_slice(name) for name in file.keys()]  # noqa: SIM118
-            sizes = [math.prod(part.get_shape()) for part in slices]
-            types = {part.get_dtype() for part in slices}
-    except (SafetensorError, OSError, ValueError) as error:
-        raise UserError(f"{weights} is damaged: {error}") from None
-    if not types <= {"F64", "F32", "F16", "BF16"}:
-        raise UserError(f"{weights} is damaged: weights of type {', '.join(sorted(types))}")
-    if sum(sizes) != expected:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        model, training, text = data["model"], data["training"], data["text"]
+        if data.get("format") != _FORMAT:
+            raise UserError("written by another version of minigpt; train again")
+        return RunConfig(
+            from_dict(GPTConfig, model),
+            from_dict(TrainConfig, training),
+            from_dict(TextConfig, text),
+            str(data["fingerprint"]),
+        )
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+    except (ValueError, RecursionError, LookupError, TypeError, AttributeError, OSError):
+        raise UserError(f"{path} is damaged or not a run's") from None
+
+
+def _existing(folder: Path, name: str) -> Path:
+    path = folder / name
+    if not path.is_file():
+        raise UserError(f"{folder} is not a run: it has no {name}")
+    return path
+
+
+def _read_model(path: Path, config: GPTConfig) -> GPT:
+    """A model with the weights that `save_weights` wrote."""
+    state = read_tensors(path)
+    if not all(tensor.is_floating_point() for tensor in state.values()):
+        raise UserError(f"{path} is damaged: its weights are not floating-point numbers")
+    found, expected = sum(t.numel() for t in state.values()), count_parameters(config)
+    if found != expected:  # refused before memory is taken for a model that may be huge
         raise UserError(
-            f"{weights} does not fit {CONFIG}: it holds {sum(sizes):,} parameters, "
+            f"{path} does not fit {CONFIG}: it holds {found:,} parameters, "
             f"the model has {expected:,}"
         )
-
-
-def save_weights(model: GPT, path: Path) -> None:
-    """Write the parameters as safetensors; a tied head is the embedding and is left out."""
-    state = {
-        name: tensor.detach().contiguous().cpu() for name, tensor in model.state_dict().items()
-    }
-    if model.config.tie_embeddings:
-        del state["head.weight"]
-    replace(path, lambda new: write_tensors(state, new))
-
-
-def load_weights(model: GPT, path: Path) -> None:
-    """Read parameters that `save_weights` wrote into a model of the same config.
-
-    Raises:
-        UserError: if the file is damaged or belongs to a model of another shape.
-    """
-    state = read_tensors(path)
-    if model.config.tie_embeddings and "token_embedding.weight" in state:
+    if config.tie_embeddings and "token_embedding.weight" in state:
         state["head.weight"] = state["token_embedding.weight"]
+    model = GPT(config)
     try:
         model.load_state_dict(state)
     except RuntimeError as error:
         first = str(error).splitlines()[1].strip() if "\n" in str(error) else str(error)
         raise UserError(f"{path} does not fit {CONFIG}: {first}") from None
+    return model
 
 
-def write_text(text: str, path: Path) -> None:
-    """Write a text file, whole or not at all."""
-    replace(path, lambda new: new.write_text(text, encoding="utf-8"))
-
-
-def replace(
-    path: Path, write: Callable[[Path], Any], make_room: Callable[[], None] = lambda: None
-) -> None:
-    """Let `write` fill a new file, sync it to disk and rename it to `path`.
-
-    Args:
-        path: the file to replace.
-        write: is given the name to write to.
-        make_room: called when the new file is whole and on disk, before it is renamed.
-
-    Raises:
-        OSError: if it cannot be written; what was there stays as it was.
-    """
-    new = path.with_name(f".new-{path.name}")
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """The rows of a metrics.jsonl; a line that is not a row, such as half of one, is left out."""
     try:
-        write(new)
-        with open(new, "rb+") as file:
-            os.fsync(file.fileno())
-        make_room()
-        new.replace(path)
-        sync_folder(path.parent)
-    except SafetensorError as error:  # how safetensors reports a full disk
-        raise OSError(str(error)) from None
-    finally:
-        with contextlib.suppress(OSError):
-            new.unlink(missing_ok=True)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make a renaming last through a crash of the machine, where the system can do that."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+    rows = []
+    for line in lines:
         try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+            row = json.loads(line)
+            if all(math.isfinite(row[name]) for name in _FIGURES):
+                rows.append(row)
+        except (ValueError, TypeError, LookupError, RecursionError, OverflowError):
+            continue
+    return rows
 
 
-@contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Keep other processes from training in `folder` at the same time.
-
-    The lock is the operating system's, which lets go of it when the process ends, however.
-
-    Raises:
-        UserError: if another process is training there.
-    """
-    try:
-        with FileLock(folder / LOCK, timeout=0):
-            yield
-    except Timeout:
-        raise UserError(
-            f"another process is training in {folder}; wait for it or use --out"
-        ) from None
+# Which one
 
 
 def newest_run(runs: str | Path = "runs") -> Path:
-    """The run whose weights were written last.
-
-    Raises:
-        UserError: if there is none yet.
-    """
-    weights = [f for f in Path(runs).glob(f"*/{WEIGHTS}") if (f.parent / CONFIG).exists()]
+    """The run whose weights were written last."""
+    weights = [f for f in Path(runs).glob(f"[!.]*/{WEIGHTS}") if (f.parent / CONFIG).exists()]
     if not weights:
         raise UserError(f"no run in {runs}/ yet; train one first: python train.py my.txt")
     return max(weights, key=lambda file: file.stat().st_mtime).parent
@@ -224,43 +213,8 @@ def free_name(name: str, runs: str | Path = "runs") -> Path:
     return folder
 
 
-def read_config(folder: Path) -> RunConfig:
-    """What a run folder's config.json says.
-
-    Raises:
-        UserError: if it is missing or damaged, naming the field.
-    """
-    path = _existing(folder, CONFIG)
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        model, training, text = data["model"], data["training"], _EARLIER | data["text"]
-        names = {name: str(data.get(name, "")) for name in ("fingerprint", "launch")}
-    except (ValueError, RecursionError, KeyError, TypeError, AttributeError, OSError):
-        raise UserError(f"{path} is damaged or not a run's") from None
-    try:
-        return RunConfig(
-            from_dict(GPTConfig, model),
-            from_dict(TrainConfig, training),
-            from_dict(TextConfig, text),
-            **names,
-        )
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
-
-
-def _existing(folder: Path, name: str) -> Path:
-    path = folder / name
-    if not path.is_file():
-        raise UserError(f"{folder} is not a run: it has no {name}")
-    return path
-
-
 def choose_device(name: str = "auto") -> torch.device:
-    """The device called `name`; "auto" takes a GPU where there is one.
-
-    Raises:
-        UserError: if there is no such device on this machine.
-    """
+    """The device called `name`; "auto" takes a GPU where there is one."""
     if name == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda")
@@ -273,76 +227,21 @@ def choose_device(name: str = "auto") -> torch.device:
     return device
 
 
-@dataclass(frozen=True)
-class FoundModel:
-    """A model with its tokenizer, and the folder that they were found in."""
-
-    folder: Path
-    model: GPT
-    tokenizer: Tokenizer
-
-
-def find_model(name: str | Path) -> FoundModel:
-    """Read a run, a folder in the Hugging Face layout, or a model of the hub such as "gpt2".
-
-    Raises:
-        UserError: if there is none of that name, saying where it was looked for; if a file is
-            missing or damaged; if the model is of an architecture that ours do not match.
-    """
-    folder = Path(name)
-    if not folder.exists() and is_hub_name(str(name)):
-        folder = hub_folder(str(name))
-    if is_huggingface_folder(folder):
-        return FoundModel(folder, *read_folder(folder))
-    run = load_run(folder)
-    return FoundModel(folder, run.model, run.tokenizer)
-
-
-def load(run: str | Path, device: str = "auto", **settings: Any) -> Writer:
-    """The writer of a model.
-
-    Args:
-        run: a run's folder such as "runs/fables", a folder in the Hugging Face layout, or a
-            model of the hub such as "gpt2".
-        device: "auto", "cpu", "cuda", ...
-        settings: other fields of :class:`~minigpt.InferenceConfig`, such as precision="int8".
-
-    Raises:
-        UserError: as :func:`find_model`, or if a setting is out of range.
-    """
-    config = InferenceConfig(device=device, **settings)
-    chosen = choose_device(config.device)
-    found = find_model(run)
-    model = in_precision(found.model, config.precision).to(chosen)
-    return Writer(model, found.tokenizer, config.compile)
-
-
-_FIXED = {"tokenizer", "vocab_size", "embedding_init"}  # of the text's settings
-# What may differ from the model that it began as; nothing else leaves its weights their meaning.
-_FREE = ("context_length", "dropout", "attention_dropout")
-# A tenth of what suits a model that knows nothing yet.
-LEARNING_RATE = TrainConfig.learning_rate / 10
-
-
 def starting_point(text: dict[str, Any], model: dict[str, Any]) -> FoundModel | None:
-    """The model to begin with, or None without `init`.
+    """The model that `--init` names, or None without it.
 
-    Args:
-        text: fields of TextConfig that were given.
-        model: fields of GPTConfig that were given.
-
-    Raises:
-        UserError: if it cannot be read, or something given would change its shape or tokenizer.
+    Refused is a field of the text or the model that would change its shape or its tokenizer.
     """
     if text.get("init") is None:
         return None
-    refused = [*(_FIXED & text.keys()), *(model.keys() - set(_FREE))]
-    if refused:
-        option = "--" + sorted(refused)[0].replace("_", "-")
+    if refused := (_FIXED & text.keys()) | (model.keys() - _FREE):
+        option = "--" + min(refused).replace("_", "-")
         raise UserError(
             f"--init keeps the model's shape, tokenizer and weights; leave out {option}"
         )
     found = find_model(text["init"])
+    if not all(bool(weights.isfinite().all()) for weights in found.model.parameters()):
+        raise UserError(f"{text['init']} is damaged: some of its weights are not finite numbers")
     return dataclasses.replace(found, model=_adapted(found.model, model))
 
 
@@ -364,19 +263,101 @@ def _adapted(model: GPT, changes: dict[str, Any]) -> GPT:
     return adapted
 
 
-def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """The rows of a metrics.jsonl; a line that is none, half-written say, is passed over."""
+# Writing
+
+
+def save_weights(model: GPT, path: Path) -> None:
+    """Write the parameters as safetensors; a tied head is the embedding and is left out."""
+    state = {
+        name: tensor.detach().contiguous().cpu() for name, tensor in model.state_dict().items()
+    }
+    if model.config.tie_embeddings:
+        del state["head.weight"]
+    replace(path, lambda new: write_tensors(state, new))
+
+
+def write_text(text: str, path: Path) -> None:
+    """Write a text file, whole or not at all."""
+    replace(path, lambda new: new.write_text(text, encoding="utf-8"))
+
+
+def replace(
+    path: Path, write: Callable[[Path], Any], make_room: Callable[[], None] = lambda: None
+) -> None:
+    """Let `write` fill a new file, sync it to disk and rename it to `path`.
+
+    `make_room` is called when the new file is on disk, before it is renamed. Where something
+    fails, what was at `path` stays as it was, and OSError is raised.
+    """
+    new = path.with_name(f".new-{path.name}")
     try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return []
-    rows = []
-    for line in lines:
+        write(new)
+        with open(new, "rb+") as file:
+            os.fsync(file.fileno())
+        make_room()
+        new.replace(path)
+        sync_folder(path.parent)
+    except SafetensorError as error:  # how safetensors reports a full disk
+        raise OSError(str(error)) from None
+    finally:
+        with contextlib.suppress(OSError):
+            new.unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a renaming outlast a crash of the machine, where the system can do that."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
         try:
-            row = json.loads(line)
-            figures = [row[name] for name in _FIGURES] + [row.get("train_bits_per_byte", 0.0)]
-            if all(map(math.isfinite, figures)):
-                rows.append(row)
-        except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
-            continue
-    return rows
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other processes from training in `folder` at the same time.
+
+    The system takes the lock back when the process ends, however it ends.
+    """
+    try:
+        with FileLock(folder / LOCK, timeout=0):
+            yield
+    except Timeout:
+        raise UserError(
+            f"another process is training in {folder}; wait for it or use --out"
+        ) from None
+
+
+def check_free(out: Path) -> None:
+    """Refuse to write into a place that holds anything: only a new or an empty folder is free."""
+    if (out / CHECKPOINT).is_dir():
+        raise UserError(
+            f"{out} already holds a run; choose another --out, or continue it with --resume"
+        )
+    is_empty = out.is_dir() and not any(out.iterdir())
+    if not is_empty and (out.exists() or out.is_symlink()):
+        raise UserError(f"{out} exists and is not an empty folder; choose another --out")
+
+
+@contextlib.contextmanager
+def new_folder(out: Path) -> Iterator[Path]:
+    """A folder to fill; its files move to `out` if all goes well, and vanish otherwise."""
+    check_free(out)
+    place = next(p for p in (out.absolute(), *out.absolute().parents) if p.is_dir())
+    building = None
+    try:
+        building = Path(tempfile.mkdtemp(prefix=f".new-{out.name}-", dir=place))
+        yield building
+        if out.is_dir():  # where `building` is: an empty folder may be a mount or a link
+            for file in building.iterdir():
+                file.replace(out / file.name)
+        else:
+            building.chmod(0o777 & ~umask())  # mkdtemp's are private
+            out.parent.mkdir(parents=True, exist_ok=True)
+            building.replace(out)
+    except (OSError, SafetensorError) as error:
+        raise UserError(f"cannot write {out}: {error}") from None
+    finally:
+        if building is not None:
+            shutil.rmtree(building, ignore_errors=True)

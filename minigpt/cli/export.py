@@ -4,29 +4,24 @@ A folder is built beside its place and renamed when it is whole; a place that ho
 already is refused.
 """
 
-import shutil
 import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-
-from safetensors import SafetensorError
 
 from .. import UserError
 from ..config import ExportConfig, TextConfig, TrainConfig
 from ..interop.gguf import check_gguf, write_gguf
 from ..interop.huggingface import is_huggingface_folder, write_folder
 from ..interop.model_card import model_card
-from ..interop.safetensors_files import umask
 from ..runs import (
     CONFIG,
     METRICS,
     TOKENIZER,
     WEIGHTS,
     RunConfig,
+    check_free,
     find_model,
     free_name,
+    new_folder,
     newest_run,
     read_metrics,
     save_weights,
@@ -101,37 +96,3 @@ def import_model(source: str | Path, out: str | Path | None) -> Path:
         save_weights(found.model, run / WEIGHTS)
         write_text(config.to_json(), run / CONFIG)
     return out
-
-
-def check_free(out: Path) -> None:
-    """Refuse a place that holds something.
-
-    Raises:
-        UserError: if `out` is a file or a folder that is not empty.
-    """
-    if out.is_dir() and not any(out.iterdir()):
-        return
-    if out.exists() or out.is_symlink():
-        raise UserError(f"{out} exists and is not an empty folder; choose another --out")
-
-
-@contextmanager
-def new_folder(out: Path) -> Iterator[Path]:
-    """A folder to fill, which becomes `out` if all goes well and vanishes otherwise.
-
-    Raises:
-        UserError: if it cannot be written.
-    """
-    anchor = next(parent for parent in out.absolute().parents if parent.exists())
-    building = None
-    try:
-        building = Path(tempfile.mkdtemp(prefix=f".new-{out.name}-", dir=anchor))
-        yield building
-        building.chmod(0o777 & ~umask())  # mkdtemp's are private
-        out.parent.mkdir(parents=True, exist_ok=True)
-        building.replace(out)
-    except (OSError, SafetensorError) as error:
-        raise UserError(f"cannot write {out}: {error}") from None
-    finally:
-        if building is not None:
-            shutil.rmtree(building, ignore_errors=True)

@@ -19,16 +19,15 @@ from ..data.corpus import Source, spooled, spooled_from
 from ..data.token_cache import prepare
 from ..model import GPT
 from ..runs import (
-    CHECKPOINT,
     CONFIG,
-    LEARNING_RATE,
+    INIT_LEARNING_RATE,
     PLAN,
     TOKENIZER,
     WEIGHTS,
     RunConfig,
+    check_free,
     free_name,
     locked,
-    read_config,
     save_weights,
     starting_point,
     write_text,
@@ -40,9 +39,9 @@ from .loggers import check_logger
 from .messages import command, described, extent, say, say_reasons, say_split
 from .plan import plan_context
 from .planning import PlannedRun, plan_run, settled
-from .processes import Processes, joined, launch, restarts
+from .processes import Processes, joined
 from .report import progress_bar
-from .resume import newest_run_of, resume
+from .resume import newest_run_of
 from .training_run import compile_resolved, locked_for_all, source_for_all, train_run
 
 
@@ -122,8 +121,6 @@ def start_run(
         Interrupted: when training was interrupted and has saved its state.
     """
     with joined() as processes:
-        if restarts() and (begun := processes.by_first(lambda: _begun_here(out, text))):
-            return resume(processes, begun, {}, started)
         return _start(processes, text, model, training, out, started)
 
 
@@ -136,13 +133,13 @@ def _start(
     started: float,
 ) -> Path:
     if text.get("init") is not None:
-        training = {"learning_rate": LEARNING_RATE, **training}
+        training = {"learning_rate": INIT_LEARNING_RATE, **training}
     train_config = _resolved(TrainConfig(**training), processes)
     text_config = TextConfig(**text)
     if train_config.shard and processes.size == 1:
         raise UserError("--shard needs several processes: torchrun --nproc-per-node N train.py ...")
     if out is not None:
-        processes.by_first(lambda: _refuse_a_run(Path(out)))
+        processes.by_first(lambda: check_free(Path(out)))
     source = processes.together(lambda: source_for_all(text_config, processes))
     start = processes.together(lambda: starting_point(text, model))
     say(f"minigpt {__version__}: training on {described(source)}")
@@ -175,7 +172,7 @@ def _start(
     say_reasons(planned)
 
     train_config = compile_resolved(train_config, gpt_config, processes)
-    config = RunConfig(gpt_config, train_config, text_config, source.fingerprint, launch())
+    config = RunConfig(gpt_config, train_config, text_config, source.fingerprint)
     torch.manual_seed(train_config.seed)
     gpt = start.model if start else GPT(gpt_config)
     if start is None and text_config.embedding_init == "text":
@@ -238,7 +235,6 @@ def _begin(
     folder: Path, dataset: Dataset, gpt: GPT, config: RunConfig, planned: PlannedRun
 ) -> None:
     """Make the folder a run: untrained, but whole from the start."""
-    _refuse_a_run(folder)  # another process may have been faster
     write_text(planned.to_json(), folder / PLAN)
     write_text(dataset.tokenizer.to_json(), folder / TOKENIZER)
     save_weights(gpt, folder / WEIGHTS)
@@ -260,26 +256,6 @@ def _resolved(config: TrainConfig, processes: Processes) -> TrainConfig:
         return replace(config, precision="bfloat16" if is_short else "float32")
 
     return processes.by_first(resolve)
-
-
-def _refuse_a_run(folder: Path) -> None:
-    if (folder / CONFIG).exists() and not _is_begun_here(folder):
-        raise UserError(
-            f"{folder} already holds a run; choose another --out, or continue it with --resume"
-        )
-
-
-def _is_begun_here(folder: Path) -> bool:
-    """Whether torchrun began this run, lost a process, and has now started all of them again."""
-    return restarts() > 0 and launch() == read_config(folder).launch != ""
-
-
-def _begun_here(out: str | Path | None, text: dict[str, Any]) -> Path | None:
-    """The run that torchrun began before it lost a process, if it has come to a checkpoint."""
-    folder = newest_run_of(TextConfig(**text).files) if out is None else Path(out)
-    if folder is None or not (folder / CHECKPOINT).exists() or not _is_begun_here(folder):
-        return None
-    return folder
 
 
 def _new_folder(out: str | Path | None, name: str) -> Path:

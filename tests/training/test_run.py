@@ -17,7 +17,6 @@ from safetensors.torch import load_file
 import minigpt
 from minigpt import UserError
 from minigpt.data.batches import Dataset
-from minigpt.runs import CONFIG, read_config
 from minigpt.training import resume as resume_command
 from minigpt.training import run as train_command
 from minigpt.training.checkpoint import LAST, TrainingState
@@ -170,20 +169,3 @@ def test_few_documents_are_said_to_be_set_aside_whole(capsys: pytest.CaptureFixt
     train("my.txt", "other.txt", split="end")
     train("my.txt")
     assert "no document is split" not in capsys.readouterr().err
-
-
-def test_a_run_of_an_earlier_version_goes_on_with_the_same_tokens(
-    prepared: list[Dataset],
-) -> None:
-    """Its config.json says nothing of how the text was split: at a character then."""
-    Path("other.txt").write_text(some_text(seed=1))
-    run = train("my.txt", "other.txt", split="end", steps=4)
-    config = json.loads((run / CONFIG).read_text())
-    for name in ("split", "weights", "embedding_init"):
-        del config["text"][name]
-    (run / CONFIG).write_text(json.dumps(config))
-    resume_run(run, {"steps": 8}, time.monotonic())
-    assert read_config(run).text.embedding_init == "random"
-    for name in ("train", "validation"):
-        one, other = (getattr(dataset, name)[:].tolist() for dataset in prepared)
-        assert one == other
