@@ -87,7 +87,9 @@ class TextConfig(_Checked):
         "what the token embedding starts from: each token's neighbours in the text, or chance",
     )
     init: str | None = setting(
-        None, "a run or model to go on from, with its weights and tokenizer, at a tenth of the rate"
+        None,
+        "a run, or a model such as hf:gpt2, to train further, with its weights and tokenizer, at "
+        "a tenth of the learning rate",
     )
 
     def _check(self) -> None:

@@ -25,7 +25,7 @@ from . import UserError
 from .config import GPTConfig, InferenceConfig, TextConfig, TrainConfig, from_dict
 from .generation.precision import in_precision
 from .generation.writer import Writer
-from .interop.hub import hub_folder, is_hub_name
+from .interop.hub import PREFIX, hub_folder
 from .interop.huggingface import is_huggingface_folder, read_folder
 from .interop.safetensors_files import read_tensors, umask, write_tensors
 from .model import GPT, count_parameters
@@ -86,7 +86,7 @@ def load(run: str | Path, device: str = "auto", **settings: Any) -> Writer:
 
     Args:
         run: a run's folder such as "runs/fables", a folder in the Hugging Face layout, or a
-            model of the hub such as "gpt2".
+            model of the hub such as "hf:gpt2".
         device: "auto", "cpu", "cuda", ...
         settings: other fields of :class:`~minigpt.InferenceConfig`, such as precision="int8".
 
@@ -102,20 +102,26 @@ def load(run: str | Path, device: str = "auto", **settings: Any) -> Writer:
 
 
 def find_model(name: str | Path) -> FoundModel:
-    """Read a run, a folder in the Hugging Face layout, or a model of the hub such as "gpt2"."""
-    folder = Path(name)
-    if not folder.exists() and is_hub_name(str(name)):
-        folder = hub_folder(str(name))
+    """Read a run, a folder in the Hugging Face layout, or a model of the hub such as "hf:gpt2"."""
+    folder = hub_folder(str(name)) if str(name).startswith(PREFIX) else Path(name)
     if is_huggingface_folder(folder):
         return FoundModel(folder, *read_folder(folder))
     return load_run(folder)
+
+
+def model_name(name: str | Path) -> str:
+    """What a model found by `name` is called: its folder's name, or the hub's without its owner."""
+    return Path(str(name).removeprefix(PREFIX)).resolve().name
 
 
 def load_run(folder: str | Path) -> LoadedRun:
     """Read a run; what is missing or damaged is named."""
     folder = Path(folder)
     if not folder.is_dir():
-        raise UserError(f"no such run: {folder}")
+        newest = ", ".join(map(str, _all_runs("runs")[:5])) or "none yet"
+        raise UserError(
+            f"no such run: {folder} (newest runs: {newest}; a model of the hub is named hf:NAME)"
+        )
     config = read_config(folder)
     tokenizer = load_tokenizer(_existing(folder, TOKENIZER))
     if tokenizer.vocab_size != config.model.vocab_size:
@@ -198,10 +204,15 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
 
 def newest_run(runs: str | Path = "runs") -> Path:
     """The run whose weights were written last."""
-    weights = [f for f in Path(runs).glob(f"[!.]*/{WEIGHTS}") if (f.parent / CONFIG).exists()]
-    if not weights:
+    if not (folders := _all_runs(runs)):
         raise UserError(f"no run in {runs}/ yet; train one first: python train.py my.txt")
-    return max(weights, key=lambda file: file.stat().st_mtime).parent
+    return folders[0]
+
+
+def _all_runs(runs: str | Path) -> list[Path]:
+    """The runs in a folder, newest weights first."""
+    weights = [f for f in Path(runs).glob(f"[!.]*/{WEIGHTS}") if (f.parent / CONFIG).exists()]
+    return [f.parent for f in sorted(weights, key=lambda f: f.stat().st_mtime, reverse=True)]
 
 
 def free_name(name: str, runs: str | Path = "runs") -> Path:

@@ -21,6 +21,7 @@ from ..runs import (
     check_free,
     find_model,
     free_name,
+    model_name,
     new_folder,
     newest_run,
     read_metrics,
@@ -43,7 +44,7 @@ def export_model(run: str | Path | None, config: ExportConfig) -> Path:
         UserError: if the model cannot be read or written, or the place is taken.
     """
     source = run if run is not None else newest_run()
-    name = Path(source).resolve().name
+    name = model_name(source)
     out = Path(config.out or f"exports/{name}-{config.to}")
     check_free(out)
     found = find_model(source)
@@ -83,7 +84,7 @@ def import_model(source: str | Path, out: str | Path | None) -> Path:
     Raises:
         UserError: if the model cannot be read, or the place is taken.
     """
-    out = Path(out) if out is not None else free_name(Path(source).resolve().name)
+    out = Path(out) if out is not None else free_name(model_name(source))
     check_free(out)
     found = find_model(source)
     if not is_huggingface_folder(found.folder):

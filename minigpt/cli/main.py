@@ -153,7 +153,9 @@ def generate_main(arguments: Sequence[str] | None = None, prog: str = "generate.
     )
     parser.add_argument("--prompt-file", metavar="FILE", help="the file that holds the prompt")
     parser.add_argument(
-        "--run", metavar="FOLDER", help="a run, or a model such as gpt2 (default: the newest run)"
+        "--run",
+        metavar="FOLDER",
+        help="a run, or a model such as hf:gpt2 (default: the newest run)",
     )
     add_options(parser, OutputConfig, "output")
     add_options(parser, SampleConfig, "sampling")
@@ -186,7 +188,7 @@ def generate_main(arguments: Sequence[str] | None = None, prog: str = "generate.
 def attention_main(arguments: Sequence[str] | None = None, prog: str = "minigpt attention") -> int:
     """`minigpt attention RUN TEXT`; returns the exit status."""
     parser = Parser(prog, description="Draw what each attention head looks at in a text.")
-    parser.add_argument("run", help="a run, or a model such as gpt2")
+    parser.add_argument("run", help="a run, or a model such as hf:gpt2")
     parser.add_argument("text", help="a text of some 5 to 40 tokens")
     add_options(parser, AttentionConfig, "picture")
     given = parser.parse_args(arguments)
@@ -204,7 +206,7 @@ def attention_main(arguments: Sequence[str] | None = None, prog: str = "minigpt 
 def evaluate_main(arguments: Sequence[str] | None = None, prog: str = "minigpt evaluate") -> int:
     """`minigpt evaluate RUN FILE ...`; returns the exit status."""
     parser = Parser(prog, description="Measure how well a model predicts a text of any size.")
-    parser.add_argument("run", help="a run, or a model such as gpt2")
+    parser.add_argument("run", help="a run, or a model such as hf:gpt2")
     parser.add_argument("files", nargs="+", help="text files, folders, patterns, or - for stdin")
     parser.add_argument("--json", action="store_true", help="print one JSON record")
     add_options(parser, EvaluationConfig, "evaluation")
@@ -241,7 +243,7 @@ def export_main(arguments: Sequence[str] | None = None, prog: str = "minigpt exp
 def import_main(arguments: Sequence[str] | None = None, prog: str = "minigpt import") -> int:
     """`minigpt import MODEL`; returns the exit status."""
     parser = Parser(prog, description="Make a run of a model in the Hugging Face layout.")
-    parser.add_argument("model", help="a folder with config.json and safetensors, or a hub name")
+    parser.add_argument("model", help="a folder with config.json and safetensors, or hf:NAME")
     parser.add_argument("--out", metavar="FOLDER", help="the run's folder (default: runs/MODEL)")
     given = parser.parse_args(arguments)
 

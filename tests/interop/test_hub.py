@@ -1,15 +1,16 @@
-"""Models by name: from the cache, else from the network, else one line that says what was tried."""
+"""Models of the hub, named `hf:...`: from its cache, else from the network, else one line that says
+what was tried. A name without that prefix never reaches the network."""
 
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from huggingface_hub import constants
 from huggingface_hub.errors import LocalEntryNotFoundError
 
 import minigpt
 from minigpt import UserError
-from minigpt.interop.hub import is_hub_name
 from minigpt.interop.huggingface import write_folder
 
 from .examples import byte_pairs, random_model
@@ -18,17 +19,26 @@ from .examples import byte_pairs, random_model
 class Hub:
     """Stands in for huggingface_hub's snapshot_download."""
 
-    def __init__(self, cached: Path | None, online: Path | None):
-        self.cached, self.online = cached, online
-        self.calls: list[bool] = []
+    def __init__(self) -> None:
+        self.cached: Path | None = None
+        self.online: Path | None = None
+        self.calls: list[tuple[str, bool]] = []
 
     def __call__(self, name: str, *, local_files_only: bool = False, allow_patterns: Any) -> str:
         assert not any(pattern.endswith((".bin", ".py")) for pattern in allow_patterns)
-        self.calls.append(local_files_only)
+        self.calls.append((name, local_files_only))
         found = self.cached if local_files_only else self.online
         if found is None:
             raise LocalEntryNotFoundError(f"{name} cannot be reached\nand more lines")
         return str(found)
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Hub:
+    hub = Hub()
+    monkeypatch.setattr("huggingface_hub.snapshot_download", hub)
+    monkeypatch.chdir(tmp_path)
+    return hub
 
 
 @pytest.fixture
@@ -39,75 +49,68 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def install(monkeypatch: pytest.MonkeyPatch, cached: Path | None, online: Path | None) -> Hub:
-    hub = Hub(cached, online)
-    monkeypatch.setattr("huggingface_hub.snapshot_download", hub)
-    return hub
+def test_a_cached_model_is_loaded_without_the_network(hub: Hub, folder: Path) -> None:
+    hub.cached = folder
+    assert minigpt.load("hf:gpt2", "cpu").model.config.emb_dim == 21
+    assert hub.calls == [("gpt2", True)]
 
 
-def test_a_cached_model_is_loaded_without_the_network(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hub = install(monkeypatch, cached=folder, online=None)
-    assert minigpt.load("gpt2", "cpu").model.config.emb_dim == 21
-    assert hub.calls == [True]
+def test_a_model_that_is_not_cached_is_downloaded(hub: Hub, folder: Path) -> None:
+    hub.online = folder
+    assert minigpt.load("hf:owner/gpt2", "cpu").model.config.emb_dim == 21
+    assert hub.calls == [("owner/gpt2", True), ("owner/gpt2", False)]
 
 
-def test_a_model_that_is_not_cached_is_downloaded(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hub = install(monkeypatch, cached=None, online=folder)
-    assert minigpt.load("owner/gpt2", "cpu").model.config.emb_dim == 21
-    assert hub.calls == [True, False]
+def test_a_cached_part_of_a_model_is_completed(hub: Hub, folder: Path, tmp_path: Path) -> None:
+    hub.cached, hub.online = tmp_path / "part", folder
+    hub.cached.mkdir()
+    (hub.cached / "config.json").write_text("{}")
+    minigpt.load("hf:gpt2", "cpu")
+    assert hub.calls == [("gpt2", True), ("gpt2", False)]
 
 
-def test_a_cached_part_of_a_model_is_completed(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    part = tmp_path / "part"
-    part.mkdir()
-    (part / "config.json").write_text("{}")
-    hub = install(monkeypatch, cached=part, online=folder)
-    minigpt.load("gpt2", "cpu")
-    assert hub.calls == [True, False]
-
-
-def test_offline_one_line_says_what_was_looked_for_and_where(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from huggingface_hub import constants
-
-    install(monkeypatch, cached=None, online=None)
+def test_without_a_network_one_line_says_what_was_looked_for_and_where(hub: Hub) -> None:
     with pytest.raises(UserError) as error:
-        minigpt.load("gpt2", "cpu")
-    for words in ("no such run: gpt2", constants.HF_HUB_CACHE, "gpt2 cannot be reached"):
+        minigpt.load("hf:gpt2", "cpu")
+    for words in ("hf:gpt2", constants.HF_HUB_CACHE, "gpt2 cannot be reached"):
         assert words in str(error.value)
     assert "\n" not in str(error.value)
 
 
-def test_the_hub_itself_offline_gives_that_line_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("name", ["hf:no-such/model", "hf:", "hf:a/b/c", "hf:../gpt2"])
+def test_the_hubs_own_package_refuses_in_one_line_too(
+    name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing replaced but the switch that forbids the network."""
-    monkeypatch.chdir(tmp_path)
+    """Nothing is replaced but the switch that forbids the network."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(UserError, match=r"no such run: no-such/model .* could not be downloaded"):
-        minigpt.load("no-such/model", "cpu")
+    with pytest.raises(UserError, match=f"^{name} is not in .* could not be downloaded .*$"):
+        minigpt.load(name, "cpu")
 
 
 def test_without_the_hubs_package_the_way_to_install_it_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(UserError, match=r"gpt2 is no folder here.*pip install"):
-        minigpt.load("gpt2", "cpu")
+    with pytest.raises(UserError, match=r"hf:gpt2 needs .*pip install"):
+        minigpt.load("hf:gpt2", "cpu")
 
 
-def test_a_slip_of_the_pen_is_not_looked_for_on_the_hub(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "name", ["fabels", "runs/fabels", "run/fables", "gpt2", "openai/gpt2", "a/b/c", "HF:gpt2"]
+)
+def test_a_name_without_the_prefix_never_asks_the_hub(name: str, hub: Hub, folder: Path) -> None:
+    hub.cached = hub.online = folder
+    with pytest.raises(UserError, match=r"no such run: .* hf:NAME"):
+        minigpt.load(name, "cpu")
+    assert hub.calls == []
+
+
+def test_a_mistyped_run_is_answered_with_the_runs_there_are(
+    hub: Hub, tiny_run: Path, tmp_path: Path
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     (tmp_path / "runs").mkdir()
-    assert is_hub_name("gpt2") and is_hub_name("openai-community/gpt2")
-    for name in ("runs/fabels", "/gpt2", "../gpt2", "a/b/c", "./gpt2", "", "runs/", "~/gpt2", ".x"):
-        assert not is_hub_name(name), name
+    (tmp_path / "runs/fables").symlink_to(tiny_run)
+    with pytest.raises(
+        UserError, match=r"^no such run: runs/fabels \(newest runs: runs/fables; .*$"
+    ):
+        minigpt.load("runs/fabels", "cpu")
