@@ -1,12 +1,11 @@
-"""Loss against time on one text: ours for some numbers of minutes, nanoGPT's CPU recipe beside it.
+"""Loss over time on one text: ours for several numbers of minutes, and nanoGPT's CPU recipe.
 
-python benchmarks/time_to_loss.py TEXT [--help]. Each run is the command that a user types, in a
-process of its own; all of it counts, from its start to its end. The first 90% of the text is
-trained on, the last 10% is what the loss is of: nats a character, whatever the tokenizer. With
---nanogpt its recipe for a CPU runs too (its own figure: the mean of 20 random batches). For the
-tokens a second, ours with the same shape, and nanoGPT with the biases that GPT-2 has, which its
-recipe leaves out. Results: a table, benchmarks/results/time_to_loss.json and .png. Run it twice:
-the first time compiles.
+python benchmarks/time_to_loss.py TEXT [--help]. Each run is the command that a user types, timed
+from its start to its end. The last tenth of the text is not trained on; the loss is that of this
+tenth, in nats a character, so that tokenizers compare. With --nanogpt FOLDER nanoGPT's recipe for a
+CPU runs too (its loss is a mean of 20 random batches). Two more runs compare the tokens per second
+of both programs with the same shape, biases included. Results: a table, and time_to_loss.json and
+.png in benchmarks/results. The first time compiles, so run it twice.
 """
 
 import argparse
@@ -32,7 +31,7 @@ RECIPE = shlex.split(
     "--batch_size=12 --n_layer=4 --n_head=4 --n_embd=128 --max_iters=2000 "
     "--lr_decay_iters=2000 --dropout=0.0"
 )
-# For the speed: biases as in GPT-2, and half of the steps.
+# To compare the speed: with GPT-2's biases, and half of the steps.
 WITH_BIASES = shlex.split("--bias=True --max_iters=1000 --eval_interval=1000")
 SAME_SHAPE = shlex.split(
     "--architecture gpt2 --tokenizer char --num-layers 4 --num-heads 4 --emb-dim 128 "
@@ -43,7 +42,7 @@ SAME_SHAPE = shlex.split(
 
 @dataclass
 class Run:
-    """A training: its loss over time, and its speed."""
+    """What one training gave."""
 
     name: str
     seconds: float  # of the whole command
@@ -57,7 +56,7 @@ class Run:
 
 
 def main() -> None:
-    """Run all of it, print the table, draw the curves."""
+    """Run everything, print the table, draw the curves."""
     given = arguments()
     runs = []
     for round_ in range(given.rounds):
@@ -85,8 +84,10 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("text", nargs="?", type=Path, default=HERE.parent / "data/fables.txt")
     parser.add_argument("--minutes", type=float, nargs="+", default=[1.5, 3.0, 10.0])
-    parser.add_argument("--rounds", type=int, default=1, help="each with a seed of its own")
-    parser.add_argument("--nanogpt", type=Path, metavar="FOLDER", help="a checkout to run beside")
+    parser.add_argument("--rounds", type=int, default=1, help="repeat all runs, with another seed")
+    parser.add_argument(
+        "--nanogpt", type=Path, metavar="FOLDER", help="a checkout of nanoGPT, to run it too"
+    )
     return parser.parse_args()
 
 
@@ -107,7 +108,7 @@ def ours(name: str, text: Path, options: list[str]) -> Run:
 
 
 def nanogpt(name: str, text: Path, checkout: Path, options: list[str]) -> Run:
-    """A training of nanoGPT's, in a copy of the checkout."""
+    """One training of nanoGPT, in a copy of its checkout."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "nanoGPT"
         shutil.copytree(checkout, folder, ignore=shutil.ignore_patterns(".git"))
@@ -129,7 +130,7 @@ def nanogpt(name: str, text: Path, checkout: Path, options: list[str]) -> Run:
 
 
 def bytes_a_character(text: Path) -> float:
-    """Of the last tenth of a text."""
+    """In the last tenth of a text."""
     characters = text.read_text(encoding="utf-8")
     tail = characters[int(0.9 * len(characters)) :]
     return len(tail.encode()) / len(tail)
@@ -147,7 +148,7 @@ def show(run: Run) -> None:
 
 
 def draw(runs: list[Run]) -> None:
-    """Every curve, over the time on a logarithmic axis."""
+    """Every loss curve, over a logarithmic time axis."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

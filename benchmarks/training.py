@@ -1,7 +1,7 @@
-"""Training throughput: tokens/s, achieved GFLOP/s, and its share of this machine's peak.
+"""Training speed: tokens/s, GFLOP/s, and their share of what this machine reaches at most.
 
-python benchmarks/training.py [--help]. Every variant is timed in turn, several rounds, in one
-process; the table shows medians, with the slowest and fastest round, and goes to
+python benchmarks/training.py [--help]. The variants are timed in turn, for several rounds. The
+table shows medians, with the slowest and fastest round, and goes to
 benchmarks/results/training.json too.
 """
 
@@ -89,7 +89,7 @@ def arguments() -> argparse.Namespace:
 def training_step(
     config: GPTConfig, batch_size: int, precision: torch.dtype, compile: bool
 ) -> Callable[[], None]:
-    """A whole step on one random batch: forward, backward, clip, update; already warmed up."""
+    """A step on one random batch: forward, backward, clip, update. It is already warmed up."""
     torch.manual_seed(0)
     model = GPT(config)
     training = TrainConfig()
