@@ -13,8 +13,8 @@ from torch import nn
 from minigpt.config import GPTConfig, TrainConfig
 from minigpt.model import GPT, count_parameters
 from minigpt.training.compilation import Loss
-from minigpt.training.device import autocast
 from minigpt.training.optimizer import make_optimizer
+from minigpt.training.speed import autocast
 
 GPT2 = GPTConfig(50257, "gpt2", context_length=1024, emb_dim=768, num_layers=12, num_heads=12)
 MODELS = {

@@ -18,8 +18,8 @@ from torch import nn
 from minigpt.config import GPTConfig, TrainConfig
 from minigpt.model import GPT, count_parameters, flops_per_token
 from minigpt.training.compilation import Loss, compile_loss, not_compiled
-from minigpt.training.device import autocast, matmul_gflops
 from minigpt.training.optimizer import make_optimizer
+from minigpt.training.speed import autocast, matmul_gflops
 
 RESULTS = Path(__file__).parent / "results"
 VARIANTS = {  # name: (precision, compiled)

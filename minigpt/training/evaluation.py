@@ -13,8 +13,8 @@ from torch.nn import functional as F
 
 from ..data.batches import TokenSequence
 from ..model import GPT
-from .device import autocast
 from .processes import ALONE, Processes
+from .speed import autocast
 
 # Tokens (length + 1,), and how many of them, at the end, are predicted.
 Window = tuple[NDArray[np.integer], int]

@@ -20,7 +20,7 @@ from ..data.corpus import Source
 from ..model import count_parameters
 from ..runs import RunConfig
 from .checkpoint import TrainingState
-from .planning import PlannedRun
+from .plan import PlannedRun
 from .report import clock
 from .trainer import Trainee
 

@@ -1,37 +1,47 @@
-"""How well the next character of a text is told by those before it, counted and not learned."""
+"""How predictable a text is, counted and not learned: what the plan's forecast is made from."""
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.corpus import Corpus
+
+_SAMPLE = 800_000  # characters from the start of the text
+_LEAST = 0.1  # bits a byte; counting is surer of a repetition than any model is
 _ORDER = 4  # characters; what lies further back, a small model hardly makes use of
 _BITS = np.uint64(21)  # of a key for the character, which Unicode needs; the rest for its context
 
 
+def predictability(corpus: Corpus, fraction: float, sample_size: int = _SAMPLE) -> float:
+    """Bits a byte that the last `fraction` of a sample takes, predicted from the rest of it."""
+    pieces, length = [], 0
+    for _, piece in corpus.documents():
+        pieces.append(piece[: sample_size - length])
+        length += len(pieces[-1])
+        if length == sample_size:
+            break
+    sample, end = "".join(pieces), int(length * (1 - fraction))
+    return max(bits_per_byte(sample[:end], sample[end:]), _LEAST)
+
+
 def bits_per_byte(known: str, rest: str) -> float:
-    """What predictions by counting take for each byte of a text.
+    """Bits that each byte of `rest` takes, predicted from counts in `known`, which it follows.
 
-    The chance of a character is its share behind the same four characters, mixed with its chance
-    behind the last three of them, and so on down to none, and to all characters alike (Witten and
-    Bell 1991, method C): where n characters of k kinds followed,
-    ``(count + k * chance behind fewer) / (n + k)``.
-
-    Args:
-        known: the text in which is counted.
-        rest: what follows it, and is predicted.
-
-    Returns:
-        Bits; 8 where there is nothing to count in or nothing to predict.
+    The probability of a character is its share after the same four characters, mixed with its
+    probability after the last three of them, and so on down to none, and to a uniform one (Witten
+    and Bell 1991, method C): where n characters of k kinds followed,
+    ``(count + k * probability after fewer) / (n + k)``. 8 bits where there is nothing to count in
+    or nothing to predict.
     """
     if not known or not rest:
         return 8.0
     codes = np.frombuffer((known + rest).encode("utf-32-le"), np.uint32)
     alphabet, numbers = np.unique(codes, return_inverse=True)
     characters = numbers.astype(np.uint64)
-    chances = np.full(len(rest), 1 / len(alphabet))
+    probs = np.full(len(rest), 1 / len(alphabet))
     for order in range(_ORDER + 1):
         keys = (_contexts(characters, order) << _BITS) | characters
-        chances = _sharpened(chances, keys[: len(known)], keys[len(known) :])
-    return float(np.log2(1 / chances).sum()) / len(rest.encode())
+        probs = _mixed(probs, keys[: len(known)], keys[len(known) :])
+    return float(np.log2(1 / probs).sum()) / len(rest.encode())
 
 
 def _contexts(characters: NDArray[np.uint64], order: int) -> NDArray[np.uint64]:
@@ -45,17 +55,17 @@ def _contexts(characters: NDArray[np.uint64], order: int) -> NDArray[np.uint64]:
     return hashes
 
 
-def _sharpened(
-    chances: NDArray[np.floating], counted: NDArray[np.uint64], wanted: NDArray[np.uint64]
+def _mixed(
+    probs: NDArray[np.floating], counted: NDArray[np.uint64], wanted: NDArray[np.uint64]
 ) -> NDArray[np.floating]:
-    """The chances ``(n,)`` of the wanted keys by those counted, given those by shorter ones."""
+    """Probabilities ``(n,)`` of the wanted keys, given those by a shorter context."""
     keys, counts = np.unique(counted, return_counts=True)
     contexts, first, kinds = np.unique(keys >> _BITS, return_index=True, return_counts=True)
     totals = np.add.reduceat(counts, first)
     count = _found(keys, counts, wanted)
     total = _found(contexts, totals, wanted >> _BITS)
     kind_count = np.maximum(_found(contexts, kinds, wanted >> _BITS), 1)
-    return (count + kind_count * chances) / (total + kind_count)
+    return (count + kind_count * probs) / (total + kind_count)
 
 
 def _found(

@@ -1,80 +1,70 @@
 """The dial: what to train on a text, on this machine, in so many minutes.
 
-A pure function of what is known of the text, how fast the machine is, and what was asked for.
-Whatever the user sets goes before whatever is planned here. The rules of thumb were tried on
-texts of 20 KB to 1 MB; docs/decisions.md holds the figures.
+`make_plan` is a pure function of the text, the speed of the machine and what the user has set,
+which always wins. `plan_run` measures the first two for it. The rules of thumb were tried on texts
+of 20 KB to 1 MB; docs/decisions.md holds the figures.
 """
 
+import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
+import torch
+
 from .. import UserError
-from ..config import GPTConfig, TrainConfig
+from ..config import GPTConfig, TextConfig, TrainConfig
+from ..data.corpus import Source, find_source
 from ..model import count_parameters, flops_per_token
+from ..runs import FoundModel, choose_device, starting_point
 from .compilation import MINUTES_TO_PAY
-from .speed import Speed
+from .ngram_baseline import predictability
+from .speed import Speed, choose_precision, measure_speed
 
 _SHAPES = ((64, 3), (128, 4), (192, 6), (256, 8), (384, 8), (512, 8), (768, 12))  # width, layers
 _SMALLEST_VOCABULARY, _LARGEST_VOCABULARY = 320, 16_384
 _BYTES_PER_TOKEN_KIND = 512
-_FEWEST_TOKENS = 0.19  # that a parameter needs to learn, or the model is half-trained,
+_FEWEST_TOKENS = 0.19  # tokens that each parameter needs, or the model is half-trained,
 _MORE_TOKENS = 0.1  # more with each million of parameters,
 _MOST_TOKENS = 20.0  # but that always suffice (Hoffmann et al. 2022)
 _PARAMETERS_PER_TOKEN = 20.0  # of the text; a larger model knows it by heart at once
 _BATCH_SIZES = (8, 16, 32, 64, 128, 256)  # in windows of a short context
 _LONG = 1e6  # tokens to train on, from which a context twice as long pays
 _MANY_STEPS = 6_000  # with more, the batch is doubled
-_PASSES = 30.0  # over the text by a model of width 128, after which more of them teach nothing
-_FEWEST_PASSES = 10.0  # at which to end, however wide the model
+_MOST_EPOCHS = 30.0  # of a model of width 128, after which more of them teach nothing
+_FEWEST_EPOCHS = 10.0  # at which to end, however wide the model
 _MOST_DROPOUT = 0.3
-_OFTEN = 3.2  # passes over the text by a model of width 128; from then on
-_RESPELLING = 0.15  # of the tokens are respelled
-_DROPOUT = 0.1  # for each doubling of passes times width
+_OFTEN = 3.2  # epochs of a model of width 128; from then on
+_SPLIT_PROB = 0.15  # of the tokens are split in two
+_DROPOUT = 0.1  # for each doubling of epochs times width
 _COMPILED = 0.8  # of the time of a step, once it is compiled
 _GETTING_READY = 8.5  # seconds, those that training keeps for its end included
 _TRAINING = 0.9  # share of the time; the rest is evaluation and files
 _EVALUATING = 0.05  # share of the time,
 _FEW_EVALUATIONS = 4  # but at least so many evaluations
 _SAMPLING = 0.3  # seconds that an evaluation takes besides, for its sample and files
+_ANY_SPEED = Speed(flops=1e11, start=0.0)  # where it makes no difference
+_WHY_SO_WIDE = {
+    "time": "the widest that so many steps can train",
+    "text": "the widest that a text of this size can feed",
+    "settings": "as wide as the settings allow",
+}
 
 
 @dataclass(frozen=True)
 class TextStats:
-    """What is known of a text.
+    """What is known of a text."""
 
-    Attributes:
-        size: bytes of the part to train on.
-        validation: bytes of the part to validate on.
-        tokenizer: as in TextConfig.
-        ngram_bits_per_byte: bits a byte that predictions by counting take, for the end of a sample.
-    """
-
-    size: int
-    validation: int = 0
-    tokenizer: str = "bpe"
-    ngram_bits_per_byte: float = 2.5
+    size: int  # bytes of text to train on
+    validation: int = 0  # bytes of text to validate on
+    tokenizer: str = "bpe"  # as in TextConfig
+    ngram_bits_per_byte: float = 2.5  # what predictions by counting take, see ngram_baseline.py
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Settings for a run, and what is to be expected of it.
-
-    Attributes:
-        model: the shape.
-        batch_size: sequences in a step.
-        passes: over the text, after which the run ends even if time is left.
-        respelling: share of the tokens.
-        warmup_context: tokens of the context until near the end.
-        evaluations: on the validation text.
-        tokens: of the training text, roughly.
-        steps: that the time or the passes allow, roughly.
-        seconds: that these take, roughly.
-        bits_per_byte: that the run will reach on the validation text, roughly.
-        ends_early: whether the text will have been read often enough before the time is over.
-        limit: what keeps the model from being larger.
-    """
+    """Settings of a run, those of TrainConfig under its names, and what to expect of it."""
 
     model: GPTConfig
     batch_size: int
@@ -82,12 +72,14 @@ class Plan:
     token_split_prob: float
     warmup_context: int
     num_evals: int
-    tokens: int
-    steps: int
-    seconds: float
-    bits_per_byte: float
-    ends_early: bool
-    limit: Literal["time", "text", "settings"] = "settings"
+    tokens: int  # of the training text; this and what follows are rough
+    steps: int  # that fit into the time or the epochs
+    seconds: float  # that these take
+    bits_per_byte: float  # that the run will reach on the validation text
+    ends_early: bool  # whether the epochs are over before the time is
+    limit: Literal["time", "text", "settings"] = (
+        "settings"  # what keeps the model from being larger
+    )
 
     @property
     def trained_tokens(self) -> int:
@@ -100,22 +92,112 @@ class Plan:
         return self.trained_tokens / self.tokens
 
 
-def make_plan(text: TextStats, speed: Speed, given: Mapping[str, Any], processes: int = 1) -> Plan:
+@dataclass(frozen=True)
+class PlannedRun:
+    """A plan, and what it was made from."""
+
+    plan: Plan
+    text: TextStats
+    speed: Speed | None  # None where everything was given that it decides about
+    minutes: float
+
+    def reasons(self) -> list[str]:
+        """What was measured, and why the plan is as it is: a few lines."""
+        plan, lines = self.plan, []
+        if self.speed is not None:
+            lines.append(
+                f"this machine computes {self.speed.flops / 1e9:,.0f} GFLOP/s in a training step: "
+                f"about {plan.steps:,} steps in {plan.seconds / 60:.1f} minutes"
+            )
+        lines += [
+            f"width {plan.model.emb_dim} is {_WHY_SO_WIDE[plan.limit]}",
+            f"dropout {plan.model.dropout:g}, since the text is read {plan.epochs:,.1f} times",
+        ]
+        early = []
+        if plan.token_split_prob:
+            early.append(f"{plan.token_split_prob:.0%} of the tokens are split in two")
+        if plan.warmup_context < plan.model.context_length:
+            early.append(f"windows are cut to {plan.warmup_context} tokens")
+        if early:
+            lines.append(
+                f"until the last fifth {' and '.join(early)}; expect validation to fall after that"
+            )
+        lines.append(f"to be expected: about {plan.bits_per_byte:.1f} bits/byte")
+        if plan.ends_early:
+            lines.append(
+                f"ends early: after {plan.max_epochs:g} times the text has no more to teach"
+            )
+        return lines
+
+    def to_json(self) -> str:
+        """The text of `plan.json`."""
+        return json.dumps(asdict(self) | {"reasons": self.reasons()}, indent=2) + "\n"
+
+
+# What a plan is made from
+
+
+def planned_run(
+    text: dict[str, Any], model: dict[str, Any], training: dict[str, Any]
+) -> tuple[PlannedRun, dict[str, Any]]:
+    """A plan for the given fields of TextConfig, GPTConfig and TrainConfig, and all of these in
+    one, which :func:`make_plan` takes."""
+    text_config, config = TextConfig(**text), TrainConfig(**training)
+    source, start = find_source(text_config), starting_point(text, model)
+    given = settled(text, model, training, start)
+    device = choose_device(config.device)
+    precision = choose_precision(config.precision, device)
+    return plan_run(source, text_config, given, device, precision), given
+
+
+def settled(
+    text: dict[str, Any], model: dict[str, Any], training: dict[str, Any], start: FoundModel | None
+) -> dict[str, Any]:
+    """What a plan cannot change: all that was given, and all of a model to start from."""
+    return {**text, **(asdict(start.model.config) if start else model), **training}
+
+
+def plan_run(
+    source: Source,
+    text: TextConfig,
+    given: Mapping[str, Any],
+    device: torch.device,
+    precision: torch.dtype,
+    processes: int = 1,
+) -> PlannedRun:
+    """Measure the text and the machine, and plan around what is given."""
+    stats = text_stats(source, text)
+    is_settled = given.get("steps") is not None and {"emb_dim", "num_layers"} <= given.keys()
+    speed = None if is_settled else measure_speed(device, precision)
+    plan = make_plan(stats, speed, given, processes)
+    return PlannedRun(plan, stats, speed, given.get("minutes", TrainConfig.minutes))
+
+
+def text_stats(source: Source, text: TextConfig) -> TextStats:
+    """What the plan wants to know of a text: its size, and how predictable its beginning is."""
+    size = source.training.size
+    bits = predictability(source.training, text.validation_fraction)
+    if source.validation:
+        return TextStats(size, source.validation.size, text.tokenizer, bits)
+    to_train_on = round(size * (1.0 - text.validation_fraction))
+    return TextStats(to_train_on, size - to_train_on, text.tokenizer, bits)
+
+
+# The rules
+
+
+def make_plan(
+    text: TextStats, speed: Speed | None, given: Mapping[str, Any], processes: int = 1
+) -> Plan:
     """The largest model that the time suffices to train and the text to feed.
 
-    Args:
-        text: to train on.
-        speed: of the machine.
-        given: fields of TextConfig, GPTConfig and TrainConfig that are settled, such as minutes.
-        processes: that share each step, on as many such machines.
-
-    Raises:
-        UserError: if no model can be made with what is given.
+    `given` holds the fields of TextConfig, GPTConfig and TrainConfig that are settled, such as
+    minutes. Several processes share each step, each on a machine of this speed.
     """
     plans, problem = [], None
     for width, layers in _SHAPES:
         try:
-            plans.append(_plan_of_shape(width, layers, text, speed, given, processes))
+            plans.append(_plan_of_shape(width, layers, text, speed or _ANY_SPEED, given, processes))
         except UserError as error:  # heads, say, that do not divide this width
             problem = problem or error
     if not plans:
@@ -160,12 +242,13 @@ def _plan_of_shape(
     shape |= {f.name: given[f.name] for f in fields(GPTConfig) if f.name in given}
     shape.setdefault("num_heads", _heads(shape["emb_dim"]))
     model = GPTConfig(**shape)
-    passes = given.get("max_epochs") or plan_max_epochs(model.emb_dim)
+    max_epochs = given.get("max_epochs") or plan_max_epochs(model.emb_dim)
+    time = _TRAINING * (60 * given.get("minutes", TrainConfig.minutes) - _GETTING_READY)
     for batch_size in _batch_sizes(given, processes, is_long):
         seconds = speed.seconds(model, batch_size * model.context_length // processes)
         seconds *= _COMPILED if _is_compiled(given) else 1.0
-        most = passes * tokens / (batch_size * model.context_length)
-        in_time = _steps_in_time(seconds, given)
+        most = max_epochs * tokens / (batch_size * model.context_length)
+        in_time = given.get("steps") or max(time / seconds, 1.0)
         ends_early = most < in_time and given.get("steps") is None
         steps = max(round(most if ends_early else in_time), 1)
         if steps <= _MANY_STEPS:
@@ -173,25 +256,23 @@ def _plan_of_shape(
     trained = steps * batch_size * model.context_length
     if is_long and trained < _LONG:
         return _plan_of_shape(width, layers, text, speed, given, processes, is_long=False)
-    times = trained / tokens
-    respelling = plan_token_split_prob(times, model.emb_dim, text.tokenizer)
-    respelling = given.get("token_split_prob", respelling)
+    epochs = trained / tokens
+    split_prob = plan_token_split_prob(epochs, model.emb_dim, text.tokenizer)
+    split_prob = given.get("token_split_prob", split_prob)
     if "dropout" not in given:
-        dropout = plan_dropout(times, model.emb_dim, respelling)
+        dropout = plan_dropout(epochs, model.emb_dim, split_prob)
         model = GPTConfig(**shape, dropout=dropout)
-    bits = expected_bits_per_byte(text.ngram_bits_per_byte, trained * count_parameters(model))
-    evaluations = _evaluations(text, model, speed, given, processes)
     return Plan(
         model,
         batch_size,
-        passes,
-        respelling,
+        max_epochs,
+        split_prob,
         plan_warmup_context(model, given),
-        evaluations,
+        _num_evals(text, model, speed, given, processes),
         tokens,
         steps,
         steps * seconds,
-        bits,
+        expected_bits_per_byte(text.ngram_bits_per_byte, trained * count_parameters(model)),
         ends_early,
     )
 
@@ -199,8 +280,8 @@ def _plan_of_shape(
 def _is_compiled(given: Mapping[str, Any]) -> bool:
     """Whether steps will be compiled, as far as the time says."""
     chosen = given.get("compile", TrainConfig.compile)
-    long = given.get("minutes", TrainConfig.minutes) >= MINUTES_TO_PAY
-    return chosen == "on" or (chosen == "auto" and long)
+    is_long = given.get("minutes", TrainConfig.minutes) >= MINUTES_TO_PAY
+    return chosen == "on" or (chosen == "auto" and is_long)
 
 
 def _batch_sizes(given: Mapping[str, Any], processes: int, is_long: bool) -> tuple[int, ...]:
@@ -212,20 +293,8 @@ def _batch_sizes(given: Mapping[str, Any], processes: int, is_long: bool) -> tup
     return tuple(-(-size // short_windows // processes) * processes for size in sizes)
 
 
-def _steps_in_time(seconds: float, given: Mapping[str, Any]) -> float:
-    """How many steps of so many seconds the time allows, or how many are wanted."""
-    if given.get("steps") is not None:
-        return given["steps"]
-    time = 60 * given.get("minutes", TrainConfig.minutes) - _GETTING_READY
-    return max(_TRAINING * time / seconds, 1.0)
-
-
-def _evaluations(
-    text: TextStats,
-    model: GPTConfig,
-    speed: Speed,
-    given: Mapping[str, Any],
-    processes: int,
+def _num_evals(
+    text: TextStats, model: GPTConfig, speed: Speed, given: Mapping[str, Any], processes: int
 ) -> int:
     """As many as usual, or fewer where they would take too much of the time."""
     usual = given.get("num_evals", TrainConfig.num_evals)
@@ -241,8 +310,8 @@ def _evaluations(
 def plan_vocabulary(text: TextStats) -> int:
     """Size of a vocabulary: for BPE about one token for 512 bytes of text, a power of two.
 
-    A vocabulary that is large for its text leaves tokens too rare to be learned; one that is
-    small wastes context and computation on spelling. Other tokenizers bring their own.
+    With more, some tokens are too rare to be learned; with fewer, context and computation are
+    wasted on spelling. Other tokenizers bring their own.
     """
     if text.tokenizer != "bpe":
         return 128 if text.tokenizer == "char" else 50_257
@@ -263,42 +332,40 @@ def plan_warmup_context(model: GPTConfig, given: Mapping[str, Any]) -> int:
 
     All of it where each position is learned by itself, or by a model that has learned before.
     """
-    halved = model.architecture == "qwen3" and given.get("init") is None
-    usual = max(model.context_length // 2, 1) if halved else model.context_length
+    is_halved = model.architecture == "qwen3" and given.get("init") is None
+    usual = max(model.context_length // 2, 1) if is_halved else model.context_length
     return given.get("warmup_context") or usual
 
 
 def plan_max_epochs(width: int) -> float:
     """How often a text is worth reading; the wider the model, the sooner it knows it by heart."""
-    return max(_PASSES * 128 / width, _FEWEST_PASSES)
+    return max(_MOST_EPOCHS * 128 / width, _FEWEST_EPOCHS)
 
 
-def plan_dropout(passes: float, width: int, respelling: float = 0.0) -> float:
+def plan_dropout(epochs: float, width: int, split_prob: float = 0.0) -> float:
     """The more often a text is read by the wider a model, the more is hidden of it.
 
-    Nothing up to some 5 passes by a model of width 128, or 9 where the text is respelled each
-    time; in steps of 0.05, since each other dropout is compiled anew.
+    Nothing up to some 5 epochs of a model of width 128, or 9 where tokens are split otherwise in
+    each; in steps of 0.05, since each other dropout is compiled anew.
     """
-    enough = 8.0 if respelling else 4.0
-    dropout = _DROPOUT * math.log2(max(passes * width / 128, 1e-9) / enough)
+    enough = 8.0 if split_prob else 4.0
+    dropout = _DROPOUT * math.log2(max(epochs * width / 128, 1e-9) / enough)
     return min(max(round(0.05 * round(dropout / 0.05), 2), 0.0), _MOST_DROPOUT)
 
 
-def plan_token_split_prob(passes: float, width: int, tokenizer: str) -> float:
+def plan_token_split_prob(epochs: float, width: int, tokenizer: str) -> float:
     """A text that is read often is read in other tokens each time; characters have no others.
 
     The narrower the model, the later: it has enough to learn as it is.
     """
-    is_often = passes * width / 128 >= _OFTEN
-    return _RESPELLING if is_often and tokenizer != "char" else 0.0
+    is_often = epochs * width / 128 >= _OFTEN
+    return _SPLIT_PROB if is_often and tokenizer != "char" else 0.0
 
 
 def expected_bits_per_byte(ngram_bits_per_byte: float, work: float) -> float:
     """What a run will reach on a text, judged by runs on six texts (docs/decisions.md).
 
-    Args:
-        ngram_bits_per_byte: bits a byte that predictions by counting take for the text.
-        work: parameters times tokens trained on, a measure of the computation.
+    `work` is parameters times tokens trained on, a measure of the computation.
     """
     return min(ngram_bits_per_byte * (0.78 + 0.05 * (1e12 / max(work, 1.0)) ** 0.4), 8.0)
 

@@ -33,15 +33,14 @@ from ..runs import (
     write_text,
 )
 from .checkpoint import read_state
-from .device import choose_precision
 from .embedding_init import embedding_init
 from .loggers import check_logger
 from .messages import command, described, extent, say, say_reasons, say_split
-from .plan import plan_context
-from .planning import PlannedRun, plan_run, settled
+from .plan import PlannedRun, plan_context, plan_run, settled
 from .processes import Processes, joined
 from .report import progress_bar
 from .resume import newest_run_of
+from .speed import choose_precision
 from .training_run import compile_resolved, locked_for_all, source_for_all, train_run
 
 

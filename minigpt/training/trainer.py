@@ -18,7 +18,6 @@ from ..model import GPT
 from ..runs import WEIGHTS, save_weights
 from .checkpoint import TrainingState, load_checkpoint, save_checkpoint
 from .compilation import Loss, compile_loss, not_compiled, record_of
-from .device import autocast
 from .divergence import DivergedError, check_finite, check_learning
 from .evaluation import Evaluation, evaluate
 from .interruption import Interrupted, Interruption
@@ -26,6 +25,7 @@ from .optimizer import make_optimizer
 from .processes import ALONE, Processes
 from .report import Report
 from .schedule import learning_rate, progress, smoothed
+from .speed import autocast
 
 _SETBACKS = 2  # so often a training that went wrong is tried again with half the rate
 _EARLY = 0.8  # of the training; then the text is read as it will be in use

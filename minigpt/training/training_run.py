@@ -18,12 +18,12 @@ from ..generation.writer import Writer
 from ..model import GPT
 from ..runs import CONFIG, WEIGHTS, RunConfig, locked
 from .compilation import compiled_or_not
-from .device import choose_precision
 from .interruption import Interrupted
 from .loggers import make_logger
 from .messages import command, say, say_result, say_run
 from .processes import LoneError, Processes
 from .report import Report
+from .speed import choose_precision
 from .trainer import Trainee
 from .trainer import train as train_loop
 

@@ -3,12 +3,15 @@
 import math
 import random
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minigpt.training.ngram_baseline import bits_per_byte
+from minigpt.data.corpus import Corpus
+from minigpt.training.ngram_baseline import bits_per_byte, predictability
+from tests.conftest import some_text
 
 few = settings(max_examples=60, deadline=None)
 few_letters = st.text(alphabet="abж\n\U0001f600", min_size=1, max_size=60)
@@ -58,3 +61,14 @@ def test_noise_takes_what_its_letters_take_and_repetition_nothing() -> None:
 @pytest.mark.parametrize(("known", "rest"), [("", ""), ("", "abc"), ("abc", "")])
 def test_where_there_is_nothing_to_count_a_byte_is_a_byte(known: str, rest: str) -> None:
     assert bits_per_byte(known, rest) == 8.0
+
+
+def test_a_regular_text_is_seen_to_be_one(tmp_path: Path) -> None:
+    def bits(text: str, sample_size: int = 100_000) -> float:
+        (tmp_path / "text.txt").write_text(text)
+        return predictability(Corpus((tmp_path / "text.txt",)), 0.1, sample_size)
+
+    words, regular = some_text(words=5000), "again and again " * 250
+    assert 0.0 < bits("a" * 1000) < 0.2 < bits(words) < 3
+    assert 0.0 < bits("abc") <= 8.0
+    assert bits(regular + words, sample_size=len(regular)) == bits(regular)

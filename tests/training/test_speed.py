@@ -1,0 +1,37 @@
+"""How fast the machine is: a sensible figure, in little time, without a trace."""
+
+import pytest
+import torch
+
+from minigpt.training.speed import measure_speed
+
+CPU = torch.device("cpu")
+
+
+class SlowClock:
+    """A clock that goes on by so many seconds each time it is read."""
+
+    def __init__(self, tick: float):
+        self.tick, self.now = tick, 0.0
+
+    def __call__(self) -> float:
+        self.now += self.tick
+        return self.now
+
+
+def test_the_speed_is_a_sensible_one_and_measuring_it_draws_no_random_numbers() -> None:
+    before = torch.get_rng_state()
+    speed = measure_speed(CPU, torch.float32)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert 1e7 < speed.flops < 1e14
+    assert 0.0 <= speed.start < 1.0
+
+
+@pytest.mark.parametrize("seconds", [0.1, 0.5, 60.0])
+def test_a_busy_machine_is_measured_in_two_seconds_or_a_single_step(seconds: float) -> None:
+    """However slow its steps are, there is an estimate; it is the lower, the slower they are."""
+    clock = SlowClock(tick=seconds)
+    speed = measure_speed(CPU, torch.float32, clock)
+    assert clock.now < 2.0 + 6 * seconds
+    assert 0.0 < speed.flops < 1e7 / seconds * 100
+    assert 0.0 < speed.start < seconds
