@@ -1,8 +1,8 @@
 # make demo: train on data/fables.txt for about two minutes and print generated text.
-# make test: lint, types and tests.  make test-distributed, make test-kill,
-# make test-fuzz: the long ones.
-# make bench: what the README's figures come from.
-# Each makes .venv and installs what is needed on the first call.
+# make test: lint, types and tests.
+# make test-distributed, make test-kill, make test-fuzz: the long tests.
+# make bench: the measurements behind the figures of README and docs.
+# The first call of any of them makes .venv and installs what is needed.
 
 PYTHON ?= python3
 MINUTES ?= 2
@@ -32,6 +32,7 @@ test-fuzz: .venv/ready
 bench: .venv/ready
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/generation.py
+	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/big_text.py
 	OMP_NUM_THREADS=1 $(BIN)/torchrun --nproc-per-node 2 benchmarks/distributed.py
 
