@@ -10,8 +10,7 @@ from pathlib import Path
 from .. import UserError
 from ..config import ExportConfig, TextConfig, TrainConfig
 from ..interop.gguf import check_gguf, write_gguf
-from ..interop.huggingface import is_huggingface_folder, write_folder
-from ..interop.model_card import model_card
+from ..interop.huggingface import is_huggingface_folder, model_card, write_folder
 from ..runs import (
     CONFIG,
     METRICS,

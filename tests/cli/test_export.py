@@ -14,7 +14,6 @@ import transformers
 import minigpt
 from minigpt.cli import main as cli
 from minigpt.config import TrainConfig
-from minigpt.interop.model_card import model_card
 from minigpt.runs import load_run, read_config
 from minigpt.tokenizer import load_tokenizer
 from minigpt.training.report import read_metrics
@@ -94,14 +93,6 @@ def test_the_model_card_has_the_runs_figures(tmp_path: Path) -> None:
     best = min(read_metrics(Path("runs/modern/metrics.jsonl")), key=lambda row: row["val_loss"])
     assert f"{best['val_bits_per_byte']:.4f}" in card and "Qwen3ForCausalLM" in card
     assert "# modern" in card and "290 tokens" in card
-
-
-def test_a_damaged_row_of_metrics_is_passed_over() -> None:
-    good = {"step": 5, "val_loss": 1.0, "train_loss": 2.0, "val_bits_per_byte": 3.0}
-    config = minigpt.GPTConfig(vocab_size=1_000)
-    card = model_card("x", config, [good | {"val_loss": None}, {}, good | {"step": "1"}, good])
-    assert "3.0000 bits per byte" in card and "at step 5" in card
-    assert "No figures" in model_card("x", config, [])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "q8_0"])
