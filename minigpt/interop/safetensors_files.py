@@ -20,10 +20,12 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         raise UserError(f"{path} is damaged: {error}") from None
 
 
-def write_tensors(tensors: dict[str, Tensor], path: Path) -> None:
+def write_tensors(
+    tensors: dict[str, Tensor], path: Path, metadata: dict[str, str] | None = None
+) -> None:
     """Write tensors as a safetensors file, with the permissions that any new file gets; the library
     would let its owner alone read it."""
-    save_file(tensors, path, {"format": "pt"})  # other readers look for this format
+    save_file(tensors, path, {"format": "pt"} | (metadata or {}))  # a format readers look for
     path.chmod(0o666 & ~umask())
 
 
