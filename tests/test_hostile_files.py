@@ -76,7 +76,7 @@ def kinds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Kind]:
         "metrics": Kind(run / "metrics.jsonl", lambda: read_metrics(run / "metrics.jsonl")),
         "checkpoint": Kind(run / "checkpoint/last.safetensors", read_checkpoint),
         "token cache": Kind(tokens / "meta.json", read_cache),
-        "token file": Kind(tokens / "train-00000.bin", read_cache),
+        "token file": Kind(tokens / "train.bin", read_cache),
         "cached tokenizer": Kind(tokens / "tokenizer.json", read_cache),
     }
 

@@ -119,7 +119,7 @@ def extent(state: "TrainingState") -> str:
 
 def described(source: Source) -> str:
     """The files and their size, in a few words."""
-    files, size = source.training.files, source.training.size
+    files, size = source.training.files, source.training.scan().text_bytes
     names = str(files[0]) if len(files) == 1 else f"{len(files)} files"
     return f"{names} ({tqdm.format_sizeof(size, 'B')})"
 
