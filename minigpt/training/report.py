@@ -9,6 +9,7 @@ import json
 import lzma
 import math
 import os
+import re
 import shlex
 import sys
 import textwrap
@@ -119,7 +120,8 @@ def extent(state: "TrainingState") -> str:
 
 def described(source: Source) -> str:
     """The files and their size, in a few words."""
-    files, size = source.training.files, source.training.scan().text_bytes
+    files = source.training.files
+    size = sum(file.stat().st_size for file in files)  # a scan would take long
     names = str(files[0]) if len(files) == 1 else f"{len(files)} files"
     return f"{names} ({tqdm.format_sizeof(size, 'B')})"
 
@@ -217,15 +219,11 @@ class Report:
 
 def _read_samples(path: Path, before: int) -> str:
     """A samples.txt up to the first sample of step `before` or a later one."""
-    try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
-    except OSError:
-        return ""
-    for i, line in enumerate(lines):
-        step = line.removeprefix("--- step ").strip()
-        if line.startswith("--- step ") and step.isdecimal() and int(step) >= before:
-            return "".join(lines[:i])
-    return "".join(lines)
+    text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+    for heading in re.finditer(r"^--- step (\d{1,18})$", text, re.MULTILINE):
+        if int(heading[1]) >= before:
+            return text[: heading.start()]
+    return text
 
 
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
