@@ -64,18 +64,12 @@ class RunConfig:
 
 @dataclass(frozen=True)
 class FoundModel:
-    """A model with its tokenizer, and the folder that they were found in."""
+    """A model with its tokenizer, the folder that they were found in, and its settings if a run."""
 
     folder: Path
     model: GPT
     tokenizer: Tokenizer
-
-
-@dataclass(frozen=True)
-class LoadedRun(FoundModel):
-    """The same with the settings of the run."""
-
-    config: RunConfig
+    config: RunConfig | None = None
 
 
 # Reading
@@ -114,7 +108,7 @@ def model_name(name: str | Path) -> str:
     return Path(str(name).removeprefix(PREFIX)).resolve().name
 
 
-def load_run(folder: str | Path) -> LoadedRun:
+def load_run(folder: str | Path) -> FoundModel:
     """Read a run; what is missing or damaged is named."""
     folder = Path(folder)
     if not folder.is_dir():
@@ -130,7 +124,7 @@ def load_run(folder: str | Path) -> LoadedRun:
             f"but {CONFIG} says vocab_size {config.model.vocab_size}"
         )
     model = _read_model(_existing(folder, WEIGHTS), config.model)
-    return LoadedRun(folder, model.eval(), tokenizer, config)
+    return FoundModel(folder, model.eval(), tokenizer, config)
 
 
 def read_config(folder: Path) -> RunConfig:
@@ -369,12 +363,13 @@ def check_free(out: Path) -> None:
 def new_folder(out: Path) -> Iterator[Path]:
     """A folder to fill; its files move to `out` if all goes well, and vanish otherwise."""
     check_free(out)
-    place = next(p for p in (out.absolute(), *out.absolute().parents) if p.is_dir())
+    is_there = out.is_dir()  # empty, and perhaps a mount or a link
     building = None
     try:
+        place = out if is_there else next(p for p in out.absolute().parents if p.is_dir())
         building = Path(tempfile.mkdtemp(prefix=f".new-{out.name}-", dir=place))
         yield building
-        if out.is_dir():  # where `building` is: an empty folder may be a mount or a link
+        if is_there:
             for file in building.iterdir():
                 file.replace(out / file.name)
         else:

@@ -287,6 +287,13 @@ def test_what_fails_on_the_way_leaves_nothing(
     assert list(tmp_path.rglob("*")) == [tmp_path / "empty"]
 
 
+def test_of_two_processes_that_fill_the_same_folder_the_faster_one_wins(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="cannot write"), new_folder(tmp_path / "out") as folder:
+        (folder / "file.txt").write_text("slower")
+        fill(tmp_path / "out")
+    assert (tmp_path / "out/file.txt").read_text() == "new"
+
+
 def test_a_folder_below_a_file_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match=r"cannot write .*file/out"):
