@@ -23,6 +23,7 @@ from minigpt import UserError
 from minigpt.config import TrainConfig
 from minigpt.data.token_cache import open_dataset
 from minigpt.runs import load_run, read_metrics
+from minigpt.tokenizer import load_tokenizer, make_tokenizer
 from minigpt.training.checkpoint import load_checkpoint
 from minigpt.training.optimizer import make_optimizer
 
@@ -67,11 +68,15 @@ def kinds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Kind]:
         optimizer.step()
         return state
 
+    characters = folder / "characters.json"
+    characters.write_text(make_tokenizer("char", None, [TEXT]).to_json(), encoding="utf-8")
+
     (run / "checkpoint/previous.safetensors").unlink()  # or it would be read instead
     return {
         "config": Kind(run / "config.json", lambda: load_run(run)),
         "weights": Kind(run / "model.safetensors", lambda: load_run(run)),
         "tokenizer": Kind(run / "tokenizer.json", lambda: load_run(run)),
+        "characters": Kind(characters, lambda: load_tokenizer(characters)),
         "metrics": Kind(run / "metrics.jsonl", lambda: read_metrics(run / "metrics.jsonl")),
         "checkpoint": Kind(run / "checkpoint/last.safetensors", read_checkpoint),
         "token cache": Kind(tokens / "meta.json", read_cache),
@@ -82,7 +87,7 @@ def kinds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Kind]:
 
 KINDS = [
     "config", "weights", "tokenizer", "metrics", "checkpoint", "token cache", "token file",
-    "cached tokenizer",
+    "cached tokenizer", "characters",
 ]  # fmt: skip
 
 

@@ -57,3 +57,14 @@ def cache_of(layer: MultiHeadAttention, context_length: int = CONTEXT) -> KeyVal
 
 def normal(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def turned_as_complex_numbers(x: Tensor, base: float, start: int = 0) -> Tensor:
+    """Pair i of x is a complex number, multiplied by exp(i t θ) at position t."""
+    half = x.shape[-1] // 2
+    angles = torch.tensor(
+        [[t * base ** (-i / half) for i in range(half)] for t in range(start, start + x.shape[-2])],
+        dtype=torch.float64,
+    )
+    turned = torch.complex(x[..., :half], x[..., half:]) * torch.exp(1j * angles)
+    return torch.cat((turned.real, turned.imag), dim=-1)

@@ -49,15 +49,6 @@ def test_equal_to_torchs_attention_of_one_sequence_to_another(
     torch.testing.assert_close(scaled_dot_product_attention(q, k, v, mask=mask), expected)
 
 
-@given(T=sizes, d=sizes, seed=seeds)
-@few
-def test_with_the_causal_mask_equal_to_torchs_causal_attention(T: int, d: int, seed: int) -> None:
-    q, k, v = (normal(T, d, seed=seed + i) for i in range(3))
-    expected = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-    actual = scaled_dot_product_attention(q, k, v, mask=causal_mask(T))
-    torch.testing.assert_close(actual, expected)
-
-
 @pytest.mark.parametrize("lead", [(), (3,), (2, 3), (2, 1, 3)], ids=str)
 @pytest.mark.parametrize("masked", [True, False])
 def test_leading_dimensions_are_batches(lead: tuple[int, ...], masked: bool) -> None:

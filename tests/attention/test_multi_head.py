@@ -18,7 +18,6 @@ from .examples import (
     D_IN,
     D_OUT,
     EXTRAS,
-    HEAD_DIM,
     HEADS,
     Forward,
     attention,
@@ -30,6 +29,7 @@ from .examples import (
     lengths,
     normal,
     not_probabilities,
+    turned_as_complex_numbers,
 )
 
 # What depends on what
@@ -102,20 +102,6 @@ def test_equal_to_multihead_attention_of_torch(causal: bool, bias: bool) -> None
     torch.testing.assert_close(layer.forward_with_weights(x), expected)
 
 
-@pytest.mark.parametrize("causal", [True, False])
-@pytest.mark.parametrize("head_dim", [HEAD_DIM, 5])
-def test_equal_to_torchs_attention_of_each_projected_head(causal: bool, head_dim: int) -> None:
-    layer, x = attention(causal=causal, head_dim=head_dim), normal(2, 7, D_IN)
-    heads = []
-    for h in range(HEADS):
-        rows = slice(h * head_dim, (h + 1) * head_dim)
-        q, k, v = (
-            x @ linear.weight[rows].T for linear in (layer.W_query, layer.W_key, layer.W_value)
-        )
-        heads.append(F.scaled_dot_product_attention(q, k, v, is_causal=causal))
-    torch.testing.assert_close(layer(x), layer.out_proj(torch.cat(heads, dim=-1)))
-
-
 @given(extra=extras, causal=st.booleans(), start=st.integers(0, 5), T=st.integers(1, 5))
 @few
 def test_forward_with_weights_equals_forward(extra: str, causal: bool, start: int, T: int) -> None:
@@ -129,18 +115,37 @@ def test_forward_with_weights_equals_forward(extra: str, causal: bool, start: in
     assert weights.shape == (2, HEADS, T, start + T)
 
 
-@pytest.mark.parametrize("kv_heads", [1, 2])
-@both_forwards
-def test_grouped_heads_equal_repeated_heads(forward: Forward, kv_heads: int) -> None:
-    """Query heads 0 and 1 share key/value head 0, and so on: each is repeated in place."""
-    grouped, full = attention(num_kv_heads=kv_heads, qkv_bias=True), attention(qkv_bias=True)
-    weights = grouped.state_dict()
-    owner = [h * kv_heads // HEADS for h in range(HEADS)]
-    for name in ("W_key.weight", "W_key.bias", "W_value.weight", "W_value.bias"):
-        weights[name] = torch.cat([weights[name].split(HEAD_DIM)[kv] for kv in owner])
-    full.load_state_dict(weights)
-    x = normal(2, 7, D_IN)
-    torch.testing.assert_close(forward(grouped, x), full(x))
+@pytest.mark.parametrize("rotary_base", [None, 100.0])
+@pytest.mark.parametrize("qk_norm", [True, False])
+@pytest.mark.parametrize("kv_heads", [1, 2, 4])
+@pytest.mark.parametrize(("causal", "head_dim"), [(True, 2), (False, 6)])
+def test_equal_to_torchs_attention_of_each_head_normed_and_turned(
+    causal: bool, head_dim: int, kv_heads: int, qk_norm: bool, rotary_base: float | None
+) -> None:
+    """Query heads 0 and 1 share the first of two key/value heads; values are not turned."""
+    layer = attention(
+        qkv_bias=True,
+        num_kv_heads=kv_heads,
+        rotary_base=rotary_base,
+        qk_norm=qk_norm,
+        causal=causal,
+        head_dim=head_dim,
+    )
+    x = normal(2, 9, D_IN)
+    queries, keys, values = (
+        linear(x).split(head_dim, dim=-1) for linear in (layer.W_query, layer.W_key, layer.W_value)
+    )
+    heads = []
+    for h in range(HEADS):
+        q, k, v = queries[h], keys[h * kv_heads // HEADS], values[h * kv_heads // HEADS]
+        if qk_norm:
+            q = q / (q.square().mean(-1, True) + 1e-6).sqrt() * layer.query_norm.weight
+            k = k / (k.square().mean(-1, True) + 1e-6).sqrt() * layer.key_norm.weight
+        if rotary_base:
+            q, k = (turned_as_complex_numbers(part, rotary_base) for part in (q, k))
+        heads.append(F.scaled_dot_product_attention(q, k, v, is_causal=causal))
+    expected = layer.out_proj(torch.cat(heads, dim=-1))
+    torch.testing.assert_close(layer(x), expected, atol=2e-5, rtol=1e-5)
 
 
 # Dropout

@@ -1,18 +1,16 @@
 """Rotary positions: a vector is turned by its position, so that scores depend on distance only.
-Compared with complex numbers, alone and inside a MultiHeadAttention; test_model.py compares with
-transformers.
+Compared with complex numbers here, inside a layer in test_multi_head.py, and with transformers in
+test_model.py.
 """
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor
-from torch.nn import functional as F
 
 from minigpt.attention import RotaryPositions
 
-from .examples import D_IN, HEAD_DIM, HEADS, attention, few, normal
+from .examples import few, normal, turned_as_complex_numbers
 
 CONTEXT = 64
 ROUNDED_TABLES = 2e-6  # sines are kept to 24 bits, vectors are a few long
@@ -20,17 +18,6 @@ ROUNDED_TABLES = 2e-6  # sines are kept to 24 bits, vectors are a few long
 even_sizes = st.integers(1, 8).map(lambda pairs: 2 * pairs)
 bases = st.sampled_from([10.0, 10_000.0, 1e6])
 positions = st.integers(0, CONTEXT // 2 - 1)
-
-
-def turned_as_complex_numbers(x: Tensor, base: float, start: int = 0) -> Tensor:
-    """Pair i of x is a complex number, multiplied by exp(i t θ) at position t."""
-    half = x.shape[-1] // 2
-    angles = torch.tensor(
-        [[t * base ** (-i / half) for i in range(half)] for t in range(start, start + x.shape[-2])],
-        dtype=torch.float64,
-    )
-    turned = torch.complex(x[..., :half], x[..., half:]) * torch.exp(1j * angles)
-    return torch.cat((turned.real, turned.imag), dim=-1)
 
 
 @given(size=even_sizes, base=bases, start=positions, T=st.integers(1, CONTEXT // 2))
@@ -88,24 +75,3 @@ def test_tables_made_for_reading_serve_a_model_that_trains() -> None:
     x = normal(11, 8).requires_grad_()
     RotaryPositions(8, 11, base=77.0)(x).sum().backward()
     assert x.grad is not None
-
-
-@pytest.mark.parametrize("causal", [True, False])
-@pytest.mark.parametrize("qk_norm", [True, False])
-def test_a_layer_normalises_then_turns_queries_and_keys_but_not_values(
-    qk_norm: bool, causal: bool
-) -> None:
-    layer = attention(num_kv_heads=2, rotary_base=100.0, qk_norm=qk_norm, causal=causal)
-    x = normal(2, 9, D_IN)
-    q, k, v = (linear(x) for linear in (layer.W_query, layer.W_key, layer.W_value))
-    heads = []
-    for h in range(HEADS):
-        rows = [slice(HEAD_DIM * i, HEAD_DIM * (i + 1)) for i in (h, h // 2)]
-        q_h, k_h, v_h = q[..., rows[0]], k[..., rows[1]], v[..., rows[1]]
-        if qk_norm:
-            q_h = q_h / (q_h.square().mean(-1, True) + 1e-6).sqrt() * layer.query_norm.weight
-            k_h = k_h / (k_h.square().mean(-1, True) + 1e-6).sqrt() * layer.key_norm.weight
-        q_h, k_h = (turned_as_complex_numbers(part, 100.0) for part in (q_h, k_h))
-        heads.append(F.scaled_dot_product_attention(q_h, k_h, v_h, is_causal=causal))
-    expected = layer.out_proj(torch.cat(heads, dim=-1))
-    torch.testing.assert_close(layer(x), expected, atol=1e-5, rtol=1e-5)

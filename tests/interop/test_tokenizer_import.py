@@ -117,16 +117,6 @@ def test_a_tokenizer_larger_than_the_vocabulary_is_refused(tmp_path: Path) -> No
         read(tmp_path, content(), vocab_size=size - 1)
 
 
-def test_unused_ids_and_special_tokens_keep_their_places(tmp_path: Path) -> None:
-    ours = with_gaps()
-    (tmp_path / "tokenizer.json").write_text(ours.to_json())
-    size = ours.vocab_size
-    for again in (load_tokenizer(tmp_path / "tokenizer.json"), read_tokenizer(tmp_path, size)):
-        assert again.vocab_size == size == ours.end_of_text + 5
-        assert again.end_of_text == ours.end_of_text
-        assert again.to_json() == ours.to_json()
-
-
 # Qwen3's kind: NFC, Qwen2's pattern, special tokens and others that are matched in any text
 
 ADDED = ["<think>", "</think>", "<think>ing", "日記"]
@@ -221,15 +211,16 @@ def test_pieces_give_the_ids_of_the_whole(qwen3: Any, texts: list[str], size: in
     assert [i for _, ids in pieces for i in ids.tolist()] == qwen3.encode("".join(texts))
 
 
-def test_normalizer_and_added_tokens_come_back_from_the_file(qwen3: Any, tmp_path: Path) -> None:
-    (tmp_path / "tokenizer.json").write_text(qwen3.to_json(), encoding="utf-8")
-    for again in (
-        load_tokenizer(tmp_path / "tokenizer.json"),
-        read_tokenizer(tmp_path, qwen3.vocab_size),
-    ):
-        assert again.to_json() == qwen3.to_json()
-        text = f"<think>e\u0301{END_OF_TEXT}"
-        assert again.encode(text) == qwen3.encode(text)
+def test_a_tokenizer_comes_back_from_its_file(qwen3: Any, tmp_path: Path) -> None:
+    """With its normalizer and added tokens; with unused ids and special tokens among them."""
+    file = tmp_path / "tokenizer.json"
+    text = f"<think>e\u0301{END_OF_TEXT}"
+    for tokenizer in (qwen3, with_gaps()):
+        file.write_text(tokenizer.to_json(), encoding="utf-8")
+        for again in (load_tokenizer(file), read_tokenizer(tmp_path, tokenizer.vocab_size)):
+            assert again.to_json() == tokenizer.to_json()
+            assert again.encode(text) == tokenizer.encode(text)
+            assert again.end_of_text == tokenizer.end_of_text
 
 
 def _with(**changes: Any) -> dict[str, Any]:
