@@ -62,36 +62,22 @@ def sample_batch(
     splitter: TokenSplitter | None = None,
     split_prob: float = 0.0,
 ) -> tuple[Tensor, Tensor]:
-    """Windows of the text and, for each, the same window one token later.
+    """Windows of the text and, for each, the same window one token later: two of int64 ``(b, T)``.
 
     The text is cut into windows side by side, and each of them is drawn once, in random order,
     before the next epoch cuts it elsewhere. With `weights`, a source is drawn by them and then a
-    window anywhere in it. No step depends on what was drawn before it.
-
-    Args:
-        tokens: ``(n,)`` with n > context_length.
-        batch_size: number of windows, b.
-        context_length: tokens in each, T.
-        seed: of the run.
-        step: of the training.
-        sources: the tokens of each source, each more than context_length.
-        weights: of the sources.
-        rows: only these of the windows, for one of several processes.
-        splitter: of the windows' tokens.
-        split_prob: share of the tokens that are split.
-
-    Returns:
-        Inputs and targets, both int64 ``(b, T)``, or as many as there are rows.
+    window anywhere in it. No step depends on what was drawn before it. `rows` are the windows of
+    one of several ranks. `splitter` splits the share `split_prob` of the tokens.
     """
     if weights:
-        starts = _weighted_starts(batch_size, context_length, seed, step, sources, weights)
+        draw = _random(seed, step)
+        starts = _weighted_starts(draw, batch_size, context_length, sources, weights)
     else:
         numbers = np.arange(step * batch_size, (step + 1) * batch_size)
         starts = _starts_in_turn(numbers, len(tokens) - context_length, context_length, seed)
     batch = windows(tokens, starts[rows], context_length + 1)  # (b, T + 1)
     if splitter is not None and split_prob > 0.0:
-        draw = np.random.Generator(np.random.Philox(key=[seed, step], counter=1 << 255))
-        chance = draw.random((2, batch_size, context_length + 1))
+        chance = _random(seed, step, counter=1 << 255).random((2, batch_size, context_length + 1))
         batch = splitter(batch, split_prob, chance[:, rows])
     return torch.from_numpy(batch[:, :-1]), torch.from_numpy(batch[:, 1:])
 
@@ -102,17 +88,14 @@ def windows(tokens: TokenSequence, starts: NDArray[np.integer], length: int) -> 
 
 
 def _weighted_starts(
+    draw: np.random.Generator,
     count: int,
     context_length: int,
-    seed: int,
-    step: int,
     sources: Sequence[range],
     weights: Sequence[float],
 ) -> NDArray[np.integer]:
-    """Where the windows of a step begin: ``(count,)``."""
-    draw = np.random.Generator(np.random.Philox(key=[seed, step]))
-    shares = np.array(weights) / sum(weights)
-    drawn = draw.choice(len(sources), size=count, p=shares)  # (count,)
+    """Where `count` windows begin, each in a source that is drawn by its weight: ``(count,)``."""
+    drawn = draw.choice(len(sources), size=count, p=np.array(weights) / sum(weights))  # (count,)
     first, last = np.array([[source.start, source.stop] for source in sources])[drawn].T
     return draw.integers(first, last - context_length, size=count)
 
@@ -120,28 +103,28 @@ def _weighted_starts(
 def _starts_in_turn(
     numbers: NDArray[np.integer], places: int, context_length: int, seed: int
 ) -> NDArray[np.integer]:
-    """Where the windows with these numbers begin, counted from the start of the training.
+    """Where the windows with these numbers, counted from the first step, begin: ``(b,)``.
 
-    A window can begin at any of `places`.
+    Windows can begin at any of `places`.
     """
-    in_an_epoch = max(places // context_length, 1)
+    count = max(places // context_length, 1)  # of windows in an epoch
+    spare = places - context_length * (count - 1)
     starts = np.empty_like(numbers)
-    for epoch in np.unique(numbers // in_an_epoch).tolist():
-        here = numbers // in_an_epoch == epoch
-        offset, order = _epoch(places, context_length, seed, epoch)
-        starts[here] = offset + context_length * order[numbers[here] % in_an_epoch]
+    for epoch in np.unique(numbers // count).tolist():
+        here = numbers // count == epoch
+        offset, order = _epoch(spare, count, seed, epoch)
+        starts[here] = offset + context_length * order[numbers[here] % count]
     return starts
 
 
 @lru_cache(maxsize=1)  # the next step is most likely of the same epoch
-def _epoch(
-    places: int, context_length: int, seed: int, epoch: int
-) -> tuple[np.int64, NDArray[np.int64]]:
-    """Where the first window of an epoch begins, and the order in which its windows are drawn.
+def _epoch(spare: int, count: int, seed: int, epoch: int) -> tuple[np.int64, NDArray[np.int64]]:
+    """Where the first window of an epoch begins, and the order in which its windows are drawn."""
+    draw = _random(seed, epoch)
+    return draw.integers(spare), draw.permutation(count)
 
-    The generator is counter-based: an epoch needs none of the draws before it ("Parallel Random
-    Numbers: As Easy as 1, 2, 3", Salmon et al. 2011).
-    """
-    count = max(places // context_length, 1)
-    draw = np.random.Generator(np.random.Philox(key=[seed, epoch]))
-    return draw.integers(places - context_length * (count - 1)), draw.permutation(count)
+
+def _random(seed: int, number: int, counter: int = 0) -> np.random.Generator:
+    """Random numbers that need none of those before them ("Parallel Random Numbers: As Easy as 1,
+    2, 3", Salmon et al. 2011)."""
+    return np.random.Generator(np.random.Philox(key=[seed, number], counter=counter))

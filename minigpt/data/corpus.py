@@ -124,7 +124,11 @@ def find_source(config: TextConfig) -> Source:
     found = [find_files((name,)) for name in config.files]
     aside = find_files(config.validation) if config.validation else ()
     if config.split == "documents":
-        found = _without_repeats(found, aside)
+        seen = {file.resolve() for file in aside}
+        for i, files in enumerate(found):
+            new = {file.resolve(): file for file in files}
+            found[i] = tuple(file for path, file in new.items() if path not in seen)
+            seen.update(new)
     for name, files in zip(config.files, found, strict=True):
         if not files and (config.weights or not any(found)):
             raise UserError(f"{name} is to be validated on, or named before; leave it out once")
@@ -132,19 +136,6 @@ def find_source(config: TextConfig) -> Source:
     validation = Corpus(aside, config.text_field) if config.validation else None
     parts = (Corpus(files, config.text_field) for files in found)
     return Source(training, validation, tuple(parts) if config.weights else ())
-
-
-def _without_repeats(
-    found: Sequence[Iterable[Path]], aside: Iterable[Path]
-) -> list[tuple[Path, ...]]:
-    """The same lists of files, without those that are in `aside` or in an earlier list."""
-    seen = {file.resolve() for file in aside}
-    lists = []
-    for files in found:
-        new = {file.resolve(): file for file in files if file.resolve() not in seen}
-        seen.update(new)
-        lists.append(tuple(new.values()))
-    return lists
 
 
 def find_files(names: tuple[str, ...]) -> tuple[Path, ...]:

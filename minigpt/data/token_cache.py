@@ -252,9 +252,7 @@ def _store(file: Path, blocks: Iterable[bytes]) -> dict[str, Any]:
     if _checksum(file) != digest.hexdigest():
         raise OSError(f"{file.name} is not what was written to it")
     status = file.stat()
-    return {
-        "size": status.st_size, "mtime_ns": status.st_mtime_ns, "sha256": digest.hexdigest()
-    }  # fmt: skip
+    return dict(size=status.st_size, mtime_ns=status.st_mtime_ns, sha256=digest.hexdigest())
 
 
 def _verify(file: Path, record: dict[str, Any]) -> None:

@@ -1,8 +1,5 @@
 """The batches drawn from tokens. Tokens that count up say where a window begins."""
 
-from itertools import accumulate, pairwise
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -11,9 +8,9 @@ from hypothesis import strategies as st
 
 from minigpt import UserError
 from minigpt.data.batches import check_length, sample_batch
+from minigpt.tokenizer import TokenSplitter, train_bpe
 
 from ..conftest import some_text
-from .texts import prepared, write
 
 law = settings(max_examples=50, deadline=None)
 
@@ -139,74 +136,46 @@ def test_the_draws_are_the_same_on_every_machine() -> None:
     assert inputs.flatten().tolist() == [9881, 15588, 32364, 12476, 16574, 17829]
 
 
-def test_split_tokens_begin_each_window_as_the_plain_ones_do(tmp_path: Path) -> None:
-    """With targets one later, and the same for a rank that takes only some of the rows."""
-    file = write(tmp_path / "a.txt", some_text())
-    data = prepared(tmp_path / "cache", file, tokenizer="bpe", vocab_size=300)
+@pytest.mark.parametrize("weights", [(), (3.0, 1.0)])
+def test_the_rows_of_all_ranks_are_the_whole_batch_with_and_without_split_tokens(
+    weights: tuple[float, ...],
+) -> None:
+    """A window whose tokens are split begins with the same text; targets are one later."""
+    tokenizer = train_bpe([some_text()], 300)
+    tokens = np.array(tokenizer.encode(some_text()))
+    sources = (range(0, 300), range(300, len(tokens)))
 
-    def drawn(share: float, rows: slice = slice(None)) -> tuple[torch.Tensor, torch.Tensor]:
+    def batch(split_prob: float, rows: slice = slice(None)) -> tuple[torch.Tensor, torch.Tensor]:
         return sample_batch(
-            data.train, 6, 12, seed=1, step=2, rows=rows, splitter=data.token_splitter,
-            split_prob=share,
+            tokens, 6, 9, seed=3, step=20, sources=sources, weights=weights, rows=rows,
+            splitter=TokenSplitter(tokenizer), split_prob=split_prob,
         )  # fmt: skip
 
-    (plain, _), (inputs, targets) = drawn(0.0), drawn(0.5)
+    for split_prob in (0.0, 0.5):
+        parts = [batch(split_prob, slice(start, start + 2)) for start in (0, 2, 4)]
+        for i, whole in enumerate(batch(split_prob)):
+            assert torch.equal(torch.cat([part[i] for part in parts]), whole)
+    (plain, _), (inputs, targets) = batch(0.0), batch(0.5)
     assert torch.equal(inputs[:, 1:], targets[:, :-1])
     assert not torch.equal(inputs, plain)
     for one, other in zip(inputs.tolist(), plain.tolist(), strict=True):
-        assert data.tokenizer.decode(other).startswith(data.tokenizer.decode(one))
-    for part, whole in zip(drawn(0.5, slice(2, 4)), (inputs, targets), strict=True):
-        assert torch.equal(part, whole[2:4])
-
-
-@pytest.mark.parametrize("weights", [(), (3.0, 1.0)])
-def test_the_rows_of_all_ranks_are_the_whole_batch(weights: tuple[float, ...]) -> None:
-    tokens, sources = np.arange(900, dtype=np.uint16), (range(0, 300), range(300, 900))
-    whole, *parts = (
-        sample_batch(
-            tokens, 6, 9, seed=3, step=20, sources=sources, weights=weights, rows=rows
-        )
-        for rows in (slice(None), slice(0, 2), slice(2, 4), slice(4, 6))
-    )  # fmt: skip
-    for i in range(2):
-        assert torch.equal(torch.cat([part[i] for part in parts]), whole[i])
-
-
-# Sources with weights
-
-
-def weighted(
-    weights: tuple[float, ...], batch: int, lengths: tuple[int, ...] = (10, 1000, 50)
-) -> list[int]:
-    """Which source each window of nine tokens and the next is from."""
-    ends = [0, *accumulate(lengths)]
-    sources = [range(start, stop) for start, stop in pairwise(ends)]
-    tokens = np.arange(ends[-1], dtype=np.uint16)
-    inputs, targets = sample_batch(
-        tokens, batch, 9, seed=1, step=0, sources=sources, weights=weights
-    )
-    drawn = []
-    for start, last in zip(inputs[:, 0].tolist(), targets[:, -1].tolist(), strict=True):
-        drawn.append(next(i for i, source in enumerate(sources) if start in source))
-        assert last in sources[drawn[-1]]  # no window reaches into the next source
-    return drawn
+        assert tokenizer.decode(other).startswith(tokenizer.decode(one))
 
 
 @pytest.mark.parametrize("weights", [(1.0, 1.0, 1.0), (3.0, 1.0, 0.5), (1.0, 90.0, 9.0)])
-def test_windows_are_drawn_from_each_source_by_its_weight(weights: tuple[float, ...]) -> None:
-    """Whatever the lengths of the sources; the bounds are six sigma."""
-    drawn = weighted(weights, 9000)
-    for i, weight in enumerate(weights):
-        share = weight / sum(weights)
-        sigma = (9000 * share * (1 - share)) ** 0.5
-        assert abs(drawn.count(i) - 9000 * share) < 6 * sigma
-
-
-def test_weighted_windows_are_spread_evenly_over_a_source() -> None:
-    tokens, sources = np.arange(15, dtype=np.uint16), [range(0, 5), range(5, 15)]
-    inputs, _ = sample_batch(tokens, 9000, 2, seed=0, step=0, sources=sources, weights=(1.0, 1.0))
-    for first, last, count in ((0, 2, 3), (5, 12, 8)):
-        drawn = inputs[:, 0][(inputs[:, 0] >= first) & (inputs[:, 0] <= last)]
-        starts, counts = drawn.unique(return_counts=True)
-        assert starts.tolist() == list(range(first, last + 1))
-        assert (counts - 4500 / count).abs().max().item() < 6 * (4500 / count) ** 0.5
+def test_a_window_is_drawn_from_a_source_by_its_weight_and_anywhere_in_it(
+    weights: tuple[float, ...],
+) -> None:
+    """Each place in a source is as likely, and no window reaches into the next source; the bounds
+    are six sigma."""
+    sources = (range(0, 12), range(12, 32), range(32, 43))  # for 3, 11 and 2 windows of 10 tokens
+    inputs, _ = sample_batch(
+        np.arange(43), 20_000, 9, seed=1, step=0, sources=sources, weights=weights
+    )
+    counts = inputs[:, 0].bincount(minlength=43).tolist()
+    for source, weight in zip(sources, weights, strict=True):
+        places = source[: len(source) - 9]
+        chance = weight / sum(weights) / len(places)
+        for start in source:
+            expected = 20_000 * chance if start in places else 0.0
+            assert abs(counts[start] - expected) <= 6 * (expected * (1 - chance)) ** 0.5

@@ -101,17 +101,14 @@ def test_a_binary_file_is_refused(tmp_path: Path) -> None:
     assert refusal(file) == f"{file} is a binary file, not text (a NUL byte at offset 3)"
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
-@pytest.mark.parametrize("suffix", ["txt", "jsonl"])
-def test_a_wide_encoding_is_refused(encoding: str, suffix: str, tmp_path: Path) -> None:
-    refusal(write(tmp_path / f"wide.{suffix}", '{"text": "é"}'.encode(encoding)))
-
-
-@pytest.mark.parametrize("mark", ["utf-16-le", "utf-16-be"])
-def test_the_line_for_utf_16_says_how_to_convert_it(mark: str, tmp_path: Path) -> None:
-    message = refusal(write(tmp_path / "a.txt", "\ufeffhäl".encode(mark)))
-    assert "is UTF-16, not UTF-8" in message
-    assert "iconv -f utf-16 -t utf-8" in message
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_a_wide_encoding_is_refused(encoding: str, mark: str, tmp_path: Path) -> None:
+    content = (mark + '{"text": "é"}').encode(encoding)
+    refusal(write(tmp_path / "a.jsonl", content))
+    message = refusal(write(tmp_path / "a.txt", content))
+    if mark and "16" in encoding:
+        assert "is UTF-16, not UTF-8" in message and "iconv -f utf-16 -t utf-8" in message
 
 
 @given(
@@ -166,17 +163,14 @@ def test_damaged_gzip_is_refused_or_read_right(
 
 
 @pytest.mark.parametrize(
-    "line", ["{'text': 'a'}", '{"text": "a"} b', "{", "\0", '{"text": "\\ud800"}', "[" * 100_000]
-)
-def test_a_line_that_is_not_json_is_named(line: str, tmp_path: Path) -> None:
+    "line",
+    [b"{'text': 'a'}", b'{"text": "a"} b', b"{", b"\0", b'{"text": "\\ud800"}', b"[" * 100_000,
+     b'{"text": "\xff"}'],
+)  # fmt: skip
+def test_a_line_that_is_not_json_in_utf_8_is_named(line: bytes, tmp_path: Path) -> None:
     """Half a surrogate pair is JSON but not Unicode."""
-    file = write(tmp_path / "a.jsonl", f'{{"text": "fine"}}\n\n{line}\n{{"text": "fine"}}\n')
+    file = write(tmp_path / "a.jsonl", b'{"text": "fine"}\n\n' + line + b'\n{"text": "fine"}\n')
     assert refusal(file) == f"{file}, line 3: not JSON in UTF-8"
-
-
-def test_a_json_line_that_is_not_utf_8_is_named(tmp_path: Path) -> None:
-    file = write(tmp_path / "a.jsonl", b'{"text": "a"}\n{"text": "\xff"}\n')
-    assert refusal(file) == f"{file}, line 2: not JSON in UTF-8"
 
 
 @pytest.mark.parametrize(
