@@ -2,7 +2,7 @@
 
 import sys
 
-from minigpt.cli.main import generate_main
+from minigpt.cli import main
 
 if __name__ == "__main__":
-    sys.exit(generate_main())
+    sys.exit(main(["generate", *sys.argv[1:]], prog="generate.py"))

@@ -2,7 +2,7 @@
 
 import sys
 
-from minigpt.cli.main import train_main
+from minigpt.cli import main
 
 if __name__ == "__main__":
-    sys.exit(train_main())
+    sys.exit(main(["train", *sys.argv[1:]], prog="train.py"))

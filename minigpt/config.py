@@ -33,8 +33,8 @@ def setting(default: Any, help: str, *, repeated: str = "") -> Any:
     Args:
         default: its value unless given.
         help: what --help says of it.
-        repeated: for a field of several values: the option takes one, of this name, and can be
-            given again; otherwise it takes them all at once.
+        repeated: for a field of several values: what each is called where the option is given
+            once for each.
     """
     return field(default=default, metadata={"help": help, "repeated": repeated})
 
@@ -63,10 +63,14 @@ class TextConfig(_Checked):
     """
 
     files: tuple[str, ...] = setting(
-        ("data/fables.txt",), "text files, folders, patterns such as 'texts/*.txt', or - for stdin"
+        ("data/fables.txt",),
+        "text files, folders, patterns such as 'texts/*.txt', or - for stdin",
+        repeated="FILE",
     )
     validation: tuple[str, ...] = setting(
-        (), "text to validate on, instead of setting aside the end of the training text"
+        (),
+        "text to validate on, in place of a part of the training text; may be given again",
+        repeated="FILE",
     )
     validation_fraction: float = setting(0.1, "share of the text set aside to validate on")
     split: Literal["documents", "end"] = setting(
@@ -75,9 +79,11 @@ class TextConfig(_Checked):
         "the end of the text, wherever that cuts it",
     )
     weights: tuple[float, ...] = setting(
-        (), "how much to draw from each of the files, in their order, such as 3 1; by size if unset"
+        (),
+        "how much to draw from a file; given once for each, in their order; by size if unset",
+        repeated="X",
     )
-    text_field: str = setting("text", "the field of .jsonl files that holds the text")
+    text_field: str = setting("text", "the field of .jsonl and .parquet files that holds the text")
     tokenizer: str = setting(
         "bpe", "bpe (learned from the text), char, or one of tiktoken's, such as gpt2"
     )
@@ -373,7 +379,7 @@ class EvaluationConfig(_Checked):
         "every token sees at least context length - stride before it; side by side if unset",
     )
     batch_size: int = setting(16, "windows at a time")
-    text_field: str = setting("text", "the field of .jsonl files that holds the text")
+    text_field: str = setting("text", "the field of .jsonl and .parquet files that holds the text")
     device: str = setting("auto", "auto, cpu, cuda, cuda:1 or mps")
 
     def _check(self) -> None:

@@ -148,7 +148,7 @@ def test_every_field_has_a_line_of_help(cls: type) -> None:
 
 def test_settings_load_without_torch() -> None:
     """So that the command line answers at once."""
-    code = "import sys, minigpt.config, minigpt.options; sys.exit('torch' in sys.modules)"
+    code = "import sys, minigpt.config, minigpt.cli.options; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[1], check=True)
 
 
@@ -241,7 +241,7 @@ OUT_OF_RANGE = [
     (TrainConfig, "learning_rate", math.nan),
     (TrainConfig, "grad_clip", 0.0),
     (TrainConfig, "min_lr_ratio", 1.1),
-    (TrainConfig, "warmup", -0.1),
+    (TrainConfig, "warmup_ratio", -0.1),
     (TrainConfig, "weight_decay", math.inf),
     (TrainConfig, "beta1", 1.0),
     (TrainConfig, "beta2", 1.0),

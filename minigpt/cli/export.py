@@ -1,98 +1,94 @@
-"""What `minigpt export` and `minigpt import` do from start to end.
+"""`minigpt export` and `minigpt import`: a model as a folder for other programs, and back.
 
 A folder is built beside its place and renamed when it is whole; a place that holds something
 already is refused.
 """
 
-import sys
+import argparse
 from pathlib import Path
 
 from .. import UserError
 from ..config import ExportConfig, TextConfig, TrainConfig
-from ..interop.gguf import check_gguf, write_gguf
-from ..interop.huggingface import is_huggingface_folder, model_card, write_folder
-from ..runs import (
-    CONFIG,
-    METRICS,
-    TOKENIZER,
-    WEIGHTS,
-    RunConfig,
-    check_free,
-    find_model,
-    free_name,
-    model_name,
-    new_folder,
-    newest_run,
-    read_metrics,
-    save_weights,
-    write_text,
-)
+from .options import Parser, add_fields, given_fields
+from .terminal import say, write
 
 
-def export_model(run: str | Path | None, config: ExportConfig) -> Path:
-    """Write a model as a folder for other programs.
+def add_options(parser: Parser) -> None:
+    """The options of `minigpt export`."""
+    parser.add_argument("run", nargs="?", help="the run to export (default: the newest)")
+    add_fields(parser, ExportConfig, "export")
 
-    Args:
-        run: anything that :func:`minigpt.load` takes, or None for the newest run.
-        config: for which programs, and where to.
 
-    Returns:
-        The new folder.
+def run(given: argparse.Namespace) -> None:
+    """Write a model for other programs; print the folder, and how to use it."""
+    config = ExportConfig(**given_fields(given, ExportConfig))
+    from ..interop.gguf import check_gguf, write_gguf
+    from ..interop.huggingface import write_folder
+    from ..interop.model_card import model_card
+    from ..runs import (
+        METRICS,
+        check_free,
+        find_model,
+        model_name,
+        new_folder,
+        newest_run,
+        read_metrics,
+    )
 
-    Raises:
-        UserError: if the model cannot be read or written, or the place is taken.
-    """
-    source = run if run is not None else newest_run()
+    source = given.run if given.run is not None else newest_run()
     name = model_name(source)
     out = Path(config.out or f"exports/{name}-{config.to}")
     check_free(out)
     found = find_model(source)
     if config.to == "gguf":
+        file = f"{name}-{config.dtype}.gguf"
         check_gguf(found.tokenizer)
-    with new_folder(out) as folder:
-        if config.to == "gguf":
-            file = folder / f"{name}-{config.dtype}.gguf"
-            write_gguf(file, found.model, found.tokenizer, name, config.dtype)
-        else:
-            card = model_card(name, found.model.config, read_metrics(found.folder / METRICS))
-            write_folder(folder, found.model, found.tokenizer, card)
-    return out
-
-
-def say_exported(out: Path, config: ExportConfig) -> None:
-    """The folder on standard output; how to use it on standard error."""
-    print(out, flush=True)
-    if config.to == "gguf":
-        file = next(out.glob("*.gguf"))
-        hint = f"llama-cli -m {file} -p 'Once upon a time'"
+        with new_folder(out) as folder:
+            write_gguf(folder / file, found.model, found.tokenizer, name, config.dtype)
+        use = f"llama-cli -m {out / file} -p 'Once upon a time'"
     else:
-        hint = f"transformers.AutoModelForCausalLM.from_pretrained({str(out)!r})"
-    print(f"to use it:  {hint}", file=sys.stderr, flush=True)
+        card = model_card(name, found.model.config, read_metrics(found.folder / METRICS))
+        with new_folder(out) as folder:
+            write_folder(folder, found.model, found.tokenizer, card)
+        use = f"transformers.AutoModelForCausalLM.from_pretrained({str(out)!r})"
+    write(str(out))
+    say(f"to use it:  {use}")
 
 
-def import_model(source: str | Path, out: str | Path | None) -> Path:
-    """Make a run of a folder in the Hugging Face layout, or of a model of the hub.
+def add_import_options(parser: Parser) -> None:
+    """The options of `minigpt import`."""
+    parser.add_argument("model", help="a folder with config.json and safetensors, or hf:NAME")
+    parser.add_argument("--out", metavar="FOLDER", help="the run's folder (default: runs/MODEL)")
 
-    Args:
-        source: to read.
-        out: the run's folder, or None for a new one in runs/ of the same name.
 
-    Returns:
-        The run's folder.
+def run_import(given: argparse.Namespace) -> None:
+    """Make a run of a folder in the Hugging Face layout, or of a model of the hub; print it."""
+    from ..interop.huggingface import is_huggingface_folder
+    from ..runs import (
+        CONFIG,
+        TOKENIZER,
+        WEIGHTS,
+        RunConfig,
+        check_free,
+        find_model,
+        free_name,
+        model_name,
+        new_folder,
+        save_weights,
+        write_text,
+    )
 
-    Raises:
-        UserError: if the model cannot be read, or the place is taken.
-    """
-    out = Path(out) if out is not None else free_name(model_name(source))
+    source = given.model
+    out = Path(given.out) if given.out is not None else free_name(model_name(source))
     check_free(out)
     found = find_model(source)
     if not is_huggingface_folder(found.folder):
         raise UserError(f"{source} is a run already")
     # Its text and training are not known; that it began as another model is.
-    text = TextConfig(files=(str(source),), init=str(source))
+    text = TextConfig(files=(source,), init=source)
     config = RunConfig(found.model.config, TrainConfig(), text)
-    with new_folder(out) as run:
-        write_text(found.tokenizer.to_json(), run / TOKENIZER)
-        save_weights(found.model, run / WEIGHTS)
-        write_text(config.to_json(), run / CONFIG)
-    return out
+    with new_folder(out) as folder:
+        write_text(found.tokenizer.to_json(), folder / TOKENIZER)
+        save_weights(found.model, folder / WEIGHTS)
+        write_text(config.to_json(), folder / CONFIG)
+    write(str(out))

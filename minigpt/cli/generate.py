@@ -1,136 +1,145 @@
-"""What `generate` does from start to end: a text on standard output as it is written, or records.
+"""`minigpt generate`, which is generate.py too: a text as it is written, or records of samples.
 
-With --show it is `token_display.py` that prints; --interactive is `interactive.py`.
+With --show, `token_display.py` prints; --interactive is `interactive.py`.
 """
 
+import argparse
+import dataclasses
 import json
 import random
+import shlex
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
+from .. import UserError
 from ..config import InferenceConfig, OutputConfig, SampleConfig, to_dict
-from ..generation.results import Sample, Step, Token
-from ..generation.writer import Writer
-from ..model import count_parameters
-from ..runs import load, newest_run
-from .terminal import has_colours, say
+from .options import Parser, add_fields, given_fields
+from .prompts import read_prompt
+from .terminal import has_colours, say, write
 from .token_display import ALTERNATIVES, TokenDisplay
 
+if TYPE_CHECKING:
+    from ..generation.results import Sample, Step
+    from ..generation.writer import Writer
 
-def generate(
-    prompt: str,
-    run: str | None,
-    machine: InferenceConfig,
-    config: SampleConfig,
-    output: OutputConfig,
-) -> None:
-    """Write a text, or several, to standard output.
 
-    Args:
-        prompt: how it begins.
-        run: anything that :func:`minigpt.load` takes, or None for the newest run.
-        machine: how to run it.
-        config: how to generate.
-        output: how to show it.
+def add_options(parser: Parser) -> None:
+    """The options of `minigpt generate`."""
+    parser.add_argument(
+        "prompt",
+        nargs="*",
+        help="how the text begins; - for standard input, which is read without a dash too where a "
+        "pipe or a file stands there (one line end at its end is dropped)",
+    )
+    parser.add_argument("--prompt-file", metavar="FILE", help="the file that holds the prompt")
+    parser.add_argument(
+        "--run",
+        metavar="FOLDER",
+        help="a run, or a model such as hf:gpt2 (default: the newest run)",
+    )
+    add_fields(parser, OutputConfig, "output")
+    add_fields(parser, SampleConfig, "sampling")
+    add_fields(parser, InferenceConfig, "machine")
 
-    Raises:
-        UserError: if there is no such run, it is damaged, or the prompt cannot be encoded.
-    """
-    name, writer = open_writer(run, machine)
+
+def run(given: argparse.Namespace) -> None:
+    """Write a text, records of several, or hold a session."""
+    config = SampleConfig(**given_fields(given, SampleConfig))
+    output = OutputConfig(**given_fields(given, OutputConfig))
+    machine = InferenceConfig(**given_fields(given, InferenceConfig))
+    if len(given.prompt) > 1:
+        raise UserError(f"put quotes around the prompt: {shlex.quote(' '.join(given.prompt))}")
+    prompt = read_prompt(
+        next(iter(given.prompt), None), given.prompt_file, stdin=not output.interactive
+    )
+    if hasattr(sys.stdout, "reconfigure"):  # not where a test has taken its place
+        sys.stdout.reconfigure(errors="replace")  # for a terminal that is not UTF-8
+    if output.interactive:
+        from .interactive import interact
+
+        interact(prompt, given.run, machine, config, output.show)
+        return
+    name, writer = open_writer(given.run, machine)
     config = seeded(config)
     if writer.compiles(config.max_new_tokens):
         say("compiling a step (the first time takes about a minute) ...")
     if output.json:
-        _print_records(prompt, writer, config, output.logprobs)
+        _write_records(prompt, writer, config, output.logprobs)
         say(f"written with {described(name, writer)}")
         return
-    draft = Draft(prompt)
-    steps = draft.steps(writer, config, output.show)
+    draft = Draft(writer, prompt, config, output.show)
     say(
         f"writing with {described(name, writer)}, "
         f"at temperature {config.temperature:g}, {config.max_new_tokens:,} tokens at most"
     )
-    print_samples(prompt, steps, config.samples, writer, output.show)
+    draft.write(prompt)
     if writer.problem:
         say(f"not compiled, which costs some speed: {writer.problem}")
     say(f"{draft.figures()}   the same again: --seed {config.seed}   more: --max-new-tokens N")
 
 
-def seeded(config: SampleConfig) -> SampleConfig:
-    """With a seed, so that it can be told."""
-    return config if config.seed is not None else replace(config, seed=random.randrange(2**31))
+def open_writer(run: str | None, machine: InferenceConfig) -> tuple[str, "Writer"]:
+    """The name of a run, or of the newest one, and its writer."""
+    from ..runs import load, newest_run
 
-
-def _print_records(
-    prompt: str, writer: Writer, config: SampleConfig, log_probabilities: bool
-) -> None:
-    """A JSON record for each sample, one on a line."""
-    samples = writer.samples(prompt, log_probabilities=log_probabilities, **to_dict(config))
-    for i, sample in enumerate(samples):
-        print(json.dumps(_record(i, sample, config, writer)), flush=True)
-
-
-def _record(i: int, sample: Sample, config: SampleConfig, writer: Writer) -> dict[str, object]:
-    record: dict[str, object] = {
-        "prompt": sample.prompt,
-        "text": sample.text,
-        "sample": i,
-        "tokens": len(sample.token_ids),
-        "stop_reason": sample.stop_reason,
-        "seconds": round(sample.seconds, 6),
-        "tokens_per_second": round(sample.tokens_per_second, 1),
-        "seed": config.seed,
-    }
-    if sample.log_probabilities is not None:
-        pairs = zip(sample.token_ids, sample.log_probabilities, strict=True)
-        tokens = [Token(i, writer.tokenizer.token_bytes(i), nats) for i, nats in pairs]
-        record["logprobs"] = [
-            {"id": token.id, "text": token.text, "log_probability": token.log_probability}
-            for token in tokens
-        ]
-    return record
-
-
-def open_writer(run: str | None, machine: InferenceConfig) -> tuple[str, Writer]:
-    """The writer of a run, or of the newest one, and what it is called.
-
-    Raises:
-        UserError: if there is no such run, or it is damaged.
-    """
     name = str(newest_run() if run is None else run)
     return name, load(name, **to_dict(machine))
 
 
-def described(name: str, writer: Writer) -> str:
+def seeded(config: SampleConfig) -> SampleConfig:
+    """With a seed, so that the user can be told which."""
+    if config.seed is not None:
+        return config
+    return dataclasses.replace(config, seed=random.randrange(2**31))
+
+
+def described(name: str, writer: "Writer") -> str:
     """A model in a few words."""
+    from ..model import count_parameters
+
     return f"{name} ({count_parameters(writer.model.config) / 1e6:.2f} M parameters)"
 
 
-@dataclass
 class Draft:
-    """A text while it is written, the first where there are several; whole also where Ctrl-C cut
-    it off.
+    """A text while it is written: `text` is the first sample so far, whole also after Ctrl-C.
+
+    Args:
+        writer: writes it.
+        beginning: what it continues.
+        config: how to generate.
+        show: whether to show each token with its probability.
+
+    Raises:
+        UserError: if the beginning cannot be encoded.
     """
 
-    text: str
-    tokens: int = 0  # written so far, those of all samples
-    _start: float = field(default_factory=time.perf_counter)
-
-    def steps(self, writer: Writer, config: SampleConfig, show: bool) -> Iterator[Step]:
-        """Those of `writer`, noted down.
-
-        Raises:
-            UserError: if the text so far cannot be encoded, before the first step.
-        """
+    def __init__(self, writer: "Writer", beginning: str, config: SampleConfig, show: bool):
+        self.text, self.tokens = beginning, 0  # the tokens of all samples
+        self._samples, self._show = config.samples, show
+        self._display = TokenDisplay(writer.tokenizer, has_colours(sys.stdout))
+        self._start = time.perf_counter()
         alternatives = ALTERNATIVES if show else 0
-        return self._noted(
-            writer.steps(self.text, config, log_probabilities=show, alternatives=alternatives)
+        self._steps = writer.steps(
+            beginning, config, log_probabilities=show, alternatives=alternatives
         )
 
-    def _noted(self, steps: Iterator[Step]) -> Iterator[Step]:
-        for step in steps:
+    def write(self, prompt: str) -> None:
+        """Write the samples to standard output, each after `prompt`; the first as it comes."""
+        for i, steps in enumerate(_by_sample(self._counted(), self._samples)):
+            if i > 0:
+                write(f"--- sample {i + 1} ---")
+            if self._show:
+                self._display.show(prompt, steps)
+                continue
+            write(prompt, end="")
+            for step in steps:
+                write(step.text, end="")
+            write("")
+
+    def _counted(self) -> Iterator["Step"]:
+        for step in self._steps:
             self.tokens += 1
             if step.sample == 0:
                 self.text += step.text
@@ -142,36 +151,11 @@ class Draft:
         return f"{self.tokens:,} tokens at {speed:,.0f} a second"
 
 
-def print_samples(
-    prompt: str, steps: Iterator[Step], samples: int, writer: Writer, show: bool
-) -> None:
-    """Write samples to standard output: the first as it comes, the others behind it.
-
-    Args:
-        prompt: what each begins with.
-        steps: of all samples.
-        samples: how many there are.
-        writer: knows what tokens stand for.
-        show: whether to show each token with its probability.
-    """
-    display = TokenDisplay(writer.tokenizer, has_colours(sys.stdout))
-    for i, own in enumerate(_by_sample(steps, samples)):
-        if i > 0:
-            print(f"--- sample {i + 1} ---", flush=True)
-        if show:
-            display.show(prompt, own)
-        else:
-            print(prompt, end="", flush=True)
-            for step in own:
-                print(step.text, end="", flush=True)
-            print(flush=True)
-
-
-def _by_sample(steps: Iterator[Step], samples: int) -> Iterator[Iterator[Step]]:
-    """The steps of each sample; to be read in turn, because the first come as they are drawn."""
+def _by_sample(steps: Iterable["Step"], samples: int) -> Iterator[Iterable["Step"]]:
+    """The steps of each sample: those of the first as they are drawn, the others kept for later."""
     later: list[list[Step]] = [[] for _ in range(samples)]
 
-    def first() -> Iterator[Step]:
+    def first() -> Iterator["Step"]:
         for step in steps:
             if step.sample == 0:
                 yield step
@@ -179,4 +163,34 @@ def _by_sample(steps: Iterator[Step], samples: int) -> Iterator[Iterator[Step]]:
                 later[step.sample].append(step)
 
     yield first()
-    yield from map(iter, later[1:])
+    yield from later[1:]
+
+
+def _write_records(prompt: str, writer: "Writer", config: SampleConfig, logprobs: bool) -> None:
+    """A JSON record for each sample, one on a line."""
+    samples = writer.samples(prompt, log_probabilities=logprobs, **to_dict(config))
+    for i, sample in enumerate(samples):
+        write(json.dumps(_record(i, sample, config, writer)))
+
+
+def _record(i: int, sample: "Sample", config: SampleConfig, writer: "Writer") -> dict[str, object]:
+    record: dict[str, object] = {
+        "prompt": sample.prompt,
+        "text": sample.text,
+        "sample": i,
+        "tokens": len(sample.token_ids),
+        "stop_reason": sample.stop_reason,
+        "seconds": round(sample.seconds, 6),
+        "tokens_per_second": round(sample.tokens_per_second, 1),
+        "seed": config.seed,
+    }
+    if sample.log_probabilities is not None:
+        record["logprobs"] = [
+            {
+                "id": id,
+                "text": writer.tokenizer.token_bytes(id).decode(errors="replace"),
+                "log_probability": nats,
+            }
+            for id, nats in zip(sample.token_ids, sample.log_probabilities, strict=True)
+        ]
+    return record

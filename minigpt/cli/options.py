@@ -1,4 +1,4 @@
-"""Command line options from config dataclasses: every field is an option of the same name.
+"""Command line options from configs: every field is an option of the same name.
 
 Only the options that were given appear in the result, so that a plan can fill in the others.
 """
@@ -7,7 +7,7 @@ import argparse
 import dataclasses
 import re
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from .. import UserError
@@ -16,17 +16,17 @@ _ESCAPES = {r"\n": "\n", r"\t": "\t", "\\\\": "\\"}
 
 
 class Parser(argparse.ArgumentParser):
-    """An ArgumentParser that says what is wrong in one line, and exits with status 2."""
+    """An ArgumentParser that raises what is wrong with a command line, as one line."""
 
-    def __init__(self, prog: str, description: str = ""):
-        super().__init__(prog, description=description, allow_abbrev=False)
+    def __init__(self, prog: str, description: str = "", **settings: Any):
+        super().__init__(prog, description=description, allow_abbrev=False, **settings)
 
     def error(self, message: str) -> NoReturn:
         """Called by argparse."""
-        self.exit(2, f"error: {' '.join(message.split())} (see {self.prog} --help)\n")
+        raise UserError(f"{' '.join(message.split())} (see {self.prog} --help)")
 
 
-def add_options(
+def add_fields(
     parser: argparse.ArgumentParser,
     config: type,
     title: str,
@@ -34,14 +34,14 @@ def add_options(
     skip: tuple[str, ...] = (),
     planned: tuple[str, ...] = (),
 ) -> None:
-    """Add an option for each field of a config dataclass.
+    """Add an option for each field of a config.
 
     Args:
         parser: to add to.
         config: the dataclass.
         title: heading of the group in --help.
         skip: fields that are no options.
-        planned: fields whose default is worked out from the text.
+        planned: fields whose default is planned from the text.
     """
     group = parser.add_argument_group(title)
     hints = get_type_hints(config)
@@ -59,20 +59,14 @@ def add_options(
         )
 
 
-def chosen(arguments: argparse.Namespace, config: type) -> dict[str, Any]:
+def given_fields(given: argparse.Namespace, config: type) -> dict[str, Any]:
     """The fields of `config` that were given on the command line."""
-    given = vars(arguments)
     names = [field.name for field in dataclasses.fields(config) if field.name in given]
-    return {name: _value(given[name]) for name in names}
+    return {name: _value(getattr(given, name)) for name in names}
 
 
 def changed(config: Any, name: str, values: Sequence[str]) -> Any:
-    """A copy of `config` with one field set as on the command line.
-
-    Args:
-        config: of a config dataclass.
-        name: the field's.
-        values: what is typed behind it; nothing for the default.
+    """A copy of `config` with one field set to what was typed, or to its default.
 
     Raises:
         UserError: as the command line refuses it.
@@ -84,53 +78,45 @@ def changed(config: Any, name: str, values: Sequence[str]) -> Any:
         return dataclasses.replace(config, **{name: fields[name].default})
     if len(values) > 1 and not fields[name].metadata["repeated"]:
         raise UserError(f"{name} takes one value, got {' '.join(values)}")
-    parser = _Refusing("")
-    add_options(parser, type(config), "")
-    option = f"--{name.replace('_', '-')}"
-    given = [f"{option}={value}" for value in values]
-    return dataclasses.replace(config, **chosen(parser.parse_args(given), type(config)))
-
-
-class _Refusing(Parser):
-    """A Parser that does not end the program."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UserError(message.removeprefix("argument --"))
+    parser = Parser("generate.py")
+    add_fields(parser, type(config), "")
+    typed = parser.parse_args([f"--{name.replace('_', '-')}={value}" for value in values])
+    return dataclasses.replace(config, **given_fields(typed, type(config)))
 
 
 def _value(given: Any) -> Any:
     """Several texts as a tuple, several pairs as a dictionary."""
-    if not isinstance(given, list):
+    if not isinstance(given, list) or not given:
         return given
-    return dict(given) if given and isinstance(given[0], tuple) else tuple(given)
+    return dict(given) if isinstance(given[0], tuple) else tuple(given)
 
 
 def _kind(hint: Any, field: dataclasses.Field) -> dict[str, Any]:
-    """How argparse reads the value of a field of type `hint`."""
+    """How argparse reads a field of type `hint`.
+
+    No option takes more than one value, so that none swallows the text or the prompt after it.
+    """
     if get_origin(hint) in (Union, types.UnionType):
         (hint,) = (option for option in get_args(hint) if option is not type(None))
+    if repeated := field.metadata["repeated"]:
+        reads = {"TEXT=X": _pair, "TEXT": _text, "FILE": str, "X": float}
+        return {"action": "append", "type": reads[repeated], "metavar": repeated}
     if get_origin(hint) is Literal:
         return {"choices": get_args(hint)}
-    if repeated := field.metadata["repeated"]:
-        read = _pair if get_origin(hint) is Mapping else _text
-        return {"action": "append", "type": read, "metavar": repeated}
-    if get_origin(hint) is tuple:
-        item = get_args(hint)[0]
-        return {"nargs": "+", "type": item, "metavar": "FILE" if item is str else "X"}
     if hint is bool:
         return {"action": argparse.BooleanOptionalAction if field.default else "store_true"}
     return {"type": hint, "metavar": {int: "N", float: "X", str: "NAME"}[hint]}
 
 
-def _text(given: str) -> str:
+def _text(typed: str) -> str:
     r"""A text as it is typed: \n, \t and \\ stand for a new line, a tab and a backslash."""
-    return re.sub(r"\\[nt\\]", lambda escape: _ESCAPES[escape[0]], given)
+    return re.sub(r"\\[nt\\]", lambda escape: _ESCAPES[escape[0]], typed)
 
 
-def _pair(given: str) -> tuple[str, float]:
+def _pair(typed: str) -> tuple[str, float]:
     """TEXT=X, where the text may hold an equals sign too."""
-    text, _, number = given.rpartition("=")
+    text, _, number = typed.rpartition("=")
     try:
         return _text(text), float(number)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"expected TEXT=X, got {given!r}") from None
+        raise argparse.ArgumentTypeError(f"expected TEXT=X, got {typed!r}") from None

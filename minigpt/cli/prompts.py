@@ -1,66 +1,60 @@
 """Where the prompt of a text comes from: the command line, a file, or standard input."""
 
-import contextlib
-import select
+import os
+import stat
 import sys
 from pathlib import Path
 
 from .. import UserError
+from .terminal import say
 
 STANDARD_INPUT = "-"
-_PATIENCE = 1.0  # seconds
 
 
 def read_prompt(given: str | None, file: str | None, *, stdin: bool = True) -> str:
     """How a text is to begin.
 
-    One line end at the end of a file or of standard input is dropped, because editors and `echo`
-    put it there; whoever wants the text to go on in a new line leaves an empty one.
+    Standard input is read, to its end, for "-", and where nothing is given and a pipe or a file
+    stands there; nothing else is asked of it, so that a given prompt never waits. One line end at
+    the end is dropped, because editors and `echo` put it there.
 
     Args:
-        given: the prompt itself; "-" reads standard input to its end; None reads it if something
-            comes from there within a second, and so begins from nothing at a terminal, in a
-            scheduled job, or beside a pipe in which nothing moves.
+        given: the prompt itself, or "-".
         file: a file to read instead.
-        stdin: whether standard input is there for the prompt.
+        stdin: whether standard input is for the prompt; a session reads its lines from there.
 
     Raises:
-        UserError: if both are given, or what is read is not UTF-8 text.
+        UserError: if the prompt is given twice or cannot be read.
     """
     if given is not None and file is not None:
         raise UserError("the prompt is given twice: leave out --prompt-file or the other one")
     if file is not None:
-        return _text(_content(Path(file)), file)
+        try:
+            return _text(Path(file).read_bytes(), file)
+        except OSError as error:
+            raise UserError(f"cannot read {file}: {error.strerror}") from None
     if given == STANDARD_INPUT and not stdin:
         raise UserError("standard input is for the session; give the prompt with --prompt-file")
-    if given == STANDARD_INPUT or (given is None and stdin and _something_comes()):
+    if given == STANDARD_INPUT or (given is None and stdin and _is_redirected()):
         return _text(_standard_input(), "standard input")
     return given or ""
 
 
-def _content(file: Path) -> bytes:
+def _is_redirected() -> bool:
+    """Whether a pipe, a socket or a file stands at standard input: no terminal, no /dev/null."""
     try:
-        return file.read_bytes()
-    except OSError as error:
-        raise UserError(f"cannot read {file}: {error.strerror}") from None
+        kind = os.fstat(sys.stdin.fileno()).st_mode
+    except (AttributeError, OSError, ValueError):  # it is closed, or none of the system's
+        return False
+    return stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) or stat.S_ISREG(kind)
 
 
 def _standard_input() -> bytes:
-    """All of it; nothing if it is closed."""
     if sys.stdin is None:
-        return b""
-    if sys.stdin.isatty():
-        print("type the prompt; Ctrl-D ends it", file=sys.stderr, flush=True)
+        raise UserError("standard input is closed; leave out the - or give the prompt itself")
+    waiting = "type the prompt; Ctrl-D ends it" if sys.stdin.isatty() else "reading the prompt"
+    say(f"{waiting} (standard input)")
     return sys.stdin.buffer.read()
-
-
-def _something_comes() -> bool:
-    """Whether standard input is no terminal and has something to read, or its end."""
-    if sys.stdin is None or sys.stdin.isatty():
-        return False
-    with contextlib.suppress(OSError, ValueError):  # where pipes cannot be waited for
-        return bool(select.select([sys.stdin], [], [], _PATIENCE)[0])
-    return False
 
 
 def _text(content: bytes, name: str) -> str:

@@ -1,13 +1,33 @@
-"""What a terminal shows: talk on standard error, colours where they are wanted."""
+"""What goes to a terminal: results to standard output, talk to standard error."""
 
 import os
+import re
 import sys
 from typing import TextIO
 
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tab and line feed
+
 
 def say(line: str) -> None:
-    """Talk goes to standard error; results to standard output."""
-    print(line, file=sys.stderr, flush=True)
+    """Print talk to standard error."""
+    print(_fit(line, sys.stderr), file=sys.stderr, flush=True)
+
+
+def write(text: str, end: str = "\n") -> None:
+    """Print a result to standard output."""
+    print(shown(text), end=end, flush=True)
+
+
+def shown(text: str) -> str:
+    """A text for standard output: unchanged where that is a file or a pipe."""
+    return _fit(text, sys.stdout)
+
+
+def _fit(text: str, stream: TextIO) -> str:
+    """On a terminal control characters are written out, as \\x1b: there they would be commands."""
+    if not stream.isatty():
+        return text
+    return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 def has_colours(stream: TextIO) -> bool:

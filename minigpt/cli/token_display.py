@@ -1,50 +1,50 @@
-"""Tokens to look at. What --show prints: each with its probability and what else it could have
-been, then the text in colours; plain text where colours are not wanted, which says the same.
+"""Tokens to look at, for --show: each with its probability and what it could have been, then the
+text in colours; plain where colours are not wanted, with the same figures.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..generation.results import Step, Token, visible
-from ..tokenizer import Tokenizer
+from .terminal import shown
+
+if TYPE_CHECKING:
+    from ..tokenizer import Tokenizer
 
 ALTERNATIVES = 4  # to ask for: one of them may be the token itself
 _WIDTH = 16  # of a token, in characters
-# From which probability on, and the colours of ink and paper: the less likely, the darker. Both are
-# set, so that they look the same on a dark and on a light terminal; numbers are xterm's 256.
+# The colours of ink and paper from a probability on: the less likely, the darker. Both are set, to
+# look the same on a dark and on a light terminal; the numbers are xterm's 256.
 _SHADES = ((0.5, 16, 230), (0.2, 16, 222), (0.05, 16, 215), (0.01, 231, 160), (0.0, 231, 89))
 
 
 @dataclass(frozen=True)
 class TokenDisplay:
-    """Shows tokens with their probabilities.
+    """Shows tokens, with their probabilities."""
 
-    Attributes:
-        tokenizer: what the tokens stand for.
-        colours: whether to colour them.
-    """
-
-    tokenizer: Tokenizer
+    tokenizer: "Tokenizer"
     colours: bool
 
     def show(self, prompt: str, steps: Iterable[Step]) -> None:
-        """Print a line for each token as it is drawn, and then the text.
+        """Print a line for each token as it is drawn, then the text.
 
         Args:
             prompt: how the text begins.
             steps: of one sample, with log-probabilities and ALTERNATIVES.
         """
         print(f"{'probability':>11}  {'token':<{_WIDTH}}  it could have been", flush=True)
-        text, least = prompt, 1.0
+        text, least = shown(prompt), 1.0
         try:
             for step in steps:
                 if (token := self._token(step)) is not None:
                     print(self.line(token, step.alternatives), flush=True)
                     least = min(least, token.probability)
                 if step.text:  # of several tokens, where only together they make a character
-                    text += painted(step.text, least) if self.colours else step.text
+                    piece = shown(step.text)
+                    text += painted(piece, least) if self.colours else piece
                     least = 1.0
-        finally:  # also where Ctrl-C cuts it off
+        finally:  # also after Ctrl-C
             print(f"\n{text}\n", flush=True)
             if self.colours:
                 print(f"probability: {legend()}\n", flush=True)
@@ -73,7 +73,7 @@ class TokenDisplay:
 
 
 def painted(text: str, probability: float) -> str:
-    """`text` on a colour that stands for its probability; line ends are marked and left bare."""
+    """`text` in the colours of its probability; line ends are marked and keep no colour."""
     shades = ((ink, paper) for least, ink, paper in _SHADES if probability >= least)
     ink, paper = next(shades, _SHADES[-1][1:])
     lines = text.replace("\n", "↵\n").split("\n")

@@ -2,6 +2,7 @@
 
 import contextlib
 import platform
+import shlex
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -15,11 +16,13 @@ from ..data.batches import Dataset
 from ..data.corpus import STANDARD_INPUT, Source, find_source
 from ..generation.writer import Writer
 from ..model import GPT
-from ..runs import CONFIG, RunConfig, locked
+from ..runs import CONFIG, WEIGHTS, RunConfig, locked
 from .compilation import compiled_or_not
 from .interruption import Interrupted
+from .loggers import make_logger
+from .messages import command, say, say_result, say_run
 from .processes import LoneError, Processes
-from .report import Report, say_interrupted, say_result, say_run
+from .report import Report
 from .speed import choose_precision
 from .trainer import Trainee
 from .trainer import train as train_loop
@@ -64,12 +67,12 @@ def train_run(
     precision = choose_precision(config.training.precision, device)
     model = processes.placed(gpt, device, config.training.shard)
     trainee = Trainee(model, dataset, config.training, folder, precision, processes)
-    say_run(config, dataset, folder, device, processes.size)
+    say_run(trainee, config)
     report = Report(
         folder,
         tokens_per_step=config.training.batch_size * config.model.context_length,
         started=started,
-        log=config.training.log if processes.is_first else "none",
+        also=make_logger(config.training.log if processes.is_first else "none", folder),
     )
     deadline = started + 60 * config.training.minutes
     try:
@@ -87,12 +90,13 @@ def train_run(
         ) from None
     except Interrupted as interruption:
         report.close()
-        say_interrupted(folder, interruption.saved)
+        last = f"is in {folder}/checkpoint" if interruption.saved else "could not be saved"
+        say(f"interrupted: the best weights are in {folder / WEIGHTS}, the last state {last}")
+        say(f"to continue:  {command('train')} --resume --out {shlex.quote(str(folder))}")
         raise
     finally:
         report.close()
-    minutes = None if config.training.steps else config.training.minutes
-    say_result(folder, state, dataset, time.monotonic() - started, minutes)
+    say_result(folder, state, dataset, time.monotonic() - started)
 
 
 def _wait_for(file: Path) -> None:

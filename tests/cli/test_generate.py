@@ -1,52 +1,121 @@
-"""generate: what stands on standard output and what beside it, and what is refused in one line."""
+"""`generate`: what stands on standard output and what on standard error, and what is refused."""
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 
 import minigpt
-from minigpt.cli import main as cli
+from minigpt.generation.results import Step
 
 from ..conftest import train_tiny
+from .conftest import Type, assert_refused
 
-Run = tuple[int, str, str]
-
-
-@pytest.fixture(autouse=True)
-def nothing_typed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    with open("/dev/null") as nothing:
-        monkeypatch.setattr("sys.stdin", nothing)
-        yield
+CONTROLS = "a\x1b[2Jb\x07c\x9bd\x7fe\rf"
 
 
-def call(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Run:
-    """Exit status, standard output, standard error."""
-    try:
-        status = cli.generate_main(list(map(str, arguments)))
-    except SystemExit as end:
-        status = int(end.code or 0)
-    return status, *capsys.readouterr()
+class Terminal:
+    """Standard output as a terminal."""
+
+    def __init__(self) -> None:
+        self.shown = ""
+
+    def write(self, text: str) -> None:
+        self.shown += text
+
+    def flush(self) -> None:
+        pass
+
+    def isatty(self) -> bool:
+        return True
 
 
-def assert_refused(run: Run, words: str) -> None:
-    status, out, err = run
-    assert (status, out, err.count("\n")) == (2, "", 1), err
-    assert err.startswith("error: ") and words in err
+@pytest.fixture
+def at_home(tiny_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where `tiny_run` is the newest run."""
+    monkeypatch.chdir(tiny_run.parent.parent)
+
+
+# Text
+
+
+def test_the_text_stands_alone_on_standard_output(at_home: None, type_: Type) -> None:
+    given = ["generate", "the fox", "--seed", "3", "--max-new-tokens", "8"]
+    status, out, err = type_(*given)
+    assert status == 0 and out.startswith("the fox") and len(out) > len("the fox\n")
+    assert "runs/my" in err and "--seed 3" in err
+    assert type_(*given, "--run", "runs/my")[1] == out
+
+
+def test_the_seed_that_was_drawn_is_told_and_writes_the_same_text(
+    at_home: None, type_: Type
+) -> None:
+    _, out, err = type_("generate the --max-new-tokens 20")
+    seed = err.split("--seed ")[1].split()[0]
+    assert type_(f"generate the --max-new-tokens 20 --seed {seed}")[1] == out
+
+
+def test_samples_are_printed_one_after_another(at_home: None, type_: Type) -> None:
+    given = ["generate", "the", "--seed", "3", "--stop", r"\n", "--banned", "crow"]
+    one = type_(*given)[1]
+    assert one.startswith("the") and one.count("\n") == 1
+    three = type_(*given, "--samples", "3")[1].removesuffix("\n").split("\n")
+    assert three[0] == one.removesuffix("\n")
+    assert three[1::2] == ["--- sample 2 ---", "--- sample 3 ---"]
+    assert all(line.startswith("the") and "crow" not in line for line in three[::2])
+
+
+def test_a_prompt_may_come_from_a_file_or_begin_with_a_dash(
+    at_home: None, tmp_path: Path, type_: Type
+) -> None:
+    (tmp_path / "prompt.txt").write_text("--the fox\n")
+    options = ["--seed", "1", "--max-new-tokens", "8"]
+    from_file = type_("generate", "--prompt-file", tmp_path / "prompt.txt", *options)[1]
+    assert from_file == type_("generate", *options, "--", "--the fox")[1]
+    assert from_file.startswith("--the fox")
+
+
+def test_show_prints_the_same_text_below_its_tokens(at_home: None, type_: Type) -> None:
+    given = ["generate", "the fox", "--seed", "1", "--max-new-tokens", "8"]
+    table, text = type_(*given, "--show")[1].split("\n\n", 1)
+    assert text.rstrip("\n") == type_(*given)[1].rstrip("\n")
+    assert len(table.splitlines()) == 1 + 8 and "\x1b" not in table + text
+    for line in table.splitlines()[1:]:
+        percents = [float(word.strip("<%")) for word in line.split() if word.endswith("%")]
+        assert percents[1:] == sorted(percents[1:], reverse=True) and sum(percents) <= 101
+
+
+@pytest.mark.parametrize("how", [[], ["--show"], ["--samples", "2"]])
+@pytest.mark.parametrize("colours", ["", "1"])
+def test_control_characters_of_a_text_do_not_reach_a_terminal(
+    how: list[str], colours: str, at_home: None, type_: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model may have learned to write what empties a screen, or retitles a window."""
+
+    def steps(self: object, prompt: str, config: minigpt.SampleConfig, **_: object) -> list[Step]:
+        return [Step(i, 0, -0.1, CONTROLS, "length") for i in range(config.samples)]
+
+    monkeypatch.setattr(minigpt.Writer, "steps", steps)
+    monkeypatch.setenv("NO_COLOR", colours)
+    if how != ["--show"]:
+        assert CONTROLS in type_("generate", "p\x1b", *how)[1]  # a file gets them as they are
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+    assert type_("generate", "p\x1b\ta\nb", *how)[0] == 0
+    bare = terminal.shown.replace("\x1b[0m", "").replace("\x1b[38;5;", "")
+    assert r"a\x1b[2Jb\x07c\x9bd\x7fe\rf" in bare and "p\\x1b\ta" in bare
+    assert not set(bare) & set("\x1b\x07\x9b\x7f\r")
 
 
 # Records
 
 
-def test_json_is_a_record_for_each_sample_and_nothing_else(
-    tiny_run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    given = ("the\nfox", "--run", tiny_run, "--seed", "3", "--max-new-tokens", "9")
-    status, out, err = call(capsys, *given, "--json", "--samples", "3")
-    assert status == 0 and str(tiny_run) in err
+def test_json_is_a_record_for_each_sample_and_nothing_else(at_home: None, type_: Type) -> None:
+    given = ["generate", "the\nfox", "--seed", "3", "--max-new-tokens", "9"]
+    status, out, err = type_(*given, "--json", "--samples", "3")
+    assert status == 0 and "runs/my" in err
     records = [json.loads(line) for line in out.splitlines()]
     assert [record["sample"] for record in records] == [0, 1, 2]
     for record in records:
@@ -54,25 +123,15 @@ def test_json_is_a_record_for_each_sample_and_nothing_else(
         assert 1 <= record["tokens"] <= 9 and record["stop_reason"] in ("length", "end_of_text")
         assert record["seconds"] > 0 and record["tokens_per_second"] > 0
         assert "logprobs" not in record
-    assert call(capsys, *given)[1] == records[0]["prompt"] + records[0]["text"] + "\n"
-
-
-def test_the_seed_of_a_record_writes_it_again(
-    tiny_run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    given = ("the", "--run", tiny_run, "--json", "--max-new-tokens", "12")
-    first = json.loads(call(capsys, *given)[1])
-    assert (
-        json.loads(call(capsys, *given, "--seed", str(first["seed"]))[1])["text"] == first["text"]
-    )
+    assert type_(*given)[1] == records[0]["prompt"] + records[0]["text"] + "\n"
 
 
 def test_log_probabilities_are_those_of_the_model(
-    tiny_run: Path, capsys: pytest.CaptureFixture[str]
+    at_home: None, tiny_run: Path, type_: Type
 ) -> None:
-    given = ("the fox", "--run", tiny_run, "--max-new-tokens", "5", "--json", "--logprobs")
-    record = json.loads(call(capsys, *given, "--temperature", "0.5")[1])
-    writer = minigpt.load(tiny_run)
+    given = ["generate", "the fox", "--max-new-tokens", "5", "--json", "--logprobs"]
+    record = json.loads(type_(*given, "--temperature", "0.5")[1])
+    writer = minigpt.load(tiny_run, "cpu")
     prompt, drawn = writer.tokenizer.encode("the fox"), [t["id"] for t in record["logprobs"]]
     with torch.no_grad():
         logits = writer.model(torch.tensor([[*prompt, *drawn]]))[0]
@@ -85,31 +144,6 @@ def test_log_probabilities_are_those_of_the_model(
     assert texts == [writer.tokenizer.decode([i]) for i in drawn]
 
 
-# Text
-
-
-def test_a_prompt_from_a_file_is_continued_where_it_ends(
-    tiny_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "prompt.txt").write_text("the fox\n")
-    given = ("--run", tiny_run, "--seed", "1", "--max-new-tokens", "8")
-    status, out, _ = call(capsys, "--prompt-file", tmp_path / "prompt.txt", *given)
-    assert status == 0 and out == call(capsys, "the fox", *given)[1]
-
-
-def test_show_prints_the_same_text_below_its_tokens(
-    tiny_run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    given = ("the fox", "--run", tiny_run, "--seed", "1", "--max-new-tokens", "8")
-    shown = call(capsys, *given, "--show")[1]
-    table, text = shown.split("\n\n", 1)
-    assert text.rstrip("\n") == call(capsys, *given)[1].rstrip("\n")
-    assert len(table.splitlines()) == 1 + 8 and "\x1b" not in shown
-    for line in table.splitlines()[1:]:
-        percents = [float(word.strip("<%")) for word in line.split() if word.endswith("%")]
-        assert percents[1:] == sorted(percents[1:], reverse=True) and sum(percents) <= 101
-
-
 # What is refused
 
 
@@ -118,50 +152,40 @@ def test_show_prints_the_same_text_below_its_tokens(
     [
         ("--temperature -1", "temperature must be at least 0"),
         ("--temperature hot", "--temperature"),
-        ("--top-k 0", "top_k must be at least 1"),
-        ("--top-p 1.5", "top_p must be"),
-        ("--max-new-tokens -3", "max_new_tokens must be at least 0"),
-        ("--samples 0", "samples must be"),
-        ("--seed -1", "seed must be"),
         ("--json --show", "json and show exclude each other"),
-        ("--json --interactive", "json and interactive exclude each other"),
-        ("--logprobs", "add --json"),
         ("--interactive -", "--prompt-file"),
         ("Once upon a time", "put quotes around the prompt: 'Once upon a time'"),
         ("Once --prompt-file some.txt", "given twice"),
-        ("--prompt-file nowhere.txt", "cannot read nowhere.txt"),
+        ("--logit-bias fox", "expected TEXT=X, got 'fox'"),
         ("Once", "no run in runs/ yet"),
         ("Once --run nowhere", "no such run: nowhere"),
-        ("Once --run folder", "folder is not a run"),
-        ("Once --device abacus --run folder", "no device 'abacus'"),
+        ("Once --run .", "not a run"),
+        ("Once --device abacus --run .", "no device 'abacus'"),
     ],
 )
-def test_what_cannot_be_done_is_refused_in_one_line(
-    workplace: Path, capsys: pytest.CaptureFixture[str], arguments: str, words: str
+def test_what_cannot_be_done_is_refused(
+    workplace: Path, type_: Type, arguments: str, words: str
 ) -> None:
-    (workplace / "folder").mkdir()
-    assert_refused(call(capsys, *arguments.split()), words)
+    assert_refused(type_(f"generate {arguments}"), words)
 
 
 @pytest.mark.parametrize("how", [[], ["--show"], ["--json"], ["--interactive"]])
-def test_a_run_that_cannot_be_read_is_refused_however_it_is_to_be_used(
-    how: list[str], tiny_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_damaged_run_is_refused_however_it_is_to_be_used(
+    how: list[str], tiny_run: Path, tmp_path: Path, type_: Type
 ) -> None:
     run = tmp_path / "run"
     shutil.copytree(tiny_run, run)
     weights = run / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
-    assert_refused(call(capsys, "the fox", "--run", run, *how), "model.safetensors is damaged")
-    weights.unlink()
-    assert_refused(call(capsys, "the fox", "--run", run, *how), "has no model.safetensors")
+    outcome = type_("generate", "the fox", "--run", run, *how)
+    assert_refused(outcome, "model.safetensors is damaged")
 
 
 def test_a_prompt_that_cannot_be_encoded_is_refused_before_anything_is_written(
-    workplace: Path, capsys: pytest.CaptureFixture[str]
+    workplace: Path, type_: Type
 ) -> None:
     run = train_tiny(tokenizer="char", steps=1, num_evals=1)
-    capsys.readouterr()
-    for how in ([], ["--show"]):
-        assert_refused(call(capsys, "the €", "--run", run, *how), "'€' at position 4")
-    status, out, err = call(capsys, "the €", "--run", run, "--json")
-    assert (status, out) == (2, "") and "'€' at position 4" in err.splitlines()[-1]
+    for how in ([], ["--show"], ["--json"]):
+        outcome = type_("generate", "the €", "--run", run, *how)
+        assert_refused(outcome, "'€' at position 4")
+    assert_refused(type_("generate", "the", "--logit-bias", "fox=1", "--run", run), "'fox'")

@@ -1,4 +1,4 @@
-"""A session: at a real pseudo-terminal, and from a script of lines."""
+"""A session: at a real pseudo-terminal, and from lines."""
 
 import os
 import pty
@@ -13,11 +13,13 @@ from pathlib import Path
 import pytest
 
 import minigpt
-from minigpt import UserError, cli
-from minigpt.cli.interactive import COMMANDS, Session
+from minigpt import UserError
+from minigpt.cli.interactive import Session
 from minigpt.config import SampleConfig
 
-ROOT = Path(__file__).parent.parent
+from .conftest import Type
+
+ROOT = Path(__file__).parent.parent.parent
 PATIENCE = 120  # seconds until a terminal that shows nothing has failed
 # A session that opens a terminal comes under its control, so that Ctrl-C is a signal.
 AT_TERMINAL = (
@@ -27,18 +29,19 @@ AT_TERMINAL = (
 
 
 class Terminal:
-    """A program at a pseudo-terminal, as somebody sees and uses it."""
+    """A session at a pseudo-terminal, as somebody sees and uses it."""
 
-    def __init__(self, folder: Path, *arguments: str):
+    def __init__(self, folder: Path, *arguments: str | Path):
         self.keyboard, end = pty.openpty()
         environment = os.environ | {
             "PYTHONPATH": str(ROOT),
             "MINIGPT_CACHE": str(folder / "cache"),
             "TERM": "xterm",
+            "NO_COLOR": "",
         }
-        environment.pop("NO_COLOR", None)
+        command = [sys.executable, "-c", AT_TERMINAL, ROOT / "generate.py", "--interactive"]
         self.process = subprocess.Popen(
-            [sys.executable, "-c", AT_TERMINAL, str(ROOT / "generate.py"), *arguments],
+            [*command, *arguments],
             cwd=folder,
             env=environment,
             stdin=end,
@@ -60,63 +63,62 @@ class Terminal:
             rest = deadline - time.monotonic()
             ready, _, _ = select.select([self.keyboard], [], [], min(rest, 1) if keys else rest)
             assert ready or (keys and rest > 0), f"{pattern!r} never came: {self.seen!r}"
-            if not ready:
-                continue
-            self.seen += os.read(self.keyboard, 1 << 16).decode(errors="replace")
+            if ready:
+                self.seen += os.read(self.keyboard, 1 << 16).decode(errors="replace")
         shown, self.seen = self.seen[: found.end()], self.seen[found.end() :]
         return shown
 
-    def close(self) -> int:
-        os.close(self.keyboard)
-        return self.process.wait(PATIENCE)
+
+@pytest.fixture
+def terminal(tiny_run: Path, tmp_path: Path) -> Iterator[Terminal]:
+    terminal = Terminal(tmp_path, "--run", tiny_run, "--max-new-tokens", "5")
+    yield terminal
+    terminal.process.kill()
+    os.close(terminal.keyboard)
+    terminal.process.wait(PATIENCE)
 
 
-def test_a_session_at_a_terminal(tiny_run: Path, tmp_path: Path) -> None:
-    one = Terminal(tmp_path, "--interactive", "--run", str(tiny_run), "--max-new-tokens", "5")
-    try:
-        assert "writing with" in one.until("> ")
-        one.type("the fox\n")
-        assert "the fox" in one.until(r"\(\d tokens at [\d,]+ a second, seed \d+\)")
-        one.type("/set temperature 0\n/set max-new-tokens 1000000\n")  # it repeats itself for ever
-        one.until("max_new_tokens is now 1000000")
-        one.type("a crow\n")
-        one.until(r"a crow(?s:.){500}")  # in the middle of a long text
-        one.type("\x03")
-        one.until(r"tokens at [\d,]+ a second(?s:.)*> ")
-        # A signal between the showing of the prompt and the waiting for keys acts on the next key.
-        one.until("Ctrl-D or /quit leaves", keys="\x03")
-        one.type("/set max-new-tokens 3\n/show\n")
-        one.until("now shown")
-        one.type("the\n")
-        one.until(r"\x1b\[38;5;\d+;48;5;\d+m")
-        # Between two prompts the terminal itself would take the control characters.
-        one.until("seed(?s:.)*> ")
-        one.type("\x1b[A\x1b[A\n")  # up and up again in the history, to /show
-        one.until("no longer shown(?s:.)*> ")
-        one.type("\x04")
-        assert one.process.wait(PATIENCE) == 0
-    finally:
-        one.process.kill()
-        one.close()
+def test_a_session_at_a_terminal(terminal: Terminal, tmp_path: Path) -> None:
+    assert "writing with" in terminal.until("> ")
+    terminal.type("the fox\n")
+    assert "the fox" in terminal.until(r"\(\d tokens at [\d,]+ a second, seed \d+\)")
+    terminal.type("/set temperature 0\n/set max-new-tokens 1000000\n")  # it never ends by itself
+    terminal.until("max_new_tokens is now 1000000")
+    terminal.type("a crow\n")
+    terminal.until(r"a crow(?s:.){500}")  # in the middle of a long text
+    terminal.type("\x03")
+    terminal.until(r"tokens at [\d,]+ a second(?s:.)*> ")
+    # A signal between the showing of the prompt and the waiting for keys acts on the next key.
+    terminal.until("Ctrl-D or /quit leaves", keys="\x03")
+    terminal.type("/set max-new-tokens 3\n/show\n")
+    terminal.until("now shown")
+    terminal.type("the\n")
+    terminal.until(r"\x1b\[38;5;\d+;48;5;\d+m")
+    # Between two prompts the terminal itself would take the control characters.
+    terminal.until("seed(?s:.)*> ")
+    terminal.type("\x1b[A\x1b[A\n")  # up and up again in the history, to /show
+    terminal.until("no longer shown(?s:.)*> ")
+    terminal.type("\x04")
+    assert terminal.process.wait(PATIENCE) == 0
     assert "a crow" in (tmp_path / "cache/history").read_text()
 
 
-def test_a_session_goes_on_without_a_place_for_its_history(tiny_run: Path, tmp_path: Path) -> None:
+def test_a_session_goes_on_without_a_place_for_its_history(
+    tiny_run: Path, tmp_path: Path, type_: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "cache").write_text("a file where a folder should be")
-    one = Terminal(
-        tmp_path, "--interactive", "--run", str(tiny_run), "--max-new-tokens", "2", "the"
-    )
-    try:
-        one.until(r"2 tokens(?s:.)*> ")
-        one.type("/quit\n")
-        assert one.process.wait(PATIENCE) == 0
-        assert "Traceback" not in one.seen
-    finally:
-        one.process.kill()
-        one.close()
+    monkeypatch.setenv("MINIGPT_CACHE", str(tmp_path / "cache"))
+    keyboard, end = pty.openpty()
+    os.write(keyboard, b"the fox\n/quit\n")
+    with os.fdopen(end) as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        status, out, err = type_("generate", "--interactive", "the", "--run", tiny_run)
+    os.close(keyboard)
+    assert status == 0 and out.startswith("the") and "\nthe fox" in out
+    assert "> " in err and "> " not in out  # standard output is for texts alone
 
 
-# Scripts
+# Lines
 
 
 @pytest.fixture
@@ -132,16 +134,15 @@ def told(capsys: pytest.CaptureFixture[str], session: Session, line: str) -> tup
 
 
 def test_lines_from_a_pipe_are_a_session_too(
-    tiny_run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tiny_run: Path, tmp_path: Path, type_: Type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    end, start = os.pipe()
-    os.write(start, b"/set temperature 0\n/set max-new-tokens 4\nthe fox\n/more\n\n/nonsense\n")
-    os.close(start)
-    monkeypatch.setattr("sys.stdin", os.fdopen(end))
-    assert cli.generate_main(["--interactive", "--run", str(tiny_run)]) == 0
-    out, err = capsys.readouterr()
+    lines = "/set temperature 0\n/set max-new-tokens 4\nthe fox\n/more\n\n/nonsense\n"
+    (tmp_path / "lines").write_text(lines)
+    with (tmp_path / "lines").open() as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        status, out, err = type_("generate", "--interactive", "--run", tiny_run)
     straight = minigpt.load(tiny_run).generate("the fox", max_new_tokens=8, temperature=0.0)
-    assert out.replace("\n", "") == straight.replace("\n", "")
+    assert status == 0 and out.replace("\n", "") == straight.replace("\n", "")
     assert "> " not in out and "there is no command /nonsense; /help" in err
 
 
@@ -169,7 +170,7 @@ def test_a_setting_holds_for_what_comes_after(
     ("line", "words"),
     [
         ("/set temperature -1", "temperature must be at least 0"),
-        ("/set temperature hot", "temperature: invalid float value: 'hot'"),
+        ("/set temperature hot", "'hot'"),
         ("/set temperature 1 2", "temperature takes one value"),
         ("/set temprature 1", "no setting 'temprature'; there are: max_new_tokens"),
         ("/set", "there are: max_new_tokens"),
@@ -229,7 +230,6 @@ def test_ctrl_c_keeps_what_was_written(
     monkeypatch.setattr(minigpt.Writer, "steps", cut)
     out, err = told(capsys, session, "the")
     assert out == session.text + "\n" and "(4 tokens" in err
-    assert "the" in told(capsys, session, "/more")[0] or session.text.startswith(out.strip("\n"))
 
 
 def test_texts_are_added_to_a_file(
@@ -242,12 +242,11 @@ def test_texts_are_added_to_a_file(
     told(capsys, session, "a")
     told(capsys, session, f"/save {file}")
     assert file.read_bytes().decode() == f"{first}\n{session.text}\n"  # a \r as it is
-    assert "cannot write" in told(capsys, session, f"/save {tmp_path}")[1]
     assert "cannot write" in told(capsys, session, f"/save {tmp_path}/no/file.txt")[1]
 
 
 def test_help_lists_every_command(session: Session, capsys: pytest.CaptureFixture[str]) -> None:
     _, err = told(capsys, session, "/help")
-    for name, command in COMMANDS.items():
-        assert f"/{name}" in err and command.help in err
+    names = "more again set settings show save help quit".split()
+    assert re.findall(r"^  /(\w+)", err, re.MULTILINE) == names
     assert not session.attempt(lambda: session.obey("/quit"))

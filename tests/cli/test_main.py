@@ -1,266 +1,186 @@
-"""The commands as a user types them: what they print, where, their exit status, what they leave.
+"""The commands: what they print and where, their exit status, and `train` as a user types it."""
 
-Every command runs in an empty folder, and in a process of its own, unless only what it says
-matters.
-"""
-
-import gzip
-import io
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from minigpt.cli import main as cli
+from minigpt.cli import COMMANDS, main
+from minigpt.runs import read_config
 
-ROOT = Path(__file__).parent.parent
-TEXT = "The fox asked the crow for bread. The crow said no, and flew to the mill.\n" * 40
-TINY = (
-    "--emb-dim 16 --num-layers 1 --num-heads 1 --context-length 16 --batch-size 4 --vocab-size 300 "
-    "--compile off --precision float32"
-).split()
+from ..conftest import TINY
+from .conftest import Type, assert_refused
 
-
-Attempt = Callable[..., tuple[int, str, str]]
+ROOT = Path(__file__).parent.parent.parent
+TINY_OPTIONS = [f"--{name.replace('_', '-')}={value}" for name, value in TINY.items()]
 
 
-def start(folder: Path, script: str, *arguments: str) -> subprocess.Popen[bytes]:
-    environment = os.environ | {"MINIGPT_CACHE": str(folder / "cache"), "PYTHONPATH": str(ROOT)}
+def start(folder: Path, *arguments: str | Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, str(ROOT / script), *arguments],
+        [sys.executable, *map(str, arguments)],
         cwd=folder,
-        env=environment,
-        stdin=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
 
 
-def call(folder: Path, script: str, *arguments: str, stdin: bytes = b"") -> tuple[int, str, str]:
-    """Exit status, standard output, standard error."""
-    process = start(folder, script, *arguments)
-    out, err = process.communicate(stdin, timeout=120)
-    return process.returncode, out.decode(), err.decode()
+# What train prints
 
 
-@pytest.fixture
-def attempt(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Attempt:
-    """The same in this process."""
-
-    def attempt(folder: Path, script: str, *arguments: str) -> tuple[int, str, str]:
-        monkeypatch.chdir(folder)
-        monkeypatch.setenv("MINIGPT_CACHE", str(folder / "cache"))
-        monkeypatch.setattr(sys, "stdin", io.StringIO())
-        main = cli.train_main if script == "train.py" else cli.generate_main
-        try:
-            status = main(arguments)
-        except SystemExit as exit_:
-            status = int(str(exit_.code))
-        return status, *capsys.readouterr()
-
-    return attempt
+def test_train_says_what_it_does_and_prints_the_result_alone(workplace: Path) -> None:
+    process = start(workplace, ROOT / "train.py", "my.txt", *TINY_OPTIONS)
+    out, err = (text.decode() for text in process.communicate())
+    assert process.returncode == 0, err
+    assert out.startswith("runs/my: validation ") and out.count("\n") == 1
+    for words in ("training on my.txt", "1 layers of width 16", "8 steps", "python generate.py"):
+        assert words in err
+    rows = [json.loads(line) for line in (workplace / "runs/my/metrics.jsonl").open()]
+    assert rows[-1]["step"] == 8
 
 
-def train_tiny(folder: Path, *arguments: str) -> tuple[int, str, str]:
-    (folder / "my.txt").write_text(TEXT)
-    return call(folder, "train.py", "my.txt", *TINY, "--steps", "20", *arguments)
+def test_the_fables_are_found_from_any_folder(workplace: Path, type_: Type) -> None:
+    status, out, err = type_("train", *TINY_OPTIONS, "--steps=1", "--eval-tokens=99")
+    assert status == 0 and out.startswith("runs/fables: "), err
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which `train.py my.txt` has run."""
-    folder = tmp_path_factory.mktemp("trained")
-    (folder / "my.txt").write_text(TEXT)
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.chdir(folder)
-        monkeypatch.setenv("MINIGPT_CACHE", str(folder / "cache"))
-        assert cli.train_main(["my.txt", *TINY, "--steps", "20"]) == 0
-    return folder
-
-
-def assert_refused(status: int, out: str, err: str, *words: str) -> None:
-    """One line on standard error, status 2, no traceback."""
-    lines = [line for line in err.splitlines() if line.startswith("error: ")]
-    assert status == 2
-    assert len(lines) == 1 and err.splitlines()[-1] == lines[0]
-    assert "Traceback" not in err and out == ""
-    for word in words:
-        assert word in lines[0]
-
-
-def test_training_says_what_it_will_do_and_what_to_do_next(tmp_path: Path) -> None:
-    status, out, err = train_tiny(tmp_path)
-    assert status == 0
-    for word in ("training on my.txt", "tokenizer", "1 layers of width 16", "20 steps"):
-        assert word in err
-    assert out.startswith("runs/my: validation ") and "bits/byte" in out
-    assert "generate.py 'The fox asked' --run runs/my" in err.splitlines()[-1]
-    rows = [json.loads(line) for line in (tmp_path / "runs/my/metrics.jsonl").open()]
-    assert [row["step"] for row in rows][-1] == 20
-
-
-def test_a_second_run_leaves_the_first_alone(trained: Path, attempt: Attempt) -> None:
-    before = (trained / "runs/my/model.safetensors").read_bytes()
-    status, out, _ = attempt(trained, "train.py", "my.txt", *TINY, "--steps", "20", "--seed", "1")
-    assert status == 0 and out.startswith("runs/my-2: ")
-    assert (trained / "runs/my/model.safetensors").read_bytes() == before
-
-
-def test_out_that_holds_a_run_is_refused(trained: Path) -> None:
-    before = (trained / "runs/my/model.safetensors").read_bytes()
-    assert_refused(*train_tiny(trained, "--out", "runs/my"), "runs/my", "--resume")
-    assert (trained / "runs/my/model.safetensors").read_bytes() == before
-
-
-def test_generating_prints_the_text_alone_on_standard_output(trained: Path) -> None:
-    arguments = ("The fox", "--run", "runs/my", "--seed", "3", "--max-new-tokens", "20")
-    status, out, err = call(trained, "generate.py", *arguments)
-    assert status == 0 and out.startswith("The fox") and len(out) > 20
-    assert "runs/my" in err and "--seed 3" in err
-    assert call(trained, "generate.py", *arguments)[1] == out
-
-
-def test_samples_are_printed_one_after_another(trained: Path, attempt: Attempt) -> None:
-    arguments = ["The fox", "--seed", "3", "--stop", r"\n", "--banned", "crow", "--top-p", "0.9"]
-    status, one, err = attempt(trained, "generate.py", *arguments)
-    assert status == 0 and one.startswith("The fox") and one.count("\n") == 1, err
-    status, three, err = attempt(trained, "generate.py", *arguments, "--samples", "3")
-    assert status == 0, err
-    lines = three.removesuffix("\n").split("\n")
-    assert lines[0] + "\n" == one and lines[1::2] == ["--- sample 2 ---", "--- sample 3 ---"]
-    assert all(line.startswith("The fox") and "crow" not in line for line in lines[::2])
-
-
-def test_the_seed_that_was_drawn_is_told_and_writes_the_same_text(
-    trained: Path, attempt: Attempt
+def test_standard_input_is_a_text_too(
+    workplace: Path, type_: Type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, out, err = attempt(trained, "generate.py", "The", "--run", "runs/my")
-    seed = err.split("--seed ")[1].split()[0]
-    again = attempt(trained, "generate.py", "The", "--run", "runs/my", "--seed", seed)
-    assert again[1] == out
+    with open("my.txt") as text:
+        monkeypatch.setattr("sys.stdin", text)
+        status, out, err = type_("train", "-", *TINY_OPTIONS, "--steps", "1")
+    assert status == 0 and out.startswith("runs/stdin: "), err
+    assert_refused(type_("train --resume --steps 9"), "standard input")
 
 
-def test_without_a_run_the_newest_one_is_used(trained: Path, attempt: Attempt) -> None:
-    status, _, err = attempt(trained, "generate.py", "The", "--max-new-tokens", "1")
-    assert status == 0 and "runs/my" in err
+# Which text is meant
 
 
-@pytest.mark.kill
-def test_ctrl_c_keeps_the_state_and_resume_continues(tmp_path: Path) -> None:
-    (tmp_path / "my.txt").write_text(TEXT)
-    process = start(tmp_path, "train.py", "my.txt", *TINY, "--steps", "1000000")
-    last = tmp_path / "runs/my/checkpoint/last.safetensors"
-    deadline = time.monotonic() + 60
-    while not last.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 130, err
-    assert b"interrupted" in err and b"Traceback" not in err
-    assert call(tmp_path, "generate.py", "The", "--max-new-tokens", "2")[0] == 0
-    status, out, err_text = call(tmp_path, "train.py", "--resume", "--steps", "2000")
-    assert status == 0 and out.startswith("runs/my: "), err_text
-    assert_refused(*call(tmp_path, "train.py", "--resume"), "has had its time", "--minutes")
-    assert_refused(*call(tmp_path, "train.py", "my.txt", "--resume"), "has had its time")
-    assert_refused(*call(tmp_path, "train.py", "other.txt", "--resume"), "trained on other.txt")
+def test_validation_and_weights_do_not_swallow_the_text(workplace: Path, type_: Type) -> None:
+    text = Path("my.txt").read_text()
+    for name in ("held.txt", "other.txt", "a.txt"):
+        Path(name).write_text(text)
+    validation = ["--validation", "held.txt", "--validation", "other.txt"]
+    weights = ["--weights", "3", "--weights", "1"]
+    status, _, err = type_("train", *TINY_OPTIONS, *weights, *validation, "my.txt", "a.txt")
+    assert status == 0, err
+    config = read_config(Path("runs/my")).text
+    assert config.files == ("my.txt", "a.txt") and config.weights == (3.0, 1.0)
+    assert config.validation == ("held.txt", "other.txt")
+
+
+def test_minutes_of_a_plan_do_not_swallow_the_text(workplace: Path, type_: Type) -> None:
+    status, out, err = type_("plan --minutes 1 --minutes 2.5 my.txt")
+    assert status == 0, err
+    assert [line.split()[0] for line in out.splitlines()] == ["minutes", "1", "2.5"]
+
+
+@pytest.mark.parametrize("command", ["train", "train --plan", "plan"])
+@pytest.mark.parametrize("option", ["--validation my.txt", "--weights 3", "--init runs/my"])
+def test_an_option_about_a_text_without_a_text_is_refused(
+    command: str, option: str, workplace: Path, type_: Type
+) -> None:
+    """It would be trained on the fables."""
+    assert_refused(type_(f"{command} {option} --minutes 0.01"), option.split(maxsplit=1)[0], "name")
+    assert not (workplace / "runs").exists()
+
+
+# What is refused
 
 
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("binary.txt", b"\x7fELF\0\0\0", ["binary.txt", "binary", "offset 4"]),
-        ("latin1.txt", "caf\xe9 au lait".encode("latin1"), ["latin1.txt", "UTF-8", "offset 3"]),
-        ("empty.txt", b"", ["empty.txt", "no text"]),
-        ("short.txt", b"Hello, world! ", ["too few", "context_length 64", "--context-length"]),
-        ("cut.txt.gz", gzip.compress(TEXT.encode(), mtime=0)[:60], ["cut.txt.gz", "cannot read"]),
-        ("bad.jsonl", b'{"body": "hi"}\n', ["bad.jsonl, line 1", "--text-field"]),
+        ("binary.txt", b"\x7fELF\0\0\0", "binary.txt"),
+        ("latin1.txt", b"caf\xe9 au lait", "latin1.txt is not UTF-8"),
+        ("empty.txt", b"", "no text"),
+        ("short.txt", b"Hello, world! ", "--context-length"),
+        ("bad.jsonl", b'{"body": "hi"}\n', "bad.jsonl, line 1"),
     ],
 )
-def test_text_that_cannot_be_used_is_refused_in_one_line(
-    attempt: Attempt, tmp_path: Path, name: str, content: bytes, words: list[str]
+def test_a_text_that_cannot_be_used_is_refused(
+    workplace: Path, type_: Type, name: str, content: bytes, words: str
 ) -> None:
-    (tmp_path / name).write_bytes(content)
-    assert_refused(*attempt(tmp_path, "train.py", name, "--context-length", "64"), *words)
-    assert not (tmp_path / "runs").exists()
+    (workplace / name).write_bytes(content)
+    assert_refused(type_(f"train {name} --context-length 64"), words)
+    assert not (workplace / "runs").exists()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("command", "words"),
     [
-        (["nowhere.txt"], ["no such file", "nowhere.txt"]),
-        (["--minutes", "soon"], ["--minutes", "soon"]),
-        (["--minutes", "0"], ["minutes", "above 0"]),
-        (["--minuts", "3"], ["--minuts"]),
-        (["--dropout", "1.5"], ["dropout", "1.5"]),
-        (["--num-heads", "3", "--emb-dim", "128"], ["emb_dim", "multiple of num_heads (3)"]),
-        (["--tokenizer", "words"], ["no tokenizer 'words'", "bpe"]),
-        (["--device", "abacus"], ["no device 'abacus'"]),
-        (["--resume"], ["no run in runs/"]),
+        ("", "COMMAND"),
+        ("tarin my.txt", "'tarin'"),
+        ("train nowhere.txt", "no such file: nowhere.txt"),
+        ("train --minutes soon", "--minutes: invalid float value: 'soon' (see minigpt train"),
+        ("train --minutes 0", "minutes must be above 0"),
+        ("train --minuts 3", "--minuts"),
+        ("train my.txt --num-heads 3 --emb-dim 128", "emb_dim must be a multiple of num_heads"),
+        ("train my.txt --tokenizer words", "no tokenizer 'words'"),
+        ("train my.txt --device abacus", "no device 'abacus'"),
+        ("train --resume", "no run in runs/"),
+        ("train --resume --dropout 0.1", "--resume takes its text and model from the run"),
+        ("train my.txt --out .", "--out"),
     ],
 )
-def test_arguments_that_cannot_be_used_are_refused_in_one_line(
-    attempt: Attempt, tmp_path: Path, arguments: list[str], words: list[str]
+def test_what_cannot_be_done_is_refused(
+    workplace: Path, type_: Type, command: str, words: str
 ) -> None:
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data/fables.txt").write_text(TEXT)
-    assert_refused(*attempt(tmp_path, "train.py", *arguments), *words)
-    assert not (tmp_path / "runs").exists()
+    assert_refused(type_(command), words)
+    assert [file.name for file in workplace.iterdir() if file.name != "cache"] == ["my.txt"]
 
 
-def test_generating_refuses_in_one_line(attempt: Attempt, trained: Path, tmp_path: Path) -> None:
-    assert_refused(*call(tmp_path, "generate.py", "Hello"), "no run in runs/", "train.py")
-    assert_refused(*attempt(trained, "generate.py", "--run", "cache"), "cache", "not a run")
-    assert_refused(*attempt(trained, "generate.py", "--run", "runs/no"), "no such run: runs/no")
-    assert_refused(*attempt(trained, "generate.py", "--temperature", "-1"), "temperature", "-1")
-    assert_refused(*attempt(trained, "generate.py", "--top-k", "0"), "top_k", "at least 1")
-    assert_refused(*attempt(trained, "generate.py", "--logit-bias", "fox"), "TEXT=X, got 'fox'")
-    assert_refused(
-        *attempt(trained, "generate.py", "--logit-bias", "Zebra=1"), "'Zebra'", "not one token"
-    )
+def test_of_several_processes_the_first_says_what_is_wrong(
+    type_: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    monkeypatch.setenv("RANK", "1")
+    assert type_("train --minutes 0") == (2, "", "")
+    monkeypatch.setenv("RANK", "0")
+    assert_refused(type_("train --minutes 0"), "minutes")
 
 
-def test_a_prompt_outside_a_character_vocabulary_is_named(attempt: Attempt, tmp_path: Path) -> None:
-    (tmp_path / "my.txt").write_text(TEXT)
-    arguments = ("my.txt", *TINY, "--steps", "2", "--tokenizer", "char")
-    status, _, err = attempt(tmp_path, "train.py", *arguments)
-    assert status == 0, err
-    assert_refused(*attempt(tmp_path, "generate.py", "The €"), "'€'", "position 4")
+# Processes
 
 
-def test_standard_input_is_a_text_too(attempt: Attempt, tmp_path: Path) -> None:
-    status, out, err = call(tmp_path, "train.py", "-", *TINY, "--steps", "3", stdin=TEXT.encode())
-    assert status == 0, err
-    assert out.startswith("runs/stdin: ")
-    assert_refused(*attempt(tmp_path, "train.py", "--resume", "--steps", "9"), "standard input")
+@pytest.mark.parametrize("words", [["--help"], *([name, "--help"] for name in COMMANDS)])
+def test_help_is_printed_by_every_command(words: list[str], type_: Type) -> None:
+    status, out, _ = type_(*words, "")
+    assert status == 0 and out.startswith(f"usage: minigpt {words[0].removeprefix('--help')}")
 
 
-def test_no_time_to_train_is_said(attempt: Attempt, tmp_path: Path) -> None:
-    (tmp_path / "my.txt").write_text(TEXT)
-    status, out, err = attempt(tmp_path, "train.py", "my.txt", *TINY, "--minutes", "0.001")
-    assert_refused(status, out, err, "no time was left to train", "--minutes")
-
-
-def test_the_fables_are_found_from_any_folder(attempt: Attempt, tmp_path: Path) -> None:
-    status, out, err = attempt(tmp_path, "train.py", *TINY, "--steps", "2")
-    assert status == 0 and out.startswith("runs/fables: "), err
-
-
-def test_the_commands_answer_without_loading_torch() -> None:
+def test_the_commands_answer_and_refuse_without_loading_torch(tmp_path: Path) -> None:
+    """And have said where torch is to keep what it compiles, which it asks when it is loaded."""
     code = (
-        "import sys; from minigpt.cli import main as cli\n"
-        "for main in (cli.train_main, cli.generate_main, cli.main):\n"
-        "    try: main(['--help'])\n"
+        "import os, sys; from minigpt.cli import COMMANDS, main\n"
+        "for name in COMMANDS:\n"
+        "    try: main([name, '--help'])\n"
         "    except SystemExit as end: assert end.code == 0\n"
-        "assert 'torch' not in sys.modules and 'numpy' not in sys.modules"
+        "for words in ('train --minutes 0', 'plan --minutes -1', 'generate --top-k 0'):\n"
+        "    assert main(words.split()) == 2\n"
+        "folder = os.environ['TORCHINDUCTOR_CACHE_DIR']\n"
+        "assert folder == os.environ['MINIGPT_CACHE'] + '/compiled'\n"
+        "assert not {'torch', 'numpy', 'matplotlib'} & set(sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    environment = os.environ | {"MINIGPT_CACHE": str(tmp_path), "TORCHINDUCTOR_CACHE_DIR": ""}
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, env=environment)
+
+
+@pytest.mark.parametrize(("chosen", "kept"), [("/elsewhere", "/elsewhere"), ("", "")])
+def test_torch_or_the_user_chooses_where_compiled_code_is_kept(
+    chosen: str, kept: str, tmp_path: Path, type_: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user with a variable; torch where the cache is no folder that can be written to."""
+    (tmp_path / "compiled").write_text("no folder")
+    monkeypatch.setenv("MINIGPT_CACHE", str(tmp_path))
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", chosen)
+    type_("train --minutes 0")
+    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == kept
 
 
 def test_importing_attention_loads_nothing_but_torch() -> None:
@@ -273,10 +193,21 @@ def test_importing_attention_loads_nothing_but_torch() -> None:
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
-def test_a_reader_that_leaves_early_causes_no_traceback(trained: Path) -> None:
-    process = start(trained, "generate.py", "The", "--run", "runs/my", "--max-new-tokens", "400")
+def test_a_reader_that_leaves_early_causes_no_traceback(tiny_run: Path, tmp_path: Path) -> None:
+    options = ["the", "--run", tiny_run, "--max-new-tokens", "400"]
+    process = start(tmp_path, ROOT / "generate.py", *options)
     assert process.stdout is not None and process.stderr is not None
-    process.stdout.read(1)
+    assert process.stdout.read(1) == b"t"
     process.stdout.close()
     assert b"Traceback" not in process.stderr.read()
-    process.wait(timeout=60)
+    assert process.wait(timeout=60) == 141
+
+
+def test_a_full_disk_is_said_in_one_line(
+    tiny_run: Path, type_: Type, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr("sys.stdout", full)
+        assert main(["generate", "the", "--run", str(tiny_run)]) == 2
+        full.close()
+    assert capsys.readouterr().err.endswith("error: writing: No space left on device\n")

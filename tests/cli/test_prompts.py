@@ -1,5 +1,6 @@
-"""Where a prompt comes from: an argument, a file, standard input; nothing is waited for in vain."""
+"""Where a prompt comes from: an argument, a file, standard input."""
 
+import io
 import os
 import pty
 from collections.abc import Iterator
@@ -8,39 +9,42 @@ from pathlib import Path
 import pytest
 
 from minigpt import UserError
-from minigpt.cli import prompts
 from minigpt.cli.prompts import read_prompt
 
 
-class Pipe:
-    """Takes the place of standard input."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch):
-        self.end, self._in = os.pipe()
-        monkeypatch.setattr("sys.stdin", os.fdopen(self.end, closefd=False))
-
-    def put(self, content: bytes) -> None:
-        os.write(self._in, content)
-        self.close()
-
-    def close(self) -> None:
-        if self._in >= 0:
-            os.close(self._in)
-            self._in = -1
-
-
 @pytest.fixture
-def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[Pipe]:
-    pipe = Pipe(monkeypatch)
-    yield pipe
-    pipe.close()
-    os.close(pipe.end)
+def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.FileIO]:
+    """What is written here can be read from standard input."""
+    end, start = os.pipe()
+    with open(end) as stdin, open(start, "wb", buffering=0) as pipe:
+        monkeypatch.setattr("sys.stdin", stdin)
+        yield pipe
 
 
 @pytest.mark.parametrize("given", ["-", None])
-def test_what_is_piped_in_is_the_prompt(pipe: Pipe, given: str | None) -> None:
-    pipe.put("Il était\nune fois\n".encode())
+def test_what_is_piped_in_is_the_prompt(pipe: io.FileIO, given: str | None) -> None:
+    pipe.write("Il était\nune fois\n".encode())
+    pipe.close()
     assert read_prompt(given, None) == "Il était\nune fois"
+
+
+def test_a_pipe_is_waited_for_however_long_it_takes(
+    pipe: io.FileIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is in the pipe when it is looked at; it comes while the prompt is read."""
+
+    class Slow(io.BytesIO):
+        def fileno(self) -> int:
+            return end
+
+        @property
+        def buffer(self) -> "Slow":
+            return self
+
+    with os.fdopen(os.dup(os.sys.stdin.fileno())) as stdin:  # type: ignore[attr-defined]
+        end = stdin.fileno()
+        monkeypatch.setattr("sys.stdin", Slow(b"Once"))
+        assert read_prompt(None, None) == "Once"
 
 
 @pytest.mark.parametrize(
@@ -55,47 +59,55 @@ def test_what_is_piped_in_is_the_prompt(pipe: Pipe, given: str | None) -> None:
         (b"", ""),
     ],
 )
-def test_one_line_end_is_dropped(tmp_path: Path, content: bytes, prompt: str) -> None:
-    (tmp_path / "prompt.txt").write_bytes(content)
-    assert read_prompt(None, str(tmp_path / "prompt.txt")) == prompt
+def test_one_line_end_is_dropped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, prompt: str
+) -> None:
+    file = tmp_path / "prompt.txt"
+    file.write_bytes(content)
+    assert read_prompt(None, str(file)) == prompt
+    with file.open() as redirected:
+        monkeypatch.setattr("sys.stdin", redirected)
+        assert read_prompt(None, None) == prompt
 
 
-def test_an_argument_is_taken_as_it_is_and_nothing_else_is_read(pipe: Pipe) -> None:
+def test_a_given_prompt_is_taken_as_it_is_and_the_pipe_left_alone(
+    pipe: io.FileIO, tmp_path: Path
+) -> None:
+    """The pipe is never closed: reading it would not end."""
+    (tmp_path / "prompt.txt").write_text("from a file")
     assert read_prompt("Once\n", None) == "Once\n"
     assert read_prompt("", None) == ""
-    pipe.put(b"more")
-    assert os.read(pipe.end, 9) == b"more"
+    assert read_prompt(None, str(tmp_path / "prompt.txt")) == "from a file"
+    assert read_prompt(None, None, stdin=False) == ""  # a session reads it
 
 
-def test_with_nothing_to_read_a_text_begins_from_nothing(
-    pipe: Pipe, monkeypatch: pytest.MonkeyPatch
+def test_where_nothing_is_piped_in_the_text_begins_from_nothing(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(prompts, "_PATIENCE", 0.01)
-    assert read_prompt(None, None) == ""  # a pipe that is open, and in which nothing moves
-    pipe.close()
+    monkeypatch.setattr("sys.stdin", None)  # as Python has it where it is closed
     assert read_prompt(None, None) == ""
-    for given in ("-", None):
-        with open(os.devnull) as nothing:
-            monkeypatch.setattr("sys.stdin", nothing)
-            assert read_prompt(given, None) == ""
-        monkeypatch.setattr("sys.stdin", None)  # as Python has it where it is closed
-        assert read_prompt(given, None) == ""
+    with pytest.raises(UserError, match="standard input is closed"):
+        read_prompt("-", None)
+    with open(os.devnull) as nothing:
+        monkeypatch.setattr("sys.stdin", nothing)
+        assert read_prompt(None, None) == ""
+        assert read_prompt("-", None) == ""
 
 
 def test_at_a_terminal_only_a_dash_waits_for_typing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     keyboard, terminal = pty.openpty()
-    monkeypatch.setattr("sys.stdin", os.fdopen(terminal))
-    assert read_prompt(None, None) == ""
-    os.write(keyboard, b"Once\n\x04")
-    assert read_prompt("-", None) == "Once"
-    out, err = capsys.readouterr()
-    assert out == "" and "Ctrl-D" in err
+    with os.fdopen(terminal) as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        assert read_prompt(None, None) == ""
+        os.write(keyboard, b"Once\n\x04")
+        assert read_prompt("-", None) == "Once"
     os.close(keyboard)
+    assert "Ctrl-D" in capsys.readouterr().err
 
 
-def test_what_cannot_be_used_is_said(tmp_path: Path, pipe: Pipe) -> None:
+def test_what_cannot_be_read_is_said(tmp_path: Path, pipe: io.FileIO) -> None:
     (tmp_path / "latin1.txt").write_bytes(b"caf\xe9")
     for given, file, words in (
         ("Once", "prompt.txt", "given twice"),
@@ -108,6 +120,7 @@ def test_what_cannot_be_used_is_said(tmp_path: Path, pipe: Pipe) -> None:
             read_prompt(given, file)
     with pytest.raises(UserError, match="for the session"):
         read_prompt("-", None, stdin=False)
-    pipe.put(b"\xff")
+    pipe.write(b"\xff")
+    pipe.close()
     with pytest.raises(UserError, match="standard input is not UTF-8"):
         read_prompt(None, None)

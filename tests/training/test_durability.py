@@ -20,7 +20,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from minigpt.cli import main as cli
+from minigpt.cli import main
 from minigpt.runs import load_run
 from minigpt.training.checkpoint import LAST, PREVIOUS, _read, read_state
 from minigpt.training.compilation import Loss
@@ -43,9 +43,9 @@ def start(folder: Path, *arguments: str, code: str = "") -> subprocess.Popen[str
     """train.py in a process of its own, `code` run first in it."""
     folder.mkdir(exist_ok=True)
     (folder / "my.txt").write_text(TEXT)
-    main = f"{code}\nimport sys\nfrom minigpt.cli import train_main\nsys.exit(train_main())"
+    code += "\nimport sys\nfrom minigpt.cli import main\nsys.exit(main(['train', *sys.argv[1:]]))"
     return subprocess.Popen(
-        [sys.executable, "-c", main, *arguments],
+        [sys.executable, "-c", code, *arguments],
         cwd=folder,
         env=os.environ
         | {"MINIGPT_CACHE": str(folder / "cache"), "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
@@ -184,7 +184,7 @@ def train_here(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MINIGPT_CACHE", str(tmp_path / "cache"))
     Path("my.txt").write_text(TEXT)
-    return lambda *arguments: (cli.train_main(arguments), capsys.readouterr().err)
+    return lambda *arguments: (main(["train", *arguments]), capsys.readouterr().err)
 
 
 def test_a_learning_rate_that_blows_up_is_halved_twice_and_then_said(

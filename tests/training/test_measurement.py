@@ -11,7 +11,7 @@ import torch
 
 import minigpt
 from minigpt import UserError
-from minigpt.cli import main as cli
+from minigpt.cli import main
 from minigpt.runs import load_run
 from minigpt.training import measurement
 from minigpt.training.evaluation import evaluate_windows, sliding_windows
@@ -27,7 +27,7 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def evaluated(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
-    status = cli.main(["evaluate", *map(str, arguments)])
+    status = main(["evaluate", *map(str, arguments)])
     return status, *capsys.readouterr()
 
 

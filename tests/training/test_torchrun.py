@@ -18,7 +18,7 @@ import torch
 from safetensors.torch import load_file
 
 import minigpt
-from minigpt.cli.main import train_main
+from minigpt.cli import main
 from minigpt.training.checkpoint import LAST, LAST_SHARDS, PREVIOUS_SHARDS, read_state
 from tests.conftest import TINY, move_into
 
@@ -43,7 +43,7 @@ KINDS: dict[str, dict[str, Any]] = {
 PRELUDE = """
 import json, os, signal, sys
 import minigpt, minigpt.training_run, minigpt.training.report
-from minigpt.cli.main import train_main
+from minigpt.cli import main
 from minigpt.training.interruption import Interrupted
 from minigpt.training.report import Report
 
@@ -110,7 +110,7 @@ def cut_at_step_4(out: str) -> str:
 
 
 def resumed(out: str, *arguments: str) -> str:
-    return f"assert train_main({['--resume', '--out', out, *arguments]!r}) == 0\n"
+    return f"assert main({['train', '--resume', '--out', out, *arguments]!r}) == 0\n"
 
 
 @pytest.fixture(scope="module")
@@ -189,7 +189,7 @@ def test_a_signal_to_one_process_stops_all_and_one_process_goes_on(
     folder = place / f"cut by {processes}"
     assert (folder / "checkpoint" / LAST_SHARDS).is_dir()
     assert read_state(folder).step == 4
-    assert train_main(["--resume", "--out", str(folder)]) == 0
+    assert main(["train", "--resume", "--out", str(folder)]) == 0
     assert (folder / "checkpoint" / LAST).is_file()
     assert_same_losses(folder, place / "1 muon")
     assert_same_weights(folder, place / "1 muon")
@@ -218,7 +218,7 @@ def test_a_shard_that_is_not_as_it_was_is_named_and_the_checkpoint_before_it_use
             shutil.copytree(place / "shards", folder)
             spoil(folder / "checkpoint" / LAST_SHARDS, damage)
         name = spoil(folder / "checkpoint" / checkpoint, damage)
-        assert train_main(resume) == status
+        assert main(["train", *resume]) == status
         said = capsys.readouterr().err
         assert f"{checkpoint}: {name} {damage}" in said
         if status == 0:
@@ -243,7 +243,7 @@ def test_a_killed_process_ends_the_others_and_the_run_is_resumed(place: Path) ->
     """The checkpoint is that of step 5; before, these two go on with what four have saved."""
     other = place / "cut by 4, resumed by 2"
     dies = "at_step(6, lambda: os.kill(os.getpid(), signal.SIGKILL))\n"
-    code = resumed(str(other)) + dies + "sys.exit(train_main())"
+    code = resumed(str(other)) + dies + "sys.exit(main(['train', *sys.argv[1:]]))"
     given = options(SETTINGS | {"optimizer": "muon", "out": "killed"})
     status, said = launch(place, 2, code, "my.txt", "--shard", *given)
     assert_same_losses(other, place / "1 muon")
@@ -254,14 +254,14 @@ def test_a_killed_process_ends_the_others_and_the_run_is_resumed(place: Path) ->
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.chdir(place)
         monkeypatch.setenv("MINIGPT_CACHE", str(place / "cache"))
-        assert train_main(["--resume", "--out", "killed"]) == 0
+        assert main(["train", "--resume", "--out", "killed"]) == 0
     assert_same_losses(place / "killed", place / "1 muon")
 
 
 def test_torchrun_starts_lost_processes_again_and_they_resume_by_themselves(place: Path) -> None:
     dies = "if ATTEMPT == 0: at_step(6, lambda: os.kill(os.getpid(), signal.SIGKILL), rank=0)\n"
     given = options(SETTINGS | {"out": "restarted"})
-    code = dies + "sys.exit(train_main())"
+    code = dies + "sys.exit(main(['train', *sys.argv[1:]]))"
     status, said = launch(place, 2, code, "my.txt", *given, options="--max-restarts 1")
     assert status == 0, said
     assert "continuing restarted" in said
@@ -278,7 +278,7 @@ status = dict()
 def case(name, *arguments):
     if RANK == 0:
         print("case:", name, file=sys.stderr, flush=True)
-    status[name] = train_main([*arguments])
+    status[name] = main(["train", *arguments])
 
 given = {given!r}
 case("batch", "my.txt", *given, "--batch-size", "7", "--out", "batch")

@@ -1,0 +1,35 @@
+"""`minigpt evaluate`: how well a model predicts a text of any size."""
+
+import argparse
+import dataclasses
+import json
+
+from ..config import EvaluationConfig
+from .options import Parser, add_fields, given_fields
+from .terminal import write
+
+
+def add_options(parser: Parser) -> None:
+    """The options of `minigpt evaluate`."""
+    parser.add_argument("run", help="a run, or a model such as hf:gpt2")
+    parser.add_argument("files", nargs="+", help="text files, folders, patterns, or - for stdin")
+    parser.add_argument("--json", action="store_true", help="print one JSON record")
+    add_fields(parser, EvaluationConfig, "evaluation")
+
+
+def run(given: argparse.Namespace) -> None:
+    """Print one line, or one JSON record."""
+    settings = given_fields(given, EvaluationConfig)
+    EvaluationConfig(**settings)  # refused before torch is loaded
+    from ..training.measurement import evaluate
+
+    result = evaluate(given.run, *given.files, **settings)
+    if given.json:
+        figures = {**dataclasses.asdict(result), "perplexity": result.perplexity}
+        write(json.dumps({"run": given.run, "files": given.files, **figures}))
+        return
+    write(
+        f"{given.run}: {result.loss:.4f} nats/token, {result.bits_per_byte:.4f} bits/byte, "
+        f"perplexity {result.perplexity:.2f} ({result.tokens:,} tokens, "
+        f"context {result.context_length}, stride {result.stride})"
+    )

@@ -1,0 +1,95 @@
+"""`minigpt plan`, and the options that it shares with `train`: what is trained, and how."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .. import UserError
+from ..config import PLANNED, GPTConfig, TextConfig, TrainConfig
+from .options import Parser, add_fields, given_fields
+from .terminal import write
+
+if TYPE_CHECKING:
+    from ..training.plan import PlannedRun
+
+MINUTES = (1.0, 10.0, 60.0)
+
+
+def add_options(parser: Parser) -> None:
+    """The options of `minigpt plan`."""
+    add_training_options(parser, skip=("minutes", "steps"))
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        action="append",
+        metavar="X",
+        help="print a row for these minutes; may be given again (default: 1, 10 and 60)",
+    )
+
+
+def run(given: argparse.Namespace) -> None:
+    """Print what so many minutes would give."""
+    text, model, training = training_settings(given)
+    rows = training.pop("minutes") or MINUTES
+    for minutes in rows:
+        TrainConfig(minutes=minutes)  # refused before torch is loaded
+    from ..training.plan import planned_run
+
+    print_table(*planned_run(text, model, training), rows)
+
+
+def add_training_options(parser: Parser, skip: tuple[str, ...] = ()) -> None:
+    """The text and all settings of a training."""
+    files = TextConfig.__dataclass_fields__["files"].metadata["help"]
+    parser.add_argument("files", nargs="*", help=f"{files} (default: the fables)")
+    add_fields(parser, TextConfig, "text", skip=("files",), planned=PLANNED)
+    add_fields(parser, GPTConfig, "model", skip=("vocab_size",), planned=PLANNED)
+    add_fields(parser, TrainConfig, "training", skip=skip, planned=PLANNED)
+
+
+Settings = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
+
+
+def training_settings(given: argparse.Namespace) -> Settings:
+    """The fields of TextConfig, GPTConfig and TrainConfig that were given.
+
+    Raises:
+        UserError: if no text is named, which means the fables, and yet another option needs one.
+    """
+    text, model = given_fields(given, TextConfig), given_fields(given, GPTConfig)
+    model.pop("vocab_size", None)  # a setting of the text
+    if not given.files:
+        del text["files"]
+        for name in ("validation", "weights", "init"):
+            if name in text and not vars(given).get("resume"):
+                raise UserError(f"--{name} needs a text to train on; name it too, as in my.txt")
+    return text, model, given_fields(given, TrainConfig)
+
+
+def print_plan(planned: "PlannedRun") -> None:
+    """What `train --plan` prints: the reasons, and the settings as options."""
+    plan = planned.plan
+    chosen = {n: getattr(plan if hasattr(plan, n) else plan.model, n) for n in PLANNED}
+    if planned.text.tokenizer != "bpe":
+        del chosen["vocab_size"]
+    options = (f"--{name.replace('_', '-')} {value:g}" for name, value in chosen.items())
+    write("\n".join([*planned.reasons(), " ".join(options)]))
+
+
+def print_table(planned: "PlannedRun", given: Mapping[str, Any], minutes: Sequence[float]) -> None:
+    """A row for each of the minutes, planned for the same text and machine."""
+    from ..model import count_parameters
+    from ..training.plan import make_plan
+
+    write(
+        f"{'minutes':>8}{'parameters':>12}{'layers x width':>16}{'vocabulary':>12}{'steps':>9}"
+        f"{'epochs':>8}{'dropout':>9}{'bits/byte':>11}"
+    )
+    for count in minutes:
+        plan = make_plan(planned.text, planned.speed, {**given, "minutes": count})
+        model = plan.model
+        shape = f"{model.num_layers} x {model.emb_dim}"
+        write(
+            f"{count:>8g}{count_parameters(model) / 1e6:>10.2f} M{shape:>16}{model.vocab_size:>12,}"
+            f"{plan.steps:>9,}{plan.epochs:>8,.1f}{model.dropout:>9g}{plan.bits_per_byte:>11.2f}"
+        )

@@ -1,0 +1,44 @@
+"""`minigpt train`, which is train.py too: what was typed, handed to `training/run.py`."""
+
+import argparse
+import time
+
+from .. import UserError
+from ..config import TextConfig, TrainConfig
+from .options import Parser
+from .plan import add_training_options, print_plan, training_settings
+
+
+def add_options(parser: Parser) -> None:
+    """The options of `minigpt train`."""
+    parser.add_argument(
+        "--plan", action="store_true", help="print what would be trained, and why, and stop"
+    )
+    parser.add_argument("--out", metavar="FOLDER", help="the run's folder (default: runs/FILE)")
+    parser.add_argument(
+        "--resume", action="store_true", help="continue the run --out, or else the newest one"
+    )
+    add_training_options(parser)
+
+
+def run(given: argparse.Namespace) -> None:
+    """Train, resume a training, or print a plan."""
+    started = time.monotonic()
+    text, model, training = training_settings(given)
+    for config, fields in ((TextConfig, text), (TrainConfig, training)):
+        config(**fields)  # refused before torch is loaded
+    if given.plan:
+        from ..training.plan import planned_run
+
+        print_plan(planned_run(text, model, training)[0])
+    elif given.resume:
+        from ..training.resume import resume_run
+
+        files = text.pop("files", ())
+        if text or model:
+            raise UserError("--resume takes its text and model from the run; leave them out")
+        resume_run(given.out, training, started, files)
+    else:
+        from ..training.run import start_run
+
+        start_run(text, model, training, given.out, started)
