@@ -202,8 +202,7 @@ def transformers(
     from transformers import GPT2Config, GPT2LMHeadModel
     from transformers.utils import logging
 
-    from minigpt.interop.architectures import config_to_huggingface
-    from minigpt.interop.weights import weights_to_huggingface
+    from minigpt.interop.mapping import config_to_huggingface, weights_to_huggingface
 
     logging.set_verbosity_error()
     config = config_to_huggingface(shape) | {"bos_token_id": None, "eos_token_id": None}

@@ -83,7 +83,7 @@ class TextConfig(_Checked):
         "how much to draw from a file; given once for each, in their order; by size if unset",
         repeated="X",
     )
-    text_field: str = setting("text", "the field of .jsonl and .parquet files that holds the text")
+    text_field: str = setting("text", "the field of .jsonl files that holds the text")
     tokenizer: str = setting(
         "bpe", "bpe (learned from the text), char, or one of tiktoken's, such as gpt2"
     )
@@ -379,7 +379,7 @@ class EvaluationConfig(_Checked):
         "every token sees at least context length - stride before it; side by side if unset",
     )
     batch_size: int = setting(16, "windows at a time")
-    text_field: str = setting("text", "the field of .jsonl and .parquet files that holds the text")
+    text_field: str = setting("text", "the field of .jsonl files that holds the text")
     device: str = setting("auto", "auto, cpu, cuda, cuda:1 or mps")
 
     def _check(self) -> None:

@@ -1,7 +1,7 @@
 """The GPT: token ids in, logits out. Token embedding -> TransformerBlocks -> norm -> head.
 
-One class, two architectures chosen by `GPTConfig` (see there). The attention layer is the one of
-`minigpt.attention`; nothing here knows of text, files or training.
+One class for both architectures, `GPTConfig` chooses; the attention layer is that of
+`minigpt.attention`.
 """
 
 import math
@@ -20,8 +20,8 @@ Caches = list[KeyValueCache]
 class Dropout(nn.Dropout):
     """Zeroes activations with probability p and scales up the rest (Srivastava et al. 2014).
 
-    On a CPU random numbers are most of its cost, so that a byte of them decides about each
-    activation there, and p is rounded to a multiple of 1/256.
+    On a CPU most of the cost is drawing random numbers. So there one random byte decides about
+    each activation, and p is rounded to a multiple of 1/256.
     """
 
     def forward(self, x: Tensor) -> Tensor:
@@ -35,13 +35,10 @@ class Dropout(nn.Dropout):
 
 
 class FeedForward(nn.Module):
-    """What each token does by itself between two attention layers.
+    """The part of a block that works on each token by itself.
 
     - gpt2: ``W_out gelu(W_in x)``, the tanh form of GELU (Hendrycks and Gimpel 2016);
-    - modern: ``W_out (silu(W_gate x) * W_in x)``, SwiGLU (Shazeer 2020).
-
-    Args:
-        config: uses architecture, emb_dim, ff_dim.
+    - qwen3: ``W_out (silu(W_gate x) * W_in x)``, SwiGLU (Shazeer 2020).
     """
 
     def __init__(self, config: GPTConfig):
@@ -64,15 +61,11 @@ class FeedForward(nn.Module):
 
 
 class TransformerBlock(nn.Module):
-    """``x + attention(norm(x))``, then ``x + feed_forward(norm(x))`` (pre-norm).
-
-    Args:
-        config: the model's.
-    """
+    """``x + attention(norm(x))``, then ``x + feed_forward(norm(x))`` (pre-norm)."""
 
     def __init__(self, config: GPTConfig):
         super().__init__()
-        modern = config.architecture == "qwen3"
+        qwen3 = config.architecture == "qwen3"
         self.attention_norm = _norm(config)
         self.attention = MultiHeadAttention(
             config.emb_dim,
@@ -80,12 +73,12 @@ class TransformerBlock(nn.Module):
             config.context_length,
             config.attention_dropout,
             config.num_heads,
-            qkv_bias=not modern,
+            qkv_bias=not qwen3,
             num_kv_heads=config.kv_heads,
-            rotary_base=config.rotary_base if modern else None,
-            qk_norm=modern,
+            rotary_base=config.rotary_base if qwen3 else None,
+            qk_norm=qwen3,
             norm_eps=config.norm_eps,
-            out_bias=not modern,
+            out_bias=not qwen3,
             head_dim=config.head_size,
         )
         self.feed_forward_norm = _norm(config)
@@ -140,8 +133,8 @@ class GPT(nn.Module):
 
         Args:
             token_ids: ``(b, T)``, integers below vocab_size.
-            targets: ``(b, T)``, the tokens that do follow.
-            caches: from :meth:`new_caches`, holding the tokens before; these are appended.
+            targets: ``(b, T)``, the token that follows at each position.
+            caches: from :meth:`new_caches`, with the earlier tokens; token_ids are added to them.
 
         Returns:
             The logits ``(b, T, vocab_size)``; with targets also the loss, their mean
@@ -205,15 +198,15 @@ class GPT(nn.Module):
             )
 
     def _initialise(self) -> None:
-        """Normal weights, small enough that an untrained model predicts all tokens alike.
+        """Draw small weights: an untrained model gives all tokens about the same probability.
 
-        gpt2 follows Radford et al. 2019, section 2.3: standard deviation 0.02, the projections
-        into the residual stream divided by sqrt(2 * num_layers). In the modern architecture these
-        start at zero, so that every block begins as the identity; a tied head then sees the
-        embedding of the very token it follows, which must not be so long that it is predicted.
+        gpt2 follows Radford et al. 2019, section 2.3: standard deviation 0.02, divided by
+        sqrt(2 * num_layers) for the projections into the residual stream. In qwen3 these begin at
+        zero, and every block is the identity at first. A tied head then compares each token's
+        embedding with itself; long embeddings would make the model predict the token it just read.
         """
-        modern = self.config.architecture == "qwen3"
-        embedding_std = min(0.02, 2.5 / self.config.emb_dim) if modern else 0.02
+        qwen3 = self.config.architecture == "qwen3"
+        embedding_std = min(0.02, 2.5 / self.config.emb_dim) if qwen3 else 0.02
         for name, parameter in self.named_parameters():
             if name.endswith("bias"):
                 nn.init.zeros_(parameter)
@@ -223,14 +216,14 @@ class GPT(nn.Module):
                 nn.init.normal_(parameter, std=embedding_std)
             elif name.endswith("out_proj.weight"):
                 residual_std = 0.02 / math.sqrt(2 * self.config.num_layers)
-                nn.init.normal_(parameter, std=0.0 if modern else residual_std)
+                nn.init.normal_(parameter, std=0.0 if qwen3 else residual_std)
             else:
                 fan_in = parameter.shape[1]
-                nn.init.normal_(parameter, std=0.5 / math.sqrt(fan_in) if modern else 0.02)
+                nn.init.normal_(parameter, std=0.5 / math.sqrt(fan_in) if qwen3 else 0.02)
 
 
 def count_parameters(config: GPTConfig) -> int:
-    """How many parameters a model has, by formula.
+    """How many parameters a model has, by a formula.
 
     With V = vocab_size, d = emb_dim, f = ff_dim, h = head_size, q = num_heads * h and
     k = kv_heads * h, a block of qwen3 holds ``2 d q + 2 d k + 3 d f`` in matrices and
@@ -250,9 +243,9 @@ def count_parameters(config: GPTConfig) -> int:
 def flops_per_token(config: GPTConfig, training: bool = True) -> int:
     """Floating-point operations of the matrix products for each token of a full context.
 
-    Two for every weight of a matrix, and ``2 T num_heads head_size`` a block for scores and context
-    vectors together where the mask leaves half of the pairs; three times as much with the backward
-    pass ("Scaling Laws for Neural Language Models", Kaplan et al. 2020, section 2.1).
+    They are two for every weight of a matrix, and in each block ``2 T num_heads head_size`` for the
+    scores and context vectors, of which the mask leaves half; with the backward pass three times as
+    many ("Scaling Laws for Neural Language Models", Kaplan et al. 2020, section 2.1).
     """
     d, h = config.emb_dim, config.head_size
     q, k = config.num_heads * h, config.kv_heads * h

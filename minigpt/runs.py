@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 from filelock import FileLock, Timeout
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 
 from . import UserError
 from .config import GPTConfig, InferenceConfig, TextConfig, TrainConfig, from_dict
@@ -64,18 +64,12 @@ class RunConfig:
 
 @dataclass(frozen=True)
 class FoundModel:
-    """A model with its tokenizer, and the folder that they were found in."""
+    """A model with its tokenizer, the folder that they were found in, and its settings if a run."""
 
     folder: Path
     model: GPT
     tokenizer: Tokenizer
-
-
-@dataclass(frozen=True)
-class LoadedRun(FoundModel):
-    """The same with the settings of the run."""
-
-    config: RunConfig
+    config: RunConfig | None = None
 
 
 # Reading
@@ -114,11 +108,11 @@ def model_name(name: str | Path) -> str:
     return Path(str(name).removeprefix(PREFIX)).resolve().name
 
 
-def load_run(folder: str | Path) -> LoadedRun:
+def load_run(folder: str | Path) -> FoundModel:
     """Read a run; what is missing or damaged is named."""
     folder = Path(folder)
     if not folder.is_dir():
-        newest = ", ".join(map(str, _all_runs("runs")[:5])) or "none yet"
+        newest = ", ".join(map(str, all_runs()[:5])) or "none yet"
         raise UserError(
             f"no such run: {folder} (newest runs: {newest}; a model of the hub is named hf:NAME)"
         )
@@ -130,7 +124,7 @@ def load_run(folder: str | Path) -> LoadedRun:
             f"but {CONFIG} says vocab_size {config.model.vocab_size}"
         )
     model = _read_model(_existing(folder, WEIGHTS), config.model)
-    return LoadedRun(folder, model.eval(), tokenizer, config)
+    return FoundModel(folder, model.eval(), tokenizer, config)
 
 
 def read_config(folder: Path) -> RunConfig:
@@ -204,12 +198,12 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
 
 def newest_run(runs: str | Path = "runs") -> Path:
     """The run whose weights were written last."""
-    if not (folders := _all_runs(runs)):
+    if not (folders := all_runs(runs)):
         raise UserError(f"no run in {runs}/ yet; train one first: python train.py my.txt")
     return folders[0]
 
 
-def _all_runs(runs: str | Path) -> list[Path]:
+def all_runs(runs: str | Path = "runs") -> list[Path]:
     """The runs in a folder, newest weights first."""
     weights = [f for f in Path(runs).glob(f"[!.]*/{WEIGHTS}") if (f.parent / CONFIG).exists()]
     return [f.parent for f in sorted(weights, key=lambda f: f.stat().st_mtime, reverse=True)]
@@ -277,14 +271,28 @@ def _adapted(model: GPT, changes: dict[str, Any]) -> GPT:
 # Writing
 
 
-def save_weights(model: GPT, path: Path) -> None:
-    """Write the parameters as safetensors; a tied head is the embedding and is left out."""
+def save_weights(model: GPT, path: Path, best: dict[str, float] | None = None) -> None:
+    """Write the parameters as safetensors, and with them the figures of their evaluation.
+
+    A tied head is the embedding and is left out.
+    """
     state = {
         name: tensor.detach().contiguous().cpu() for name, tensor in model.state_dict().items()
     }
     if model.config.tie_embeddings:
         del state["head.weight"]
-    replace(path, lambda new: write_tensors(state, new))
+    metadata = {"best": json.dumps(best)} if best else None
+    replace(path, lambda new: write_tensors(state, new, metadata))
+
+
+def read_best(path: Path) -> dict[str, float] | None:
+    """The figures that `save_weights` wrote: val_loss, val_bits_per_byte and step; or None."""
+    try:
+        with safe_open(path, "pt") as file:
+            best = json.loads(file.metadata()["best"])
+        return {name: float(best[name]) for name in ("val_loss", "val_bits_per_byte", "step")}
+    except (SafetensorError, OSError, ValueError, LookupError, TypeError, ArithmeticError):
+        return None
 
 
 def write_text(text: str, path: Path) -> None:
@@ -355,12 +363,13 @@ def check_free(out: Path) -> None:
 def new_folder(out: Path) -> Iterator[Path]:
     """A folder to fill; its files move to `out` if all goes well, and vanish otherwise."""
     check_free(out)
-    place = next(p for p in (out.absolute(), *out.absolute().parents) if p.is_dir())
+    is_there = out.is_dir()  # empty, and perhaps a mount or a link
     building = None
     try:
+        place = out if is_there else next(p for p in out.absolute().parents if p.is_dir())
         building = Path(tempfile.mkdtemp(prefix=f".new-{out.name}-", dir=place))
         yield building
-        if out.is_dir():  # where `building` is: an empty folder may be a mount or a link
+        if is_there:
             for file in building.iterdir():
                 file.replace(out / file.name)
         else:

@@ -1,28 +1,27 @@
 """The GPT in its two architectures: what an untrained one predicts, what its logits may depend on,
-its cache, its parameters, what it costs, and its equals in transformers.
+its cache, its parameters, what it costs, and parity with transformers.
 """
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+import transformers
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from minigpt import UserError
 from minigpt.config import GPTConfig
+from minigpt.interop.mapping import config_to_huggingface, weights_to_huggingface
 from minigpt.model import GPT, Dropout, count_parameters, flops_per_token
 
 few = settings(max_examples=25, deadline=None)
 
-FAMILIES = ("qwen3", "gpt2")
-both_families = pytest.mark.parametrize("architecture", FAMILIES)
-architectures = st.sampled_from(FAMILIES)
+both_architectures = pytest.mark.parametrize("architecture", ["qwen3", "gpt2"])
+architectures = st.sampled_from(["qwen3", "gpt2"])
 VOCAB, CONTEXT = 11, 12
 SHAPE: dict[str, Any] = {
     "vocab_size": VOCAB,
@@ -76,13 +75,13 @@ def ids(*shape: int, vocab_size: int = VOCAB, seed: int = 0) -> Tensor:
 # An untrained model, and one that learns
 
 
-@both_families
+@both_architectures
 @pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize(
     ("vocab_size", "emb_dim", "layers"),
-    [(64, 32, 2), (1000, 64, 4), (4096, 128, 4), (4096, 512, 4)],
+    [(64, 32, 2), (1000, 64, 4), (2048, 512, 2)],
 )
-def test_an_untrained_model_predicts_all_tokens_alike(
+def test_an_untrained_model_gives_all_tokens_about_the_same_probability(
     architecture: str, tied: bool, vocab_size: int, emb_dim: int, layers: int
 ) -> None:
     """Its loss on random targets is ln(vocab_size), within 0.2 nats: logits of standard deviation
@@ -96,13 +95,13 @@ def test_an_untrained_model_predicts_all_tokens_alike(
     assert loss.item() == pytest.approx(math.log(vocab_size), abs=0.2)
 
 
-@both_families
+@both_architectures
 def test_a_tiny_model_memorises_a_batch(architecture: str) -> None:
     torch.manual_seed(0)
     model = GPT(GPTConfig(**{**SHAPE, "architecture": architecture, "emb_dim": 32}))
     optimizer = torch.optim.AdamW(model.parameter_groups(0.0), lr=1e-2)
     inputs, targets = ids(3, CONTEXT), ids(3, CONTEXT, seed=1)
-    for _ in range(200):
+    for _ in range(100):
         loss = model(inputs, targets)[1]
         loss.backward()
         optimizer.step()
@@ -110,7 +109,7 @@ def test_a_tiny_model_memorises_a_batch(architecture: str) -> None:
     assert loss.item() < 0.05
 
 
-@both_families
+@both_architectures
 def test_the_same_seed_gives_the_same_weights(architecture: str) -> None:
     def weights(seed: int) -> Tensor:
         torch.manual_seed(seed)
@@ -121,7 +120,7 @@ def test_the_same_seed_gives_the_same_weights(architecture: str) -> None:
     assert not torch.equal(weights(1), weights(2))
 
 
-def test_every_block_of_an_untrained_modern_model_is_the_identity() -> None:
+def test_every_block_of_an_untrained_qwen3_is_the_identity() -> None:
     torch.manual_seed(0)
     x = torch.randn(2, 5, 16)
     model = GPT(GPTConfig(**{**SHAPE, "architecture": "qwen3"}))
@@ -141,7 +140,7 @@ def test_logits_are_one_row_of_the_vocabulary_for_each_token(
     assert logits.shape == (b, T, config.vocab_size)
 
 
-@both_families
+@both_architectures
 def test_the_loss_is_the_mean_cross_entropy_of_the_logits(architecture: str) -> None:
     model, inputs, targets = gpt(architecture), ids(3, 7), ids(3, 7, seed=1)
     logits, loss = model(inputs, targets)
@@ -163,21 +162,21 @@ def test_a_token_never_changes_the_logits_before_it(
     assert same[:, :j].all() and not same[:, j:].any()
 
 
-@both_families
-def test_the_rows_of_a_batch_know_nothing_of_each_other(architecture: str) -> None:
+@both_architectures
+def test_the_rows_of_a_batch_do_not_depend_on_each_other(architecture: str) -> None:
     model, batch = gpt(architecture), ids(4, CONTEXT)
     alone = torch.cat([model(row[None]) for row in batch])
     torch.testing.assert_close(model(batch), alone)
 
 
-@both_families
+@both_architectures
 def test_a_token_means_something_else_at_another_position(architecture: str) -> None:
     """Without positions, the last token of 0 1 2 and of 1 0 2 would see the same."""
     last = gpt(architecture)(torch.tensor([[0, 1, 2], [1, 0, 2]]))[:, -1]
     assert not torch.allclose(last[0], last[1], atol=1e-3)
 
 
-@both_families
+@both_architectures
 @pytest.mark.parametrize("kind", ["dropout", "attention_dropout"])
 def test_dropout_acts_in_training_only(architecture: str, kind: str) -> None:
     model, inputs = gpt(architecture, **{kind: 0.5}), ids(2, CONTEXT)
@@ -187,7 +186,7 @@ def test_dropout_acts_in_training_only(architecture: str, kind: str) -> None:
     torch.testing.assert_close(gpt(architecture).train()(inputs), gpt(architecture)(inputs))
 
 
-@both_families
+@both_architectures
 @pytest.mark.parametrize("part", ["embeddings", "attention", "feed_forward"])
 def test_embeddings_attention_and_feed_forward_are_dropped_out(
     architecture: str, part: str
@@ -207,20 +206,13 @@ def test_embeddings_attention_and_feed_forward_are_dropped_out(
 
 
 @given(
-    shape=st.sampled_from(
-        [
-            {"architecture": "gpt2"},
-            {"architecture": "qwen3"},
-            {"architecture": "qwen3", "head_dim": 6},
-        ]
-    ),
-    pieces=splits,
+    shape=st.sampled_from([("gpt2", {}), ("qwen3", {}), ("qwen3", {"head_dim": 6})]), pieces=splits
 )
 @few
 def test_tokens_read_in_pieces_give_the_logits_of_the_whole(
-    shape: dict[str, Any], pieces: list[int]
+    shape: tuple[str, dict[str, Any]], pieces: list[int]
 ) -> None:
-    model, inputs = gpt(**shape), ids(2, sum(pieces))
+    model, inputs = gpt(shape[0], **shape[1]), ids(2, sum(pieces))
     caches = model.new_caches(2)
     logits = [model(piece, caches=caches) for piece in inputs.split(pieces, dim=1)]
     torch.testing.assert_close(torch.cat(logits, dim=1), model(inputs))
@@ -230,15 +222,11 @@ def test_tokens_read_in_pieces_give_the_logits_of_the_whole(
 # What does not fit
 
 
-@both_families
-def test_a_sequence_longer_than_the_context_is_refused(architecture: str) -> None:
-    with pytest.raises(ValueError, match=r"13 tokens .* context_length 12"):
-        gpt(architecture)(ids(1, 13))
-
-
-@both_families
+@both_architectures
 def test_cached_and_new_tokens_together_may_not_outgrow_the_context(architecture: str) -> None:
     model = gpt(architecture)
+    with pytest.raises(ValueError, match=r"13 tokens .* context_length 12"):
+        model(ids(1, 13))
     caches = model.new_caches(1)
     model(ids(1, 8), caches=caches)
     with pytest.raises(ValueError, match=r"13 tokens .* context_length 12"):
@@ -253,33 +241,7 @@ def test_token_ids_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
     assert str(shape) in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"dropout": -0.1}, "dropout must be .* got -0.1"),
-        ({"dropout": 1.0}, "dropout must be .* got 1.0"),
-        ({"attention_dropout": math.nan}, "attention_dropout must be .* got nan"),
-        ({"vocab_size": 0}, "vocab_size must be between 1 and 262,144, got 0"),
-        ({"num_heads": 3}, r"emb_dim must be a multiple of num_heads \(3\), got 16"),
-        ({"num_kv_heads": 3}, r"num_kv_heads must be a divisor of num_heads \(4\), got 3"),
-        ({"emb_dim": 12}, r"emb_dim must be an even multiple of num_heads \(4\), got 12"),
-        ({"architecture": "llama"}, "architecture must be .* got '?llama"),
-    ],
-)
-def test_a_shape_that_cannot_be_is_refused(changes: dict[str, Any], words: str) -> None:
-    with pytest.raises(UserError, match=words):
-        GPTConfig(**{**SHAPE, **changes})
-
-
 # Parameters
-
-
-@given(config=configs())
-@few
-def test_the_parameters_are_as_many_as_the_formula_says(config: GPTConfig) -> None:
-    with torch.device("meta"):
-        model = GPT(config)
-    assert sum(p.numel() for p in model.parameters()) == count_parameters(config)
 
 
 @pytest.mark.parametrize("p", [0.05, 0.1, 0.5, 0.999])
@@ -293,16 +255,24 @@ def test_dropout_zeroes_a_share_p_and_keeps_the_mean(p: float) -> None:
     assert not torch.equal(y, Dropout(p)(torch.full((100, 1001), 3.0)))
 
 
-def test_gpt2_small_has_124_439_808_parameters() -> None:
-    """The smallest model of Radford et al. 2019, counted without its memory."""
-    config = GPTConfig(50257, "gpt2", 1024, emb_dim=768, num_layers=12, num_heads=12)
-    with torch.device("meta"):
+GPT2_SMALL = GPTConfig(50257, "gpt2", 1024, emb_dim=768, num_layers=12, num_heads=12)
+
+
+@given(config=configs())
+@example(config=GPT2_SMALL)
+@few
+def test_the_parameters_are_as_many_as_the_formula_says(config: GPTConfig) -> None:
+    with torch.device("meta"):  # without their memory
         model = GPT(config)
-    assert count_parameters(config) == 124_439_808
-    assert sum(p.numel() for p in model.parameters()) == 124_439_808
+    assert sum(p.numel() for p in model.parameters()) == count_parameters(config)
 
 
-@both_families
+def test_gpt2_small_has_124_439_808_parameters() -> None:
+    """The smallest model of Radford et al. 2019."""
+    assert count_parameters(GPT2_SMALL) == 124_439_808
+
+
+@both_architectures
 def test_a_tied_head_is_the_embedding_and_learns_from_both_uses(architecture: str) -> None:
     """Its gradient is the sum of the two that an untied model with equal weights has."""
     tied, untied = gpt(architecture), gpt(architecture, tie_embeddings=False)
@@ -354,125 +324,35 @@ def test_flops_are_those_that_torch_counts(
     assert counter.get_total_flops() == tokens * (flops_per_token(config) + 3 * masked_half)
 
 
-# Its equals in transformers
+# Parity with transformers
 
 
-def gpt2_weights(model: GPT) -> Iterator[tuple[str, Tensor]]:
-    """Our weights under the names of GPT2LMHeadModel, whose matrices are (inputs, outputs)."""
-    assert model.position_embedding is not None
-    yield "transformer.wte.weight", model.token_embedding.weight
-    yield "transformer.wpe.weight", model.position_embedding.weight
-    yield "lm_head.weight", model.head.weight
-    for i, block in enumerate(model.blocks):
-        at, ff = block.attention, block.feed_forward
-        projections = (at.W_query, at.W_key, at.W_value)
-        layer = f"transformer.h.{i}"
-        yield f"{layer}.attn.c_attn.weight", torch.cat([p.weight for p in projections]).T
-        yield f"{layer}.attn.c_attn.bias", torch.cat([p.bias for p in projections])
-        linears = {"attn.c_proj": at.out_proj, "mlp.c_fc": ff.W_in, "mlp.c_proj": ff.out_proj}
-        for name, linear in linears.items():
-            yield f"{layer}.{name}.weight", linear.weight.T
-            yield f"{layer}.{name}.bias", linear.bias
-        for name, norm in (("ln_1", block.attention_norm), ("ln_2", block.feed_forward_norm)):
-            yield f"{layer}.{name}.weight", norm.weight
-            yield f"{layer}.{name}.bias", norm.bias
-    yield "transformer.ln_f.weight", model.final_norm.weight
-    yield "transformer.ln_f.bias", model.final_norm.bias
-
-
-def qwen3_weights(model: GPT) -> Iterator[tuple[str, Tensor]]:
-    """Our weights under the names of Qwen3ForCausalLM."""
-    yield "model.embed_tokens.weight", model.token_embedding.weight
-    yield "lm_head.weight", model.head.weight
-    yield "model.norm.weight", model.final_norm.weight
-    for i, block in enumerate(model.blocks):
-        at, ff = block.attention, block.feed_forward
-        parts = {
-            "input_layernorm": block.attention_norm,
-            "self_attn.q_proj": at.W_query,
-            "self_attn.k_proj": at.W_key,
-            "self_attn.v_proj": at.W_value,
-            "self_attn.o_proj": at.out_proj,
-            "self_attn.q_norm": at.query_norm,
-            "self_attn.k_norm": at.key_norm,
-            "post_attention_layernorm": block.feed_forward_norm,
-            "mlp.gate_proj": ff.W_gate,
-            "mlp.up_proj": ff.W_in,
-            "mlp.down_proj": ff.out_proj,
-        }
-        for name, part in parts.items():
-            yield f"model.layers.{i}.{name}.weight", part.weight
-
-
-def assert_parity(model: GPT, other: Any, weights: Iterator[tuple[str, Tensor]]) -> None:
-    """Logits within 1e-4 in float32, with every weight of the other model replaced by ours."""
-    model = model.float()
-    other.load_state_dict(dict(weights), strict=True)
-    inputs = ids(3, model.config.context_length, vocab_size=model.config.vocab_size)
+@pytest.mark.parametrize(
+    ("architecture", "shape"),
+    [
+        ("gpt2", {"num_kv_heads": None}),
+        ("gpt2", {"emb_dim": 15, "num_heads": 3, "num_kv_heads": None, "hidden_dim": None}),
+        ("gpt2", {"num_layers": 3, "num_kv_heads": 4, "tie_embeddings": False, "norm_eps": 1e-2}),
+        ("qwen3", {}),
+        ("qwen3", {"num_kv_heads": 1, "tie_embeddings": False, "rotary_base": 50.0}),
+        ("qwen3", {"emb_dim": 12, "num_heads": 6, "num_kv_heads": 3, "hidden_dim": None}),
+        ("qwen3", {"num_kv_heads": None, "norm_eps": 1e-2, "num_layers": 3}),
+        ("qwen3", {"emb_dim": 10, "head_dim": 8}),
+    ],
+    ids=str,
+)
+def test_the_logits_are_those_of_transformers(architecture: str, shape: dict[str, Any]) -> None:
+    """Within 1e-4 in float32, with our weights in their model."""
+    model = gpt(architecture, **shape).float()
+    config = model.config
+    theirs = transformers.AutoModelForCausalLM.from_config(
+        transformers.AutoConfig.for_model(**config_to_huggingface(config))
+    ).eval()
+    weights = weights_to_huggingface(model.state_dict(), config)
+    lacking = theirs.load_state_dict(weights, strict=False).missing_keys
+    assert lacking == (["lm_head.weight"] if config.tie_embeddings else [])
+    inputs = ids(3, CONTEXT)
     with torch.no_grad():
-        ours, theirs = model(inputs), other.eval()(inputs).logits
-    assert ours.std() > 0.1
-    torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=0)
-
-
-@pytest.mark.parametrize(
-    "shape",
-    [
-        {"num_kv_heads": None},
-        {"emb_dim": 15, "num_heads": 3, "num_kv_heads": None, "hidden_dim": None},
-        {"num_layers": 3, "num_kv_heads": None, "tie_embeddings": False, "norm_eps": 1e-2},
-    ],
-    ids=str,
-)
-def test_gpt2_gives_the_logits_of_transformers(shape: dict[str, Any]) -> None:
-    transformers = pytest.importorskip("transformers")
-    model = gpt("gpt2", **shape)
-    config = model.config
-    other = transformers.GPT2LMHeadModel(
-        transformers.GPT2Config(
-            vocab_size=config.vocab_size,
-            n_positions=config.context_length,
-            n_embd=config.emb_dim,
-            n_layer=config.num_layers,
-            n_head=config.num_heads,
-            n_inner=config.hidden_dim,
-            layer_norm_epsilon=config.norm_eps,
-            tie_word_embeddings=config.tie_embeddings,
-        )
-    )
-    assert_parity(model, other, gpt2_weights(model.float()))
-
-
-@pytest.mark.parametrize(
-    "shape",
-    [
-        {},
-        {"num_kv_heads": 1, "tie_embeddings": False, "rotary_base": 50.0},
-        {"emb_dim": 12, "num_heads": 6, "num_kv_heads": 3, "hidden_dim": None, "num_layers": 3},
-        {"num_kv_heads": None, "norm_eps": 1e-2},
-        {"emb_dim": 10, "num_heads": 4, "num_kv_heads": 2, "head_dim": 8},
-    ],
-    ids=str,
-)
-def test_modern_gives_the_logits_of_qwen3_in_transformers(shape: dict[str, Any]) -> None:
-    transformers = pytest.importorskip("transformers")
-    model = gpt("qwen3", **shape)
-    config = model.config
-    other = transformers.Qwen3ForCausalLM(
-        transformers.Qwen3Config(
-            vocab_size=config.vocab_size,
-            hidden_size=config.emb_dim,
-            intermediate_size=config.ff_dim,
-            num_hidden_layers=config.num_layers,
-            num_attention_heads=config.num_heads,
-            num_key_value_heads=config.kv_heads,
-            head_dim=config.head_size,
-            max_position_embeddings=config.context_length,
-            rms_norm_eps=config.norm_eps,
-            rope_theta=config.rotary_base,
-            attention_bias=False,
-            hidden_act="silu",
-            tie_word_embeddings=config.tie_embeddings,
-        )
-    )
-    assert_parity(model, other, qwen3_weights(model.float()))
+        logits = model(inputs)
+        assert logits.std() > 0.1
+        torch.testing.assert_close(logits, theirs(inputs).logits, atol=1e-4, rtol=0)

@@ -31,6 +31,7 @@ from minigpt.runs import (
     locked,
     new_folder,
     newest_run,
+    read_best,
     read_metrics,
     replace,
     save_weights,
@@ -89,6 +90,15 @@ def test_a_tied_head_is_stored_once(tmp_path: Path, tied: bool) -> None:
     stored = load_file(tmp_path / "run" / WEIGHTS)
     assert set(stored) == {name for name, _ in model.named_parameters()}
     assert ("head.weight" in stored) != tied
+
+
+def test_weights_know_how_good_they_were(run: Path) -> None:
+    best = {"val_loss": 2.5, "val_bits_per_byte": float("inf"), "step": 7}
+    assert read_best(run / WEIGHTS) is None
+    save_weights(load_run(run).model, run / WEIGHTS, best)
+    assert read_best(run / WEIGHTS) == best
+    (run / WEIGHTS).write_bytes(b"damaged")
+    assert read_best(run / WEIGHTS) is read_best(run / "nowhere") is None
 
 
 # What cannot be loaded is named
@@ -275,6 +285,13 @@ def test_what_fails_on_the_way_leaves_nothing(
         (folder / "half").write_text("")
         raise error
     assert list(tmp_path.rglob("*")) == [tmp_path / "empty"]
+
+
+def test_of_two_processes_that_fill_the_same_folder_the_faster_one_wins(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="cannot write"), new_folder(tmp_path / "out") as folder:
+        (folder / "file.txt").write_text("slower")
+        fill(tmp_path / "out")
+    assert (tmp_path / "out/file.txt").read_text() == "new"
 
 
 def test_a_folder_below_a_file_cannot_be_made(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def attention_scores(queries: Tensor, keys: Tensor) -> Tensor:
 
 
 def causal_mask(T: int, device: torch.device | str | None = None) -> Tensor:
-    """Which pairs a causal model may not look at: True strictly above the diagonal.
+    """True where a query would attend to a later key: strictly above the diagonal.
 
     Args:
         T: number of tokens.

@@ -1,4 +1,4 @@
-"""MultiHeadAttention, the layer the GPT is made of, and the KeyValueCache it decodes with."""
+"""MultiHeadAttention, the layer of the GPT, and the KeyValueCache that it generates text with."""
 
 from typing import NamedTuple
 
@@ -11,11 +11,11 @@ from .rotary import RotaryPositions
 
 
 class KeyValueCache:
-    """Keys and values of the tokens already read, so that the next ones need not re-read them.
+    """Keys and values of the tokens read so far, so that they are not computed again.
 
-    The memory is allocated once, for `context_length` tokens; `update` writes behind the tokens
-    already there and `trim` forgets the latest ones. It is overwritten in place, and so is for
-    reading without gradients.
+    The memory is allocated once, for `context_length` tokens; `update` adds tokens at the end and
+    `trim` removes tokens from the end. It is overwritten in place, so that gradients cannot flow
+    through it.
 
     Args:
         batch_size: number of sequences read side by side.
@@ -48,7 +48,7 @@ class KeyValueCache:
             All keys and all values so far, ``(b, num_kv_heads, length, head_dim)``, as views.
 
         Raises:
-            ValueError: if they do not fit behind the ones already there.
+            ValueError: if they have another shape, or there is no room for them.
         """
         if keys.shape != values.shape:
             raise ValueError(
@@ -76,7 +76,7 @@ class KeyValueCache:
 
 
 class Projected(NamedTuple):
-    """What attention works on."""
+    """What attention is computed from."""
 
     queries: Tensor  # (b, num_heads, T, head_dim)
     keys: Tensor  # (b, num_kv_heads, S, head_dim), S = tokens in the cache + T
@@ -103,7 +103,7 @@ class MultiHeadAttention(nn.Module):
             (see :class:`~minigpt.attention.RotaryPositions`). Default: no positions.
         qk_norm: whether queries and keys are RMS-normalised in each head, before turning.
         norm_eps: the epsilon of that normalisation.
-        causal: whether a token is kept from attending to later ones.
+        causal: whether a token attends only to itself and to earlier tokens.
         out_bias: whether out_proj adds a bias.
         head_dim: size of a head's queries, keys and values; out_proj maps all heads,
             ``num_heads * head_dim`` together, to d_out. Default: d_out / num_heads.
@@ -133,7 +133,20 @@ class MultiHeadAttention(nn.Module):
     ):
         super().__init__()
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
-        _check_sizes(d_in, d_out, context_length, num_heads, num_kv_heads, head_dim)
+        _check_positive(
+            d_in=d_in,
+            d_out=d_out,
+            context_length=context_length,
+            num_heads=num_heads,
+            num_kv_heads=num_kv_heads,
+            head_dim=head_dim,
+        )
+        if head_dim is None and d_out % num_heads:
+            raise ValueError(f"d_out ({d_out}) must be divisible by num_heads ({num_heads})")
+        if num_heads % num_kv_heads:
+            raise ValueError(
+                f"num_heads ({num_heads}) must be divisible by num_kv_heads ({num_kv_heads})"
+            )
         self.d_in, self.d_out = d_in, d_out
         self.context_length = context_length
         self.dropout = check_dropout(dropout)
@@ -153,7 +166,7 @@ class MultiHeadAttention(nn.Module):
             self.rotary = RotaryPositions(self.head_dim, context_length, rotary_base)
 
     def forward(self, x: Tensor, cache: KeyValueCache | None = None) -> Tensor:
-        """Attend, through torch's fused kernel.
+        """Attend, with torch's fused kernel.
 
         Args:
             x: ``(b, T, d_in)``.
@@ -167,8 +180,8 @@ class MultiHeadAttention(nn.Module):
         """
         start = 0 if cache is None else cache.length
         queries, keys, values = self.project(x, cache)
-        # Torch's `is_causal` aligns its mask to the upper left corner, which is right only when
-        # queries and keys start at the same token; a single query at the end needs no mask.
+        # Torch's `is_causal` lets query 0 see key 0 only, query 1 keys 0 and 1, and so on, which
+        # is right only without earlier keys; a single query at the end needs no mask.
         mask = self._mask(x.shape[1], start, x.device) if start and x.shape[1] > 1 else None
         context = F.scaled_dot_product_attention(
             queries,
@@ -184,7 +197,7 @@ class MultiHeadAttention(nn.Module):
     def forward_with_weights(
         self, x: Tensor, cache: KeyValueCache | None = None
     ) -> tuple[Tensor, Tensor]:
-        """The same, step by step, returning the attention weights as well.
+        """The same step by step; returns the attention weights as well.
 
         Args:
             x: ``(b, T, d_in)``.
@@ -192,7 +205,7 @@ class MultiHeadAttention(nn.Module):
 
         Returns:
             The output ``(b, T, d_out)``, and the attention weights before dropout
-            ``(b, num_heads, T, S)``, S being the cached tokens and T together.
+            ``(b, num_heads, T, S)``, where S counts the cached tokens and x together.
 
         Raises:
             ValueError: as :meth:`forward`.
@@ -208,15 +221,8 @@ class MultiHeadAttention(nn.Module):
         return self.merge(context), weights
 
     def project(self, x: Tensor, cache: KeyValueCache | None) -> Projected:
-        """Queries, keys and values of every head, normed and turned, those in the cache included.
-
-        Args:
-            x: ``(b, T, d_in)``.
-            cache: as in :meth:`forward`.
-
-        Raises:
-            ValueError: as :meth:`forward`.
-        """
+        """Queries, keys and values of every head, normed and turned; keys and values include those
+        of the cache. Arguments and errors are those of :meth:`forward`."""
         if x.dim() != 3 or x.shape[-1] != self.d_in:
             raise ValueError(f"expected (b, T, d_in={self.d_in}), got {tuple(x.shape)}")
         start = 0 if cache is None else cache.length
@@ -243,7 +249,7 @@ class MultiHeadAttention(nn.Module):
         return self.out_proj(context.transpose(1, 2).flatten(-2))
 
     def _mask(self, T: int, start: int, device: torch.device) -> Tensor | None:
-        """Forbidden pairs ``(T, start + T)`` of queries that begin behind `start` keys."""
+        """Forbidden pairs ``(T, start + T)`` of queries whose first one follows `start` keys."""
         if not self.causal:
             return None
         forbidden = torch.ones(T, start + T, dtype=torch.bool, device=device)
@@ -251,34 +257,13 @@ class MultiHeadAttention(nn.Module):
 
 
 class _HeadNorm(nn.RMSNorm):
-    """RMSNorm that keeps the type of its input; autocast leaves its weight in float32."""
+    """RMSNorm that keeps the type of its input: under autocast its weight is still float32."""
 
     def forward(self, x: Tensor) -> Tensor:
         return F.rms_norm(x, self.normalized_shape, self.weight.to(x.dtype), self.eps)
 
 
-def _check_sizes(
-    d_in: int,
-    d_out: int,
-    context_length: int,
-    num_heads: int,
-    num_kv_heads: int,
-    head_dim: int | None,
-) -> None:
-    sizes = {
-        "d_in": d_in,
-        "d_out": d_out,
-        "context_length": context_length,
-        "num_heads": num_heads,
-        "num_kv_heads": num_kv_heads,
-        "head_dim": head_dim,
-    }
+def _check_positive(**sizes: int | None) -> None:
     for name, size in sizes.items():
         if size is not None and size < 1:
             raise ValueError(f"{name} must be at least 1, got {size}")
-    if head_dim is None and d_out % num_heads:
-        raise ValueError(f"d_out ({d_out}) must be divisible by num_heads ({num_heads})")
-    if num_heads % num_kv_heads:
-        raise ValueError(
-            f"num_heads ({num_heads}) must be divisible by num_kv_heads ({num_kv_heads})"
-        )

@@ -14,7 +14,7 @@ class RotaryPositions(nn.Module):
     """Turn vectors by position: ``x_t -> R(t θ) x_t`` with ``θ_i = base^(-2i / head_dim)``.
 
     The vector's first half pairs with its second half (component i with i + head_dim / 2),
-    the layout that transformers and llama.cpp use for the model architectures we export to.
+    the layout that transformers and llama.cpp use for the architecture we export to.
 
     Args:
         head_dim: size of the vectors, even.
@@ -38,7 +38,7 @@ class RotaryPositions(nn.Module):
         self.register_buffer("sin", sin, persistent=False)
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
-        """Turn `x`, whose first row stands at position `start`.
+        """Turn `x`, the first row of which is at position `start`.
 
         Args:
             x: ``(..., T, head_dim)``.
@@ -48,7 +48,7 @@ class RotaryPositions(nn.Module):
             The turned vectors, same shape and type.
 
         Raises:
-            ValueError: if a row stands at a position that is not tabulated.
+            ValueError: if the position of a row is not tabulated.
         """
         T = x.shape[-2]
         if start + T > self.cos.shape[0]:
@@ -65,7 +65,8 @@ class RotaryPositions(nn.Module):
 def _tables(head_dim: int, context_length: int, base: float) -> tuple[Tensor, Tensor]:
     """Cosines and sines ``(context_length, head_dim / 2)``, shared by the layers of a model.
 
-    They outlive the model they are first made for, and so do not depend on its surroundings.
+    The cached tensors outlive the model that they are first made for; so they are ordinary tensors
+    on the CPU, whatever device or mode that model is made under.
     """
     with torch.inference_mode(False), torch.device("cpu"):
         frequencies = base ** (-torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim)

@@ -1,4 +1,4 @@
-"""Self-attention grown one idea at a time, up to the last class before MultiHeadAttention.
+"""Self-attention built up one idea at a time, up to the last class before MultiHeadAttention.
 
 SelfAttentionV1 (trainable matrices) -> SelfAttentionV2 (linear layers) -> CausalAttention
 (mask, dropout, batches) -> MultiHeadAttentionWrapper (several heads side by side).
@@ -33,7 +33,7 @@ class SelfAttentionV1(nn.Module):
 
 
 class SelfAttentionV2(nn.Module):
-    """The same with linear layers, whose initialisation suits training better.
+    """The same with linear layers, which are initialised in a way that trains better.
 
     Args:
         d_in: size of each input vector.
@@ -53,7 +53,7 @@ class SelfAttentionV2(nn.Module):
 
 
 class CausalAttention(nn.Module):
-    """Self-attention that sees only the present and the past, with dropout on its weights.
+    """Self-attention to the token itself and earlier ones only, with dropout on its weights.
 
     Args:
         d_in: size of each input vector.
@@ -99,7 +99,7 @@ class CausalAttention(nn.Module):
 
 
 class MultiHeadAttentionWrapper(nn.Module):
-    """Several causal heads, each with its own projections, their outputs side by side.
+    """Several causal heads, each with its own projections; their outputs are concatenated.
 
     Args:
         d_in: size of each input vector.

@@ -23,8 +23,7 @@ def run(given: argparse.Namespace) -> None:
     """Write a model for other programs; print the folder, and how to use it."""
     config = ExportConfig(**given_fields(given, ExportConfig))
     from ..interop.gguf import check_gguf, write_gguf
-    from ..interop.huggingface import write_folder
-    from ..interop.model_card import model_card
+    from ..interop.huggingface import model_card, write_folder
     from ..runs import (
         METRICS,
         check_free,

@@ -1,6 +1,7 @@
-"""Files, folders and Python objects to documents of text.
+"""Files, folders and Python objects to documents of text, and which of these are set aside.
 
-A `Corpus` is read as a stream, as often as needed, and never held in memory whole.
+A `Corpus` is read as a stream, as often as needed, and never held in memory whole. After it comes
+token_cache.py, which encodes the documents.
 """
 
 import atexit
@@ -12,259 +13,259 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
 from .. import UserError
 from ..config import TextConfig
-from .readers import (
-    BLOCK,
-    PACKED,
-    SUFFIXES,
-    TextPiece,
-    kind,
-    open_stored,
-    read_text,
-    stored_size,
-    text_in,
-)
+from ..tokenizer import TextChunk
+from .readers import SUFFIXES, kind, read_text, text_in
 
 STANDARD_INPUT = "-"
 FABLES = "data/fables.txt"  # what is trained on if no text is named
-_SPOOLED = {"stdin": "minigpt-stdin-", "documents": "minigpt-documents-"}  # names of copies
+CHANGED = "changed while it was read; start again once it is whole"
+_PACKAGE = Path(__file__).parents[1]
+_COPIES = {"stdin": "minigpt-stdin-", "documents": "minigpt-documents-"}  # how their names begin
+
+Document = tuple[int, str]  # a document's number, and a piece of its text
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What one reading of a corpus tells about its text, however that is stored."""
+
+    fingerprint: str  # SHA-256 of the documents
+    text_bytes: int  # in UTF-8
+    lengths: Sequence[int]  # of each document, in characters
+    ends: Sequence[int]  # for each file, the number of documents up to its end
+    times: Sequence[object]  # when each file had been written to
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Text files read one after the other, each a document or many.
-
-    Args:
-        files: the files, from :func:`find_files`.
-        text_field: name of the field that holds the text in .jsonl and .parquet files.
-    """
+    """Text files, read one after the other; `text_field` holds the text of a line of .jsonl."""
 
     files: tuple[Path, ...]
     text_field: str = "text"
 
-    def pieces(self) -> Iterator[TextPiece]:
-        """The text in order, in pieces of about a megabyte.
-
-        Raises:
-            UserError: naming the file that cannot be read and why.
-        """
+    def documents(self) -> Iterator[Document]:
+        """The text in pieces of about a megabyte, each with the number of its document."""
+        first = 0
         for file in self.files:
-            yield from read_text(file, self.text_field)
+            number = -1
+            for number, text in read_text(file, self.text_field):
+                yield first + number, text
+            first += number + 1
 
-    def documents(self) -> Iterator[tuple[int, str]]:
-        """The same: each piece with the number of its document, counted from 0.
-
-        What is empty is left out, pieces and documents.
-        """
-        number, is_empty = 0, True
-        for piece in self.pieces():
-            if piece.text:
-                is_empty = False
-                yield number, piece.text
-            if piece.ends_document and not is_empty:
-                number, is_empty = number + 1, True
-
-    @property
-    def size(self) -> int:
-        """Bytes of all files, as they are stored."""
-        return sum(stored_size(file) for file in self.files)
+    def scan(self) -> Scan:
+        """Read all of it once; later calls return the same."""
+        return self._scan
 
     @cached_property
-    def fingerprint(self) -> str:
-        """SHA-256 of the files' bytes and lengths, as hexadecimal digits."""
-        _ = self._times  # before anything is read
-        digest = hashlib.sha256(self.text_field.encode())
+    def _scan(self) -> Scan:
+        digest, text_bytes, lengths, ends, times = hashlib.sha256(), 0, array("Q"), [], []
         for file in self.files:
-            digest.update(f"{kind(file)} {stored_size(file)} ".encode())
-            with open_stored(file) as raw:
-                while block := raw.read(BLOCK):
-                    digest.update(block)
-        return digest.hexdigest()
-
-    def check_unchanged(self) -> None:
-        """Refuse files that have been written to since the fingerprint was taken.
-
-        Raises:
-            UserError: naming the first.
-        """
-        for file, time in zip(self.files, self._times, strict=True):
-            if _time(file) != time:
-                raise UserError(f"{file} changed while it was read; start again once it is whole")
-
-    @cached_property
-    def _times(self) -> list[tuple[int, int]]:
-        return [_time(file) for file in self.files]
+            times.append(_time(file))
+            digest.update(b"\xfe")  # this byte and the next occur in no text in UTF-8
+            first = len(lengths)
+            for number, text in read_text(file, self.text_field):
+                if first + number == len(lengths):
+                    digest.update(b"\xff")
+                    lengths.append(0)
+                encoded = text.encode()
+                digest.update(encoded)
+                text_bytes += len(encoded)
+                lengths[-1] += len(text)
+            ends.append(len(lengths))
+        return Scan(digest.hexdigest(), text_bytes, lengths, ends, times)
 
 
 @dataclass(frozen=True)
 class Source:
-    """The text of a run: what to train on, and what to validate on if that is separate.
-
-    Args:
-        training: all of it.
-        validation: if separate.
-        weighted: the training text again, in the parts that each have a weight, if they have.
-    """
+    """The text of a run: what to train on, and what to validate on if that is separate."""
 
     training: Corpus
     validation: Corpus | None
-    weighted: tuple[Corpus, ...] = ()
+    weighted: tuple[Corpus, ...] = ()  # the training text again, in the parts that have weights
 
     @property
     def fingerprint(self) -> str:
         """A hash of all of it."""
-        own = self.validation.fingerprint if self.validation else ""
-        return hashlib.sha256((self.training.fingerprint + own).encode()).hexdigest()
+        own = self.validation.scan().fingerprint if self.validation else ""
+        return hashlib.sha256((self.training.scan().fingerprint + own).encode()).hexdigest()
 
     def check_unchanged(self) -> None:
-        """Refuse files that have been written to since the fingerprint was taken.
+        """Refuse files that were written to after they were scanned."""
+        for corpus in filter(None, (self.training, self.validation)):
+            for file, time in zip(corpus.files, corpus.scan().times, strict=True):
+                if _time(file) != time:
+                    raise UserError(f"{file} {CHANGED}")
 
-        Raises:
-            UserError: naming the first.
-        """
-        for corpus in (self.training, self.validation):
-            if corpus is not None:
-                corpus.check_unchanged()
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the text that is encoded by itself: its length, and its documents."""
+
+    characters: int
+    documents: Callable[[], Iterator[Document]]  # from the beginning
 
 
 def find_source(config: TextConfig) -> Source:
     """The files of the text that `config` names.
 
-    Where documents are set aside, a file that is named twice is read once, and one that is named
-    to validate on is not trained on: no document is on both sides.
-
-    Raises:
-        UserError: if there is no such file, or none that is left to train on.
+    Where whole documents are set aside, a file that is named twice is read once, and a file to
+    validate on is not trained on: no document is on both sides.
     """
-    field = config.text_field
     found = [find_files((name,)) for name in config.files]
     aside = find_files(config.validation) if config.validation else ()
     if config.split == "documents":
-        found = _apart(found, aside)
+        seen = {file.resolve() for file in aside}
+        for i, files in enumerate(found):
+            new = {file.resolve(): file for file in files}
+            found[i] = tuple(file for path, file in new.items() if path not in seen)
+            seen.update(new)
     for name, files in zip(config.files, found, strict=True):
         if not files and (config.weights or not any(found)):
             raise UserError(f"{name} is to be validated on, or named before; leave it out once")
-    training = Corpus(tuple(file for files in found for file in files), field)
-    validation = Corpus(aside, field) if config.validation else None
-    weighted = tuple(Corpus(files, field) for files in found) if config.weights else ()
-    return Source(training, validation, weighted)
-
-
-def _apart(found: Sequence[Iterable[Path]], aside: Iterable[Path]) -> list[tuple[Path, ...]]:
-    """The same lists of files without those that an earlier list or `aside` has."""
-    seen = {file.resolve() for file in aside}
-    lists = []
-    for files in found:
-        new = {file.resolve(): file for file in files if file.resolve() not in seen}
-        seen.update(new)
-        lists.append(tuple(new.values()))
-    return lists
+    training = Corpus(tuple(chain(*found)), config.text_field)
+    validation = Corpus(aside, config.text_field) if config.validation else None
+    parts = (Corpus(files, config.text_field) for files in found)
+    return Source(training, validation, tuple(parts) if config.weights else ())
 
 
 def find_files(names: tuple[str, ...]) -> tuple[Path, ...]:
-    """The files that `names` stand for: files, folders (searched for .txt, .md, .jsonl, .parquet
-    and these with .gz or .zst), glob patterns, and "-" for standard input.
-
-    Raises:
-        UserError: naming what does not exist or holds no text file.
-    """
+    """The files that `names` stand for: files, folders to search, glob patterns, "-" for stdin."""
     found: list[Path] = []
     for name in names:
-        path = Path(name)
         if name == STANDARD_INPUT:
-            found.append(_spooled_standard_input())
-        elif name == FABLES and not path.exists():
-            found.append(_fables())
-        elif not _may_exist(name):
-            raise UserError(f"no such file: {name}")
-        elif path.is_dir():
-            inside = [f for f in sorted(path.rglob("*")) if f.is_file() and kind(f) in SUFFIXES]
-            if not inside:
-                raise UserError(
-                    f"no {', '.join(SUFFIXES)} file (or {' or '.join(PACKED)} of one) "
-                    f"in folder {name}"
-                )
-            found += inside
-        elif path.exists():
-            found.append(path)
-        elif matches := sorted(f for f in glob.glob(name, recursive=True) if Path(f).is_file()):
+            found.append(_copy_of_standard_input())
+        elif os.path.isdir(name):
+            wanted = (*SUFFIXES, ".parquet")  # an error is better than a file that is passed over
+            inside = (file for file in sorted(Path(name).rglob("*")) if kind(file) in wanted)
+            if not (files := [file for file in inside if os.path.isfile(file)]):
+                raise UserError(f"no {', '.join(SUFFIXES)} file (or .gz of one) in folder {name}")
+            found += files
+        elif os.path.exists(name):
+            found.append(Path(name))
+        elif matches := sorted(f for f in glob.glob(name, recursive=True) if os.path.isfile(f)):
             found += map(Path, matches)
+        elif name == FABLES:  # of an installed package, or of a checkout
+            packed = _PACKAGE / "fables.txt"
+            found.append(packed if packed.exists() else _PACKAGE.parent / FABLES)
         else:
             raise UserError(f"no such file: {name}")
     return tuple(found)
+
+
+def split(source: Source, config: TextConfig) -> tuple[list[Part], Part]:
+    """What to train on, a part for each weight if there are any, and what to validate on."""
+    scan, first, training = source.training.scan(), 0, []
+    kept = array("Q")  # of each document the first characters, to train on
+    parts = source.weighted or (source.training,)
+    for corpus, files in zip(parts, accumulate(len(part.files) for part in parts), strict=True):
+        lengths = scan.lengths[first : scan.ends[files - 1]]
+        if not lengths:
+            raise UserError(f"there is no text in {', '.join(map(str, corpus.files))}")
+        own = array("Q", lengths if source.validation else _kept(lengths, config))
+        training.append(Part(sum(own), partial(_half, corpus, own, aside=False)))
+        kept += own
+        first += len(own)
+    if (other := source.validation) is not None:
+        return training, Part(sum(other.scan().lengths), other.documents)
+    rest = sum(scan.lengths) - sum(kept)
+    return training, Part(rest, partial(_half, source.training, kept, aside=True))
+
+
+def _half(corpus: Corpus, kept: Sequence[int], aside: bool) -> Iterator[Document]:
+    """The first `kept` characters of each document; or those after them, which are set aside."""
+    last, position = -1, 0
+    for number, text in corpus.documents():
+        if number >= len(kept):
+            raise UserError(f"the text {CHANGED}")
+        position = position if number == last else 0
+        cut = max(kept[number] - position, 0)
+        if half := text[cut:] if aside else text[:cut]:
+            yield number, half
+        last, position = number, position + len(text)
+
+
+def _kept(lengths: Sequence[int], config: TextConfig) -> Iterator[int]:
+    """How many characters of each document are trained on."""
+    if config.split == "documents" and len(lengths) > 1:
+        chosen = set_aside(lengths, config.validation_fraction)
+        yield from (0 if aside else n for n, aside in zip(lengths, chosen, strict=True))
+        return
+    left = int(sum(lengths) * (1 - config.validation_fraction))
+    for length in lengths:
+        yield min(length, left)
+        left -= min(length, left)
+
+
+def set_aside(lengths: Sequence[int], fraction: float) -> bytearray:
+    """For each document, 1 if it is set aside and 0 if not.
+
+    The documents set aside are spread over the text: one is taken whenever its share of what has
+    been read is nearer to `fraction` with it than without it. Of two documents or more at least
+    one is taken and one is not, if need be the one whose length fits best.
+    """
+    chosen, owed = bytearray(), 0.0
+    for length in lengths:
+        owed += fraction * length
+        chosen.append(owed > length / 2)
+        owed -= length * chosen[-1]
+    if all(chosen) or not any(chosen):
+        wanted = sum(lengths) * (1 - fraction if all(chosen) else fraction)
+        last_first = reversed(range(len(lengths)))
+        chosen[min(last_first, key=lambda i: abs(lengths[i] - wanted))] ^= 1
+    return chosen
+
+
+def chunks(documents: Iterable[Document]) -> Iterator[TextChunk]:
+    """Documents as a tokenizer encodes them: with an end of text between two."""
+    last = None
+    for number, text in documents:
+        yield last is not None and number != last, text
+        last = number
 
 
 @contextlib.contextmanager
 def spooled(documents: Iterable[Any], text_field: str) -> Iterator[Path]:
     """A temporary .jsonl file of documents, since a corpus is read more than once.
 
-    Args:
-        documents: texts, or mappings that hold one, such as the rows of a Hugging Face dataset.
-        text_field: the field that holds the text of a mapping.
-
-    Raises:
-        UserError: naming the number of a document that holds no text.
+    A document is a text, or a mapping that holds one, such as a row of a Hugging Face dataset.
     """
-    file = _temporary("documents", ".jsonl")
-    try:
-        with open(file, "w", encoding="utf-8") as lines:
-            for number, document in enumerate(documents, start=1):
-                row = {text_field: document} if isinstance(document, str) else document
-                text = text_in(row, text_field, f"document {number}")
-                lines.write(json.dumps({text_field: text}, ensure_ascii=False) + "\n")
-        yield file
-    finally:
-        file.unlink(missing_ok=True)
+    with tempfile.NamedTemporaryFile("wb", prefix=_COPIES["documents"], suffix=".jsonl") as copy:
+        for number, document in enumerate(documents, start=1):
+            row = {text_field: document} if isinstance(document, str) else document
+            text = text_in(row, text_field, f"document {number}")
+            copy.write(json.dumps({text_field: text}, ensure_ascii=False).encode() + b"\n")
+        copy.flush()
+        yield Path(copy.name)
+
+
+def _copy_of_standard_input() -> Path:
+    copy = tempfile.NamedTemporaryFile("wb", prefix=_COPIES["stdin"], suffix=".txt")  # noqa: SIM115
+    atexit.register(copy.close)  # which removes it
+    shutil.copyfileobj(sys.stdin.buffer, copy)
+    copy.flush()
+    return Path(copy.name)
 
 
 def spooled_from(file: str | Path) -> str | None:
     """What a temporary file is a copy of, "stdin" or "documents"; None for other files."""
     name = Path(file).name
-    return next((what for what, prefix in _SPOOLED.items() if name.startswith(prefix)), None)
+    return next((what for what, start in _COPIES.items() if name.startswith(start)), None)
 
 
-def _spooled_standard_input() -> Path:
-    """Standard input copied to a temporary file, since a corpus is read more than once."""
-    copy = _temporary("stdin", ".txt")
-    atexit.register(copy.unlink, missing_ok=True)
-    with open(copy, "wb") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file)
-    return copy
-
-
-def _temporary(what: str, suffix: str) -> Path:
-    descriptor, name = tempfile.mkstemp(prefix=_SPOOLED[what], suffix=suffix)
-    os.close(descriptor)
-    return Path(name)
-
-
-def _fables() -> Path:
-    """The text of the demo, from wherever minigpt is: a checkout, or an installed package."""
-    package = Path(__file__).parents[1]
-    packed, checkout = package / "fables.txt", package.parent / FABLES
-    return packed if packed.exists() else checkout
-
-
-def _may_exist(name: str) -> bool:
-    """Whether the system accepts `name` at all: not if it is empty or too long."""
-    try:
-        Path(name).exists()
-    except (OSError, ValueError):
-        return False
-    return bool(name)
-
-
-def _time(file: Path) -> tuple[int, int]:
-    """When a file was last written to, in nanoseconds, and its size then."""
+def _time(file: Path) -> tuple[int, int] | None:
+    """When a file was last written to, in nanoseconds, and its size; None if it is not there."""
     try:
         status = file.stat()
-    except OSError as error:
-        raise UserError(f"cannot read {file}: {error.strerror}") from None
+    except OSError:
+        return None
     return status.st_mtime_ns, status.st_size

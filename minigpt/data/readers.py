@@ -1,214 +1,43 @@
-"""One file to documents of text: plain text, JSON lines or Parquet, as it is or packed with gzip
-or zstd. Files are read as streams, a megabyte at a time.
+"""One file to pieces of text: plain text, Markdown or JSON lines, as it is or packed with gzip.
+
+The first step of a text on its way to a model; corpus.py joins the files. Files are read as
+streams, about a megabyte at a time.
 """
 
 import codecs
+import contextlib
 import gzip
+import itertools
 import json
-import os
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from .. import UserError
 
-SUFFIXES = (".txt", ".md", ".jsonl", ".parquet")  # of texts, each also with one of PACKED
-PACKED = (".gz", ".zst")
+SUFFIXES = (".txt", ".md", ".jsonl")  # of the files that are read, each also with .gz
 BLOCK = 1 << 20  # bytes read at a time
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"  # how these formats begin: RFC 1952, RFC 8878
-_ROWS = 256  # of a Parquet file read at a time
 
 
-@dataclass(frozen=True)
-class TextPiece:
-    """A stretch of a document's text, and whether the document ends with it."""
+def read_text(file: Path, text_field: str) -> Iterator[tuple[int, str]]:
+    """The text of a file in pieces, each with the number of its document, counted from 0.
 
-    text: str
-    ends_document: bool = False
-
-
-def read_text(file: Path, text_field: str) -> Iterator[TextPiece]:
-    """The text of a file in order, in pieces of about a megabyte.
-
-    A plain file is a document; in .jsonl each line is one, in .parquet each row.
-
-    Args:
-        file: to read.
-        text_field: name of the field or column that holds the text.
-
-    Raises:
-        UserError: naming the file, why it cannot be read, and where.
+    A plain file is one document; in .jsonl each line is one. Empty documents are left out.
     """
     if kind(file) == ".jsonl":
         return _json_lines(file, text_field)
-    if kind(file) == ".parquet":
-        return _parquet(file, text_field)
-    return _plain_text(file)
+    return ((0, text) for text in _plain_text(file))
 
 
 def kind(file: Path) -> str:
-    """The suffix that says how to read a file, without .gz or .zst."""
-    return Path(file.stem if file.suffix in PACKED else file.name).suffix.lower()
-
-
-def open_stored(file: Path) -> BinaryIO:
-    """Open a file to read its bytes as they are stored.
-
-    Raises:
-        UserError: naming the file and why it cannot be opened.
-    """
-    try:
-        return open(file, "rb")
-    except OSError as error:
-        raise UserError(f"cannot read {file}: {error.strerror}") from None
-
-
-def stored_size(file: Path) -> int:
-    """Bytes of a file as they are stored."""
-    with open_stored(file) as raw:
-        return os.fstat(raw.fileno()).st_size
-
-
-def _blocks(file: Path) -> Iterator[bytes]:
-    """What was put into a file, unpacked if its content is gzip or zstd."""
-    with open_stored(file) as raw:
-        mark = raw.read(4)
-        raw.seek(0)
-        try:
-            if mark.startswith(_ZSTD):
-                yield from _unpacked_zstd(file, raw)
-            else:
-                source = _unpacked_gzip(raw) if mark.startswith(_GZIP) else raw
-                while block := source.read(BLOCK):
-                    yield block
-        except (OSError, EOFError, zlib.error) as error:  # BadGzipFile is an OSError
-            raise UserError(f"cannot read {file}: {error}") from None
-
-
-def _unpacked_gzip(raw: BinaryIO) -> BinaryIO:
-    return gzip.open(raw)  # type: ignore[return-value]
-
-
-def _unpacked_zstd(file: Path, raw: BinaryIO) -> Iterator[bytes]:
-    """The frames of a zstd file, one after the other (RFC 8878).
-
-    The library's own stream ends in silence where a file was cut off.
-    """
-    try:
-        import zstandard
-    except ImportError:
-        raise UserError(f"{file} is zstd, which needs: pip install zstandard") from None
-    frame = None
-    while packed := raw.read(1 << 12):  # which may unpack to a hundred megabytes
-        while packed:
-            frame = frame or zstandard.ZstdDecompressor().decompressobj()
-            try:
-                yield frame.decompress(packed)
-            except zstandard.ZstdError as error:
-                raise UserError(f"cannot read {file}: {error}") from None
-            packed = frame.unused_data
-            frame = None if frame.eof else frame
-    if frame is not None:
-        raise UserError(f"cannot read {file}: it ends in the middle")
-
-
-def _plain_text(file: Path) -> Iterator[TextPiece]:
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    offset = 0  # of the first byte that the decoder has not turned into text
-    empty = True
-    for block in _blocks(file):
-        if offset == 0:
-            _refuse_binary(file, block)
-        pending = len(decoder.getstate()[0])
-        text = _decode(decoder, block, file, offset - pending)
-        if empty:
-            text = text.removeprefix("\ufeff")  # the byte-order mark
-        offset += len(block)
-        if text:
-            empty = False
-            yield TextPiece(text)
-    _decode(decoder, b"", file, offset - len(decoder.getstate()[0]), final=True)
-    if not empty:
-        yield TextPiece("", ends_document=True)
-
-
-def _decode(
-    decoder: codecs.IncrementalDecoder, block: bytes, file: Path, offset: int, final: bool = False
-) -> str:
-    """Decode a block; `offset` is where the bytes not yet decoded begin in the file."""
-    try:
-        return decoder.decode(block, final)
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"{file} is not UTF-8: byte 0x{error.object[error.start]:02x} at offset "
-            f"{offset + error.start}; convert it, for instance with "
-            f"iconv -f latin1 -t utf-8 {file} > utf8.txt"
-        ) from None
-
-
-def _refuse_binary(file: Path, block: bytes) -> None:
-    """A NUL byte never occurs in text, except in UTF-16 and UTF-32, whose marks are known."""
-    if block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise UserError(
-            f"{file} is UTF-16, not UTF-8; convert it, for instance with "
-            f"iconv -f utf-16 -t utf-8 {file} > utf8.txt"
-        )
-    if (position := block.find(b"\0")) >= 0:
-        raise UserError(f"{file} is a binary file, not text (a NUL byte at offset {position})")
-
-
-def _json_lines(file: Path, text_field: str) -> Iterator[TextPiece]:
-    for number, line in enumerate(_lines(file), start=1):
-        if not line.strip():
-            continue
-        place = f"{file}, line {number}"
-        try:
-            # json would guess at UTF-16 and UTF-32, which the other files may not be
-            row = json.loads(line.decode("utf-8-sig"))
-        except (ValueError, RecursionError):
-            raise UserError(f"{place}: not JSON in UTF-8") from None
-        yield TextPiece(text_in(row, text_field, place), ends_document=True)
-
-
-def _lines(file: Path) -> Iterator[bytes]:
-    rest = b""
-    for block in _blocks(file):
-        *lines, rest = (rest + block).split(b"\n")
-        yield from lines
-    yield rest
-
-
-def _parquet(file: Path, text_field: str) -> Iterator[TextPiece]:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        raise UserError(f"{file} is Parquet, which needs: pip install pyarrow") from None
-    try:
-        with parquet.ParquetFile(file) as table:
-            columns = table.schema_arrow.names
-            if text_field not in columns:
-                raise UserError(
-                    f"{file} has no column {text_field!r}, only {', '.join(columns)}; "
-                    "name the one that holds the text with --text-field"
-                )
-            batches = table.iter_batches(_ROWS, columns=[text_field])
-            rows = (row for batch in batches for row in batch.to_pylist())
-            for number, row in enumerate(rows, start=1):
-                text = text_in(row, text_field, f"{file}, row {number}")
-                yield TextPiece(text, ends_document=True)
-    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read {file}: {' '.join(str(error).split())}") from None
+    """The suffix that says how to read a file: the one before .gz, if there is that."""
+    return Path(file.name.lower().removesuffix(".gz").removesuffix(".zst")).suffix
 
 
 def text_in(row: Any, text_field: str, place: str) -> str:
-    """The text of a row, which is a mapping.
-
-    Raises:
-        UserError: naming the place, if the row has no such field or it holds no text.
-    """
+    """The text in a field of a row, which is a mapping; `place` is the row's name in errors."""
     try:
         text: str = row[text_field]
         text.encode()
@@ -219,3 +48,82 @@ def text_in(row: Any, text_field: str, place: str) -> str:
             f"{place}: no text in field {text_field!r}; name the field with --text-field"
         ) from None
     return text
+
+
+def _plain_text(file: Path) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    position, is_start = 0, True
+    with _opened(file) as content:
+        blocks = iter(lambda: content.read(BLOCK), b"")
+        for block in itertools.chain(blocks, [b""]):
+            if position == 0:
+                _refuse_binary(file, block)
+            undecoded = len(decoder.getstate()[0])  # bytes of a character that has not ended
+            try:
+                text = decoder.decode(block, final=not block)
+            except UnicodeDecodeError as error:
+                offset = position - undecoded + error.start
+                raise UserError(
+                    f"{file} is not UTF-8: byte 0x{error.object[error.start]:02x} at offset "
+                    f"{offset}; convert it, for instance with "
+                    f"iconv -f latin1 -t utf-8 {file} > utf8.txt"
+                ) from None
+            position += len(block)
+            if is_start and text:
+                text, is_start = text.removeprefix("\ufeff"), False  # the byte-order mark
+            if text:
+                yield text
+
+
+def _json_lines(file: Path, text_field: str) -> Iterator[tuple[int, str]]:
+    number = 0
+    with _opened(file) as content:
+        for line_number, line in enumerate(content, start=1):
+            if not line.strip():
+                continue
+            place = f"{file}, line {line_number}"
+            try:
+                # Given bytes, json would also accept UTF-16 and UTF-32, unlike for plain text.
+                row = json.loads(line.decode("utf-8-sig"))
+            except (ValueError, RecursionError):
+                raise UserError(f"{place}: not JSON in UTF-8") from None
+            if text := text_in(row, text_field, place):
+                yield number, text
+                number += 1
+
+
+@contextlib.contextmanager
+def _opened(file: Path) -> Iterator[BinaryIO]:
+    """The content of a file, unpacked if it is gzip."""
+    try:
+        with open(file, "rb") as raw:
+            start = raw.peek(4)
+            if kind(file) == ".parquet" or start.startswith(_ZSTD):
+                _refuse_foreign(file)
+            is_packed = start.startswith(_GZIP)
+            yield gzip.GzipFile(fileobj=raw) if is_packed else raw  # type: ignore[misc]
+    except (OSError, EOFError, zlib.error) as error:  # gzip.BadGzipFile is an OSError
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"cannot read {file}: {reason}") from None
+
+
+def _refuse_foreign(file: Path) -> None:
+    """Name the line of Python that reads a format that this module does not."""
+    name, options = {".parquet": ("parquet", ""), ".jsonl": ("json", "")}.get(
+        kind(file), ("text", ', sample_by="document"')
+    )
+    raise UserError(
+        f"{file} is {'Parquet' if name == 'parquet' else 'zstd'}, which is read with the library "
+        f'datasets: minigpt.train(datasets.load_dataset("{name}", data_files="{file}"{options}))'
+    )
+
+
+def _refuse_binary(file: Path, block: bytes) -> None:
+    """Text holds no NUL byte, except in UTF-16 and UTF-32, which begin with known marks."""
+    if block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise UserError(
+            f"{file} is UTF-16, not UTF-8; convert it, for instance with "
+            f"iconv -f utf-16 -t utf-8 {file} > utf8.txt"
+        )
+    if (position := block.find(b"\0")) >= 0:
+        raise UserError(f"{file} is a binary file, not text (a NUL byte at offset {position})")

@@ -1,33 +1,38 @@
-"""A text as tokens, prepared once and kept in the user's cache folder.
+"""A text as token ids on disk: prepared once, found again at the next start, read where it lies.
 
-Token files are named by the text and whatever else decides about their tokens, and verified each
-time they are opened. Nothing here prints: `say` and `progress` are passed in.
+A prepared text is a folder in the user's cache folder (docs/token_files.md), named by a hash of
+the text and of the settings that decide about its tokens. It is made under another name and
+renamed when it is whole. Nothing here prints: `say` and `progress` are passed in.
 """
 
 import contextlib
+import fcntl
 import hashlib
+import io
 import json
+import os
 import shutil
-from collections.abc import Callable, Iterator
-from itertools import accumulate
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from filelock import FileLock, Timeout
+from tqdm import tqdm
 
 from .. import UserError
 from ..config import TextConfig, cache_folder
-from ..tokenizer import Tokenizer, load_tokenizer
-from .batches import Dataset
-from .corpus import Source
-from .preparation import TOKENIZER, VALIDATION, Progress, build, no_bar
-from .token_file import FORMAT, META, open_tokens, read_meta, sound_shards
+from ..tokenizer import Tokenizer, encode_in_pieces, load_tokenizer, make_tokenizer
+from .batches import Dataset, TokenIds
+from .corpus import CHANGED, Part, Source, chunks, split
 
-Say = Callable[[str], object]
+FORMAT = 3
+META, TOKENIZER, TRAIN, VALIDATION = "meta.json", "tokenizer.json", "train.bin", "validation.bin"
+_GIGABYTES = 5.0  # of prepared texts that are kept; MINIGPT_CACHE_GB sets another bound
 
-
-def silent(line: str) -> None:
-    """Drop what would be said."""
+Say = Callable[[str], object]  # told a line
+Progress = Callable[[str, int], Any]  # makes a bar, such as a tqdm, of this name and total
 
 
 def prepare(
@@ -36,24 +41,15 @@ def prepare(
     *,
     tokenizer: Tokenizer | None = None,
     cache: Path | None = None,
-    say: Say = silent,
-    progress: Progress = no_bar,
+    say: Say = lambda line: None,
+    progress: Progress = lambda what, total: tqdm(disable=True),
 ) -> Dataset:
-    """Tokenize the text, or find the result of having done so before, or continue that.
+    """The tokens of a text: those in the cache, or else new ones, which are kept there.
 
-    Args:
-        source: the text.
-        config: how to split and tokenize it.
-        tokenizer: to be kept, in place of the one that `config` names.
-        cache: folder of earlier results; default :func:`cache_folder`.
-        say: told in one line what the user may want to know.
-        progress: called with a description and a number of characters, opens a progress bar: a
-            context manager with a method `update(characters)`.
-
-    Raises:
-        UserError: if the text cannot be read or encoded, changes meanwhile, or is too short to
-            split; if there is no room for the tokens.
+    A `tokenizer` is used in place of the one that `config` names; `cache` is a folder other than
+    the user's; `say` is told what a person should know.
     """
+    most = _most_bytes()
     folder = (cache or cache_folder()) / _key(source, config, tokenizer)
     try:
         return open_dataset(folder, config.weights)
@@ -61,99 +57,245 @@ def prepare(
         if folder.exists():
             say(f"{error}; making it again")
     try:
-        with _alone(folder, say):
-            try:
-                return open_dataset(folder, config.weights)  # another process has made it meanwhile
-            except UserError:
-                _make(source, config, folder, tokenizer, progress)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(folder, say):
+            with contextlib.suppress(UserError):  # another process may have made it meanwhile
+                return open_dataset(folder, config.weights)
+            with _renamed_when_whole(folder) as temporary:
+                _write(temporary, source, config, tokenizer, progress)
+            dataset = open_dataset(folder, config.weights)
     except OSError as error:
         raise UserError(
             f"cannot write the tokens to {folder.parent}: {error.strerror or error}; make room "
             "there, or set MINIGPT_CACHE to another folder"
         ) from None
-    return open_dataset(folder, config.weights)
-
-
-def _make(
-    source: Source,
-    config: TextConfig,
-    folder: Path,
-    tokenizer: Tokenizer | None,
-    progress: Progress,
-) -> None:
-    """Build beside the folder, going on with what an earlier process has left; then rename."""
-    building = folder.with_name(f"building-{folder.name}")
-    if folder.exists():
-        shutil.rmtree(building, ignore_errors=True)
-        folder.rename(building)
-    building.mkdir(exist_ok=True)
-    try:
-        build(source, config, building, tokenizer, progress)
-        building.rename(folder)
-    except BaseException as error:
-        # Only where the text is at fault, or no shard is whole, there is nothing to continue.
-        if isinstance(error, UserError) or not (building / META).exists():
-            shutil.rmtree(building, ignore_errors=True)
-        raise
-
-
-@contextlib.contextmanager
-def _alone(folder: Path, say: Say) -> Iterator[None]:
-    """Keep other processes from making the same folder; wait for one that does."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder.with_name(f"{folder.name}.lock"))
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        say("another process is preparing this text: waiting for it")
-        lock.acquire()
-    try:
-        yield
-    finally:
-        Path(lock.lock_file).unlink(missing_ok=True)
-        lock.release()
-
-
-def _key(source: Source, config: TextConfig, tokenizer: Tokenizer | None) -> str:
-    """Names the result by everything it depends on."""
-    validation = source.validation
-    parts: dict[str, Any] = {
-        "format": FORMAT,
-        "training": source.training.fingerprint,
-        "sources": [len(corpus.files) for corpus in source.weighted],
-        "validation": validation.fingerprint if validation else config.validation_fraction,
-        "split": config.split,
-        "tokenizer": config.tokenizer,
-        "vocab_size": config.vocab_size if config.tokenizer == "bpe" else None,
-    }
-    if tokenizer is not None:
-        parts |= {"tokenizer": tokenizer.to_json(), "vocab_size": None}
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
+    with contextlib.suppress(OSError):  # another process may do the same now
+        _evict(folder, most)
+    return dataset
 
 
 def open_dataset(folder: Path, weights: tuple[float, ...] = ()) -> Dataset:
-    """Open what `prepare` made.
-
-    Args:
-        folder: of the token file.
-        weights: of its sources, if they are drawn from by weight.
-
-    Raises:
-        UserError: if it is not whole: lengths, checksums and ids are verified.
-    """
+    """What :func:`prepare` made, if it is whole; `weights` are those of its sources."""
     try:
-        tokenizer, meta = load_tokenizer(folder / TOKENIZER), read_meta(folder)
-        files = list(sound_shards(folder, meta, tokenizer.vocab_size))
-        names = [name for name in meta.parts if name != VALIDATION]
-        if not meta.whole or VALIDATION not in meta.parts or len(names) != max(len(weights), 1):
-            raise UserError("parts are missing")
-    except UserError as error:
+        meta = json.loads((folder / META).read_text(encoding="utf-8"))
+        if meta["format"] != FORMAT:
+            raise ValueError(f"its format is {meta['format']!r}, not {FORMAT}")
+        for name in (TOKENIZER, TRAIN, VALIDATION):
+            _verify(folder / name, meta["files"][name])
+        tokenizer = load_tokenizer(folder / TOKENIZER)
+        train, validation = (Tokens(folder / n, tokenizer.vocab_size) for n in (TRAIN, VALIDATION))
+        ends = [0, *meta["source_ends"]]
+        if ends != sorted(ends) or ends[-1] != len(train) or len(ends) - 1 != max(len(weights), 1):
+            raise ValueError(f"its sources end at {ends[1:]}")
+        sources = tuple(range(*ends) for ends in pairwise(ends)) if weights else ()
+    except (OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
         raise UserError(f"the token cache {folder} is damaged: {error}") from None
-    ends = [0, *accumulate(meta.tokens(name) for name in names)]
-    return Dataset(
-        tokenizer,
-        open_tokens(meta, files, *names),
-        open_tokens(meta, files, VALIDATION),
-        tuple(map(range, ends, ends[1:])) if weights else (),
-        weights,
-    )
+    with contextlib.suppress(OSError):  # the cache may be another user's
+        os.utime(folder / META)  # when it was used last, for _evict
+    return Dataset(tokenizer, train, validation, sources, weights)
+
+
+class Tokens:
+    """The ids in a file, read when they are asked for.
+
+    Pages of a file that is mapped into memory would count as memory of the process.
+    """
+
+    def __init__(self, file: Path, vocab_size: int):
+        self.dtype = np.dtype(_dtype(vocab_size))
+        self._file = io.FileIO(file)
+        self._length = os.fstat(self._file.fileno()).st_size // self.dtype.itemsize
+        with contextlib.suppress(OSError):  # not every file system has locks
+            fcntl.flock(self._file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # held while in use, for _evict
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, part: slice) -> TokenIds:
+        start, stop, _ = part.indices(self._length)
+        size = self.dtype.itemsize * max(stop - start, 0)
+        data = os.pread(self._file.fileno(), size, self.dtype.itemsize * start)
+        if len(data) != size:
+            raise UserError(f"the token cache was cut short: {self._file.name}")
+        return np.frombuffer(data, self.dtype)
+
+
+def _dtype(vocab_size: int) -> str:
+    return "<u2" if vocab_size <= 1 << 16 else "<u4"
+
+
+def _key(source: Source, config: TextConfig, tokenizer: Tokenizer | None) -> str:
+    """Names a prepared text by everything that its tokens depend on."""
+    learns_bpe = tokenizer is None and config.tokenizer == "bpe"
+    parts = {
+        "format": FORMAT,
+        "text": source.fingerprint,
+        "sources": [len(corpus.files) for corpus in source.weighted],
+        "validation_fraction": None if source.validation else config.validation_fraction,
+        "split": config.split,
+        "tokenizer": tokenizer.to_json() if tokenizer else config.tokenizer,
+        "vocab_size": config.vocab_size if learns_bpe else None,
+    }
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+
+
+def _locked(folder: Path, say: Say) -> contextlib.AbstractContextManager[object]:
+    """Let one process at a time make a folder; the others wait."""
+    try:
+        return _lock(folder).acquire(timeout=0)
+    except Timeout:
+        say("another process is preparing this text: waiting for it")
+        return _lock(folder).acquire()
+
+
+def _lock(folder: Path) -> FileLock:
+    """One of 256, since lock files stay: to remove one that another process waits for is a race."""
+    return FileLock(folder.with_name(f"{folder.name[:2]}.lock"))
+
+
+@contextlib.contextmanager
+def _renamed_when_whole(folder: Path) -> Iterator[Path]:
+    """A temporary folder that becomes `folder` at the end, or is removed after an error."""
+    temporary = folder.with_suffix(".tmp")
+    shutil.rmtree(temporary, ignore_errors=True)  # of a process that was killed
+    try:
+        temporary.mkdir()
+        yield temporary
+        shutil.rmtree(folder, ignore_errors=True)  # it was damaged
+        temporary.rename(folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _write(
+    folder: Path,
+    source: Source,
+    config: TextConfig,
+    tokenizer: Tokenizer | None,
+    progress: Progress,
+) -> None:
+    """Learn a tokenizer if none is given, encode the text, and write meta.json when all is well."""
+    training, validation = split(source, config)
+    if tokenizer is None:
+        tokenizer = _learn(training, validation, config, progress)
+    dtype, ends, files = _dtype(tokenizer.vocab_size), [0], {}
+    with progress("tokenizing", sum(part.characters for part in [*training, validation])) as bar:
+
+        def encoded(part: Part) -> Iterator[bytes]:
+            characters, tokens = 0, 0
+            for count, ids in encode_in_pieces(tokenizer, chunks(part.documents())):
+                yield ids.astype(dtype).tobytes()
+                bar.update(count)
+                characters, tokens = characters + count, tokens + len(ids)
+            if characters != part.characters:
+                raise UserError(f"the text {CHANGED}")
+            ends.append(ends[-1] + tokens)
+
+        files[TRAIN] = _store(folder / TRAIN, chain.from_iterable(map(encoded, training)))
+        files[VALIDATION] = _store(folder / VALIDATION, encoded(validation))
+    source.check_unchanged()
+    *to_train, to_validate = (stop - start for start, stop in pairwise(ends))
+    if min(*to_train, to_validate) < 2:
+        raise UserError(
+            f"the text is too short: {min(to_train)} tokens to train on and {to_validate} to "
+            "validate on, at least 2 of each are needed"
+        )
+    files[TOKENIZER] = _store(folder / TOKENIZER, [tokenizer.to_json().encode()])
+    meta = {"format": FORMAT, "dtype": dtype, "source_ends": ends[1:-1], "files": files}
+    _store(folder / META, [(json.dumps(meta, indent=1) + "\n").encode()])
+
+
+def _learn(
+    training: Sequence[Part], validation: Part, config: TextConfig, progress: Progress
+) -> Tokenizer:
+    """A tokenizer learned from the training text, never from the validation text.
+
+    Except for the list of characters, without which the validation text could not be encoded.
+    """
+    parts = [*training, validation] if config.tokenizer == "char" else training
+    characters = sum(part.characters for part in parts)
+    with progress("learning the tokenizer", characters) as bar:
+
+        def texts() -> Iterator[str]:
+            for _, text in chain.from_iterable(part.documents() for part in parts):
+                yield text
+                bar.update(len(text))
+
+        read = spread(texts(), characters) if config.tokenizer == "bpe" else texts()
+        return make_tokenizer(config.tokenizer, config.vocab_size, read)
+
+
+def spread(
+    texts: Iterable[str], characters: int, most: int = 1 << 25, length: int = 1 << 16
+) -> Iterator[str]:
+    """The texts, or, if they are of more than `most` characters, stretches spread over them."""
+    length = length if characters > most else characters
+    read = taken = 0
+    for text in texts:
+        for start in range(0, len(text), length):
+            stretch = text[start : start + length]
+            read += len(stretch)
+            if (taken + len(stretch)) * characters <= most * read:
+                taken += len(stretch)
+                yield stretch
+
+
+def _store(file: Path, blocks: Iterable[bytes]) -> dict[str, Any]:
+    """Write a file, read it back, and return what tells later that it is still the same."""
+    digest = hashlib.sha256()
+    with open(file, "wb") as out:
+        for block in blocks:
+            out.write(block)
+            digest.update(block)
+        out.flush()
+        os.fsync(out.fileno())
+    if _checksum(file) != digest.hexdigest():
+        raise OSError(f"{file.name} is not what was written to it")
+    status = file.stat()
+    return dict(size=status.st_size, mtime_ns=status.st_mtime_ns, sha256=digest.hexdigest())
+
+
+def _verify(file: Path, record: dict[str, Any]) -> None:
+    """Refuse a file of another size; one of another time only if its checksum differs."""
+    status = file.stat()
+    if status.st_size != record["size"]:
+        raise ValueError(f"{file.name} has another length than was written")
+    if status.st_mtime_ns != record["mtime_ns"]:  # a copy, perhaps
+        if _checksum(file) != record["sha256"]:
+            raise ValueError(f"the checksum of {file.name} does not match")
+        with contextlib.suppress(OSError):  # the cache may be another user's
+            os.utime(file, ns=(record["mtime_ns"], record["mtime_ns"]))
+
+
+def _checksum(file: Path) -> str:
+    with open(file, "rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def _most_bytes() -> float:
+    """How large the cache may become."""
+    given = os.environ.get("MINIGPT_CACHE_GB") or _GIGABYTES
+    with contextlib.suppress(ValueError):
+        if float(given) >= 0.0:
+            return 1e9 * float(given)
+    raise UserError(f"MINIGPT_CACHE_GB must be a number of gigabytes, got {given!r}")
+
+
+def _evict(made: Path, most: float) -> None:
+    """Keep what was used last, up to so many bytes, and nothing that killed processes left."""
+    for left_over in made.parent.glob("*.tmp"):
+        _remove(left_over)
+    metas = sorted(made.parent.glob(f"*/{META}"), key=lambda meta: -meta.stat().st_mtime_ns)
+    size = 0
+    for folder in (made, *(meta.parent for meta in metas if meta.parent != made)):
+        size += sum(file.stat().st_size for file in folder.iterdir())
+        if size > most and folder != made:
+            _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a prepared text, unless a process makes or reads it."""
+    with contextlib.suppress(OSError), _lock(folder).acquire(timeout=0):
+        with contextlib.suppress(FileNotFoundError), open(folder / TRAIN, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder.rename(folder.with_suffix(".tmp")))

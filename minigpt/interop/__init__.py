@@ -1,3 +1,1 @@
-"""To and from other programs: `architectures.py` and `weights.py` (what is called what),
-`huggingface.py`, `tokenizer_files.py` and `model_card.py` (folders), `hub.py` (models by name),
-`gguf.py` (for llama.cpp)."""
+"""Models and tokenizers to and from other programs: Hugging Face folders, its hub, GGUF files."""

@@ -1,7 +1,7 @@
-"""Folders in the Hugging Face layout: read as a GPT with its tokenizer, written from one.
+"""Folders in the Hugging Face layout: read as a GPT with its tokenizer, and written from one.
 
-Read are `config.json`, `model.safetensors` (whole or in shards) and the tokenizer's files: data
-only, never a pickle.
+Of a folder only `config.json`, `model.safetensors` (whole or in shards) and the tokenizer's files
+are read: data, never a pickle.
 """
 
 import json
@@ -12,12 +12,17 @@ from torch import Tensor
 
 from .. import UserError
 from ..config import GPTConfig, SampleConfig
-from ..model import GPT
+from ..model import GPT, count_parameters
 from ..tokenizer import END_OF_TEXT, Tokenizer
-from .architectures import config_from_huggingface, config_to_huggingface
+from .mapping import (
+    ARCHITECTURES,
+    config_from_huggingface,
+    config_to_huggingface,
+    weights_from_huggingface,
+    weights_to_huggingface,
+)
 from .safetensors_files import read_tensors, write_tensors
 from .tokenizer_import import read_tokenizer
-from .weights import weights_from_huggingface, weights_to_huggingface
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 INDEX = f"{WEIGHTS}.index.json"
@@ -26,8 +31,6 @@ _PICKLES = ("*.bin", "*.bin.index.json", "*.pt", "*.pth", "*.ckpt")
 
 def is_huggingface_folder(folder: Path) -> bool:
     """Whether the folder's config.json is in transformers' format."""
-    if not (folder / CONFIG).is_file():
-        return False
     try:
         data = _read_json(folder / CONFIG)
     except UserError:
@@ -36,12 +39,8 @@ def is_huggingface_folder(folder: Path) -> bool:
 
 
 def read_folder(folder: Path) -> tuple[GPT, Tokenizer]:
-    """The model and the tokenizer of a folder.
-
-    Raises:
-        UserError: if a file is missing or damaged, the architecture or something it asks for
-            is not supported, or the weights do not fit the config.
-    """
+    """The model and the tokenizer of a folder; what is missing, damaged or not supported in it is
+    refused by name."""
     data = _read_json(folder / CONFIG)
     try:
         config = config_from_huggingface(data)
@@ -58,47 +57,72 @@ def read_folder(folder: Path) -> tuple[GPT, Tokenizer]:
 
 
 def write_folder(folder: Path, model: GPT, tokenizer: Tokenizer, card: str) -> None:
-    """Write a folder that transformers loads as it is.
-
-    Args:
-        folder: exists and is empty.
-        model: to write.
-        tokenizer: its own.
-        card: the text of README.md.
-    """
+    """Fill an empty folder so that transformers loads it without code of ours; `card` becomes its
+    README.md."""
     config, end = model.config, tokenizer.end_of_text
     weights = weights_to_huggingface(model.state_dict(), config)
     write_tensors({name: tensor.cpu() for name, tensor in weights.items()}, folder / WEIGHTS)
     ids = {"bos_token_id": end, "eos_token_id": end}
-    _write_json(config_to_huggingface(config) | ids, folder / CONFIG)
-    _write_json(
-        _generation_config(config) | ids | {"pad_token_id": end}, folder / "generation_config.json"
-    )
-    (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
-    _write_json(_tokenizer_config(config), folder / "tokenizer_config.json")
-    (folder / "README.md").write_text(card, encoding="utf-8")
-
-
-def _generation_config(config: GPTConfig) -> dict[str, Any]:
-    """Generate as `generate.py` does by default."""
-    return {
+    generation = {  # as generate.py does by default
         "do_sample": True,
         "temperature": SampleConfig.temperature,
         "top_k": 0,  # all of them; transformers' own default is 50
         "max_new_tokens": max(config.context_length // 2, 1),
+        "pad_token_id": end,
     }
-
-
-def _tokenizer_config(config: GPTConfig) -> dict[str, Any]:
-    return {
+    tokenizer_config = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "bos_token": END_OF_TEXT,
         "eos_token": END_OF_TEXT,
         "pad_token": END_OF_TEXT,
         "model_max_length": config.context_length,
         "clean_up_tokenization_spaces": False,
-        "split_special_tokens": True,  # one that is written out in a text is text, as with us
+        "split_special_tokens": True,  # the name of a special token in a text is text, as here
     }
+    _write_json(config_to_huggingface(config) | ids, folder / CONFIG)
+    _write_json(generation | ids, folder / "generation_config.json")
+    _write_json(tokenizer_config, folder / "tokenizer_config.json")
+    (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
+    (folder / "README.md").write_text(card, encoding="utf-8")
+
+
+_CARD = """\
+---
+library_name: transformers
+pipeline_tag: text-generation
+tags: [minigpt]
+---
+
+# {name}
+
+A text generator trained with minigpt. {class_name} with {parameters:,} parameters:
+{config.num_layers} layers of width {config.emb_dim}, {config.num_heads} heads,
+{config.vocab_size:,} tokens, context of {config.context_length}. {result}
+
+    from transformers import pipeline
+
+    print(pipeline("text-generation", model=".")("Once upon a time")[0]["generated_text"])
+"""
+
+
+def model_card(name: str, config: GPTConfig, metrics: list[dict[str, Any]]) -> str:
+    """The README.md of an exported model: what it is, how well it predicts (by the rows of its
+    run's metrics.jsonl, if it has any), how to use it."""
+    result = "How well it predicts is not known."
+    if metrics:
+        best = min(metrics, key=lambda row: row["val_loss"])
+        result = (
+            f"After {best['step']:,} steps of training it needs\n"
+            f"{best['val_bits_per_byte']:.4f} bits per byte, or {best['val_loss']:.4f} nats per "
+            "token, of validation text."
+        )
+    return _CARD.format(
+        name=name,
+        class_name=ARCHITECTURES[config.architecture].class_name,
+        parameters=count_parameters(config),
+        config=config,
+        result=result,
+    )
 
 
 def _read_weights(folder: Path) -> dict[str, Tensor]:
@@ -140,7 +164,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise UserError(f"{path} is damaged: it is not JSON") from None
     if not isinstance(data, dict):
-        raise UserError(f"{path} is damaged: it is no JSON object")
+        raise UserError(f"{path} is damaged: it is not a JSON object")
     return data
 
 

@@ -11,11 +11,7 @@ from .. import UserError
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file.
-
-    Raises:
-        UserError: if it is missing or damaged.
-    """
+    """The tensors of a safetensors file; a missing or damaged one is refused."""
     try:
         return load_file(path)
     except FileNotFoundError:
@@ -24,12 +20,12 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         raise UserError(f"{path} is damaged: {error}") from None
 
 
-def write_tensors(tensors: dict[str, Tensor], path: Path) -> None:
-    """Write tensors as safetensors, marked as torch's for other readers.
-
-    The file gets the permissions that any new file gets; safetensors would keep it to its owner.
-    """
-    save_file(tensors, path, {"format": "pt"})
+def write_tensors(
+    tensors: dict[str, Tensor], path: Path, metadata: dict[str, str] | None = None
+) -> None:
+    """Write tensors as a safetensors file, with the permissions that any new file gets; the library
+    would let its owner alone read it."""
+    save_file(tensors, path, {"format": "pt"} | (metadata or {}))  # a format readers look for
     path.chmod(0o666 & ~umask())
 
 

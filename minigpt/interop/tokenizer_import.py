@@ -1,7 +1,8 @@
 """The tokenizer of a Hugging Face folder: byte-level BPE of GPT-2's kind, or our own characters.
 
-tiktoken does the encoding. It merges the two neighbours whose union has the lowest id, whereas
-these files list pairs to merge; a file is taken only where both come to the same ids.
+tiktoken does the encoding. It merges the two neighbours that together form the token with the
+lowest id, whereas these files list the pairs to merge; a file is accepted only if both ways give
+the same ids.
 """
 
 import json
@@ -17,23 +18,19 @@ _GPT2_VOCAB_SIZE = 50_257
 
 
 def read_tokenizer(folder: Path, vocab_size: int) -> Tokenizer:
-    """The tokenizer of a folder, from `tokenizer.json`, `vocab.json` with `merges.txt`, or, for
-    a model with GPT-2's vocabulary and neither, tiktoken's.
+    """The tokenizer of a folder whose model has `vocab_size` tokens; one that works differently
+    from ours is refused.
 
-    Args:
-        folder: to look in.
-        vocab_size: of the model; ids up to there that stand for nothing are filled up.
-
-    Raises:
-        UserError: if there is none, it is damaged, or it works in a way that ours does not.
+    It comes from `tokenizer.json`, from `vocab.json` with `merges.txt`, or, for a model with
+    GPT-2's vocabulary and neither, from tiktoken. Ids that it leaves unused at the end are added.
     """
     file = folder / "tokenizer.json"
     try:
         if file.exists():
-            data = _json(file)
+            data = _read_json(file)
         elif (folder / "vocab.json").exists():
             file = folder / "vocab.json"
-            data = _from_vocabulary(_json(file), folder / "merges.txt")
+            data = _from_vocabulary(_read_json(file), folder / "merges.txt")
         elif vocab_size == _GPT2_VOCAB_SIZE:
             return tiktoken_tokenizer("gpt2")
         else:
@@ -50,7 +47,7 @@ def read_tokenizer(folder: Path, vocab_size: int) -> Tokenizer:
     return tokenizer
 
 
-def _json(file: Path) -> Any:
+def _read_json(file: Path) -> Any:
     try:
         return json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, RecursionError):
@@ -58,7 +55,7 @@ def _json(file: Path) -> Any:
 
 
 def _from_vocabulary(vocab: dict[str, int], merges: Path) -> dict[str, Any]:
-    """The content of a `tokenizer.json` for GPT-2's first two files."""
+    """GPT-2's first two files as the content of a `tokenizer.json`."""
     lines = merges.read_text(encoding="utf-8").splitlines()
     pairs = [line.split(" ") for line in lines if line and not line.startswith("#version")]
     return {
@@ -69,7 +66,7 @@ def _from_vocabulary(vocab: dict[str, int], merges: Path) -> dict[str, Any]:
 
 
 def _in_our_format(data: dict[str, Any], vocab_size: int) -> dict[str, Any]:
-    """What `tokenizer_from_data` reads, of a file that encodes as it will."""
+    """The content of a file as `tokenizer_from_data` reads it, once it is known to encode alike."""
     if data["model"]["type"] != "BPE":
         return data
     _check_parts(data)
@@ -86,7 +83,7 @@ def _in_our_format(data: dict[str, Any], vocab_size: int) -> dict[str, Any]:
 
 
 def _check_parts(data: dict[str, Any]) -> None:
-    """Refuse what changes a text before or after it is encoded."""
+    """Refuse what changes a text before it is encoded, or its ids afterwards."""
     if _adds_tokens(data.get("post_processor") or {"type": "ByteLevel"}):
         raise ValueError("it adds special tokens to every text, which is not supported")
     for token in data["added_tokens"]:
@@ -108,7 +105,7 @@ def _adds_tokens(processor: dict[str, Any]) -> bool:
 
 
 def _pattern(data: dict[str, Any]) -> str:
-    """The pattern by which a text is cut into words before bytes are merged."""
+    """The pattern that cuts a text into words before bytes are merged."""
     first, *rest = data["pre_tokenizer"].get("pretokenizers", [data["pre_tokenizer"]])
     if any(part.get("add_prefix_space") for part in (first, *rest)):
         raise ValueError("add_prefix_space is not supported")
@@ -122,11 +119,11 @@ def _pattern(data: dict[str, Any]) -> str:
 
 
 def _check_merges(data: dict[str, Any]) -> None:
-    """Refuse a file whose merges give other ids than merging by id.
+    """Refuse merges that give other ids than merging by lowest id.
 
-    They give the same if pairs are listed by rising id and every token is encoded as itself.
-    Otherwise some token, encoded alone, ends as two; and wherever merging by id does what the
-    list does not, it is about to merge two such halves.
+    They give the same ids if the pairs are listed by rising id of what they form, and if every
+    token, encoded alone, becomes itself: where the two ways first differ, merging by id joins two
+    tokens that the list never joins, so that the token they form would stay in two parts.
     """
     from tokenizers import models
 

@@ -17,8 +17,7 @@ from tqdm import tqdm
 
 from .. import UserError
 from ..config import EvaluationConfig
-from ..data.corpus import Corpus, find_files
-from ..data.splitting import stretches
+from ..data.corpus import Corpus, chunks, find_files
 from ..runs import find_model
 from ..tokenizer import Tokenizer, encode_in_pieces
 from .evaluation import Evaluation, evaluate_windows, sliding_windows
@@ -110,6 +109,6 @@ def _ids(tokenizer: Tokenizer, corpus: Corpus) -> Iterator[NDArray[np.uint32]]:
         unit="char", unit_scale=True, desc="evaluating", delay=1, leave=False, disable=None,
         file=sys.stderr,
     ) as bar:  # fmt: skip
-        for characters, ids in encode_in_pieces(tokenizer, stretches(corpus.documents())):
+        for characters, ids in encode_in_pieces(tokenizer, chunks(corpus.documents())):
             yield ids
             bar.update(characters)

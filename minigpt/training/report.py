@@ -1,34 +1,132 @@
-"""What a person sees of a training: a bar, a line an evaluation, metrics.jsonl, samples.txt and
-loss.png. Talk goes to standard error.
+"""All that a training prints or writes for people: what it will do and why, a progress bar, a line
+for each evaluation, metrics.jsonl, samples.txt, loss.png, and what came of it.
+
+Talk goes to standard error, the result to standard output. No other module of training/ prints.
 """
 
+import gzip
 import json
+import lzma
 import math
+import os
+import re
+import shlex
 import sys
 import textwrap
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
+import torch
 from tqdm import tqdm
 
-from ..runs import METRICS, PICTURE, SAMPLES, read_metrics, replace, write_text
-from .checkpoint import TrainingState
-from .evaluation import Evaluation
+from .. import UserError
+from ..config import TextConfig
+from ..data.batches import Dataset
+from ..data.corpus import Source
+from ..model import count_parameters
+from ..runs import METRICS, PICTURE, SAMPLES, RunConfig, read_metrics, replace, write_text
 
-_BETWEEN_PICTURES = 10.0  # seconds; one takes 0.1
+if TYPE_CHECKING:
+    from .checkpoint import TrainingState
+    from .evaluation import Evaluation
+
+_BETWEEN_PICTURES = 10.0  # seconds; drawing one takes 0.1
 _BAR = "{desc}{percentage:3.0f}%|{bar:24}| {postfix}"
-_TRAINING = "train_bits_per_byte"  # which rows from before there was it do not have
+_YARDSTICK_TOKENS = 1 << 20
+_XZ = {"id": lzma.FILTER_LZMA2, "preset": 9}  # with a window that would hold 64 MB
+_clock = tqdm.format_interval  # seconds as minutes:seconds
 
 
-def progress_bar(what: str, total: int) -> "tqdm[NoReturn]":
+def say(line: str) -> None:
+    """Print a line of talk."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def progress_bar(what: str, total: int | None = None) -> "tqdm[NoReturn]":
     """A bar over characters of text, shown when it takes more than a second."""
-    return tqdm(
-        total=total, unit="char", unit_scale=True, desc=what, delay=1, leave=False, disable=None,
-        file=sys.stderr,
-    )  # fmt: skip
+    how: dict[str, Any] = {"unit": "char", "unit_scale": True, "delay": 1, "leave": False}
+    return tqdm(total=total, desc=what, disable=None, file=sys.stderr, **how)
+
+
+# Before training
+
+
+def say_run(
+    config: RunConfig, dataset: Dataset, folder: Path, device: torch.device, processes: int = 1
+) -> None:
+    """What is about to be done, in a few plain lines."""
+    model, training, text = config.model, config.training, config.text
+    learned = " learned from the text" if text.tokenizer in ("bpe", "char") else ""
+    tokenizer = f"that of {text.init}" if text.init else text.tokenizer
+    shares = zip(text.files, text.weights, strict=False)
+    goal = f"{training.steps:,} steps" if training.steps else f"{training.minutes:g} minutes"
+    many = f"{processes} processes{', sharded' if training.shard else ''}, each "
+    threads = f" with {torch.get_num_threads()} threads" if device.type == "cpu" else ""
+    rows = {
+        "text": f"{len(dataset.train):,} tokens to train on, "
+        f"{len(dataset.validation):,} to validate on",
+        "drawn": ", ".join(f"{share / sum(text.weights):.0%} {name}" for name, share in shares),
+        "tokenizer": f"{tokenizer}, {model.vocab_size:,} tokens{'' if text.init else learned}",
+        "model": f"{model.architecture}, {count_parameters(model) / 1e6:.2f} M parameters: "
+        f"{model.num_layers} layers of width {model.emb_dim}, {model.num_heads} heads, "
+        f"context {model.context_length}",
+        "training": f"{goal} on {many if processes > 1 else ''}{device.type}{threads} in "
+        f"{training.precision}, {training.batch_size} x {model.context_length} tokens a step, "
+        f"dropout {model.dropout:g}, seed {training.seed}",
+        "run": f"{folder} (Ctrl-C stops early and keeps the best)",
+    }
+    for heading, row in rows.items():
+        if row:
+            say(f"  {heading:<11}{row}")
+
+
+def say_reasons(reasons: Iterable[str]) -> None:
+    """Why the plan is as it is."""
+    for i, reason in enumerate(reasons):
+        say(f"  {'' if i else 'plan':<11}{reason}")
+
+
+def say_split(dataset: Dataset, text: TextConfig) -> None:
+    """That there are too few documents to set aside the share asked for, if it is so."""
+    train, validation = len(dataset.train), len(dataset.validation)
+    share = validation / (train + validation)
+    wanted = text.validation_fraction
+    if not text.validation and not wanted / 2 < share < 2 * wanted:
+        say(
+            f"  no document is split: {share:.0%} of the text is set aside to validate on; "
+            f"--split end sets aside its last {wanted:.0%} instead"
+        )
+
+
+def say_unfinished(folder: Path, state: "TrainingState") -> None:
+    """That an earlier run of the same text can be continued."""
+    say(f"{folder} was cut off after {extent(state)}; this starts a new run")
+    say_how_to_resume(folder)
+
+
+def say_how_to_resume(folder: Path) -> None:
+    """The command that continues a run."""
+    say(f"to continue it:  {command('train')} --resume --out {shlex.quote(str(folder))}")
+
+
+def extent(state: "TrainingState") -> str:
+    """How far a training has come, in a few words."""
+    return f"{state.step:,} steps in {_clock(state.seconds)}"
+
+
+def described(source: Source) -> str:
+    """The files and their size, in a few words."""
+    files = source.training.files
+    size = sum(file.stat().st_size for file in files)  # a scan would take long
+    names = str(files[0]) if len(files) == 1 else f"{len(files)} files"
+    return f"{names} ({tqdm.format_sizeof(size, 'B')})"
+
+
+# While it trains
 
 
 @dataclass(frozen=True)
@@ -43,26 +141,14 @@ class Row:
 class Report:
     """Shows how a training goes, and writes it down in the run's folder.
 
-    Args:
-        folder: the run's.
-        tokens_per_step: tokens in a batch.
-        started: when the command began, in time.monotonic's seconds.
-        also: is handed each row of figures as well.
+    `started` is when the command began, in time.monotonic's seconds; `log` names a logger that is
+    handed the figures as well.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        *,
-        tokens_per_step: int,
-        started: float,
-        also: Callable[[dict[str, Any]], None] | None = None,
-    ):
-        self.folder = folder
-        self.tokens_per_step = tokens_per_step
-        self.started = started
-        self._also = also
-        self._mark: tuple[float, int] | None = None  # since when and which step speed is measured
+    def __init__(self, folder: Path, *, tokens_per_step: int, started: float, log: str = "none"):
+        self.folder, self.tokens_per_step, self.started = folder, tokens_per_step, started
+        self._log = make_logger(log, folder)
+        self._mark: tuple[float, int] | None = None  # time and step from which speed is measured
         self._speed = 0.0  # tokens a second, evaluations not counted
         self._drawn = -math.inf  # when, in time.monotonic's seconds
         self._bar = tqdm(total=100, bar_format=_BAR, disable=None, file=sys.stderr, leave=False)
@@ -71,7 +157,7 @@ class Report:
         """A line of talk, above the bar."""
         self._bar.write(line, file=sys.stderr)
 
-    def step(self, state: TrainingState, done: float, seconds_left: float) -> None:
+    def step(self, state: "TrainingState", done: float, seconds_left: float) -> None:
         """After each training step."""
         now = time.monotonic()
         if self._mark is None or state.step < self._mark[1]:  # training may have gone back
@@ -81,27 +167,28 @@ class Report:
             self._speed = (state.step - first) * self.tokens_per_step / (now - since)
         self._bar.set_postfix_str(
             f"loss {state.train_bits_per_byte:.3f} bits/byte, "
-            f"{self._speed:,.0f} tokens/s, {clock(max(seconds_left, 0))} left",
+            f"{self._speed:,.0f} tokens/s, {_clock(max(seconds_left, 0))} left",
             refresh=False,
         )
         self._bar.update(100 * done - self._bar.n)
 
     def evaluation(
-        self, state: TrainingState, result: Evaluation, is_best: bool, sample: str
+        self, state: "TrainingState", result: "Evaluation", is_best: bool, sample: str
     ) -> Row:
         """After each evaluation: a line and a sample. Returns the figures, for `write`."""
         seconds = time.monotonic() - self.started
         self.say(
-            f"step {state.step:,} at {clock(seconds)}: "
+            f"step {state.step:,} at {_clock(seconds)}: "
             f"training {state.train_bits_per_byte:.3f}, validation "
             f"{result.bits_per_byte:.3f} bits/byte{' (best so far)' if is_best else ''}"
         )
-        self.say(textwrap.indent(sample.strip("\n"), "    | ", lambda line: True))
+        shown = "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in sample)
+        self.say(textwrap.indent(shown.strip("\n"), "    | ", lambda line: True))
         figures = {
             "step": state.step,
             "seconds": round(seconds, 3),
             "train_loss": state.train_loss,
-            _TRAINING: state.train_bits_per_byte,
+            "train_bits_per_byte": state.train_bits_per_byte,
             "val_loss": result.loss,
             "val_bits_per_byte": result.bits_per_byte,
             "tokens_per_second": round(self._speed, 1),
@@ -112,20 +199,15 @@ class Report:
     def write(self, row: Row) -> None:
         """Add an evaluation to metrics.jsonl and samples.txt; now and then draw loss.png again.
 
-        What an earlier sitting wrote about later steps, before it was cut off, is dropped.
-
-        Raises:
-            OSError: if it cannot be written; what was there stays as it was.
+        What was written about later steps before the training went back is dropped. OSError is
+        raised where something cannot be written; what was there stays as it was.
         """
-        metrics = self.folder / METRICS
-        rows = [r for r in read_metrics(metrics) if r["step"] < row.figures["step"]]
-        rows.append(row.figures)
+        step, metrics, samples = row.figures["step"], self.folder / METRICS, self.folder / SAMPLES
+        rows = [r for r in read_metrics(metrics) if r["step"] < step] + [row.figures]
         write_text("".join(json.dumps(r) + "\n" for r in rows), metrics)
-        samples = read_samples(self.folder / SAMPLES, before=row.figures["step"])
-        samples += f"--- step {row.figures['step']}\n{row.sample}\n"
-        write_text(samples, self.folder / SAMPLES)
-        if self._also is not None:
-            self._also(row.figures)
+        earlier = _read_samples(samples, before=step)
+        write_text(f"{earlier}--- step {step}\n{row.sample}\n", samples)
+        self._log(row.figures)
         if row.is_last or time.monotonic() - self._drawn >= _BETWEEN_PICTURES:
             self._drawn = time.monotonic()
             draw(rows, self.folder / PICTURE)
@@ -135,25 +217,13 @@ class Report:
         self._bar.close()
 
 
-def clock(seconds: float) -> str:
-    """Seconds as minutes:seconds, or hours:minutes:seconds."""
-    minutes, whole = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes}:{whole:02}"
-    return f"{minutes // 60}:{minutes % 60:02}:{whole:02}"
-
-
-def read_samples(path: Path, before: int) -> str:
+def _read_samples(path: Path, before: int) -> str:
     """A samples.txt up to the first sample of step `before` or a later one."""
-    try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
-    except OSError:
-        return ""
-    for i, line in enumerate(lines):
-        step = line.removeprefix("--- step ").strip()
-        if line.startswith("--- step ") and step.isdecimal() and int(step) >= before:
-            return "".join(lines[:i])
-    return "".join(lines)
+    text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+    for heading in re.finditer(r"^--- step (\d{1,18})$", text, re.MULTILINE):
+        if int(heading[1]) >= before:
+            return text[: heading.start()]
+    return text
 
 
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
@@ -166,7 +236,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
     axes = figure.add_axes((0.11, 0.12, 0.86, 0.84))  # laying it out would take 0.1 s
     minutes = [row["seconds"] / 60 for row in rows]
     validation = [row["val_bits_per_byte"] for row in rows]
-    axes.plot(minutes, [row.get(_TRAINING, math.nan) for row in rows], label="training")
+    axes.plot(minutes, [row["train_bits_per_byte"] for row in rows], label="training")
     axes.plot(minutes, validation, label="validation")
     best = min(range(len(rows)), key=lambda i: validation[i])
     axes.plot(minutes[best], validation[best], "o", label=f"best: {validation[best]:.3f}")
@@ -174,3 +244,86 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
     axes.grid(alpha=0.3)
     axes.legend()
     replace(path, lambda new: figure.savefig(new, format="png", dpi=120))
+
+
+def check_logger(name: str) -> None:
+    """Refuse a logger whose package is not installed."""
+    if name != "none" and find_spec(name) is None:
+        raise UserError(f"--log {name} needs a package that is missing: pip install {name}")
+
+
+def make_logger(name: str, folder: Path) -> Callable[[dict[str, Any]], None]:
+    """What hands the figures of an evaluation to TensorBoard or Weights & Biases; or nothing."""
+    if name == "tensorboard":
+        from torch.utils.tensorboard import SummaryWriter
+
+        writer = SummaryWriter(str(folder / "tensorboard"))
+
+        def log(figures: dict[str, Any]) -> None:
+            for key, value in figures.items():
+                writer.add_scalar(key, value, figures["step"])
+            writer.flush()
+
+        return log
+    if name == "wandb":
+        import wandb
+
+        run = wandb.init(project="minigpt", name=folder.name, dir=str(folder))
+        return lambda figures: run.log(figures, step=figures["step"])
+    return lambda figures: None
+
+
+# At the end
+
+
+def say_result(
+    folder: Path, state: "TrainingState", dataset: Dataset, seconds: float, minutes: float | None
+) -> None:
+    """What was reached, how good that is, where it is, and how to write with it.
+
+    `seconds` the command took, `minutes` it should have taken, None if that made no difference.
+    """
+    if state.best_bits_per_byte is None:
+        raise UserError(f"nothing could be saved in {folder}")
+    say(f"done in {_clock(seconds)}, {state.step:,} steps")
+    if minutes is not None and seconds > 66 * minutes + 1:
+        say(
+            f"that is longer than the {minutes:g} minutes asked for: getting ready took "
+            f"{_clock(seconds - state.seconds)}, and a training lasts some seconds at least"
+        )
+    print(
+        f"{folder}: validation {state.best_bits_per_byte:.4f} bits/byte "
+        f"({state.best_loss:.4f} nats/token) at step {state.best_step:,}",
+        flush=True,
+    )
+    others = ", ".join(f"{name} {bits:.2f}" for name, bits in yardsticks(dataset).items())
+    say(f"for comparison, in bits/byte of the same text: {others}")
+    first_words = dataset.tokenizer.decode(dataset.train[:40].tolist()).split()[:3]
+    prompt = shlex.quote(" ".join(first_words))
+    say(f"to generate:  {command('generate')} {prompt} --run {shlex.quote(str(folder))}")
+
+
+def say_interrupted(folder: Path, is_saved: bool) -> None:
+    """What is left of a training that was interrupted, and how to continue it."""
+    last = f"is in {folder}/checkpoint" if is_saved else "could not be saved"
+    say(f"interrupted: the best weights are in {folder}/model.safetensors, the last state {last}")
+    say_how_to_resume(folder)
+
+
+def yardsticks(dataset: Dataset) -> dict[str, float]:
+    """What the validation text takes otherwise, in bits a byte: with all tokens equally likely,
+    and packed by gzip and by xz at their best, given nothing but that text."""
+    tokens = dataset.validation[:_YARDSTICK_TOKENS].tolist()
+    text = b"".join(map(dataset.tokenizer.token_bytes, tokens))
+    bits = {
+        "all tokens alike": len(tokens) * math.log2(dataset.tokenizer.vocab_size),
+        "gzip": 8 * len(gzip.compress(text, 9)),
+        "xz": 8 * len(lzma.compress(text, filters=[_XZ | {"dict_size": max(len(text), 4096)}])),
+    }
+    return {name: total / max(len(text), 1) for name, total in bits.items()}
+
+
+def command(name: str) -> str:
+    """How the user calls a command: as they called this one."""
+    called = os.path.basename(sys.argv[0])
+    return f"python {name}.py" if called.endswith(".py") else f"minigpt {name}"

@@ -14,9 +14,8 @@ from ..model import GPT
 from ..runs import CONFIG, TOKENIZER, WEIGHTS, RunConfig, newest_run, read_config, write_text
 from ..tokenizer import load_tokenizer
 from .checkpoint import TrainingState, read_state
-from .messages import described, extent, say
 from .processes import Processes, joined
-from .report import progress_bar
+from .report import described, extent, progress_bar, say
 from .training_run import compile_resolved, locked_for_all, source_for_all, train_run
 
 

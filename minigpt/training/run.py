@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import hashlib
-import shlex
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -34,11 +33,17 @@ from ..runs import (
 )
 from .checkpoint import read_state
 from .embedding_init import embedding_init
-from .loggers import check_logger
-from .messages import command, described, extent, say, say_reasons, say_split
 from .plan import PlannedRun, plan_context, plan_run, settled
 from .processes import Processes, joined
-from .report import progress_bar
+from .report import (
+    check_logger,
+    described,
+    progress_bar,
+    say,
+    say_reasons,
+    say_split,
+    say_unfinished,
+)
 from .resume import newest_run_of
 from .speed import choose_precision
 from .training_run import compile_resolved, locked_for_all, source_for_all, train_run
@@ -168,7 +173,7 @@ def _start(
         check_length(source_range, gpt_config.context_length, name)
     _check_alike(source, dataset, gpt_config, processes)
     say_split(dataset, text_config)
-    say_reasons(planned)
+    say_reasons(planned.reasons())
 
     train_config = compile_resolved(train_config, gpt_config, processes)
     config = RunConfig(gpt_config, train_config, text_config, source.fingerprint)
@@ -285,10 +290,7 @@ def _offer_unfinished(text: TextConfig) -> None:
     except UserError:
         return
     if not state.finished:
-        say(
-            f"{folder} was cut off after {extent(state)}; this starts a new run (to continue "
-            f"that one: {command('train')} --resume --out {shlex.quote(str(folder))})"
-        )
+        say_unfinished(folder, state)
 
 
 def _name(source: Source) -> str:

@@ -2,7 +2,6 @@
 
 import contextlib
 import platform
-import shlex
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -16,13 +15,11 @@ from ..data.batches import Dataset
 from ..data.corpus import STANDARD_INPUT, Source, find_source
 from ..generation.writer import Writer
 from ..model import GPT
-from ..runs import CONFIG, WEIGHTS, RunConfig, locked
+from ..runs import CONFIG, RunConfig, locked
 from .compilation import compiled_or_not
 from .interruption import Interrupted
-from .loggers import make_logger
-from .messages import command, say, say_result, say_run
 from .processes import LoneError, Processes
-from .report import Report
+from .report import Report, say_interrupted, say_result, say_run
 from .speed import choose_precision
 from .trainer import Trainee
 from .trainer import train as train_loop
@@ -67,12 +64,12 @@ def train_run(
     precision = choose_precision(config.training.precision, device)
     model = processes.placed(gpt, device, config.training.shard)
     trainee = Trainee(model, dataset, config.training, folder, precision, processes)
-    say_run(trainee, config)
+    say_run(config, dataset, folder, device, processes.size)
     report = Report(
         folder,
         tokens_per_step=config.training.batch_size * config.model.context_length,
         started=started,
-        also=make_logger(config.training.log if processes.is_first else "none", folder),
+        log=config.training.log if processes.is_first else "none",
     )
     deadline = started + 60 * config.training.minutes
     try:
@@ -90,13 +87,12 @@ def train_run(
         ) from None
     except Interrupted as interruption:
         report.close()
-        last = f"is in {folder}/checkpoint" if interruption.saved else "could not be saved"
-        say(f"interrupted: the best weights are in {folder / WEIGHTS}, the last state {last}")
-        say(f"to continue:  {command('train')} --resume --out {shlex.quote(str(folder))}")
+        say_interrupted(folder, interruption.saved)
         raise
     finally:
         report.close()
-    say_result(folder, state, dataset, time.monotonic() - started)
+    minutes = None if config.training.steps else config.training.minutes
+    say_result(folder, state, dataset, time.monotonic() - started, minutes)
 
 
 def _wait_for(file: Path) -> None:

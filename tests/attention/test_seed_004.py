@@ -63,28 +63,20 @@ def values(layer: SelfAttentionV1) -> Tensor:
     return SKY_IS_BLUE @ layer.W_value
 
 
-def test_queries(queries: Tensor) -> None:
-    """In [9]."""
+def test_queries_keys_and_values(queries: Tensor, keys: Tensor, values: Tensor) -> None:
+    """In [9] to In [11]."""
     expected = table("""
         0.2261 0.7422
         0.1702 0.2896
         0.2098 0.3536
     """)
     assert_table(queries, expected)
-
-
-def test_keys(keys: Tensor) -> None:
-    """In [10]."""
     expected = table("""
         0.4986 -0.5362
         0.0550  0.0647
         0.0639  0.0855
     """)
     assert_table(keys, expected)
-
-
-def test_values(values: Tensor) -> None:
-    """In [11]."""
     expected = table("""
         0.3048 0.0934
         0.0763 0.1909
@@ -100,30 +92,13 @@ def test_logits_compare_each_query_with_all_keys(queries: Tensor, keys: Tensor) 
         -0.0704 0.0281 0.0356
         -0.0850 0.0344 0.0436
     """)
-    logits = attention_scores(queries, keys)
-    assert_table(logits, expected)
-    for i, query in enumerate(queries):
-        for j, key in enumerate(keys):
-            assert logits[i, j].item() == pytest.approx(torch.dot(query, key).item())
-
-
-def test_logits_are_scaled_by_the_root_of_two(queries: Tensor, keys: Tensor) -> None:
-    """In [15], and within the weights: their logarithm is the logits less a constant a row."""
-    d_k = queries.shape[-1]
-    assert_table(attention_scores(queries, keys) / math.sqrt(d_k), SCALED_LOGITS)
-    logits = attention_weights(queries, keys).log()
-    expected = SCALED_LOGITS - SCALED_LOGITS[:, :1]  # a difference of two rounded numbers
-    assert_table(logits - logits[:, :1], expected, atol=1.02e-4)
+    assert_table(attention_scores(queries, keys), expected)
 
 
 def test_weights(queries: Tensor, keys: Tensor) -> None:
-    """In [17]."""
+    """In [15] and In [17]."""
+    assert_table(attention_scores(queries, keys) / math.sqrt(2), SCALED_LOGITS)
     assert_table(attention_weights(queries, keys), WEIGHTS)
-
-
-def test_weights_of_each_query_sum_to_one(queries: Tensor, keys: Tensor) -> None:
-    """In [18]."""
-    assert_table(attention_weights(queries, keys).sum(dim=-1), [1.0, 1.0, 1.0], atol=1e-6)
 
 
 def test_outputs(layer: SelfAttentionV1, queries: Tensor, keys: Tensor, values: Tensor) -> None:
@@ -131,14 +106,3 @@ def test_outputs(layer: SelfAttentionV1, queries: Tensor, keys: Tensor, values: 
     assert_table(scaled_dot_product_attention(queries, keys, values), OUTPUTS)
     assert_table(layer(SKY_IS_BLUE), OUTPUTS)
     assert_table(layer(SKY_IS_BLUE[None]), OUTPUTS[None])
-
-
-def test_an_output_feature_mixes_that_feature_of_all_values(
-    queries: Tensor, keys: Tensor, values: Tensor
-) -> None:
-    """After In [19]: O_ij is the sum over k of weight_ik times V_kj."""
-    outputs = scaled_dot_product_attention(queries, keys, values)
-    for i in range(3):
-        for j in range(2):
-            mixed = sum(WEIGHTS[i, k].item() * values[k, j].item() for k in range(3))
-            assert outputs[i, j].item() == pytest.approx(mixed, abs=5.1e-5)

@@ -8,7 +8,7 @@ import transformers
 
 import minigpt
 from minigpt.config import TrainConfig
-from minigpt.interop.model_card import model_card
+from minigpt.interop.huggingface import model_card
 from minigpt.runs import load_run, read_config, read_metrics
 
 from ..conftest import move_into, some_text, train_tiny

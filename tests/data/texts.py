@@ -1,11 +1,18 @@
-"""Files of text for the tests, and what is read from them."""
+"""Files of text for the tests, and what is read and prepared from them."""
 
+import json
+from collections.abc import Iterable
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from minigpt import UserError
-from minigpt.data.corpus import Corpus, find_files
+from minigpt.config import TextConfig
+from minigpt.data.batches import Dataset
+from minigpt.data.corpus import Corpus, find_files, find_source
+from minigpt.data.token_cache import prepare
 
 
 def write(path: Path, content: str | bytes) -> Path:
@@ -14,27 +21,34 @@ def write(path: Path, content: str | bytes) -> Path:
     return path
 
 
+def json_lines(texts: Iterable[str], **options: bool) -> str:
+    return "".join(json.dumps({"id": 1, "text": text}, **options) + "\n" for text in texts)
+
+
 def corpus(*names: str | Path, text_field: str = "text") -> Corpus:
     return Corpus(find_files(tuple(map(str, names))), text_field)
 
 
 def documents(*names: str | Path, text_field: str = "text") -> list[str]:
-    """The texts of the documents, each put together from its pieces."""
-    texts, text = [], ""
-    for piece in corpus(*names, text_field=text_field).pieces():
-        text += piece.text
-        if piece.ends_document:
-            texts.append(text)
-            text = ""
-    assert text == ""
-    return texts
+    """The documents, each put together from its pieces."""
+    pieces = corpus(*names, text_field=text_field).documents()
+    return ["".join(text for _, text in own) for _, own in groupby(pieces, lambda p: p[0])]
+
+
+def prepared(cache: Path, *files: Path | str, **config: Any) -> Dataset:
+    """The tokens of files; the character tokenizer is the quickest."""
+    text = TextConfig(files=tuple(map(str, files)), **{"tokenizer": "char", **config})
+    return prepare(find_source(text), text, cache=cache)
+
+
+def one_line(refused: pytest.ExceptionInfo[UserError]) -> str:
+    assert "\n" not in str(refused.value)
+    return str(refused.value)
 
 
 def refusal(*names: str | Path, text_field: str = "text") -> str:
-    """The line a user gets."""
+    """The line that a user gets for files that cannot be read."""
     with pytest.raises(UserError) as refused:
         documents(*names, text_field=text_field)
-    message = str(refused.value)
-    assert "\n" not in message
-    assert str(names[0]) in message
-    return message
+    assert str(names[0]) in str(refused.value)
+    return one_line(refused)

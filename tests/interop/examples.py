@@ -10,6 +10,7 @@ import torch
 
 from minigpt import GPT, GPTConfig
 from minigpt.tokenizer import BytePairTokenizer, Tokenizer, make_tokenizer
+from minigpt.tokenizer.chunked_encoding import PATTERNS
 
 HARD_TEXT = (
     "Don't  stop: 3.14159, x² ≠ y!\r\n\n\n\tThe naïve café — “quoted” 日本語 한국어 עברית"
@@ -19,24 +20,19 @@ TRAINING_TEXT = "The fox asked the crow for bread; the crow said no, and flew to
 PROMPT = "The crow"
 VOCAB_SIZE = 290
 
+GROUPED = {"num_heads": 4, "num_kv_heads": 2}
 CONFIGS = {
     "qwen3": {"emb_dim": 24, "num_heads": 3, "num_layers": 2},
-    "modern grouped, untied": {
+    "qwen3 grouped, untied": {
+        **GROUPED,
         "emb_dim": 40,
-        "num_heads": 4,
-        "num_kv_heads": 2,
         "hidden_dim": 37,
         "tie_embeddings": False,
         "rotary_base": 5_000.0,
         "norm_eps": 1e-5,
     },
-    "modern, one key/value head": {"emb_dim": 36, "num_heads": 6, "num_kv_heads": 1},
-    "modern, heads wider than the model": {
-        "emb_dim": 26,
-        "num_heads": 4,
-        "num_kv_heads": 2,
-        "head_dim": 12,
-    },
+    "qwen3, one key/value head": {"emb_dim": 36, "num_heads": 6, "num_kv_heads": 1},
+    "qwen3, heads wider than the model": {**GROUPED, "emb_dim": 26, "head_dim": 12},
     "gpt2": {"architecture": "gpt2", "emb_dim": 21, "num_heads": 3, "norm_eps": 1e-5},
     "gpt2 untied": {
         "architecture": "gpt2",
@@ -46,7 +42,7 @@ CONFIGS = {
         "tie_embeddings": False,
         "dropout": 0.1,
     },
-    "gpt2 grouped": {"architecture": "gpt2", "emb_dim": 28, "num_heads": 4, "num_kv_heads": 2},
+    "gpt2 grouped": {**GROUPED, "architecture": "gpt2", "emb_dim": 28},
 }
 
 
@@ -61,13 +57,10 @@ def characters() -> Tokenizer:
 
 
 def with_gaps() -> Tokenizer:
-    """Built like cl100k_base: another pattern, ids that stand for nothing, special tokens apart."""
+    """Like cl100k_base: another pattern, unused ids, special tokens at the end."""
     ranks = byte_pairs().encoding._mergeable_ranks
-    pattern = (
-        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+|"
-        r" ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
-    )
     specials = {"<|endoftext|>": len(ranks) + 3, "<|endofprompt|>": len(ranks) + 7}
+    pattern = PATTERNS["cl100k_base"]
     encoding = tiktoken.Encoding(
         "like", pat_str=pattern, mergeable_ranks=ranks, special_tokens=specials
     )

@@ -87,7 +87,7 @@ def test_the_hubs_own_package_refuses_in_one_line_too(
         minigpt.load(name, "cpu")
 
 
-def test_without_the_hubs_package_the_way_to_install_it_is_told(
+def test_without_the_hubs_package_the_user_is_told_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)

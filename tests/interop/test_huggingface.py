@@ -5,6 +5,7 @@ Nothing of transformers runs in minigpt itself; it is what the results are compa
 
 import dataclasses
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,14 @@ import torch
 import transformers
 from transformers import GPT2Config, GPT2LMHeadModel, Qwen3Config, Qwen3ForCausalLM
 
-import minigpt
-from minigpt import GPT, UserError, Writer
-from minigpt.config import from_dict, to_dict
-from minigpt.interop.architectures import config_from_huggingface, config_to_huggingface
-from minigpt.interop.huggingface import read_folder, write_folder
-from minigpt.interop.weights import weights_to_huggingface
+from minigpt import GPT, GPTConfig, UserError, Writer
+from minigpt.interop.huggingface import model_card, read_folder, write_folder
+from minigpt.interop.mapping import (
+    ARCHITECTURES,
+    config_from_huggingface,
+    config_to_huggingface,
+    weights_to_huggingface,
+)
 from minigpt.model import count_parameters
 from minigpt.tokenizer import Tokenizer
 
@@ -34,20 +37,9 @@ from .examples import (
 )
 
 THEIRS: dict[str, Any] = {
-    "GPT-2": lambda: GPT2LMHeadModel(
-        GPT2Config(vocab_size=VOCAB_SIZE, n_embd=30, n_layer=2, n_head=5, n_positions=128)
-    ),
+    "GPT-2": lambda: GPT2LMHeadModel(_gpt2()),
     "GPT-2 untied": lambda: GPT2LMHeadModel(
-        GPT2Config(
-            vocab_size=VOCAB_SIZE,
-            n_embd=24,
-            n_layer=1,
-            n_head=2,
-            n_positions=128,
-            n_inner=31,
-            activation_function="gelu_pytorch_tanh",
-            tie_word_embeddings=False,
-        )
+        _gpt2(n_inner=31, activation_function="gelu_pytorch_tanh", tie_word_embeddings=False)
     ),
     "Qwen3": lambda: Qwen3ForCausalLM(_qwen3(tie_word_embeddings=True)),
     "Qwen3, heads wider than the model": lambda: Qwen3ForCausalLM(
@@ -57,6 +49,11 @@ THEIRS: dict[str, Any] = {
         _qwen3(rope_parameters={"rope_type": "default", "rope_theta": 777.0}, rms_norm_eps=1e-5)
     ),
 }
+
+
+def _gpt2(**changes: Any) -> GPT2Config:
+    shape = {"vocab_size": VOCAB_SIZE, "n_embd": 30, "n_layer": 2, "n_head": 5, "n_positions": 128}
+    return GPT2Config(**{**shape, **changes})
 
 
 def _qwen3(**changes: Any) -> Qwen3Config:
@@ -111,21 +108,19 @@ def assert_same_function(ours: GPT, theirs: Any, tokenizer: Tokenizer) -> None:
     )
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize("name", CONFIGS)
 def test_a_model_of_ours_is_the_same_in_transformers(
-    name: str, seed: int, tmp_path: Path, tokenizer: Tokenizer
+    name: str, tmp_path: Path, tokenizer: Tokenizer
 ) -> None:
-    ours = random_model(name, seed)
+    ours = random_model(name)
     assert_same_function(ours, exported(tmp_path, ours, tokenizer), tokenizer)
 
 
-@pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("name", THEIRS)
 def test_a_model_of_transformers_is_the_same_here(
-    name: str, seed: int, tmp_path: Path, tokenizer: Tokenizer
+    name: str, tmp_path: Path, tokenizer: Tokenizer
 ) -> None:
-    torch.manual_seed(seed)
+    torch.manual_seed(0)
     theirs = THEIRS[name]().eval()
     randomize(theirs)
     ours, read = read_folder(saved(tmp_path, theirs, tokenizer))
@@ -133,7 +128,9 @@ def test_a_model_of_transformers_is_the_same_here(
 
 
 @pytest.mark.parametrize("name", [name for name in CONFIGS if name != "gpt2 grouped"])
-def test_out_and_in_again_changes_no_bit(name: str, tmp_path: Path, tokenizer: Tokenizer) -> None:
+def test_a_model_written_and_read_again_has_the_same_bits(
+    name: str, tmp_path: Path, tokenizer: Tokenizer
+) -> None:
     ours = random_model(name)
     write_folder(tmp_path, ours, tokenizer, card="")
     again, tokenizer_again = read_folder(tmp_path)
@@ -146,25 +143,16 @@ def test_out_and_in_again_changes_no_bit(name: str, tmp_path: Path, tokenizer: T
         assert torch.equal(again.state_dict()[key], tensor), key
 
 
-def test_grouped_heads_of_gpt2_become_full_ones(tmp_path: Path, tokenizer: Tokenizer) -> None:
-    """GPT-2 has no grouped-query heads, but the same function without them."""
-    ours = random_model("gpt2 grouped")
-    write_folder(tmp_path, ours, tokenizer, card="")
-    again, _ = read_folder(tmp_path)
-    assert (ours.config.kv_heads, again.config.kv_heads) == (2, 4)
-    ids = torch.arange(100)[None]
-    torch.testing.assert_close(again(ids), ours(ids), rtol=0, atol=1e-5)
+def test_the_table_names_every_field_of_the_config() -> None:
+    """A field that it does not name would be lost."""
+    fields = {field.name for field in dataclasses.fields(GPTConfig)}
+    assert ARCHITECTURES["gpt2"].keys.keys() <= fields
+    assert ARCHITECTURES["qwen3"].keys.keys() == fields - {"architecture"}
 
 
-def test_a_family_keeps_every_field_of_its_config() -> None:
-    for name in CONFIGS:
-        theirs = config_to_huggingface(random_model(name).config)
-        assert config_to_huggingface(config_from_huggingface(theirs)) == theirs
-
-
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_generation_stops_where_ours_does(seed: int, tmp_path: Path, tokenizer: Tokenizer) -> None:
-    """With the end of text made likely, and the exported defaults but for the sampling."""
+    """The end of text is made likely; of the exported defaults only the sampling is changed."""
     ours = random_model("gpt2 untied", seed)
     with torch.no_grad():
         ours.head.weight[tokenizer.end_of_text] *= 2.5
@@ -189,11 +177,8 @@ def test_a_hard_text_has_the_same_ids_in_transformers(name: str, tmp_path: Path)
     assert len(theirs) == ours.vocab_size
 
 
-@pytest.mark.parametrize("name", THEIRS)
-def test_a_checkpoint_in_shards_is_read_whole(
-    name: str, tmp_path: Path, tokenizer: Tokenizer
-) -> None:
-    theirs = THEIRS[name]()
+def test_a_checkpoint_in_shards_is_read_whole(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    theirs = THEIRS["Qwen3"]()
     whole, _ = read_folder(saved(tmp_path / "whole", theirs, tokenizer))
     folder = saved(tmp_path / "shards", theirs, tokenizer, max_shard_size="20KB")
     assert len(list(folder.glob("model-*-of-*.safetensors"))) > 1
@@ -229,53 +214,72 @@ def test_the_names_of_the_first_gpt2_files_are_understood(
         assert torch.equal(first.state_dict()[key], tensor), key
 
 
-def test_load_and_its_writer_take_such_a_folder(tmp_path: Path, tokenizer: Tokenizer) -> None:
-    writer = minigpt.load(saved(tmp_path, THEIRS["GPT-2"](), tokenizer), device="cpu")
-    assert writer.generate(PROMPT, max_new_tokens=5, seed=1).startswith(PROMPT)
+@pytest.mark.parametrize("umask", [0o022, 0o027])
+def test_exported_files_have_the_permissions_of_any_new_file(
+    umask: int, tmp_path: Path, tokenizer: Tokenizer
+) -> None:
+    previous = os.umask(umask)
+    try:
+        write_folder(tmp_path, random_model("gpt2"), tokenizer, card="")
+    finally:
+        os.umask(previous)
+    modes = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.iterdir()}
+    assert modes == dict.fromkeys(modes, 0o666 & ~umask)
 
 
-REFUSED_GPT2: list[tuple[dict[str, Any], list[str]]] = [
-    ({"architectures": ["LlamaForCausalLM"]}, ["'LlamaForCausalLM'", "GPT2LMHeadModel and Qwen3"]),
-    ({"architectures": None, "model_type": "bert"}, ["'bert'", "not supported"]),
-    ({"activation_function": "relu"}, ["activation_function 'relu'", "only 'gelu_new'"]),
-    ({"scale_attn_by_inverse_layer_idx": True}, ["scale_attn_by_inverse_layer_idx True"]),
-    ({"scale_attn_weights": False}, ["scale_attn_weights False"]),
-    ({"add_cross_attention": True}, ["add_cross_attention True"]),
-    ({"quantization_config": {"bits": 4}}, ["quantization_config"]),
-    ({"n_head": 4}, ["multiple of num_heads (4)"]),
-    ({"n_layer": "two"}, ["num_layers", "'two'"]),
-]
-REFUSED_QWEN3: list[tuple[dict[str, Any], list[str]]] = [
-    ({"hidden_act": "gelu"}, ["hidden_act 'gelu'", "only 'silu'"]),
-    ({"attention_bias": True}, ["attention_bias True"]),
-    ({"use_sliding_window": True}, ["use_sliding_window True"]),
-    ({"layer_types": ["sliding_attention"]}, ["layer_types", "sliding_attention"]),
-    ({"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, ["rope_scaling", "yarn"]),
-    ({"rope_parameters": {"rope_type": "linear"}}, ["rope_parameters", "linear"]),
-    ({"rope_parameters": {"partial_rotary_factor": 0.5}}, ["partial_rotary_factor", "0.5"]),
-    ({"rope_parameters": "none"}, ["rope_parameters", "'none'"]),
-    ({"head_dim": 7}, ["head_dim must be even, got 7"]),
-    ({"head_dim": "8"}, ["head_dim", "'8'"]),
-    ({"num_attention_heads": "3"}, ["num_heads", "'3'"]),
-    ({"architectures": [[]]}, ["architecture '[]'"]),
-    ({"layer_types": 3}, ["layer_types 3"]),
-]
+def test_the_model_card_names_the_best_evaluation() -> None:
+    rows = [
+        {"step": 1_500, "val_loss": 1.0, "val_bits_per_byte": 3.0},
+        {"step": 2_000, "val_loss": 1.5, "val_bits_per_byte": 4.5},
+    ]
+    card = model_card("fables", GPTConfig(vocab_size=1_000), rows)
+    for words in ("# fables", "Qwen3ForCausalLM", "1,500 steps", "3.0000 bits", "1.0000 nats"):
+        assert words in card
+    assert "not known" in model_card("fables", GPTConfig(vocab_size=1_000), [])
 
 
 @pytest.mark.parametrize(
     ("name", "change", "words"),
-    [("gpt2", *case) for case in REFUSED_GPT2] + [("qwen3", *case) for case in REFUSED_QWEN3],
+    [
+        (
+            "gpt2",
+            {"architectures": ["LlamaForCausalLM"]},
+            "'LlamaForCausalLM' .*GPT2LMHeadModel and",
+        ),
+        ("gpt2", {"architectures": [[]]}, r"architecture \[\]"),
+        ("gpt2", {"architectures": None, "model_type": "bert"}, "'bert' is not supported"),
+        ("gpt2", {"activation_function": "relu"}, "activation_function 'relu' .*only 'gelu_new'"),
+        ("gpt2", {"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx True"),
+        ("gpt2", {"scale_attn_weights": False}, "scale_attn_weights False"),
+        ("gpt2", {"add_cross_attention": True}, "add_cross_attention True"),
+        ("gpt2", {"quantization_config": {"bits": 4}}, "quantization_config"),
+        ("gpt2", {"n_head": 4}, r"multiple of num_heads \(4\)"),
+        ("gpt2", {"n_layer": "two"}, "num_layers .*'two'"),
+        ("qwen3", {"hidden_act": "gelu"}, "hidden_act 'gelu' .*only 'silu'"),
+        ("qwen3", {"attention_bias": True}, "attention_bias True"),
+        ("qwen3", {"use_sliding_window": True}, "use_sliding_window True"),
+        ("qwen3", {"layer_types": ["sliding_attention"]}, "layer_types .*sliding_attention"),
+        ("qwen3", {"layer_types": 3}, "layer_types 3"),
+        ("qwen3", {"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, "rope_scaling .*yarn"),
+        ("qwen3", {"rope_parameters": {"rope_type": "linear"}}, "rope_parameters .*linear"),
+        (
+            "qwen3",
+            {"rope_parameters": {"partial_rotary_factor": 0.5}},
+            "partial_rotary_factor.*0.5",
+        ),
+        ("qwen3", {"rope_parameters": "none"}, "rope_parameters 'none'"),
+        ("qwen3", {"head_dim": 7}, "head_dim must be even, got 7"),
+        ("qwen3", {"head_dim": "8"}, "head_dim .*'8'"),
+    ],
 )
-def test_what_a_family_does_not_compute_is_named_and_refused(
-    name: str, change: dict[str, Any], words: list[str]
+def test_what_an_architecture_does_not_compute_is_named_and_refused(
+    name: str, change: dict[str, Any], words: str
 ) -> None:
     theirs = config_to_huggingface(random_model(name).config)
     if "rope_scaling" in change:  # the older way to say it
         del theirs["rope_parameters"]
-    with pytest.raises(UserError) as error:
+    with pytest.raises(UserError, match=f"^.*{words}.*$"):
         config_from_huggingface({**theirs, **change})
-    assert all(word in str(error.value) for word in words), error.value
-    assert "\n" not in str(error.value)
 
 
 def test_a_config_that_lacks_a_size_is_refused() -> None:
@@ -296,29 +300,16 @@ def test_a_config_that_leaves_out_what_transformers_defaults_is_read_with_its_de
 
 
 def test_the_config_of_qwen3_0_6b_is_read() -> None:
-    """Its heads are wider together than the model; the values are those of its config.json."""
+    """Its heads together are wider than the model; the values are those of its config.json."""
     theirs = {
-        "architectures": ["Qwen3ForCausalLM"],
-        "attention_bias": False,
-        "attention_dropout": 0.0,
-        "head_dim": 128,
-        "hidden_act": "silu",
-        "hidden_size": 1024,
-        "intermediate_size": 3072,
-        "max_position_embeddings": 40_960,
-        "max_window_layers": 28,
-        "model_type": "qwen3",
-        "num_attention_heads": 16,
-        "num_hidden_layers": 28,
-        "num_key_value_heads": 8,
-        "rms_norm_eps": 1e-6,
-        "rope_scaling": None,
-        "rope_theta": 1_000_000,
-        "sliding_window": None,
-        "tie_word_embeddings": True,
-        "use_sliding_window": False,
-        "vocab_size": 151_936,
-    }
+        "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "hidden_act": "silu",
+        "hidden_size": 1024, "intermediate_size": 3072, "num_hidden_layers": 28,
+        "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128,
+        "max_position_embeddings": 40_960, "rope_theta": 1_000_000, "rope_scaling": None,
+        "attention_bias": False, "attention_dropout": 0.0, "rms_norm_eps": 1e-6,
+        "max_window_layers": 28, "sliding_window": None, "use_sliding_window": False,
+        "tie_word_embeddings": True, "vocab_size": 151_936,
+    }  # fmt: skip
     assert count_parameters(config_from_huggingface(theirs)) == 596_049_920
     del theirs["head_dim"]  # 128 is transformers' default too
     assert config_from_huggingface(theirs).head_size == Qwen3Config().head_dim == 128
@@ -334,15 +325,14 @@ def folder(tmp_path: Path, tokenizer: Tokenizer) -> Path:
 @pytest.mark.parametrize(
     ("missing", "words"),
     [
-        ("tokenizer.json", ["has no tokenizer", "vocab.json"]),
-        ("model.safetensors", ["no model.safetensors", "index.json"]),
+        ("tokenizer.json", "has no tokenizer: .*vocab.json"),
+        ("model.safetensors", "has no model.safetensors .*index.json"),
     ],
 )
-def test_a_missing_file_is_named(folder: Path, missing: str, words: list[str]) -> None:
+def test_a_missing_file_is_named(folder: Path, missing: str, words: str) -> None:
     (folder / missing).unlink()
-    with pytest.raises(UserError) as error:
+    with pytest.raises(UserError, match=f"^{folder}.*{words}"):
         read_folder(folder)
-    assert all(word in str(error.value) for word in (*words, str(folder)))
 
 
 def test_weights_that_do_not_fit_name_the_tensor_and_both_shapes(
@@ -399,15 +389,3 @@ def test_a_damaged_file_is_named(folder: Path) -> None:
     (folder / "config.json").write_text("{")
     with pytest.raises(UserError, match=r"config\.json is damaged"):
         read_folder(folder)
-
-
-def test_our_config_fits_its_own_json() -> None:
-    """The fields that the tables name exist: a renamed one would be lost silently."""
-    from minigpt.interop.architectures import GPT2, QWEN3
-
-    for architecture in (GPT2, QWEN3):
-        config = from_dict(
-            minigpt.GPTConfig, {"vocab_size": 5, "architecture": architecture.architecture}
-        )
-        assert architecture.keys.keys() <= to_dict(config).keys()
-    assert QWEN3.keys.keys() == to_dict(config).keys() - {"architecture"}

@@ -70,6 +70,6 @@ def test_an_unknown_character_is_left_out(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "q8_0"])
 def test_smaller_types_load_and_write(dtype: str, tmp_path: Path) -> None:
-    for name in ("modern grouped, untied", "gpt2 untied"):
+    for name in ("qwen3 grouped, untied", "gpt2 untied"):
         context, _ = llama(tmp_path, name, byte_pairs(), dtype)
         assert greedy(context, 10)

@@ -1,9 +1,7 @@
 """The saved tokenizer: read by us, by the tokenizers library and by transformers; and damaged."""
 
-import copy
 import json
-import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,7 @@ from hypothesis import strategies as st
 from minigpt import UserError
 from minigpt.tokenizer import END_OF_TEXT, Tokenizer, load_tokenizer, make_tokenizer, train_bpe
 
-from .examples import ALPHABET, FABLE, KINDS, bare_encoding, law, texts, tokenizer
+from .examples import ALPHABET, KINDS, bare_encoding, law, texts, tokenizer
 
 
 def saved(tokenizer: Tokenizer, folder: Path) -> Path:
@@ -140,14 +138,10 @@ DAMAGES: dict[str, Callable[[], bytes]] = {
     "not JSON": lambda: b"once upon a time",
     "not UTF-8": lambda: b'{"model": "\xff"}',
     "deep": lambda: b"[" * 100_000,
-    "deep objects": lambda: b'{"model":' * 100_000,
     "a number": lambda: b"5",
-    "null": lambda: b"null",
-    "a list": lambda: b"[]",
     "an empty object": lambda: b"{}",
     "no vocab": damaged("bpe", "model", value={}),
     "vocab is a list": damaged("bpe", *VOCAB, value=["a"]),
-    "vocab is empty": damaged("bpe", *VOCAB, value={}),
     "another kind of model": damaged("bpe", "model", "type", value="Unigram"),
     "another normalizer": damaged("bpe", "normalizer", value={"type": "Lowercase"}),
     "a byte is missing": renamed("bpe", "a", "zzz"),
@@ -156,14 +150,12 @@ DAMAGES: dict[str, Callable[[], bytes]] = {
     "an id is a text": damaged("bpe", *VOCAB, "a", value="5"),
     "an id is a fraction": damaged("bpe", *VOCAB, "a", value=5.5),
     "an id is negative": damaged("bpe", *VOCAB, "a", value=-1),
-    "an id needs 33 bits": damaged("bpe", *VOCAB, "a", value=1 << 32),
     "an id needs 65 bits": damaged("bpe", *VOCAB, "a", value=1 << 64),
     "a hole in the ids": damaged("bpe", *VOCAB, "a", value=5000),
     "a character that is no byte": damaged("bpe", *VOCAB, "中", value=64),
     "no end of text": damaged("bpe", "added_tokens", value=[]),
     "special tokens are no list": damaged("bpe", "added_tokens", value=5),
     "a special token is no object": damaged("bpe", "added_tokens", 0, value="x"),
-    "a special token is a number": damaged("bpe", "added_tokens", 0, "content", value=5),
     "a special id needs 65 bits": damaged("bpe", "added_tokens", 0, "id", value=1 << 64),
     "no pattern": damaged("bpe", "pre_tokenizer", value=None),
     "pattern is a number": damaged("bpe", *PATTERN, value=5),
@@ -192,52 +184,3 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         load_tokenizer(tmp_path / "nowhere.json")
     with pytest.raises(UserError, match=r"cannot read .*: Is a directory"):
         load_tokenizer(tmp_path)
-
-
-def places(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Every place in a JSON value."""
-    yield path
-    if isinstance(data, dict | list):
-        for key, value in data.items() if isinstance(data, dict) else enumerate(data):
-            yield from places(value, (*path, key))
-
-
-def with_another_value(draw: random.Random, data: Any) -> bytes:
-    data = copy.deepcopy(data)
-    where = [p for p in places(data) if p]
-    # Most places are tokens and merges: choose the few others as often.
-    few = [p for p in where if p[1:2] not in [("vocab",), ("merges",)]]
-    *path, last = draw.choice(draw.choice([where, few]))
-    place = data
-    for key in path:
-        place = place[key]
-    numbers, others = [-1, 0, 7, 300, 2**31, 2**32, 2**64], ["", "a", "é", "BPE", [], {}, [[]]]
-    place[last] = draw.choice([*numbers, *others, None, True, 1.5, {"a": 1}])
-    return json.dumps(data).encode()
-
-
-def with_other_bytes(draw: random.Random, content: bytes) -> bytes:
-    changed = bytearray(content)
-    for _ in range(draw.randrange(1, 4)):
-        at = draw.randrange(len(changed))
-        length, put = draw.choice([(1, 1), (1, 0), (0, 1), (30, 0)])
-        changed[at : at + length] = draw.randbytes(put)
-    return bytes(changed)
-
-
-@pytest.mark.parametrize("kind", ["char", "bpe"])
-def test_any_damage_is_refused_or_harmless(kind: str, tmp_path: Path) -> None:
-    draw = random.Random(1)
-    content = make_tokenizer(kind, 262, [FABLE]).to_json()
-    data, path = json.loads(content), tmp_path / "tokenizer.json"
-    results = []
-    for change in range(150):
-        if change % 2:
-            path.write_bytes(with_another_value(draw, data))
-        else:
-            path.write_bytes(with_other_bytes(draw, content.encode()))
-        try:
-            results.append(isinstance(load_tokenizer(path), Tokenizer))
-        except UserError:
-            results.append(False)
-    assert 0 < sum(results) < 150

@@ -250,7 +250,6 @@ def test_the_part_to_train_on_is_what_counts(tmp_path: Path) -> None:
     assert (apart.size, apart.validation) == (len(text), 21)
 
 
-@pytest.mark.xfail(strict=True, reason="the plan measures the file until a corpus can be scanned")
 def test_a_text_is_planned_for_alike_however_it_is_stored(tmp_path: Path) -> None:
     """Packed, or as the lines of a JSON file with much else in them."""
     text = some_text(words=2000) + "\N{FOX FACE}\n"

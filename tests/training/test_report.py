@@ -1,20 +1,24 @@
 """What a person sees of a training, and what is written down of it."""
 
-import json
-import re
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from minigpt.runs import METRICS, PICTURE, SAMPLES
+from minigpt import UserError
+from minigpt.config import TextConfig
+from minigpt.data.corpus import find_source
+from minigpt.data.token_cache import prepare
+from minigpt.runs import METRICS, PICTURE, SAMPLES, read_metrics
 from minigpt.training.checkpoint import TrainingState
 from minigpt.training.evaluation import Evaluation
-from minigpt.training.report import Report, clock, draw, read_metrics
+from minigpt.training.report import Report, make_logger, say_result
+from tests.conftest import train_tiny
 
-few = settings(max_examples=25, deadline=None)
+FIGURES = {"step": 4, "val_loss": 2.5}
+FOUND = Evaluation(3.0, 1.5, 100, 200)
 
 
 def report(folder: Path) -> Report:
@@ -25,38 +29,19 @@ def evaluate_once(folder: Path, step: int) -> None:
     one, state = report(folder), TrainingState(step, train_loss=2.0, train_bits_per_byte=1.25)
     one.step(TrainingState(step - 1), 0.5, 60.0)
     one.step(state, 0.5, 60.0)
-    one.write(one.evaluation(state, Evaluation(3.0, 1.5, 100, 200), True, f"sample {step}"))
+    one.write(one.evaluation(state, FOUND, True, f"sample {step}"))
     one.close()
 
 
-# Clock
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time, which goes on only where a test says so."""
+    time = [1000.0]
+    monkeypatch.setattr("minigpt.training.report.time.monotonic", lambda: time[0])
+    return time
 
 
-@pytest.mark.parametrize(
-    ("seconds", "shown"),
-    [
-        (0, "0:00"),
-        (59.4, "0:59"),
-        (59.6, "1:00"),
-        (754, "12:34"),
-        (3599.6, "1:00:00"),
-        (3661, "1:01:01"),
-        (360_000, "100:00:00"),
-    ],
-)
-def test_the_clock_shows_minutes_and_from_an_hour_on_hours(seconds: float, shown: str) -> None:
-    assert clock(seconds) == shown
-
-
-@given(seconds=st.floats(0, 1e6))
-@few
-def test_the_clock_can_be_read_back(seconds: float) -> None:
-    assert re.fullmatch(r"(\d+:[0-5]\d|[1-5]?\d):[0-5]\d", clock(seconds))
-    *hours, minutes, whole = map(int, clock(seconds).split(":"))
-    assert 3600 * sum(hours) + 60 * minutes + whole == round(seconds)
-
-
-# metrics.jsonl and samples.txt
+# While it trains
 
 
 def test_an_evaluation_is_a_row_of_metrics_a_sample_and_a_picture(tmp_path: Path) -> None:
@@ -72,64 +57,44 @@ def test_an_evaluation_is_a_row_of_metrics_a_sample_and_a_picture(tmp_path: Path
 
 @pytest.mark.parametrize("before", [0, 1000])
 def test_the_speed_counts_the_tokens_of_this_sitting(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int
+    tmp_path: Path, now: list[float], before: int
 ) -> None:
-    """Two steps of ten tokens in ten seconds, whatever the sittings before had done and however
-    long evaluations take."""
-    now = [0.0]
-    monkeypatch.setattr("minigpt.training.report.time.monotonic", lambda: now[0])
+    """Two steps of ten tokens in ten seconds, whatever was trained before, however long
+    evaluations take, and where training goes back to an earlier step."""
     one = report(tmp_path)
-    for first in (before, before + 3):
+    for first in (before, before + 3, before + 1):
         for step in (first, first + 1, first + 2):
             one.step(TrainingState(step), 0.5, 60.0)
             now[0] += 5.0
         now[0] += 60.0
-        row = one.evaluation(TrainingState(step), Evaluation(3.0, 1.5, 100, 200), True, "")
+        row = one.evaluation(TrainingState(step), FOUND, True, "")
         assert row.figures["tokens_per_second"] == 2.0
+    for step in (before + 20, before + 21, before + 3, before + 4):  # back without an evaluation
+        one.step(TrainingState(step), 0.5, 60.0)
+        now[0] += 5.0
+    row = one.evaluation(TrainingState(step), FOUND, True, "")
+    assert row.figures["tokens_per_second"] == 2.0
 
 
 def test_the_picture_is_drawn_now_and_then_and_at_the_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, now: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now, drawn = [1000.0], []
-    monkeypatch.setattr("minigpt.training.report.time.monotonic", lambda: now[0])
+    drawn: list[int] = []
     monkeypatch.setattr("minigpt.training.report.draw", lambda rows, *_: drawn.append(len(rows)))
     one = report(tmp_path)
     for step in range(1, 7):
-        state, result = TrainingState(step, finished=step == 6), Evaluation(3.0, 1.5, 100, 200)
-        one.write(one.evaluation(state, result, True, ""))
+        one.write(one.evaluation(TrainingState(step, finished=step == 6), FOUND, True, ""))
         now[0] += 4.0
     assert drawn == [1, 4, 6]
 
 
-def test_a_training_that_goes_back_has_no_negative_speed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = [0.0]
-    monkeypatch.setattr("minigpt.training.report.time.monotonic", lambda: now[0])
-    one = report(tmp_path)
-    for step in (10, 11, 3, 4):
-        one.step(TrainingState(step), 0.5, 60.0)
-        now[0] += 5.0
-    row = one.evaluation(TrainingState(4), Evaluation(3.0, 1.5, 100, 200), True, "")
-    assert row.figures["tokens_per_second"] == 2.0
-
-
 def test_what_was_written_about_steps_that_are_taken_again_is_dropped(tmp_path: Path) -> None:
     """A training that was killed after an evaluation goes back to the checkpoint before it."""
-    for step in (2, 4, 6, 4):
+    for step in (2, 4, 4):
         evaluate_once(tmp_path, step)
     assert [row["step"] for row in read_metrics(tmp_path / METRICS)] == [2, 4]
     samples = (tmp_path / SAMPLES).read_text()
     assert samples == "--- step 2\nsample 2\n--- step 4\nsample 4\n"
-
-
-@pytest.mark.parametrize("rest", ['{"step": 2, "sec', "[1, 2]\n", "\n\n", "}\n"], ids=repr)
-def test_a_line_that_is_no_row_is_passed_over(tmp_path: Path, rest: str) -> None:
-    evaluate_once(tmp_path, 1)
-    with open(tmp_path / METRICS, "a") as file:
-        file.write(rest)
-    assert [row["step"] for row in read_metrics(tmp_path / METRICS)] == [1]
 
 
 def test_what_follows_a_half_written_line_is_not_lost(tmp_path: Path) -> None:
@@ -138,34 +103,72 @@ def test_what_follows_a_half_written_line_is_not_lost(tmp_path: Path) -> None:
     with open(tmp_path / METRICS, "a") as file:
         file.write('{"step": 2, "sec')
     evaluate_once(tmp_path, 2)
-    evaluate_once(tmp_path, 3)
-    assert [row["step"] for row in read_metrics(tmp_path / METRICS)] == [1, 2, 3]
+    assert [row["step"] for row in read_metrics(tmp_path / METRICS)] == [1, 2]
 
 
-def test_rows_from_before_training_was_counted_in_bytes_are_kept_and_drawn(tmp_path: Path) -> None:
-    evaluate_once(tmp_path, 1)
-    (row,) = read_metrics(tmp_path / METRICS)
-    older = {name: row[name] for name in row if name != "train_bits_per_byte"}
-    damaged = row | {"train_bits_per_byte": "1.0"}
-    lines = [json.dumps(r) for r in (older, damaged, row)]
-    (tmp_path / METRICS).write_text("\n".join(lines))
-    assert read_metrics(tmp_path / METRICS) == [older, row]
-    draw([older, row], tmp_path / "two.png")
-    assert (tmp_path / "two.png").stat().st_size > 1000
+def test_a_sample_cannot_give_the_terminal_orders(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = report(tmp_path)
+    one.write(one.evaluation(TrainingState(1), FOUND, True, "a\x1b[2J\rb\x9b1m\n\tc é🦊"))
+    err = capsys.readouterr().err
+    assert not {"\x1b", "\r", "\x9b"} & set(err) and "é🦊" in err
+    assert "a\x1b[2J\rb" in (tmp_path / SAMPLES).read_bytes().decode()
 
 
-def test_without_a_file_there_are_no_rows(tmp_path: Path) -> None:
-    assert read_metrics(tmp_path / METRICS) == []
+# Loggers
 
 
-def test_every_row_is_json_on_one_line(tmp_path: Path) -> None:
-    evaluate_once(tmp_path, 1)
-    lines = (tmp_path / METRICS).read_text().splitlines()
-    assert len(lines) == 1 and isinstance(json.loads(lines[0]), dict)
+@pytest.mark.parametrize("name", ["tensorboard", "wandb"])
+def test_a_logger_that_is_not_installed_is_refused_before_training(
+    name: str, workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("minigpt.training.report.find_spec", lambda name: None)
+    with pytest.raises(UserError, match=f"--log {name} .* pip install {name}"):
+        train_tiny(log=name)
+    assert not Path("runs").exists()
 
 
-def test_one_row_is_enough_for_a_picture(tmp_path: Path) -> None:
-    row: dict[str, Any] = {"seconds": 1.0, "train_bits_per_byte": 1.0, "val_bits_per_byte": 2.0}
-    draw([row], tmp_path / "one.png")
-    assert (tmp_path / "one.png").stat().st_size > 1000
-    assert list(tmp_path.iterdir()) == [tmp_path / "one.png"]
+def test_wandb_is_handed_every_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through a stand-in with the two calls of wandb that are made."""
+    calls: list[Any] = []
+
+    class Run:
+        def log(self, figures: dict[str, Any], step: int) -> None:
+            calls.append((figures, step))
+
+    stand_in = ModuleType("wandb")
+    stand_in.init = lambda **settings: calls.append(settings) or Run()  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "wandb", stand_in)
+    make_logger("wandb", tmp_path / "my")(FIGURES)
+    assert calls[0]["name"] == "my" and calls[1] == (FIGURES, 4)
+
+
+def test_tensorboard_writes_an_event_file(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    make_logger("tensorboard", tmp_path)(FIGURES)
+    assert list((tmp_path / "tensorboard").glob("events.out.tfevents.*"))
+
+
+# At the end
+
+
+@pytest.mark.parametrize(
+    ("seconds", "minutes", "is_told"),
+    [(29.0, 0.5, False), (31.0, 0.5, False), (45.0, 0.5, True), (45.0, None, False)],
+)
+def test_a_run_that_took_longer_than_asked_says_so(
+    workplace: Path,
+    capsys: pytest.CaptureFixture[str],
+    seconds: float,
+    minutes: float | None,
+    is_told: bool,
+) -> None:
+    text = TextConfig(files=("my.txt",), tokenizer="char")
+    dataset = prepare(find_source(text), text)
+    state = TrainingState(9, 5.0, best_loss=3.0, best_bits_per_byte=1.5, best_step=9)
+    say_result(Path("runs/my"), state, dataset, seconds, minutes)
+    out, err = capsys.readouterr()
+    assert out == "runs/my: validation 1.5000 bits/byte (3.0000 nats/token) at step 9\n"
+    assert ("longer than the 0.5 minutes" in err) == ("ready took 00:40" in err) == is_told
+    assert "to generate:" in err.splitlines()[-1]

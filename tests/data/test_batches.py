@@ -1,0 +1,181 @@
+"""The batches drawn from tokens. Tokens that count up say where a window begins."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from minigpt import UserError
+from minigpt.data.batches import check_length, sample_batch
+from minigpt.tokenizer import TokenSplitter, train_bpe
+
+from ..conftest import some_text
+
+law = settings(max_examples=50, deadline=None)
+
+
+def test_a_context_longer_than_the_text_is_refused_with_one_that_would_do() -> None:
+    tokens = np.zeros(1500, dtype=np.uint16)
+    with pytest.raises(UserError, match=r"1,500 tokens.*2,048.*--context-length 1499"):
+        check_length(tokens, 2048)
+    with pytest.raises(UserError):
+        check_length(tokens, 1500)
+    check_length(tokens, 1499)
+
+
+@given(
+    context=st.integers(1, 40),
+    more=st.integers(1, 60),
+    batch=st.integers(1, 8),
+    seed=st.integers(0, 2**63 - 1),
+    step=st.integers(0, 10**9),
+)
+@example(context=1, more=1, batch=1, seed=2**63 - 1, step=0)
+@law
+def test_targets_are_the_inputs_one_later(
+    context: int, more: int, batch: int, seed: int, step: int
+) -> None:
+    tokens = np.arange(context + more, dtype=np.uint16)
+    inputs, targets = sample_batch(tokens, batch, context, seed=seed, step=step)
+    assert inputs.shape == targets.shape == (batch, context)
+    assert inputs.dtype == targets.dtype == torch.int64
+    assert torch.equal(inputs, inputs[:, :1] + torch.arange(context))
+    assert torch.equal(targets, inputs + 1)
+
+
+@pytest.mark.parametrize("dtype", ["<u2", "<u4"])
+def test_large_ids_stay_as_they_are(dtype: str) -> None:
+    largest = np.iinfo(dtype).max
+    inputs, targets = sample_batch(np.full(9, largest, dtype=dtype), 2, 4, seed=0, step=0)
+    assert inputs.unique().tolist() == targets.unique().tolist() == [largest]
+
+
+@pytest.mark.parametrize("weights", [(), (3.0, 1.0)])
+def test_a_step_draws_the_same_batch_whatever_was_drawn_before(weights: tuple[float, ...]) -> None:
+    """Steps of the same epoch and of others."""
+    tokens, sources = np.arange(2_000, dtype=np.uint16), (range(0, 500), range(500, 2_000))
+
+    def batch(step: int) -> torch.Tensor:
+        return sample_batch(
+            tokens, 8, 16, seed=1, step=step, sources=sources, weights=weights
+        )[0]  # fmt: skip
+
+    alone = batch(5)
+    np.random.seed(0)
+    torch.manual_seed(0)
+    assert [torch.equal(batch(step), alone) for step in (6, 5, 500, 5, 0)] == [
+        False, True, False, True, False,
+    ]  # fmt: skip
+
+
+def test_steps_and_seeds_draw_different_batches() -> None:
+    tokens = np.arange(60_000, dtype=np.uint16)
+    seen = {
+        tuple(sample_batch(tokens, 4, 1, seed=seed, step=step)[0].flatten().tolist())
+        for seed in range(20)
+        for step in range(20)
+    }
+    assert len(seen) == 400
+
+
+def test_a_window_can_begin_at_every_place() -> None:
+    """Five tokens hold three windows of two tokens and the next; the bounds are six sigma."""
+    inputs, _ = sample_batch(np.arange(5, dtype=np.uint16), 1800, 2, seed=0, step=0)
+    starts, counts = inputs[:, 0].unique(return_counts=True)
+    assert starts.tolist() == [0, 1, 2]
+    assert (counts - 600).abs().max().item() < 6 * (1800 * 1 / 3 * 2 / 3) ** 0.5
+
+
+@given(
+    length=st.integers(60, 1000),
+    context=st.integers(1, 29),
+    batch=st.integers(5, 40),
+    seed=st.integers(0, 2**63 - 1),
+)
+@law
+def test_an_epoch_reads_every_token_once(length: int, context: int, batch: int, seed: int) -> None:
+    """But for less than two windows where it begins and ends; each in an order of its own."""
+    tokens = np.arange(length, dtype=np.uint16)
+    in_an_epoch = (length - context) // context
+    steps = -(-2 * in_an_epoch // batch)
+    drawn = [sample_batch(tokens, batch, context, seed=seed, step=i)[0] for i in range(steps)]
+    windows = torch.cat(drawn)
+    orders = []
+    for epoch in (windows[:in_an_epoch], windows[in_an_epoch : 2 * in_an_epoch]):
+        read = epoch.flatten().tolist()
+        assert len(set(read)) == len(read) > length - 2 * context - 1
+        orders.append(epoch[:, 0].argsort())
+        in_sequence = orders[-1].diff().eq(1).sum().item()
+        assert in_an_epoch < 20 or in_sequence < in_an_epoch / 2
+    assert in_an_epoch < 20 or not torch.equal(*orders)
+
+
+def test_an_epoch_is_as_long_whatever_the_batch() -> None:
+    tokens = np.arange(10_000, dtype=np.uint16)
+    one, other = (
+        torch.cat([sample_batch(tokens, b, 16, seed=1, step=i)[0] for i in range(960 // b)])
+        for b in (3, 8)
+    )
+    assert torch.equal(one, other)
+
+
+def test_a_text_of_one_window_gives_that_window() -> None:
+    inputs, targets = sample_batch(np.arange(4, dtype=np.uint16), 3, 3, seed=0, step=0)
+    assert inputs.tolist() == [[0, 1, 2]] * 3
+    assert targets.tolist() == [[1, 2, 3]] * 3
+
+
+def test_the_draws_are_the_same_on_every_machine() -> None:
+    """Written down, so that a run can be resumed anywhere."""
+    tokens = np.arange(50_000, dtype=np.uint16)
+    inputs, _ = sample_batch(tokens, 6, 1, seed=5, step=7)
+    assert inputs.flatten().tolist() == [38267, 3143, 7528, 15545, 21203, 20119]
+    sources = (range(0, 20_000), range(20_000, 50_000))
+    inputs, _ = sample_batch(tokens, 6, 1, seed=5, step=7, sources=sources, weights=(3.0, 1.0))
+    assert inputs.flatten().tolist() == [9881, 15588, 32364, 12476, 16574, 17829]
+
+
+@pytest.mark.parametrize("weights", [(), (3.0, 1.0)])
+def test_the_rows_of_all_ranks_are_the_whole_batch_with_and_without_split_tokens(
+    weights: tuple[float, ...],
+) -> None:
+    """A window whose tokens are split begins with the same text; targets are one later."""
+    tokenizer = train_bpe([some_text()], 300)
+    tokens = np.array(tokenizer.encode(some_text()))
+    sources = (range(0, 300), range(300, len(tokens)))
+
+    def batch(split_prob: float, rows: slice = slice(None)) -> tuple[torch.Tensor, torch.Tensor]:
+        return sample_batch(
+            tokens, 6, 9, seed=3, step=20, sources=sources, weights=weights, rows=rows,
+            splitter=TokenSplitter(tokenizer), split_prob=split_prob,
+        )  # fmt: skip
+
+    for split_prob in (0.0, 0.5):
+        parts = [batch(split_prob, slice(start, start + 2)) for start in (0, 2, 4)]
+        for i, whole in enumerate(batch(split_prob)):
+            assert torch.equal(torch.cat([part[i] for part in parts]), whole)
+    (plain, _), (inputs, targets) = batch(0.0), batch(0.5)
+    assert torch.equal(inputs[:, 1:], targets[:, :-1])
+    assert not torch.equal(inputs, plain)
+    for one, other in zip(inputs.tolist(), plain.tolist(), strict=True):
+        assert tokenizer.decode(other).startswith(tokenizer.decode(one))
+
+
+@pytest.mark.parametrize("weights", [(1.0, 1.0, 1.0), (3.0, 1.0, 0.5), (1.0, 90.0, 9.0)])
+def test_a_window_is_drawn_from_a_source_by_its_weight_and_anywhere_in_it(
+    weights: tuple[float, ...],
+) -> None:
+    """Each place in a source is as likely, and no window reaches into the next source; the bounds
+    are six sigma."""
+    sources = (range(0, 12), range(12, 32), range(32, 43))  # for 3, 11 and 2 windows of 10 tokens
+    inputs, _ = sample_batch(
+        np.arange(43), 20_000, 9, seed=1, step=0, sources=sources, weights=weights
+    )
+    counts = inputs[:, 0].bincount(minlength=43).tolist()
+    for source, weight in zip(sources, weights, strict=True):
+        places = source[: len(source) - 9]
+        chance = weight / sum(weights) / len(places)
+        for start in source:
+            expected = 20_000 * chance if start in places else 0.0
+            assert abs(counts[start] - expected) <= 6 * (expected * (1 - chance)) ** 0.5

@@ -1,0 +1,571 @@
+"""A text to its token ids on disk: what they are, what is kept in the cache and for how long, what
+is made anew, and what is refused.
+"""
+
+import json
+import multiprocessing
+import os
+import re
+import resource
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from minigpt import UserError
+from minigpt.config import TextConfig
+from minigpt.data.batches import Dataset
+from minigpt.data.corpus import find_source, split
+from minigpt.data.token_cache import META, Tokens, open_dataset, prepare, spread
+from minigpt.tokenizer import Tokenizer
+
+from ..conftest import some_text
+from .texts import json_lines, one_line, prepared, write
+
+law = settings(max_examples=30, deadline=None)
+
+FABLE = "The cat sat on the mat; it's the cat's mat. There the cat eats 12 dates é 中 🙂.\n\n" * 10
+
+
+class Bars:
+    """Notes the progress bars that are opened, and does something when one moves."""
+
+    def __init__(self, when_moved: Callable[[], object] = lambda: None, what: str = "tokenizing"):
+        self.totals: dict[str, int] = {}
+        self.counts: dict[str, int] = {}
+        self.when_moved, self.what = when_moved, what
+
+    @contextmanager
+    def __call__(self, what: str, total: int) -> Iterator["Bars"]:
+        self.totals[what], self.counts[what], self.now = total, 0, what
+        yield self
+
+    def update(self, count: int) -> None:
+        self.counts[self.now] += count
+        if self.now == self.what:
+            self.when_moved()
+
+
+def prepared_with(
+    bars: Bars, cache: Path, *files: Path, say: Callable[[str], object] = print, **config: Any
+) -> Dataset:
+    text = TextConfig(files=tuple(map(str, files)), **{"tokenizer": "char", **config})
+    return prepare(find_source(text), text, cache=cache, say=say, progress=bars)
+
+
+def refusal(cache: Path, *files: Path, **config: Any) -> str:
+    with pytest.raises(UserError) as refused:
+        prepared(cache, *files, **config)
+    return one_line(refused)
+
+
+def is_made(cache: Path, *files: Path, **config: Any) -> bool:
+    """Prepare a text; whether it had to be tokenized."""
+    bars = Bars()
+    prepared_with(bars, cache, *files, **config)
+    return bool(bars.totals)
+
+
+def decoded(data: Dataset) -> tuple[str, str]:
+    return tuple(data.tokenizer.decode(ids[:].tolist()) for ids in (data.train, data.validation))
+
+
+def entries(cache: Path) -> list[Path]:
+    return [folder for folder in cache.iterdir() if folder.is_dir()]
+
+
+def raising(error: type[BaseException]) -> Callable[[], None]:
+    def raise_it() -> None:
+        raise error
+
+    return raise_it
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """For generated texts, which are written over one another."""
+    return tmp_path_factory.mktemp("texts")
+
+
+# The tokens
+
+
+@pytest.mark.parametrize("kind", ["char", "bpe"])
+def test_the_tokens_decode_to_the_text_which_is_split_at_a_character(
+    kind: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    data = prepared(tmp_path, write(tmp_path / "a.txt", FABLE), tokenizer=kind, vocab_size=300)
+    cut = int(0.9 * len(FABLE))
+    assert decoded(data) == (FABLE[:cut], FABLE[cut:])
+    assert capfd.readouterr() == ("", "")
+
+
+def separated(tokenizer: Tokenizer, texts: list[str]) -> list[int]:
+    """The ids of documents with the end of text between them."""
+    return [i for text in texts for i in [tokenizer.end_of_text, *tokenizer.encode(text)]][1:]
+
+
+@given(
+    texts=st.lists(st.text("abc\n", min_size=2), min_size=2, max_size=5),
+    way=st.sampled_from(["documents", "end"]),
+)
+@example(texts=["abcde", "fghij"], way="end")
+@law
+def test_each_part_holds_its_documents_with_separators_between(
+    folder: Path, texts: list[str], way: str
+) -> None:
+    """Neither part begins with a separator, wherever the text is split."""
+    files = [write(folder / f"{i}.txt", text) for i, text in enumerate(texts)]
+    config = TextConfig(
+        tuple(map(str, files)), validation_fraction=0.5, split=way, tokenizer="char"
+    )
+    source = find_source(config)
+    data = prepare(source, config, cache=folder)
+    (training,), validation = split(source, config)
+    for ids, part in ((data.train, training), (data.validation, validation)):
+        assert ids[:].tolist() == separated(data.tokenizer, [text for _, text in part.documents()])
+
+
+@pytest.mark.parametrize("separate", [False, True])
+def test_a_bpe_learns_nothing_from_the_validation_text(separate: bool, tmp_path: Path) -> None:
+    common, rare = "the cat sat on the mat. " * 100, "zyzzyva " * 20
+    file = write(tmp_path / "a.txt", common if separate else common + rare)
+    validation = (str(write(tmp_path / "b.txt", rare)),) if separate else ()
+    data = prepared(tmp_path, file, tokenizer="bpe", vocab_size=600, validation=validation)
+    tokens = [data.tokenizer.token_bytes(i) for i in range(data.tokenizer.vocab_size)]
+    assert b" cat" in tokens
+    assert not any(b"zy" in token for token in tokens)
+    assert "zyzzyva" in decoded(data)[1]
+
+
+def test_a_character_vocabulary_covers_the_validation_text(tmp_path: Path) -> None:
+    data = prepared(tmp_path, write(tmp_path / "a.txt", "a" * 18 + "bc"))
+    assert (data.train[:].tolist(), data.validation[:].tolist()) == ([0] * 18, [1, 2])
+
+
+@pytest.mark.parametrize("most", [1000, 5000, 24_000])
+def test_a_bpe_learns_from_stretches_spread_over_a_long_text(most: int) -> None:
+    """And from all of a text that is no longer than that."""
+    text = some_text(4000)
+    pieces = [text[i : i + 777] for i in range(0, len(text), 777)]
+    read = list(spread(pieces, len(text), most, 100))
+    if most > len(text):
+        assert "".join(read) == text
+        return
+    assert most - 200 <= sum(map(len, read)) <= most
+    places, start = [], 0
+    for stretch in read:
+        start = text.index(stretch, start)
+        places.append(start)
+    assert max(b - a for a, b in pairwise(places)) <= 2 * len(text) * 100 / most
+
+
+def test_progress_is_told_in_characters(tmp_path: Path) -> None:
+    bars = Bars()
+    texts = ["é" * 100, "b" * 250, "c" * 50]
+    file = write(tmp_path / "a.jsonl", json_lines(texts))
+    prepared_with(bars, tmp_path / "cache", file, tokenizer="bpe", vocab_size=300)
+    assert bars.counts == bars.totals == {"learning the tokenizer": 350, "tokenizing": 400}
+
+
+# Sources with weights
+
+
+def test_sources_with_weights_follow_each_other_and_are_split_apart(tmp_path: Path) -> None:
+    """Another weight needs no other tokens; a folder is one source."""
+    for i in range(10):
+        write(tmp_path / "many" / f"{i}.txt", "a" * 20)
+    cache, files = tmp_path / "cache", (tmp_path / "many", write(tmp_path / "b.txt", "b" * 100))
+    data = prepared(cache, *files, weights=(1.0, 3.0))
+    end = data.tokenizer.end_of_text
+    assert data.sources == (range(0, 9 * 21 - 1), range(9 * 21 - 1, 9 * 21 - 1 + 90))
+    assert data.weights == (1.0, 3.0)
+    a, b = data.train[: 9 * 21 - 1].tolist(), data.train[9 * 21 - 1 :].tolist()
+    assert (set(a), set(b)) == ({0, end}, {1})
+    assert data.validation[:].tolist() == [0] * 20 + [end] + [1] * 10
+    assert prepared(cache, *files, weights=(5.0, 3.0)).weights == (5.0, 3.0)
+    assert len(entries(cache)) == 1
+    plain = prepared(cache, *files)
+    assert plain.sources == plain.weights == ()
+    assert len(entries(cache)) == 2
+
+
+def test_where_a_source_ends_is_part_of_what_a_text_is(tmp_path: Path) -> None:
+    for i, ends in enumerate([(1, 3), (2, 3)]):
+        for number in range(3):
+            name = f"{'first' if number < ends[0] else 'rest'}{i}/{number}.txt"
+            write(tmp_path / name, "ab" * 50)
+        folders = tmp_path / f"first{i}", tmp_path / f"rest{i}"
+        data = prepared(tmp_path / "cache", *folders, weights=(1.0, 1.0), split="end")
+        assert len(data.sources[0]) == (90, 181)[i]
+
+
+# The cache
+
+
+def test_a_text_is_tokenized_once_wherever_it_lies(tmp_path: Path) -> None:
+    file, cache = write(tmp_path / "a.txt", FABLE), tmp_path / "cache"
+    first = decoded(prepared(cache, file))
+    moved = file.rename(tmp_path / "b.txt")
+    assert not is_made(cache, moved, vocab_size=999)  # which no character tokenizer has
+    assert decoded(prepared(cache, moved)) == first
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"files": ("b.jsonl",)},
+        {"files": ("a.jsonl", "b.jsonl")},
+        {"tokenizer": "char"},
+        {"vocab_size": 301},
+        {"validation_fraction": 0.2},
+        {"validation": ("b.jsonl",)},
+        {"split": "end"},
+        {"text_field": "body"},
+    ],
+    ids=str,
+)
+def test_whatever_changes_the_tokens_has_them_made_anew(
+    change: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("a.jsonl", FABLE), ("b.jsonl", FABLE.replace("sat", "lay"))):
+        rows = (json.dumps({"text": line + "\n", "body": line}) for line in text.splitlines())
+        write(Path(name), "\n".join(rows))
+    usual: dict[str, Any] = {"files": ("a.jsonl",), "tokenizer": "bpe", "vocab_size": 300}
+    made = []
+    for settings_ in (usual, usual | change, usual, usual | change):
+        config, bars = TextConfig(**settings_), Bars()
+        prepare(find_source(config), config, cache=tmp_path / "cache", progress=bars)
+        made.append(bool(bars.totals))
+    assert made == [True, True, False, False]
+
+
+DAMAGES: dict[str, tuple[str, Callable[[bytes], bytes | None]]] = {
+    "meta is gone": (META, lambda content: None),
+    "ids are gone": ("train.bin", lambda content: None),
+    "validation is gone": ("validation.bin", lambda content: None),
+    "tokenizer is gone": ("tokenizer.json", lambda content: None),
+    "half an id less": ("train.bin", lambda content: content[:-1]),
+    "an id less": ("validation.bin", lambda content: content[:-2]),
+    "an id more": ("train.bin", lambda content: content + b"\0\0"),
+    "no ids": ("train.bin", lambda content: b""),
+    "another id": ("train.bin", lambda content: bytes([content[0] ^ 1]) + content[1:]),
+    "no tokenizer": ("tokenizer.json", lambda content: b"{}"),
+    "another tokenizer": ("tokenizer.json", lambda content: content.replace(b"c", b"b")),
+    "half a meta": (META, lambda content: content[:20]),
+    "meta is binary": (META, lambda content: b"\xff\xfe"),
+    "meta is a list": (META, lambda content: b"[]"),
+    "meta is empty": (META, lambda content: b"{}"),
+    "meta is deep": (META, lambda content: b"[" * 100_000),
+    "another format": (META, lambda content: content.replace(b'"format": 3', b'"format": 2')),
+    "no files": (META, lambda content: content.partition(b'"files"')[0] + b'"files": []}'),
+    "sizes are texts": (META, lambda content: re.sub(rb'"size": (\d+)', rb'"size": "\1"', content)),
+    "a source too many": (META, lambda content: content.replace(b"[", b"[\n  5,", 1)),
+    "a source of no number": (META, lambda content: content.replace(b"[", b'[\n  "a",', 1)),
+    "a source too long": (META, lambda content: content.replace(b"[\n  ", b"[9")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "damage"), DAMAGES.values(), ids=DAMAGES.keys())
+def test_a_damaged_cache_is_noticed_and_made_anew(
+    name: str, damage: Callable[[bytes], bytes | None], tmp_path: Path
+) -> None:
+    file, cache, said = write(tmp_path / "a.txt", FABLE), tmp_path / "cache", []
+    before = prepared(cache, file).train[:].tolist()
+    (result,) = entries(cache)
+    if (damaged := damage((result / name).read_bytes())) is None:
+        (result / name).unlink()
+    else:
+        (result / name).write_bytes(damaged)
+    with pytest.raises(UserError, match=f"token cache {result} is damaged") as refused:
+        open_dataset(result)
+    assert prepared_with(Bars(), cache, file, say=said.append).train[:].tolist() == before
+    assert said == [f"{one_line(refused)}; making it again"]
+    open_dataset(result)
+    assert entries(cache) == [result]
+
+
+def test_a_copied_cache_is_verified_by_its_checksums_once(tmp_path: Path) -> None:
+    file, cache = write(tmp_path / "a.txt", FABLE), tmp_path / "cache"
+    before = decoded(prepared(cache, file))
+    shutil.copytree(cache, tmp_path / "copy", copy_function=shutil.copyfile)
+    assert not is_made(tmp_path / "copy", file)
+    assert decoded(prepared(tmp_path / "copy", file)) == before
+    times = [
+        [file.stat().st_mtime_ns for file in sorted(folder.glob("*/*")) if file.name != META]
+        for folder in (cache, tmp_path / "copy")
+    ]
+    assert times[0] == times[1]  # so that the next start need not read them
+
+
+@pytest.mark.parametrize(("characters", "dtype"), [(65_535, "uint16"), (65_536, "uint32")])
+def test_the_files_are_as_documented_and_ids_take_two_bytes_while_they_fit(
+    characters: int, dtype: str, tmp_path: Path
+) -> None:
+    """Read with the code that docs/token_files.md shows; the end of text is one more token."""
+    text = "".join(map(chr, range(0x10000, 0x10000 + characters)))
+    data = prepared(tmp_path / "cache", write(tmp_path / "a.txt", text))
+    page = (Path(__file__).parents[2] / "docs/token_files.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    shown: dict[str, Any] = {}
+    exec(code, shown)
+    (result,) = entries(tmp_path / "cache")
+    read = [shown["token_ids"](result, part) for part in ("train", "validation")]
+    assert np.concatenate(read).tolist() == list(range(characters))
+    assert {ids.dtype for ids in (*read, data.train[:], data.validation[:])} == {np.dtype(dtype)}
+
+
+# Reading the ids
+
+
+@given(count=st.integers(0, 60), start=st.integers(-70, 70), stop=st.integers(-70, 70))
+@law
+def test_a_slice_of_the_file_is_a_slice_of_the_ids(
+    folder: Path, count: int, start: int, stop: int
+) -> None:
+    for dtype, vocab_size in (("<u2", 1 << 16), ("<u4", (1 << 16) + 1)):
+        ids = np.arange(count).astype(dtype)
+        ids.tofile(folder / "ids.bin")
+        tokens = Tokens(folder / "ids.bin", vocab_size)
+        assert len(tokens) == count
+        assert tokens[start:stop].tolist() == ids[start:stop].tolist()
+        assert tokens[start:].tolist() == ids[start:].tolist()
+        assert tokens[:stop].dtype == dtype
+
+
+def test_a_file_that_is_cut_short_while_it_is_read_is_named(tmp_path: Path) -> None:
+    np.arange(8, dtype="<u2").tofile(tmp_path / "ids.bin")
+    tokens = Tokens(tmp_path / "ids.bin", 8)
+    os.truncate(tmp_path / "ids.bin", 10)
+    assert tokens[:5].tolist() == [0, 1, 2, 3, 4]
+    with pytest.raises(UserError, match=r"cut short: .*ids\.bin"):
+        tokens[4:6]
+
+
+def test_what_is_open_can_be_read_after_the_cache_is_removed(tmp_path: Path) -> None:
+    data = prepared(tmp_path / "cache", write(tmp_path / "a.txt", FABLE))
+    shutil.rmtree(tmp_path / "cache")
+    assert "".join(decoded(data)) == FABLE
+
+
+# How much is kept
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> list[Path]:
+    """Of some 20,000 bytes of tokens each."""
+    return [write(tmp_path / f"{i}.txt", f"{i}" * 10_000) for i in range(5)]
+
+
+def test_the_cache_keeps_what_was_used_last_up_to_its_bound(
+    texts: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("MINIGPT_CACHE_GB", "0.00005")  # 50,000 bytes: room for two texts
+    assert [is_made(cache, file) for file in texts[:2]] == [True, True]
+    assert not is_made(cache, texts[0])  # used again
+    assert is_made(cache, texts[2])
+    assert len(entries(cache)) == 2
+    assert not is_made(cache, texts[0])
+    assert is_made(cache, texts[1])
+    assert is_made(cache, texts[2])
+
+
+def test_what_was_just_made_is_kept_however_small_the_bound(
+    texts: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MINIGPT_CACHE_GB", "0")
+    for file in texts[:2]:
+        assert is_made(tmp_path / "cache", file)
+        assert not is_made(tmp_path / "cache", file)
+    assert len(entries(tmp_path / "cache")) == 1
+
+
+def test_what_is_in_use_is_kept(
+    texts: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MINIGPT_CACHE_GB", "0")
+    used = prepared(tmp_path / "cache", texts[0])
+    assert is_made(tmp_path / "cache", texts[1])
+    assert len(entries(tmp_path / "cache")) == 2
+    assert not is_made(tmp_path / "cache", texts[0])
+    del used
+    assert is_made(tmp_path / "cache", texts[2])
+    assert len(entries(tmp_path / "cache")) == 1
+
+
+def test_gigabytes_are_kept_unless_a_bound_is_set(texts: list[Path], tmp_path: Path) -> None:
+    assert all(is_made(tmp_path / "cache", file) for file in texts)
+    assert not any(is_made(tmp_path / "cache", file) for file in texts)
+
+
+@pytest.mark.parametrize("bound", ["many", "-1", "nan"])
+def test_a_bound_that_is_no_size_is_refused(
+    bound: str, texts: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MINIGPT_CACHE_GB", bound)
+    message = refusal(tmp_path / "cache", texts[0])
+    assert message == f"MINIGPT_CACHE_GB must be a number of gigabytes, got {bound!r}"
+
+
+# Several at once, and what ends in the middle
+
+
+def test_of_several_that_prepare_the_same_text_one_works_and_the_others_wait(
+    tmp_path: Path,
+) -> None:
+    file, cache, bars = write(tmp_path / "a.txt", FABLE), tmp_path / "cache", Bars()
+    is_working, waiting = threading.Event(), threading.Semaphore(0)
+
+    def work() -> None:
+        if not is_working.is_set():
+            is_working.set()
+            for _ in range(3):
+                assert waiting.acquire(timeout=30)
+
+    def wait(line: str) -> None:
+        assert line == "another process is preparing this text: waiting for it"
+        waiting.release()
+
+    with ThreadPoolExecutor(4) as pool:
+        first = pool.submit(prepared_with, Bars(work), cache, file)
+        assert is_working.wait(30)
+        others = [pool.submit(prepared_with, bars, cache, file, say=wait) for _ in range(3)]
+        results = {decoded(other.result()) for other in [first, *others]}
+    assert len(results) == 1
+    assert bars.totals == {}
+    assert len(list(cache.glob("*.lock"))) == 1  # to remove it would let two work at once
+
+
+def hang_in(cache: Path, file: Path, is_working: Any) -> None:
+    """Prepare a text until killed."""
+
+    def hang() -> None:
+        is_working.set()
+        threading.Event().wait()
+
+    prepared_with(Bars(hang), cache, file)
+
+
+@pytest.mark.parametrize("later", ["a.txt", "b.txt"])
+def test_what_a_killed_preparation_leaves_is_removed_by_a_later_one(
+    later: str, tmp_path: Path
+) -> None:
+    cache, fork = tmp_path / "cache", multiprocessing.get_context("fork")
+    for name in ("a.txt", "b.txt", "c.txt"):
+        write(tmp_path / name, FABLE + name)
+    is_working = fork.Event()
+    process = fork.Process(target=hang_in, args=(cache, tmp_path / "a.txt", is_working))
+    process.start()
+    assert is_working.wait(30)
+    assert is_made(cache, tmp_path / "c.txt")
+    assert len(list(cache.glob("*.tmp"))) == 1  # its maker lives
+    process.kill()
+    process.join()
+    assert is_made(cache, tmp_path / later)
+    assert list(cache.glob("*.tmp")) == []
+    assert decoded(prepared(cache, tmp_path / "a.txt"))[0] == FABLE[: int(0.9 * len(FABLE) + 4.5)]
+
+
+@pytest.mark.parametrize("what", ["learning the tokenizer", "tokenizing"])
+def test_an_interrupted_preparation_leaves_nothing(what: str, tmp_path: Path) -> None:
+    file, cache = write(tmp_path / "a.txt", FABLE), tmp_path / "cache"
+    with pytest.raises(KeyboardInterrupt):
+        prepared_with(Bars(raising(KeyboardInterrupt), what), cache, file)
+    assert entries(cache) == []
+    assert is_made(cache, file)
+
+
+def test_a_full_disk_is_said_in_one_line_and_leaves_nothing(tmp_path: Path) -> None:
+    """The system refuses files above 1,000 bytes."""
+    file, cache = write(tmp_path / "a.txt", FABLE), tmp_path / "cache"
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        message = refusal(cache, file)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert message == (
+        f"cannot write the tokens to {cache}: File too large; make room there, or set "
+        "MINIGPT_CACHE to another folder"
+    )
+    assert entries(cache) == []
+    assert is_made(cache, file)
+
+
+def test_a_cache_that_is_no_folder_is_refused_by_name(tmp_path: Path) -> None:
+    file, cache = write(tmp_path / "a.txt", FABLE), write(tmp_path / "cache", "no folder")
+    assert f"cannot write the tokens to {cache}: " in refusal(cache, file)
+
+
+@pytest.mark.parametrize("name", ["a.txt", "b.txt"])
+@pytest.mark.parametrize("what", ["learning the tokenizer", "tokenizing"])
+def test_a_file_that_changes_while_it_is_prepared_is_named_and_nothing_kept(
+    what: str, name: str, tmp_path: Path
+) -> None:
+    files = [write(tmp_path / name, FABLE) for name in ("a.txt", "b.txt")]
+    bars = Bars(lambda: os.utime(tmp_path / name, ns=(0, 1)), what)
+    with pytest.raises(UserError, match=f"{name} changed while it was read"):
+        prepared_with(bars, tmp_path / "cache", files[0], validation=(str(files[1]),))
+    assert entries(tmp_path / "cache") == []
+
+
+@pytest.mark.parametrize("others", [["é" + "a" * 98], ["a" * 39] * 2])
+def test_another_text_of_the_same_size_and_time_is_never_taken_for_the_whole(
+    others: list[str], tmp_path: Path
+) -> None:
+    """What was measured at the start must be there at the end."""
+    file = write(tmp_path / "a.jsonl", json_lines(["a" * 100]))
+    status = file.stat()
+
+    def change() -> None:
+        write(file, json_lines(others, ensure_ascii=False))
+        os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+    bars = Bars(change, "learning the tokenizer")
+    with pytest.raises(UserError, match="the text changed while it was read"):
+        prepared_with(bars, tmp_path / "cache", file, tokenizer="bpe", vocab_size=300)
+    assert file.stat().st_size == status.st_size
+
+
+# Texts that are too short
+
+
+@pytest.mark.parametrize("kind", ["char", "bpe"])
+@pytest.mark.parametrize("text", ["", "\ufeff"])
+def test_an_empty_text_is_refused_by_name(kind: str, text: str, tmp_path: Path) -> None:
+    file = write(tmp_path / "a.txt", text)
+    assert refusal(tmp_path, file, tokenizer=kind) == f"there is no text in {file}"
+
+
+def test_a_text_of_fewer_than_eleven_characters_is_too_short_to_split(tmp_path: Path) -> None:
+    for length in (1, 3, 10):
+        message = refusal(tmp_path / "cache", write(tmp_path / "a.txt", "\n" * length))
+        train = int(0.9 * length)
+        assert f"{train} tokens to train on and {length - train} to validate on" in message
+    assert entries(tmp_path / "cache") == []
+    data = prepared(tmp_path, write(tmp_path / "a.txt", "\n" * 11))
+    assert (len(data.train), len(data.validation)) == (9, 2)
+
+
+def test_an_empty_validation_text_is_refused(tmp_path: Path) -> None:
+    other, file = write(tmp_path / "b.txt", ""), write(tmp_path / "a.txt", FABLE)
+    assert "and 0 to validate on" in refusal(tmp_path, file, validation=(str(other),))
+
+
+@pytest.mark.parametrize("short", [0, 1])
+@pytest.mark.parametrize("split", ["documents", "end"])
+def test_a_source_too_short_to_split_is_refused(short: int, split: str, tmp_path: Path) -> None:
+    files = [write(tmp_path / f"{i}.txt", "a" * (1 if i == short else 99)) for i in range(2)]
+    message = refusal(tmp_path / "cache", *files, weights=(1.0, 1.0), split=split)
+    assert "0 tokens to train on" in message
