@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import assume, given, settings
@@ -262,11 +262,15 @@ def test_split_end_sets_aside_the_last_characters(
     assert len(training) + len(validation) <= len(texts) + 1
 
 
-def test_of_a_single_document_the_end_is_set_aside_with_either_split(tmp_path: Path) -> None:
-    text = "é" * BLOCK + "abc"  # of more than one piece
-    for way in ("documents", "end"):
-        training, validation = divided(tmp_path, [text], split=way)
-        assert training + validation == [text[: int(0.9 * len(text))], text[int(0.9 * len(text)) :]]
+@pytest.mark.parametrize("way", ["documents", "end"])
+def test_of_a_single_document_the_end_is_set_aside_with_either_split(
+    way: Literal["documents", "end"], tmp_path: Path
+) -> None:
+    text = "é" * BLOCK + "abc"  # comes in more than one piece
+    config = TextConfig(files=(str(write(tmp_path / "a.txt", text)),), split=way)
+    (training,), validation = split(find_source(config), config)
+    cut = int(0.9 * len(text))
+    assert texts_of(training) + texts_of(validation) == [text[:cut], text[cut:]]
 
 
 def test_a_separate_validation_text_leaves_the_training_text_whole(tmp_path: Path) -> None:

@@ -96,9 +96,10 @@ def test_a_json_line_may_lie_across_blocks(tmp_path: Path) -> None:
 # What cannot be read
 
 
-def test_a_binary_file_is_refused(tmp_path: Path) -> None:
-    file = write(tmp_path / "model.bin", b"abc\0\x01\x02")
-    assert refusal(file) == f"{file} is a binary file, not text (a NUL byte at offset 3)"
+@pytest.mark.parametrize("offset", [0, 3])
+def test_a_binary_file_is_refused(offset: int, tmp_path: Path) -> None:
+    file = write(tmp_path / "model.bin", b"a" * offset + b"\0\x01\x02")
+    assert refusal(file) == f"{file} is a binary file, not text (a NUL byte at offset {offset})"
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32"])
