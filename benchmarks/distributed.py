@@ -18,9 +18,9 @@ from torch import nn
 
 from minigpt.config import GPTConfig, TrainConfig
 from minigpt.model import GPT, count_parameters
+from minigpt.training import distributed
 from minigpt.training.compilation import Loss
-from minigpt.training.optimizer import make_optimizer
-from minigpt.training.processes import Processes, joined
+from minigpt.training.optimizer import make_optimizers
 
 RESULTS = Path(__file__).parent / "results"
 KINDS: dict[str, dict[str, Any]] = {
@@ -41,8 +41,8 @@ def main() -> None:
         num_layers=given.num_layers,
         num_heads=given.num_heads,
     )
-    with joined() as processes:
-        size, parameters = processes.size, count_parameters(model)
+    with distributed.process_group():
+        size, parameters = distributed.world_size(), count_parameters(model)
         print(
             f"{parameters / 1e6:.2f} M parameters, {size} processes of "
             f"{torch.get_num_threads()} threads; sent by each process in a step:"
@@ -53,7 +53,7 @@ def main() -> None:
             training = TrainConfig(batch_size=given.batch_size, **settings)
             if training.shard and size == 1:
                 continue
-            sent, seconds = measured(training_step(model, training, processes), given, processes)
+            sent, seconds = measured(training_step(model, training), given)
             row: dict[str, Any] = {
                 "kind": name,
                 "bytes_sent": sent / size,
@@ -66,7 +66,7 @@ def main() -> None:
                 f"{row['tokens_per_second']:>10,.0f}",
                 flush=True,
             )
-        if processes.is_first:
+        if distributed.is_main():
             RESULTS.mkdir(exist_ok=True)
             file = RESULTS / f"distributed-{size}.json"
             file.write_text(json.dumps(rows, indent=2) + "\n")
@@ -85,40 +85,36 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def training_step(
-    model: GPTConfig, training: TrainConfig, processes: Processes
-) -> Callable[[], None]:
+def training_step(model: GPTConfig, training: TrainConfig) -> Callable[[], None]:
     """A step of training on random tokens, warmed up."""
     torch.manual_seed(0)
-    device = processes.device("auto")
-    gpt = processes.placed(GPT(model), device, training.shard)
-    loss = processes.averaged(Loss(gpt))
-    optimizer = make_optimizer(gpt, training, processes=processes)
-    rows = len(range(training.batch_size)[processes.share(training.batch_size)])
+    device = distributed.choose_device("auto")
+    gpt = distributed.parallelize(GPT(model), device, training.shard)
+    loss = distributed.averaged(Loss(gpt), training.shard)
+    optimizers = make_optimizers(gpt, training)
+    rows = training.batch_size // distributed.world_size()
     tokens = torch.randint(model.vocab_size, (rows, model.context_length), device=device)  # (b, T)
 
     def step() -> None:
         loss(tokens, tokens).backward()
         nn.utils.clip_grad_norm_(gpt.parameters(), training.grad_clip)
-        optimizer.step()
-        optimizer.zero_grad()
+        for optimizer in optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
 
     for _ in range(2):  # the first ones connect, and make room
         step()
     return step
 
 
-def measured(
-    step: Callable[[], None], given: argparse.Namespace, processes: Processes
-) -> tuple[float, float]:
+def measured(step: Callable[[], None], given: argparse.Namespace) -> tuple[float, float]:
     """Bytes that this machine sends, and seconds, in a step."""
-    processes.highest(0)  # all wait for one another
+    distributed.gather(None)  # all wait for one another
     start, before = time.monotonic(), interfaces_sent()
     for _ in range(given.steps):
         step()
-    processes.highest(0)
-    seconds = processes.from_first(time.monotonic() - start)
-    sent = processes.from_first(interfaces_sent() - before)
+    distributed.gather(None)
+    seconds, sent = time.monotonic() - start, interfaces_sent() - before
     return sent / given.steps, seconds / given.steps
 
 

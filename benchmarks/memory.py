@@ -13,7 +13,7 @@ from torch import nn
 from minigpt.config import GPTConfig, TrainConfig
 from minigpt.model import GPT, count_parameters
 from minigpt.training.compilation import Loss
-from minigpt.training.optimizer import make_optimizer
+from minigpt.training.optimizer import make_optimizers
 from minigpt.training.speed import autocast
 
 GPT2 = GPTConfig(50257, "gpt2", context_length=1024, emb_dim=768, num_layers=12, num_heads=12)
@@ -82,7 +82,7 @@ def activations(model: GPTConfig, precision: str) -> float:
 def measured(model: GPTConfig, precision: str, sequences: int) -> int:
     """Bytes of all tensors at the peak of a training step of two micro-batches."""
     gpt = GPT(model)
-    optimizer = make_optimizer(gpt, TrainConfig(optimizer="adamw"), PRECISIONS[precision])
+    optimizers = make_optimizers(gpt, TrainConfig(optimizer="adamw"), PRECISIONS[precision])
     loss_of = Loss(gpt)
     tokens = torch.randint(model.vocab_size, (sequences, model.context_length))  # (b, T)
 
@@ -92,8 +92,9 @@ def measured(model: GPTConfig, precision: str, sequences: int) -> int:
                 loss = loss_of(tokens, tokens)
             loss.backward()
         nn.utils.clip_grad_norm_(gpt.parameters(), 1.0)
-        optimizer.step()
-        optimizer.zero_grad()
+        for optimizer in optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
 
     step()  # the first step makes AdamW's averages
     cpu = [torch.profiler.ProfilerActivity.CPU]

@@ -18,7 +18,7 @@ from torch import nn
 from minigpt.config import GPTConfig, TrainConfig
 from minigpt.model import GPT, count_parameters, flops_per_token
 from minigpt.training.compilation import Loss, compile_loss, not_compiled
-from minigpt.training.optimizer import make_optimizer
+from minigpt.training.optimizer import make_optimizers
 from minigpt.training.speed import autocast, matmul_gflops
 
 RESULTS = Path(__file__).parent / "results"
@@ -93,7 +93,7 @@ def training_step(
     torch.manual_seed(0)
     model = GPT(config)
     training = TrainConfig()
-    optimizer = make_optimizer(model, training)
+    optimizers = make_optimizers(model, training)
     shape = (batch_size, config.context_length)
     inputs, targets = (torch.randint(config.vocab_size, shape) for _ in range(2))
     loss_of = Loss(model)
@@ -109,8 +109,9 @@ def training_step(
             loss = loss_of(inputs, targets)
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), training.grad_clip)
-        optimizer.step()
-        optimizer.zero_grad()
+        for optimizer in optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
 
     timed(step, 3)
     return step

@@ -33,7 +33,7 @@ _HOMES = {
     "TrainConfig": "config",
     "Writer": "generation.writer",
     "attention_maps": "generation.attention_maps",
-    "evaluate": "training.measurement",
+    "evaluate": "training.evaluation",
     "load": "runs",
     "load_tokenizer": "tokenizer",
     "train": "training.run",

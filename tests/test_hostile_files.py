@@ -25,7 +25,7 @@ from minigpt.data.token_cache import open_dataset
 from minigpt.runs import load_run, read_metrics
 from minigpt.tokenizer import load_tokenizer, make_tokenizer
 from minigpt.training.checkpoint import load_checkpoint
-from minigpt.training.optimizer import make_optimizer
+from minigpt.training.optimizer import make_optimizers
 
 TEXT = "The fox asked the crow for bread, and the crow said no. \N{BREAD}\n" * 30
 VALUES = [
@@ -62,10 +62,11 @@ def kinds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Kind]:
     def read_checkpoint() -> Any:
         """Load it and take a step, which must be possible with whatever was loaded."""
         model = load_run(run).model
-        optimizer = make_optimizer(model, TrainConfig())
-        state, _ = load_checkpoint(run, model, optimizer)
+        optimizers = make_optimizers(model, TrainConfig())
+        state, _ = load_checkpoint(run, model, optimizers)
         model(torch.tensor([[0, 1, 2]]), torch.tensor([[1, 2, 3]]))[1].backward()
-        optimizer.step()
+        for optimizer in optimizers:
+            optimizer.step()
         return state
 
     characters = folder / "characters.json"

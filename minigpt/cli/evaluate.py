@@ -21,9 +21,11 @@ def run(given: argparse.Namespace) -> None:
     """Print one line, or one JSON record."""
     settings = given_fields(given, EvaluationConfig)
     EvaluationConfig(**settings)  # refused before torch is loaded
-    from ..training.measurement import evaluate
+    from ..training.evaluation import evaluate
+    from ..training.report import progress_bar
 
-    result = evaluate(given.run, *given.files, **settings)
+    with progress_bar("evaluating") as bar:
+        result = evaluate(given.run, *given.files, progress=bar.update, **settings)
     if given.json:
         figures = {**dataclasses.asdict(result), "perplexity": result.perplexity}
         write(json.dumps({"run": given.run, "files": given.files, **figures}))

@@ -1,37 +1,33 @@
 """The last state of a training: all that resuming needs, in one safetensors file, and the one
 before it until the next is whole.
 
-The file's metadata holds a version, the counters, and a SHA-256 of everything in the file. Of a
-model that is sharded among processes it is a folder instead, see `sharded_checkpoint.py`; either is
-read by any number of processes, sharded or not.
+The file's metadata holds a version, the counters, and a SHA-256 of everything in the file. Rank 0
+writes and reads it for all, so that any number of processes can continue it, sharded or not.
 """
 
-import contextlib
 import dataclasses
-import functools
 import hashlib
 import json
-import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from .. import UserError
 from ..config import from_dict
+from ..interop.safetensors_files import write_tensors
 from ..model import GPT
 from ..runs import CHECKPOINT, replace
-from .optimizer import Optimizers
-from .processes import ALONE, Processes
+from . import distributed
 
-VERSION = 1
+VERSION = 2
 LAST, PREVIOUS = "last.safetensors", "previous.safetensors"
-LAST_SHARDS, PREVIOUS_SHARDS = "last", "previous"
+
+Optimizers = Sequence[torch.optim.Optimizer]
 
 
 @dataclass
@@ -48,218 +44,159 @@ class TrainingState:
     best_bits_per_byte: float | None = None  # the same in bits a byte
     best_step: int = 0  # when it was reached
     finished: bool = False  # whether it had all its steps or time
-    setbacks: int = 0  # how often training went wrong and was set back; each halves the rate
+    num_retries: int = 0  # after the training diverged; each halves the learning rate
 
 
-def save_checkpoint(
-    folder: Path,
-    model: GPT,
-    optimizer: Optimizers,
-    state: TrainingState,
-    processes: Processes = ALONE,
-) -> None:
+def save_checkpoint(folder: Path, model: GPT, optimizers: Optimizers, state: TrainingState) -> None:
     """Write weights, optimizer state and counters, whole or not at all.
 
     Raises:
         OSError: if it cannot be written; the checkpoints there stay as they are.
     """
-    tensors = {f"model.{name}": parameter.detach() for name, parameter in model.named_parameters()}
-    tensors |= {f"optimizer.{name}": tensor for name, tensor in optimizer.state().items()}
-    counters = json.dumps(dataclasses.asdict(state))
-    if processes.is_sharded:
-        from .sharded_checkpoint import save_shards  # torch.distributed.checkpoint takes long
+    from torch.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict
 
-        room = functools.partial(make_room, folder / CHECKPOINT)
-        save_shards(folder / CHECKPOINT / LAST_SHARDS, counters, tensors, processes, room)
-        return
-    for name, tensor in tensors.items():
-        whole = processes.whole(tensor)
-        tensors[name] = whole.cpu().contiguous() if processes.is_first else whole
-    processes.by_first(lambda: _write(folder / CHECKPOINT, counters, tensors))
-
-
-def _write(checkpoints: Path, counters: str, tensors: dict[str, Tensor]) -> None:
-    metadata = {
-        "version": str(VERSION),
-        "state": counters,
-        "sha256": _checksum(counters, tensors),
-    }
-    checkpoints.mkdir(exist_ok=True)
-    replace(
-        checkpoints / LAST,
-        lambda new: save_file(tensors, new, metadata),
-        make_room=functools.partial(make_room, checkpoints),
-    )
-
-
-def make_room(checkpoints: Path) -> None:
-    """Let the last checkpoint become the one before it, in place of that; file or folder.
-
-    At every moment one of the two is there.
-    """
-    for last, previous in ((LAST, PREVIOUS), (LAST_SHARDS, PREVIOUS_SHARDS)):
-        if (checkpoints / last).exists():
-            shutil.rmtree(checkpoints / PREVIOUS_SHARDS, ignore_errors=True)
-            if previous != PREVIOUS:
-                (checkpoints / PREVIOUS).unlink(missing_ok=True)
-            (checkpoints / last).replace(checkpoints / previous)
+    used = [optimizer for optimizer in optimizers if optimizer.state]  # none before the first step
+    options = StateDictOptions(full_state_dict=True, cpu_offload=True)
+    weights, moments = get_state_dict(model, used, options=options)  # empty on other ranks
+    if model.config.tie_embeddings:
+        weights.pop("head.weight", None)
+    tensors = dict(_named(weights, moments))
+    distributed.on_main(lambda: _write(folder / CHECKPOINT, state, tensors))
 
 
 def load_checkpoint(
-    folder: Path, model: GPT, optimizer: Optimizers, processes: Processes = ALONE
+    folder: Path, model: GPT, optimizers: Optimizers
 ) -> tuple[TrainingState, list[str]]:
-    """Put model and optimizer back to where the latest checkpoint left them.
+    """Put model and optimizers back to where the last checkpoint left them.
 
     Returns:
         The counters, and what is wrong with a later checkpoint that was passed over.
 
     Raises:
         UserError: if there is none that is whole and fits, naming what is wrong with those there
-            are; nothing is changed then.
+            are; the weights stay as they are.
     """
-    problems: list[str] = []
-    for path in _checkpoints(folder):
-        read = functools.partial(_read_as, path, model, optimizer, processes)
-        try:
-            state, tensors = processes.together(read)
-        except UserError as error:
-            problems.append(str(error))
-        else:
-            _restore(tensors, model, optimizer)
-            return state, problems
-    raise UserError("; ".join([f"{folder} has no checkpoint to resume from", *problems]))
+    from torch.distributed.checkpoint.state_dict import (
+        StateDictOptions,
+        get_optimizer_state_dict,
+        set_model_state_dict,
+        set_optimizer_state_dict,
+    )
+
+    for optimizer in optimizers:
+        optimizer.zero_grad()
+    blank: Any = get_optimizer_state_dict(model, optimizers)
+    expected = dict(_named(dict(model.named_parameters()), blank))
+    weights: dict[str, Any] = {}
+    moments: dict[str, Any] = {}  # both are filled on rank 0
+
+    def fill() -> tuple[TrainingState, list[str]]:
+        state, tensors, problems = _last_whole(folder, expected)
+        for name, _ in model.named_parameters():
+            weights[name] = tensors[f"model.{name}"]
+        if model.config.tie_embeddings:
+            weights["head.weight"] = weights["token_embedding.weight"]
+        if state.step:
+            moments["param_groups"] = blank["param_groups"]
+            moments["state"] = {
+                name: {key: tensors[f"optimizer.{name}.{key}"] for key in values}
+                for name, values in blank["state"].items()
+            }
+        return state, problems
+
+    state, problems = distributed.on_main(fill)
+    several = distributed.world_size() > 1
+    options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=several)
+    set_model_state_dict(model, weights, options=options)
+    if state.step:
+        set_optimizer_state_dict(model, optimizers, moments, options=options)
+    else:
+        for optimizer in optimizers:
+            optimizer.state.clear()
+    return state, problems
 
 
 def read_state(folder: Path) -> TrainingState:
-    """The counters of the latest checkpoint that is whole.
+    """The counters of the last checkpoint that is whole.
 
     Raises:
         UserError: if there is none.
     """
+    return _last_whole(folder, {})[0]
+
+
+def _named(weights: dict[str, Any], moments: Any) -> Iterator[tuple[str, Tensor]]:
+    """The names that tensors of the model and of the optimizers' state have in the file."""
+    for name, tensor in weights.items():
+        yield f"model.{name}", tensor
+    for name, values in moments.get("state", {}).items():
+        for key, tensor in values.items():
+            yield f"optimizer.{name}.{key}", tensor
+
+
+def _last_whole(
+    folder: Path, expected: dict[str, Tensor]
+) -> tuple[TrainingState, dict[str, Tensor], list[str]]:
+    """The last checkpoint that is whole and holds tensors of the expected names and shapes, and
+    what is wrong with later ones."""
     problems: list[str] = []
-    for path in _checkpoints(folder):
+    for path in (folder / CHECKPOINT / name for name in (LAST, PREVIOUS)):
+        if not path.exists():
+            continue
         try:
-            return _read_folder(path, ALONE) if path.is_dir() else _read(path)[0]
+            state, tensors = _read(path)
+            for name, blank in expected.items():
+                if name.startswith("optimizer.") and state.step == 0:
+                    continue
+                if name not in tensors or tensors[name].shape != blank.shape:
+                    raise UserError(
+                        f"it does not fit this run: {name} is missing or of another shape"
+                    )
+            return state, tensors, problems
         except UserError as error:
-            problems.append(str(error))
+            problems.append(f"{path}: {error}")
     raise UserError("; ".join([f"{folder} has no checkpoint to resume from", *problems]))
 
 
-def _checkpoints(folder: Path) -> list[Path]:
-    """Those that exist, the latest first."""
-    names = (LAST, LAST_SHARDS, PREVIOUS, PREVIOUS_SHARDS)
-    paths = (folder / CHECKPOINT / name for name in names)
-    return [path for path in paths if path.exists()]
-
-
-def _read_as(
-    path: Path, model: GPT, optimizer: Optimizers, processes: Processes
-) -> tuple[TrainingState, dict[str, Tensor]]:
-    """A checkpoint's counters, and its tensors as they are needed here: whole, or this process's
-    shards of them."""
-    try:
-        if path.is_dir():
-            from .sharded_checkpoint import load_shards
-
-            state = _read_folder(path, processes)
-            return state, load_shards(path, lambda saved: dict(_blanks(model, optimizer, saved)))
-        state, tensors = _read(path)
-        return state, {
-            name: processes.like(_fitting(name, tensors[name], blank), blank)
-            for name, blank in _blanks(model, optimizer, tensors)
-        }
-    except (KeyError, ValueError, TypeError, RuntimeError) as error:
-        if isinstance(error, UserError):
-            raise
-        raise UserError(f"{path} does not fit this run: {error}") from None
-
-
-def _blanks(
-    model: GPT, optimizer: Optimizers, saved: Iterable[str]
-) -> Iterator[tuple[str, Tensor]]:
-    """What a checkpoint of these names has to hold, in shape and place; in value, nothing."""
-    for name, parameter in model.named_parameters():
-        yield f"model.{name}", torch.empty_like(parameter)
-    if any(name.startswith("optimizer.") for name in saved):  # none before the first step
-        for name, tensor in optimizer.blank_state():
-            yield f"optimizer.{name}", tensor
-
-
-def _fitting(name: str, tensor: Tensor, blank: Tensor) -> Tensor:
-    if tensor.shape != blank.shape:
-        raise ValueError(f"{name} has shape {tuple(tensor.shape)}, not {tuple(blank.shape)}")
-    return tensor
-
-
-def _restore(tensors: dict[str, Tensor], model: GPT, optimizer: Optimizers) -> None:
-    optimizer.load_state(
-        {
-            name.removeprefix("optimizer."): tensor
-            for name, tensor in tensors.items()
-            if name.startswith("optimizer.")
-        }
-    )
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(tensors[f"model.{name}"])
-
-
-def _read_folder(path: Path, processes: Processes) -> TrainingState:
-    """The counters of a sharded checkpoint that is whole."""
-    from .sharded_checkpoint import read_counters
-
-    try:
-        return _counters(read_counters(path, processes))
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
-
-
 def _read(path: Path) -> tuple[TrainingState, dict[str, Tensor]]:
+    """A file's counters and tensors.
+
+    Raises:
+        UserError: if it is damaged or of another format.
+    """
     try:
-        with _opened(path) as file:
-            metadata = _metadata(file)
+        with safe_open(path, "pt") as file:
+            metadata = file.metadata() or {}
+            if int(metadata["version"]) != VERSION:
+                raise UserError(
+                    f"format {metadata['version']} is not this minigpt's, {VERSION}: train again"
+                )
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         if metadata["sha256"] != _checksum(metadata["state"], tensors):
             raise UserError("it is damaged, its checksum does not match")
-        return _counters(metadata["state"]), tensors
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
-
-
-@contextlib.contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    """A safetensors file; whatever is wrong with it is a UserError."""
-    try:
-        with safe_open(path, "pt") as file:
-            yield file
+        state = from_dict(TrainingState, json.loads(metadata["state"]))
+    except UserError:
+        raise
     except (SafetensorError, OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        if isinstance(error, UserError):
-            raise
         raise UserError(f"it is damaged: {error}") from None
-
-
-def _metadata(file: Any) -> dict[str, str]:
-    metadata: dict[str, str] = file.metadata() or {}
-    if int(metadata["version"]) > VERSION:
-        raise UserError(
-            f"format {metadata['version']} is newer than this minigpt's, {VERSION}: update it"
-        )
-    return {name: metadata[name] for name in ("state", "sha256")}
-
-
-def _counters(text: str) -> TrainingState:
-    try:
-        state = from_dict(TrainingState, json.loads(text))
-    except (ValueError, RecursionError) as error:
-        raise UserError(str(error)) from None
-    _check_ranges(state)
-    return state
-
-
-def _check_ranges(state: TrainingState) -> None:
-    counters = (state.step, state.evaluations, state.best_step, state.setbacks)
+    counters = (state.step, state.evaluations, state.best_step, state.num_retries)
     if min(counters) < 0 or max(counters) >= 1 << 62 or not 0 <= state.seconds < 1e12:
         raise UserError("a counter is out of range")
+    return state, tensors
+
+
+def _write(folder: Path, state: TrainingState, tensors: dict[str, Tensor]) -> None:
+    counters = json.dumps(dataclasses.asdict(state))
+    checksum = _checksum(counters, tensors)
+    metadata = {"version": str(VERSION), "state": counters, "sha256": checksum}
+    last = folder / LAST
+
+    def make_room() -> None:  # at every moment one of the two is there
+        if last.exists():
+            last.replace(folder / PREVIOUS)
+
+    folder.mkdir(exist_ok=True)
+    replace(last, lambda new: write_tensors(tensors, new, metadata), make_room)
 
 
 def _checksum(counters: str, tensors: dict[str, Tensor]) -> str:

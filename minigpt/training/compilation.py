@@ -32,7 +32,7 @@ class Loss(nn.Module):
         return self.model(inputs, targets)[1]
 
 
-def compiled_or_not(
+def should_compile(
     config: TrainConfig, model: GPTConfig, device: torch.device, processes: int = 1
 ) -> Literal["on", "off"]:
     """Whether to compile: as told, or where it is won back.
@@ -47,14 +47,14 @@ def compiled_or_not(
         return config.compile
     if device.type == "mps":
         return "off"
-    done_before = record_of(config, model, device, processes).exists()
+    done_before = compile_marker(config, model, device, processes).exists()
     minutes = _MINUTES_TO_PAY_IF_DONE_BEFORE if done_before else MINUTES_TO_PAY
     steps = _STEPS_TO_PAY_IF_DONE_BEFORE if done_before else _STEPS_TO_PAY
     enough = config.minutes >= minutes if config.steps is None else config.steps >= steps
     return "on" if enough else "off"
 
 
-def record_of(
+def compile_marker(
     config: TrainConfig, model: GPTConfig, device: torch.device, processes: int = 1
 ) -> Path:
     """The empty file beside torch's compiled code that says that it has this loss already.

@@ -1,9 +1,15 @@
-"""How well a model predicts a text: nats a token, and bits a byte of the original text."""
+"""How well a model predicts a text: nats a token, and bits a byte of the original text.
 
+The trainer evaluates on its validation tokens, `minigpt.evaluate` on text files of any size.
+"""
+
+import dataclasses
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,13 +17,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
+from .. import UserError
+from ..config import EvaluationConfig
 from ..data.batches import TokenSequence
+from ..data.corpus import Corpus, chunks, find_files
 from ..model import GPT
-from .processes import ALONE, Processes
+from ..runs import find_model
+from ..tokenizer import encode_in_pieces
+from . import distributed
 from .speed import autocast
 
-# Tokens (length + 1,), and how many of them, at the end, are predicted.
-Window = tuple[NDArray[np.integer], int]
+Window = tuple[NDArray[np.integer], int]  # tokens (length + 1,), and how many at its end to predict
 
 
 @dataclass(frozen=True)
@@ -31,11 +41,76 @@ class Evaluation:
 
     @property
     def perplexity(self) -> float:
-        """Among how many equally likely tokens the model is as uncertain."""
+        """``exp(loss)``: a uniform choice among so many tokens has the same loss."""
         return math.exp(self.loss) if self.loss < 700 else math.inf
 
 
+@dataclass(frozen=True)
+class Measurement(Evaluation):
+    """The cross-entropy of text files under a model, and the windows that they were read in."""
+
+    context_length: int  # tokens in a window
+    stride: int  # from one to the next
+
+
 def evaluate(
+    run: str | Path,
+    *files: str | Path,
+    progress: Callable[[int], Any] = lambda characters: None,
+    **settings: Any,
+) -> Measurement:
+    """Measure how well a model predicts every token of a text but the first, in constant memory.
+
+    Processes that torchrun started share the work, with the same result to the last bit.
+
+    Args:
+        run: anything that :func:`minigpt.load` takes.
+        files: text files, folders or patterns; documents follow each other as in training.
+        progress: called with the number of characters whenever some have been read.
+        settings: fields of :class:`~minigpt.EvaluationConfig`, such as ``stride=64``.
+
+    Returns:
+        Its loss, bits per byte and perplexity, and of how many tokens and bytes.
+
+    Raises:
+        UserError: if the model or the text cannot be read, the text holds fewer than two tokens
+            or something that the tokenizer does not know, or the stride is above the context
+            length.
+    """
+    config = EvaluationConfig(**settings)
+    with distributed.process_group():
+        corpus = Corpus(find_files(tuple(map(str, files))), config.text_field)
+        found = find_model(run)
+        context_length = found.model.config.context_length
+        stride = context_length if config.stride is None else config.stride
+        if stride > context_length:
+            raise UserError(
+                f"stride must be at most {context_length}, the context length of {run}, "
+                f"got {stride}"
+            )
+
+        def ids() -> Iterator[NDArray[np.integer]]:
+            texts = chunks(corpus.documents())
+            for characters, piece in encode_in_pieces(found.tokenizer, texts):
+                yield piece
+                progress(characters)
+
+        windows = sliding_windows(ids(), context_length, stride)
+        if (first := next(windows, None)) is None:
+            names = ", ".join(map(str, files))
+            raise UserError(f"{names}: too short to evaluate on, at least 2 tokens are needed")
+        result = evaluate_windows(
+            found.model.to(distributed.choose_device(config.device)),
+            itertools.chain([first], windows),
+            torch.tensor(found.tokenizer.byte_lengths()),
+            batch_size=config.batch_size,
+        )
+    if not math.isfinite(result.loss):
+        raise UserError(f"{run} is damaged: its loss is {result.loss}")
+    return Measurement(**dataclasses.asdict(result), context_length=context_length, stride=stride)
+
+
+def evaluate_tokens(
     model: GPT,
     tokens: TokenSequence,
     byte_lengths: Tensor,
@@ -43,21 +118,18 @@ def evaluate(
     max_tokens: int,
     precision: torch.dtype = torch.float32,
     batch_size: int = 16,
-    processes: Processes = ALONE,
 ) -> Evaluation:
     """Predict every token but the first, once, in windows of the context length side by side.
 
-    A text longer than `max_tokens` is judged by that many tokens, in windows spread evenly
-    over it, always the same ones. Several processes share the windows.
+    Of a text longer than `max_tokens` only windows spread evenly over it are read, always the same.
 
     Args:
-        model: switched to evaluation and back if it was training.
+        model: in either mode; it keeps it.
         tokens: ``(n,)``, n > 1.
         byte_lengths: ``(vocab_size,)``, the bytes of text each token stands for.
         max_tokens: predict about this many at most.
         precision: of the matrix products.
         batch_size: windows at a time.
-        processes: that evaluate together.
     """
     T = min(model.config.context_length, len(tokens) - 1)
     starts = np.arange(0, len(tokens) - 1, T)  # of each window; the last one may be short
@@ -65,63 +137,52 @@ def evaluate(
         full = starts[: max(len(starts) - 1, 1)]
         starts = full[:: -(-len(full) * T // max_tokens)]
     read = (tokens[start : start + T + 1] for start in starts.tolist())
+    windows = ((window, len(window) - 1) for window in read)
     return evaluate_windows(
-        model,
-        ((window, len(window) - 1) for window in read),
-        byte_lengths,
-        precision=precision,
-        batch_size=batch_size,
-        processes=processes,
+        model, windows, byte_lengths, precision=precision, batch_size=batch_size
     )
 
 
 @torch.no_grad()
 def evaluate_windows(
     model: GPT,
-    chosen: Iterable[Window],
+    windows: Iterable[Window],
     byte_lengths: Tensor,
     *,
     precision: torch.dtype = torch.float32,
     batch_size: int = 16,
-    processes: Processes = ALONE,
 ) -> Evaluation:
-    """Predict the last tokens of each window from all that stand before them in it.
+    """Predict the last tokens of each window from all tokens before them in it.
 
-    The result is the same, to the last bit, on any number of processes.
-
-    Args:
-        model: switched to evaluation and back if it was training.
-        chosen: the windows, at least one, and how many tokens of each to predict.
-        byte_lengths: ``(vocab_size,)``, the bytes of text each token stands for.
-        precision: of the matrix products.
-        batch_size: windows at a time.
-        processes: that evaluate together, each given all windows.
+    Several processes, each given all windows, share the work.
     """
     device = model.token_embedding.weight.device
-    training = model.training
-    totals: list[list[float]] = []  # nats, tokens and bytes of each group of windows
+    was_training = model.training
+    totals: list[tuple[float, int, int]] = []  # nats, tokens and bytes of each group of windows
     model.eval()
-    for (tokens, predicted), is_mine in processes.turns(_stacked(chosen, batch_size)):
+    groups = _stacked(windows, batch_size)
+    while turn := list(itertools.islice(groups, distributed.world_size())):  # one for each rank
+        mine = min(distributed.rank(), len(turn) - 1)  # all ranks compute, as a sharded model must
+        tokens, predicted = turn[mine]
         batch = tokens.to(device)  # (b, length + 1)
         with autocast(device, precision):
             logits = model(batch[:, :-1])[:, -predicted:]  # (b, predicted, vocab_size)
-        targets = batch[:, -predicted:].flatten()  # (b * predicted,)
-        losses = F.cross_entropy(logits.flatten(0, 1).float(), targets, reduction="none")
-        figures = [[0.0, 0.0, 0.0] for _ in range(processes.size)]
-        if is_mine:
+        targets = tokens[:, -predicted:].flatten()  # (b * predicted,)
+        losses = F.cross_entropy(
+            logits.flatten(0, 1).float(), targets.to(device), reduction="none"
+        )  # (b * predicted,)
+        if mine == distributed.rank():
             nats = losses.cpu().double().sum().item()
-            stands_for = float(byte_lengths[targets.cpu()].sum())
-            figures[processes.rank] = [nats, targets.numel(), stands_for]
-        totals += figures
-    model.train(training)
-    processes.settle(model)
-    table = processes.sum(torch.tensor(totals, dtype=torch.float64))  # (groups, 3)
-    nats, count, size = (math.fsum(column) for column in table.T.tolist())
+            totals.append((nats, len(targets), int(byte_lengths[targets].sum())))
+    model.train(was_training)
+    distributed.reshard(model)
+    all_totals = itertools.chain.from_iterable(distributed.gather(totals))
+    nats, count, size = map(math.fsum, zip(*all_totals, strict=True))  # exact in any order
     return Evaluation(nats / count, nats / math.log(2) / max(size, 1), int(count), int(size))
 
 
 def sliding_windows(
-    pieces: Iterable[NDArray[np.integer]], context_length: int, stride: int
+    chunks: Iterable[NDArray[np.integer]], context_length: int, stride: int
 ) -> Iterator[Window]:
     """Windows over a text of any length, each beginning `stride` tokens after the one before.
 
@@ -129,14 +190,14 @@ def sliding_windows(
     `stride` are, so that they see at least ``context_length - stride`` tokens before them.
 
     Args:
-        pieces: the tokens of the text, one array after the other.
+        chunks: the tokens of the text, one array after the other.
         context_length: the model's.
         stride: between 1 and context_length.
     """
-    held = np.empty(0, np.int64)  # from the beginning of the next window on
+    held = np.empty(0, np.int64)  # the tokens from the beginning of the next window
     new = context_length  # tokens that the next window predicts, if it is full
-    for piece in pieces:
-        held = np.concatenate([held, piece])
+    for chunk in chunks:
+        held = np.concatenate([held, chunk])
         while len(held) > context_length:
             yield held[: context_length + 1], new
             held, new = held[stride:], stride
@@ -145,8 +206,8 @@ def sliding_windows(
         yield held, left
 
 
-def _stacked(chosen: Iterable[Window], batch_size: int) -> Iterator[tuple[Tensor, int]]:
-    """Windows that are alike side by side, int64 ``(b, length + 1)``, and what each predicts."""
-    for (_, predicted), alike in itertools.groupby(chosen, key=lambda w: (len(w[0]), w[1])):
+def _stacked(windows: Iterable[Window], batch_size: int) -> Iterator[tuple[Tensor, int]]:
+    """Windows of the same shape side by side, int64 ``(b, length + 1)``."""
+    for (_, predicted), alike in itertools.groupby(windows, key=lambda w: (len(w[0]), w[1])):
         while group := [tokens for tokens, _ in itertools.islice(alike, batch_size)]:
             yield torch.from_numpy(np.stack(group).astype(np.int64)), predicted

@@ -1,17 +1,16 @@
-"""Ctrl-C and SIGTERM, put off to the end of a training step, so that what is saved is whole."""
+"""Ctrl-C and SIGTERM wait for the end of a training step, so that what is saved is whole."""
 
 import signal
 import threading
-from collections.abc import Callable
-from types import FrameType, TracebackType
+from types import FrameType
 
 
 class Interrupted(Exception):
-    """Training was asked to stop, and did.
+    """Training was stopped by a signal.
 
     Args:
         signal_number: the signal, such as signal.SIGINT.
-        saved: whether its last state could be written.
+        saved: whether the last checkpoint could be written.
     """
 
     def __init__(self, signal_number: int, saved: bool = True):
@@ -20,38 +19,26 @@ class Interrupted(Exception):
         self.exit_status = 128 + signal_number
 
 
-class Interruption:
-    """While open, the first SIGINT or SIGTERM only sets `signal_number`; a second one acts.
+class GracefulStop:
+    """While open, the first SIGINT or SIGTERM only sets `signal_number`; a second one acts."""
 
-    Args:
-        say: told that the first one was noticed.
-    """
-
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say = say
-        self.signal_number: int | None = None
+    def __init__(self) -> None:
+        self.signal_number = 0  # none yet
         self._previous: dict[int, object] = {}
 
-    def __enter__(self) -> "Interruption":
+    def __enter__(self) -> "GracefulStop":
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
-                if signal.getsignal(number) == signal.SIG_IGN:  # as for a command run with nohup
-                    continue
-                self._previous[number] = signal.signal(number, self._note)
+                if signal.getsignal(number) != signal.SIG_IGN:  # it is for a command under nohup
+                    self._previous[number] = signal.signal(number, self._note)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._restore()
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.signal_number = number
         self._restore()
-        self._say("stopping after this step; once more to stop at once")
 
     def _restore(self) -> None:
         for number, handler in self._previous.items():

@@ -10,7 +10,7 @@ import torch
 
 from ..config import GPTConfig, TrainConfig
 from ..model import GPT, flops_per_token
-from .optimizer import Optimizers, make_optimizer
+from .optimizer import make_optimizers
 
 _FEW, _MANY = 1, 16  # sequences in the steps that are timed
 _TIMES = 6  # each, since others may use the machine
@@ -41,10 +41,10 @@ def measure_speed(
     end = clock() + _LIMIT
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         model = GPT(shape).to(device)
-        optimizer = make_optimizer(model, TrainConfig(), precision)
-        few = _seconds(model, optimizer, precision, _FEW, clock, end - _LIMIT / 2)
+        optimizers = make_optimizers(model, TrainConfig(), precision)
+        few = _seconds(model, optimizers, precision, _FEW, clock, end - _LIMIT / 2)
         if clock() + few * _MANY / _FEW < end:
-            many = _seconds(model, optimizer, precision, _MANY, clock, end)
+            many = _seconds(model, optimizers, precision, _MANY, clock, end)
         else:  # as if half of the time had gone into what must be started
             many = (few + few * _MANY / _FEW) / 2
     per_token = (many - few) / ((_MANY - _FEW) * shape.context_length)
@@ -56,7 +56,7 @@ def measure_speed(
 
 def _seconds(
     model: GPT,
-    optimizer: Optimizers,
+    optimizers: list[torch.optim.Optimizer],
     precision: torch.dtype,
     count: int,
     clock: Callable[[], float],
@@ -71,8 +71,9 @@ def _seconds(
         with autocast(device, precision):
             _, loss = model(ids, ids)
         loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
+        for optimizer in optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
         loss.item()  # a GPU answers when it has computed
         times.append(clock() - start)
     return statistics.median(times[1:] or times)

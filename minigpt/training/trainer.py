@@ -1,11 +1,10 @@
 """The training loop: batch, forward, backward, step; now and then evaluate, save, report."""
 
 import contextlib
+import hashlib
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -15,385 +14,375 @@ from .. import UserError
 from ..config import TrainConfig
 from ..data.batches import Dataset, sample_batch
 from ..model import GPT
-from ..runs import WEIGHTS, save_weights
+from ..runs import WEIGHTS, read_best, save_weights
+from . import distributed
 from .checkpoint import TrainingState, load_checkpoint, save_checkpoint
-from .compilation import Loss, compile_loss, not_compiled, record_of
-from .divergence import DivergedError, check_finite, check_learning
-from .evaluation import Evaluation, evaluate
-from .interruption import Interrupted, Interruption
-from .optimizer import make_optimizer
-from .processes import ALONE, Processes
+from .compilation import Loss, compile_loss, compile_marker, not_compiled
+from .evaluation import Evaluation, evaluate_tokens
+from .interruption import GracefulStop, Interrupted
+from .optimizer import make_optimizers
 from .report import Report
 from .schedule import learning_rate, progress, smoothed
 from .speed import autocast
 
-_SETBACKS = 2  # so often a training that went wrong is tried again with half the rate
-_EARLY = 0.8  # of the training; then the text is read as it will be in use
+MIN_SECONDS = 5.0  # of training, however late it starts; a tenth of the minutes if that is less
+_MAX_RETRIES = 2  # with half the learning rate each
+_EARLY = 0.8  # of the training; after that the text is read as it is written
 _SAVING_SHARE = 0.05  # of the time may go into checkpoints
 
 
-@dataclass(frozen=True)
-class Trainee:
-    """What is trained, on what, and where it goes."""
+class DivergedError(Exception):
+    """A loss, a gradient or a weight is not finite, or the loss is worse than that of guessing."""
 
-    model: GPT
-    dataset: Dataset
-    config: TrainConfig
-    folder: Path
-    precision: torch.dtype
-    processes: Processes = ALONE
 
-    @property
-    def device(self) -> torch.device:
-        """Where the model is."""
-        return self.model.token_embedding.weight.device
+class Trainer:
+    """A model, what it is trained on, its optimizers, and where the training stands.
 
-    @property
-    def most_steps(self) -> int | None:
-        """Steps in which the text is read as often as it may be."""
-        if self.config.max_epochs is None:
-            return None
-        tokens_a_step = self.config.batch_size * self.model.config.context_length
-        return math.ceil(self.config.max_epochs * len(self.dataset.train) / tokens_a_step)
+    Args:
+        model: on its device, see :func:`distributed.parallelize`.
+        dataset: to train and validate on.
+        config: how to train.
+        folder: the run's.
+        precision: of the matrix products.
+        report: told of every step and evaluation.
+        deadline: when the whole command should be over, by the clock.
+        sample: writes a text with a model.
+        clock: gives the time in seconds.
+    """
 
-    @cached_property
-    def byte_lengths(self) -> Tensor:
-        """Bytes of text that each token stands for: ``(vocab_size,)``."""
-        return torch.tensor(self.dataset.tokenizer.byte_lengths())
+    def __init__(
+        self,
+        model: GPT,
+        dataset: Dataset,
+        config: TrainConfig,
+        folder: Path,
+        *,
+        precision: torch.dtype,
+        report: Report,
+        deadline: float,
+        sample: Callable[[GPT], str],
+        clock: Callable[[], float] = time.monotonic,
+    ):
+        self.model, self.dataset, self.config, self.folder = model, dataset, config, folder
+        self.precision, self.report, self.deadline = precision, report, deadline
+        self.sample, self.clock = sample, clock
+        self.device = model.token_embedding.weight.device
+        self.byte_lengths = torch.tensor(dataset.tokenizer.byte_lengths())  # (vocab_size,)
+        self.optimizers = make_optimizers(model, config, precision)
+        self.state = TrainingState()
+        self._started = clock()  # when training began, had there been no interruptions
+        self._limit = 0.0  # seconds that training may take
+        self._next_save = 0.0
 
-    def batches(self, step: int, done: float = 0.0) -> list[tuple[Tensor, Tensor]]:
-        """Inputs and targets ``(b, T)`` of a training step, or of this process's share in it, in
-        parts that are computed one after the other.
+    def restore(self) -> None:
+        """Return to the last checkpoint that is whole.
 
-        Args:
-            step: its number.
-            done: share of the training that is done; near the end, nothing is respelled or cut.
+        Raises:
+            UserError: if there is none that fits; the weights stay as they are.
         """
-        is_early = done < _EARLY
-        share = self.config.token_split_prob if is_early else 0.0
-        rows = self.processes.share(self.config.batch_size)
-        inputs, targets = sample_batch(
-            self.dataset.train,
-            self.config.batch_size,
-            self.model.config.context_length,
-            seed=self.config.seed,
-            step=step,
-            sources=self.dataset.sources,
-            weights=self.dataset.weights,
-            rows=rows,
-            splitter=self.dataset.token_splitter if share else None,
-            split_prob=share,
-        )
-        at_once = self.config.micro_batch_size or len(inputs)
-        length = (self.config.warmup_context if is_early else None) or inputs.shape[1]
-        parts = zip(inputs.split(at_once), targets.split(at_once), strict=True)
-        return [
-            (_cut(x, length).to(self.device), _cut(y, length).to(self.device)) for x, y in parts
-        ]
+        self.state, problems = load_checkpoint(self.folder, self.model, self.optimizers)
+        self.state.finished = False
+        # The best weights may be newer than this checkpoint, so their file says how good they are.
+        best = distributed.on_main(lambda: read_best(self.folder / WEIGHTS)) or {}
+        self.state.best_loss = best.get("val_loss")
+        self.state.best_bits_per_byte = best.get("val_bits_per_byte")
+        self.state.best_step = int(best.get("step", 0))
+        for problem in problems:
+            self.report.say(f"{problem}; going back to the one before it")
 
-    def evaluation(self, max_tokens: int) -> Evaluation:
-        """The model's loss on the validation text, or on so many tokens of it."""
-        return evaluate(
+    def train(self) -> TrainingState:
+        """Train until the steps or the time are used up, keeping the best weights.
+
+        Raises:
+            UserError: if training keeps diverging.
+            Interrupted: by SIGINT or SIGTERM, after saving the state.
+        """
+        self._prepare()
+        with GracefulStop() as stop:
+            while True:
+                try:
+                    done, signal_number = self._progress(stop.signal_number)
+                    if signal_number and done < 1.0:
+                        self.report.say("stopping and saving; once more to stop at once")
+                        raise Interrupted(signal_number, saved=self._save())
+                    if done * self.config.num_evals >= self.state.evaluations + 1:
+                        self._evaluate(done)
+                        self._save()
+                    if done >= 1.0:
+                        return self.state
+                    if self.state.seconds >= self._next_save:
+                        self._save()
+                    self._step(done)
+                except DivergedError as problem:
+                    self._retry_at_lower_lr(problem)
+
+    # Before the first step
+
+    def _prepare(self) -> None:
+        """Compile, save what there is to go back to, and find out how much time there is."""
+        self.model.train()
+        self._loss = self._make_loss()
+        seconds = self._time_an_evaluation()
+        if self.state.step == 0:
+            try:
+                self._save()
+            except DivergedError as problem:
+                raise UserError(f"cannot train from these weights: {problem}") from None
+        self._started = self.clock() - self.state.seconds
+        # Keep time for the last evaluation, its sample and its files.
+        left = self._seconds_to_deadline() - 1.5 * seconds - 2.8
+        self._limit = self.state.seconds + max(left, min(MIN_SECONDS, 6 * self.config.minutes))
+        # A run that is continued for longer than planned has its evaluations spread anew.
+        done, _ = self._progress()
+        due = math.floor(done * self.config.num_evals)
+        self.state.evaluations = min(self.state.evaluations, due)
+
+    def _make_loss(self) -> nn.Module:
+        """The model's loss, compiled if the config says so; its weights stay as they are."""
+        plain = Loss(self.model)
+        loss = distributed.averaged(plain, self.config.shard)
+        if self.config.compile != "on":
+            return loss
+
+        def try_out() -> None:
+            for done in (0.0, 1.0):  # windows are shorter early in the training
+                inputs, targets = self._parts(step=0, done=done)[0]
+                with autocast(self.device, self.precision):
+                    value = loss(inputs.to(self.device), targets.to(self.device))
+                value.backward()
+                self.model.zero_grad()
+
+        size = distributed.world_size()
+        marker = compile_marker(self.config, self.model.config, self.device, size)
+        if not marker.exists():
+            self.report.say("compiling the model, which this first time takes up to a minute ...")
+        problems = distributed.gather(compile_loss(plain, try_out))
+        if problem := next(filter(None, problems), None):
+            if self.config.shard:  # some ranks have gathered parameters that others have not
+                raise UserError(f"cannot compile the model: {problem}; use --compile off")
+            not_compiled(plain)
+            self.report.say(f"not compiled, which costs some speed: {problem}")
+        else:
+            with contextlib.suppress(OSError):  # it only saves time
+                marker.touch()
+        return loss
+
+    def _time_an_evaluation(self) -> float:
+        """Seconds that an evaluation takes; by time, its tokens are chosen so that all evaluations
+        together take a tenth."""
+        few = 4 * self.model.config.context_length
+        self._evaluation(few)  # the first one is slow
+        start = self.clock()
+        self._evaluation(few)
+        per_token = distributed.on_main(lambda: self.clock() - start) / few
+        if self.state.step == 0:
+            self.state.eval_tokens = self.config.eval_tokens
+            if self.config.steps is None:
+                seconds = 0.1 * max(self._seconds_to_deadline(), 0.0) / self.config.num_evals
+                affordable = max(few, int(seconds / per_token))
+                self.state.eval_tokens = min(self.config.eval_tokens, affordable)
+        return per_token * min(self.state.eval_tokens, len(self.dataset.validation))
+
+    # The steps of the loop
+
+    def _progress(self, signal_number: int = 0) -> tuple[float, int]:
+        """The share of the training that is done, by the clock of rank 0, and any rank's signal."""
+        seconds = self.clock() - self._started if distributed.is_main() else 0.0
+        self.state.seconds, signal_on_any = distributed.highest(seconds, signal_number)
+        max_steps = None
+        if self.config.max_epochs is not None:
+            tokens_a_step = self.config.batch_size * self.model.config.context_length
+            max_steps = math.ceil(self.config.max_epochs * len(self.dataset.train) / tokens_a_step)
+        state, steps = self.state, self.config.steps
+        done = progress(state.step, steps, state.seconds, self._limit, max_steps)
+        return done, int(signal_on_any)
+
+    def _step(self, done: float) -> None:
+        """One step of gradient descent."""
+        config, state = self.config, self.state
+        rate = learning_rate(done, config.learning_rate, config.warmup_ratio, config.min_lr_ratio)
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = rate * 0.5**state.num_retries
+        torch.manual_seed(_dropout_seed(config.seed, state.step, distributed.rank()))
+        parts = self._parts(state.step, done)
+        loss, norm, bytes_per_token = self._backward(parts)
+        _check_finite("loss", loss)
+        _check_finite("gradient", norm)
+        for optimizer in self.optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
+        bits = loss / math.log(2) / bytes_per_token
+        state.train_loss = smoothed(state.train_loss, loss, state.step)
+        state.train_bits_per_byte = smoothed(state.train_bits_per_byte, bits, state.step)
+        state.step += 1
+        _check_learning(state.train_loss, self.model.config.vocab_size)
+        self.report.step(state, done, state.seconds * (1.0 - done) / max(done, 1e-9))
+
+    def _parts(self, step: int, done: float) -> list[tuple[Tensor, Tensor]]:
+        """This rank's share of a training batch."""
+        T, rows = self.model.config.context_length, distributed.share(self.config.batch_size)
+        return training_batch(self.dataset, self.config, T, step, done, rows)
+
+    def _backward(self, parts: list[tuple[Tensor, Tensor]]) -> tuple[float, float, float]:
+        """Leave the clipped gradients of the mean loss over the batch of all ranks; that loss, the
+        norm of the gradients before clipping, and the bytes that a target stands for."""
+        rows = sum(len(inputs) for inputs, _ in parts)
+        total = torch.zeros((), device=self.device)
+        for i, (inputs, targets) in enumerate(parts, start=1):  # each (b, T)
+            is_last = i == len(parts)
+            with contextlib.nullcontext() if is_last else distributed.not_averaged(self._loss):
+                with autocast(self.device, self.precision):
+                    loss = self._loss(inputs.to(self.device), targets.to(self.device))
+                    loss = loss * (len(inputs) / rows)
+                loss.backward()
+            total += loss.detach()
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.grad_clip)
+        found = torch.stack([total, distributed.whole(norm)]).tolist()  # one wait for the device
+        size = sum(int(self.byte_lengths[targets].sum()) for _, targets in parts)
+        count = sum(targets.numel() for _, targets in parts)
+        loss_of_all, bytes_per_token = distributed.mean(found[0], max(size, 1) / count)
+        return loss_of_all, found[1], bytes_per_token
+
+    def _evaluate(self, done: float) -> None:
+        """Evaluate the model, keep its weights if they are the best, show a sample."""
+        state = self.state
+        state.evaluations = math.floor(done * self.config.num_evals)
+        state.finished = done >= 1.0
+        result = self._evaluation(state.eval_tokens)
+        _check_finite("validation loss", result.loss)
+        self._check_weights()
+        is_best = state.best_loss is None or result.loss < state.best_loss
+        model = distributed.whole_model(self.model)  # on rank 0
+        bits, path = result.bits_per_byte, self.folder / WEIGHTS
+        best = {"val_loss": result.loss, "val_bits_per_byte": bits, "step": state.step}
+        if is_best and self._written(
+            "the best weights",
+            lambda: distributed.on_main(lambda: save_weights(model, path, best)),
+        ):
+            state.best_loss, state.best_bits_per_byte = result.loss, bits
+            state.best_step = state.step
+        sample = distributed.on_main(lambda: self.sample(model))
+        row = self.report.evaluation(state, result, is_best, sample)
+        self._written("the figures", lambda: distributed.on_main(lambda: self.report.write(row)))
+
+    def _evaluation(self, max_tokens: int) -> Evaluation:
+        return evaluate_tokens(
             self.model,
             self.dataset.validation,
             self.byte_lengths,
             max_tokens=max_tokens,
             precision=self.precision,
-            processes=self.processes,
         )
 
-
-def train(
-    trainee: Trainee,
-    report: Report,
-    *,
-    seconds_left: Callable[[], float],
-    sample: Callable[[GPT], str],
-    resume: bool = False,
-) -> TrainingState:
-    """Train until the steps or the time are used up, keeping the best weights.
-
-    Args:
-        trainee: model, data, config, folder.
-        report: told of every step and evaluation.
-        seconds_left: time until the whole command should be over.
-        sample: makes a text with a model.
-        resume: continue from the checkpoint in the folder.
-
-    Returns:
-        Where the training ended.
-
-    Raises:
-        UserError: if there is nothing to resume from, or training keeps going wrong.
-        Interrupted: by SIGINT or SIGTERM, after saving the state.
-    """
-    training = _Training(trainee, report, seconds_left, sample)
-    if resume:
-        training.go_back()
-    training.prepare()
-    if not resume:
-        training.save()  # a checkpoint to go back to, from the first step on
-    with Interruption(report.say) as interruption:
-        while True:
-            try:
-                done = training.progress()
-                signal_number = trainee.processes.highest(interruption.signal_number or 0)
-                if signal_number and done < 1.0:
-                    raise Interrupted(signal_number, saved=training.save())
-                if training.is_time_to_evaluate(done):
-                    training.evaluate(done)
-                    training.save()
-                if done >= 1.0:
-                    return training.state
-                if training.is_time_to_save():
-                    training.save()
-                training.step(done)
-            except DivergedError as problem:
-                training.set_back(problem)
-
-
-class Clock:
-    """Seconds of training, those of earlier sittings included."""
-
-    def __init__(self, before: float):
-        self._start = time.monotonic() - before
-
-    def seconds(self) -> float:
-        """Time spent training so far."""
-        return time.monotonic() - self._start
-
-
-class _Training:
-    """A training under way: the optimizer, the counters, the clock, and what to do with them."""
-
-    def __init__(
-        self,
-        trainee: Trainee,
-        report: Report,
-        seconds_left: Callable[[], float],
-        sample: Callable[[GPT], str],
-    ):
-        self.trainee, self.model, self.config = trainee, trainee.model, trainee.config
-        self.processes = trainee.processes
-        self.report, self.seconds_left, self.sample = report, seconds_left, sample
-        self.optimizer = make_optimizer(
-            self.model, self.config, trainee.precision, trainee.processes
-        )
-        self.state = TrainingState()
-        self.clock = Clock(0.0)
-        self._next_save = 0.0
-
-    def prepare(self) -> None:
-        """Compile, and find out how much time there is."""
-        self.model.train()
-        self.loss_of = _loss(self.trainee, self.report)
-        seconds = self._time_to_evaluate()
-        self.clock = Clock(self.state.seconds)
-        # Time stays for the last evaluation, its sample and its files.
-        seconds_left = self.processes.from_first(self.seconds_left()) - 1.5 * seconds - 2.8
-        self.limit = self.state.seconds + seconds_left
-        # A run that is continued for longer than planned has its evaluations spread anew.
-        due = math.floor(self.progress() * self.config.num_evals)
-        self.state.evaluations = min(self.state.evaluations, due)
-
-    def _time_to_evaluate(self) -> float:
-        """Seconds that an evaluation will take; on fewer tokens if that were too long.
-
-        The evaluations together may take a tenth of the time; by steps, time is no matter.
-        """
-        few = 4 * self.model.config.context_length
-        self.trainee.evaluation(few)  # the first one is slow
-        start = time.monotonic()
-        self.trainee.evaluation(few)
-        per_token = self.processes.from_first(time.monotonic() - start) / few
-        seconds_left = self.processes.from_first(self.seconds_left())
-        if self.config.steps is None and self.state.step == 0:
-            share = 0.1 * max(seconds_left, 0.0) / self.config.num_evals
-            self.state.eval_tokens = max(few, min(self.config.eval_tokens, int(share / per_token)))
-        elif self.state.step == 0:
-            self.state.eval_tokens = self.config.eval_tokens
-        tokens = min(self.state.eval_tokens, len(self.trainee.dataset.validation))
-        return per_token * tokens
-
-    def progress(self) -> float:
-        """Share of the training that is done, by the first process's clock."""
-        self.state.seconds = self.processes.from_first(self.clock.seconds())
-        most = self.trainee.most_steps
-        return progress(self.state.step, self.config.steps, self.state.seconds, self.limit, most)
-
-    def is_time_to_evaluate(self, done: float) -> bool:
-        """Whether the next of the evaluations, spread evenly over the training, is due."""
-        return done * self.config.num_evals >= self.state.evaluations + 1
-
-    def is_time_to_save(self) -> bool:
-        """Whether the last checkpoint is old enough for the time that saving takes."""
-        return self.state.seconds >= self._next_save
-
-    def step(self, done: float) -> None:
-        """One step of gradient descent."""
-        config, state = self.config, self.state
-        rate = learning_rate(done, config.learning_rate, config.warmup_ratio, config.min_lr_ratio)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate * 0.5**state.setbacks
-        torch.manual_seed(self.processes.seed(config.seed, state.step))  # for dropout
-        batches = self.trainee.batches(state.step, done)
-        loss = self._backward(batches)
-        norm = nn.utils.clip_grad_norm_(self.model.parameters(), config.grad_clip)
-        check_finite("loss", loss)
-        check_finite("gradient", self.processes.whole(norm).item())
-        bits = loss / math.log(2) / self._bytes_per_token(batches)
-        self.optimizer.step()
-        self.optimizer.zero_grad()
-        state.train_loss = smoothed(state.train_loss, loss, state.step)
-        state.train_bits_per_byte = smoothed(state.train_bits_per_byte or bits, bits, state.step)
-        state.step += 1
-        check_learning(state.train_loss, self.model.config.vocab_size)
-        self.report.step(state, done, self._seconds_left(done))
-
-    def _backward(self, batches: list[tuple[Tensor, Tensor]]) -> float:
-        """The gradients of the mean loss over these batches of all processes, and that loss."""
-        rows = sum(len(inputs) for inputs, _ in batches)
-        total = torch.zeros((), device=self.trainee.device)
-        for i, (inputs, targets) in enumerate(batches, start=1):  # each (b, T)
-            self.processes.average_now(self.loss_of, i == len(batches))
-            with autocast(inputs.device, self.trainee.precision):
-                loss = self.loss_of(inputs, targets) * (len(inputs) / rows)
-            loss.backward()
-            total += loss.detach()
-        return self.processes.mean(total.item())
-
-    def _bytes_per_token(self, batches: list[tuple[Tensor, Tensor]]) -> float:
-        """Of the targets of all processes; fewer where they are respelled."""
-        targets = torch.cat([targets.flatten() for _, targets in batches]).cpu()
-        size = int(self.trainee.byte_lengths[targets].sum())
-        return self.processes.mean(max(size, 1) / len(targets))
-
-    def _seconds_left(self, done: float) -> float:
-        """Time to the end: at the pace so far, but no more than there is."""
-        at_this_pace = self.state.seconds * (1.0 - done) / max(done, 1e-9)
-        return at_this_pace if self.config.steps else min(at_this_pace, self.seconds_left())
-
-    def evaluate(self, done: float) -> None:
-        """Judge the model, keep its weights if they are the best, show a sample."""
-        state = self.state
-        state.evaluations = math.floor(done * self.config.num_evals)
-        state.finished = done >= 1.0
-        result = self.trainee.evaluation(state.eval_tokens)
-        check_finite("validation loss", result.loss)
-        self._check_weights()
-        is_best = state.best_loss is None or result.loss < state.best_loss
-        by_first = self.processes.by_first
-        model, path = self.processes.whole_model(self.model), self.trainee.folder / WEIGHTS
-        if is_best and self._written(
-            "the best weights", lambda: by_first(lambda: save_weights(model, path))
-        ):
-            state.best_loss, state.best_bits_per_byte = result.loss, result.bits_per_byte
-            state.best_step = state.step
-        sample = by_first(lambda: self.sample(model))
-        row = self.report.evaluation(state, result, is_best, sample)
-        self._written("the figures", lambda: by_first(lambda: self.report.write(row)))
-
-    def save(self) -> bool:
-        """Write a checkpoint; if that fails, say so. Returns whether it is written.
-
-        Raises:
-            DivergedError: if a weight is no longer a number.
-        """
-        start = time.monotonic()
+    def _save(self) -> bool:
+        """Write a checkpoint; if that fails, say so. Returns whether it is written."""
+        start = self.clock()
         self._check_weights()
         is_written = self._written(
             "the checkpoint",
-            lambda: save_checkpoint(
-                self.trainee.folder, self.model, self.optimizer, self.state, self.processes
-            ),
+            lambda: save_checkpoint(self.folder, self.model, self.optimizers, self.state),
         )
-        took = self.processes.from_first(time.monotonic() - start)
+        took = distributed.on_main(lambda: self.clock() - start)
         interval = max(self.config.checkpoint_seconds, took / _SAVING_SHARE)
         self._next_save = self.state.seconds + took + interval
         return is_written
 
-    def _check_weights(self) -> None:
-        norms = torch.stack(torch._foreach_norm(list(self.model.parameters())))
-        check_finite("size of the weights", self.processes.whole(norms.sum()).item())
-
-    def go_back(self) -> None:
-        """Return to the last checkpoint that is whole."""
-        folder = self.trainee.folder
-        self.state, problems = load_checkpoint(folder, self.model, self.optimizer, self.processes)
-        self.state.finished = False
-        for problem in problems:
-            self.report.say(f"{problem}; going back to the one before it")
-
-    def set_back(self, problem: DivergedError) -> None:
-        """Try again from the last checkpoint with half the learning rate, but not for ever."""
-        setbacks = self.state.setbacks + 1
-        rate = self.config.learning_rate * 0.5**setbacks
-        if setbacks > _SETBACKS:
-            raise UserError(
-                f"{problem} at step {self.state.step:,}, for the third time and with a lower rate; "
-                f"the best weights so far are in {self.trainee.folder}; train again with "
-                f"--learning-rate {rate:.1g} or less"
-            )
-        step = self.state.step
-        self.optimizer.zero_grad()
-        self.go_back()
-        self.state.setbacks = setbacks
-        self.report.say(
-            f"{problem} at step {step:,}: back to step {self.state.step:,}, "
-            f"with a learning rate of {rate:.2g}"
-        )
-
     def _written(self, what: str, write: Callable[[], None]) -> bool:
-        """Whether `write` went well; if not, say what could not be written."""
+        """Whether `write` succeeds; if not, say what could not be written."""
         try:
             write()
         except OSError as error:
-            reason = error.strerror or str(error)
             self.report.say(
-                f"could not write {what} to {self.trainee.folder}: {reason}; "
+                f"could not write {what} to {self.folder}: {error.strerror or error}; "
                 "what is there stays as it was, training goes on"
             )
             return False
         return True
 
+    def _check_weights(self) -> None:
+        norms = torch.stack(torch._foreach_norm(list(self.model.parameters())))
+        _check_finite("size of the weights", distributed.whole(norms.sum()).item())
+
+    def _retry_at_lower_lr(self, problem: DivergedError) -> None:
+        """Go back to the last checkpoint and halve the learning rate, but not for ever."""
+        step, retries = self.state.step, self.state.num_retries + 1
+        rate = self.config.learning_rate * 0.5**retries
+        if retries > _MAX_RETRIES:
+            raise UserError(
+                f"{problem} at step {step:,}, for the third time and with a lower rate; "
+                f"the best weights so far are in {self.folder}; train again with "
+                f"--learning-rate {rate:.1g} or less"
+            )
+        self.restore()
+        self.state.num_retries = retries
+        self.report.say(
+            f"{problem} at step {step:,}: back to step {self.state.step:,}, "
+            f"with a learning rate of {rate:.2g}"
+        )
+
+    def _seconds_to_deadline(self) -> float:
+        return distributed.on_main(lambda: self.deadline - self.clock())
+
+
+def training_batch(
+    dataset: Dataset,
+    config: TrainConfig,
+    context_length: int,
+    step: int,
+    done: float,
+    rows: slice = slice(None),
+) -> list[tuple[Tensor, Tensor]]:
+    """Inputs and targets ``(b, T)`` of a training step, in parts that are computed in turn.
+
+    Args:
+        dataset: to draw from.
+        config: of the training.
+        context_length: of the model.
+        step: its number.
+        done: share of the training that is done; near the end no token is split, no window cut.
+        rows: which rows of the batch.
+    """
+    is_early = done < _EARLY
+    split_prob = config.token_split_prob if is_early else 0.0
+    inputs, targets = sample_batch(
+        dataset.train,
+        config.batch_size,
+        context_length,
+        seed=config.seed,
+        step=step,
+        sources=dataset.sources,
+        weights=dataset.weights,
+        rows=rows,
+        splitter=dataset.token_splitter if split_prob else None,
+        split_prob=split_prob,
+    )
+    at_once = config.micro_batch_size or len(inputs)
+    length = (config.warmup_context if is_early else None) or context_length
+    parts = zip(inputs.split(at_once), targets.split(at_once), strict=True)
+    return [(_cut(x, length), _cut(y, length)) for x, y in parts]
+
 
 def _cut(batch: Tensor, length: int) -> Tensor:
-    """Windows ``(b, T)`` in k pieces of `length` at most: ``(b k, T // k)``."""
+    """Windows ``(b, T)`` cut into k pieces of `length` at most: ``(b k, T // k)``."""
     b, T = batch.shape
     k = -(-T // length)
     return batch[:, : T - T % k].reshape(b * k, T // k)
 
 
-def _loss(trainee: Trainee, report: Report) -> nn.Module:
-    """The model's loss, compiled where that pays; without touching its weights.
+def _dropout_seed(seed: int, step: int, rank: int) -> int:
+    """A seed for each step and rank, so that resuming needs no random state in the checkpoint."""
+    digest = hashlib.sha256(f"{seed} {step} {rank}".encode()).digest()
+    return int.from_bytes(digest[:8], "little")
 
-    Raises:
-        UserError: if it cannot be compiled and the model is sharded, which has then computed in
-            part on some of the processes.
-    """
-    plain = Loss(trainee.model)
-    loss = trainee.processes.averaged(plain)
-    if trainee.config.compile != "on":
-        return loss
 
-    def try_out() -> None:
-        for done in (0.0, 1.0):  # windows are shorter early in the training
-            inputs, targets = trainee.batches(step=0, done=done)[0]
-            with autocast(trainee.device, trainee.precision):
-                value = loss(inputs, targets)
-            value.backward()
-            trainee.model.zero_grad()
+def _check_finite(name: str, value: float) -> None:
+    """Raise DivergedError if `value` is infinite or not a number."""
+    if not math.isfinite(value):
+        raise DivergedError(f"the {name} became {value}")
 
-    record = record_of(trainee.config, trainee.model.config, trainee.device, trainee.processes.size)
-    if not record.exists():
-        report.say("compiling the model, which this first time takes up to a minute ...")
-    problems = trainee.processes.gather(compile_loss(plain, try_out))
-    if problem := next(filter(None, problems), None):
-        if trainee.processes.is_sharded:
-            raise UserError(f"cannot compile the model: {problem}; use --compile off")
-        not_compiled(plain)
-        report.say(f"not compiled, which costs some speed: {problem}")
-    else:
-        with contextlib.suppress(OSError):  # it only saves time
-            record.touch()
-    return loss
+
+def _check_learning(train_loss: float, vocab_size: int) -> None:
+    """Raise DivergedError if the loss is far above ln(vocab_size), which guessing has."""
+    if train_loss > math.log(vocab_size) + 2.0:
+        raise DivergedError(f"the loss grew to {train_loss:.1f} nats a token")

@@ -16,13 +16,12 @@ from ..data.corpus import STANDARD_INPUT, Source, find_source
 from ..generation.writer import Writer
 from ..model import GPT
 from ..runs import CONFIG, RunConfig, locked
-from .compilation import compiled_or_not
+from .compilation import should_compile
 from .interruption import Interrupted
-from .processes import LoneError, Processes
+from .processes import Processes
 from .report import Report, say_interrupted, say_result, say_run
 from .speed import choose_precision
-from .trainer import Trainee
-from .trainer import train as train_loop
+from .trainer import Trainer
 
 _SAMPLE_TOKENS = 80
 
@@ -30,7 +29,7 @@ _SAMPLE_TOKENS = 80
 def compile_resolved(config: TrainConfig, model: GPTConfig, processes: Processes) -> TrainConfig:
     """What `--compile auto` stands for here, so that a run that is resumed goes on as it was."""
     device = processes.together(lambda: processes.device(config.device))
-    chosen = processes.by_first(lambda: compiled_or_not(config, model, device, processes.size))
+    chosen = processes.by_first(lambda: should_compile(config, model, device, processes.size))
     return replace(config, compile=chosen)
 
 
@@ -63,7 +62,6 @@ def train_run(
     device = processes.device(config.training.device)
     precision = choose_precision(config.training.precision, device)
     model = processes.placed(gpt, device, config.training.shard)
-    trainee = Trainee(model, dataset, config.training, folder, precision, processes)
     say_run(config, dataset, folder, device, processes.size)
     report = Report(
         folder,
@@ -71,17 +69,22 @@ def train_run(
         started=started,
         log=config.training.log if processes.is_first else "none",
     )
-    deadline = started + 60 * config.training.minutes
+    trainer = Trainer(
+        model,
+        dataset,
+        config.training,
+        folder,
+        precision=precision,
+        report=report,
+        deadline=started + 60 * config.training.minutes,
+        sample=_sampler(dataset, config.training.seed),
+    )
     try:
-        state = train_loop(
-            trainee,
-            report,
-            seconds_left=lambda: deadline - time.monotonic(),
-            sample=_sampler(dataset, config.training.seed),
-            resume=resume,
-        )
+        if resume:
+            trainer.restore()
+        state = trainer.train()
     except torch.OutOfMemoryError:
-        raise LoneError(
+        raise UserError(
             "out of memory; try a smaller --micro-batch-size or --context-length, or a smaller "
             "model"
         ) from None

@@ -11,7 +11,7 @@ import torch
 from minigpt.config import GPTConfig, TrainConfig
 from minigpt.model import GPT
 from minigpt.runs import read_config
-from minigpt.training.compilation import Loss, compile_loss, compiled_or_not, record_of
+from minigpt.training.compilation import Loss, compile_loss, compile_marker, should_compile
 from tests.conftest import train_tiny
 
 CPU = torch.device("cpu")
@@ -33,7 +33,7 @@ def test_it_is_done_where_the_time_is_won_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], worth: bool
 ) -> None:
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    chosen = compiled_or_not(TrainConfig(**settings), GPTConfig(300), CPU)
+    chosen = should_compile(TrainConfig(**settings), GPTConfig(300), CPU)
     assert chosen == ("on" if worth else "off")
 
 
@@ -48,9 +48,9 @@ def test_a_short_run_is_compiled_where_that_was_done_before(
     auto = replace(done.training, compile="auto", steps=200)
 
     def chosen(model: GPTConfig = done.model, **changes: Any) -> str:
-        return compiled_or_not(replace(auto, **changes), model, CPU)
+        return should_compile(replace(auto, **changes), model, CPU)
 
-    assert record_of(done.training, done.model, CPU).exists()
+    assert compile_marker(done.training, done.model, CPU).exists()
     assert chosen() == chosen(steps=None, minutes=1.0) == "on"
     assert chosen(steps=100) == chosen(steps=None, minutes=0.5) == chosen(batch_size=5) == "off"
     assert chosen(replace(done.model, dropout=0.77)) == "off"

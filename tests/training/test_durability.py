@@ -213,7 +213,7 @@ def test_one_bad_step_sets_training_back_and_it_ends_well(
     assert status == 0, err
     assert err.count(": back to step ") == 1 and "the loss became inf" in err
     state = read_state(Path("run"))
-    assert state.step == 100 and state.setbacks == 1
+    assert state.step == 100 and state.num_retries == 1
     assert state.eval_tokens == 131_072  # as planned, also after going back to the very start
     weights = load_file("run/model.safetensors")
     assert all(torch.isfinite(w).all() for w in weights.values())

@@ -17,7 +17,7 @@ from minigpt.model import GPT
 from minigpt.tokenizer import CharacterTokenizer
 from minigpt.training.evaluation import (
     Evaluation,
-    evaluate,
+    evaluate_tokens,
     evaluate_windows,
     sliding_windows,
 )
@@ -61,7 +61,7 @@ def windows_read(model: GPT, text: np.ndarray, max_tokens: int, batch_size: int 
     """The windows that an evaluation gives the model."""
     seen: list[Any] = []
     hook = model.register_forward_pre_hook(lambda _, inputs: seen.extend(inputs[0].tolist()))
-    evaluate(model, text, ONE_BYTE, max_tokens=max_tokens, batch_size=batch_size)
+    evaluate_tokens(model, text, ONE_BYTE, max_tokens=max_tokens, batch_size=batch_size)
     hook.remove()
     return seen
 
@@ -77,7 +77,7 @@ def test_it_is_what_predicting_every_token_but_the_first_gives(
 ) -> None:
     """Also for a text shorter than the context, and one that ends with a short window."""
     model, text = gpt(architecture), tokens(length)
-    result = evaluate(model, text, MORE_BYTES, max_tokens=1000, batch_size=batch_size)
+    result = evaluate_tokens(model, text, MORE_BYTES, max_tokens=1000, batch_size=batch_size)
     with torch.no_grad():
         expected = one_by_one(model, text, MORE_BYTES)
     assert result.loss == pytest.approx(expected.loss, rel=1e-5)
@@ -98,7 +98,7 @@ def test_bits_a_byte_count_the_bytes_of_what_was_predicted() -> None:
     tokenizer = CharacterTokenizer("aé€bcd")
     text = np.array(tokenizer.encode("€aé€a"), dtype=np.uint16)
     lengths = torch.tensor(tokenizer.byte_lengths())
-    result = evaluate(gpt(), text, lengths, max_tokens=1000)
+    result = evaluate_tokens(gpt(), text, lengths, max_tokens=1000)
     assert result.bits_per_byte == pytest.approx(result.loss * 4 / math.log(2) / (1 + 2 + 3 + 1))
 
 
@@ -106,7 +106,7 @@ def test_bits_a_byte_count_the_bytes_of_what_was_predicted() -> None:
 def test_a_model_without_an_opinion_needs_log2_of_the_vocabulary_for_each_token(
     architecture: str,
 ) -> None:
-    result = evaluate(gpt(architecture, std=0.0), tokens(33), ONE_BYTE, max_tokens=1000)
+    result = evaluate_tokens(gpt(architecture, std=0.0), tokens(33), ONE_BYTE, max_tokens=1000)
     assert result.loss == pytest.approx(math.log(VOCAB), rel=1e-6)
     assert result.bits_per_byte == pytest.approx(math.log2(VOCAB), rel=1e-6)
 
@@ -134,8 +134,10 @@ def test_the_part_that_is_read_is_spread_over_the_text() -> None:
 @pytest.mark.parametrize("training", [True, False])
 def test_the_model_is_left_in_its_mode_and_judged_without_dropout(training: bool) -> None:
     model = gpt(dropout=0.5).train(training)
-    first, second = (evaluate(model, tokens(33), ONE_BYTE, max_tokens=1000) for _ in range(2))
-    assert first == second == evaluate(gpt(), tokens(33), ONE_BYTE, max_tokens=1000)
+    first, second = (
+        evaluate_tokens(model, tokens(33), ONE_BYTE, max_tokens=1000) for _ in range(2)
+    )
+    assert first == second == evaluate_tokens(gpt(), tokens(33), ONE_BYTE, max_tokens=1000)
     assert model.training == training
     assert all(parameter.grad is None for parameter in model.parameters())
 

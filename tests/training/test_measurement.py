@@ -13,7 +13,7 @@ import minigpt
 from minigpt import UserError
 from minigpt.cli import main
 from minigpt.runs import load_run
-from minigpt.training import measurement
+from minigpt.training import evaluation
 from minigpt.training.evaluation import evaluate_windows, sliding_windows
 
 from ..conftest import some_text
@@ -50,8 +50,8 @@ def test_a_text_encoded_in_many_pieces_has_the_same_loss(
     tiny_run: Path, text: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = minigpt.evaluate(tiny_run, text)
-    encode = measurement.encode_in_pieces
-    monkeypatch.setattr(measurement, "encode_in_pieces", lambda *arguments: encode(*arguments, 50))
+    encode = evaluation.encode_in_pieces
+    monkeypatch.setattr(evaluation, "encode_in_pieces", lambda *arguments: encode(*arguments, 50))
     assert minigpt.evaluate(tiny_run, text) == whole
 
 
@@ -136,9 +136,9 @@ def test_a_run_that_is_none_is_refused(tmp_path: Path, text: Path, capsys: Any) 
 def test_weights_that_are_no_numbers_are_refused(
     tiny_run: Path, text: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = measurement.find_model(tiny_run)
+    found = evaluation.find_model(tiny_run)
     with torch.no_grad():
         found.model.final_norm.weight.fill_(math.nan)
-    monkeypatch.setattr(measurement, "find_model", lambda _: found)
+    monkeypatch.setattr(evaluation, "find_model", lambda _: found)
     with pytest.raises(UserError, match="damaged: its loss is nan"):
         minigpt.evaluate(tiny_run, text)

@@ -1,10 +1,10 @@
-"""The learning rate over a training, and how far a training is: laws that hold for any setting."""
+"""The learning rate over a training, and how much of a training is done."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minigpt.training.schedule import learning_rate, progress
+from minigpt.training.schedule import learning_rate, progress, smoothed
 
 few = settings(max_examples=25, deadline=None)
 
@@ -13,62 +13,37 @@ inner_shares = st.floats(0.01, 0.99)
 peaks = st.floats(1e-6, 10)
 
 
-# Learning rate
+@pytest.mark.parametrize(
+    ("done", "rate"),
+    [(0.0, 0.04), (0.001, 0.04), (0.1, 2.0), (0.2, 4.0), (0.4, 3.1), (0.6, 2.2), (1.0, 0.4)],
+)
+def test_the_rate_rises_to_its_peak_and_falls_to_its_share_of_it(done: float, rate: float) -> None:
+    """It begins at a hundredth of the peak: at zero the first step would be lost."""
+    found = learning_rate(done, peak=4.0, warmup_ratio=0.2, min_lr_ratio=0.1)
+    assert found == pytest.approx(rate)
 
 
-@given(peak=peaks, warmup_ratio=inner_shares, final=shares)
-@few
-def test_the_rate_starts_at_a_hundredth_or_less_of_its_peak(
-    peak: float, warmup: float, final: float
-) -> None:
-    """But not at zero, where the first step would be lost."""
-    assert 0 < learning_rate(0.0, peak, warmup, final) <= peak / 100 * (1 + 1e-12)
-
-
-@given(done=shares, peak=peaks, warmup_ratio=shares, final=shares)
+@given(done=shares, peak=peaks, warmup=shares, least=shares)
 @few
 def test_the_rate_is_never_negative_nor_above_its_peak(
-    done: float, peak: float, warmup: float, final: float
+    done: float, peak: float, warmup: float, least: float
 ) -> None:
-    assert 0 <= learning_rate(done, peak, warmup, final) <= peak * (1 + 1e-12)
+    assert 0 <= learning_rate(done, peak, warmup, least) <= peak * (1 + 1e-12)
 
 
-@given(peak=peaks, warmup_ratio=st.floats(0, 0.99), final=shares)
+@given(done=shares, peak=peaks, warmup=inner_shares, least=shares)
 @few
-def test_the_rate_peaks_where_the_warm_up_ends_and_ends_at_its_share_of_the_peak(
-    peak: float, warmup: float, final: float
-) -> None:
-    assert learning_rate(warmup, peak, warmup, final) == pytest.approx(peak)
-    assert learning_rate(1.0, peak, warmup, final) == pytest.approx(final * peak)
-
-
-@given(peak=peaks, warmup_ratio=inner_shares, final=shares, share=shares)
-@few
-def test_the_rate_is_linear_up_and_linear_down(
-    peak: float, warmup: float, final: float, share: float
-) -> None:
-    rising = learning_rate(share * warmup, peak, warmup, final)
-    assert rising == pytest.approx(peak * max(share, 0.01))
-    falling = learning_rate(warmup + share * (1 - warmup), peak, warmup, final)
-    assert falling == pytest.approx(peak * (1 - share * (1 - final)))
-
-
-@given(done=shares, peak=peaks, warmup_ratio=inner_shares, final=shares)
-@few
-def test_the_rate_never_jumps(done: float, peak: float, warmup: float, final: float) -> None:
+def test_the_rate_never_jumps(done: float, peak: float, warmup: float, least: float) -> None:
     """Over a millionth of the training it moves by no more than the steeper slope allows."""
     slope = peak / min(warmup, 1 - warmup)
-    step = learning_rate(min(done + 1e-6, 1.0), peak, warmup, final)
-    assert abs(step - learning_rate(done, peak, warmup, final)) <= slope * 1.01e-6
+    later = learning_rate(min(done + 1e-6, 1.0), peak, warmup, least)
+    assert abs(later - learning_rate(done, peak, warmup, least)) <= slope * 1.01e-6
 
 
-def test_a_training_can_be_all_warm_up_or_none() -> None:
-    assert learning_rate(0.5, 1.0, warmup_ratio=1.0, final=0.1) == 0.5
-    assert learning_rate(1.0, 1.0, warmup_ratio=1.0, final=0.1) == 0.1
-    assert learning_rate(0.0, 1.0, warmup_ratio=0.0, final=0.1) == 1.0
-
-
-# Progress
+def test_a_training_can_be_all_warmup_or_none() -> None:
+    assert learning_rate(0.5, 1.0, warmup_ratio=1.0, min_lr_ratio=0.1) == 0.5
+    assert learning_rate(1.0, 1.0, warmup_ratio=1.0, min_lr_ratio=0.1) == 0.1
+    assert learning_rate(0.0, 1.0, warmup_ratio=0.0, min_lr_ratio=0.1) == 1.0
 
 
 @given(
@@ -79,7 +54,6 @@ def test_a_training_can_be_all_warm_up_or_none() -> None:
 )
 @few
 def test_progress_is_a_share(step: int, steps: int | None, seconds: float, limit: float) -> None:
-    """Also where no time is left at all, because reading the text took it."""
     assert 0.0 <= progress(step, steps, seconds, limit) <= 1.0
 
 
@@ -88,15 +62,20 @@ def test_without_time_a_training_is_over_at_once(limit: float) -> None:
     assert progress(0, None, 0.1, limit) == 1.0
 
 
-def test_progress_goes_by_steps_where_they_are_given() -> None:
+def test_progress_goes_by_steps_if_they_are_given_and_else_by_time() -> None:
     assert [progress(n, 4, 1e9, 1.0) for n in (0, 1, 4, 5)] == [0.0, 0.25, 1.0, 1.0]
-
-
-def test_progress_is_made_by_steps_and_by_time_where_the_steps_are_limited() -> None:
-    fast = [progress(n, None, 1.0, 8.0, most=4) for n in (0, 1, 4, 5)]
-    assert fast == [0.125, 0.25, 1.0, 1.0]
-    assert progress(1, None, 8.0, 8.0, most=4) == 1.0
-
-
-def test_progress_goes_by_time_where_they_are_not() -> None:
     assert [progress(10**9, None, s, 8.0) for s in (0.0, 2.0, 8.0, 9.0)] == [0.0, 0.25, 1.0, 1.0]
+
+
+def test_a_training_by_time_also_ends_after_its_most_steps() -> None:
+    found = [progress(n, None, 1.0, 8.0, max_steps=4) for n in (0, 1, 4, 5)]
+    assert found == [0.125, 0.25, 1.0, 1.0]
+    assert progress(1, None, 8.0, 8.0, max_steps=4) == 1.0
+
+
+def test_the_average_is_the_mean_at_first_and_forgets_the_distant_past() -> None:
+    average = 0.0
+    for count, value in enumerate([4.0, 8.0, 3.0]):
+        average = smoothed(average, value, count)
+    assert average == pytest.approx(5.0)
+    assert smoothed(5.0, 25.0, count=1000) == pytest.approx(6.0)

@@ -1,0 +1,293 @@
+"""Several processes, started by torchrun, learn what one learns, and no error of one is lost.
+
+All but the first tests run with `make test-distributed`, on the CPU, in float32, through gloo. One
+process and several add up the same numbers in another order: losses, near 5.6, agree to 1e-4 at
+every evaluation, and weights, of up to 1 in size, to 1e-3 at the end.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import minigpt
+from minigpt import UserError
+from minigpt.training import distributed
+from minigpt.training.checkpoint import read_state
+from minigpt.training.interruption import Interrupted
+from minigpt.training.report import Report, read_metrics
+from minigpt.training.resume import resume_run
+from tests.conftest import TINY, move_into
+
+several = pytest.mark.distributed
+
+ROOT = Path(__file__).parent.parent.parent
+SETTINGS = TINY | {
+    "dropout": 0.0,  # each process draws its own
+    "batch_size": 8, "num_layers": 2, "num_evals": 4, "learning_rate": 5e-3, "optimizer": "muon"
+}  # fmt: skip
+KINDS: dict[str, dict[str, Any]] = {
+    "ddp adamw": {"optimizer": "adamw"},
+    "ddp muon": {},
+    "sharded adamw": {"optimizer": "adamw", "shard": True},
+    "sharded muon": {"shard": True},
+    "ddp in parts": {"micro_batch_size": 3},
+    "sharded in parts": {"micro_batch_size": 3, "shard": True},
+}
+
+# What each process does first: leave out the pictures, and have ways to make a process fail.
+PRELUDE = f"""
+import json, os, signal, sys, time
+import minigpt, minigpt.training.report
+from minigpt import UserError
+from minigpt.cli import main
+from minigpt.training.interruption import Interrupted
+from minigpt.training.report import Report
+from minigpt.training.resume import resume_run
+
+minigpt.training.report.draw = lambda *a: None
+RANK, SETTINGS, plain_step = int(os.environ["RANK"]), {SETTINGS!r}, Report.step
+
+def at_step(step, action):
+    def watched(self, state, *a):
+        plain_step(self, state, *a)
+        if RANK == 1 and state.step == step:
+            action()
+    Report.step = watched
+
+def command_line(**settings):
+    return [p for k, v in settings.items() for p in ("--" + k.replace("_", "-"), str(v))]
+"""
+
+
+def launch(folder: Path, processes: int, code: str) -> tuple[int, str]:
+    """Run code in processes that torchrun starts; its exit status and what they print."""
+    (folder / "script.py").write_text(PRELUDE + code)
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(processes)]
+    done = subprocess.run(
+        [*torchrun, "script.py"],
+        cwd=folder,
+        env=os.environ
+        | {"MINIGPT_CACHE": str(folder / "cache"), "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+def cut_in_step(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    plain = Report.step
+
+    def watched(self: Report, state: Any, *rest: float) -> None:
+        plain(self, state, *rest)
+        if state.step == step:
+            signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(Report, "step", watched)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with runs trained by one process, by two, and by one, two and four in turn."""
+    folder = tmp_path_factory.mktemp("processes")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        move_into(folder, monkeypatch)
+        monkeypatch.setattr("minigpt.training.report.draw", lambda *a: None)
+        for kind in ("adamw", "muon"):
+            minigpt.train("my.txt", **(SETTINGS | {"optimizer": kind}), out=f"one {kind}")
+        cut_in_step(monkeypatch, 2)
+        with pytest.raises(Interrupted):
+            minigpt.train("my.txt", **SETTINGS, out="by 1, 2 and 4")
+    code = f"""
+for kind, changes in {KINDS!r}.items():
+    minigpt.train("my.txt", **SETTINGS | changes, out=kind)
+at_step(5, lambda: os.kill(os.getpid(), signal.SIGTERM))
+try:
+    resume_run("by 1, 2 and 4", dict(shard=True), time.monotonic())
+except Interrupted:
+    print("interrupted")
+"""
+    status, said = launch(folder, 2, code)
+    assert status == 0 and said.count("\ninterrupted\n") == 1, said
+    assert read_state(folder / "by 1, 2 and 4").step == 5
+    status, said = launch(folder, 4, "resume_run('by 1, 2 and 4', {}, time.monotonic())")
+    assert status == 0, said
+    return folder
+
+
+def assert_same_run(run: Path, other: Path) -> None:
+    """Losses of training and validation, and weights."""
+    rows, others = read_metrics(run / "metrics.jsonl"), read_metrics(other / "metrics.jsonl")
+    assert [row["step"] for row in rows] == [row["step"] for row in others]
+    for name in ("train_loss", "train_bits_per_byte", "val_loss"):
+        expected = [row[name] for row in others]
+        assert [row[name] for row in rows] == pytest.approx(expected, rel=0, abs=1e-4)
+    tensors = [load_file(folder / "model.safetensors") for folder in (run, other)]
+    torch.testing.assert_close(tensors[0], tensors[1], rtol=0, atol=1e-3)
+
+
+# Without torchrun
+
+
+def test_a_batch_that_cannot_be_shared_out_is_refused_with_one_that_can(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(distributed, "world_size", lambda: 4)
+    distributed.check_batch(8)
+    with pytest.raises(UserError, match=r"4 processes, got 10; use --batch-size 8 or 12$"):
+        distributed.check_batch(10)
+    with pytest.raises(UserError, match=r"use --batch-size 4$"):
+        distributed.check_batch(3)
+
+
+def test_a_single_process_needs_no_torchrun() -> None:
+    with distributed.process_group():
+        assert (distributed.rank(), distributed.world_size()) == (0, 1)
+        assert distributed.on_main(lambda: 3) == distributed.on_all(lambda: 3) == 3
+        assert distributed.highest(2.0, 5) == distributed.mean(2.0, 5) == [2.0, 5]
+        assert distributed.share(8) == slice(0, 8)
+        for run in (distributed.on_main, distributed.on_all):
+            with pytest.raises(ZeroDivisionError):
+                run(lambda: 1 // 0)
+
+
+# With torchrun
+
+
+@several
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_processes_learn_what_one_learns(kind: str, place: Path) -> None:
+    assert_same_run(place / kind, place / f"one {KINDS[kind].get('optimizer', 'muon')}")
+
+
+@several
+def test_there_is_something_to_learn(place: Path) -> None:
+    """Or the losses would agree whatever the optimizer did."""
+    for kind in ("adamw", "muon"):
+        losses = [row["val_loss"] for row in read_metrics(place / f"one {kind}/metrics.jsonl")]
+        assert losses[-1] < losses[0] - 0.2
+    assert load_file(place / "one adamw/model.safetensors").keys()
+
+
+@several
+def test_any_number_of_processes_continues_a_checkpoint(place: Path) -> None:
+    """Two, sharded, what one began, and four what a signal to one of the two has stopped."""
+    assert_same_run(place / "by 1, 2 and 4", place / "one muon")
+
+
+@several
+def test_the_weights_of_a_sharded_run_are_an_ordinary_file(place: Path) -> None:
+    one, two = minigpt.load(place / "one muon"), minigpt.load(place / "sharded muon")
+    text = {"max_new_tokens": 20, "temperature": 0.0}
+    assert two.generate("the fox", **text) == one.generate("the fox", **text)
+
+
+@several
+def test_a_killed_process_ends_the_others_and_the_run_can_be_resumed(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = """
+at_step(5, lambda: os.kill(os.getpid(), signal.SIGKILL))
+sys.exit(main(["train", "my.txt", "--shard", "--out", "killed", *command_line(**SETTINGS)]))
+"""
+    status, said = launch(place, 3, code.replace("SETTINGS)", "SETTINGS | {'batch_size': 9})"))
+    assert status != 0 and said.count("error: ") == 1, said
+    assert "a process has ended or cannot be reached; continue" in said and "--resume" in said
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("MINIGPT_CACHE", str(place / "cache"))
+    assert read_state(place / "killed").step == 4  # when it was evaluated
+    resume_run("killed", {"shard": False}, 0.0)
+    assert read_state(place / "killed").step == 8
+
+
+@several
+def test_an_error_that_one_process_has_alone_ends_all_with_one_message(place: Path) -> None:
+    code = """
+def fail():
+    raise UserError("out of memory")
+at_step(3, fail)
+status = main(["train", "my.txt", "--out", "lone", *command_line(**SETTINGS)])
+with open(f"status {RANK}", "w") as file:
+    file.write(str(status))
+sys.exit(status)
+"""
+    status, said = launch(place, 2, code)
+    assert status != 0 and said.count("error: ") == 1, said
+    assert (
+        "error: rank 1 of 2: out of memory\n" in said and "Traceback" not in said.split("torch")[0]
+    )
+    assert (place / "status 1").read_text() == "2"
+
+
+@several
+def test_what_a_user_can_put_right_is_one_line_and_every_process_returns_2(place: Path) -> None:
+    (place / "other").mkdir()
+    (place / "other" / "my.txt").write_text("another text, word for word\n" * 100)
+    code = f"""
+import resource
+import torch.distributed as dist
+status, given = dict(), command_line(**SETTINGS)
+def case(name, *arguments):
+    if RANK == 0:
+        print("case:", name, file=sys.stderr, flush=True)
+    status[name] = main(['train', *given, *arguments])
+
+case("batch", "my.txt", "--out", "batch", "--micro-batch-size", "1", "--batch-size", "7")
+case("stdin", "-", "--out", "stdin")
+case("twice", "my.txt", "--out", "one adamw")
+os.chdir("other" if RANK == 1 else ".")
+case("text", "my.txt", "--out", "text")
+os.chdir({str(place)!r})
+full = 2000 if RANK == 0 else resource.RLIM_INFINITY
+resource.setrlimit(resource.RLIMIT_FSIZE, (full, resource.RLIM_INFINITY))
+case("weights", "my.txt", "--out", "weights")
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+patience = dist.group.WORLD._get_backend(dist.group.WORLD._device_types[0]).options._timeout
+with open(f"status of {{RANK}}", "w") as file:
+    file.write(json.dumps([status, patience.total_seconds()]))
+"""
+    returned, said = launch(place, 2, code)
+    assert returned == 0 and "Traceback" not in said, said
+    cases = dict(part.split("\n", 1) for part in said.split("case: ")[1:])
+    errors = {
+        "batch": "a multiple of the 2 processes, got 7; use --batch-size 6 or 8",
+        "stdin": "several processes cannot share standard input",
+        "twice": "one adamw already holds a run",
+        "text": "process 1 sees another text or model than process 0",
+        "weights": "File too large",
+    }
+    for name, error in errors.items():
+        lines = [line for line in cases[name].splitlines() if "error:" in line]
+        assert len(lines) == 1 and error in lines[0], cases[name]
+    for rank in (0, 1):
+        status, patience = json.loads((place / f"status of {rank}").read_text())
+        assert status == dict.fromkeys(errors, 2)
+        assert patience > 24 * 3600  # so long may rank 0 prepare a text
+
+
+@several
+def test_an_evaluation_is_the_same_to_the_last_bit_on_any_number_of_processes(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = """
+result = minigpt.evaluate("one adamw", "my.txt", stride=5, device="cpu", batch_size=7)
+if RANK == 0:
+    with open("figures", "w") as file:
+        file.write(repr(result))
+"""
+    status, said = launch(place, 3, code)
+    assert status == 0, said
+    monkeypatch.chdir(place)
+    torch.set_num_threads(1)
+    one = minigpt.evaluate("one adamw", "my.txt", stride=5, device="cpu", batch_size=7)
+    assert (place / "figures").read_text() == repr(one)
