@@ -30,7 +30,7 @@ STANDARD_INPUT = "-"
 FABLES = "data/fables.txt"  # what is trained on if no text is named
 CHANGED = "changed while it was read; start again once it is whole"
 _PACKAGE = Path(__file__).parents[1]
-_COPIES = {"stdin": "minigpt-stdin-", "documents": "minigpt-documents-"}  # how their names begin
+_COPIES = {"stdin": "minigpt-stdin-", "documents": "minigpt-documents-"}  # folders of copies
 
 Document = tuple[int, str]  # a document's number, and a piece of its text
 
@@ -239,27 +239,29 @@ def spooled(documents: Iterable[Any], text_field: str) -> Iterator[Path]:
 
     A document is a text, or a mapping that holds one, such as a row of a Hugging Face dataset.
     """
-    with tempfile.NamedTemporaryFile("wb", prefix=_COPIES["documents"], suffix=".jsonl") as copy:
-        for number, document in enumerate(documents, start=1):
-            row = {text_field: document} if isinstance(document, str) else document
-            text = text_in(row, text_field, f"document {number}")
-            copy.write(json.dumps({text_field: text}, ensure_ascii=False).encode() + b"\n")
-        copy.flush()
-        yield Path(copy.name)
+    with tempfile.TemporaryDirectory(prefix=_COPIES["documents"]) as folder:
+        file = Path(folder) / "documents.jsonl"
+        with open(file, "wb") as copy:
+            for number, document in enumerate(documents, start=1):
+                row = {text_field: document} if isinstance(document, str) else document
+                text = text_in(row, text_field, f"document {number}")
+                copy.write(json.dumps({text_field: text}, ensure_ascii=False).encode() + b"\n")
+        yield file
 
 
 def _copy_of_standard_input() -> Path:
-    copy = tempfile.NamedTemporaryFile("wb", prefix=_COPIES["stdin"], suffix=".txt")  # noqa: SIM115
-    atexit.register(copy.close)  # which removes it
-    shutil.copyfileobj(sys.stdin.buffer, copy)
-    copy.flush()
-    return Path(copy.name)
+    folder = tempfile.TemporaryDirectory(prefix=_COPIES["stdin"])
+    atexit.register(folder.cleanup)
+    file = Path(folder.name) / "stdin.txt"
+    with open(file, "wb") as copy:
+        shutil.copyfileobj(sys.stdin.buffer, copy)
+    return file
 
 
 def spooled_from(file: str | Path) -> str | None:
     """What a temporary file is a copy of, "stdin" or "documents"; None for other files."""
-    name = Path(file).name
-    return next((what for what, start in _COPIES.items() if name.startswith(start)), None)
+    folder = Path(file).parent.name
+    return next((what for what, start in _COPIES.items() if folder.startswith(start)), None)
 
 
 def _time(file: Path) -> tuple[int, int] | None:

@@ -6,7 +6,6 @@ renamed when it is whole. Nothing here prints: `say` and `progress` are passed i
 """
 
 import contextlib
-import fcntl
 import hashlib
 import io
 import json
@@ -105,16 +104,15 @@ class Tokens:
         self.dtype = np.dtype(_dtype(vocab_size))
         self._file = io.FileIO(file)
         self._length = os.fstat(self._file.fileno()).st_size // self.dtype.itemsize
-        with contextlib.suppress(OSError):  # not every file system has locks
-            fcntl.flock(self._file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # held while in use, for _evict
 
     def __len__(self) -> int:
         return self._length
 
     def __getitem__(self, part: slice) -> TokenIds:
         start, stop, _ = part.indices(self._length)
+        self._file.seek(self.dtype.itemsize * start)
         size = self.dtype.itemsize * max(stop - start, 0)
-        data = os.pread(self._file.fileno(), size, self.dtype.itemsize * start)
+        data = self._file.read(size) or b""
         if len(data) != size:
             raise UserError(f"the token cache was cut short: {self._file.name}")
         return np.frombuffer(data, self.dtype)
@@ -294,8 +292,6 @@ def _evict(made: Path, most: float) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a prepared text, unless a process makes or reads it."""
+    """Remove a prepared text, unless a process makes it; one that has it open reads on."""
     with contextlib.suppress(OSError), _lock(folder).acquire(timeout=0):
-        with contextlib.suppress(FileNotFoundError), open(folder / TRAIN, "rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         shutil.rmtree(folder.rename(folder.with_suffix(".tmp")))
