@@ -1,6 +1,6 @@
 """The GPT: token ids in, logits out. Token embedding -> TransformerBlocks -> norm -> head.
 
-One class for both architectures, `GPTConfig` chooses; the attention layer is that of
+One class holds both architectures; `GPTConfig` chooses one of them. The attention layer comes from
 `minigpt.attention`.
 """
 
@@ -133,7 +133,7 @@ class GPT(nn.Module):
 
         Args:
             token_ids: ``(b, T)``, integers below vocab_size.
-            targets: ``(b, T)``, the token that follows at each position.
+            targets: ``(b, T)``, the token that follows each position.
             caches: from :meth:`new_caches`, with the earlier tokens; token_ids are added to them.
 
         Returns:
@@ -174,7 +174,7 @@ class GPT(nn.Module):
         ]
 
     def parameter_groups(self, weight_decay: float) -> list[dict[str, Any]]:
-        """The parameters for an optimizer: matrices decay, embeddings, norms and biases do not."""
+        """The parameters for an optimizer: weight decay for matrices, not for the others."""
         matrices = [
             p
             for name, p in self.named_parameters()

@@ -1,4 +1,4 @@
-"""MultiHeadAttention, the layer of the GPT, and the KeyValueCache that it generates text with."""
+"""MultiHeadAttention, the layer of the GPT, and the KeyValueCache it uses to generate text."""
 
 from typing import NamedTuple
 

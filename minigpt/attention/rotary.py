@@ -19,7 +19,7 @@ class RotaryPositions(nn.Module):
     Args:
         head_dim: size of the vectors, even.
         context_length: positions 0 to context_length - 1 are tabulated.
-        base: the larger, the slower the slowest angle turns.
+        base: the larger it is, the more slowly the later components turn.
 
     Raises:
         ValueError: if head_dim is odd.

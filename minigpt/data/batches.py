@@ -62,12 +62,12 @@ def sample_batch(
     splitter: TokenSplitter | None = None,
     split_prob: float = 0.0,
 ) -> tuple[Tensor, Tensor]:
-    """Windows of the text and, for each, the same window one token later: two of int64 ``(b, T)``.
+    """Windows of the text, and the same windows one token later: two int64 tensors ``(b, T)``.
 
-    The text is cut into windows side by side, and each of them is drawn once, in random order,
-    before the next epoch cuts it elsewhere. With `weights`, a source is drawn by them and then a
-    window anywhere in it. No step depends on what was drawn before it. `rows` are the windows of
-    one of several ranks. `splitter` splits the share `split_prob` of the tokens.
+    The text is cut into windows side by side. Each is drawn once, in random order, before the next
+    epoch cuts the text elsewhere. With `weights`, first a source is drawn by its weight, then a
+    window anywhere in it. A batch does not depend on the steps before it. `rows` selects the
+    windows of one rank. `splitter` splits the share `split_prob` of the tokens.
     """
     if weights:
         draw = _random(seed, step)
@@ -103,9 +103,9 @@ def _weighted_starts(
 def _starts_in_turn(
     numbers: NDArray[np.integer], places: int, context_length: int, seed: int
 ) -> NDArray[np.integer]:
-    """Where the windows with these numbers, counted from the first step, begin: ``(b,)``.
+    """Where windows begin, ``(b,)``, given their numbers, counted from the first step.
 
-    Windows can begin at any of `places`.
+    A window can begin at any of the first `places` tokens.
     """
     count = max(places // context_length, 1)  # of windows in an epoch
     spare = places - context_length * (count - 1)
@@ -125,6 +125,6 @@ def _epoch(spare: int, count: int, seed: int, epoch: int) -> tuple[np.int64, NDA
 
 
 def _random(seed: int, number: int, counter: int = 0) -> np.random.Generator:
-    """Random numbers that need none of those before them ("Parallel Random Numbers: As Easy as 1,
-    2, 3", Salmon et al. 2011)."""
+    """Random numbers for one number of a seed, drawn without those for the numbers before it
+    ("Parallel Random Numbers: As Easy as 1, 2, 3", Salmon et al. 2011)."""
     return np.random.Generator(np.random.Philox(key=[seed, number], counter=counter))

@@ -1,6 +1,6 @@
-"""Files, folders and Python objects to documents of text, and which of these are set aside.
+"""From files, folders and Python objects to documents of text, some set aside to validate on.
 
-A `Corpus` is read as a stream, as often as needed, and never held in memory whole. After it comes
+A `Corpus` is read as a stream, as often as needed, and is never held in memory whole. Next comes
 token_cache.py, which encodes the documents.
 """
 
@@ -28,7 +28,7 @@ from .readers import SUFFIXES, kind, read_text, text_in
 
 STANDARD_INPUT = "-"
 FABLES = "data/fables.txt"  # what is trained on if no text is named
-CHANGED = "changed while it was read; start again once it is whole"
+CHANGED = "changed while it was read; start again when it is complete"
 _PACKAGE = Path(__file__).parents[1]
 _COPIES = {"stdin": "minigpt-stdin-", "documents": "minigpt-documents-"}  # folders of copies
 
@@ -37,7 +37,7 @@ Document = tuple[int, str]  # a document's number, and a piece of its text
 
 @dataclass(frozen=True)
 class Scan:
-    """What one reading of a corpus tells about its text, however that is stored."""
+    """What one reading of a corpus tells about its text, packed or not."""
 
     fingerprint: str  # SHA-256 of the documents
     text_bytes: int  # in UTF-8
@@ -109,7 +109,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the text that is encoded by itself: its length, and its documents."""
+    """A part of the text that is encoded on its own: its length, and its documents."""
 
     characters: int
     documents: Callable[[], Iterator[Document]]  # from the beginning
@@ -131,7 +131,7 @@ def find_source(config: TextConfig) -> Source:
             seen.update(new)
     for name, files in zip(config.files, found, strict=True):
         if not files and (config.weights or not any(found)):
-            raise UserError(f"{name} is to be validated on, or named before; leave it out once")
+            raise UserError(f"{name} is validation text too, or named twice; name it only once")
     training = Corpus(tuple(chain(*found)), config.text_field)
     validation = Corpus(aside, config.text_field) if config.validation else None
     parts = (Corpus(files, config.text_field) for files in found)
@@ -145,7 +145,7 @@ def find_files(names: tuple[str, ...]) -> tuple[Path, ...]:
         if name == STANDARD_INPUT:
             found.append(_copy_of_standard_input())
         elif os.path.isdir(name):
-            wanted = (*SUFFIXES, ".parquet")  # an error is better than a file that is passed over
+            wanted = (*SUFFIXES, ".parquet")  # better an error than a file silently left out
             inside = (file for file in sorted(Path(name).rglob("*")) if kind(file) in wanted)
             if not (files := [file for file in inside if os.path.isfile(file)]):
                 raise UserError(f"no {', '.join(SUFFIXES)} file (or .gz of one) in folder {name}")
@@ -163,7 +163,7 @@ def find_files(names: tuple[str, ...]) -> tuple[Path, ...]:
 
 
 def split(source: Source, config: TextConfig) -> tuple[list[Part], Part]:
-    """What to train on, a part for each weight if there are any, and what to validate on."""
+    """The parts to train on (one for each weight, or just one), and the part to validate on."""
     scan, first, training = source.training.scan(), 0, []
     kept = array("Q")  # of each document the first characters, to train on
     parts = source.weighted or (source.training,)
@@ -182,7 +182,7 @@ def split(source: Source, config: TextConfig) -> tuple[list[Part], Part]:
 
 
 def _half(corpus: Corpus, kept: Sequence[int], aside: bool) -> Iterator[Document]:
-    """The first `kept` characters of each document; or those after them, which are set aside."""
+    """The first `kept` characters of each document, or, if `aside`, the characters after them."""
     last, position = -1, 0
     for number, text in corpus.documents():
         if number >= len(kept):
@@ -209,9 +209,9 @@ def _kept(lengths: Sequence[int], config: TextConfig) -> Iterator[int]:
 def set_aside(lengths: Sequence[int], fraction: float) -> bytearray:
     """For each document, 1 if it is set aside and 0 if not.
 
-    The documents set aside are spread over the text: one is taken whenever its share of what has
-    been read is nearer to `fraction` with it than without it. Of two documents or more at least
-    one is taken and one is not, if need be the one whose length fits best.
+    They are spread over the text: a document is set aside whenever this brings the share set aside
+    so far nearer to `fraction`. Of several documents at least one is set aside and at least one is
+    not; if need be, the one whose length fits best.
     """
     chosen, owed = bytearray(), 0.0
     for length in lengths:
@@ -226,7 +226,7 @@ def set_aside(lengths: Sequence[int], fraction: float) -> bytearray:
 
 
 def chunks(documents: Iterable[Document]) -> Iterator[TextChunk]:
-    """Documents as a tokenizer encodes them: with an end of text between two."""
+    """Documents for the tokenizer, which puts an end of text between two of them."""
     last = None
     for number, text in documents:
         yield last is not None and number != last, text
@@ -259,7 +259,7 @@ def _copy_of_standard_input() -> Path:
 
 
 def spooled_from(file: str | Path) -> str | None:
-    """What a temporary file is a copy of, "stdin" or "documents"; None for other files."""
+    """Whether a temporary file is a copy of "stdin" or of "documents"; None for other files."""
     folder = Path(file).parent.name
     return next((what for what, start in _COPIES.items() if folder.startswith(start)), None)
 

@@ -1,6 +1,6 @@
-"""One file to pieces of text: plain text, Markdown or JSON lines, as it is or packed with gzip.
+"""From one file to pieces of text: plain text, Markdown or JSON lines, each also packed with gzip.
 
-The first step of a text on its way to a model; corpus.py joins the files. Files are read as
+This is the first step of a text on its way to a model; corpus.py joins the files. Files are read as
 streams, about a megabyte at a time.
 """
 
@@ -32,7 +32,7 @@ def read_text(file: Path, text_field: str) -> Iterator[tuple[int, str]]:
 
 
 def kind(file: Path) -> str:
-    """The suffix that says how to read a file: the one before .gz, if there is that."""
+    """The suffix that says how to read a file; of my.txt.gz it is .txt."""
     return Path(file.name.lower().removesuffix(".gz").removesuffix(".zst")).suffix
 
 
@@ -108,7 +108,7 @@ def _opened(file: Path) -> Iterator[BinaryIO]:
 
 
 def _refuse_foreign(file: Path) -> None:
-    """Name the line of Python that reads a format that this module does not."""
+    """Refuse a format that is not read here, with the line of Python that reads it."""
     name, options = {".parquet": ("parquet", ""), ".jsonl": ("json", "")}.get(
         kind(file), ("text", ', sample_by="document"')
     )
@@ -119,7 +119,7 @@ def _refuse_foreign(file: Path) -> None:
 
 
 def _refuse_binary(file: Path, block: bytes) -> None:
-    """Text holds no NUL byte, except in UTF-16 and UTF-32, which begin with known marks."""
+    """Refuse a file with a NUL byte, which text in UTF-8 never holds."""
     if block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise UserError(
             f"{file} is UTF-16, not UTF-8; convert it, for instance with "

@@ -1,8 +1,8 @@
-"""A text as token ids on disk: prepared once, found again at the next start, read where it lies.
+"""The token ids of a text on disk: made once, found again by the next run, read piece by piece.
 
-A prepared text is a folder in the user's cache folder (docs/token_files.md), named by a hash of
-the text and of the settings that decide about its tokens. It is made under another name and
-renamed when it is whole. Nothing here prints: `say` and `progress` are passed in.
+A prepared text is a folder in the user's cache folder (docs/token_files.md). Its name is a hash of
+the text and of the settings that its tokens depend on. It is made under another name and renamed
+when it is whole. Nothing here prints: `say` and `progress` are passed in.
 """
 
 import contextlib
@@ -43,10 +43,10 @@ def prepare(
     say: Say = lambda line: None,
     progress: Progress = lambda what, total: tqdm(disable=True),
 ) -> Dataset:
-    """The tokens of a text: those in the cache, or else new ones, which are kept there.
+    """The tokens of a text: from the cache if they are there, else made and kept there.
 
-    A `tokenizer` is used in place of the one that `config` names; `cache` is a folder other than
-    the user's; `say` is told what a person should know.
+    A `tokenizer` replaces the one that `config` names, and a `cache` the user's cache folder. `say`
+    gets the lines that a person should read.
     """
     most = _most_bytes()
     folder = (cache or cache_folder()) / _key(source, config, tokenizer)
@@ -74,7 +74,7 @@ def prepare(
 
 
 def open_dataset(folder: Path, weights: tuple[float, ...] = ()) -> Dataset:
-    """What :func:`prepare` made, if it is whole; `weights` are those of its sources."""
+    """Open what :func:`prepare` made, if it is whole; `weights` belong to its sources."""
     try:
         meta = json.loads((folder / META).read_text(encoding="utf-8"))
         if meta["format"] != FORMAT:
@@ -147,7 +147,7 @@ def _locked(folder: Path, say: Say) -> contextlib.AbstractContextManager[object]
 
 
 def _lock(folder: Path) -> FileLock:
-    """One of 256, since lock files stay: to remove one that another process waits for is a race."""
+    """One of 256 locks. Their files stay: another process may be waiting for one."""
     return FileLock(folder.with_name(f"{folder.name[:2]}.lock"))
 
 
@@ -206,9 +206,9 @@ def _write(
 def _learn(
     training: Sequence[Part], validation: Part, config: TextConfig, progress: Progress
 ) -> Tokenizer:
-    """A tokenizer learned from the training text, never from the validation text.
+    """A tokenizer learned from the training text only.
 
-    Except for the list of characters, without which the validation text could not be encoded.
+    Just the list of characters is of both texts, or the validation text could not be encoded.
     """
     parts = [*training, validation] if config.tokenizer == "char" else training
     characters = sum(part.characters for part in parts)
@@ -226,7 +226,7 @@ def _learn(
 def spread(
     texts: Iterable[str], characters: int, most: int = 1 << 25, length: int = 1 << 16
 ) -> Iterator[str]:
-    """The texts, or, if they are of more than `most` characters, stretches spread over them."""
+    """The texts, or stretches spread over them if they have more than `most` characters."""
     length = length if characters > most else characters
     read = taken = 0
     for text in texts:
@@ -239,7 +239,7 @@ def spread(
 
 
 def _store(file: Path, blocks: Iterable[bytes]) -> dict[str, Any]:
-    """Write a file, read it back, and return what tells later that it is still the same."""
+    """Write a file, read it back, and return the record by which :func:`_verify` knows it."""
     digest = hashlib.sha256()
     with open(file, "wb") as out:
         for block in blocks:
@@ -254,10 +254,10 @@ def _store(file: Path, blocks: Iterable[bytes]) -> dict[str, Any]:
 
 
 def _verify(file: Path, record: dict[str, Any]) -> None:
-    """Refuse a file of another size; one of another time only if its checksum differs."""
+    """Refuse a file if its size differs; if just its time does, the checksum decides."""
     status = file.stat()
     if status.st_size != record["size"]:
-        raise ValueError(f"{file.name} has another length than was written")
+        raise ValueError(f"{file.name} is longer or shorter than it was")
     if status.st_mtime_ns != record["mtime_ns"]:  # a copy, perhaps
         if _checksum(file) != record["sha256"]:
             raise ValueError(f"the checksum of {file.name} does not match")
@@ -280,7 +280,7 @@ def _most_bytes() -> float:
 
 
 def _evict(made: Path, most: float) -> None:
-    """Keep what was used last, up to so many bytes, and nothing that killed processes left."""
+    """Keep the texts used last, up to `most` bytes; remove what killed processes left."""
     for left_over in made.parent.glob("*.tmp"):
         _remove(left_over)
     metas = sorted(made.parent.glob(f"*/{META}"), key=lambda meta: -meta.stat().st_mtime_ns)
@@ -292,6 +292,6 @@ def _evict(made: Path, most: float) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a prepared text, unless a process makes it; one that has it open reads on."""
+    """Remove a prepared text that no process is making; one that has it open can still read it."""
     with contextlib.suppress(OSError), _lock(folder).acquire(timeout=0):
         shutil.rmtree(folder.rename(folder.with_suffix(".tmp")))

@@ -2,8 +2,8 @@
 
 The file holds the tokenizer too. llama.cpp cuts a text into words by its own copy of GPT-2's
 pattern, so that a BPE with that pattern gives the same ids. It has no character tokenizer, but a
-BPE does the same whose merges only join the bytes of a character: every character of the vocabulary
-gets the id that it has here. Other characters, which we refuse, llama.cpp leaves out of the text.
+BPE whose merges only join the bytes of one character does the same: every character of the
+vocabulary gets the id that it has here. Other characters, which we refuse, llama.cpp leaves out.
 """
 
 import json
@@ -25,7 +25,7 @@ Dtype = Literal["float32", "float16", "q8_0"]
 
 
 def check_gguf(tokenizer: Tokenizer) -> None:
-    """Refuse a tokenizer that llama.cpp would not follow, and a missing gguf package."""
+    """Refuse a tokenizer that llama.cpp cannot imitate, and a missing gguf package."""
     try:
         import gguf  # noqa: F401
     except ImportError:
@@ -36,8 +36,8 @@ def check_gguf(tokenizer: Tokenizer) -> None:
 def write_gguf(path: Path, model: GPT, tokenizer: Tokenizer, name: str, dtype: Dtype) -> None:
     """Write a model and its tokenizer as one file; `name` is what the file calls the model.
 
-    The matrices are stored as `dtype`. Positions and what is not a matrix stay float32; a matrix
-    with rows that 32 does not divide cannot be q8_0 and becomes float16.
+    The matrices are stored as `dtype`. Position embeddings and all other tensors stay float32. A
+    matrix whose row length is not a multiple of 32 cannot be q8_0 and becomes float16.
     """
     check_gguf(tokenizer)
     import gguf
@@ -126,8 +126,8 @@ def _vocabulary(tokenizer: Tokenizer) -> tuple[dict[str, int], list[tuple[str, s
     added = [token["content"] for token in data["added_tokens"] if not token["special"]]
     if pattern != GPT2_PATTERN or data["normalizer"] or added:
         raise UserError(
-            "this tokenizer has a pattern other than GPT-2's, a normalizer or added tokens, which "
-            "llama.cpp would not follow; export it with --to hf"
+            "this tokenizer has a pattern other than GPT-2's, a normalizer or added tokens; "
+            "llama.cpp would give other token ids; export it with --to hf"
         )
     special = {token["content"] for token in data["added_tokens"]}
     return data["model"]["vocab"], data["model"]["merges"], special

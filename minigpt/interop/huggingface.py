@@ -1,7 +1,7 @@
 """Folders in the Hugging Face layout: read as a GPT with its tokenizer, and written from one.
 
-Of a folder only `config.json`, `model.safetensors` (whole or in shards) and the tokenizer's files
-are read: data, never a pickle.
+Only `config.json`, `model.safetensors` (whole or in shards) and the tokenizer's files are read from
+a folder: data, never a pickle.
 """
 
 import json
@@ -39,8 +39,8 @@ def is_huggingface_folder(folder: Path) -> bool:
 
 
 def read_folder(folder: Path) -> tuple[GPT, Tokenizer]:
-    """The model and the tokenizer of a folder; what is missing, damaged or not supported in it is
-    refused by name."""
+    """The model and the tokenizer of a folder. The error names what is missing, damaged or not
+    supported."""
     data = _read_json(folder / CONFIG)
     try:
         config = config_from_huggingface(data)
@@ -106,8 +106,8 @@ A text generator trained with minigpt. {class_name} with {parameters:,} paramete
 
 
 def model_card(name: str, config: GPTConfig, metrics: list[dict[str, Any]]) -> str:
-    """The README.md of an exported model: what it is, how well it predicts (by the rows of its
-    run's metrics.jsonl, if it has any), how to use it."""
+    """The README.md of an exported model: what it is, how to use it, and how well it predicts (from
+    the rows of its run's metrics.jsonl, if there are any)."""
     result = "How well it predicts is not known."
     if metrics:
         best = min(metrics, key=lambda row: row["val_loss"])
@@ -150,7 +150,7 @@ def _shards(index: Path) -> list[str]:
     names = sorted(set(map(str, weight_map.values())))
     for name in names:
         if Path(name).name != name or not name.endswith(".safetensors"):
-            raise UserError(f"{INDEX} names {name!r}, which is no safetensors file of the folder")
+            raise UserError(f"{INDEX} names {name!r}, which is not a safetensors file beside it")
     return names
 
 

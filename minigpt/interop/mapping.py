@@ -1,7 +1,7 @@
 """Our two architectures in transformers' terms: configs and weights, both ways.
 
-`gpt2` is transformers' GPT2LMHeadModel, `qwen3` its Qwen3ForCausalLM. Two tables say what is called
-what; the functions below follow them. The names in GGUF files derive from transformers'.
+`gpt2` is transformers' GPT2LMHeadModel, `qwen3` its Qwen3ForCausalLM. Two tables pair the names,
+and the functions below follow them. The names in GGUF files derive from those of transformers.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ _NOT_WEIGHTS = re.compile(r"\.attn\.(masked_)?bias$|\.rotary_emb\.inv_freq$")
 
 @dataclass(frozen=True)
 class Architecture:
-    """One of our architectures as transformers has it."""
+    """What transformers calls the parts of one of our architectures."""
 
     name: str  # GPTConfig's; transformers and GGUF call it the same
     class_name: str
@@ -190,8 +190,8 @@ def _find_architecture(data: Mapping[str, Any]) -> Architecture:
 
 
 def _with_plain_rotation(data: dict[str, Any]) -> dict[str, Any]:
-    """Put rope_theta in one place; refuse attention to a part of the tokens, and rotary positions
-    that turn a part of a head or are stretched."""
+    """Put rope_theta in one place; refuse sliding windows, and rotary positions that are scaled or
+    turn only a part of each head."""
     kinds = data.get("layer_types") or ["full_attention"]
     if not isinstance(kinds, list) or any(kind != "full_attention" for kind in kinds):
         raise UserError(f"layer_types {_short(kinds)} is not supported, only full_attention")
@@ -213,7 +213,7 @@ def _short(value: Any) -> str:
 
 
 def weights_to_huggingface(state: Tensors, config: GPTConfig) -> dict[str, Tensor]:
-    """Their tensors for a state dict of ours, without a tied head."""
+    """Their tensors for our state dict, without a tied head."""
     return {
         name: (tensor.T if _TRANSPOSED.search(name) else tensor).contiguous()
         for name, tensor in stacked(state, config)

@@ -23,14 +23,14 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 def write_tensors(
     tensors: dict[str, Tensor], path: Path, metadata: dict[str, str] | None = None
 ) -> None:
-    """Write tensors as a safetensors file, with the permissions that any new file gets; the library
-    would let its owner alone read it."""
+    """Write a safetensors file with the permissions of any new file; the library by itself would
+    let only the owner read it."""
     save_file(tensors, path, {"format": "pt"} | (metadata or {}))  # a format readers look for
     path.chmod(0o666 & ~umask())
 
 
 def umask() -> int:
-    """The process's, which can only be read by setting it."""
+    """The umask of this process, which can only be read by setting it."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

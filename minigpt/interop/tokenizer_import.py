@@ -18,11 +18,11 @@ _GPT2_VOCAB_SIZE = 50_257
 
 
 def read_tokenizer(folder: Path, vocab_size: int) -> Tokenizer:
-    """The tokenizer of a folder whose model has `vocab_size` tokens; one that works differently
-    from ours is refused.
+    """The tokenizer of a folder whose model has `vocab_size` tokens; one that would give other ids
+    than ours is refused.
 
-    It comes from `tokenizer.json`, from `vocab.json` with `merges.txt`, or, for a model with
-    GPT-2's vocabulary and neither, from tiktoken. Ids that it leaves unused at the end are added.
+    It comes from `tokenizer.json`, or from `vocab.json` with `merges.txt`. A model with GPT-2's
+    vocabulary and neither file gets tiktoken's. Unused ids at the end of the vocabulary are added.
     """
     file = folder / "tokenizer.json"
     try:
@@ -66,7 +66,7 @@ def _from_vocabulary(vocab: dict[str, int], merges: Path) -> dict[str, Any]:
 
 
 def _in_our_format(data: dict[str, Any], vocab_size: int) -> dict[str, Any]:
-    """The content of a file as `tokenizer_from_data` reads it, once it is known to encode alike."""
+    """The content of a file as `tokenizer_from_data` reads it, if it gives the same ids there."""
     if data["model"]["type"] != "BPE":
         return data
     _check_parts(data)
@@ -83,7 +83,7 @@ def _in_our_format(data: dict[str, Any], vocab_size: int) -> dict[str, Any]:
 
 
 def _check_parts(data: dict[str, Any]) -> None:
-    """Refuse what changes a text before it is encoded, or its ids afterwards."""
+    """Refuse a tokenizer that changes a text before it is encoded, or its ids afterwards."""
     if _adds_tokens(data.get("post_processor") or {"type": "ByteLevel"}):
         raise ValueError("it adds special tokens to every text, which is not supported")
     for token in data["added_tokens"]:

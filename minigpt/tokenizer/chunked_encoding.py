@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from .base import Tokenizer
 
 PIECE = 1 << 16  # characters
-# Whether the text begins a further document, so that an end of text stands before it; the text.
+# Whether this text begins a new document after another one (so that an end of text goes between
+# them), and the text.
 TextChunk = tuple[bool, str]
 Encoded = tuple[int, NDArray[np.uint32]]  # number of characters, their ids
 

@@ -1,5 +1,5 @@
-"""StochasTok: some tokens become two shorter ones of the same text, drawn anew each time a text is
-read, so that a text that is read often teaches more."""
+"""StochasTok: some tokens become two shorter tokens of the same text. They are drawn anew each time
+the text is read, so that a text that is read often teaches more."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -296,10 +296,10 @@ def test_a_file_to_validate_on_is_not_trained_on(tmp_path: Path) -> None:
     files = [write(tmp_path / "many" / f"{i}.txt", f"{i}") for i in range(5)]
     validation = (str(files[2]),)
     assert found_documents(tmp_path / "many", validation=validation) == ["0", "1", "3", "4"]
-    with pytest.raises(UserError, match=r"2\.txt is to be validated on, or named before") as error:
+    with pytest.raises(UserError, match=r"2\.txt is validation text too, or named twice") as error:
         found_documents(files[2], validation=validation)
     one_line(error)
-    with pytest.raises(UserError, match=r"1\.txt is to be validated on, or named before"):
+    with pytest.raises(UserError, match=r"1\.txt is validation text too, or named twice"):
         found_documents(tmp_path / "many", files[1], weights=(1.0, 2.0))
 
 
