@@ -91,6 +91,11 @@ def test_update_returns_what_was_read_and_allocates_nothing() -> None:
     assert (keys.data_ptr(), values.data_ptr()) == memory
 
 
+def test_a_cache_is_on_the_device_asked_for() -> None:
+    cache = KeyValueCache(1, 1, CONTEXT, HEAD_DIM, device="meta")
+    assert cache.keys.device.type == cache.values.device.type == "meta"
+
+
 # Removing tokens
 
 
