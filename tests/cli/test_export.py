@@ -8,7 +8,6 @@ import transformers
 
 import minigpt
 from minigpt.config import TrainConfig
-from minigpt.interop.huggingface import model_card
 from minigpt.runs import load_run, read_config, read_metrics
 
 from ..conftest import move_into, some_text, train_tiny
@@ -65,14 +64,6 @@ def test_an_export_writes_in_transformers_what_the_run_writes(
     card = (tmp_path / "out/README.md").read_text()
     best = min(read_metrics(Path(f"runs/{name}/metrics.jsonl")), key=lambda row: row["val_loss"])
     assert f"# {name}" in card and f"{best['val_bits_per_byte']:.4f}" in card
-
-
-def test_a_damaged_row_of_metrics_is_left_out_of_the_model_card() -> None:
-    good = {"step": 5, "val_loss": 1.0, "train_loss": 2.0, "val_bits_per_byte": 3.0}
-    config = minigpt.GPTConfig(vocab_size=1_000)
-    card = model_card("x", config, [good | {"val_loss": None}, {}, good | {"step": "1"}, good])
-    assert "3.0000 bits per byte" in card and "at step 5" in card
-    assert "No figures" in model_card("x", config, [])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "q8_0"])

@@ -183,16 +183,6 @@ def test_torch_or_the_user_chooses_where_compiled_code_is_kept(
     assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == kept
 
 
-def test_importing_attention_loads_nothing_but_torch() -> None:
-    code = (
-        "import sys, torch; before = set(sys.modules); import minigpt.attention\n"
-        "new = {name.split('.')[0] for name in set(sys.modules) - before}\n"
-        "assert new == {'minigpt'}, new\n"
-        "assert not {'minigpt.model', 'minigpt.tokenizer'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
-
-
 def test_a_reader_that_leaves_early_causes_no_traceback(tiny_run: Path, tmp_path: Path) -> None:
     options = ["the", "--run", tiny_run, "--max-new-tokens", "400"]
     process = start(tmp_path, ROOT / "generate.py", *options)

@@ -11,7 +11,9 @@ from huggingface_hub.errors import LocalEntryNotFoundError
 
 import minigpt
 from minigpt import UserError
+from minigpt.cli import main
 from minigpt.interop.huggingface import write_folder
+from minigpt.runs import read_config
 
 from .examples import byte_pairs, random_model
 
@@ -67,6 +69,13 @@ def test_a_cached_part_of_a_model_is_completed(hub: Hub, folder: Path, tmp_path:
     (hub.cached / "config.json").write_text("{}")
     minigpt.load("hf:gpt2", "cpu")
     assert hub.calls == [("gpt2", True), ("gpt2", False)]
+
+
+def test_an_imported_model_becomes_a_run_of_its_name(hub: Hub, folder: Path, capsys: Any) -> None:
+    hub.cached = folder
+    assert main(["import", "hf:owner/gpt2"]) == 0
+    assert capsys.readouterr().out.strip() == "runs/gpt2"
+    assert read_config(Path("runs/gpt2")).text.init == "hf:owner/gpt2"
 
 
 def test_without_a_network_one_line_says_what_was_looked_for_and_where(hub: Hub) -> None:
