@@ -7,15 +7,7 @@ from .. import UserError
 
 PREFIX = "hf:"
 # Weights and text only: nothing that could be run.
-_FILES = [
-    "config.json",
-    "model.safetensors",
-    "model-*.safetensors",
-    "model.safetensors.index.json",
-    "tokenizer.json",
-    "vocab.json",
-    "merges.txt",
-]
+_FILES = "config.json model.safetensors model-*.safetensors tokenizer.json vocab.json merges.txt"
 
 
 def hub_folder(name: str) -> Path:
@@ -26,13 +18,15 @@ def hub_folder(name: str) -> Path:
         raise UserError(f"{name} needs the hub's package: pip install 'minigpt[hub]'") from None
     repository = name.removeprefix(PREFIX)
     try:
-        folder = Path(snapshot_download(repository, local_files_only=True, allow_patterns=_FILES))
+        folder = Path(
+            snapshot_download(repository, local_files_only=True, allow_patterns=_FILES.split())
+        )
         if any(folder.glob("*.safetensors")):  # another program may have cached some files only
             return folder
     except (OSError, ValueError):
         pass
     try:
-        return Path(snapshot_download(repository, allow_patterns=_FILES))
+        return Path(snapshot_download(repository, allow_patterns=_FILES.split()))
     except Exception as error:  # what its network library raises depends on its version
         reason = (str(error) or type(error).__name__).splitlines()[0]
         raise UserError(

@@ -25,7 +25,7 @@ from .safetensors_files import read_tensors, write_tensors
 from .tokenizer_import import read_tokenizer
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
-INDEX = f"{WEIGHTS}.index.json"
+_SHARDS = "model-*-of-*.safetensors"
 _PICKLES = ("*.bin", "*.bin.index.json", "*.pt", "*.pth", "*.ckpt")
 
 
@@ -128,30 +128,18 @@ def model_card(name: str, config: GPTConfig, metrics: list[dict[str, Any]]) -> s
 def _read_weights(folder: Path) -> dict[str, Tensor]:
     if (folder / WEIGHTS).exists():
         return read_tensors(folder / WEIGHTS)
-    if (folder / INDEX).exists():
-        tensors: dict[str, Tensor] = {}
-        for name in _shards(folder / INDEX):
-            tensors |= read_tensors(folder / name)
+    tensors: dict[str, Tensor] = {}
+    for shard in folder.glob(_SHARDS):
+        tensors |= read_tensors(shard)
+    if tensors:
         return tensors
-    pickles = sorted(file.name for kind in _PICKLES for file in folder.glob(kind))
-    if pickles:
+    if pickles := sorted(file.name for kind in _PICKLES for file in folder.glob(kind)):
         raise UserError(
             f"its weights are a pickle ({pickles[0]}), which can run code and is not read; convert "
             "it where you trust it: transformers.AutoModelForCausalLM.from_pretrained(FOLDER)"
             ".save_pretrained(FOLDER)"
         )
-    raise UserError(f"it has no {WEIGHTS} and no {INDEX}")
-
-
-def _shards(index: Path) -> list[str]:
-    weight_map = _read_json(index).get("weight_map")
-    if not isinstance(weight_map, dict) or not weight_map:
-        raise UserError(f"{INDEX} is damaged: it has no weight_map")
-    names = sorted(set(map(str, weight_map.values())))
-    for name in names:
-        if Path(name).name != name or not name.endswith(".safetensors"):
-            raise UserError(f"{INDEX} names {name!r}, which is not a safetensors file beside it")
-    return names
+    raise UserError(f"it has no {WEIGHTS} and no {_SHARDS}")
 
 
 def _read_json(path: Path) -> dict[str, Any]:
