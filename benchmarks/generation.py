@@ -1,15 +1,17 @@
-"""Generation: tokens/s, time to the first token and peak memory, beside other programs.
+"""Generation: tokens/s beside the torch model, transformers and llama.cpp; start-up; sampling.
 
-python benchmarks/generation.py [--help]. Every engine writes the same number of tokens after the
-same prompt, greedily, with the same random weights (nanoGPT's own for nanoGPT), in a process of
-its own; several rounds, in turn. The table shows medians with the slowest and fastest round, how
-many times as fast as transformers in float32 that is, and goes to
-benchmarks/results/generation.json too. The first run compiles, which is not timed.
+python benchmarks/generation.py [--quick]. All engines have the same random weights, read from the
+same run or exported folder, and write the same number of tokens greedily after the same prompt.
+Each waits in a process of its own and writes a text when its turn comes, round after round, so that
+all meet the same machine. The tables show medians and the slowest and fastest round, and how many
+times as fast as it the glass engine is (the median over the rounds of that ratio); they go to
+benchmarks/results/generation.json too. llama.cpp takes part where llama-cpp-python is installed.
 """
 
 import argparse
+import importlib.util
 import json
-import resource
+import os
 import statistics
 import subprocess
 import sys
@@ -17,287 +19,235 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-import torch
+import numpy as np
 
-from minigpt.config import GPTConfig
-from minigpt.model import GPT, count_parameters
+from minigpt.config import GPTConfig, SampleConfig, TextConfig, TrainConfig
 
 RESULTS = Path(__file__).parent / "results"
-SIZES = {  # as GPT-2, so that transformers has the same model
-    "0.8M": GPTConfig(65, "gpt2", context_length=256, emb_dim=128, num_layers=4, num_heads=4),
-    "10.7M": GPTConfig(65, "gpt2", context_length=256, emb_dim=384, num_layers=6, num_heads=6),
-    "124M": GPTConfig(50257, "gpt2", context_length=1024, emb_dim=768, num_layers=12, num_heads=12),
+SIZES = {
+    "1M": GPTConfig(2048, context_length=256, emb_dim=128, num_layers=4, num_heads=2),
+    "12M": GPTConfig(2048, context_length=256, emb_dim=384, num_layers=6, num_heads=6),
+    "124M": GPTConfig(50257, "gpt2", 1024, emb_dim=768, num_layers=12, num_heads=12),
 }
-BASELINE = "transformers float32"
-ENGINES = (
-    "minigpt float32",
-    "minigpt float32 compiled",
-    "minigpt bfloat16 compiled",
-    "minigpt int8 compiled",
-    BASELINE,
-    "transformers bfloat16",
-)
-Write = Callable[[int], object]  # so many new tokens
+TOKENS = {"1M": 500, "12M": 200, "124M": 60}
+ENGINES = ["glass", "torch", "transformers", "llama.cpp"]
+PROMPT = list(range(3, 35))  # token ids
+Write = Callable[[int], object]  # so many tokens
 
 
 def main() -> None:
-    """Print the table, or, told so, time one engine."""
-    given = arguments()
+    """Print the tables; or, as a worker, write texts when told to."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="small models only, fewer rounds")
+    parser.add_argument("--sizes", nargs="+", choices=SIZES, help="only these")
+    parser.add_argument("--rounds", type=int, help="5 if unset, 3 with --quick")
+    parser.add_argument("--worker", nargs=3, help=argparse.SUPPRESS)
+    given = parser.parse_args()
     if given.worker:
-        size, engine, batch_size = given.worker
-        print(json.dumps(timed(size, engine, int(batch_size), given)))
+        work(*given.worker)
         return
-    engines = (*ENGINES, *(["nanoGPT float32"] if given.nanogpt else []))
-    engines += ("llama.cpp float32", "llama.cpp float16", "llama.cpp q8_0") if given.llama else ()
-    rows = [row for size in given.sizes for row in of_size(size, engines, given)]
+    rounds = given.rounds or (3 if given.quick else 5)
+    sizes = given.sizes or (["1M", "12M"] if given.quick else list(SIZES))
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for size in sizes:
+            make_models(Path(folder, size), SIZES[size])
+            rows += generation(Path(folder, size), size, rounds)
+        rows += start_up(Path(folder, sizes[0]), sizes[0], rounds)
+        rows += sampling(rounds)
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "generation.json").write_text(json.dumps(rows, indent=2) + "\n")
 
 
-def of_size(size: str, engines: tuple[str, ...], given: argparse.Namespace) -> list[dict]:
-    """Time and print every engine with a model of that size."""
-    jobs = [(engine, 1) for engine in engines]
-    if size == "10.7M":
-        jobs += [("minigpt float32 compiled", 16), (BASELINE, 16)]
-    runs: dict[tuple[str, int], list[dict]] = {job: [] for job in jobs}
-    for _ in range(given.rounds):
-        for job in jobs:
-            runs[job].append(in_a_process(size, *job, given))
-            speed = runs[job][-1]["tokens_per_second"]
-            print(f"{size} {job[0]}, batch {job[1]}: {speed:,.1f} tokens/s", file=sys.stderr)
-    shape = SIZES[size]
-    print(
-        f"\n{size}: {shape.num_layers} layers, width {shape.emb_dim}, vocabulary "
-        f"{shape.vocab_size:,} ({count_parameters(shape) / 1e6:.1f} M parameters); "
-        f"{given.tokens} tokens after {given.prompt}, {torch.get_num_threads()} threads"
-    )
-    print(
-        f"{'':32}{'tokens/s':>10}{'(min - max)':>16}{'ratio':>7}{'first, ms':>11}{'peak, MB':>10}"
-    )
-    rows = []
-    for (engine, batch_size), results in runs.items():
-        base = statistics.median(r["tokens_per_second"] for r in runs[BASELINE, 1])
-        row = summary(size, engine, batch_size, results, base)
-        rows.append(row)
-        span = f"({row['slowest']:,.0f} - {row['fastest']:,.0f})"
-        name = engine + (f", batch {batch_size}" if batch_size > 1 else "")
-        print(
-            f"{name:32}{row['tokens_per_second']:>10,.1f}{span:>16}{row['ratio']:>7.2f}"
-            f"{1000 * row['first_token_seconds']:>11.1f}{row['peak_megabytes']:>10,.0f}",
-            flush=True,
-        )
-    return rows
+def report(name: str, values: list[float], unit: str, ratios: list[float]) -> dict[str, Any]:
+    """Print a row of a table."""
+    median, ratio = statistics.median(values), statistics.median(ratios)
+    span = f"({min(values):,.4g} - {max(values):,.4g})"
+    print(f"  {name:34}{median:>10,.4g} {unit:9}{span:22}{ratio:>7.2f}", flush=True)
+    return {"name": name, "unit": unit, "median": median, "values": values, "ratio": ratio}
 
 
-def summary(
-    size: str, engine: str, batch_size: int, results: list[dict], base: float
-) -> dict[str, str | float]:
-    """Medians over the rounds."""
-    speeds = [r["tokens_per_second"] for r in results]
-    return {
-        "size": size,
-        "engine": engine,
-        "batch_size": batch_size,
-        "tokens_per_second": statistics.median(speeds),
-        "slowest": min(speeds),
-        "fastest": max(speeds),
-        "ratio": statistics.median(speeds) / base,
-        "first_token_seconds": statistics.median(r["first_token_seconds"] for r in results),
-        "peak_megabytes": statistics.median(r["peak_megabytes"] for r in results),
-    }
+def make_models(folder: Path, shape: GPTConfig) -> None:
+    """A run with random weights, and the same model for transformers and llama.cpp."""
+    import torch
 
-
-def arguments() -> argparse.Namespace:
-    """What to time, and how long."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sizes", nargs="+", default=list(SIZES), choices=SIZES)
-    parser.add_argument("--tokens", type=int, default=200, help="new tokens")
-    parser.add_argument("--prompt", type=int, default=32, help="tokens before them")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--nanogpt", metavar="FOLDER", help="a checkout of nanoGPT to time too")
-    parser.add_argument(
-        "--llama", metavar="PYTHON", help="a Python that has llama-cpp-python, to time it too"
-    )
-    parser.add_argument("--worker", nargs=3, help=argparse.SUPPRESS)
-    return parser.parse_args()
-
-
-def in_a_process(size: str, engine: str, batch_size: int, given: argparse.Namespace) -> dict:
-    """Time one engine where nothing else has filled memory."""
-    if engine.startswith("llama.cpp"):
-        return llama(size, engine.split()[1], given)
-    options = ["--tokens", str(given.tokens), "--prompt", str(given.prompt)]
-    options += ["--nanogpt", given.nanogpt] if given.nanogpt else []
-    command = [sys.executable, __file__, *options, "--worker", size, engine, str(batch_size)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"{engine}: {done.stderr.strip()}")
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def timed(size: str, engine: str, batch_size: int, given: argparse.Namespace) -> dict[str, float]:
-    """The median of three texts, and of three first tokens."""
-    torch.manual_seed(0)
-    prompt = torch.randint(SIZES[size].vocab_size, (1, given.prompt))  # (1, T)
-    write = {"minigpt": minigpt, "transformers": transformers, "nanoGPT": nanogpt}[
-        engine.split(maxsplit=1)[0]
-    ](SIZES[size], engine, prompt, batch_size, given)
-    write(given.tokens)
-    return {
-        "tokens_per_second": batch_size * given.tokens / seconds(write, given.tokens),
-        "first_token_seconds": seconds(write, 1),
-        "peak_megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-    }
-
-
-def seconds(write: Write, tokens: int) -> float:
-    """Median time of three texts."""
-    times = []
-    for _ in range(3):
-        start = time.perf_counter()
-        write(tokens)
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
-
-
-def minigpt(
-    shape: GPTConfig,
-    engine: str,
-    prompt: torch.Tensor,
-    batch_size: int,
-    given: argparse.Namespace,
-) -> Write:
-    """Ours."""
-    from itertools import islice
-
-    from minigpt.generation.compiled import CompiledStep
-    from minigpt.generation.decode import decode
-    from minigpt.generation.precision import in_precision
-
-    model = in_precision(GPT(shape).eval(), engine.split()[1])  # type: ignore[arg-type]
-    predict = CompiledStep(model) if "compiled" in engine else None
-    ids = prompt[0].tolist()
-
-    def write(tokens: int) -> list[torch.Tensor]:
-        drawn = decode(
-            model, ids, lambda logits: logits.argmax(-1), samples=batch_size, predict=predict
-        )
-        return list(islice(drawn, tokens))
-
-    write(4)
-    if predict is not None and predict.problem:
-        raise SystemExit(f"not compiled: {predict.problem}")
-    return write
-
-
-def transformers(
-    shape: GPTConfig,
-    engine: str,
-    prompt: torch.Tensor,
-    batch_size: int,
-    given: argparse.Namespace,
-) -> Write:
-    """Its `generate`, with a cache, on our weights."""
-    from transformers import GPT2Config, GPT2LMHeadModel
-    from transformers.utils import logging
-
-    from minigpt.interop.mapping import config_to_huggingface, weights_to_huggingface
-
-    logging.set_verbosity_error()
-    config = config_to_huggingface(shape) | {"bos_token_id": None, "eos_token_id": None}
-    model = GPT2LMHeadModel(GPT2Config(**config)).eval()
-    weights = weights_to_huggingface(GPT(shape).state_dict(), shape)
-    missing = model.load_state_dict(weights, strict=False).missing_keys
-    assert missing == ["lm_head.weight"], missing  # tied to the embedding
-    model.to(torch.bfloat16 if "bfloat16" in engine else torch.float32)
-    batch = prompt.expand(batch_size, -1)
-
-    def write(tokens: int) -> torch.Tensor:
-        return model.generate(
-            batch,
-            attention_mask=torch.ones_like(batch),
-            max_new_tokens=tokens,
-            do_sample=False,
-            pad_token_id=0,
-        )
-
-    return write
-
-
-def nanogpt(
-    shape: GPTConfig,
-    engine: str,
-    prompt: torch.Tensor,
-    batch_size: int,
-    given: argparse.Namespace,
-) -> Write:
-    """The model and loop that its sample.py runs, from a checkout."""
-    import importlib.util
-
-    spec = importlib.util.spec_from_file_location("nanogpt", Path(given.nanogpt) / "model.py")
-    module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
-    sys.modules["nanogpt"] = module
-    spec.loader.exec_module(module)  # type: ignore[union-attr]
-    config = module.GPTConfig(
-        block_size=shape.context_length,
-        vocab_size=shape.vocab_size,
-        n_layer=shape.num_layers,
-        n_head=shape.num_heads,
-        n_embd=shape.emb_dim,
-    )
-    model = module.GPT(config).eval()
-    batch = prompt.expand(batch_size, -1)
-
-    def write(tokens: int) -> torch.Tensor:
-        with torch.no_grad():
-            return model.generate(batch, tokens, top_k=1)
-
-    return write
-
-
-LLAMA = """
-import json, resource, statistics, sys, time
-from llama_cpp import Llama
-path, prompt, tokens, vocabulary = sys.argv[1], *map(int, sys.argv[2:5])
-model = Llama(path, n_ctx=prompt + tokens + 8, n_threads=2, n_threads_batch=2, verbose=False)
-ids = [(7 * i + 3) % vocabulary for i in range(prompt)]
-def seconds(count):
-    times = []
-    for _ in range(3):
-        model.reset()
-        start = time.perf_counter()
-        for i, _ in enumerate(model.generate(ids, temp=0.0, repeat_penalty=1.0), 1):
-            if i == count:
-                break
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
-seconds(tokens)
-print(json.dumps({
-    "tokens_per_second": tokens / seconds(tokens),
-    "first_token_seconds": seconds(1),
-    "peak_megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-}))
-"""
-
-
-def llama(size: str, dtype: str, given: argparse.Namespace) -> dict:
-    """llama.cpp on a GGUF file of ours, through another Python that has its bindings."""
     from minigpt.interop.gguf import write_gguf
+    from minigpt.interop.huggingface import write_folder
+    from minigpt.model import GPT
+    from minigpt.runs import CONFIG, TOKENIZER, WEIGHTS, RunConfig, save_weights
     from minigpt.tokenizer import CharacterTokenizer
 
     torch.manual_seed(0)
-    shape = SIZES[size]
-    characters = [chr(0x20000 + i) for i in range(shape.vocab_size - 1)]  # as many as needed
-    with tempfile.NamedTemporaryFile(suffix=".gguf") as file:
-        path = Path(file.name)
-        write_gguf(path, GPT(shape), CharacterTokenizer(characters), "benchmark", dtype)  # type: ignore[arg-type]
-        numbers = map(str, (given.prompt, given.tokens, shape.vocab_size))
-        command = [given.llama, "-c", LLAMA, str(path), *numbers]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"llama.cpp: {done.stderr.strip()[-300:]}")
-    return json.loads(done.stdout.splitlines()[-1])
+    model = GPT(shape)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.05)
+    tokenizer = CharacterTokenizer([chr(0x20000 + i) for i in range(shape.vocab_size - 1)])
+    for name in ("run", "transformers"):
+        (folder / name).mkdir(parents=True)
+    save_weights(model, folder / "run" / WEIGHTS)
+    config = RunConfig(shape, TrainConfig(), TextConfig()).to_json()
+    (folder / "run" / CONFIG).write_text(config)
+    (folder / "run" / TOKENIZER).write_text(tokenizer.to_json())
+    write_folder(folder / "transformers", model, tokenizer, card="")
+    if has_llama():
+        write_gguf(folder / "model.gguf", model, tokenizer, "benchmark", "float32")
+
+
+def has_llama() -> bool:
+    """Whether llama.cpp can take part."""
+    return importlib.util.find_spec("llama_cpp") is not None
+
+
+# Tokens a second
+
+
+def generation(folder: Path, size: str, rounds: int) -> list[dict[str, Any]]:
+    """Let every engine write in turn."""
+    tokens = TOKENS[size]
+    jobs = [(engine, 1) for engine in ENGINES if engine != "llama.cpp" or has_llama()]
+    jobs += [("glass", 16), ("torch", 16)] if size == "12M" else []
+    workers = [Worker(folder, *job) for job in jobs]
+    speeds: list[list[float]] = [[] for _ in jobs]
+    for _ in range(rounds):
+        for (_, batch_size), worker, found in zip(jobs, workers, speeds, strict=True):
+            found.append(batch_size * tokens / worker.seconds(tokens))
+    for worker in workers:
+        worker.process.kill()
+    print(f"\n{size}, {tokens} tokens after {len(PROMPT)}; last: how many times as fast glass is")
+    return [
+        report(
+            f"{size} {engine}, batch {batch_size}",
+            found,
+            "tokens/s",
+            [ours / other for ours, other in zip(speeds[0], found, strict=True)],
+        )
+        for (engine, batch_size), found in zip(jobs, speeds, strict=True)
+    ]
+
+
+class Worker:
+    """A process that has loaded an engine."""
+
+    def __init__(self, folder: Path, engine: str, batch_size: int):
+        command = [sys.executable, __file__, "--worker", str(folder), engine, str(batch_size)]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.seconds(4)  # not before everything is loaded
+
+    def seconds(self, tokens: int) -> float:
+        """How long it takes to write so many."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.write(f"{tokens}\n")
+        self.process.stdin.flush()
+        return float(self.process.stdout.readline())
+
+
+def work(folder: str, engine: str, batch_size: str) -> None:
+    """Write as many tokens as each line of standard input says, and say how long it took."""
+    make = {"transformers": transformers, "llama.cpp": llama}.get(engine, ours)
+    write = make(Path(folder), engine, int(batch_size))
+    write(8)
+    for line in sys.stdin:
+        time.sleep(0.2)  # threads of others that wait by spinning come to rest
+        start = time.perf_counter()
+        write(int(line))
+        print(time.perf_counter() - start, flush=True)
+
+
+def ours(folder: Path, engine: str, batch_size: int) -> Write:
+    """The glass engine, or the torch model, one plain step for each token."""
+    import minigpt
+    from minigpt.generation.window import Window
+
+    writer = minigpt.load(folder / "run", device="cpu")
+    model: Any = writer.engine
+    if engine == "torch":
+        from minigpt.generation.torch_gpt import TorchGPT
+
+        model = TorchGPT(writer.model)
+
+    def write(tokens: int) -> None:
+        window = Window(model, PROMPT, batch_size)
+        for _ in range(tokens):
+            window.append(window.next_logits().argmax(axis=-1))
+
+    return write
+
+
+def transformers(folder: Path, engine: str, batch_size: int) -> Write:
+    """Its `generate`, with a cache."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    model = AutoModelForCausalLM.from_pretrained(folder / "transformers").eval()
+    model.generation_config.eos_token_id = None
+    ids = torch.tensor([PROMPT] * batch_size)
+    options = {"do_sample": False, "pad_token_id": 0, "attention_mask": torch.ones_like(ids)}
+    return lambda tokens: model.generate(ids, max_new_tokens=tokens, **options)
+
+
+def llama(folder: Path, engine: str, batch_size: int) -> Write:
+    """llama.cpp in float32, with as many threads as there are cores."""
+    from llama_cpp import Llama
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    path = str(folder / "model.gguf")
+    model = Llama(path, n_ctx=1024, n_threads=cores, n_threads_batch=cores, verbose=False)
+
+    def write(tokens: int) -> None:
+        model.reset()
+        drawn = model.generate(PROMPT, temp=0.0, top_k=1, repeat_penalty=1.0)
+        for _ in range(tokens):
+            next(drawn)
+
+    return write
+
+
+# Start-up and sampling
+
+
+def start_up(folder: Path, size: str, rounds: int) -> list[dict[str, Any]]:
+    """From the shell to the first token on standard output, beside the import of torch."""
+    root = Path(__file__).parent.parent
+    prompt = chr(0x20003)
+    ask = [sys.executable, str(root / "generate.py"), prompt, "--run", str(folder / "run")]
+    shown: list[float] = []
+    imported: list[float] = []
+    for _ in range(rounds + 1):  # the first fills the disk's cache
+        start = time.perf_counter()
+        with subprocess.Popen(ask, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+            assert process.stdout is not None
+            process.stdout.read(len(prompt.encode()) + 1)
+            shown.append(time.perf_counter() - start)
+            process.kill()
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", "import torch"], check=True)
+        imported.append(time.perf_counter() - start)
+    print("\nstart-up; last: seconds as a share of those of the import of torch")
+    shares = [ours / other for ours, other in zip(shown[1:], imported[1:], strict=True)]
+    first = report(f"{size}, shell to first token", shown[1:], "s", shares)
+    return [first, report("python -c 'import torch'", imported[1:], "s", [1.0])]
+
+
+def sampling(rounds: int) -> list[dict[str, Any]]:
+    """A draw with top p from GPT-2's vocabulary."""
+    from minigpt.generation.sampler import TokenSampler
+    from minigpt.tokenizer import CharacterTokenizer
+
+    size = SIZES["124M"].vocab_size
+    config = SampleConfig(top_p=0.9, seed=0)
+    sampler = TokenSampler(config, CharacterTokenizer("a"), size, [])
+    logits = np.random.default_rng(0).normal(scale=3, size=(1, size)).astype(np.float32)
+    times = []
+    for _ in range(10 * rounds):
+        start = time.perf_counter()
+        sampler(logits)
+        times.append(1000 * (time.perf_counter() - start))
+    print("\nsampling; last: none")
+    return [report(f"top p of {size:,} tokens", times, "ms", [1.0])]
 
 
 if __name__ == "__main__":

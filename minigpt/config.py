@@ -190,6 +190,36 @@ class GPTConfig(_Checked):
         return -(-8 * self.emb_dim // 3 // 32) * 32  # two thirds of 4x, rounded up to 32
 
 
+def weight_shapes(config: GPTConfig) -> dict[str, tuple[int, ...]]:
+    """The shape of each parameter of a model by its name, in which # is the number of a block. A
+    tied head is the token embedding."""
+    c = config
+    q_dim, kv_dim = c.num_heads * c.head_size, c.kv_heads * c.head_size
+    modules: dict[str, tuple[int, ...]] = {
+        "blocks.#.attention_norm": (c.emb_dim,),
+        "blocks.#.attention.W_query": (q_dim, c.emb_dim),
+        "blocks.#.attention.W_key": (kv_dim, c.emb_dim),
+        "blocks.#.attention.W_value": (kv_dim, c.emb_dim),
+        "blocks.#.attention.out_proj": (c.emb_dim, q_dim),
+        "blocks.#.feed_forward_norm": (c.emb_dim,),
+        "blocks.#.feed_forward.W_in": (c.ff_dim, c.emb_dim),
+        "blocks.#.feed_forward.out_proj": (c.emb_dim, c.ff_dim),
+        "final_norm": (c.emb_dim,),
+    }
+    biases = {f"{name}.bias": shape[:1] for name, shape in modules.items()}
+    modules["token_embedding"] = (c.vocab_size, c.emb_dim)
+    if not c.tie_embeddings:
+        modules["head"] = (c.vocab_size, c.emb_dim)
+    if c.architecture == "gpt2":
+        modules["position_embedding"] = (c.context_length, c.emb_dim)
+    else:
+        biases = {}
+        modules["blocks.#.attention.query_norm"] = (c.head_size,)
+        modules["blocks.#.attention.key_norm"] = (c.head_size,)
+        modules["blocks.#.feed_forward.W_gate"] = (c.ff_dim, c.emb_dim)
+    return {f"{name}.weight": shape for name, shape in modules.items()} | biases
+
+
 @dataclass(frozen=True)
 class TrainConfig(_Checked):
     """How a model is trained.
@@ -336,11 +366,8 @@ class InferenceConfig(_Checked):
     """
 
     device: str = setting("auto", "auto, cpu, cuda, cuda:1 or mps")
-    precision: Literal["float32", "bfloat16", "int8"] = setting(
-        "float32", "type of the weights; int8 and bfloat16 make large models faster"
-    )
-    compile: Literal["auto", "on", "off"] = setting(
-        "auto", "torch.compile; auto: where the time to compile is won back"
+    precision: Literal["float32", "bfloat16"] = setting(
+        "float32", "type of the weights; bfloat16 makes a large model faster on a GPU"
     )
 
 

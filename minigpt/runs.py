@@ -23,7 +23,7 @@ from safetensors import SafetensorError, safe_open
 
 from . import UserError
 from .config import GPTConfig, InferenceConfig, TextConfig, TrainConfig, from_dict
-from .generation.precision import in_precision
+from .generation.torch_gpt import engine_of
 from .generation.writer import Writer
 from .interop.hub import PREFIX, hub_folder
 from .interop.huggingface import is_huggingface_folder, read_folder
@@ -82,7 +82,7 @@ def load(run: str | Path, device: str = "auto", **settings: Any) -> Writer:
         run: a run's folder such as "runs/fables", a folder in the Hugging Face layout, or a
             model of the hub such as "hf:gpt2".
         device: "auto", "cpu", "cuda", ...
-        settings: other fields of :class:`~minigpt.InferenceConfig`, such as precision="int8".
+        settings: other fields of :class:`~minigpt.InferenceConfig`, such as precision="bfloat16".
 
     Raises:
         UserError: if there is no such model, a file of it is damaged, its architecture is not one
@@ -91,8 +91,10 @@ def load(run: str | Path, device: str = "auto", **settings: Any) -> Writer:
     config = InferenceConfig(device=device, **settings)
     chosen = choose_device(config.device)
     found = find_model(run)
-    model = in_precision(found.model, config.precision).to(chosen)
-    return Writer(model, found.tokenizer, config.compile)
+    model = found.model.to(chosen)
+    if config.precision == "bfloat16":
+        model = model.to(torch.bfloat16)
+    return Writer(engine_of(model), found.tokenizer)
 
 
 def find_model(name: str | Path) -> FoundModel:

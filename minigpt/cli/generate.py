@@ -63,8 +63,6 @@ def run(given: argparse.Namespace) -> None:
         return
     name, writer = open_writer(given.run, machine)
     config = seeded(config)
-    if writer.compiles(config.max_new_tokens):
-        say("compiling a step (the first time takes about a minute) ...")
     if output.json:
         _write_records(prompt, writer, config, output.logprobs)
         say(f"written with {described(name, writer)}")
@@ -75,8 +73,6 @@ def run(given: argparse.Namespace) -> None:
         f"at temperature {config.temperature:g}, {config.max_new_tokens:,} tokens at most"
     )
     draft.write(prompt)
-    if writer.problem:
-        say(f"not compiled, which costs some speed: {writer.problem}")
     say(f"{draft.figures()}   the same again: --seed {config.seed}   more: --max-new-tokens N")
 
 
@@ -99,7 +95,7 @@ def described(name: str, writer: "Writer") -> str:
     """A model in a few words."""
     from ..model import count_parameters
 
-    return f"{name} ({count_parameters(writer.model.config) / 1e6:.2f} M parameters)"
+    return f"{name} ({count_parameters(writer.engine.config) / 1e6:.2f} M parameters)"
 
 
 class Draft:

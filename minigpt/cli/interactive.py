@@ -31,8 +31,6 @@ def interact(
     prompt: str, run: str | None, machine: InferenceConfig, config: SampleConfig, show: bool
 ) -> None:
     """Hold a session until Ctrl-D or /quit; a prompt that is not empty begins a first text."""
-    if machine.compile == "auto":
-        machine = dataclasses.replace(machine, compile="off")  # a session does not wait for it
     name, writer = open_writer(run, machine)
     say(f"minigpt {__version__}: writing with {described(name, writer)}")
     say("type how a text begins; Ctrl-C stops it; /help lists the commands; Ctrl-D leaves")

@@ -11,18 +11,11 @@ StopReason = Literal["length", "end_of_text", "stop", "banned"]
 
 @dataclass(frozen=True)
 class Token:
-    """A token in its place in a text.
-
-    Attributes:
-        id: its number in the vocabulary.
-        bytes: the UTF-8 bytes that it stands for: perhaps a part of a character only, and none
-            for a special token.
-        log_probability: of this token after those before it, in nats.
-    """
+    """A token in its place in a text."""
 
     id: int
-    bytes: bytes
-    log_probability: float
+    bytes: bytes  # UTF-8: perhaps only a part of a character; none for a special token
+    log_probability: float  # after the tokens before it, in nats
 
     @property
     def text(self) -> str:
@@ -37,24 +30,16 @@ class Token:
 
 @dataclass(frozen=True)
 class Step:
-    """One token of one sample.
+    """One token of one sample. Its log-probability is at temperature 1, before any filter."""
 
-    Attributes:
-        sample: which one, from 0.
-        token_id: what was drawn; None if nothing was left to draw ("banned").
-        log_probability: of that token under the model, in nats: at temperature 1, before any
-            filter; None if it was not asked for.
-        text: what became fit to be shown with it; often empty.
-        stop_reason: why the sample ends here; None if it goes on.
-        alternatives: the likeliest tokens in its place, likeliest first, if asked for.
-    """
-
-    sample: int
-    token_id: int | None
-    log_probability: float | None
-    text: str
-    stop_reason: StopReason | None
-    alternatives: tuple[Token, ...] = ()
+    sample: int  # which one, from 0
+    token_id: int | None  # what was drawn; None if all that could follow is banned
+    log_probability: float | None  # in nats; None if it was not asked for
+    text: str  # what can be shown now; often empty
+    stop_reason: StopReason | None  # why the sample ends here; None if it goes on
+    alternatives: tuple[
+        Token, ...
+    ] = ()  # the likeliest in its place, likeliest first, if asked for
 
 
 @dataclass(frozen=True)
@@ -62,19 +47,17 @@ class Sample:
     """A continuation of a prompt.
 
     Attributes:
-        prompt: how the text begins.
-        text: the continuation.
-        token_ids: all that were drawn, those that ended it included: the end of the text, or the
+        token_ids: all that were drawn, also those that ended it: the end of the text, or the
             tokens of a stop string, which `text` does not show.
-        log_probabilities: of those tokens under the model, in nats: at temperature 1, before any
-            filter; None if they were not asked for.
+        log_probabilities: of those tokens, in nats, at temperature 1, before any filter; None if
+            they were not asked for.
         stop_reason: "length" (max_new_tokens were written), "end_of_text" (the model ended it),
             "stop" (a stop string came up) or "banned" (all that could follow is banned).
         seconds: from the start of the batch to the last token of this sample.
     """
 
     prompt: str
-    text: str
+    text: str  # what follows the prompt
     token_ids: tuple[int, ...]
     log_probabilities: tuple[float, ...] | None
     stop_reason: StopReason
@@ -88,11 +71,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Score:
-    """How likely a text is under a model.
-
-    Attributes:
-        tokens: the text's, each with its log-probability.
-    """
+    """How likely a text is under a model: its tokens with their log-probabilities."""
 
     tokens: tuple[Token, ...]
 

@@ -1,107 +1,233 @@
-"""Chooses the next token of each continuation: what a SampleConfig asks for, step by step."""
+"""From logits to tokens: filters, which are pure functions of logits, then a draw; in numpy.
 
+`TokenSampler` does what a SampleConfig asks for, in the order of transformers: logit bias,
+repetition penalty, presence and frequency penalties, banned strings, temperature, top k, top p,
+min p. What is off costs nothing.
+"""
+
+import math
 import secrets
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
 from .. import UserError
 from ..config import SampleConfig
 from ..tokenizer import Tokenizer
-from .banning import BannedStrings
-from .sampling import exponentials, penalise_counts, penalise_repetition, sample
+from .window import Array
+
+TokenIds = NDArray[np.int64]
+
+_COLDEST = 1e-5  # below, dividing by the temperature overflows
 
 
-class Chooser:
-    """Maps logits to tokens, and remembers the tokens for what depends on them.
+class TokenSampler:
+    """Draws the next token of each continuation, and remembers what the penalties depend on.
 
-    The order is that of transformers: logit bias, repetition penalty, presence and frequency
-    penalties, banned strings; then, where tokens are drawn, temperature, top k, top p, min p. What
-    is off costs nothing.
-
-    Args:
-        config: how to choose, and for how many continuations.
-        tokenizer: what the tokens stand for.
-        vocab_size: of the model, at least that of the tokenizer.
-        prompt: the token ids of the prompt. They count as repeated, and banned strings may begin
-            in them; the presence and frequency penalties are for what has been written.
-
-    Attributes:
-        stuck: for each continuation whether the last step left no token that writes anything
-            which may be written; what was drawn then means nothing.
-
-    Raises:
-        UserError: if a text of logit_bias is not one token.
+    The tokens of the prompt count as repeated, and banned strings may begin in it; presence and
+    frequency penalties are for what is written after it. `stuck` says for each continuation whether
+    the last step left no token that writes anything; what was drawn for it then means nothing.
     """
 
     def __init__(
         self, config: SampleConfig, tokenizer: Tokenizer, vocab_size: int, prompt: Sequence[int]
     ):
-        shape = (config.samples, vocab_size)
-        self.stuck = [False] * config.samples
-        self._config = config
-        self._tokenizer = tokenizer
-        seed = secrets.randbits(63) if config.seed is None else config.seed
-        self._noise = exponentials(seed, *shape)
-        names = ("temperature", "top_k", "top_p", "min_p")
-        self._filters: dict[str, Any] = {name: getattr(config, name) for name in names}
-        self._bias = _bias(config.logit_bias, tokenizer, vocab_size) if config.logit_bias else None
+        self._config, shape = config, (config.samples, vocab_size)
+        self._noise = exponentials(
+            secrets.randbits(63) if config.seed is None else config.seed, *shape
+        )
+        self._bias = _bias(config, tokenizer, vocab_size) if config.logit_bias else None
         self._seen = self._counts = self._banned = None
         if config.repetition_penalty != 1.0:
-            self._seen = torch.zeros(shape, dtype=torch.bool)
+            self._seen = np.zeros(shape, bool)
             self._seen[:, list(prompt)] = True
         if config.presence_penalty or config.frequency_penalty:
-            self._counts = torch.zeros(shape)
+            self._counts = np.zeros(shape, np.float32)
         if config.banned:
             vocabulary = [tokenizer.token_bytes(i) for i in range(vocab_size)]
-            self._banned = BannedStrings(config.banned, vocabulary)
-            text = b"".join(tokenizer.token_bytes(i) for i in prompt)
-            self._texts = [text] * config.samples  # the ends of them
+            text = b"".join(vocabulary[i] for i in prompt)
+            self._banned = BannedStrings(config.banned, vocabulary, [text] * config.samples)
+        self.stuck = [False] * config.samples
 
-    def __call__(self, logits: Tensor) -> Tensor:
+    def __call__(self, logits: Array) -> TokenIds:
         """Map logits ``(samples, vocab_size)`` to token ids ``(samples,)``."""
-        tokens = sample(self.adjusted(logits), self._noise, **self._filters)
-        self._remember(tokens)
+        c = self._config
+        filters = {"top_k": c.top_k, "top_p": c.top_p, "min_p": c.min_p}
+        tokens = draw(self.adjusted(logits), self._noise, temperature=c.temperature, **filters)
+        rows = np.arange(c.samples)
+        if self._seen is not None:
+            self._seen[rows, tokens] = True
+        if self._counts is not None:
+            self._counts[rows, tokens] += 1
+        if self._banned is not None:
+            self._banned.append(tokens)
         return tokens
 
-    def adjusted(self, logits: Tensor) -> Tensor:
+    def adjusted(self, logits: Array) -> Array:
         """Logits ``(samples, vocab_size)`` with bias, penalties and bans."""
-        config = self._config
-        logits = logits.float().cpu()
+        c = self._config
         if self._bias is not None:
             logits = logits + self._bias
         if self._seen is not None:
-            logits = penalise_repetition(logits, self._seen, config.repetition_penalty)
+            logits = penalise_repetition(logits, self._seen, c.repetition_penalty)
         if self._counts is not None:
-            logits = penalise_counts(
-                logits, self._counts, config.presence_penalty, config.frequency_penalty
-            )
+            logits = penalise_counts(logits, self._counts, c.presence_penalty, c.frequency_penalty)
         if self._banned is not None:
-            logits, self.stuck = self._banned.mask(logits, self._texts)
+            logits, self.stuck = self._banned.mask(logits)
         return logits
 
-    def _remember(self, tokens: Tensor) -> None:
-        column = tokens[:, None]  # (samples, 1)
-        if self._seen is not None:
-            self._seen.scatter_(1, column, True)
-        if self._counts is not None:
-            self._counts.scatter_add_(1, column, torch.ones(column.shape))
-        if self._banned is not None:
-            memory = self._banned.memory
-            for i, token in enumerate(tokens.tolist()):
-                text = self._texts[i] + self._tokenizer.token_bytes(token)
-                self._texts[i] = text[max(len(text) - memory, 0) :]
 
-
-def _bias(biases: Mapping[str, float], tokenizer: Tokenizer, vocab_size: int) -> Tensor:
+def _bias(config: SampleConfig, tokenizer: Tokenizer, vocab_size: int) -> Array:
     """What is added to the logits, ``(vocab_size,)``."""
-    bias = torch.zeros(vocab_size)
-    for text, value in biases.items():
+    bias = np.zeros(vocab_size, np.float32)
+    for text, value in (config.logit_bias or {}).items():
         ids = tokenizer.encode(text)
         if len(ids) != 1:
             tokens = ", ".join(repr(tokenizer.decode([i])) for i in ids)
             raise UserError(f"logit_bias: {text!r} is not one token but {len(ids)}: {tokens}")
         bias[ids[0]] = value
     return bias
+
+
+# Filters: logits (..., vocab_size) in and out, -inf for tokens that are left out.
+
+
+def penalise_repetition(logits: Array, seen: NDArray[np.bool_], penalty: float) -> Array:
+    """Of the tokens seen, positive logits divided by `penalty`, negative ones multiplied by it
+    ("CTRL: A Conditional Transformer Language Model", Keskar et al. 2019, section 4.1)."""
+    penalised = np.where(logits < 0, logits * penalty, logits / penalty)
+    return np.where(seen, penalised, logits)
+
+
+def penalise_counts(logits: Array, counts: Array, presence: float, frequency: float) -> Array:
+    """``logits - frequency * counts - presence * (counts > 0)``, as OpenAI's API defines it; counts
+    are how often each token has been written."""
+    return logits - frequency * counts - presence * (counts > 0)
+
+
+def keep_top_k(logits: Array, k: int) -> Array:
+    """The k largest logits; ties at the edge stay."""
+    k = min(k, logits.shape[-1])
+    smallest_kept = np.partition(logits, -k)[..., -k, None]  # (..., 1)
+    return np.where(logits < smallest_kept, -np.inf, logits)
+
+
+def keep_top_p(logits: Array, p: float) -> Array:
+    """The fewest tokens whose probabilities together reach p ("The Curious Case of Neural Text
+    Degeneration", Holtzman et al. 2020, section 3.1); of equals the first."""
+    if p >= 1.0:
+        return logits
+    largest = np.sort(logits)[..., ::-1]  # (..., vocab_size)
+    probabilities = np.exp(largest - largest[..., :1])
+    probabilities /= probabilities.sum(axis=-1, keepdims=True)
+    before = probabilities.cumsum(axis=-1, dtype=np.float64) - probabilities  # of all likelier ones
+    count = (before < p).sum(axis=-1, keepdims=True)  # (..., 1), how many to keep
+    smallest_kept = np.take_along_axis(largest, count - 1, axis=-1)  # (..., 1)
+    larger, equal = logits > smallest_kept, logits == smallest_kept
+    equals_kept = count - larger.sum(axis=-1, keepdims=True)  # (..., 1)
+    return np.where(larger | (equal & (equal.cumsum(axis=-1) <= equals_kept)), logits, -np.inf)
+
+
+def keep_min_p(logits: Array, p: float) -> Array:
+    """Tokens at least p times as likely as the likeliest ("Turning Up the Heat: Min-p Sampling",
+    Nguyen et al. 2024)."""
+    if p == 0.0:
+        return logits
+    smallest_kept = logits.max(axis=-1, keepdims=True) + math.log(p)  # (..., 1)
+    return np.where(logits < smallest_kept, -np.inf, logits)
+
+
+def filtered(
+    logits: Array,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    min_p: float | None = None,
+) -> Array:
+    """Logits divided by the temperature, then through the filters that are not None."""
+    logits = logits / temperature
+    if top_k is not None:
+        logits = keep_top_k(logits, top_k)
+    if top_p is not None:
+        logits = keep_top_p(logits, top_p)
+    if min_p is not None:
+        logits = keep_min_p(logits, min_p)
+    return logits
+
+
+def draw(
+    logits: Array, noise: Iterator[Array], *, temperature: float = 1.0, **filters: Any
+) -> TokenIds:
+    """A token id from each row of logits ``(b, vocab_size)``, filtered, by their softmax; at
+    temperature 0, or next to it, the largest.
+
+    Token i wins with its probability p_i if exponentially distributed times E_i / p_i race, the
+    smallest being first (the Gumbel-max trick; "A* Sampling", Maddison et al. 2014). Logits that
+    differ in the last bit so nearly always have the same winner, however many tokens there are.
+    `noise` yields the E_i, ``(b, vocab_size)``.
+    """
+    if temperature < _COLDEST:
+        return logits.argmax(axis=-1)
+    with np.errstate(invalid="ignore"):  # all -inf, where every token is banned
+        logits = filtered(logits, temperature, **filters)
+        weights = np.exp(logits - logits.max(axis=-1, keepdims=True))  # p_i but for a factor
+        return (weights / next(noise)).argmax(axis=-1)
+
+
+def exponentials(seed: int, rows: int, columns: int) -> Iterator[Array]:
+    """Exponentially distributed numbers above 0, float64 ``(rows, columns)``, without end; each
+    array overwrites the one before. Those of a row depend on the seed and its index alone."""
+    seeds = [np.random.SeedSequence(seed, spawn_key=(row,)) for row in range(rows)]
+    generators = [np.random.Generator(np.random.SFC64(seed)) for seed in seeds]
+    numbers = np.empty((rows, columns))
+    while True:
+        for row, generator in zip(numbers, generators, strict=True):
+            generator.standard_exponential(out=row)
+        numbers += np.finfo(np.float64).tiny  # one in 2^53 is 0
+        yield numbers
+
+
+class BannedStrings:
+    """Forbids exactly the tokens that would complete a banned string in a text, in bytes.
+
+    A token completes one if it contains one; or if the text ends with the first bytes of one and
+    the token begins with the rest. The tokens that begin with given bytes stand side by side in the
+    sorted vocabulary, so that a step looks only at the ends of the texts.
+    """
+
+    def __init__(self, banned: Sequence[str], vocabulary: Sequence[bytes], texts: Sequence[bytes]):
+        strings = [string.encode() for string in banned]
+        order = np.array(sorted(range(len(vocabulary)), key=vocabulary.__getitem__))
+        tokens = [vocabulary[i] for i in order]
+
+        def beginning_with(rest: bytes) -> TokenIds:
+            next_rest = rest[:-1] + bytes([rest[-1] + 1])  # no byte of UTF-8 is 255
+            return order[bisect_left(tokens, rest) : bisect_left(tokens, next_rest)]
+
+        self._begun = [(s[:n], beginning_with(s[n:])) for s in strings for n in range(1, len(s))]
+        self._containing = np.array([any(s in token for s in strings) for token in vocabulary])
+        self._writing = np.array(
+            [token != b"" for token in vocabulary]
+        )  # special tokens write nothing
+        self._vocabulary, self._texts = vocabulary, list(texts)
+        self._memory = max(map(len, strings)) - 1  # bytes at the end of a text that matter
+
+    def append(self, tokens: TokenIds) -> None:
+        """Add a token to each text."""
+        for i, token in enumerate(tokens.tolist()):
+            text = self._texts[i] + self._vocabulary[token]
+            self._texts[i] = text[max(len(text) - self._memory, 0) :]
+
+    def mask(self, logits: Array) -> tuple[Array, list[bool]]:
+        """Logits ``(b, vocab_size)`` with -inf for forbidden tokens; and for each text whether no
+        token is left that writes anything."""
+        logits = np.where(self._containing, -np.inf, logits)
+        for row, text in zip(logits, self._texts, strict=True):
+            for beginning, completing in self._begun:
+                if text.endswith(beginning):
+                    row[completing] = -np.inf
+        left = np.any(self._writing & (logits > -np.inf), axis=-1)  # (b,)
+        return logits, [not some for some in left]

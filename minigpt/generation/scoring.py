@@ -2,64 +2,42 @@
 
 from collections.abc import Sequence
 
-import torch
-from torch import Tensor
-from torch.nn import functional as F
+import numpy as np
 
-from ..model import GPT
+from .window import Array, Engine, TokenIds
 
 
-def log_probabilities(logits: Tensor, tokens: Tensor) -> Tensor:
-    """Those of the given tokens, in nats.
-
-    Args:
-        logits: ``(n, vocab_size)``.
-        tokens: ids ``(n,)``.
-
-    Returns:
-        float32 ``(n,)``.
-    """
-    return -F.cross_entropy(logits.float(), tokens.to(logits.device), reduction="none")
+def log_softmax(logits: Array) -> Array:
+    """``x - log(sum(exp(x)))`` over the last axis: log-probabilities, in nats."""
+    logits = logits - logits.max(axis=-1, keepdims=True)
+    return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
 
 
-def likeliest(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k likeliest tokens of each row, likeliest first; of fewer tokens all.
-
-    Args:
-        logits: ``(n, vocab_size)``.
-        k: at least 1.
-
-    Returns:
-        Their ids ``(n, k)`` and their log-probabilities in nats, float32 ``(n, k)``.
-    """
-    top = logits.float().log_softmax(dim=-1).topk(min(k, logits.shape[-1]))
-    return top.indices, top.values
+def log_probabilities(logits: Array, tokens: TokenIds) -> Array:
+    """Those of the given tokens ``(n,)`` under logits ``(n, vocab_size)``."""
+    return log_softmax(logits)[np.arange(len(tokens)), tokens]
 
 
-def next_logits(model: GPT, ids: Sequence[int]) -> Tensor:
-    """Logits ``(1, vocab_size)`` of the token after `ids`, of which the end is read."""
-    window = list(ids[-model.config.context_length :])
-    with torch.inference_mode():
-        return model(torch.tensor([window], device=model.token_embedding.weight.device))[:, -1]
+def likeliest(logits: Array, k: int) -> tuple[TokenIds, Array]:
+    """Of each row of logits ``(n, vocab_size)`` the k likeliest tokens, likeliest first, and their
+    log-probabilities, both ``(n, k)``; of a smaller vocabulary all."""
+    ids = np.argsort(-logits, axis=-1, kind="stable")[:, :k]
+    return ids, np.take_along_axis(log_softmax(logits), ids, axis=-1)
 
 
-def score(model: GPT, ids: Sequence[int]) -> list[float]:
+def score(engine: Engine, ids: Sequence[int]) -> list[float]:
     """The log-probability of each token but the first after those before it, in nats.
 
     What is longer than the context is read in windows that overlap by half: the first predicts as
     many tokens as it holds, every other one those of its later half, so that they see at least
     half a context.
     """
-    context_length = model.config.context_length
-    device = model.token_embedding.weight.device
+    context_length = engine.config.context_length
     found: list[float] = []  # found[i] is that of ids[i + 1]
     while len(found) < len(ids) - 1:
         new = context_length - context_length // 2 if found else context_length
         end = min(len(found) + new, len(ids) - 1)
         start = max(end - context_length, 0)
-        window = torch.tensor([ids[start:end]], device=device)  # (1, T)
-        with torch.inference_mode():
-            logits = model(window)[0, len(found) - start :]  # (new, vocab_size)
-        targets = torch.tensor(ids[len(found) + 1 : end + 1])  # (new,)
-        found += log_probabilities(logits, targets).tolist()
+        logits = engine(np.array([ids[start:end]]))[0, len(found) - start :]  # (new, vocab_size)
+        found += log_probabilities(logits, np.array(ids[len(found) + 1 : end + 1])).tolist()
     return found

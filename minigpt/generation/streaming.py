@@ -4,7 +4,7 @@ import codecs
 from collections.abc import Sequence
 
 
-class Pieces:
+class StreamDecoder:
     """A text that comes in bytes, token by token, and leaves in pieces that may be shown.
 
     Held back are the first bytes of a character, until it is whole, and an end that could be the

@@ -4,22 +4,23 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from .. import UserError
 from ..config import SampleConfig
-from ..model import GPT
 from ..tokenizer import Tokenizer
 from . import scoring
-from .compiled import Compile, CompiledStep, Predict, plain, worth_compiling
-from .decode import decode
+from .numpy_gpt import NumpyGPT
 from .results import Sample, Score, Step, StopReason, Token
-from .sampler import Chooser
-from .streaming import Pieces
+from .sampler import TokenSampler
+from .streaming import StreamDecoder
+from .window import Array, Window
+
+if TYPE_CHECKING:
+    from ..model import GPT
+    from .torch_gpt import TorchGPT
 
 
 @dataclass(frozen=True)
@@ -27,22 +28,36 @@ class Writer:
     """Generates text, and judges it.
 
     Attributes:
-        model: the GPT; called on ids ``(b, T)`` it gives logits ``(b, T, vocab_size)``.
+        engine: computes logits: a `NumpyGPT`, the glass engine, or on a GPU a `TorchGPT`.
         tokenizer: has encode(text), decode(ids) and vocab_size.
-        compile: whether to compile the step of a token; "auto" does for texts long enough.
     """
 
-    model: GPT
+    engine: "NumpyGPT | TorchGPT"
     tokenizer: Tokenizer
-    compile: Compile = "auto"
+
+    @cached_property
+    def model(self) -> "GPT":
+        """The torch model, loaded when it is first asked for: ids ``(b, T)`` to logits."""
+        from .torch_gpt import torch_of
+
+        return torch_of(self.engine)
+
+    @cached_property
+    def glass(self) -> NumpyGPT:
+        """The glass engine, which shows what happens inside the model."""
+        if isinstance(self.engine, NumpyGPT):
+            return self.engine
+        from .torch_gpt import glass_of
+
+        return glass_of(self.engine.model)
 
     def generate(self, prompt: str = "", **settings: Any) -> str:
         """`prompt` and a continuation of it.
 
         Args:
             prompt: the beginning; if empty, the model begins by itself.
-            settings: fields of :class:`~minigpt.SampleConfig`; `samples` is for
-                :meth:`samples`, whose first text this is.
+            settings: fields of :class:`~minigpt.SampleConfig`; for several `samples` see
+                :meth:`samples`, whose first this is.
 
         Raises:
             UserError: if a setting is out of range or the prompt cannot be encoded.
@@ -52,8 +67,8 @@ class Writer:
     def stream(self, prompt: str = "", **settings: Any) -> Iterator[str]:
         """The same, piece by piece as it is written, the prompt first.
 
-        A character whose bytes span several tokens is yielded when it is whole, and what could be
-        the beginning of a stop string when it turns out to be none.
+        Pieces are whole characters; what could begin a stop string comes when it turns out to be
+        none.
         """
         steps = self.steps(prompt, replace(SampleConfig(**settings), samples=1))
         return (piece for piece in _pieces(prompt, steps) if piece)
@@ -94,13 +109,12 @@ class Writer:
         log_probabilities: bool = False,
         alternatives: int = 0,
     ) -> Iterator[Step]:
-        """Token after token, as it is drawn: for each step of the model one for each sample that
-        has not ended, in their order. A sample ends with the step that has a stop_reason; with
-        max_new_tokens 0 there are no steps.
+        """Token after token, as it is drawn: in each step of the model one for each sample that
+        has not ended. A sample ends with the step that has a stop_reason.
 
         Args:
             prompt: as in :meth:`generate`.
-            config: how to generate.
+            config: how to generate; with max_new_tokens 0 there are no steps.
             log_probabilities: whether to compute those of the tokens.
             alternatives: how many of the likeliest tokens to list in each step.
 
@@ -108,70 +122,44 @@ class Writer:
             UserError: as :meth:`generate`, before the first step.
         """
         ids = self.tokenizer.encode(prompt)
-        chooser = Chooser(config, self.tokenizer, self.model.config.vocab_size, ids)
-        return self._steps(
-            ids or [self._first_token()], chooser, config, log_probabilities, alternatives
-        )
+        sampler = TokenSampler(config, self.tokenizer, self.engine.config.vocab_size, ids)
+        window = Window(self.engine, ids or [self._first_token()], config.samples)
+        return self._steps(window, sampler, config, log_probabilities, alternatives)
 
     def _steps(
         self,
-        prompt: list[int],
-        chooser: Chooser,
+        window: Window,
+        sampler: TokenSampler,
         config: SampleConfig,
         log_probabilities: bool,
         alternatives: int,
     ) -> Iterator[Step]:
-        model_logits = torch.empty(0)  # (samples, vocab_size), of the step at hand
-
-        def choose(logits: Tensor) -> Tensor:
-            nonlocal model_logits
-            model_logits = logits
-            return chooser(logits)
-
-        texts = [Pieces(config.stop) for _ in range(config.samples)]
+        texts = [StreamDecoder(config.stop) for _ in range(config.samples)]
         unfinished = list(range(config.samples))
         likely: list[float | None] = [None] * config.samples
         others: list[tuple[Token, ...]] = [()] * config.samples
-        predict = self._predict(config.max_new_tokens)
-        drawn = decode(self.model, prompt, choose, samples=config.samples, predict=predict)
-        for count, tokens in enumerate(islice(drawn, config.max_new_tokens), 1):
-            if count == 1 and not model_logits.isfinite().all():
+        for count in range(1, config.max_new_tokens + 1):
+            logits = window.next_logits()  # (samples, vocab_size)
+            if count == 1 and not np.isfinite(logits).all():
                 raise UserError("the model is damaged: what it computes are no numbers")
+            tokens = sampler(logits)  # (samples,)
             if log_probabilities:
-                likely = scoring.log_probabilities(model_logits, tokens).tolist()
+                likely = scoring.log_probabilities(logits, tokens).tolist()
             if alternatives:
-                others = self._likeliest(model_logits, alternatives)
+                others = self._likeliest(logits, alternatives)
             ids = tokens.tolist()
             for i in tuple(unfinished):
-                token = None if chooser.stuck[i] else ids[i]
+                token = None if sampler.stuck[i] else ids[i]
                 reason = self._end(token, is_last=count == config.max_new_tokens)
                 written = b"" if token is None else self.tokenizer.token_bytes(token)
                 text = texts[i].add(written, last=reason is not None)
                 reason = "stop" if texts[i].stopped else reason
                 if reason is not None:
                     unfinished.remove(i)
-                nats = None if token is None else likely[i]
-                yield Step(i, token, nats, text, reason, others[i])
+                yield Step(i, token, None if token is None else likely[i], text, reason, others[i])
             if not unfinished:
                 return
-
-    def compiles(self, tokens: int) -> bool:
-        """Whether the step is compiled to write so many tokens."""
-        if self.compile == "auto":
-            return worth_compiling(self.model, tokens)
-        return self.compile == "on"
-
-    @property
-    def problem(self) -> str | None:
-        """Why the step could not be compiled, where that was tried."""
-        return self._compiled.problem if "_compiled" in vars(self) else None
-
-    def _predict(self, tokens: int) -> Predict:
-        return self._compiled if self.compiles(tokens) else plain(self.model)
-
-    @cached_property
-    def _compiled(self) -> CompiledStep:
-        return CompiledStep(self.model)
+            window.append(tokens)
 
     def _end(self, token: int | None, *, is_last: bool) -> StopReason | None:
         """Why a text ends with this token, stop strings aside; None if it goes on."""
@@ -191,7 +179,7 @@ class Writer:
             UserError: if the text cannot be encoded.
         """
         ids = self.tokenizer.encode(text)
-        return Score(self._tokens(ids, scoring.score(self.model, [self._first_token(), *ids])))
+        return Score(self._tokens(ids, scoring.score(self.engine, [self._first_token(), *ids])))
 
     def next_tokens(self, text: str, k: int = 10) -> list[Token]:
         """The k likeliest tokens after `text`, likeliest first, at temperature 1.
@@ -201,10 +189,10 @@ class Writer:
         """
         if k < 1:
             raise UserError(f"k must be at least 1, got {k}")
-        ids = self.tokenizer.encode(text) or [self._first_token()]
-        return list(self._likeliest(scoring.next_logits(self.model, ids), k)[0])
+        window = Window(self.engine, self.tokenizer.encode(text) or [self._first_token()])
+        return list(self._likeliest(window.next_logits(), k)[0])
 
-    def _likeliest(self, logits: Tensor, k: int) -> list[tuple[Token, ...]]:
+    def _likeliest(self, logits: Array, k: int) -> list[tuple[Token, ...]]:
         """The k likeliest tokens of each row of logits ``(b, vocab_size)``."""
         ids, nats = scoring.likeliest(logits, k)  # (b, k), (b, k)
         return [self._tokens(*row) for row in zip(ids.tolist(), nats.tolist(), strict=True)]
@@ -229,12 +217,12 @@ def _pieces(prompt: str, steps: Iterator[Step]) -> Iterator[str]:
 
 def _sample(prompt: str, steps: list[Step], seconds: float, asked_for: bool) -> Sample:
     """A sample from all of its steps."""
-    drawn = [(s.token_id, s.log_probability) for s in steps]
+    nats = tuple(step.log_probability for step in steps if step.log_probability is not None)
     return Sample(
         prompt,
         "".join(step.text for step in steps),
-        tuple(token for token, _ in drawn if token is not None),
-        tuple(nats for _, nats in drawn if nats is not None) if asked_for else None,
+        tuple(step.token_id for step in steps if step.token_id is not None),
+        nats if asked_for else None,
         (steps[-1].stop_reason if steps else None) or "length",
         seconds,
     )

@@ -13,6 +13,7 @@ from .. import UserError
 from ..config import GPTConfig, TextConfig, TrainConfig
 from ..data.batches import Dataset
 from ..data.corpus import STANDARD_INPUT, Source, find_source
+from ..generation.torch_gpt import engine_of
 from ..generation.writer import Writer
 from ..model import GPT
 from ..runs import CONFIG, RunConfig, locked
@@ -121,7 +122,7 @@ def locked_for_all(folder: Path, processes: Processes) -> Iterator[None]:
 def _sampler(dataset: Dataset, seed: int) -> Callable[[GPT], str]:
     def sample(model: GPT) -> str:
         training = model.training
-        text = Writer(model.eval(), dataset.tokenizer).generate(
+        text = Writer(engine_of(model.eval()), dataset.tokenizer).generate(
             max_new_tokens=_SAMPLE_TOKENS, seed=seed
         )
         model.train(training)

@@ -1,31 +1,219 @@
-"""What a SampleConfig asks for, in the order of transformers, whose `generate` is the reference."""
+"""From logits to tokens: which may be drawn, how often, that a seed repeats it; and all that a
+SampleConfig asks for, in the order of transformers, whose `generate` is the reference.
+"""
 
+from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import transformers
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from minigpt import UserError
 from minigpt.config import SampleConfig
-from minigpt.generation.sampler import Chooser
-from minigpt.generation.sampling import filtered
+from minigpt.generation.sampler import (
+    BannedStrings,
+    TokenSampler,
+    draw,
+    exponentials,
+    filtered,
+    keep_min_p,
+    keep_top_k,
+    keep_top_p,
+    penalise_repetition,
+)
+from minigpt.generation.window import Array
 from minigpt.tokenizer import CharacterTokenizer, train_bpe
+
+few = settings(max_examples=25, deadline=None)
+some = settings(max_examples=100, deadline=None)
 
 LETTERS = CharacterTokenizer("abcdefghijklmnopqrstuvwxyz .,!?'-\n0123456789")
 V = LETTERS.vocab_size
+
+some_logits = st.lists(st.floats(-20, 20, width=32), min_size=1, max_size=12).map(
+    lambda row: np.array([row], np.float32)
+)
+
+
+def drawn(logits: Array, seed: int = 0, **filters: Any) -> Array:
+    """A token for each row of logits ``(b, vocab_size)``."""
+    return draw(logits, exponentials(seed, *logits.shape), **filters)
+
+
+def softmax(logits: Array) -> Array:
+    weights = np.exp(logits.astype(float) - logits.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True)
+
+
+def assert_as_often(tokens: Array, p: Array) -> None:
+    """Within five standard deviations of n draws, n p ± 5 sqrt(n p (1 - p))."""
+    counts, n = np.bincount(tokens, minlength=len(p)), len(tokens)
+    assert (np.abs(counts - n * p) <= 5 * np.sqrt(n * p * (1 - p))).all()
+
+
+# Temperature and filters
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1e-300, 1e-20, 1e-3])
+def test_a_temperature_of_zero_or_next_to_it_takes_the_largest_logit(temperature: float) -> None:
+    rows = np.array([[1.0, 3.0, 2.0], [-3.0, 0.0, -1.0]], np.float32)
+    assert drawn(rows, temperature=temperature, top_k=3).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("temperature", [0.5, 2.0])
+@pytest.mark.parametrize("top_k", [None, 3])
+def test_tokens_are_drawn_as_often_as_the_softmax_says(
+    temperature: float, top_k: int | None
+) -> None:
+    logits = np.array([2.0, -1.0, 0.5, 1.0, 0.0], np.float32)
+    kept = logits if top_k is None else np.where(logits < 0.5, -np.inf, logits)
+    noise, rows = exponentials(0, 1000, 5), np.tile(logits, (1000, 1))
+    tokens = [draw(rows, noise, temperature=temperature, top_k=top_k) for _ in range(20)]
+    assert_as_often(np.concatenate(tokens), softmax(kept / temperature))
+
+
+@given(logits=some_logits, k=st.integers(1, 15))
+@few
+def test_top_k_keeps_the_k_largest_and_their_equals(logits: Array, k: int) -> None:
+    kept = keep_top_k(logits, k)
+    smallest = sorted(logits[0], reverse=True)[min(k, logits.size) - 1]
+    np.testing.assert_array_equal(kept, np.where(logits >= smallest, logits, -np.inf))
+
+
+@given(logits=some_logits, p=st.floats(1e-6, 1))
+@few
+def test_top_p_keeps_the_fewest_tokens_that_reach_p(logits: Array, p: float) -> None:
+    probabilities = softmax(logits)[0]
+    kept = np.isfinite(keep_top_p(logits, p)[0])
+    assert probabilities[kept].sum() >= p - 1e-5
+    if kept.sum() > 1:
+        assert probabilities[kept].sum() - probabilities[kept].min() < p + 1e-5
+    if not kept.all():
+        assert probabilities[kept].min() >= probabilities[~kept].max()
+
+
+def test_top_p_keeps_the_first_of_equals_that_are_not_all_needed() -> None:
+    logits = np.array([[0, 1, 0, 1, 1, 0], [0, 0, 0, 0, 0, -9]], np.float32)
+    kept = keep_top_p(logits, 0.45)
+    assert np.isfinite(kept).astype(int).tolist() == [[0, 1, 0, 1, 0, 0], [1, 1, 1, 0, 0, 0]]
+    assert np.array_equal(keep_top_p(logits, 1.0), logits)
+
+
+@given(logits=some_logits, p=st.floats(0, 1))
+@few
+def test_min_p_is_measured_by_the_likeliest_token(logits: Array, p: float) -> None:
+    shares = np.exp(logits[0].astype(float) - logits.max())  # of the likeliest's probability
+    kept = np.isfinite(keep_min_p(logits, p)[0])
+    assert (shares[kept] >= p * (1 - 1e-5)).all()
+    assert (shares[~kept] <= p * (1 + 1e-5)).all()
+
+
+FILTERS: list[Callable[[Array, float], Array]] = [
+    lambda logits, p: keep_top_k(logits, max(int(10 * p), 1)),
+    lambda logits, p: keep_top_p(logits, max(p, 1e-9)),
+    keep_min_p,
+]
+
+
+@pytest.mark.parametrize("keep", FILTERS, ids=["top k", "top p", "min p"])
+@given(
+    logits=st.lists(
+        st.sampled_from([-np.inf, 0.0]) | st.floats(-(2**20), 2**20, width=32), min_size=1
+    ),
+    p=st.floats(0, 1),
+)
+@few
+def test_the_likeliest_token_is_always_kept_and_no_logit_is_changed(
+    keep: Callable[[Array, float], Array], logits: list[float], p: float
+) -> None:
+    row = np.array([logits], np.float32)
+    if np.isfinite(row).any():
+        kept = keep(row, p)
+        assert kept[0, row.argmax()] == row.max() and kept.dtype == row.dtype
+        assert np.array_equal(kept, np.where(np.isfinite(kept), row, -np.inf))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_each_filter_does_what_transformers_does(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    logits = random.normal(scale=3, size=(4, 200)).astype(np.float32)
+    ids = random.integers(200, size=(4, 30))
+    seen = np.zeros((4, 200), bool)
+    np.put_along_axis(seen, ids, True, axis=1)
+    for k, p, scale in [(1, 0.01, 0.5), (7, 0.3, 0.9), (50, 0.9, 1.3), (500, 0.999, 2.0)]:
+        penalty = transformers.RepetitionPenaltyLogitsProcessor(scale)
+        for ours, theirs in [
+            (filtered(logits, scale), transformers.TemperatureLogitsWarper(scale)),
+            (keep_top_k(logits, k), transformers.TopKLogitsWarper(k)),
+            (keep_top_p(logits, p), transformers.TopPLogitsWarper(p)),
+            (keep_min_p(logits, p), transformers.MinPLogitsWarper(p)),
+            (penalise_repetition(logits, seen, scale), penalty),
+        ]:
+            expected = theirs(torch.from_numpy(ids), torch.tensor(logits))
+            np.testing.assert_allclose(ours, expected, rtol=1e-6)
+
+
+# Randomness
+
+
+def test_a_seed_draws_the_tokens_that_it_always_drew() -> None:
+    """As found with an earlier version, which computed with torch."""
+    logits = np.tile(3 * np.sin(np.arange(40, dtype=np.float32) * 7), (3, 1))
+    noise = exponentials(11, 3, 40)
+    tokens = [draw(logits, noise, temperature=0.8, top_k=20, top_p=0.9).tolist() for _ in range(5)]
+    assert tokens == [[28, 28, 28], [38, 19, 1], [2, 19, 3], [12, 11, 11], [37, 20, 37]]
+
+
+def first(count: int, seed: int, rows: int, columns: int) -> Array:
+    """Random numbers ``(count, rows, columns)``."""
+    return np.stack([x.copy() for x in islice(exponentials(seed, rows, columns), count)])
+
+
+def test_seeds_and_rows_have_numbers_of_their_own_however_many_rows_there_are() -> None:
+    """Also where a seed and a row have the digits of another seed: [1, 2] and 1 + 2 * 2^32."""
+    found = [first(2, seed, 3, 50) for seed in (0, 1, 2, 1 + 2**32, 1 + 2 * 2**32, 2**63 - 1)]
+    assert len(np.unique(found)) == 6 * 2 * 3 * 50 and np.min(found) > 0
+    assert np.array_equal(first(2, 1, 8, 50)[:, :3], found[1])
+
+
+def test_a_token_without_probability_is_never_drawn() -> None:
+    """Not even if its number is the smallest that there is, nor if all others have little."""
+    logits = np.array([[-np.inf, 0.0, -np.inf, -200.0]], np.float32)
+    for numbers in ([5e-324, 1e300, 1.0, 1.0], [1.0, 1e300, 1e-300, 5e-324]):
+        assert draw(logits, iter([np.array([numbers])])) == [1]
+
+
+def test_a_small_change_of_the_logits_rarely_changes_what_is_drawn() -> None:
+    """So that a text is the same alone and in a batch. A change of one in 65,536 changes a few of
+    100,000 draws, however many tokens there are.
+    """
+    logits = np.random.default_rng(0).normal(size=(1000, 1000)).astype(np.float32)
+    assert (drawn(logits) != drawn(logits * (1 + 2**-16))).sum() <= 1
+
+
+# A SampleConfig
 
 
 def ids(text: str) -> list[int]:
     return LETTERS.encode(text)
 
 
-def chooser(prompt: list[int] | None = None, samples: int = 1, **settings: Any) -> Chooser:
+def sampler(prompt: list[int] | None = None, samples: int = 1, **settings: Any) -> TokenSampler:
     config = SampleConfig(samples=samples, **{"temperature": 1.0, "seed": 0} | settings)
-    return Chooser(config, LETTERS, V, prompt or [])
+    return TokenSampler(config, LETTERS, V, prompt or [])
 
 
-# Parity
+def logits_of(values: dict[str, float], others: float = -9.0) -> Array:
+    """Logits ``(1, V)``."""
+    logits = np.full((1, V), others, np.float32)
+    logits[0, ids("".join(values))] = list(values.values())
+    return logits
+
 
 SETTINGS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"temperature": 0.6}, {}),
@@ -55,9 +243,8 @@ def gpt2() -> transformers.GPT2LMHeadModel:
 def test_tokens_are_as_probable_as_with_transformers(
     gpt2: transformers.GPT2LMHeadModel, shared: dict[str, Any], ours: dict[str, Any]
 ) -> None:
-    """At each step of a text that it generates: from its logits its scores after all filters.
-    And that often they are drawn, within five standard deviations of n draws.
-    """
+    """At each step of a text that it generates: from its logits its scores after all filters. And
+    they are drawn that often."""
     theirs: dict[str, Any] = {"top_k": 0} | shared
     if "logit_bias" in ours:
         biases = ours["logit_bias"].items()
@@ -77,96 +264,113 @@ def test_tokens_are_as_probable_as_with_transformers(
     )
     for i, (logits, scores) in enumerate(zip(out.logits, out.scores, strict=True)):
         before = out.sequences[0, : text.shape[1] + i].tolist()
-        adjusted = chooser(before, **shared, **ours).adjusted(logits)
+        adjusted = sampler(before, **shared, **ours).adjusted(logits.numpy())
         filters = {name: value for name, value in shared.items() if "penalty" not in name}
-        torch.testing.assert_close(filtered(adjusted, **filters), scores)
-    n, p = 2000, scores[0].double().softmax(-1)
-    choose = chooser(before, samples=n, **shared, **ours)
-    counts = choose(logits.expand(n, -1)).bincount(minlength=V)
-    assert ((counts - n * p).abs() <= 5 * (n * p * (1 - p)).sqrt()).all()
+        np.testing.assert_allclose(filtered(adjusted, **filters), scores, rtol=1e-5, atol=1e-6)
+    choose = sampler(before, samples=2000, **shared, **ours)
+    assert_as_often(choose(np.tile(logits, (2000, 1))), softmax(scores[0].numpy()))
 
 
-# Penalties
-
-
-def test_the_repetition_penalty_is_for_what_was_written_too_but_once() -> None:
-    choose = chooser(ids("c"), temperature=0.0, repetition_penalty=2.0)
-    logits = torch.full((1, V), -9.0)
-    logits[0, ids("abc")] = torch.tensor([3.0, 2.0, 3.5])  # at first 3, 2 and 1.75
-    assert [int(choose(logits)) for _ in range(4)] == ids("abcc")
+def test_the_repetition_penalty_counts_each_token_once_also_those_written() -> None:
+    choose = sampler(ids("c"), temperature=0.0, repetition_penalty=2.0)
+    logits = logits_of({"a": 3.0, "b": 2.0, "c": 3.5})  # at first 3, 2 and 1.75
+    assert [int(choose(logits)[0]) for _ in range(4)] == ids("abcc")
 
 
 def test_presence_and_frequency_are_for_what_was_written_not_for_the_prompt() -> None:
     """By OpenAI's formula, logit - frequency * count - presence * [count > 0]."""
-    choose = chooser(ids("aaabbb"), temperature=0.0, presence_penalty=1.0, frequency_penalty=0.25)
-    logits = torch.full((1, V), -9.0)
-    logits[0, ids("abc")] = torch.tensor([3.0, 2.0, 1.0])
-    # a, b and c in turn are at: 3 2 1 | 1.75 2 1 | 1.75 .75 1 | 1.5 .75 1 | 1.25 .75 1 | 1 .75 1
-    written = [int(choose(logits)) for _ in range(6)]
-    assert written[:5] == ids("abaaa")
-    assert written[5] in ids("ac")
+    choose = sampler(ids("aaabbb"), temperature=0.0, presence_penalty=1.0, frequency_penalty=0.25)
+    logits = logits_of({"a": 3.0, "b": 2.0, "c": 1.0})
+    # a, b and c in turn are at: 3 2 1 | 1.75 2 1 | 1.75 .75 1 | 1.5 .75 1 | 1.25 .75 1
+    assert [int(choose(logits)[0]) for _ in range(5)] == ids("abaaa")
 
 
 def test_samples_are_penalised_each_for_its_own_tokens() -> None:
-    choose = chooser(samples=2, temperature=0.0, presence_penalty=5.0)
-    logits = torch.zeros(2, V)
-    logits[0, ids("ab")] = torch.tensor([4.0, 3.0])
-    logits[1, ids("bc")] = torch.tensor([4.0, 3.0])
-    assert choose(logits).tolist() == ids("ab")
-    assert choose(logits).tolist() == ids("bc")
+    choose = sampler(samples=2, temperature=0.0, presence_penalty=5.0)
+    rows = [logits_of({"a": 4.0, "b": 3.0}), logits_of({"b": 4.0, "c": 3.0})]
+    assert choose(np.concatenate(rows)).tolist() == ids("ab")
+    assert choose(np.concatenate(rows)).tolist() == ids("bc")
 
 
 def test_the_logits_of_the_model_are_left_as_they_were() -> None:
-    logits = torch.randn(1, V)
-    before = logits.clone()
+    logits = np.random.default_rng(0).normal(size=(1, V)).astype(np.float32)
+    before = logits.copy()
     everything = {"repetition_penalty": 2.0, "presence_penalty": 1.0, "banned": ("a", "bc")}
-    choose = chooser(ids("b"), logit_bias={"d": 1.0}, top_k=3, top_p=0.9, min_p=0.1, **everything)
-    choose(logits)
-    assert torch.equal(logits, before)
+    sampler(ids("b"), logit_bias={"d": 1.0}, top_k=3, top_p=0.9, min_p=0.1, **everything)(logits)
+    assert np.array_equal(logits, before)
 
 
-# Bias
-
-
-@pytest.mark.parametrize("text", ["", "the", "th"])
-def test_a_bias_is_for_one_token(text: str) -> None:
-    with pytest.raises(UserError, match=f"logit_bias: '{text}' is not one token but {len(text)}"):
-        chooser(logit_bias={text: 1.0})
-
-
-def test_a_bias_may_be_for_a_token_of_several_characters() -> None:
+def test_a_bias_is_for_one_token_which_may_have_several_characters() -> None:
+    with pytest.raises(UserError, match="logit_bias: 'th' is not one token but 2: 't', 'h'"):
+        sampler(logit_bias={"th": 1.0})
+    with pytest.raises(UserError, match="logit_bias: '' is not one token but 0"):
+        sampler(logit_bias={"": 1.0})
     tokenizer = train_bpe(["the fox and the crow"] * 9, 300)
-    assert len(tokenizer.encode(" the")) == 1
     config = SampleConfig(temperature=0.0, logit_bias={" the": 2.0})
-    choose = Chooser(config, tokenizer, tokenizer.vocab_size, [])
-    assert choose(torch.zeros(1, tokenizer.vocab_size)).tolist() == tokenizer.encode(" the")
+    choose = TokenSampler(config, tokenizer, tokenizer.vocab_size, [])
+    assert choose(np.zeros((1, tokenizer.vocab_size))).tolist() == tokenizer.encode(" the")
 
 
-# Banned
+# Banned strings
+
+letters = st.sampled_from("aab é🦊")
+strings = st.lists(st.text(letters, min_size=1, max_size=4), min_size=1, max_size=3)
+BYTES = [bytes([b]) for b in sorted({*"ab é🦊".encode(), 0, 255})]
+# Every byte is a token, as in byte-level BPE; others are pieces of text and of characters, of which
+# one is empty, as a special token is.
+longer = st.text(letters, max_size=4).map(str.encode) | st.binary(max_size=3)
+vocabularies = st.lists(longer, max_size=12).map(lambda tokens: [*BYTES, b"", *tokens])
 
 
-def test_banned_strings_are_not_written_token_by_token() -> None:
-    banned, logits = ("abc", "cc", "bbab"), torch.full((1, V), -99.0)
-    logits[0, ids("abc")] = 0.0
-    free, bound = (chooser(ids("a"), banned=strings) for strings in ((), banned))
-    for choose, expected in [(free, True), (bound, False)]:
-        text = LETTERS.decode(int(choose(logits)) for _ in range(500))
-        assert [string in text for string in banned] == [expected] * 3
+def completes(banned: list[str], text: bytes, token: bytes) -> bool:
+    """Whether a banned string ends in the token's bytes, wherever it began."""
+    for string in map(str.encode, banned):
+        start = max(len(text) - len(string) + 1, 0)  # one that begins earlier ends in the text
+        if (text + token).find(string, start) >= 0:
+            return True
+    return False
 
 
-def test_a_banned_string_may_not_be_completed_behind_the_prompt_either() -> None:
-    logits = torch.zeros(1, V)
-    logits[0, ids("c")] = 9.0
+@given(banned=strings, vocabulary=vocabularies, texts=st.lists(longer, min_size=1, max_size=3))
+@some
+def test_just_the_tokens_that_complete_a_banned_string_are_forbidden(
+    banned: list[str], vocabulary: list[bytes], texts: list[bytes]
+) -> None:
+    logits = np.random.default_rng(0).normal(size=(len(texts), len(vocabulary)))
+    masked, stuck = BannedStrings(banned, vocabulary, texts).mask(logits)
+    for row, text in enumerate(texts):
+        forbidden = [completes(banned, text, token) for token in vocabulary]
+        assert np.array_equal(masked[row], np.where(forbidden, -np.inf, logits[row]))
+        left = [t for t, bad in zip(vocabulary, forbidden, strict=True) if t and not bad]
+        assert stuck[row] == (not left)
+
+
+@given(banned=strings, vocabulary=vocabularies, seed=st.integers(0, 999))
+@some
+def test_a_text_that_is_written_never_holds_a_banned_string(
+    banned: list[str], vocabulary: list[bytes], seed: int
+) -> None:
+    rules, text, random = BannedStrings(banned, vocabulary, [b""]), b"", np.random.default_rng(seed)
+    for _ in range(20):
+        masked, (stuck,) = rules.mask(np.zeros((1, len(vocabulary))))
+        if stuck:
+            break
+        token = random.choice(np.flatnonzero(masked[0] == 0))
+        rules.append(np.array([token]))
+        text += vocabulary[token]
+    assert not any(s in text.decode(errors="replace") for s in banned)
+
+
+def test_a_banned_string_may_begin_in_the_prompt() -> None:
     for prompt, banned in [("ab", True), ("xb", False), ("abx", False)]:
-        choose = chooser(ids(prompt), temperature=0.0, banned=("abc",))
-        assert (int(choose(logits)) != ids("c")[0]) == banned
+        choose = sampler(ids(prompt), temperature=0.0, banned=("abc",))
+        assert (choose(logits_of({"c": 9.0})).tolist() != ids("c")) == banned
 
 
 def test_where_all_is_banned_it_says_so_and_other_samples_go_on() -> None:
     banned = tuple(c for c in LETTERS.characters if c not in "ab")
-    choose = chooser(samples=2, temperature=0.0, banned=(*banned, "aa", "ab", "bb"))
-    logits = torch.zeros(2, V)
-    logits[0, ids("a")] = logits[1, ids("b")] = 1.0
+    choose = sampler(samples=2, temperature=0.0, banned=(*banned, "aa", "ab", "bb"))
+    logits = np.concatenate([logits_of({"a": 1.0}, 0.0), logits_of({"b": 1.0}, 0.0)])
     assert choose(logits).tolist() == ids("ab")
     assert choose.stuck == [False, False]
     choose(logits)

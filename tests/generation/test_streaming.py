@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minigpt.generation.streaming import Pieces
+from minigpt.generation.streaming import StreamDecoder
 
 some = settings(max_examples=200, deadline=None)
 
@@ -37,7 +37,7 @@ def before_the_first(text: str, stop: list[str]) -> str:
 
 def shown(tokens: list[bytes], stop: list[str]) -> tuple[list[str], bool]:
     """The pieces, and whether a stop string came up."""
-    pieces, text = [], Pieces(stop)
+    pieces, text = [], StreamDecoder(stop)
     for i, token in enumerate(tokens):
         pieces.append(text.add(token, last=i == len(tokens) - 1))
         if text.stopped:
@@ -60,7 +60,7 @@ def test_what_is_shown_is_exactly_the_text_before_the_first_stop(
 def test_only_what_could_become_a_stop_or_a_character_is_held_back(
     text: str, stop: list[str], data: Any
 ) -> None:
-    written, so_far, pieces = b"", "", Pieces(stop)
+    written, so_far, pieces = b"", "", StreamDecoder(stop)
     for token in data.draw(tokens_of(text)):
         written, so_far = written + token, so_far + pieces.add(token)
         if pieces.stopped:

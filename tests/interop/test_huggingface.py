@@ -14,6 +14,7 @@ import transformers
 from transformers import GPT2Config, GPT2LMHeadModel, Qwen3Config, Qwen3ForCausalLM
 
 from minigpt import GPT, GPTConfig, UserError, Writer
+from minigpt.generation.torch_gpt import glass_of
 from minigpt.interop.huggingface import model_card, read_folder, write_folder
 from minigpt.interop.mapping import (
     ARCHITECTURES,
@@ -102,7 +103,7 @@ def assert_same_function(ours: GPT, theirs: Any, tokenizer: Tokenizer) -> None:
     written = theirs.generate(
         prompt, max_new_tokens=100, do_sample=False, eos_token_id=end, pad_token_id=end
     )[0].tolist()
-    assert tokenizer.decode(written) == Writer(ours, tokenizer).generate(
+    assert tokenizer.decode(written) == Writer(glass_of(ours), tokenizer).generate(
         PROMPT, temperature=0, max_new_tokens=100
     )
 
@@ -158,7 +159,7 @@ def test_generation_stops_where_ours_does(seed: int, tmp_path: Path, tokenizer: 
     theirs = exported(tmp_path, ours, tokenizer)
     prompt = torch.tensor([tokenizer.encode(PROMPT)])
     written = theirs.generate(prompt, do_sample=False)[0]
-    text = Writer(ours, tokenizer).generate(PROMPT, temperature=0, max_new_tokens=64)
+    text = Writer(glass_of(ours), tokenizer).generate(PROMPT, temperature=0, max_new_tokens=64)
     assert tokenizer.decode(written.tolist()) == text
     ended = written[-1] == tokenizer.end_of_text
     assert ended or len(written) == prompt.shape[1] + 64

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from minigpt import Writer
+from minigpt.generation.torch_gpt import glass_of
 from minigpt.interop.gguf import write_gguf
 from minigpt.tokenizer import Tokenizer
 
@@ -32,7 +33,7 @@ def llama(
         type_v=llama_cpp.GGML_TYPE_F32,
         verbose=False,
     )
-    return context, Writer(model, tokenizer)
+    return context, Writer(glass_of(model), tokenizer)
 
 
 def encode(context: Any, text: str) -> list[int]:

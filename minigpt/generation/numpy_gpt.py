@@ -1,0 +1,253 @@
+"""The glass engine: the whole GPT in numpy, token ids in, logits out, nothing in between hidden.
+
+It computes what `model.py` does, without torch, from the weights of a trained model where they lie.
+`NumpyGPT.layers` is the model, `Layer` its equations, for both architectures.
+"""
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from .. import UserError
+from ..config import GPTConfig, weight_shapes
+from .products import product
+from .window import Array, TokenIds
+
+Weights = Mapping[str, Array]  # by the names of the torch model's parameters
+Heads = Collection[tuple[int, int]]  # (layer, head), counted from 0
+
+_AT_ONCE = 256  # tokens of a prompt: the attention scores of more would need much memory
+_SMALL = 1 << 18  # weights: so many are copied, to make one product of several
+
+
+@dataclass(frozen=True)
+class Record:
+    """What happened inside a model while it read T tokens."""
+
+    attention: Array  # (num_layers, num_heads, T, T), the weights: rows sum to 1
+    residual: Array  # (num_layers + 1, T, emb_dim): the embedding, then the stream after each layer
+
+
+class Cache:
+    """Keys and values of the tokens already read, of several texts side by side."""
+
+    def __init__(self, config: GPTConfig, batch_size: int):
+        c = self.config = config
+        shape = (2, c.num_layers, batch_size, c.kv_heads, c.context_length, c.head_size)
+        self.both = self.keys, self.values = np.empty(shape, np.float32)
+        self.length = 0  # in tokens
+
+    def repeated(self, batch_size: int) -> "Cache":
+        """Its only text so many times."""
+        many = Cache(self.config, batch_size)
+        many.length = self.length
+        many.both[..., : self.length, :] = self.both[..., : self.length, :]
+        return many
+
+
+class NumpyGPT:
+    """A trained GPT. Raises UserError if the weights do not fit the config."""
+
+    def __init__(self, config: GPTConfig, weights: Weights):
+        _check_shapes(config, weights)
+        self.config, self.weights = config, weights
+        self._layers = [Layer(config, weights, f"blocks.{i}") for i in range(config.num_layers)]
+        self._final_norm = Norm(config, weights, "final_norm")
+        self._head = Linear(weights, "token_embedding" if config.tie_embeddings else "head")
+        self._turns = rotary_tables(config) if config.architecture == "qwen3" else ()
+
+    def layers(
+        self, token_ids: TokenIds, cache: Cache | None = None, heads_off: Heads = ()
+    ) -> Iterator[tuple[Array, Array]]:
+        """The residual stream and the attention weights, layer after layer.
+
+        Args:
+            token_ids: ``(b, T)``.
+            cache: from :meth:`new_cache`, with the tokens before these; takes these in as well.
+            heads_off: heads whose context vectors are set to zero.
+
+        Yields:
+            The embedding ``(b, T, emb_dim)`` and an empty array; then the stream after each layer
+            and its attention weights ``(b, num_heads, T, S)``, S being all tokens in the cache.
+        """
+        (b, T), cache = token_ids.shape, cache or self.new_cache(len(token_ids))
+        start, S = cache.length, cache.length + T
+        if self.config.context_length < S:
+            raise ValueError(f"{S} tokens do not fit into the model's context")
+        cache.length = S
+        x = self.weights["token_embedding.weight"][token_ids]  # (b, T, emb_dim)
+        if "position_embedding.weight" in self.weights:
+            x = x + self.weights["position_embedding.weight"][start:S]
+        yield x, np.empty(0, np.float32)
+        x = x.reshape(b * T, -1)
+        turns = [table[start:S] for table in self._turns]
+        for i, layer in enumerate(self._layers):
+            keys, values = cache.keys[i, :, :, :S], cache.values[i, :, :, :S]
+            off = [head for number, head in heads_off if number == i]
+            update, weights = layer.attention(layer.attention_norm(x), keys, values, turns, off)
+            x = x + update  # (b * T, emb_dim)
+            x = x + layer.feed_forward(layer.feed_forward_norm(x))
+            yield x.reshape(b, T, -1), weights
+
+    def logits(self, x: Array) -> Array:
+        """What a residual stream ``(n, emb_dim)`` predicts, ``(n, vocab_size)``; from the stream
+        after an earlier layer, what the model would say there (the logit lens)."""
+        return self._head(self._final_norm(x))
+
+    def __call__(self, token_ids: TokenIds) -> Array:
+        """The logits after each token, ``(b, T)`` to ``(b, T, vocab_size)``."""
+        with np.errstate(all="ignore"):  # damaged weights are recognised by their logits
+            *_, (x, _) = self.layers(token_ids)
+            return self.logits(x.reshape(-1, x.shape[-1])).reshape(*token_ids.shape, -1)
+
+    def next_logits(self, token_ids: TokenIds, cache: Cache) -> Array:
+        """Read ``(b, T)`` more tokens and predict the next one, ``(b, vocab_size)``."""
+        with np.errstate(all="ignore"):
+            for i in range(0, token_ids.shape[1], _AT_ONCE):
+                *_, (x, _) = self.layers(token_ids[:, i : i + _AT_ONCE], cache)
+            return self.logits(x[:, -1])
+
+    def record(self, token_ids: TokenIds, heads_off: Heads = ()) -> Record:
+        """What happens while the model reads tokens ``(T,)``; heads_off as in :meth:`layers`."""
+        streams, attention = zip(*self.layers(token_ids[None], None, heads_off), strict=True)
+        return Record(np.concatenate(attention[1:]), np.concatenate(streams))
+
+    def new_cache(self, batch_size: int) -> Cache:
+        """An empty cache for so many texts."""
+        return Cache(self.config, batch_size)
+
+
+def _check_shapes(config: GPTConfig, weights: Weights) -> None:
+    """Refuse weights that do not fit; takes no longer for what a damaged config may ask for."""
+    expected = 0
+    for pattern, shape in weight_shapes(config).items():
+        for i in range(config.num_layers if "#" in pattern else 1):
+            name, expected = pattern.replace("#", str(i)), expected + 1
+            if name not in weights:
+                raise UserError(f"tensor {name} is missing, {shape} by the config")
+            if weights[name].shape != shape:
+                raise UserError(f"tensor {name} is {weights[name].shape}, {shape} by the config")
+    if len(weights) > expected:
+        raise UserError(f"{len(weights)} tensors, but the model has {expected}")
+
+
+class Layer:
+    """A block: to the stream x come ``attention(norm(x))``, then ``feed_forward(norm(x))``."""
+
+    def __init__(self, config: GPTConfig, weights: Weights, block: str):
+        c = self.config = config
+        attention, feed_forward = f"{block}.attention", f"{block}.feed_forward"
+        self.attention_norm = Norm(c, weights, f"{attention}_norm")
+        kqv = [f"{attention}.{name}" for name in ("W_key", "W_query", "W_value")]
+        self.W_kqv = Linear(weights, *kqv)  # one product for all three
+        self.out_proj = Linear(weights, f"{attention}.out_proj")
+        self.feed_forward_norm = Norm(c, weights, f"{feed_forward}_norm")
+        self.W_in = Linear(weights, f"{feed_forward}.W_in")
+        self.W_out = Linear(weights, f"{feed_forward}.out_proj")
+        if c.architecture == "qwen3":
+            norms = ["key_norm"] * c.kv_heads + ["query_norm"] * c.num_heads
+            self.kq_norm = Norm(c, weights, *(f"{attention}.{name}" for name in norms))
+            self.W_in = Linear(weights, f"{feed_forward}.W_gate", f"{feed_forward}.W_in")
+
+    def attention(
+        self, x: Array, keys: Array, values: Array, turns: list[Array], off: list[int]
+    ) -> tuple[Array, Array]:
+        """``softmax(Q Kᵀ / sqrt(head_dim) + mask) V`` in each head, then out_proj of all heads; and
+        the attention weights.
+
+        Keys and values are those in the cache, ``(b, kv_heads, S, head_dim)``; the last T of them
+        are computed from x ``(b * T, emb_dim)`` and written here.
+        """
+        b, kv_heads, S, head_dim = keys.shape
+        T = len(x) // b
+        kqv = self.W_kqv(x).reshape(b, T, -1, head_dim)  # (b, T, heads of all kinds, head_dim)
+        kq = kqv[:, :, :-kv_heads]
+        if turns:
+            kq = turned(self.kq_norm(kq), *turns)
+        keys[:, :, S - T :] = kq[:, :, :kv_heads].swapaxes(1, 2)
+        values[:, :, S - T :] = kqv[:, :, -kv_heads:].swapaxes(1, 2)
+        # Each key/value head serves a group of heads: (b, kv_heads, group, T, head_dim)
+        queries = kq[:, :, kv_heads:].reshape(b, T, kv_heads, -1, head_dim).transpose(0, 2, 3, 1, 4)
+        scores = queries @ keys[:, :, None].swapaxes(3, 4) / math.sqrt(head_dim)  # (..., T, S)
+        if T > 1:
+            scores += np.triu(np.full((T, S), -np.inf, np.float32), S - T + 1)  # the mask
+        weights = softmax(scores)
+        context = (weights @ values[:, :, None]).transpose(0, 3, 1, 2, 4)
+        context = context.reshape(b * T, -1, head_dim)  # (b * T, num_heads, head_dim)
+        if off:
+            context[:, off] = 0.0
+        return self.out_proj(context.reshape(b * T, -1)), weights.reshape(b, -1, T, S)
+
+    def feed_forward(self, x: Array) -> Array:
+        """``W_out gelu(W_in x)`` (gpt2) or ``W_out (silu(W_gate x) * W_in x)`` (qwen3)."""
+        hidden = self.W_in(x)  # (b * T, ff_dim), with a gate (b * T, 2 ff_dim)
+        if self.config.architecture == "gpt2":
+            return self.W_out(gelu(hidden))
+        gate, hidden = hidden[:, : self.config.ff_dim], hidden[:, self.config.ff_dim :]
+        return self.W_out(silu(gate) * hidden)
+
+
+class Norm:
+    """RMSNorm, ``x / sqrt(mean(x²) + eps) * weight``; with a bias LayerNorm, which centres x first
+    and adds the bias. Of several names each has its row of weights."""
+
+    def __init__(self, config: GPTConfig, weights: Weights, *names: str):
+        rows = np.stack([weights[f"{name}.weight"] for name in names])
+        self.weight = rows if len(names) > 1 else rows[0]
+        self.bias = weights.get(f"{names[0]}.bias")
+        self.d, self.eps = np.float32(rows.shape[1]), np.float32(config.norm_eps)
+
+    def __call__(self, x: Array) -> Array:  # (..., d) -> (..., d)
+        if self.bias is not None:
+            x = x - np.add.reduce(x, axis=-1, keepdims=True) / self.d
+        x = x / np.sqrt(np.vecdot(x, x)[..., None] / self.d + self.eps) * self.weight
+        return x if self.bias is None else x + self.bias
+
+
+class Linear:
+    """``x Wᵀ + b``; of several names the outputs side by side."""
+
+    def __init__(self, weights: Weights, *names: str):
+        self.matrices = [weights[f"{name}.weight"] for name in names]  # each (d_out, d_in)
+        if len(names) > 1 and sum(matrix.size for matrix in self.matrices) <= _SMALL:
+            self.matrices = [np.concatenate(self.matrices)]
+        biases = [weights[f"{name}.bias"] for name in names if f"{name}.bias" in weights]
+        self.bias = np.concatenate(biases) if biases else None
+
+    def __call__(self, x: Array) -> Array:  # (n, d_in) -> (n, d_out)
+        products = [product(x, matrix) for matrix in self.matrices]
+        y = products[0] if len(products) == 1 else np.concatenate(products, axis=1)
+        return y if self.bias is None else y + self.bias
+
+
+def softmax(x: Array) -> Array:
+    """``exp(x) / sum(exp(x))`` over the last axis."""
+    x = np.exp(x - np.maximum.reduce(x, axis=-1, keepdims=True))
+    return x / np.add.reduce(x, axis=-1, keepdims=True)
+
+
+def silu(x: Array) -> Array:
+    """``x / (1 + exp(-x))``."""
+    return x / (1.0 + np.exp(-x))
+
+
+def gelu(x: Array) -> Array:
+    """``x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x³)))``."""
+    return 0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x * x * x)))
+
+
+def rotary_tables(config: GPTConfig) -> tuple[Array, Array]:
+    """Cosines ``(context_length, 1, 1, i)`` and sines ``(context_length, 1, 2, i)``, first with a
+    minus, of the angles ``t base^(-2i / head_dim)``."""
+    frequencies = config.rotary_base ** (-np.arange(0, config.head_size, 2) / config.head_size)
+    angles = np.outer(np.arange(config.context_length), frequencies)[:, None, None]
+    sines = np.concatenate((-np.sin(angles), np.sin(angles)), axis=2)
+    return np.cos(angles).astype(np.float32), sines.astype(np.float32)
+
+
+def turned(x: Array, cos: Array, sin: Array) -> Array:
+    """Vectors ``(b, T, heads, head_dim)``, components i and i + head_dim / 2 turned by an angle."""
+    pairs = x.reshape(*x.shape[:-1], 2, -1)  # (b, T, heads, 2, head_dim / 2)
+    return (pairs * cos + pairs[..., ::-1, :] * sin).reshape(x.shape)

@@ -1,0 +1,76 @@
+"""The torch model with the methods of the glass engine, for a GPU; and each made of the other."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..model import GPT
+from .numpy_gpt import NumpyGPT
+from .window import Array, TokenIds
+
+
+class TorchGPT:
+    """A torch GPT that takes and gives numpy arrays, wherever and in whatever type it is."""
+
+    def __init__(self, model: GPT):
+        self.model, self.config = model.eval(), model.config
+
+    def __call__(self, token_ids: TokenIds) -> Array:
+        """The logits after each token, ``(b, T)`` to ``(b, T, vocab_size)``."""
+        with torch.inference_mode():
+            return _array(self.model(self._tensor(token_ids)))
+
+    def next_logits(self, token_ids: TokenIds, cache: "TorchCache") -> Array:
+        """Read ``(b, T)`` more tokens and predict the next one, ``(b, vocab_size)``."""
+        with torch.inference_mode():
+            return _array(self.model(self._tensor(token_ids), caches=cache.layers)[:, -1])
+
+    def new_cache(self, batch_size: int) -> "TorchCache":
+        """An empty cache for so many sequences."""
+        return TorchCache(self.model, batch_size)
+
+    def _tensor(self, token_ids: TokenIds) -> Tensor:
+        return torch.from_numpy(token_ids).to(self.model.token_embedding.weight.device)
+
+
+class TorchCache:
+    """The key/value caches of all layers."""
+
+    def __init__(self, model: GPT, batch_size: int):
+        self.model, self.layers = model, model.new_caches(batch_size)
+
+    def repeated(self, batch_size: int) -> "TorchCache":
+        """Its only sequence so many times."""
+        many, rows = TorchCache(self.model, batch_size), (batch_size, -1, -1, -1)
+        for one, new in zip(self.layers, many.layers, strict=True):
+            keys, values = one.keys[:, :, : one.length], one.values[:, :, : one.length]
+            new.update(keys.expand(rows), values.expand(rows))
+        return many
+
+
+def glass_of(model: GPT) -> NumpyGPT:
+    """The glass engine for a torch model: on its own memory, where that is float32 on a CPU."""
+    weights = {name: _array(parameter) for name, parameter in model.named_parameters()}
+    return NumpyGPT(model.config, weights)
+
+
+def engine_of(model: GPT) -> NumpyGPT | TorchGPT:
+    """What is fastest with a torch model where it is: the glass engine on a CPU, else torch."""
+    return glass_of(model) if next(model.parameters()).device.type == "cpu" else TorchGPT(model)
+
+
+def torch_of(engine: NumpyGPT | TorchGPT) -> GPT:
+    """The torch model of an engine; with a copy of the weights of the glass engine."""
+    if isinstance(engine, TorchGPT):
+        return engine.model
+    model = GPT(engine.config)
+    state: dict[str, Any] = {name: torch.tensor(array) for name, array in engine.weights.items()}
+    if engine.config.tie_embeddings:
+        state["head.weight"] = state["token_embedding.weight"]
+    model.load_state_dict(state)
+    return model.eval()
+
+
+def _array(tensor: Tensor) -> Array:
+    return tensor.detach().float().cpu().numpy()

@@ -1,0 +1,64 @@
+"""What a model sees of the texts that it writes: their last tokens, each read once."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..config import GPTConfig
+
+Array = NDArray[np.floating]
+TokenIds = NDArray[np.integer]
+
+
+class Engine(Protocol):
+    """What `NumpyGPT` and `TorchGPT` have in common; they say more."""
+
+    config: GPTConfig
+
+    def __call__(self, token_ids: TokenIds) -> Array: ...
+
+    def next_logits(self, token_ids: TokenIds, cache: Any) -> Array: ...
+
+    def new_cache(self, batch_size: int) -> Any: ...
+
+
+class Window:
+    """Several texts that begin with the same prompt and grow by a token at a time.
+
+    The model looks back over at most context_length tokens. When so many are read, it forgets them
+    and reads the later half again, so that a text can go on for ever; otherwise a token is read
+    once.
+
+    Args:
+        engine: the model.
+        prompt: at least one token id; of a longer prompt only the end is read.
+        samples: how many texts.
+    """
+
+    def __init__(self, engine: Engine, prompt: Sequence[int], samples: int = 1):
+        self._engine, self._samples = engine, samples
+        self._size = engine.config.context_length
+        self._seen = np.empty((samples, self._size), np.int64)
+        self._length = 0  # of _seen
+        self._unread = np.array([prompt[-self._size :]])  # (1, T), later (samples, T)
+        self._cache = engine.new_cache(1)
+
+    def next_logits(self) -> Array:
+        """The logits of the token after each text, ``(samples, vocab_size)``."""
+        start, self._length = self._length, self._length + self._unread.shape[1]
+        self._seen[:, start : self._length] = self._unread
+        logits = self._engine.next_logits(self._unread, self._cache)
+        if len(logits) == self._samples:
+            return logits
+        self._cache = self._cache.repeated(self._samples)
+        return np.repeat(logits, self._samples, axis=0)
+
+    def append(self, token_ids: TokenIds) -> None:
+        """Add a token to each text, ``(samples,)``."""
+        self._unread = token_ids[:, None]
+        if self._length == self._size:
+            later_half = self._seen[:, self._size // 2 + 1 :]
+            self._unread = np.concatenate((later_half, self._unread), axis=1)
+            self._length, self._cache = 0, self._engine.new_cache(self._samples)

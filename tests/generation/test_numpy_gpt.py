@@ -1,0 +1,264 @@
+"""The glass engine is the torch model: every logit, attention weight and residual, for any shape of
+either architecture, alone or in a batch, with a cache or without.
+"""
+
+import dataclasses
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from minigpt import UserError
+from minigpt.config import GPTConfig, weight_shapes
+from minigpt.generation.numpy_gpt import NumpyGPT
+from minigpt.generation.products import product
+from minigpt.generation.torch_gpt import TorchGPT, glass_of, torch_of
+from minigpt.generation.window import Array, Engine, Window
+from minigpt.interop.huggingface import write_folder
+from minigpt.model import GPT
+
+from ..interop.examples import CONFIGS, byte_pairs, random_model, randomize
+
+VOCAB = 31
+few = settings(max_examples=25, deadline=None)
+
+
+@st.composite
+def models(draw: st.DrawFn) -> GPT:
+    """Any small model with wide random weights."""
+    kv_heads, group = draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    shape: dict[str, Any] = {
+        "architecture": draw(st.sampled_from(["gpt2", "qwen3"])),
+        "context_length": draw(st.integers(1, 14)),
+        "emb_dim": draw(st.sampled_from([8, 12])) * kv_heads * group,
+        "num_layers": draw(st.integers(1, 3)),
+        "num_heads": kv_heads * group,
+        "num_kv_heads": kv_heads,
+        "hidden_dim": draw(st.none() | st.integers(1, 40)),
+        "tie_embeddings": draw(st.booleans()),
+        "norm_eps": draw(st.sampled_from([1e-6, 1e-3])),
+    }
+    if shape["architecture"] == "qwen3":
+        shape["head_dim"] = draw(st.none() | st.sampled_from([2, 10]))
+        shape["rotary_base"] = draw(st.sampled_from([100.0, 10_000.0]))
+    torch.manual_seed(draw(st.integers(0, 99)))
+    model = GPT(GPTConfig(VOCAB, **shape))
+    randomize(model)
+    return model.eval()
+
+
+def some_ids(model: GPT, batch_size: int, seed: int = 0) -> Array:
+    """As many tokens as the context holds."""
+    shape = (batch_size, model.config.context_length)
+    return np.random.default_rng(seed).integers(model.config.vocab_size, size=shape)
+
+
+def assert_close(ours: Array, theirs: Tensor | Array) -> None:
+    np.testing.assert_allclose(ours, np.asarray(theirs), rtol=1e-4, atol=1e-4)
+
+
+def inside(model: GPT, ids: Array) -> tuple[Tensor, Tensor, Tensor]:
+    """What the torch model computes for tokens ``(T,)``: logits ``(T, vocab_size)``, attention
+    weights ``(num_layers, num_heads, T, T)`` and residuals ``(num_layers + 1, T, emb_dim)``."""
+    x = model.token_embedding(torch.from_numpy(ids)[None])
+    if model.position_embedding is not None:
+        x = x + model.position_embedding(torch.arange(len(ids)))
+    residuals, attention = [x], []
+    for block in model.blocks:
+        attention.append(block.attention.forward_with_weights(block.attention_norm(x))[1])
+        x = block(x)
+        residuals.append(x)
+    return model(torch.from_numpy(ids)[None])[0], torch.cat(attention), torch.cat(residuals)
+
+
+@given(model=models())
+@few
+@torch.no_grad()
+def test_all_that_happens_inside_is_as_in_the_torch_model(model: GPT) -> None:
+    glass, ids = glass_of(model), some_ids(model, 1)
+    logits, attention, residual = inside(model, ids[0])
+    record = glass.record(ids[0])
+    assert_close(glass(ids)[0], logits)
+    assert_close(record.attention, attention)
+    assert_close(record.residual, residual)
+    assert_close(glass.logits(record.residual[-1]), logits)
+    lens = model.head(model.final_norm(residual[0]))
+    assert_close(glass.logits(record.residual[0]), lens)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_all_that_happens_inside_is_as_in_transformers(name: str, tmp_path: Path) -> None:
+    """With the model that it loads from a folder that we wrote."""
+    model = random_model(name)
+    write_folder(tmp_path, model, byte_pairs(), card="")
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(
+        tmp_path, attn_implementation="eager"
+    ).eval()
+    ids = some_ids(model, 1)
+    with torch.no_grad():
+        seen = theirs(torch.from_numpy(ids), output_attentions=True, output_hidden_states=True)
+    record = glass_of(model).record(ids[0])
+    assert_close(glass_of(model)(ids), seen.logits)
+    assert_close(record.attention, torch.cat(seen.attentions))
+    assert_close(record.residual[:-1], torch.cat(seen.hidden_states[:-1]))  # their last is normed
+
+
+@given(model=models(), batch_size=st.integers(1, 3), data=st.data())
+@few
+def test_reading_piece_by_piece_gives_what_reading_at_once_gives(
+    model: GPT, batch_size: int, data: st.DataObject
+) -> None:
+    ids = some_ids(model, batch_size)
+    T = ids.shape[1]
+    cuts = sorted(data.draw(st.sets(st.integers(1, T), max_size=T)) | {T})
+    for engine in (glass_of(model), TorchGPT(model)):
+        cache, expected, start = engine.new_cache(batch_size), engine(ids), 0
+        for end in cuts:
+            assert_close(engine.next_logits(ids[:, start:end], cache), expected[:, end - 1])
+            start = end
+
+
+@given(model=models())
+@few
+def test_rows_of_a_batch_do_not_see_each_other(model: GPT) -> None:
+    glass, ids = glass_of(model), some_ids(model, 3)
+    other = np.concatenate([ids[:1], some_ids(model, 2, seed=1)])
+    assert_close(glass(ids)[0], glass(other)[0])
+    assert_close(glass(ids), np.concatenate([glass(row[None]) for row in ids]))
+
+
+@given(model=models())
+@few
+def test_a_cache_of_one_text_can_be_repeated(model: GPT) -> None:
+    ids = some_ids(model, 1)
+    for engine in (glass_of(model), TorchGPT(model)):
+        one = engine.new_cache(1)
+        engine.next_logits(ids[:, : ids.shape[1] // 2 or 1], one)
+        rest = np.repeat(ids[:, ids.shape[1] // 2 or 1 :], 3, axis=0)
+        if rest.size:
+            logits = engine.next_logits(rest, one.repeated(3))
+            assert_close(logits, np.repeat(engine(ids)[:, -1], 3, axis=0))
+
+
+@pytest.mark.parametrize("name", ["qwen3 grouped, untied", "gpt2"])
+def test_two_hundred_greedy_tokens_are_those_of_the_torch_model(name: str) -> None:
+    """With a context of 128, which is full after some 100 tokens."""
+    model = random_model(name)
+
+    def written(engine: Engine) -> list[int]:
+        window, tokens = Window(engine, [1, 2, 3, 4, 5]), []
+        for _ in range(200):
+            tokens.append(window.next_logits().argmax(axis=-1))
+            window.append(tokens[-1])
+        return np.concatenate(tokens).tolist()
+
+    assert written(glass_of(model)) == written(TorchGPT(model))
+
+
+def test_a_prompt_longer_than_what_is_read_at_once_gives_the_same() -> None:
+    model = GPT(GPTConfig(VOCAB, context_length=600, emb_dim=8, num_layers=2, num_heads=2)).eval()
+    randomize(model)
+    ids, glass = some_ids(model, 2), glass_of(model)
+    assert_close(glass.next_logits(ids, glass.new_cache(2)), glass(ids)[:, -1])
+
+
+@given(model=models(), data=st.data())
+@few
+@torch.no_grad()
+def test_a_head_that_is_off_adds_nothing(model: GPT, data: st.DataObject) -> None:
+    """As if the columns of out_proj that read it were zero."""
+    config, ids = model.config, some_ids(model, 1)
+    layer = data.draw(st.integers(0, config.num_layers - 1))
+    off = data.draw(st.sets(st.integers(0, config.num_heads - 1), min_size=1))
+    record = glass_of(model).record(ids[0], [(layer, head) for head in off])
+    out_proj: Any = model.blocks[layer].attention.out_proj  # type: ignore[union-attr]
+    for head in off:
+        out_proj.weight[:, head * config.head_size : (head + 1) * config.head_size] = 0
+    assert_close(record.residual, inside(model, ids[0])[2])
+
+
+def test_more_tokens_than_the_context_are_refused() -> None:
+    glass = glass_of(random_model("gpt2"))
+    with pytest.raises(ValueError, match="129 tokens do not fit"):
+        glass(np.zeros((1, 129), int))
+
+
+# Weights
+
+
+def test_the_parameters_of_a_torch_model_are_used_where_they_lie() -> None:
+    model = random_model("qwen3")
+    glass, ids = glass_of(model), some_ids(model, 1)
+    before = glass(ids)
+    nn.init.normal_(model.token_embedding.weight)
+    assert np.abs(glass(ids) - before).max() > 0.1
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_the_torch_model_of_an_engine_has_its_weights(name: str) -> None:
+    model = random_model(name)
+    copy = torch_of(glass_of(model))
+    assert copy.state_dict().keys() == model.state_dict().keys()
+    for key, weight in model.state_dict().items():
+        assert torch.equal(copy.state_dict()[key], weight)
+
+
+@given(model=models())
+@few
+def test_the_shapes_by_the_config_are_those_of_the_torch_model(model: GPT) -> None:
+    shapes = {
+        pattern.replace("#", str(i)): shape
+        for pattern, shape in weight_shapes(model.config).items()
+        for i in range(model.config.num_layers if "#" in pattern else 1)
+    }
+    assert shapes == {name: tuple(p.shape) for name, p in model.named_parameters()}
+
+
+def test_weights_that_do_not_fit_the_config_are_named() -> None:
+    glass = glass_of(random_model("gpt2"))
+    name = "blocks.1.attention.W_key.bias"
+    for changed, words in [
+        ({name: np.zeros(4, np.float32)}, rf"tensor {name} is \(4,\), \(21,\) by the config"),
+        ({"extra": np.zeros(4, np.float32)}, "tensors, but the model has"),
+    ]:
+        with pytest.raises(UserError, match=words):
+            NumpyGPT(glass.config, {**glass.weights, **changed})
+    fewer = {key: weight for key, weight in glass.weights.items() if key != name}
+    with pytest.raises(UserError, match=rf"tensor {name} is missing, \(21,\) by the config"):
+        NumpyGPT(glass.config, fewer)
+
+
+def test_a_config_that_asks_for_millions_of_layers_takes_no_memory() -> None:
+    glass = glass_of(random_model("qwen3"))
+    huge = dataclasses.replace(glass.config, num_layers=1 << 18)
+    with pytest.raises(UserError, match=r"tensor blocks\.2\..* is missing"):
+        NumpyGPT(huge, glass.weights)
+
+
+# Large matrices
+
+
+@pytest.mark.parametrize("shape", [(1000, 900), (1, 500_000), (500_000, 1), (900, 1000)])
+def test_a_large_matrix_in_chunks_gives_the_same_product(shape: tuple[int, int]) -> None:
+    draw = np.random.default_rng(0)
+    matrix, x = draw.normal(size=shape).astype("f"), draw.normal(size=(1, shape[1])).astype("f")
+    for large in (matrix, np.asfortranarray(matrix)):  # as transformers stores GPT-2's
+        np.testing.assert_allclose(product(x, large), x @ matrix.T, rtol=1e-3, atol=1e-2)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+@pytest.mark.filterwarnings("ignore:.*fork")
+def test_a_process_forked_from_one_that_used_threads_computes_too() -> None:
+    matrix, x = np.ones((1000, 900), np.float32), np.ones((1, 900), np.float32)
+    product(x, matrix)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if (product(x, matrix) == 900).all() else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
