@@ -1,7 +1,7 @@
 """The command line: `minigpt COMMAND ...`; train.py and generate.py are two of its commands.
 
 Each command is a module: its options, and what it does. Errors are raised where they are understood
-and printed here, as one line. torch waits until a command needs it.
+and printed here, as one line. torch is loaded only when a command needs it.
 """
 
 import argparse
@@ -29,7 +29,7 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "train": Command("train a text generator on text files", train.add_options, train.run),
-    "plan": Command("tell what some minutes of training would give", plan.add_options, plan.run),
+    "plan": Command("show what some minutes of training would give", plan.add_options, plan.run),
     "generate": Command("write text with a trained model", generate.add_options, generate.run),
     "attention": Command(
         "draw what each attention head looks at in a text", attention.add_options, attention.run
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None, prog: str | None = None) -> int
 
     Args:
         arguments: what follows `minigpt`; those of this process by default.
-        prog: what the command calls itself in its help; "minigpt train" and so on by default.
+        prog: the command's name in its help; by default "minigpt train" and so on.
     """
     try:
         command, given = parse(sys.argv[1:] if arguments is None else arguments, prog)
@@ -106,7 +106,7 @@ def _failed(message: str) -> int:
 
 
 def _discard_output() -> None:
-    """Let Python's last attempt to write what it still holds succeed."""
+    """Discard what Python still has to write, so that its last attempt at exit does not fail."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -114,8 +114,8 @@ def _discard_output() -> None:
 def keep_compiled_code() -> None:
     """Have torch keep the code it compiles in the cache folder, not in a temporary one.
 
-    torch chooses as soon as it is loaded, so this comes before. $TORCHINDUCTOR_CACHE_DIR wins;
-    where the cache folder cannot be written to, torch chooses.
+    This has to happen before torch is loaded. If $TORCHINDUCTOR_CACHE_DIR is set it is used; if the
+    cache folder cannot be written to, torch chooses.
     """
     if os.environ.get("TORCHINDUCTOR_CACHE_DIR"):
         return

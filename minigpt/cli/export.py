@@ -1,7 +1,7 @@
 """`minigpt export` and `minigpt import`: a model as a folder for other programs, and back.
 
-A folder is built beside its place and renamed when it is whole; a place that holds something
-already is refused.
+A folder is built under another name and renamed when it is whole. Only a new or an empty folder is
+written to.
 """
 
 import argparse
@@ -83,7 +83,7 @@ def run_import(given: argparse.Namespace) -> None:
     found = find_model(source)
     if not is_huggingface_folder(found.folder):
         raise UserError(f"{source} is a run already")
-    # Its text and training are not known; that it began as another model is.
+    # Its text and training are unknown; all that is known is the model it came from.
     text = TextConfig(files=(source,), init=source)
     config = RunConfig(found.model.config, TrainConfig(), text)
     with new_folder(out) as folder:

@@ -16,7 +16,7 @@ _ESCAPES = {r"\n": "\n", r"\t": "\t", "\\\\": "\\"}
 
 
 class Parser(argparse.ArgumentParser):
-    """An ArgumentParser that raises what is wrong with a command line, as one line."""
+    """An ArgumentParser that raises a wrong command line as a UserError of one line."""
 
     def __init__(self, prog: str, description: str = "", **settings: Any):
         super().__init__(prog, description=description, allow_abbrev=False, **settings)
@@ -40,7 +40,7 @@ def add_fields(
         parser: to add to.
         config: the dataclass.
         title: heading of the group in --help.
-        skip: fields that are no options.
+        skip: fields that get no option.
         planned: fields whose default is planned from the text.
     """
     group = parser.add_argument_group(title)
@@ -69,7 +69,7 @@ def changed(config: Any, name: str, values: Sequence[str]) -> Any:
     """A copy of `config` with one field set to what was typed, or to its default.
 
     Raises:
-        UserError: as the command line refuses it.
+        UserError: if the command line would refuse it.
     """
     fields = {field.name: field for field in dataclasses.fields(config)}
     if name not in fields:

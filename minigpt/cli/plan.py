@@ -54,7 +54,7 @@ def training_settings(given: argparse.Namespace) -> Settings:
     """The fields of TextConfig, GPTConfig and TrainConfig that were given.
 
     Raises:
-        UserError: if no text is named, which means the fables, and yet another option needs one.
+        UserError: if an option needs a text and none is named; otherwise it is the fables.
     """
     text, model = given_fields(given, TextConfig), given_fields(given, GPTConfig)
     model.pop("vocab_size", None)  # a setting of the text
@@ -62,7 +62,7 @@ def training_settings(given: argparse.Namespace) -> Settings:
         del text["files"]
         for name in ("validation", "weights", "init"):
             if name in text and not vars(given).get("resume"):
-                raise UserError(f"--{name} needs a text to train on; name it too, as in my.txt")
+                raise UserError(f"--{name} needs a text to train on; name it too, such as my.txt")
     return text, model, given_fields(given, TrainConfig)
 
 

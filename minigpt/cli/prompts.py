@@ -14,14 +14,14 @@ STANDARD_INPUT = "-"
 def read_prompt(given: str | None, file: str | None, *, stdin: bool = True) -> str:
     """How a text is to begin.
 
-    Standard input is read, to its end, for "-", and where nothing is given and a pipe or a file
-    stands there; nothing else is asked of it, so that a given prompt never waits. One line end at
-    the end is dropped, because editors and `echo` put it there.
+    Standard input is read to its end if "-" is given, or if nothing is given and it is a pipe or a
+    file. A prompt that is given never waits for it. One line end at the end is dropped, because
+    editors and `echo` add it.
 
     Args:
         given: the prompt itself, or "-".
         file: a file to read instead.
-        stdin: whether standard input is for the prompt; a session reads its lines from there.
+        stdin: whether the prompt may come from standard input; a session reads its lines there.
 
     Raises:
         UserError: if the prompt is given twice or cannot be read.
@@ -41,10 +41,10 @@ def read_prompt(given: str | None, file: str | None, *, stdin: bool = True) -> s
 
 
 def _is_redirected() -> bool:
-    """Whether a pipe, a socket or a file stands at standard input: no terminal, no /dev/null."""
+    """Whether standard input is a pipe, a socket or a file, not a terminal or /dev/null."""
     try:
         kind = os.fstat(sys.stdin.fileno()).st_mode
-    except (AttributeError, OSError, ValueError):  # it is closed, or none of the system's
+    except (AttributeError, OSError, ValueError):  # it is closed, or not a real file
         return False
     return stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) or stat.S_ISREG(kind)
 

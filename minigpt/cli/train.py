@@ -1,4 +1,4 @@
-"""`minigpt train`, which is train.py too: what was typed, handed to `training/run.py`."""
+"""`minigpt train`, which is also train.py: hands what was typed to `training/run.py`."""
 
 import argparse
 import time
