@@ -99,14 +99,14 @@ def test_an_untrained_model_gives_all_tokens_about_the_same_probability(
 def test_a_tiny_model_memorises_a_batch(architecture: str) -> None:
     torch.manual_seed(0)
     model = GPT(GPTConfig(**{**SHAPE, "architecture": architecture, "emb_dim": 32}))
-    optimizer = torch.optim.AdamW(model.parameter_groups(0.0), lr=1e-2)
+    optimizer = torch.optim.AdamW(model.parameter_groups(0.0), lr=2e-2)
     inputs, targets = ids(3, CONTEXT), ids(3, CONTEXT, seed=1)
-    for _ in range(100):
+    for _ in range(60):
         loss = model(inputs, targets)[1]
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
-    assert loss.item() < 0.05
+    assert loss.item() < 0.1
 
 
 @both_architectures
@@ -206,7 +206,8 @@ def test_embeddings_attention_and_feed_forward_are_dropped_out(
 
 
 @given(
-    shape=st.sampled_from([("gpt2", {}), ("qwen3", {}), ("qwen3", {"head_dim": 6})]), pieces=splits
+    shape=st.sampled_from([("gpt2", {"num_layers": 1}), ("qwen3", {}), ("qwen3", {"head_dim": 6})]),
+    pieces=splits,
 )
 @few
 def test_tokens_read_in_pieces_give_the_logits_of_the_whole(
@@ -216,7 +217,7 @@ def test_tokens_read_in_pieces_give_the_logits_of_the_whole(
     caches = model.new_caches(2)
     logits = [model(piece, caches=caches) for piece in inputs.split(pieces, dim=1)]
     torch.testing.assert_close(torch.cat(logits, dim=1), model(inputs))
-    assert [cache.length for cache in caches] == [sum(pieces)] * SHAPE["num_layers"]
+    assert [cache.length for cache in caches] == [sum(pieces)] * model.config.num_layers
 
 
 # What does not fit

@@ -26,7 +26,7 @@ from minigpt.tokenizer.chunked_encoding import ANYWHERE, PATTERNS, cut_in_pieces
 
 from .examples import bare_encoding
 
-many = settings(max_examples=150, deadline=None)
+few, many = (settings(max_examples=number, deadline=None) for number in (40, 120))
 
 WORDS = "the cat a É é e\u0301 中 、 。 ß ǅ 7 ٣ ² Ⅷ 1234".split()
 SPACES = [" ", "  ", "\n", "\n\n", "\r\n", "\t", "\v", "\x1f", "\u00a0", "\u2003", "\u3000"]
@@ -67,7 +67,7 @@ def test_no_cut_changes_the_words(name: str, texts: list[str], size: int) -> Non
 @given(
     texts=st.lists(st.lists(some_text, min_size=1, max_size=4), max_size=4), size=st.integers(1, 60)
 )
-@many
+@few
 def test_pieces_give_the_ids_of_whole_documents(
     kind: str, texts: list[list[str]], size: int
 ) -> None:
@@ -107,7 +107,7 @@ def test_a_text_whose_words_are_cut_in_another_way_is_encoded_whole() -> None:
 
 
 @given(text=some_text, size=st.integers(1, 9))
-@many
+@few
 def test_characters_are_cut_anywhere(text: str, size: int) -> None:
     pieces = [piece for _, piece in cut_in_pieces([(False, text)], ANYWHERE, size)]
     assert pieces == [text[i : i + size] for i in range(0, len(text), size)]
