@@ -5,8 +5,7 @@ where they make no sense, and the sizes that follow from others.
 import dataclasses
 import json
 import math
-import subprocess
-import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,108 +17,77 @@ from minigpt import UserError
 from minigpt.config import (
     EvaluationConfig,
     GPTConfig,
+    InferenceConfig,
     SampleConfig,
     TextConfig,
     TrainConfig,
+    cache_folder,
     from_dict,
     to_dict,
 )
 
 law = settings(max_examples=50, deadline=None)
 
-CONFIGS = [TextConfig, GPTConfig, TrainConfig, SampleConfig, EvaluationConfig]
+CONFIGS = [TextConfig, GPTConfig, TrainConfig, SampleConfig, InferenceConfig, EvaluationConfig]
 REQUIRED: dict[type, dict[str, Any]] = {GPTConfig: {"vocab_size": 300}}
-counts, shares = st.integers(1, 2**18), st.floats(0, 1, exclude_max=True)
-seeds, rates = st.integers(0, 2**63 - 1), st.floats(1e-9, 1e5)
+EXAMPLES = [
+    TextConfig(files=("a.txt", "ä b.txt"), validation=("c",), weights=(2, 0.5), vocab_size=257),
+    TrainConfig(minutes=1, steps=7, max_epochs=0.5, warmup_ratio=0, shard=True, seed=2**63 - 1),
+    SampleConfig(logit_bias={"a=": -2, "\n": 3.5}, stop=("\n", "é"), top_p=1, samples=4096, seed=0),
+    EvaluationConfig(stride=5),
+]
+
+
+@dataclass
+class Counter:
+    """A dataclass that checks nothing itself."""
+
+    step: int
+    seconds: float = 0.0
+    best: float | None = None
 
 
 @st.composite
 def gpt_configs(draw: st.DrawFn) -> GPTConfig:
+    sizes, shares = st.integers(1, 2**18), st.floats(0, 1, exclude_max=True)
     heads = draw(st.integers(1, 24))
     kv_heads = st.sampled_from([n for n in range(1, heads + 1) if heads % n == 0])
     architecture = draw(st.sampled_from(["qwen3", "gpt2"]))
     head_size = draw(st.integers(1, 64)) * (2 if architecture == "qwen3" else 1)
     head_dim = draw(st.none() | st.just(head_size)) if architecture == "qwen3" else None
     return GPTConfig(
-        vocab_size=draw(counts),
+        vocab_size=draw(sizes),
         architecture=architecture,
         context_length=draw(st.integers(1, 2**17)),
-        emb_dim=heads * head_size if head_dim is None else draw(counts),
-        num_layers=draw(counts),
+        emb_dim=heads * head_size if head_dim is None else draw(sizes),
+        num_layers=draw(sizes),
         num_heads=heads,
         num_kv_heads=draw(st.none() | kv_heads),
         head_dim=head_dim,
-        hidden_dim=draw(st.none() | counts),
+        hidden_dim=draw(st.none() | sizes),
         dropout=draw(shares),
-        attention_dropout=draw(shares),
         tie_embeddings=draw(st.booleans()),
         rotary_base=draw(st.floats(1.5, 1e7) | st.integers(2, 10**7)),
         norm_eps=draw(st.floats(1e-12, 0.5)),
     )
 
 
-names = st.lists(st.text(min_size=1), min_size=1, max_size=3).map(tuple)
-characters = st.characters(exclude_categories=["Cs"], exclude_characters="\ufffd")
-texts = st.lists(st.text(characters, min_size=1), max_size=3).map(tuple)
-text_configs = st.builds(
-    TextConfig,
-    files=names,
-    validation=st.just(()) | names,
-    validation_fraction=st.floats(0.001, 0.999),
-    text_field=st.text(),
-    tokenizer=st.sampled_from(["bpe", "char", "gpt2"]),
-    vocab_size=st.none() | st.integers(257, 10**6),
-)
-train_configs = st.builds(
-    TrainConfig,
-    minutes=rates,
-    steps=st.none() | counts,
-    batch_size=counts,
-    learning_rate=rates,
-    min_lr_ratio=shares,
-    warmup_ratio=shares,
-    weight_decay=shares,
-    beta1=shares,
-    beta2=shares,
-    grad_clip=rates,
-    num_evals=counts,
-    eval_tokens=counts,
-    seed=seeds,
-    device=st.sampled_from(["auto", "cpu", "cuda:1"]),
-    precision=st.sampled_from(["auto", "float32", "bfloat16"]),
-    compile=st.sampled_from(["auto", "on", "off"]),
-)
-sample_configs = st.builds(
-    SampleConfig,
-    max_new_tokens=st.integers(0, 10**6),
-    temperature=st.floats(0, 100),
-    top_k=st.none() | counts,
-    top_p=st.none() | st.floats(0, 1, exclude_min=True),
-    min_p=st.none() | st.floats(0, 1),
-    repetition_penalty=st.floats(0.01, 100),
-    presence_penalty=st.floats(-100, 100),
-    frequency_penalty=st.floats(-100, 100),
-    logit_bias=st.none() | st.dictionaries(st.text(), st.floats(-100, 100)),
-    stop=st.just(()) | texts,
-    banned=st.just(()) | texts,
-    samples=st.integers(1, 4096),
-    seed=st.none() | seeds,
-)
-
-
 def refusal(cls: type, **fields: Any) -> str:
-    """The line a user gets for fields that are read from a file."""
+    """The line a user gets for fields from a file, and for the same fields in Python."""
+    fields = {**REQUIRED.get(cls, {}), **fields}
     with pytest.raises(UserError) as refused:
-        from_dict(cls, {**REQUIRED.get(cls, {}), **fields})
-    assert "\n" not in str(refused.value)
+        from_dict(cls, fields)
+    with pytest.raises(UserError) as refused_in_python:
+        cls(**fields)
+    assert str(refused_in_python.value) == str(refused.value)
     return str(refused.value)
 
 
 # Saved and read
 
 
-@given(config=gpt_configs() | text_configs | train_configs | sample_configs)
-@settings(law, max_examples=150)
+@given(config=gpt_configs() | st.sampled_from(EXAMPLES))
+@law
 def test_a_config_comes_back_from_json(config: Any) -> None:
     assert from_dict(type(config), to_dict(config)) == config
     assert from_dict(type(config), json.loads(json.dumps(to_dict(config)))) == config
@@ -132,192 +100,156 @@ def test_fields_left_out_have_their_defaults(cls: type) -> None:
 
 
 @pytest.mark.parametrize("cls", CONFIGS)
-def test_a_config_does_not_change(cls: type) -> None:
-    config = cls(**REQUIRED.get(cls, {}))
-    for field in dataclasses.fields(cls):
-        with pytest.raises(dataclasses.FrozenInstanceError):
-            setattr(config, field.name, 1)
-
-
-@pytest.mark.parametrize("cls", CONFIGS)
 def test_every_field_has_a_line_of_help(cls: type) -> None:
     for field in dataclasses.fields(cls):
         assert field.metadata["help"].strip()
         assert "\n" not in field.metadata["help"]
 
 
-def test_settings_load_without_torch() -> None:
-    """So that the command line answers at once."""
-    code = "import sys, minigpt.config, minigpt.cli.options; sys.exit('torch' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[1], check=True)
-
-
 # Refused
 
 
-@pytest.mark.parametrize("cls", CONFIGS)
-def test_an_unknown_field_is_named(cls: type) -> None:
-    assert "unknown field 'embed_dim'" in refusal(cls, embed_dim=1)
+@pytest.mark.parametrize("cls", [*CONFIGS, Counter])
+def test_an_unknown_or_missing_field_is_named(cls: type) -> None:
+    with pytest.raises(UserError, match=f"{cls.__name__}: unknown field 'embed_dim'"):
+        from_dict(cls, {**REQUIRED.get(cls, {}), "embed_dim": 1})
+    for name in {GPTConfig: ["vocab_size"], Counter: ["step"]}.get(cls, []):
+        with pytest.raises(UserError, match=f"{cls.__name__}: {name} is missing"):
+            from_dict(cls, {})
 
 
-def test_a_missing_field_is_named() -> None:
-    with pytest.raises(UserError, match="vocab_size"):
-        from_dict(GPTConfig, {"emb_dim": 64})
-
-
-@pytest.mark.parametrize("cls", CONFIGS)
 @pytest.mark.parametrize("data", [None, [], "text", 5, [["vocab_size", 5]]])
-def test_a_config_is_an_object(cls: type, data: Any) -> None:
-    with pytest.raises(UserError, match=f"{cls.__name__}: expected an object"):
-        from_dict(cls, data)
+def test_a_config_is_an_object(data: Any) -> None:
+    with pytest.raises(UserError, match="GPTConfig: expected an object"):
+        from_dict(GPTConfig, data)
 
 
-WRONG_TYPES = [
-    (GPTConfig, "vocab_size", "300"),
-    (GPTConfig, "vocab_size", None),
-    (GPTConfig, "vocab_size", True),
-    (GPTConfig, "emb_dim", 128.0),
-    (GPTConfig, "num_kv_heads", [2]),
-    (GPTConfig, "head_dim", 64.0),
-    (GPTConfig, "dropout", "0.1"),
-    (GPTConfig, "dropout", False),
-    (GPTConfig, "tie_embeddings", 1),
-    (GPTConfig, "architecture", "gpt3"),
-    (GPTConfig, "architecture", ["qwen3"]),
-    (TextConfig, "files", "fables.txt"),
-    (TextConfig, "files", ["fables.txt", 5]),
-    (TextConfig, "files", {"fables.txt": 1}),
-    (TextConfig, "text_field", None),
-    (TextConfig, "weights", ["3"]),
-    (TextConfig, "weights", 3.0),
-    (TextConfig, "split", "middle"),
-    (EvaluationConfig, "stride", 1.5),
-    (TrainConfig, "precision", "float16"),
-    (TrainConfig, "compile", True),
-    (SampleConfig, "seed", 1.5),
-    (SampleConfig, "top_p", "0.9"),
-    (SampleConfig, "logit_bias", ["a", 1.0]),
-    (SampleConfig, "logit_bias", {"a": "1"}),
-    (SampleConfig, "stop", "the end"),
-    (SampleConfig, "banned", ["a", 1]),
-]
-OUT_OF_RANGE = [
-    (TextConfig, "files", ()),
-    (TextConfig, "validation_fraction", 0.0),
-    (TextConfig, "validation_fraction", 1.0),
-    (TextConfig, "vocab_size", 256),
-    (TextConfig, "weights", (1.0, 1.0)),
-    (TextConfig, "weights", (0.0,)),
-    (TextConfig, "weights", (math.nan,)),
-    (EvaluationConfig, "stride", 0),
-    (EvaluationConfig, "batch_size", 0),
-    (GPTConfig, "vocab_size", 0),
-    (GPTConfig, "context_length", 0),
-    (GPTConfig, "emb_dim", 0),
-    (GPTConfig, "num_layers", 0),
-    (GPTConfig, "num_heads", 0),
-    (GPTConfig, "num_kv_heads", 0),
-    (GPTConfig, "num_kv_heads", 3),
-    (GPTConfig, "num_kv_heads", 8),
-    (GPTConfig, "head_dim", 0),
-    (GPTConfig, "head_dim", 7),
-    (GPTConfig, "hidden_dim", -1),
-    (GPTConfig, "dropout", -0.1),
-    (GPTConfig, "dropout", 1.0),
-    (GPTConfig, "attention_dropout", 1.0),
-    (GPTConfig, "rotary_base", 1.0),
-    (GPTConfig, "rotary_base", math.inf),
-    (GPTConfig, "norm_eps", 0.0),
-    (GPTConfig, "norm_eps", 1.0),
-    (GPTConfig, "emb_dim", 126),
-    (GPTConfig, "emb_dim", 4),
-    (TrainConfig, "minutes", 0.0),
-    (TrainConfig, "minutes", math.nan),
-    (TrainConfig, "steps", 0),
-    (TrainConfig, "batch_size", 0),
-    (TrainConfig, "num_evals", 0),
-    (TrainConfig, "eval_tokens", 0),
-    (TrainConfig, "learning_rate", 0.0),
-    (TrainConfig, "learning_rate", math.nan),
-    (TrainConfig, "grad_clip", 0.0),
-    (TrainConfig, "min_lr_ratio", 1.1),
-    (TrainConfig, "warmup_ratio", -0.1),
-    (TrainConfig, "weight_decay", math.inf),
-    (TrainConfig, "beta1", 1.0),
-    (TrainConfig, "beta2", 1.0),
-    (TrainConfig, "seed", -1),
-    (TrainConfig, "seed", 2**63),
-    (SampleConfig, "max_new_tokens", -1),
-    (SampleConfig, "temperature", -0.1),
-    (SampleConfig, "temperature", math.nan),
-    (SampleConfig, "top_k", 0),
-    (SampleConfig, "top_p", 0.0),
-    (SampleConfig, "top_p", 1.1),
-    (SampleConfig, "top_p", math.nan),
-    (SampleConfig, "min_p", -0.1),
-    (SampleConfig, "min_p", 1.1),
-    (SampleConfig, "repetition_penalty", 0.0),
-    (SampleConfig, "repetition_penalty", math.inf),
-    (SampleConfig, "presence_penalty", math.nan),
-    (SampleConfig, "frequency_penalty", -math.inf),
-    (SampleConfig, "logit_bias", {"a": math.inf}),
-    (SampleConfig, "stop", ("a", "")),
-    (SampleConfig, "stop", ("\udcff",)),
-    (SampleConfig, "banned", ("",)),
-    (SampleConfig, "banned", ("a\ufffd",)),
-    (SampleConfig, "samples", 0),
-    (SampleConfig, "samples", 4097),
-    (SampleConfig, "seed", -1),
+def test_the_types_of_any_dataclass_are_checked() -> None:
+    assert from_dict(Counter, {"step": 3, "seconds": 1}) == Counter(3, 1)
+    for fields in ({"step": "3"}, {"step": True}, {"step": 1.0}, {"step": 1, "best": "none"}):
+        with pytest.raises(UserError, match=r"must be a (whole )?number, got"):
+            from_dict(Counter, fields)
+
+
+REFUSED = [
+    # Of another type
+    (GPTConfig, "vocab_size", "300", "a whole number"),
+    (GPTConfig, "vocab_size", None, "a whole number"),
+    (GPTConfig, "vocab_size", True, "a whole number"),
+    (GPTConfig, "emb_dim", 128.0, "a whole number"),
+    (GPTConfig, "num_kv_heads", [2], "a whole number"),
+    (GPTConfig, "dropout", "0.1", "a number"),
+    (GPTConfig, "dropout", False, "a number"),
+    (GPTConfig, "tie_embeddings", 1, "true or false"),
+    (GPTConfig, "architecture", "gpt3", "one of qwen3, gpt2"),
+    (GPTConfig, "architecture", ["qwen3"], "one of qwen3, gpt2"),
+    (TextConfig, "files", "fables.txt", "a list"),
+    (TextConfig, "files", ["fables.txt", 5], "a list, each item a text"),
+    (TextConfig, "files", {"fables.txt": 1}, "a list"),
+    (TextConfig, "text_field", None, "a text"),
+    (TextConfig, "weights", ["3"], "a list, each item a number"),
+    (TextConfig, "split", "middle", "one of documents, end"),
+    (TrainConfig, "compile", True, "one of auto, on, off"),
+    (SampleConfig, "top_p", "0.9", "a number"),
+    (SampleConfig, "logit_bias", ["a", 1.0], "numbers by text"),
+    (SampleConfig, "logit_bias", {"a": "1"}, "numbers by text, each a number"),
+    (SampleConfig, "logit_bias", {1: 1.0}, "numbers by text"),
+    (SampleConfig, "banned", ["a", 1], "a list, each item a text"),
+    (InferenceConfig, "precision", "float16", "one of float32, bfloat16"),
+    (EvaluationConfig, "stride", 1.5, "a whole number"),
+    # Out of range
+    (TextConfig, "files", (), "at least one file"),
+    (TextConfig, "validation_fraction", 0.0, "above 0 and below 1"),
+    (TextConfig, "validation_fraction", 1.0, "above 0 and below 1"),
+    (TextConfig, "vocab_size", 256, "at least 257"),
+    (TextConfig, "weights", (1.0, 1.0), "as many as files (1)"),
+    (TextConfig, "weights", (0.0,), "a list, each item above 0 and below 1e6"),
+    (TextConfig, "weights", (math.nan,), "a list, each item above 0 and below 1e6"),
+    *(
+        (GPTConfig, name, size, "between 1 and 262,144")
+        for name in ("vocab_size", "context_length", "emb_dim", "num_layers", "num_heads")
+        for size in (0, 2**18 + 1)
+    ),
+    (GPTConfig, "num_kv_heads", 0, "between 1 and 262,144"),
+    (GPTConfig, "num_kv_heads", 3, "a divisor of num_heads (4)"),
+    (GPTConfig, "num_kv_heads", 8, "a divisor of num_heads (4)"),
+    (GPTConfig, "head_dim", 0, "between 1 and 262,144"),
+    (GPTConfig, "head_dim", 7, "even"),
+    (GPTConfig, "hidden_dim", -1, "between 1 and 262,144"),
+    (GPTConfig, "dropout", -0.1, "at least 0 and below 1"),
+    (GPTConfig, "dropout", 1.0, "at least 0 and below 1"),
+    (GPTConfig, "attention_dropout", 1.0, "at least 0 and below 1"),
+    (GPTConfig, "rotary_base", 1.0, "above 1 and below 1e12"),
+    (GPTConfig, "rotary_base", math.inf, "above 1 and below 1e12"),
+    (GPTConfig, "norm_eps", 0.0, "above 0 and below 1"),
+    (GPTConfig, "norm_eps", 1.0, "above 0 and below 1"),
+    (GPTConfig, "emb_dim", 126, "a multiple of num_heads (4)"),
+    (GPTConfig, "emb_dim", 4, "an even multiple of num_heads (4)"),
+    *(
+        (TrainConfig, name, value, "above 0 and below 1e6")
+        for name in ("minutes", "learning_rate", "grad_clip", "max_epochs", "checkpoint_seconds")
+        for value in (0.0, math.nan, 1e7, math.inf)
+    ),
+    *(
+        (TrainConfig, name, 0, "at least 1")
+        for name in ("steps", "batch_size", "micro_batch_size", "num_evals", "eval_tokens")
+    ),
+    (TrainConfig, "warmup_context", 0, "at least 1"),
+    *(
+        (TrainConfig, name, value, "between 0 and 1")
+        for name in ("min_lr_ratio", "warmup_ratio", "weight_decay", "token_split_prob")
+        for value in (-0.1, 1.1, math.nan)
+    ),
+    *(
+        (TrainConfig, name, value, "at least 0 and below 1")
+        for name in ("momentum", "beta1", "beta2")
+        for value in (-0.1, 1.0)
+    ),
+    (TrainConfig, "seed", -1, "between 0 and 2^63 - 1"),
+    (TrainConfig, "seed", 2**63, "between 0 and 2^63 - 1"),
+    (SampleConfig, "max_new_tokens", -1, "at least 0"),
+    (SampleConfig, "temperature", -0.1, "at least 0 and below 1e3"),
+    (SampleConfig, "temperature", math.nan, "at least 0 and below 1e3"),
+    (SampleConfig, "temperature", 1e4, "at least 0 and below 1e3"),
+    (SampleConfig, "top_k", 0, "at least 1"),
+    (SampleConfig, "top_p", 0.0, "above 0 and at most 1"),
+    (SampleConfig, "top_p", 1.1, "above 0 and at most 1"),
+    (SampleConfig, "min_p", -0.1, "between 0 and 1"),
+    (SampleConfig, "min_p", 1.1, "between 0 and 1"),
+    (SampleConfig, "repetition_penalty", 0.0, "above 0 and below 1e3"),
+    (SampleConfig, "repetition_penalty", math.inf, "above 0 and below 1e3"),
+    (SampleConfig, "presence_penalty", math.nan, "between -1e3 and 1e3"),
+    (SampleConfig, "frequency_penalty", -math.inf, "between -1e3 and 1e3"),
+    (SampleConfig, "logit_bias", {"a": math.inf}, "numbers by text, each between -1e3 and 1e3"),
+    (SampleConfig, "stop", ("a", ""), "texts, none empty"),
+    (SampleConfig, "stop", ("\udcff",), "texts, none empty"),
+    (SampleConfig, "banned", ("",), "texts, none empty"),
+    (SampleConfig, "banned", ("a\ufffd",), "without U+FFFD"),
+    (SampleConfig, "samples", 0, "between 1 and 4,096"),
+    (SampleConfig, "samples", 4097, "between 1 and 4,096"),
+    (SampleConfig, "seed", -1, "between 0 and 2^63 - 1"),
+    (EvaluationConfig, "stride", 0, "at least 1"),
+    (EvaluationConfig, "batch_size", 0, "at least 1"),
 ]
 
 
 def label(value: Any) -> str:
-    return value.__name__ if isinstance(value, type) else str(value)
+    return value.__name__ if isinstance(value, type) else repr(value)
 
 
-@pytest.mark.parametrize(("cls", "name", "value"), WRONG_TYPES, ids=label)
-def test_a_value_of_another_type_is_named(cls: type, name: str, value: Any) -> None:
-    message = refusal(cls, **{name: value})
-    assert name in message
-    assert repr(value) in message
-
-
-@pytest.mark.parametrize(("cls", "name", "value"), OUT_OF_RANGE, ids=label)
-def test_a_value_out_of_range_is_named(cls: type, name: str, value: Any) -> None:
-    message = refusal(cls, **{name: value})
-    assert message.startswith(f"{name} must be ")
-    assert message.endswith(f"got {value}")
-    with pytest.raises(UserError, match=name):
-        cls(**{**REQUIRED.get(cls, {}), name: value})
-
-
-@pytest.mark.parametrize(("cls", "name", "value"), WRONG_TYPES, ids=label)
-def test_a_config_made_in_python_is_checked_as_one_from_a_file(
-    cls: type, name: str, value: Any
+@pytest.mark.parametrize(("cls", "name", "value", "expected"), REFUSED, ids=label)
+def test_what_a_field_cannot_be_is_refused_with_its_name_the_value_and_what_it_must_be(
+    cls: type, name: str, value: Any, expected: str
 ) -> None:
-    with pytest.raises(UserError, match=name):
-        cls(**{**REQUIRED.get(cls, {}), name: value})
-
-
-@pytest.mark.parametrize(
-    ("cls", "name", "value"),
-    [
-        (TrainConfig, "minutes", math.inf),
-        (TrainConfig, "learning_rate", 1e7),
-        (TrainConfig, "grad_clip", 1e7),
-        (SampleConfig, "temperature", 1e4),
-    ],
-    ids=label,
-)
-def test_a_value_that_is_too_large_is_told_the_bound(cls: type, name: str, value: Any) -> None:
-    """Not that it must be above 0, which it is."""
-    assert "below" in refusal(cls, **{name: value})
+    message = refusal(cls, **{name: value})
+    assert message.startswith(f"{name} must be {expected}") and "\n" not in message
+    assert message.endswith((f"got {value}", f"got {value!r}"))
 
 
 # Sizes that follow
 
 
-def test_two_heads_in_gpt2_may_be_odd_where_rotary_positions_need_pairs() -> None:
+def test_a_head_of_gpt2_may_be_odd_where_rotary_positions_need_pairs() -> None:
     assert GPTConfig(vocab_size=9, architecture="gpt2", emb_dim=6, num_heads=2).head_size == 3
     message = refusal(GPTConfig, emb_dim=6, num_heads=2)
     assert message == "emb_dim must be an even multiple of num_heads (2), got 6"
@@ -328,6 +260,8 @@ def test_heads_of_a_chosen_size_may_be_wider_together_than_the_model() -> None:
     assert GPTConfig(vocab_size=9, emb_dim=7, num_heads=4, head_dim=2).head_size == 2
     message = refusal(GPTConfig, architecture="gpt2", head_dim=8)
     assert message == "head_dim must be unset in the gpt2 architecture, got 8"
+    message = refusal(GPTConfig, head_dim=256, context_length=2**17)
+    assert message == "context_length must be at most 65,536 for heads this wide, got 131072"
 
 
 @given(config=gpt_configs())
@@ -340,13 +274,7 @@ def test_heads_divide_the_width_unless_told_and_key_value_heads_the_heads(
     else:
         assert config.head_size == config.head_dim
     assert config.num_heads % config.kv_heads == 0
-    assert config.kv_heads == config.num_kv_heads or config.num_kv_heads is None
-    assert config.kv_heads <= config.num_heads
-
-
-def test_there_are_as_many_key_value_heads_as_heads_unless_told() -> None:
-    assert GPTConfig(vocab_size=9, num_heads=8).kv_heads == 8
-    assert GPTConfig(vocab_size=9, num_heads=8, num_kv_heads=2).kv_heads == 2
+    assert config.kv_heads == (config.num_kv_heads or config.num_heads)
 
 
 @pytest.mark.parametrize(
@@ -359,14 +287,12 @@ def test_there_are_as_many_key_value_heads_as_heads_unless_told() -> None:
         ("qwen3", 128, 352),
     ],
 )
-def test_the_feed_forward_width_follows_from_the_family(
+def test_the_feed_forward_width_follows_from_the_architecture(
     architecture: Any, emb_dim: int, expected: int
 ) -> None:
-    assert GPTConfig(vocab_size=9, architecture=architecture, emb_dim=emb_dim).ff_dim == expected
-    assert (
-        GPTConfig(vocab_size=9, architecture=architecture, emb_dim=emb_dim, hidden_dim=7).ff_dim
-        == 7
-    )
+    config = GPTConfig(vocab_size=9, architecture=architecture, emb_dim=emb_dim)
+    assert config.ff_dim == expected
+    assert dataclasses.replace(config, hidden_dim=7).ff_dim == 7
 
 
 @given(half=st.integers(1, 4096))
@@ -376,3 +302,16 @@ def test_swiglu_is_a_third_narrower_rounded_up_to_32(half: int) -> None:
     config = GPTConfig(vocab_size=9, emb_dim=2 * half, num_heads=1)
     assert config.ff_dim % 32 == 0
     assert 0 <= 3 * config.ff_dim - 8 * config.emb_dim < 3 * 32
+
+
+# Where things are kept
+
+
+def test_the_cache_is_where_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MINIGPT_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    assert cache_folder() == Path.home() / ".cache" / "minigpt"
+    monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
+    assert cache_folder() == Path("/caches/minigpt")
+    monkeypatch.setenv("MINIGPT_CACHE", "/mine")
+    assert cache_folder() == Path("/mine")

@@ -1,16 +1,15 @@
 """`minigpt attention`: a picture of what every head of every layer looks at in a text."""
 
 import argparse
+import itertools
 import math
 import warnings
 from collections.abc import Sequence
-from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import UserError
-from ..config import AttentionConfig
-from .options import Parser, add_fields, given_fields
+from .options import Parser
 from .terminal import write
 
 if TYPE_CHECKING:
@@ -24,49 +23,45 @@ _MOST_LINES = 64  # tokens, up to which cells have lines between them
 _MORE_FONTS = {"Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", "Arial Unicode MS"}
 
 
-def add_options(parser: Parser) -> None:
-    """The options of `minigpt attention`."""
+def options(parser: Parser) -> None:
     parser.add_argument("run", help="a run, or a model such as hf:gpt2")
     parser.add_argument("text", help="a text of some 5 to 40 tokens")
-    add_fields(parser, AttentionConfig, "picture")
+    for name in ("layer", "head"):
+        help_ = f"this {name} only, counted from 0"
+        parser.add_argument(f"--{name}", type=int, metavar="N", help=help_)
+    out = "the picture: .png, .svg or .pdf (default: attention.png, or attention-2.png, ...)"
+    parser.add_argument("--out", metavar="FILE", type=Path, help=out)
 
 
 def run(given: argparse.Namespace) -> None:
     """Draw the attention weights of a text; print the picture's name."""
-    config = AttentionConfig(**given_fields(given, AttentionConfig))
-    out = Path(config.out) if config.out is not None else _free_file("attention", ".png")
+    names = (f"attention{f'-{i}' if i > 1 else ''}.png" for i in itertools.count(1))
+    out = given.out or next(file for file in map(Path, names) if not file.exists())
+    if out.suffix not in (".png", ".svg", ".pdf"):
+        raise UserError(f"out must be a name that ends in .png, .svg or .pdf, got {out}")
     if out.exists() or out.is_symlink():
         raise UserError(f"{out} exists; choose another --out")
     if not out.parent.is_dir():
         raise UserError(f"no such folder: {out.parent}")
+    from .. import runs
     from ..generation.attention_maps import attention_maps
-    from ..runs import load, replace
 
-    maps = attention_maps(load(given.run), given.text)
+    maps = attention_maps(runs.load(given.run), given.text)
     num_layers, num_heads = maps.weights.shape[:2]
-    layers = _selected("layer", config.layer, num_layers)
-    heads = _selected("head", config.head, num_heads)
-    title = f"Attention weights of {Path(given.run).resolve().name}"
+    layers = _selected("layer", given.layer, num_layers)
+    heads = _selected("head", given.head, num_heads)
+    title = f"Attention weights of {runs.model_name(given.run)}"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of characters that no font has, drawn as boxes
         figure = picture(maps, layers, heads, title)
-        replace(out, lambda new: figure.savefig(new, format=out.suffix[1:], dpi=120))
+        runs.replace(out, lambda new: figure.savefig(new, format=out.suffix[1:], dpi=120))
     write(str(out))
-
-
-def _free_file(stem: str, suffix: str) -> Path:
-    """The first of stem, stem-2, stem-3, ... that does not exist."""
-    file, number = Path(stem + suffix), 1
-    while file.exists():
-        number += 1
-        file = Path(f"{stem}-{number}{suffix}")
-    return file
 
 
 def _selected(name: str, number: int | None, count: int) -> Sequence[int]:
     if number is None:
         return range(count)
-    if number >= count:
+    if not 0 <= number < count:
         raise UserError(f"{name} must be between 0 and {count - 1}, got {number}")
     return [number]
 
@@ -108,7 +103,7 @@ def picture(maps: "AttentionMaps", layers: Sequence[int], heads: Sequence[int], 
             wspace=0.15 / side,
             hspace=(margin + 0.3) / side,
         )
-        for axes, panel in zip_longest(grid.flat, panels):
+        for axes, panel in itertools.zip_longest(grid.flat, panels):
             if panel is None:  # the last row may have room for more
                 axes.set_axis_off()
                 continue

@@ -9,8 +9,7 @@ from .options import Parser, add_fields, given_fields
 from .terminal import write
 
 
-def add_options(parser: Parser) -> None:
-    """The options of `minigpt evaluate`."""
+def options(parser: Parser) -> None:
     parser.add_argument("run", help="a run, or a model such as hf:gpt2")
     parser.add_argument("files", nargs="+", help="text files, folders, patterns, or - for stdin")
     parser.add_argument("--json", action="store_true", help="print one JSON record")

@@ -1,93 +1,74 @@
-"""`minigpt export` and `minigpt import`: a model as a folder for other programs, and back.
-
-A folder is built under another name and renamed when it is whole. Only a new or an empty folder is
-written to.
-"""
+"""`minigpt export` and `minigpt import`: a model as a folder for other programs, and back."""
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from .. import UserError
-from ..config import ExportConfig, TextConfig, TrainConfig
-from .options import Parser, add_fields, given_fields
+from ..config import TextConfig, TrainConfig
+from .options import Parser
 from .terminal import say, write
 
 
-def add_options(parser: Parser) -> None:
-    """The options of `minigpt export`."""
-    parser.add_argument("run", nargs="?", help="the run to export (default: the newest)")
-    add_fields(parser, ExportConfig, "export")
+def options(parser: Parser) -> None:
+    add, types = parser.add_argument, ("float32", "float16", "q8_0")
+    add("run", nargs="?", help="the run to export (default: the newest)")
+    add("--to", choices=("hf", "gguf"), default="hf", help="for transformers, or for llama.cpp")
+    add("--out", metavar="FOLDER", help="the new folder (default: exports/RUN-hf or -gguf)")
+    add("--dtype", choices=types, help="type of the matrices in gguf (default: float32)")
 
 
 def run(given: argparse.Namespace) -> None:
     """Write a model for other programs; print the folder, and how to use it."""
-    config = ExportConfig(**given_fields(given, ExportConfig))
+    if given.dtype and given.to != "gguf":
+        raise UserError("--dtype is for --to gguf; a folder for transformers holds float32")
+    from .. import runs
     from ..interop.gguf import check_gguf, write_gguf
     from ..interop.huggingface import model_card, write_folder
-    from ..runs import (
-        METRICS,
-        check_free,
-        find_model,
-        model_name,
-        new_folder,
-        newest_run,
-        read_metrics,
-    )
 
-    source = given.run if given.run is not None else newest_run()
-    name = model_name(source)
-    out = Path(config.out or f"exports/{name}-{config.to}")
-    check_free(out)
-    found = find_model(source)
-    if config.to == "gguf":
-        file = f"{name}-{config.dtype}.gguf"
+    source = given.run if given.run is not None else runs.newest_run()
+    name = runs.model_name(source)
+    out = Path(given.out or f"exports/{name}-{given.to}")
+    runs.check_free(out)
+    found = runs.find_model(source)
+    if given.to == "gguf":
+        dtype: Any = given.dtype or "float32"
+        file = f"{name}-{dtype}.gguf"
         check_gguf(found.tokenizer)
-        with new_folder(out) as folder:
-            write_gguf(folder / file, found.model, found.tokenizer, name, config.dtype)
+        with runs.new_folder(out) as folder:
+            write_gguf(folder / file, found.model, found.tokenizer, name, dtype)
         use = f"llama-cli -m {out / file} -p 'Once upon a time'"
     else:
-        card = model_card(name, found.model.config, read_metrics(found.folder / METRICS))
-        with new_folder(out) as folder:
+        metrics = runs.read_metrics(found.folder / runs.METRICS)
+        card = model_card(name, found.model.config, metrics)
+        with runs.new_folder(out) as folder:
             write_folder(folder, found.model, found.tokenizer, card)
         use = f"transformers.AutoModelForCausalLM.from_pretrained({str(out)!r})"
     write(str(out))
     say(f"to use it:  {use}")
 
 
-def add_import_options(parser: Parser) -> None:
-    """The options of `minigpt import`."""
+def import_options(parser: Parser) -> None:
     parser.add_argument("model", help="a folder with config.json and safetensors, or hf:NAME")
     parser.add_argument("--out", metavar="FOLDER", help="the run's folder (default: runs/MODEL)")
 
 
 def run_import(given: argparse.Namespace) -> None:
     """Make a run of a folder in the Hugging Face layout, or of a model of the hub; print it."""
+    from .. import runs
     from ..interop.huggingface import is_huggingface_folder
-    from ..runs import (
-        CONFIG,
-        TOKENIZER,
-        WEIGHTS,
-        RunConfig,
-        check_free,
-        find_model,
-        free_name,
-        model_name,
-        new_folder,
-        save_weights,
-        write_text,
-    )
 
     source = given.model
-    out = Path(given.out) if given.out is not None else free_name(model_name(source))
-    check_free(out)
-    found = find_model(source)
+    out = Path(given.out) if given.out is not None else runs.free_name(runs.model_name(source))
+    runs.check_free(out)
+    found = runs.find_model(source)
     if not is_huggingface_folder(found.folder):
         raise UserError(f"{source} is a run already")
     # Its text and training are unknown; all that is known is the model it came from.
     text = TextConfig(files=(source,), init=source)
-    config = RunConfig(found.model.config, TrainConfig(), text)
-    with new_folder(out) as folder:
-        write_text(found.tokenizer.to_json(), folder / TOKENIZER)
-        save_weights(found.model, folder / WEIGHTS)
-        write_text(config.to_json(), folder / CONFIG)
+    config = runs.RunConfig(found.model.config, TrainConfig(), text)
+    with runs.new_folder(out) as folder:
+        runs.write_text(found.tokenizer.to_json(), folder / runs.TOKENIZER)
+        runs.save_weights(found.model, folder / runs.WEIGHTS)
+        runs.write_text(config.to_json(), folder / runs.CONFIG)
     write(str(out))

@@ -11,10 +11,10 @@ import shlex
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import UserError
-from ..config import InferenceConfig, OutputConfig, SampleConfig, to_dict
+from ..config import InferenceConfig, SampleConfig, to_dict
 from .options import Parser, add_fields, given_fields
 from .prompts import read_prompt
 from .terminal import has_colours, say, write
@@ -24,22 +24,23 @@ if TYPE_CHECKING:
     from ..generation.results import Sample, Step
     from ..generation.writer import Writer
 
+_OUTPUT = {
+    "interactive": "a session: a text for each line you type, and commands",
+    "show": "each token's probability, and what it could have been",
+    "json": "one JSON record on a line for each sample, and nothing else",
+    "logprobs": "each token with its log-probability, in nats (with --json)",
+}
 
-def add_options(parser: Parser) -> None:
-    """The options of `minigpt generate`."""
-    parser.add_argument(
-        "prompt",
-        nargs="*",
-        help="how the text begins; - for standard input, which is read without a dash too where a "
-        "pipe or a file stands there (one line end at its end is dropped)",
-    )
+
+def options(parser: Parser) -> None:
+    prompt = "how the text begins; - for standard input, as for a pipe or a file without a prompt"
+    parser.add_argument("prompt", nargs="*", help=prompt)
     parser.add_argument("--prompt-file", metavar="FILE", help="the file that holds the prompt")
-    parser.add_argument(
-        "--run",
-        metavar="FOLDER",
-        help="a run, or a model such as hf:gpt2 (default: the newest run)",
-    )
-    add_fields(parser, OutputConfig, "output")
+    run = "a run, or a model such as hf:gpt2 (default: the newest run)"
+    parser.add_argument("--run", metavar="FOLDER", help=run)
+    output = parser.add_argument_group("output")
+    for name, help_ in _OUTPUT.items():
+        output.add_argument(f"--{name}", action="store_true", help=help_)
     add_fields(parser, SampleConfig, "sampling")
     add_fields(parser, InferenceConfig, "machine")
 
@@ -47,27 +48,28 @@ def add_options(parser: Parser) -> None:
 def run(given: argparse.Namespace) -> None:
     """Write a text, records of several, or hold a session."""
     config = SampleConfig(**given_fields(given, SampleConfig))
-    output = OutputConfig(**given_fields(given, OutputConfig))
     machine = InferenceConfig(**given_fields(given, InferenceConfig))
+    if given.json and (given.interactive or given.show):
+        raise UserError("--json excludes --interactive and --show; leave one of them out")
+    if given.logprobs and not given.json:
+        raise UserError("--logprobs needs --json")
     if len(given.prompt) > 1:
         raise UserError(f"put quotes around the prompt: {shlex.quote(' '.join(given.prompt))}")
-    prompt = read_prompt(
-        next(iter(given.prompt), None), given.prompt_file, stdin=not output.interactive
-    )
-    if hasattr(sys.stdout, "reconfigure"):  # not where a test has taken its place
-        sys.stdout.reconfigure(errors="replace")  # for a terminal that is not UTF-8
-    if output.interactive:
+    typed = given.prompt[0] if given.prompt else None
+    prompt = read_prompt(typed, given.prompt_file, stdin=not given.interactive)
+    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # if it is not UTF-8
+    if given.interactive:
         from .interactive import interact
 
-        interact(prompt, given.run, machine, config, output.show)
+        interact(prompt, given.run, machine, config, given.show)
         return
     name, writer = open_writer(given.run, machine)
     config = seeded(config)
-    if output.json:
-        _write_records(prompt, writer, config, output.logprobs)
+    if given.json:
+        _write_records(prompt, writer, config, given.logprobs)
         say(f"written with {described(name, writer)}")
         return
-    draft = Draft(writer, prompt, config, output.show)
+    draft = Draft(writer, prompt, config, given.show)
     say(
         f"writing with {described(name, writer)}, "
         f"at temperature {config.temperature:g}, {config.max_new_tokens:,} tokens at most"
@@ -86,9 +88,8 @@ def open_writer(run: str | None, machine: InferenceConfig) -> tuple[str, "Writer
 
 def seeded(config: SampleConfig) -> SampleConfig:
     """With a seed, so that the user can be told which."""
-    if config.seed is not None:
-        return config
-    return dataclasses.replace(config, seed=random.randrange(2**31))
+    seed = random.randrange(2**31) if config.seed is None else config.seed
+    return dataclasses.replace(config, seed=seed)
 
 
 def described(name: str, writer: "Writer") -> str:
@@ -99,23 +100,15 @@ def described(name: str, writer: "Writer") -> str:
 
 
 class Draft:
-    """A text while it is written: `text` is the first sample so far, whole also after Ctrl-C.
+    """A text while it is written, the first of several, and how fast; also after Ctrl-C.
 
-    Args:
-        writer: writes it.
-        beginning: what it continues.
-        config: how to generate.
-        show: whether to show each token with its probability.
-
-    Raises:
-        UserError: if the beginning cannot be encoded.
+    Refuses, before anything is written, a beginning that cannot be encoded.
     """
 
     def __init__(self, writer: "Writer", beginning: str, config: SampleConfig, show: bool):
         self.text, self.tokens = beginning, 0  # the tokens of all samples
-        self._samples, self._show = config.samples, show
-        self._display = TokenDisplay(writer.tokenizer, has_colours(sys.stdout))
-        self._start = time.perf_counter()
+        self._samples, self._start = config.samples, time.perf_counter()
+        self._display = TokenDisplay(writer.tokenizer, has_colours(sys.stdout)) if show else None
         alternatives = ALTERNATIVES if show else 0
         self._steps = writer.steps(
             beginning, config, log_probabilities=show, alternatives=alternatives
@@ -126,7 +119,7 @@ class Draft:
         for i, steps in enumerate(_by_sample(self._counted(), self._samples)):
             if i > 0:
                 write(f"--- sample {i + 1} ---")
-            if self._show:
+            if self._display is not None:
                 self._display.show(prompt, steps)
                 continue
             write(prompt, end="")
@@ -169,8 +162,8 @@ def _write_records(prompt: str, writer: "Writer", config: SampleConfig, logprobs
         write(json.dumps(_record(i, sample, config, writer)))
 
 
-def _record(i: int, sample: "Sample", config: SampleConfig, writer: "Writer") -> dict[str, object]:
-    record: dict[str, object] = {
+def _record(i: int, sample: "Sample", config: SampleConfig, writer: "Writer") -> dict[str, Any]:
+    record: dict[str, Any] = {
         "prompt": sample.prompt,
         "text": sample.text,
         "sample": i,
@@ -181,12 +174,8 @@ def _record(i: int, sample: "Sample", config: SampleConfig, writer: "Writer") ->
         "seed": config.seed,
     }
     if sample.log_probabilities is not None:
-        record["logprobs"] = [
-            {
-                "id": id,
-                "text": writer.tokenizer.token_bytes(id).decode(errors="replace"),
-                "log_probability": nats,
-            }
-            for id, nats in zip(sample.token_ids, sample.log_probabilities, strict=True)
-        ]
+        texts = (writer.tokenizer.token_bytes(i).decode(errors="replace") for i in sample.token_ids)
+        tokens = zip(sample.token_ids, texts, sample.log_probabilities, strict=True)
+        names = ("id", "text", "log_probability")
+        record["logprobs"] = [dict(zip(names, token, strict=True)) for token in tokens]
     return record

@@ -42,13 +42,7 @@ def interact(
 
 
 class Session:
-    """What a session remembers, and its commands: each method do_NAME is one, /NAME.
-
-    Args:
-        writer: writes.
-        config: the settings; without a seed every text draws its own.
-        showing: whether to show each token with its probability.
-    """
+    """What a session remembers, and its commands: each method do_NAME is one, /NAME."""
 
     def __init__(self, writer: "Writer", config: SampleConfig, showing: bool = False):
         self.writer, self.config, self.showing = writer, config, showing

@@ -34,15 +34,7 @@ def add_fields(
     skip: tuple[str, ...] = (),
     planned: tuple[str, ...] = (),
 ) -> None:
-    """Add an option for each field of a config.
-
-    Args:
-        parser: to add to.
-        config: the dataclass.
-        title: heading of the group in --help.
-        skip: fields that get no option.
-        planned: fields whose default is planned from the text.
-    """
+    """Add an option for each field but those to skip; the `planned` ones show no default."""
     group = parser.add_argument_group(title)
     hints = get_type_hints(config)
     for field in dataclasses.fields(config):
@@ -66,11 +58,7 @@ def given_fields(given: argparse.Namespace, config: type) -> dict[str, Any]:
 
 
 def changed(config: Any, name: str, values: Sequence[str]) -> Any:
-    """A copy of `config` with one field set to what was typed, or to its default.
-
-    Raises:
-        UserError: if the command line would refuse it.
-    """
+    """A copy of `config` with one field set to what was typed, or to its default."""
     fields = {field.name: field for field in dataclasses.fields(config)}
     if name not in fields:
         raise UserError(f"there is no setting {name!r}; there are: {', '.join(fields)}")

@@ -15,16 +15,10 @@ if TYPE_CHECKING:
 MINUTES = (1.0, 10.0, 60.0)
 
 
-def add_options(parser: Parser) -> None:
-    """The options of `minigpt plan`."""
+def options(parser: Parser) -> None:
     add_training_options(parser, skip=("minutes", "steps"))
-    parser.add_argument(
-        "--minutes",
-        type=float,
-        action="append",
-        metavar="X",
-        help="print a row for these minutes; may be given again (default: 1, 10 and 60)",
-    )
+    minutes = "a row for these minutes; may be given again (default: 1, 10 and 60)"
+    parser.add_argument("--minutes", type=float, action="append", metavar="X", help=minutes)
 
 
 def run(given: argparse.Namespace) -> None:
@@ -47,14 +41,12 @@ def add_training_options(parser: Parser, skip: tuple[str, ...] = ()) -> None:
     add_fields(parser, TrainConfig, "training", skip=skip, planned=PLANNED)
 
 
-Settings = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
-
-
-def training_settings(given: argparse.Namespace) -> Settings:
+def training_settings(
+    given: argparse.Namespace,
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """The fields of TextConfig, GPTConfig and TrainConfig that were given.
 
-    Raises:
-        UserError: if an option needs a text and none is named; otherwise it is the fables.
+    An option that needs a text is refused if none is named; otherwise it is the fables.
     """
     text, model = given_fields(given, TextConfig), given_fields(given, GPTConfig)
     model.pop("vocab_size", None)  # a setting of the text
@@ -62,7 +54,7 @@ def training_settings(given: argparse.Namespace) -> Settings:
         del text["files"]
         for name in ("validation", "weights", "init"):
             if name in text and not vars(given).get("resume"):
-                raise UserError(f"--{name} needs a text to train on; name it too, such as my.txt")
+                raise UserError(f"--{name} needs a text to train on: name it too, such as my.txt")
     return text, model, given_fields(given, TrainConfig)
 
 

@@ -12,19 +12,11 @@ STANDARD_INPUT = "-"
 
 
 def read_prompt(given: str | None, file: str | None, *, stdin: bool = True) -> str:
-    """How a text is to begin.
+    """How a text begins: `given`, or the content of `file`, or of standard input.
 
     Standard input is read to its end if "-" is given, or if nothing is given and it is a pipe or a
-    file. A prompt that is given never waits for it. One line end at the end is dropped, because
-    editors and `echo` add it.
-
-    Args:
-        given: the prompt itself, or "-".
-        file: a file to read instead.
-        stdin: whether the prompt may come from standard input; a session reads its lines there.
-
-    Raises:
-        UserError: if the prompt is given twice or cannot be read.
+    file; a prompt that is given never waits for it. A session reads its lines there (`stdin` is
+    False). One line end at the end is dropped, because editors and `echo` add it.
     """
     if given is not None and file is not None:
         raise UserError("the prompt is given twice: leave out --prompt-file or the other one")

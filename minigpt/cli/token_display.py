@@ -27,12 +27,7 @@ class TokenDisplay:
     colours: bool
 
     def show(self, prompt: str, steps: Iterable[Step]) -> None:
-        """Print a line for each token as it is drawn, then the text.
-
-        Args:
-            prompt: how the text begins.
-            steps: of one sample, with log-probabilities and ALTERNATIVES.
-        """
+        """Print a line for each token of a sample as it is drawn, then the text."""
         print(f"{'probability':>11}  {'token':<{_WIDTH}}  it could have been", flush=True)
         text, least = shown(prompt), 1.0
         try:

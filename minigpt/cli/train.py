@@ -9,8 +9,7 @@ from .options import Parser
 from .plan import add_training_options, print_plan, training_settings
 
 
-def add_options(parser: Parser) -> None:
-    """The options of `minigpt train`."""
+def options(parser: Parser) -> None:
     parser.add_argument(
         "--plan", action="store_true", help="print what would be trained, and why, and stop"
     )

@@ -100,7 +100,7 @@ def test_import_makes_a_run_that_is_the_exported_one(tmp_path: Path, type_: Type
         ("export nowhere/nothing", "nowhere/nothing"),
         ("export cache", "not a run"),
         ("export runs/qwen3 --to onnx", "onnx"),
-        ("export runs/qwen3 --to hf --dtype q8_0", "dtype must be float32 with --to hf"),
+        ("export runs/qwen3 --to hf --dtype q8_0", "--dtype is for --to gguf"),
         ("export runs/qwen3 --to gguf --dtype q4_0", "q4_0"),
         ("import runs/nothing", "no such run: runs/nothing"),
         ("import runs/qwen3", "runs/qwen3 is a run already"),

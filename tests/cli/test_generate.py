@@ -28,6 +28,9 @@ class Terminal:
     def flush(self) -> None:
         pass
 
+    def reconfigure(self, **settings: str) -> None:
+        pass
+
     def isatty(self) -> bool:
         return True
 
@@ -152,7 +155,7 @@ def test_log_probabilities_are_those_of_the_model(
     [
         ("--temperature -1", "temperature must be at least 0"),
         ("--temperature hot", "--temperature"),
-        ("--json --show", "json and show exclude each other"),
+        ("--json --show", "--json excludes --interactive and --show"),
         ("--interactive -", "--prompt-file"),
         ("Once upon a time", "put quotes around the prompt: 'Once upon a time'"),
         ("Once --prompt-file some.txt", "given twice"),

@@ -11,22 +11,16 @@ import pytest
 from minigpt import UserError
 from minigpt.cli.options import Parser, add_fields, given_fields
 from minigpt.config import (
-    AttentionConfig,
     EvaluationConfig,
-    ExportConfig,
     GPTConfig,
     InferenceConfig,
-    OutputConfig,
     SampleConfig,
     TextConfig,
     TrainConfig,
     setting,
 )
 
-CONFIGS = [
-    TextConfig, GPTConfig, TrainConfig, SampleConfig, InferenceConfig, OutputConfig,
-    EvaluationConfig, ExportConfig, AttentionConfig,
-]  # fmt: skip
+CONFIGS = [TextConfig, GPTConfig, TrainConfig, SampleConfig, InferenceConfig, EvaluationConfig]
 
 
 @dataclass(frozen=True)
