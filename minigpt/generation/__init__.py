@@ -1,3 +1,3 @@
-"""From a trained model to text. Use `writer.py`; it calls on `decode.py` (the loop), `choosing.py`
-(which token: `sampling.py`, `banning.py`), `stopping.py` (what may be shown) and `scoring.py`.
-"""
+"""From a trained model to text. Begin with `writer.py`. It uses `numpy_gpt.py` or `torch_gpt.py`
+(the model), `window.py` (what the model reads), `sampler.py` (which token comes next),
+`streaming.py` (what may be shown) and `scoring.py` (how likely a text is)."""

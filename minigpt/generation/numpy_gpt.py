@@ -1,7 +1,7 @@
 """The glass engine: the whole GPT in numpy, token ids in, logits out, nothing in between hidden.
 
-It computes what `model.py` does, without torch, from the weights of a trained model where they lie.
-`NumpyGPT.layers` is the model, `Layer` its equations, for both architectures.
+It computes what `model.py` does, without torch, and reads the weights where they lie in their file.
+`NumpyGPT.layers` is the model, `Layer` holds its equations, for both architectures.
 """
 
 import math
@@ -19,7 +19,7 @@ Weights = Mapping[str, Array]  # by the names of the torch model's parameters
 Heads = Collection[tuple[int, int]]  # (layer, head), counted from 0
 
 _AT_ONCE = 256  # tokens of a prompt: the attention scores of more would need much memory
-_SMALL = 1 << 18  # weights: so many are copied, to make one product of several
+_SMALL = 1 << 18  # weights: matrices up to this size are copied side by side, for one product
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Cache:
         self.length = 0  # in tokens
 
     def repeated(self, batch_size: int) -> "Cache":
-        """Its only text so many times."""
+        """A cache with `batch_size` copies of the only text in this one."""
         many = Cache(self.config, batch_size)
         many.length = self.length
         many.both[..., : self.length, :] = self.both[..., : self.length, :]
@@ -48,7 +48,7 @@ class Cache:
 
 
 class NumpyGPT:
-    """A trained GPT. Raises UserError if the weights do not fit the config."""
+    """A trained GPT; a UserError if the weights do not fit the config."""
 
     def __init__(self, config: GPTConfig, weights: Weights):
         _check_shapes(config, weights)
@@ -65,12 +65,12 @@ class NumpyGPT:
 
         Args:
             token_ids: ``(b, T)``.
-            cache: from :meth:`new_cache`, with the tokens before these; takes these in as well.
+            cache: from :meth:`new_cache`, with the tokens before these, which are added to it.
             heads_off: heads whose context vectors are set to zero.
 
         Yields:
             The embedding ``(b, T, emb_dim)`` and an empty array; then the stream after each layer
-            and its attention weights ``(b, num_heads, T, S)``, S being all tokens in the cache.
+            and its attention weights ``(b, num_heads, T, S)``, for S tokens in the cache by then.
         """
         (b, T), cache = token_ids.shape, cache or self.new_cache(len(token_ids))
         start, S = cache.length, cache.length + T
@@ -92,13 +92,13 @@ class NumpyGPT:
             yield x.reshape(b, T, -1), weights
 
     def logits(self, x: Array) -> Array:
-        """What a residual stream ``(n, emb_dim)`` predicts, ``(n, vocab_size)``; from the stream
-        after an earlier layer, what the model would say there (the logit lens)."""
+        """The logits ``(n, vocab_size)`` of a residual stream ``(n, emb_dim)``; of the stream after
+        an earlier layer, what the model would predict there (the logit lens)."""
         return self._head(self._final_norm(x))
 
     def __call__(self, token_ids: TokenIds) -> Array:
         """The logits after each token, ``(b, T)`` to ``(b, T, vocab_size)``."""
-        with np.errstate(all="ignore"):  # damaged weights are recognised by their logits
+        with np.errstate(all="ignore"):  # damaged weights show in their logits
             *_, (x, _) = self.layers(token_ids)
             return self.logits(x.reshape(-1, x.shape[-1])).reshape(*token_ids.shape, -1)
 
@@ -115,12 +115,12 @@ class NumpyGPT:
         return Record(np.concatenate(attention[1:]), np.concatenate(streams))
 
     def new_cache(self, batch_size: int) -> Cache:
-        """An empty cache for so many texts."""
+        """An empty cache for `batch_size` texts."""
         return Cache(self.config, batch_size)
 
 
 def _check_shapes(config: GPTConfig, weights: Weights) -> None:
-    """Refuse weights that do not fit; takes no longer for what a damaged config may ask for."""
+    """Refuse weights that do not fit, in no more time if a damaged config names huge sizes."""
     expected = 0
     for pattern, shape in weight_shapes(config).items():
         for i in range(config.num_layers if "#" in pattern else 1):
@@ -134,7 +134,7 @@ def _check_shapes(config: GPTConfig, weights: Weights) -> None:
 
 
 class Layer:
-    """A block: to the stream x come ``attention(norm(x))``, then ``feed_forward(norm(x))``."""
+    """A block; it adds ``attention(norm(x))`` to the stream x, then ``feed_forward(norm(x))``."""
 
     def __init__(self, config: GPTConfig, weights: Weights, block: str):
         c = self.config = config
@@ -154,10 +154,10 @@ class Layer:
     def attention(
         self, x: Array, keys: Array, values: Array, turns: list[Array], off: list[int]
     ) -> tuple[Array, Array]:
-        """``softmax(Q Kᵀ / sqrt(head_dim) + mask) V`` in each head, then out_proj of all heads; and
-        the attention weights.
+        """``softmax(Q Kᵀ / sqrt(head_dim) + mask) V`` in each head, then out_proj of all heads.
+        Returned with the attention weights.
 
-        Keys and values are those in the cache, ``(b, kv_heads, S, head_dim)``; the last T of them
+        Keys and values are those in the cache, ``(b, kv_heads, S, head_dim)``. The last T of them
         are computed from x ``(b * T, emb_dim)`` and written here.
         """
         b, kv_heads, S, head_dim = keys.shape
@@ -190,8 +190,8 @@ class Layer:
 
 
 class Norm:
-    """RMSNorm, ``x / sqrt(mean(x²) + eps) * weight``; with a bias LayerNorm, which centres x first
-    and adds the bias. Of several names each has its row of weights."""
+    """RMSNorm, ``x / sqrt(mean(x²) + eps) * weight``; or, if there is a bias, LayerNorm, which
+    centres x first and adds the bias. With several names, each has a row of weights."""
 
     def __init__(self, config: GPTConfig, weights: Weights, *names: str):
         rows = np.stack([weights[f"{name}.weight"] for name in names])
@@ -207,7 +207,7 @@ class Norm:
 
 
 class Linear:
-    """``x Wᵀ + b``; of several names the outputs side by side."""
+    """``x Wᵀ + b``; with several names, their outputs side by side."""
 
     def __init__(self, weights: Weights, *names: str):
         self.matrices = [weights[f"{name}.weight"] for name in names]  # each (d_out, d_in)
@@ -239,8 +239,8 @@ def gelu(x: Array) -> Array:
 
 
 def rotary_tables(config: GPTConfig) -> tuple[Array, Array]:
-    """Cosines ``(context_length, 1, 1, i)`` and sines ``(context_length, 1, 2, i)``, first with a
-    minus, of the angles ``t base^(-2i / head_dim)``."""
+    """Cosines ``(context_length, 1, 1, i)`` and sines ``(context_length, 1, 2, i)``, the first of
+    the two negative, of the angles ``t base^(-2i / head_dim)``."""
     frequencies = config.rotary_base ** (-np.arange(0, config.head_size, 2) / config.head_size)
     angles = np.outer(np.arange(config.context_length), frequencies)[:, None, None]
     sines = np.concatenate((-np.sin(angles), np.sin(angles)), axis=2)

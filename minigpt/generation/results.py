@@ -11,15 +11,15 @@ StopReason = Literal["length", "end_of_text", "stop", "banned"]
 
 @dataclass(frozen=True)
 class Token:
-    """A token in its place in a text."""
+    """A token at its place in a text."""
 
     id: int
     bytes: bytes  # UTF-8: perhaps only a part of a character; none for a special token
-    log_probability: float  # after the tokens before it, in nats
+    log_probability: float  # given the tokens before it, in nats
 
     @property
     def text(self) -> str:
-        """What it stands for; bytes that are no whole character become U+FFFD."""
+        """Its text; bytes that are not a whole character become U+FFFD."""
         return self.bytes.decode(errors="replace")
 
     @property
@@ -47,12 +47,12 @@ class Sample:
     """A continuation of a prompt.
 
     Attributes:
-        token_ids: all that were drawn, also those that ended it: the end of the text, or the
-            tokens of a stop string, which `text` does not show.
+        token_ids: all that were drawn, also the end of the text or the tokens of a stop string,
+            which `text` does not show.
         log_probabilities: of those tokens, in nats, at temperature 1, before any filter; None if
             they were not asked for.
         stop_reason: "length" (max_new_tokens were written), "end_of_text" (the model ended it),
-            "stop" (a stop string came up) or "banned" (all that could follow is banned).
+            "stop" (a stop string was written) or "banned" (all that could follow is banned).
         seconds: from the start of the batch to the last token of this sample.
     """
 
@@ -65,7 +65,7 @@ class Sample:
 
     @property
     def tokens_per_second(self) -> float:
-        """How fast it was written, the reading of the prompt included."""
+        """How fast it was written, including the reading of the prompt."""
         return len(self.token_ids) / max(self.seconds, 1e-9)
 
 

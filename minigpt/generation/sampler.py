@@ -27,9 +27,9 @@ _COLDEST = 1e-5  # below, dividing by the temperature overflows
 class TokenSampler:
     """Draws the next token of each continuation, and remembers what the penalties depend on.
 
-    The tokens of the prompt count as repeated, and banned strings may begin in it; presence and
-    frequency penalties are for what is written after it. `stuck` says for each continuation whether
-    the last step left no token that writes anything; what was drawn for it then means nothing.
+    The tokens of the prompt count as repeated, and a banned string may begin in it; presence and
+    frequency penalties count only what is written after it. `stuck` tells for each continuation
+    whether the last step banned all tokens that write anything; its token is then meaningless.
     """
 
     def __init__(
@@ -92,19 +92,19 @@ def _bias(config: SampleConfig, tokenizer: Tokenizer, vocab_size: int) -> Array:
     return bias
 
 
-# Filters: logits (..., vocab_size) in and out, -inf for tokens that are left out.
+# Filters: logits (..., vocab_size) to logits of the same shape, -inf for tokens that are left out.
 
 
 def penalise_repetition(logits: Array, seen: NDArray[np.bool_], penalty: float) -> Array:
-    """Of the tokens seen, positive logits divided by `penalty`, negative ones multiplied by it
+    """Positive logits of the tokens seen are divided by `penalty`, negative ones multiplied
     ("CTRL: A Conditional Transformer Language Model", Keskar et al. 2019, section 4.1)."""
     penalised = np.where(logits < 0, logits * penalty, logits / penalty)
     return np.where(seen, penalised, logits)
 
 
 def penalise_counts(logits: Array, counts: Array, presence: float, frequency: float) -> Array:
-    """``logits - frequency * counts - presence * (counts > 0)``, as OpenAI's API defines it; counts
-    are how often each token has been written."""
+    """``logits - frequency * counts - presence * (counts > 0)``, as in OpenAI's API; `counts` is
+    how often each token was written."""
     return logits - frequency * counts - presence * (counts > 0)
 
 
@@ -117,7 +117,7 @@ def keep_top_k(logits: Array, k: int) -> Array:
 
 def keep_top_p(logits: Array, p: float) -> Array:
     """The fewest tokens whose probabilities together reach p ("The Curious Case of Neural Text
-    Degeneration", Holtzman et al. 2020, section 3.1); of equals the first."""
+    Degeneration", Holtzman et al. 2020, section 3.1); among equal ones the first."""
     if p >= 1.0:
         return logits
     largest = np.sort(logits)[..., ::-1]  # (..., vocab_size)
@@ -161,25 +161,25 @@ def filtered(
 def draw(
     logits: Array, noise: Iterator[Array], *, temperature: float = 1.0, **filters: Any
 ) -> TokenIds:
-    """A token id from each row of logits ``(b, vocab_size)``, filtered, by their softmax; at
-    temperature 0, or next to it, the largest.
+    """A token id for each row of logits ``(b, vocab_size)``, drawn by the softmax of the filtered
+    logits; at temperature 0, or nearly, the largest.
 
-    Token i wins with its probability p_i if exponentially distributed times E_i / p_i race, the
-    smallest being first (the Gumbel-max trick; "A* Sampling", Maddison et al. 2014). Logits that
-    differ in the last bit so nearly always have the same winner, however many tokens there are.
+    If every token i gets a time E_i / p_i with exponentially distributed E_i, token i has the
+    smallest with probability p_i (the Gumbel-max trick; "A* Sampling", Maddison et al. 2014). So a
+    difference in the last bit of the logits hardly ever changes the token, however many there are.
     `noise` yields the E_i, ``(b, vocab_size)``.
     """
     if temperature < _COLDEST:
         return logits.argmax(axis=-1)
     with np.errstate(invalid="ignore"):  # all -inf, where every token is banned
         logits = filtered(logits, temperature, **filters)
-        weights = np.exp(logits - logits.max(axis=-1, keepdims=True))  # p_i but for a factor
+        weights = np.exp(logits - logits.max(axis=-1, keepdims=True))  # p_i times a constant
         return (weights / next(noise)).argmax(axis=-1)
 
 
 def exponentials(seed: int, rows: int, columns: int) -> Iterator[Array]:
-    """Exponentially distributed numbers above 0, float64 ``(rows, columns)``, without end; each
-    array overwrites the one before. Those of a row depend on the seed and its index alone."""
+    """Exponentially distributed numbers above 0, float64 ``(rows, columns)``, again and again; each
+    array overwrites the last one. A row depends on the seed and its index alone."""
     seeds = [np.random.SeedSequence(seed, spawn_key=(row,)) for row in range(rows)]
     generators = [np.random.Generator(np.random.SFC64(seed)) for seed in seeds]
     numbers = np.empty((rows, columns))

@@ -19,18 +19,18 @@ def log_probabilities(logits: Array, tokens: TokenIds) -> Array:
 
 
 def likeliest(logits: Array, k: int) -> tuple[TokenIds, Array]:
-    """Of each row of logits ``(n, vocab_size)`` the k likeliest tokens, likeliest first, and their
-    log-probabilities, both ``(n, k)``; of a smaller vocabulary all."""
+    """The k likeliest tokens of each row of logits ``(n, vocab_size)``, likeliest first, and their
+    log-probabilities, both ``(n, k)``; all tokens of a smaller vocabulary."""
     ids = np.argsort(-logits, axis=-1, kind="stable")[:, :k]
     return ids, np.take_along_axis(log_softmax(logits), ids, axis=-1)
 
 
 def score(engine: Engine, ids: Sequence[int]) -> list[float]:
-    """The log-probability of each token but the first after those before it, in nats.
+    """The log-probability of each token but the first, given those before it, in nats.
 
-    What is longer than the context is read in windows that overlap by half: the first predicts as
-    many tokens as it holds, every other one those of its later half, so that they see at least
-    half a context.
+    A text longer than the context is read in windows that overlap by half. The first window
+    predicts as many tokens as it holds. Every other one predicts those of its later half, so that
+    they see at least half a context.
     """
     context_length = engine.config.context_length
     found: list[float] = []  # found[i] is that of ids[i + 1]

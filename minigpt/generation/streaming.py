@@ -7,10 +7,9 @@ from collections.abc import Sequence
 class StreamDecoder:
     """A text that comes in bytes, token by token, and leaves in pieces that may be shown.
 
-    Held back are the first bytes of a character, until it is whole, and an end that could be the
-    beginning of a stop string, until that is decided. The text stops at the first character that
-    completes a stop string, wherever the tokens are cut, and the longest string completed there
-    is cut off.
+    It holds back the first bytes of a character until the character is whole, and an end that could
+    begin a stop string until that is decided. The text stops at the first character that completes
+    a stop string, wherever the tokens are cut. The longest string completed there is cut off.
 
     Args:
         stop: the stop strings, none of them empty.
@@ -26,11 +25,11 @@ class StreamDecoder:
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
     def add(self, token: bytes, *, last: bool = False) -> str:
-        """What may be shown now that the bytes of another token have come.
+        """What may be shown once the bytes of another token are there.
 
         Args:
             token: its bytes.
-            last: whether nothing follows, so that nothing need be held back any more.
+            last: whether this is the last token, after which nothing is held back.
         """
         text = self._held + self._decoder.decode(token, last)
         ends = [(text.index(stop) + len(stop), -len(stop)) for stop in self._stop if stop in text]

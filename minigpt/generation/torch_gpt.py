@@ -1,4 +1,4 @@
-"""The torch model with the methods of the glass engine, for a GPU; and each made of the other."""
+"""The torch model with the methods of the glass engine, for a GPU; and each made from the other."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from .window import Array, TokenIds
 
 
 class TorchGPT:
-    """A torch GPT that takes and gives numpy arrays, wherever and in whatever type it is."""
+    """A torch GPT, on any device and in any precision, that takes and returns numpy arrays."""
 
     def __init__(self, model: GPT):
         self.model, self.config = model.eval(), model.config
@@ -27,7 +27,7 @@ class TorchGPT:
             return _array(self.model(self._tensor(token_ids), caches=cache.layers)[:, -1])
 
     def new_cache(self, batch_size: int) -> "TorchCache":
-        """An empty cache for so many sequences."""
+        """An empty cache for `batch_size` sequences."""
         return TorchCache(self.model, batch_size)
 
     def _tensor(self, token_ids: TokenIds) -> Tensor:
@@ -41,7 +41,7 @@ class TorchCache:
         self.model, self.layers = model, model.new_caches(batch_size)
 
     def repeated(self, batch_size: int) -> "TorchCache":
-        """Its only sequence so many times."""
+        """A cache with `batch_size` copies of the only sequence in this one."""
         many, rows = TorchCache(self.model, batch_size), (batch_size, -1, -1, -1)
         for one, new in zip(self.layers, many.layers, strict=True):
             keys, values = one.keys[:, :, : one.length], one.values[:, :, : one.length]
@@ -50,18 +50,18 @@ class TorchCache:
 
 
 def glass_of(model: GPT) -> NumpyGPT:
-    """The glass engine for a torch model: on its own memory, where that is float32 on a CPU."""
+    """The glass engine for a torch model; float32 weights on a CPU are not copied."""
     weights = {name: _array(parameter) for name, parameter in model.named_parameters()}
     return NumpyGPT(model.config, weights)
 
 
 def engine_of(model: GPT) -> NumpyGPT | TorchGPT:
-    """What is fastest with a torch model where it is: the glass engine on a CPU, else torch."""
+    """The faster engine for a torch model: the glass engine on a CPU, torch elsewhere."""
     return glass_of(model) if next(model.parameters()).device.type == "cpu" else TorchGPT(model)
 
 
 def torch_of(engine: NumpyGPT | TorchGPT) -> GPT:
-    """The torch model of an engine; with a copy of the weights of the glass engine."""
+    """The torch model of an engine; made from a copy of the weights of the glass engine."""
     if isinstance(engine, TorchGPT):
         return engine.model
     model = GPT(engine.config)

@@ -13,7 +13,7 @@ TokenIds = NDArray[np.integer]
 
 
 class Engine(Protocol):
-    """What `NumpyGPT` and `TorchGPT` have in common; they say more."""
+    """What `NumpyGPT` and `TorchGPT` have in common; see there."""
 
     config: GPTConfig
 
@@ -27,9 +27,8 @@ class Engine(Protocol):
 class Window:
     """Several texts that begin with the same prompt and grow by a token at a time.
 
-    The model looks back over at most context_length tokens. When so many are read, it forgets them
-    and reads the later half again, so that a text can go on for ever; otherwise a token is read
-    once.
+    Every token is read once, until context_length tokens are read. Then the model forgets them and
+    reads their later half again, so that a text can go on for ever.
 
     Args:
         engine: the model.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Writer:
-    """Generates text, and judges it.
+    """Generates text, and tells how likely a text is.
 
     Attributes:
         engine: computes logits: a `NumpyGPT`, the glass engine, or on a GPU a `TorchGPT`.
@@ -67,8 +67,8 @@ class Writer:
     def stream(self, prompt: str = "", **settings: Any) -> Iterator[str]:
         """The same, piece by piece as it is written, the prompt first.
 
-        Pieces are whole characters; what could begin a stop string comes when it turns out to be
-        none.
+        Pieces hold whole characters. Text that could begin a stop string is held back until it is
+        clear that it does not.
         """
         steps = self.steps(prompt, replace(SampleConfig(**settings), samples=1))
         return (piece for piece in _pieces(prompt, steps) if piece)
@@ -78,8 +78,8 @@ class Writer:
     ) -> list[Sample]:
         """Several continuations of `prompt`, written side by side.
 
-        Sample i depends on the seed and i, not on how many there are; but for rounding, which
-        differs with the size of a batch, and changes about one token in two million.
+        Sample i depends on the seed and i, not on the number of samples, except for rounding: it
+        differs with the batch size, and changes about one token in two million.
 
         Args:
             prompt: as in :meth:`generate`.
@@ -109,8 +109,8 @@ class Writer:
         log_probabilities: bool = False,
         alternatives: int = 0,
     ) -> Iterator[Step]:
-        """Token after token, as it is drawn: in each step of the model one for each sample that
-        has not ended. A sample ends with the step that has a stop_reason.
+        """Token after token, as they are drawn: each step of the model gives one for each sample
+        that has not ended. A sample ends with the step that has a stop_reason.
 
         Args:
             prompt: as in :meth:`generate`.
@@ -141,7 +141,7 @@ class Writer:
         for count in range(1, config.max_new_tokens + 1):
             logits = window.next_logits()  # (samples, vocab_size)
             if count == 1 and not np.isfinite(logits).all():
-                raise UserError("the model is damaged: what it computes are no numbers")
+                raise UserError("the model is damaged: its logits are not finite")
             tokens = sampler(logits)  # (samples,)
             if log_probabilities:
                 likely = scoring.log_probabilities(logits, tokens).tolist()
@@ -172,8 +172,8 @@ class Writer:
     def score(self, text: str) -> Score:
         """How likely `text` is, as the continuation of an empty prompt.
 
-        A text longer than the context is read in windows that overlap by half, so that every
-        token but those of the first half window is predicted from at least half a context.
+        A text longer than the context is read in windows that overlap by half. So every token
+        after the first half window is predicted from at least half a context.
 
         Raises:
             UserError: if the text cannot be encoded.
@@ -202,7 +202,7 @@ class Writer:
         return tuple(Token(i, self.tokenizer.token_bytes(i), value) for i, value in pairs)
 
     def _first_token(self) -> int:
-        """What an empty prompt is continued from: a new line, where the tokenizer knows it."""
+        """The token that an empty prompt stands for: a new line, if the tokenizer has it."""
         try:
             return self.tokenizer.encode("\n")[0]
         except ValueError:

@@ -38,7 +38,7 @@ def test_what_cannot_be_drawn_is_refused(
     for arguments, words in {
         ("runs/none", "the fox"): "no such run: runs/none",
         (tiny_run, ""): "the text is empty",
-        (tiny_run, "x y z " * 20): "tokens; this model looks at 16 at most",
+        (tiny_run, "x y z " * 20): "tokens; this model reads at most 16",
         (tiny_run, "fox", "--layer", "1"): "layer must be between 0 and 0, got 1",
         (tiny_run, "fox", "--head", "2"): "head must be between 0 and 1, got 2",
         (tiny_run, "fox", "--out", "mine.png"): "mine.png exists; choose another --out",

@@ -55,7 +55,7 @@ def test_a_run_is_read_and_its_tokens_make_up_the_text(tiny_run: Path) -> None:
 def test_what_cannot_be_looked_at_is_said() -> None:
     with pytest.raises(UserError, match="text is empty"):
         minigpt.attention_maps(writer(), "")
-    with pytest.raises(UserError, match="13 tokens; this model looks at 12 at most"):
+    with pytest.raises(UserError, match="13 tokens; this model reads at most 12"):
         minigpt.attention_maps(writer(), "a" * 13)
     with pytest.raises(UserError, match="'€' at position 1"):
         minigpt.attention_maps(writer(), "a€")
