@@ -54,13 +54,13 @@ _WORDS = {int: "a whole number", float: "a number", str: "a text", bool: "true o
 
 
 def setting(default: Any, help: str, repeated: str = "") -> Any:
-    """A field with its default and the help text of its option; of several values with the name of
-    one of them, because the option takes one and is given again for the next."""
+    """A field with its default and the help text of its option. An option for several values is
+    given once for each of them; `repeated` is what the help calls one."""
     return dataclasses.field(default=default, metadata={"help": help, "repeated": repeated})
 
 
 class _Checked:
-    """A dataclass that refuses, with a UserError that names the field, what a field cannot be."""
+    """A dataclass that checks its fields; a UserError names the one that is wrong."""
 
     def __post_init__(self) -> None:
         for name, hint in typing.get_type_hints(type(self), include_extras=True).items():
@@ -70,12 +70,12 @@ class _Checked:
         self._check()
 
     def _check(self) -> None:
-        """Refuse fields that do not fit together."""
+        """Raise a UserError if fields do not fit together."""
 
 
 @dataclass(frozen=True)
 class TextConfig(_Checked):
-    """Which text a model learns from, how it becomes tokens, and what these start as."""
+    """Which text a model learns from, how it becomes tokens, and how their embeddings start."""
 
     files: tuple[str, ...] = setting(
         ("data/fables.txt",),
@@ -83,16 +83,16 @@ class TextConfig(_Checked):
         "FILE",
     )
     validation: tuple[str, ...] = setting(
-        (), "text to validate on, in place of a part of the text; may be given again", "FILE"
+        (), "text to validate on, instead of a part of the text; may be given again", "FILE"
     )
     validation_fraction: Part = setting(0.1, "share of the text set aside to validate on")
     split: Literal["documents", "end"] = setting(
         "documents",
-        "set aside whole documents from all over the text, or its end; of a single one its end",
+        "validate on documents from all over the text, or on its end (always for one document)",
     )
     weights: tuple[Positive, ...] = setting(
         (),
-        "how much to draw from a file; given once for each, in their order; by size if unset",
+        "how much to draw from each file; give it once for each, in their order; by size if unset",
         "X",
     )
     text_field: str = setting("text", "the field of .jsonl files that holds the text")
@@ -101,7 +101,7 @@ class TextConfig(_Checked):
     )
     vocab_size: VocabSize | None = setting(None, "tokens in a bpe vocabulary")
     embedding_init: Literal["text", "random"] = setting(
-        "text", "what token embeddings start from: neighbours of each token in the text, or chance"
+        "text", "how token embeddings start: from each token's neighbours in the text, or at random"
     )
     init: str | None = setting(
         None, "a run, or a model such as hf:gpt2, to train further, at a tenth of the learning rate"
@@ -134,8 +134,8 @@ class GPTConfig(_Checked):
     hidden_dim: Size | None = setting(
         None, "width inside the feed-forward; emb_dim times 4 (gpt2) or 8/3 (qwen3) if unset"
     )
-    dropout: Probability = setting(0.0, "how likely training drops an activation")
-    attention_dropout: Probability = setting(0.0, "how likely training drops an attention weight")
+    dropout: Probability = setting(0.0, "probability that training drops an activation")
+    attention_dropout: Probability = setting(0.0, "probability that it drops an attention weight")
     tie_embeddings: bool = setting(True, "use the token embedding as the output layer too")
     rotary_base: Base = setting(10_000.0, "base of the rotary positions' wavelengths (qwen3)")
     norm_eps: Part = setting(1e-6, "epsilon of the normalisation layers")
@@ -213,13 +213,13 @@ class TrainConfig(_Checked):
     minutes: Positive = setting(5.0, "how long the whole command may take")
     steps: Count | None = setting(None, "train this many steps instead, however long they take")
     max_epochs: Positive | None = setting(None, "end after reading the text this often")
-    token_split_prob: Share = setting(0.0, "share of the tokens that are split in two, at first")
-    warmup_context: Count | None = setting(None, "shorter context to begin with; none if unset")
+    token_split_prob: Share = setting(0.0, "share of tokens split in two, until near the end")
+    warmup_context: Count | None = setting(None, "shorter context until near the end")
     batch_size: Count = setting(8, "sequences in a training step")
     micro_batch_size: Count | None = setting(
         None, "sequences that a process computes at once, to save memory; all if unset"
     )
-    shard: bool = setting(False, "under torchrun: share out the model and the optimizer's state")
+    shard: bool = setting(False, "under torchrun: split model and optimizer among processes")
     optimizer: Literal["adamw", "muon"] = setting("muon", "muon: for matrices, AdamW for the rest")
     learning_rate: Positive = setting(4e-3, "peak learning rate")
     min_lr_ratio: Share = setting(0.02, "last learning rate, as a share of the peak")
@@ -231,15 +231,15 @@ class TrainConfig(_Checked):
     grad_clip: Positive = setting(1.0, "largest norm of the gradient")
     num_evals: Count = setting(10, "how many times to evaluate, the last one included")
     checkpoint_seconds: Positive = setting(30.0, "save a checkpoint about this often")
-    log: Literal["none", "tensorboard", "wandb"] = setting("none", "where figures also go")
+    log: Literal["none", "tensorboard", "wandb"] = setting("none", "send losses there too")
     eval_tokens: Count = setting(131_072, "evaluate on at most this many tokens")
     seed: Seed = setting(0, "the same seed draws the same batches and initial weights")
     device: str = setting("auto", "auto, cpu, cuda, cuda:1 or mps")
     precision: Literal["auto", "float32", "bfloat16"] = setting(
-        "auto", "type of the matrix products; auto: bfloat16 where the machine is faster with it"
+        "auto", "type of the matrix products; auto: bfloat16 if this machine is faster with it"
     )
     compile: Literal["auto", "on", "off"] = setting(
-        "auto", "torch.compile; auto: where the time to compile is won back"
+        "auto", "torch.compile; auto: if the run is long enough to gain time by it"
     )
 
 
@@ -251,12 +251,12 @@ class SampleConfig(_Checked):
     temperature: Temperature = setting(0.8, "below 1 safer, above 1 bolder; 0: the likeliest token")
     top_k: Count | None = setting(None, "choose among this many likeliest tokens only")
     top_p: TopP | None = setting(None, "choose among the fewest tokens together this probable")
-    min_p: Share | None = setting(None, "leave out tokens below this times the likeliest one's")
+    min_p: Share | None = setting(None, "leave out tokens less likely than this times the best")
     repetition_penalty: Factor = setting(
         1.0, "above 1 avoids every token of the text so far, prompt included; about 1.1 is plenty"
     )
-    presence_penalty: Penalty = setting(0.0, "taken off a token's logit once it was written")
-    frequency_penalty: Penalty = setting(0.0, "the same, each time it was written")
+    presence_penalty: Penalty = setting(0.0, "subtracted from a token's logit once written")
+    frequency_penalty: Penalty = setting(0.0, "subtracted each time it was written")
     logit_bias: Mapping[str, Penalty] | None = setting(
         None, "added to the logit of the token TEXT; may be given again", "TEXT=X"
     )
@@ -272,7 +272,7 @@ class SampleConfig(_Checked):
             texts = getattr(self, name)
             _require(self, name, all(texts) and all(map(_is_unicode, texts)), "texts, none empty")
         whole = not any("\ufffd" in text for text in self.banned)
-        _require(self, "banned", whole, "without U+FFFD, which stands for bytes that are no text")
+        _require(self, "banned", whole, "without U+FFFD, which stands for bytes that are not text")
 
 
 @dataclass(frozen=True)
@@ -287,7 +287,7 @@ class InferenceConfig(_Checked):
 
 @dataclass(frozen=True)
 class EvaluationConfig(_Checked):
-    """How it is measured how well a model predicts a text."""
+    """How to measure how well a model predicts a text."""
 
     stride: Count | None = setting(
         None,
@@ -320,7 +320,7 @@ def from_dict(cls: type[Config], data: Any) -> Config:
 
 
 def _problem(value: Any, hint: Any) -> str | None:
-    """What a value of type `hint` must be, if this one is not: True is no number, 1 is a float."""
+    """What a value must be to be of type `hint`; None if it is. True is no number, 1 is a float."""
     kind, inner = get_origin(hint), get_args(hint)
     if kind is Annotated:
         base, limits = inner

@@ -25,7 +25,7 @@ COMMANDS: dict[str, tuple[str, Callable[[Parser], None], Run]] = {
     "attention": ("draw what each attention head looks at", attention.options, attention.run),
     "evaluate": ("measure how well a model predicts a text", evaluate.options, evaluate.run),
     "export": ("write a model as a folder for other programs", export.options, export.run),
-    "import": ("make a run of such a folder", export.import_options, export.run_import),
+    "import": ("make a run of a Hugging Face model", export.import_options, export.run_import),
 }
 
 
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None, prog: str | None = None) -> int
 
 
 def parse(arguments: Sequence[str], prog: str | None) -> tuple[Run, argparse.Namespace]:
-    """What was typed, as a command and its options; UserError if there is no such thing."""
+    """The command that was typed, and its options; UserError if either is wrong."""
     lines = [f"  {name:<11}{purpose}" for name, (purpose, *_) in COMMANDS.items()]
     overview = "\n".join(["Train a text generator on your own text, and use it.", "", *lines])
     parser = Parser("minigpt", overview, formatter_class=argparse.RawDescriptionHelpFormatter)
