@@ -8,7 +8,7 @@ writes and reads it for all, so that any number of processes can continue it, sh
 import dataclasses
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,17 +50,16 @@ class TrainingState:
 def save_checkpoint(folder: Path, model: GPT, optimizers: Optimizers, state: TrainingState) -> None:
     """Write weights, optimizer state and counters, whole or not at all.
 
-    Raises:
-        OSError: if it cannot be written; the checkpoints there stay as they are.
+    If that raises OSError, the checkpoints there stay as they are.
     """
-    from torch.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict
+    import torch.distributed.checkpoint.state_dict as dcp  # slow to import
 
+    options = dcp.StateDictOptions(full_state_dict=True, cpu_offload=True)
     used = [optimizer for optimizer in optimizers if optimizer.state]  # none before the first step
-    options = StateDictOptions(full_state_dict=True, cpu_offload=True)
-    weights, moments = get_state_dict(model, used, options=options)  # empty on other ranks
+    weights, moments = dcp.get_state_dict(model, used, options=options)  # empty but on rank 0
     if model.config.tie_embeddings:
         weights.pop("head.weight", None)
-    tensors = dict(_named(weights, moments))
+    tensors = _named(weights, moments)
     distributed.on_main(lambda: _write(folder / CHECKPOINT, state, tensors))
 
 
@@ -69,31 +68,22 @@ def load_checkpoint(
 ) -> tuple[TrainingState, list[str]]:
     """Put model and optimizers back to where the last checkpoint left them.
 
-    Returns:
-        The counters, and what is wrong with a later checkpoint that was passed over.
-
-    Raises:
-        UserError: if there is none that is whole and fits, naming what is wrong with those there
-            are; the weights stay as they are.
+    Returns its counters, and what is wrong with a later checkpoint that was passed over. Raises
+    UserError if none is whole and fits; the weights stay as they are.
     """
-    from torch.distributed.checkpoint.state_dict import (
-        StateDictOptions,
-        get_optimizer_state_dict,
-        set_model_state_dict,
-        set_optimizer_state_dict,
-    )
+    import torch.distributed.checkpoint.state_dict as dcp
 
     for optimizer in optimizers:
         optimizer.zero_grad()
-    blank: Any = get_optimizer_state_dict(model, optimizers)
-    expected = dict(_named(dict(model.named_parameters()), blank))
+    blank: Any = dcp.get_optimizer_state_dict(model, optimizers)
+    names = [name for name, _ in model.named_parameters()]
+    expected = _named(dict(model.named_parameters()), blank)
     weights: dict[str, Any] = {}
     moments: dict[str, Any] = {}  # both are filled on rank 0
 
     def fill() -> tuple[TrainingState, list[str]]:
         state, tensors, problems = _last_whole(folder, expected)
-        for name, _ in model.named_parameters():
-            weights[name] = tensors[f"model.{name}"]
+        weights.update((name, tensors[f"model.{name}"]) for name in names)
         if model.config.tie_embeddings:
             weights["head.weight"] = weights["token_embedding.weight"]
         if state.step:
@@ -106,39 +96,34 @@ def load_checkpoint(
 
     state, problems = distributed.on_main(fill)
     several = distributed.world_size() > 1
-    options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=several)
-    set_model_state_dict(model, weights, options=options)
+    options = dcp.StateDictOptions(full_state_dict=True, broadcast_from_rank0=several)
+    dcp.set_model_state_dict(model, weights, options=options)
     if state.step:
-        set_optimizer_state_dict(model, optimizers, moments, options=options)
-    else:
+        dcp.set_optimizer_state_dict(model, optimizers, moments, options=options)
+    else:  # before the first step there is none
         for optimizer in optimizers:
             optimizer.state.clear()
     return state, problems
 
 
 def read_state(folder: Path) -> TrainingState:
-    """The counters of the last checkpoint that is whole.
-
-    Raises:
-        UserError: if there is none.
-    """
+    """The counters of the last checkpoint that is whole; UserError if there is none."""
     return _last_whole(folder, {})[0]
 
 
-def _named(weights: dict[str, Any], moments: Any) -> Iterator[tuple[str, Tensor]]:
-    """The names that tensors of the model and of the optimizers' state have in the file."""
-    for name, tensor in weights.items():
-        yield f"model.{name}", tensor
+def _named(weights: dict[str, Any], moments: Any) -> dict[str, Tensor]:
+    """Tensors of the model and of the optimizers' state by their names in the file."""
+    tensors = {f"model.{name}": tensor for name, tensor in weights.items()}
     for name, values in moments.get("state", {}).items():
-        for key, tensor in values.items():
-            yield f"optimizer.{name}.{key}", tensor
+        tensors |= {f"optimizer.{name}.{key}": tensor for key, tensor in values.items()}
+    return tensors
 
 
 def _last_whole(
     folder: Path, expected: dict[str, Tensor]
 ) -> tuple[TrainingState, dict[str, Tensor], list[str]]:
-    """The last checkpoint that is whole and holds tensors of the expected names and shapes, and
-    what is wrong with later ones."""
+    """The last checkpoint that is whole and holds the expected names and shapes, and what is wrong
+    with later ones."""
     problems: list[str] = []
     for path in (folder / CHECKPOINT / name for name in (LAST, PREVIOUS)):
         if not path.exists():
@@ -146,12 +131,10 @@ def _last_whole(
         try:
             state, tensors = _read(path)
             for name, blank in expected.items():
-                if name.startswith("optimizer.") and state.step == 0:
+                if state.step == 0 and name.startswith("optimizer."):
                     continue
                 if name not in tensors or tensors[name].shape != blank.shape:
-                    raise UserError(
-                        f"it does not fit this run: {name} is missing or of another shape"
-                    )
+                    raise UserError(f"it does not fit this run, see {name}")
             return state, tensors, problems
         except UserError as error:
             problems.append(f"{path}: {error}")
@@ -159,11 +142,7 @@ def _last_whole(
 
 
 def _read(path: Path) -> tuple[TrainingState, dict[str, Tensor]]:
-    """A file's counters and tensors.
-
-    Raises:
-        UserError: if it is damaged or of another format.
-    """
+    """A file's counters and tensors; UserError if it is damaged or of another format."""
     try:
         with safe_open(path, "pt") as file:
             metadata = file.metadata() or {}

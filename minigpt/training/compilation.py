@@ -13,9 +13,8 @@ from .. import __version__
 from ..config import GPTConfig, TrainConfig
 from ..model import GPT
 
-# Below these a run ends before the compiled steps have won back the time to compile (about
-# 20 seconds the first time, 4 from the cache, against a gain of about a quarter; measured for
-# 4 layers of width 128 on 2 cores).
+# A shorter run ends before compiled steps have won back the time to compile (about 20 seconds the
+# first time, 4 from the cache, for steps a quarter faster; 4 layers of width 128 on 2 cores).
 MINUTES_TO_PAY, _STEPS_TO_PAY = 3.0, 1000
 _MINUTES_TO_PAY_IF_DONE_BEFORE, _STEPS_TO_PAY_IF_DONE_BEFORE = 1.0, 200
 
@@ -35,14 +34,7 @@ class Loss(nn.Module):
 def should_compile(
     config: TrainConfig, model: GPTConfig, device: torch.device, processes: int = 1
 ) -> Literal["on", "off"]:
-    """Whether to compile: as told, or where it is won back.
-
-    Args:
-        config: of the training; the time it has counts.
-        model: the shape.
-        device: to train on.
-        processes: that train together.
-    """
+    """Whether to compile: as told, or if the training is long enough to win the time back."""
     if config.compile != "auto":
         return config.compile
     if device.type == "mps":
@@ -57,14 +49,7 @@ def should_compile(
 def compile_marker(
     config: TrainConfig, model: GPTConfig, device: torch.device, processes: int = 1
 ) -> Path:
-    """The empty file beside torch's compiled code that says that it has this loss already.
-
-    Args:
-        config: whose batch, precision and sharding the code depends on.
-        model: the shape.
-        device: to train on.
-        processes: that train together.
-    """
+    """The empty file beside torch's compiled code that says that this loss is compiled already."""
     from torch._inductor.runtime.cache_dir_utils import cache_dir  # takes a second to load
 
     what = (
@@ -76,18 +61,12 @@ def compile_marker(
 
 
 def compile_loss(loss: nn.Module, try_out: Callable[[], None]) -> str | None:
-    """Compile a loss in place.
+    """Compile a loss in place; returns why it cannot be compiled, if it cannot.
 
-    Args:
-        loss: to compile.
-        try_out: runs it once, forwards and backwards, on a batch like those to come; compilation
-            happens there.
-
-    Returns:
-        Why it cannot be compiled, if it cannot be.
+    `try_out` computes it and its gradients on batches like those to come, which compiles it.
     """
-    # Random numbers as without compiling: those of compiled loops take a tenth of a step more.
-    # And for each shape by itself: code for all of them takes three times as long to make.
+    # Random numbers as without compiling: those of compiled loops take a tenth of a step more. And
+    # code for each shape by itself: code for all shapes takes three times as long to compile.
     loss.forward = torch.compile(loss.forward, dynamic=False, options={"fallback_random": True})
     try:
         try_out()

@@ -7,7 +7,6 @@ Numbers and objects travel through gloo on the CPU, gradients and parameters thr
 import atexit
 import contextlib
 import itertools
-import logging
 import os
 import signal
 import sys
@@ -25,8 +24,7 @@ from ..model import GPT
 
 T = TypeVar("T")
 
-_PATIENCE = timedelta(days=7)  # the others wait while rank 0 prepares a long text
-_SECONDS_TO_FAIL = 5.0  # within these all ranks have an error, or one has it alone
+_PATIENCE = timedelta(days=7)  # while rank 0 prepares a long text, the others wait for it
 _uses = itertools.count()
 
 
@@ -75,10 +73,7 @@ def process_group() -> Iterator[None]:
                 _say(f"rank {rank()} of {world_size()}: {error}")
         elif isinstance(error, dist.DistError) or "gloo" in str(error):
             if is_first:  # and not because another rank has said its error and ended
-                _say(
-                    "a process has ended or cannot be reached; continue from the last checkpoint "
-                    "with --resume"
-                )
+                _say("a process has ended or cannot be reached; continue with --resume")
             os._exit(2)  # an ordinary exit waits for the lost process for ever
         raise
 
@@ -88,16 +83,14 @@ def _connect() -> None:
     local_rank = int(os.environ["LOCAL_RANK"])
     if local_rank < torch.cuda.device_count():
         torch.cuda.set_device(local_rank)
-    # torch warns that gloo has no all-to-all, and then does without.
-    logging.getLogger("torch.distributed.tensor._collective_utils").setLevel(logging.ERROR)
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     dist.init_process_group(backend, timeout=_PATIENCE)
     atexit.register(dist.destroy_process_group)
 
 
 def _all_fail(store: dist.Store, failures: str) -> bool:
-    """Whether every rank has an error, so that rank 0 prints it."""
-    for _ in range(round(_SECONDS_TO_FAIL / 0.05)):
+    """Whether every rank has an error within five seconds, so that rank 0 prints it."""
+    for _ in range(100):
         if store.add(failures, 0) == world_size():
             return True
         time.sleep(0.05)
@@ -165,14 +158,10 @@ def _reduced(numbers: Sequence[float], operation: Any) -> list[float]:
 
 
 def check_batch(batch_size: int) -> None:
-    """Refuse a batch that cannot be divided evenly, naming the next sizes that can.
-
-    Raises:
-        UserError: on all ranks.
-    """
+    """Refuse a batch that cannot be divided evenly, naming the next sizes that can."""
     size = world_size()
-    if batch_size % size:
-        below = batch_size - batch_size % size
+    if left := batch_size % size:
+        below = batch_size - left
         fitting = f"{below} or {below + size}" if below else str(size)
         raise UserError(
             f"batch_size must be a multiple of the {size} processes, got {batch_size}; "
@@ -186,22 +175,19 @@ def share(count: int) -> slice:
 
 
 def choose_device(name: str) -> torch.device:
-    """The device called `name` that this rank computes on.
-
-    Raises:
-        UserError: if there is none, or fewer GPUs than processes.
-    """
-    if world_size() == 1:
-        return runs.choose_device(name)
-    if name == "auto":
+    """The device called `name` that this rank computes on; UserError if there is none."""
+    if name == "auto" and world_size() > 1:
         name = "cuda" if torch.cuda.is_available() else "cpu"
     device = runs.choose_device(name)
-    if device.type not in ("cpu", "cuda") or device.index is not None:
-        raise UserError(f"several processes train on cpu or cuda, not on {name!r}")
-    local_rank, gpus = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
-    if device.type == "cuda" and local_rank >= gpus:
-        raise UserError(f"more processes than the {gpus} GPUs here; use --nproc-per-node gpu")
-    return torch.device("cuda", local_rank) if device.type == "cuda" else device
+    if world_size() == 1 or device.type == "cpu":
+        return device
+    local_rank = int(os.environ["LOCAL_RANK"])
+    if device != torch.device("cuda") or local_rank >= torch.cuda.device_count():
+        raise UserError(
+            "several processes train on --device cpu, or each on a GPU of its own: "
+            "torchrun --nproc-per-node gpu train.py ..."
+        )
+    return torch.device("cuda", local_rank)
 
 
 def parallelize(model: GPT, device: torch.device, shard: bool) -> GPT:

@@ -1,7 +1,7 @@
-"""Vectors that the tokens of a text start from: tokens among the same neighbours get similar ones.
+"""The token embedding that a model starts from: tokens with similar neighbours get similar vectors.
 
-An embedding that starts at random has to learn what counting finds in about a second, for a
-vocabulary of a few thousand.
+A random embedding takes many steps to learn what counting finds in about a second, for a vocabulary
+of a few thousand.
 """
 
 import math
@@ -12,67 +12,68 @@ from torch import Tensor
 
 from ..data.batches import TokenSequence
 
-_REACH = 12  # tokens to either side that are neighbours, the n-th of them counted as 1 / n
+_REACH = 12  # tokens to either side are neighbours, the n-th of them counted as 1 / n
 _SAMPLE, _PIECES = 2_000_000, 16  # tokens that are counted, in pieces from all over the text
-_CELLS, _FEWEST = 1 << 23, 512  # of a table of counts; most frequent tokens counted as neighbours
-_SMOOTHING = 0.75  # power of the frequency of neighbours: the rare ones say less than they seem to
+_CELLS, _FEWEST = 1 << 23, 512  # of a table of counts; tokens that count as neighbours
+_SMOOTHING = 0.75  # power of the neighbours' frequency: rare ones say less than they seem to
 _STD = 0.06  # of the components, found by trial (docs/decisions.md)
 
 
 @torch.no_grad()
-def embedding_init(tokens: TokenSequence, vocab_size: int, emb_dim: int, seed: int) -> Tensor:
+def embedding_init(
+    tokens: TokenSequence,
+    vocab_size: int,
+    emb_dim: int,
+    seed: int,
+    *,
+    sample: int = _SAMPLE,
+    neighbours: int | None = None,
+) -> Tensor:
     """Factors of the tokens' positive pointwise mutual information with their neighbours.
 
-    ``max(0, log p(neighbour | token) / p(neighbour))``, neighbours before and after apart, is
-    brought down to emb_dim columns by a singular value decomposition ("Neural Word Embedding as
-    Implicit Matrix Factorization", Levy and Goldberg 2014); singular values by their square root,
-    neighbours smoothed and weighted by distance as in "Improving Distributional Similarity with
-    Lessons Learned from Word Embeddings", Levy, Goldberg and Dagan 2015. In a large vocabulary only
-    the most frequent tokens count as neighbours. Every vector has the same length; a token that
-    does not occur, or has no such neighbours, a random direction.
+    ``max(0, log p(neighbour | token) / p(neighbour))``, with neighbours before and after apart, is
+    reduced to emb_dim columns by a singular value decomposition ("Neural Word Embedding as Implicit
+    Matrix Factorization", Levy and Goldberg 2014). Singular values by their square root, and
+    neighbours smoothed and weighted by distance, follow "Improving Distributional Similarity with
+    Lessons Learned from Word Embeddings", Levy, Goldberg and Dagan 2015. Every vector has the same
+    length; a token without neighbours has a random direction.
 
     Args:
         tokens: ``(n,)``, of the training text.
         vocab_size: number of different tokens, V.
         emb_dim: size of a vector, d.
         seed: the same seed gives the same vectors.
+        sample: how many tokens of a long text to count.
+        neighbours: how many tokens count as neighbours, the most frequent; as memory allows if
+            None.
 
     Returns:
-        ``(V, d)``, components of standard deviation 0.06 or ``ln V / d``, whichever is less: where
-        nothing but a norm stands between embedding and tied head, d times the standard deviation is
-        the logit of the token itself, and beyond ln V an untrained model predicts nothing else.
+        ``(V, d)``, components of standard deviation 0.06 or ``ln V / d``, whichever is less. With
+        only a norm between embedding and tied head, d times the standard deviation is the logit of
+        the token itself, and above ln V an untrained model predicts nothing else.
     """
+    count = 1 if len(tokens) <= sample else _PIECES
+    length = min(sample, len(tokens)) // count
+    starts = [i * len(tokens) // count for i in range(count)]
+    parts = [np.asarray(tokens[start : start + length]) for start in starts]
+    text = torch.from_numpy(np.concatenate(parts).astype(np.int64))  # (count * length,)
+    occurring, numbers = text.unique(return_inverse=True)  # (n,), and text numbered by these
+    n = len(occurring)
+    most = min(n, neighbours or max(_CELLS // n, _FEWEST))
     with torch.random.fork_rng([]):
         torch.manual_seed(seed)
         vectors = 1e-6 * torch.randn(vocab_size, emb_dim)
-        occurring, pieces = _compact(_pieces(tokens))
-        tables = [_information(counts) for counts in _counts(pieces, len(occurring))]
+        tables = [_information(counts) for counts in _counts(numbers.view(count, -1), n, most)]
         vectors[occurring] += _factors(torch.cat(tables, dim=1), emb_dim)
     std = min(_STD, math.log(max(vocab_size, 2)) / emb_dim)
     return vectors.mul_(std * emb_dim**0.5 / vectors.norm(dim=1, keepdim=True))
 
 
-def _pieces(tokens: TokenSequence) -> list[Tensor]:
-    """Tokens from all over a text, int64; all of a short one."""
-    count = 1 if len(tokens) <= _SAMPLE else _PIECES
-    length = min(_SAMPLE, len(tokens)) // count
-    starts = [i * len(tokens) // count for i in range(count)]
-    parts = [np.asarray(tokens[start : start + length]) for start in starts]
-    return [torch.from_numpy(part.astype(np.int64)) for part in parts]
-
-
-def _compact(pieces: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
-    """The tokens that occur, ``(n,)``, and the pieces with the numbers of these in their place."""
-    occurring, numbers = torch.cat(pieces).unique(return_inverse=True)
-    return occurring, list(numbers.split([len(piece) for piece in pieces]))
-
-
-def _counts(pieces: list[Tensor], n: int) -> tuple[Tensor, Tensor]:
-    """How often each of n tokens has each of the most frequent ones before it, and after it, the
-    near ones counted more: both ``(n, C)``."""
-    most = min(n, max(_CELLS // n, _FEWEST))
-    frequencies = torch.bincount(torch.cat(pieces), minlength=n)  # (n,)
-    column = torch.full((n,), most)  # the last one, for all others, is dropped below
+def _counts(pieces: Tensor, n: int, most: int) -> tuple[Tensor, Tensor]:
+    """How often each of n tokens has each of the most frequent ones before it and after it, near
+    ones counted more: both ``(n, most)``."""
+    frequencies = torch.bincount(pieces.flatten(), minlength=n)  # (n,)
+    column = torch.full((n,), most)  # of each neighbour; the last is for the rest and dropped below
     column[frequencies.topk(most).indices] = torch.arange(most)
     before, after = torch.zeros(2, n * (most + 1))
     for piece in pieces:
@@ -88,14 +89,14 @@ def _information(counts: Tensor) -> Tensor:
     """Positive pointwise mutual information of counts ``(n, C)``, of the same shape."""
     smoothed = counts.sum(dim=0) ** _SMOOTHING  # (C,)
     expected = counts.sum(dim=1, keepdim=True) * (smoothed / smoothed.sum())  # (n, C)
-    # Where nothing is counted, 0 / 0 is no number, and 0 / expected the logarithm's end.
+    # A count of 0 gives log(0) or 0 / 0, which both become 0.
     return expected.reciprocal_().mul_(counts).log_().nan_to_num_(0.0, 0.0, 0.0).clamp_(min=0.0)
 
 
 def _factors(information: Tensor, emb_dim: int) -> Tensor:
     """``U sqrt(S)`` of the largest singular values of ``(n, C)``: ``(n, emb_dim)``."""
     rank = min(emb_dim, *information.shape)
-    spare = min(rank + 16, *information.shape)  # directions that make the others more exact
+    spare = min(rank + 16, *information.shape)  # more directions make the first ones more exact
     left, values, _ = torch.svd_lowrank(information, q=spare, niter=3)
     # A random rotation spreads the first, large factors over all components.
     rotation = torch.linalg.qr(torch.randn(emb_dim, rank)).Q  # (emb_dim, rank)

@@ -122,14 +122,7 @@ def evaluate_tokens(
     """Predict every token but the first, once, in windows of the context length side by side.
 
     Of a text longer than `max_tokens` only windows spread evenly over it are read, always the same.
-
-    Args:
-        model: in either mode; it keeps it.
-        tokens: ``(n,)``, n > 1.
-        byte_lengths: ``(vocab_size,)``, the bytes of text each token stands for.
-        max_tokens: predict about this many at most.
-        precision: of the matrix products.
-        batch_size: windows at a time.
+    ``byte_lengths``, of shape (vocab_size,), are the bytes of text that each token stands for.
     """
     T = min(model.config.context_length, len(tokens) - 1)
     starts = np.arange(0, len(tokens) - 1, T)  # of each window; the last one may be short
@@ -184,15 +177,10 @@ def evaluate_windows(
 def sliding_windows(
     chunks: Iterable[NDArray[np.integer]], context_length: int, stride: int
 ) -> Iterator[Window]:
-    """Windows over a text of any length, each beginning `stride` tokens after the one before.
+    """Windows over a text in chunks, each beginning `stride` tokens after the one before.
 
     Every token but the first is predicted once. In each window but the first only the last
     `stride` are, so that they see at least ``context_length - stride`` tokens before them.
-
-    Args:
-        chunks: the tokens of the text, one array after the other.
-        context_length: the model's.
-        stride: between 1 and context_length.
     """
     held = np.empty(0, np.int64)  # the tokens from the beginning of the next window
     new = context_length  # tokens that the next window predicts, if it is full

@@ -28,10 +28,7 @@ def make_optimizers(
     """AdamW ("Decoupled Weight Decay Regularization", Loshchilov and Hutter 2019) for all
     parameters, or Muon for the blocks' matrices and AdamW for the rest.
 
-    Args:
-        model: whose parameters are optimized.
-        config: which optimizer, learning rate, decay and memory.
-        precision: of Muon's matrix products.
+    `precision` is that of Muon's matrix products.
     """
     matrices, others = model.parameter_groups(config.weight_decay)
     optimizers: list[torch.optim.Optimizer] = []
@@ -57,7 +54,7 @@ class Muon(torch.optim.Optimizer):
     Args:
         params: matrices ``(rows, columns)``.
         lr: learning rate.
-        momentum: how long gradients are remembered.
+        momentum: share of the average that each step keeps.
         weight_decay: decoupled.
         dtype: of the products.
     """
@@ -105,15 +102,8 @@ def orthogonalized(updates: Tensor, dtype: torch.dtype = torch.float32) -> Tenso
 
     Steps ``X <- a X + b (X Xᵀ) X + c (X Xᵀ)² X`` apply polynomials to the singular values, which
     brings them near 1 ("Muon: An optimizer for hidden layers in neural networks", Jordan et al.
-    2024).
-
-    Args:
-        updates: ``(n, rows, columns)``, matrices side by side: one large product is faster than n
-            small ones.
-        dtype: of the products.
-
-    Returns:
-        ``(n, rows, columns)`` in `dtype`.
+    2024). `updates` are matrices side by side, ``(n, rows, columns)``, since one large product is
+    faster than n small ones; so is the result, in `dtype`.
     """
     x = updates.to(dtype)
     is_tall = x.shape[-2] > x.shape[-1]

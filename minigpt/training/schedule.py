@@ -6,12 +6,7 @@ def progress(
 ) -> float:
     """The share of the training that is done, 0 to 1: by steps if these are given, else by time.
 
-    Args:
-        step: steps taken.
-        steps: steps to take, or None to go by time.
-        seconds: time since training began.
-        limit: time that training may take, in seconds; with none left it is done at once.
-        max_steps: end after these, even if time is left.
+    By time, `seconds` of at most `limit` have passed, and `max_steps` end it early.
     """
     if steps is not None:
         return min(1.0, step / steps)
@@ -28,7 +23,7 @@ def learning_rate(done: float, peak: float, warmup_ratio: float, min_lr_ratio: f
     Args:
         done: share of the training that is done, 0 to 1.
         peak: the highest rate.
-        warmup_ratio: share of the training in which it rises.
+        warmup_ratio: share of the training in which the rate rises.
         min_lr_ratio: the last rate, as a share of the peak.
     """
     if done < warmup_ratio:

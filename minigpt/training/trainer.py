@@ -38,16 +38,9 @@ class DivergedError(Exception):
 class Trainer:
     """A model, what it is trained on, its optimizers, and where the training stands.
 
-    Args:
-        model: on its device, see :func:`distributed.parallelize`.
-        dataset: to train and validate on.
-        config: how to train.
-        folder: the run's.
-        precision: of the matrix products.
-        report: told of every step and evaluation.
-        deadline: when the whole command should be over, by the clock.
-        sample: writes a text with a model.
-        clock: gives the time in seconds.
+    The model is on its device (see distributed.parallelize), and `precision` is that of its matrix
+    products. `deadline` is when the whole command should be over, by `clock`. `sample` writes a
+    text with a model.
     """
 
     def __init__(
@@ -72,14 +65,14 @@ class Trainer:
         self.state = TrainingState()
         self._started = clock()  # when training began, had there been no interruptions
         self._limit = 0.0  # seconds that training may take
+        self._max_steps: int | None = None  # in which the text is read as often as it may be
+        if config.max_epochs is not None:
+            tokens = config.max_epochs * len(dataset.train)
+            self._max_steps = math.ceil(tokens / (config.batch_size * model.config.context_length))
         self._next_save = 0.0
 
     def restore(self) -> None:
-        """Return to the last checkpoint that is whole.
-
-        Raises:
-            UserError: if there is none that fits; the weights stay as they are.
-        """
+        """Return to the last checkpoint that is whole; UserError if there is none that fits."""
         self.state, problems = load_checkpoint(self.folder, self.model, self.optimizers)
         self.state.finished = False
         # The best weights may be newer than this checkpoint, so their file says how good they are.
@@ -93,9 +86,7 @@ class Trainer:
     def train(self) -> TrainingState:
         """Train until the steps or the time are used up, keeping the best weights.
 
-        Raises:
-            UserError: if training keeps diverging.
-            Interrupted: by SIGINT or SIGTERM, after saving the state.
+        Raises UserError if training keeps diverging, and Interrupted after a SIGINT or SIGTERM.
         """
         self._prepare()
         with GracefulStop() as stop:
@@ -189,12 +180,8 @@ class Trainer:
         """The share of the training that is done, by the clock of rank 0, and any rank's signal."""
         seconds = self.clock() - self._started if distributed.is_main() else 0.0
         self.state.seconds, signal_on_any = distributed.highest(seconds, signal_number)
-        max_steps = None
-        if self.config.max_epochs is not None:
-            tokens_a_step = self.config.batch_size * self.model.config.context_length
-            max_steps = math.ceil(self.config.max_epochs * len(self.dataset.train) / tokens_a_step)
         state, steps = self.state, self.config.steps
-        done = progress(state.step, steps, state.seconds, self._limit, max_steps)
+        done = progress(state.step, steps, state.seconds, self._limit, self._max_steps)
         return done, int(signal_on_any)
 
     def _step(self, done: float) -> None:
@@ -333,15 +320,8 @@ def training_batch(
     done: float,
     rows: slice = slice(None),
 ) -> list[tuple[Tensor, Tensor]]:
-    """Inputs and targets ``(b, T)`` of a training step, in parts that are computed in turn.
-
-    Args:
-        dataset: to draw from.
-        config: of the training.
-        context_length: of the model.
-        step: its number.
-        done: share of the training that is done; near the end no token is split, no window cut.
-        rows: which rows of the batch.
+    """Inputs and targets ``(b, T)`` of some rows of a training step's batch, in parts that are
+    computed in turn. When `done` nears 1, tokens are no longer split nor windows cut.
     """
     is_early = done < _EARLY
     split_prob = config.token_split_prob if is_early else 0.0

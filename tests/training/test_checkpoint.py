@@ -30,8 +30,6 @@ from minigpt.training.checkpoint import (
 )
 from minigpt.training.optimizer import make_optimizers
 
-few = settings(max_examples=25, deadline=None)
-
 STATE = TrainingState(
     step=7,
     seconds=12.5,
@@ -98,51 +96,29 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     "shape", [{}, {"tie_embeddings": False}, {"architecture": "gpt2"}], ids=str
 )
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
-def test_everything_comes_back_exactly(
+def test_a_training_comes_back_exactly_and_goes_on_as_if_it_had_never_stopped(
     tmp_path: Path, steps: int, shape: dict[str, Any], optimizer: str
 ) -> None:
     before = training(steps=steps, optimizer=optimizer, **shape)
     expected, state = everything(*before), dataclasses.replace(STATE, step=steps)
     save_checkpoint(tmp_path, *before, state)
-    after = training(seed=1, steps=1, optimizer=optimizer, **shape)
-    assert load_checkpoint(tmp_path, *after) == (state, [])
-    assert_same(everything(*after), expected)
+    assert_same(everything(*before), expected)  # saving changes nothing
+    for steps_before in (0, 1):
+        after = training(1, steps_before, optimizer, **shape)
+        assert load_checkpoint(tmp_path, *after) == (state, [])
+        assert_same(everything(*after), expected)
+    step(*before, times=2)
+    step(*after, times=2)
+    assert_same(everything(*after), everything(*before))
 
 
-def test_a_training_goes_on_as_if_it_had_never_stopped(tmp_path: Path) -> None:
-    before = training(steps=2)
-    save_checkpoint(tmp_path, *before, STATE)
-    step(*before, times=3)
-    expected = everything(*before)
-    after = training(seed=1, steps=1)
-    load_checkpoint(tmp_path, *after)
-    step(*after, times=3)
-    assert_same(everything(*after), expected)
-
-
-def test_saving_changes_nothing_and_keeps_the_one_before(tmp_path: Path) -> None:
-    before = training(steps=2)
-    expected = everything(*before)
+def test_the_checkpoint_before_the_last_is_kept(tmp_path: Path) -> None:
     for step_count in range(3):
-        save_checkpoint(tmp_path, *before, TrainingState(step_count))
-    assert_same(everything(*before), expected)
-    assert {f.name for f in checkpoint_path(tmp_path).parent.iterdir()} == {LAST, PREVIOUS}
+        save_checkpoint(tmp_path, *training(), TrainingState(step_count))
+    assert {f.name for f in (tmp_path / CHECKPOINT).iterdir()} == {LAST, PREVIOUS}
+    assert read_state(tmp_path) == TrainingState(2)
     checkpoint_path(tmp_path).unlink()
-    assert read_state(tmp_path).step == 1
-
-
-def test_a_file_of_another_version_says_to_train_again(tmp_path: Path) -> None:
-    save_checkpoint(tmp_path, *training(), STATE)
-    path = checkpoint_path(tmp_path)
-    tensors = load_file(path)
-    save_file(tensors, path, {"version": "1", "state": "{}", "sha256": ""})
-    with pytest.raises(UserError, match=r"last.safetensors: format 1 .* train again"):
-        read_state(tmp_path)
-
-
-def test_a_state_that_has_seen_no_evaluation_comes_back(tmp_path: Path) -> None:
-    save_checkpoint(tmp_path, *training(), TrainingState())
-    assert read_state(tmp_path) == TrainingState(best_loss=None, best_bits_per_byte=None)
+    assert read_state(tmp_path) == TrainingState(1)
 
 
 # What cannot be resumed
@@ -155,42 +131,40 @@ def test_a_run_without_a_checkpoint_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "shape",
-    [{"emb_dim": 16}, {"num_layers": 3}, {"tie_embeddings": False}, {"architecture": "gpt2"}],
+    "other",
+    [
+        {"emb_dim": 16},
+        {"num_layers": 3},
+        {"tie_embeddings": False},
+        {"architecture": "gpt2"},
+        {"optimizer": "muon"},
+    ],
     ids=str,
 )
-def test_a_checkpoint_of_another_model_is_refused(saved: Path, shape: dict[str, Any]) -> None:
+def test_a_checkpoint_of_another_model_or_optimizer_changes_nothing(
+    saved: Path, other: dict[str, Any]
+) -> None:
+    model, optimizers = training(**other)
+    before = everything(model, [])
     with pytest.raises(UserError, match=r"last.safetensors: it does not fit this run"):
-        load_checkpoint(saved, *training(**shape))
+        load_checkpoint(saved, model, optimizers)
+    assert_same(everything(model, []), before)
 
 
 @given(data=st.data())
-@few
-def test_a_truncated_checkpoint_is_refused(saved: Path, data: st.DataObject) -> None:
-    path = checkpoint_path(saved)
-    whole = path.read_bytes()
-    try:
-        path.write_bytes(whole[: data.draw(st.integers(0, len(whole) - 1))])
-        with pytest.raises(UserError, match=r"last.safetensors.* damaged"):
-            load_checkpoint(saved, *training())
-    finally:
-        path.write_bytes(whole)
-
-
-@given(data=st.data())
-@settings(max_examples=100, deadline=None)
-def test_a_flipped_byte_is_refused_by_name(saved: Path, data: st.DataObject) -> None:
-    """Wherever it is; in the header's padding it may be harmless."""
+@settings(max_examples=60, deadline=None)
+def test_a_damaged_checkpoint_is_refused_by_name(saved: Path, data: st.DataObject) -> None:
+    """Cut off, or a byte flipped, wherever it is; in the header's padding that may be harmless."""
     path = checkpoint_path(saved)
     whole = path.read_bytes()
     header = 8 + int.from_bytes(whole[:8], "little")
-    inside = st.integers(header, len(whole) - 1)
-    place = data.draw(st.integers(0, header - 1) | inside)
+    place = data.draw(st.integers(0, header - 1) | st.integers(header, len(whole) - 1))
     flipped = bytes([whole[place] ^ data.draw(st.integers(1, 255))])
+    is_cut = data.draw(st.booleans())
     try:
-        path.write_bytes(whole[:place] + flipped + whole[place + 1 :])
-        state, _ = load_checkpoint(saved, *training())
-        assert place < header and state == STATE
+        path.write_bytes(whole[:place] + (b"" if is_cut else flipped + whole[place + 1 :]))
+        state = read_state(saved)
+        assert place < header and not is_cut and state == STATE
     except UserError as error:
         assert "last.safetensors" in str(error)
     finally:
@@ -200,10 +174,10 @@ def test_a_flipped_byte_is_refused_by_name(saved: Path, data: st.DataObject) -> 
 def rewritten(saved: Path, folder: Path, without: str = "", **counters: Any) -> Path:
     """The checkpoint of `saved` with other counters or a part missing, its checksum right."""
     tensors = load_file(checkpoint_path(saved))
-    if without:
-        del tensors[without]
+    tensors.pop(without, None)
     state = json.dumps(dataclasses.asdict(STATE) | counters)
-    metadata = {"version": str(VERSION), "state": state, "sha256": _checksum(state, tensors)}
+    version = str(counters.get("version", VERSION))
+    metadata = {"version": version, "state": state, "sha256": _checksum(state, tensors)}
     checkpoint_path(folder).parent.mkdir()
     save_file(tensors, checkpoint_path(folder), metadata)
     return folder
@@ -216,6 +190,7 @@ def rewritten(saved: Path, folder: Path, without: str = "", **counters: Any) -> 
         ({"step": "7"}, "step must be a whole number, got '7'"),
         ({"step": -1}, "out of range"),
         ({"evaluations": 1 << 70}, "out of range"),
+        ({"version": 1}, "format 1 .* train again"),
     ],
     ids=str,
 )
@@ -226,16 +201,9 @@ def test_counters_that_cannot_be_are_refused(
         read_state(rewritten(saved, tmp_path, **counters))
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "model.final_norm.weight",
-        "optimizer.final_norm.weight.exp_avg",
-        "optimizer.token_embedding.weight.step",
-    ],
-)
+@pytest.mark.parametrize("name", ["model.final_norm.weight", "optimizer.final_norm.weight.exp_avg"])
 def test_a_checkpoint_with_a_part_missing_is_refused(
     saved: Path, tmp_path: Path, name: str
 ) -> None:
-    with pytest.raises(UserError, match=r"last.safetensors: it does not fit"):
+    with pytest.raises(UserError, match=f"last.safetensors: it does not fit this run, see {name}"):
         load_checkpoint(rewritten(saved, tmp_path, without=name), *training())

@@ -202,7 +202,7 @@ sys.exit(main(["train", "my.txt", "--shard", "--out", "killed", *command_line(**
 """
     status, said = launch(place, 3, code.replace("SETTINGS)", "SETTINGS | {'batch_size': 9})"))
     assert status != 0 and said.count("error: ") == 1, said
-    assert "a process has ended or cannot be reached; continue" in said and "--resume" in said
+    assert "error: a process has ended or cannot be reached; continue with --resume\n" in said
     monkeypatch.chdir(place)
     monkeypatch.setenv("MINIGPT_CACHE", str(place / "cache"))
     assert read_state(place / "killed").step == 4  # when it was evaluated

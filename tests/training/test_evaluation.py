@@ -1,8 +1,12 @@
-"""How well a model predicts a text: every token but the first, once, in nats a token and in bits
-a byte; of a long text always the same part, or all of it as a stream, in windows that overlap.
+"""How well a model predicts a text: every token but the first, once, in nats a token and in bits a
+byte; of a long validation text always the same part, of text files all of it, in windows that may
+overlap.
 """
 
+import json
 import math
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,17 +14,25 @@ import pytest
 import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import nn
 
+import minigpt
+from minigpt import UserError
+from minigpt.cli import main
 from minigpt.config import GPTConfig
 from minigpt.model import GPT
+from minigpt.runs import load_run
 from minigpt.tokenizer import CharacterTokenizer
+from minigpt.training import evaluation
 from minigpt.training.evaluation import (
     Evaluation,
     evaluate_tokens,
     evaluate_windows,
     sliding_windows,
 )
+
+from ..conftest import some_text
+from ..data.texts import write
 
 few = settings(max_examples=25, deadline=None)
 
@@ -42,19 +54,21 @@ def tokens(length: int) -> np.ndarray:
     return np.random.default_rng(0).integers(VOCAB, size=length).astype(np.uint16)
 
 
-def one_by_one(
-    model: GPT, text: np.ndarray, byte_lengths: Tensor, stride: int = CONTEXT
-) -> Evaluation:
-    """Windows of the context length, each `stride` after the one before, a token at a time."""
-    nats, size = 0.0, 0
+def assert_predicted_one_by_one(
+    result: Evaluation, model: GPT, text: np.ndarray, stride: int = CONTEXT
+) -> None:
+    """In windows of the context length, each `stride` after the one before, a token at a time."""
+    nats, size, count = 0.0, 0, len(text) - 1
     for i in range(1, len(text)):
         # The first window that holds the token among what it predicts.
         start = max(-(-(i - CONTEXT) // stride), 0) * stride
-        logits = model(torch.tensor([text[start:i].tolist()]))[0, -1]
+        with torch.no_grad():
+            logits = model(torch.tensor([text[start:i].tolist()]))[0, -1]
         nats -= logits.log_softmax(-1)[int(text[i])].item()
-        size += int(byte_lengths[int(text[i])])
-    count = len(text) - 1
-    return Evaluation(nats / count, nats / math.log(2) / max(size, 1), count, size)
+        size += int(MORE_BYTES[int(text[i])])
+    assert result.loss == pytest.approx(nats / count, rel=1e-5)
+    assert result.bits_per_byte == pytest.approx(nats / math.log(2) / max(size, 1), rel=1e-5)
+    assert (result.tokens, result.bytes) == (count, size)
 
 
 def windows_read(model: GPT, text: np.ndarray, max_tokens: int, batch_size: int = 16) -> list[Any]:
@@ -66,31 +80,22 @@ def windows_read(model: GPT, text: np.ndarray, max_tokens: int, batch_size: int 
     return seen
 
 
+# Validation tokens, in windows side by side
+
+
 @given(
     length=st.integers(2, 40),
     batch_size=st.integers(1, 4),
     architecture=st.sampled_from(["qwen3", "gpt2"]),
 )
 @few
-def test_it_is_what_predicting_every_token_but_the_first_gives(
+def test_every_token_but_the_first_is_predicted_once(
     length: int, batch_size: int, architecture: str
 ) -> None:
-    """Also for a text shorter than the context, and one that ends with a short window."""
+    """Also of a text shorter than the context, and of one that ends with a short window."""
     model, text = gpt(architecture), tokens(length)
     result = evaluate_tokens(model, text, MORE_BYTES, max_tokens=1000, batch_size=batch_size)
-    with torch.no_grad():
-        expected = one_by_one(model, text, MORE_BYTES)
-    assert result.loss == pytest.approx(expected.loss, rel=1e-5)
-    assert result.bits_per_byte == pytest.approx(expected.bits_per_byte, rel=1e-5)
-    assert (result.tokens, result.bytes) == (expected.tokens, expected.bytes)
-
-
-@given(length=st.integers(2, 60), batch_size=st.integers(1, 4))
-@few
-def test_a_text_is_read_once_from_its_beginning_to_its_end(length: int, batch_size: int) -> None:
-    text = tokens(length)
-    read = windows_read(gpt(), text, max_tokens=1000, batch_size=batch_size)
-    assert [token for window in read for token in window] == text[:-1].tolist()
+    assert_predicted_one_by_one(result, model, text)
 
 
 def test_bits_a_byte_count_the_bytes_of_what_was_predicted() -> None:
@@ -102,27 +107,28 @@ def test_bits_a_byte_count_the_bytes_of_what_was_predicted() -> None:
     assert result.bits_per_byte == pytest.approx(result.loss * 4 / math.log(2) / (1 + 2 + 3 + 1))
 
 
-@pytest.mark.parametrize("architecture", ["qwen3", "gpt2"])
-def test_a_model_without_an_opinion_needs_log2_of_the_vocabulary_for_each_token(
-    architecture: str,
-) -> None:
-    result = evaluate_tokens(gpt(architecture, std=0.0), tokens(33), ONE_BYTE, max_tokens=1000)
+def test_guessing_takes_log2_of_the_vocabulary_for_each_token() -> None:
+    result = evaluate_tokens(gpt(std=0.0), tokens(33), ONE_BYTE, max_tokens=1000)
     assert result.loss == pytest.approx(math.log(VOCAB), rel=1e-6)
     assert result.bits_per_byte == pytest.approx(math.log2(VOCAB), rel=1e-6)
+    assert result.perplexity == pytest.approx(VOCAB)
+    assert Evaluation(1e4, 1.0, 1, 1).perplexity == math.inf
 
 
-@given(length=st.integers(2, 300), max_tokens=st.integers(1, 100))
-@example(length=CONTEXT + 1, max_tokens=1)
+@given(length=st.integers(2, 300), max_tokens=st.integers(1, 100), batch_size=st.integers(1, 4))
+@example(length=CONTEXT + 1, max_tokens=1, batch_size=1)
 @few
-def test_of_a_long_text_the_same_part_is_read_every_time(length: int, max_tokens: int) -> None:
-    """Of at most max_tokens and a window more, or all of it if it is no longer than that."""
+def test_of_a_long_text_the_same_part_is_read_every_time(
+    length: int, max_tokens: int, batch_size: int
+) -> None:
+    """At most max_tokens and a window more, or, if the text is not longer than that, all of it."""
     model, text = gpt(), np.arange(length, dtype=np.uint16) % VOCAB
     read = windows_read(model, text, max_tokens)
-    assert windows_read(model, text, max_tokens) == read
+    assert windows_read(model, text, max_tokens, batch_size) == read
     count = sum(map(len, read))
     assert 1 <= count <= max_tokens + CONTEXT
     if length - 1 + CONTEXT <= max_tokens:
-        assert count == length - 1
+        assert [token for window in read for token in window] == text[:-1].tolist()
 
 
 def test_the_part_that_is_read_is_spread_over_the_text() -> None:
@@ -132,19 +138,11 @@ def test_the_part_that_is_read_is_spread_over_the_text() -> None:
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_the_model_is_left_in_its_mode_and_judged_without_dropout(training: bool) -> None:
+def test_the_model_keeps_its_mode_and_is_judged_without_dropout(training: bool) -> None:
     model = gpt(dropout=0.5).train(training)
-    first, second = (
-        evaluate_tokens(model, tokens(33), ONE_BYTE, max_tokens=1000) for _ in range(2)
-    )
-    assert first == second == evaluate_tokens(gpt(), tokens(33), ONE_BYTE, max_tokens=1000)
+    first, second = (evaluate_tokens(model, tokens(33), ONE_BYTE, max_tokens=99) for _ in range(2))
+    assert first == second == evaluate_tokens(gpt(), tokens(33), ONE_BYTE, max_tokens=99)
     assert model.training == training
-    assert all(parameter.grad is None for parameter in model.parameters())
-
-
-def test_perplexity_is_the_exponential_of_the_loss() -> None:
-    assert Evaluation(math.log(50.0), 1.0, 1, 1).perplexity == pytest.approx(50.0)
-    assert Evaluation(1e4, 1.0, 1, 1).perplexity == math.inf
 
 
 # A stream of tokens, in windows that may overlap
@@ -169,11 +167,7 @@ def test_a_stream_is_predicted_as_token_by_token(
     model, text = gpt(), tokens(length)
     windows = sliding_windows(cut(text, places), CONTEXT, stride)
     result = evaluate_windows(model, windows, MORE_BYTES, batch_size=batch_size)
-    with torch.no_grad():
-        expected = one_by_one(model, text, MORE_BYTES, stride)
-    assert result.loss == pytest.approx(expected.loss, rel=1e-5)
-    assert result.bits_per_byte == pytest.approx(expected.bits_per_byte, rel=1e-5)
-    assert (result.tokens, result.bytes) == (expected.tokens, expected.bytes)
+    assert_predicted_one_by_one(result, model, text, stride)
 
 
 @given(
@@ -197,29 +191,86 @@ def test_every_token_but_the_first_is_predicted_once_with_enough_before_it(
     assert predicted == list(range(1, length))
 
 
-def test_more_before_each_token_makes_a_text_that_repeats_itself_easier_to_predict() -> None:
-    """With a model that looks for the last time it saw the present token."""
-    length = 16
+# minigpt.evaluate, and the command
 
-    class Recall(nn.Module):
-        config = GPTConfig(VOCAB, context_length=length, emb_dim=8, num_heads=2)
 
-        def __init__(self) -> None:
-            super().__init__()
-            self.token_embedding = nn.Embedding(1, 1)
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One that the run was not trained on."""
+    return write(tmp_path_factory.mktemp("other") / "other.txt", some_text(400, seed=9))
 
-        def forward(self, ids: Tensor) -> Tensor:
-            logits = torch.zeros(*ids.shape, VOCAB)
-            for row, inputs in enumerate(ids.tolist()):
-                for i, token in enumerate(inputs):
-                    if token in inputs[:i]:
-                        last = max(k for k in range(i) if inputs[k] == token)
-                        logits[row, i, inputs[last + 1]] = 5.0
-            return logits
 
-    text = [np.array([0, 1, 2, 3, 4, 5, 6] * 30)]
-    losses = [
-        evaluate_windows(Recall(), sliding_windows(text, length, stride), ONE_BYTE).loss  # type: ignore[arg-type]
-        for stride in (16, 12, 8)
-    ]
-    assert losses[0] > losses[1] + 0.1 and losses[1] > losses[2] + 0.1
+@pytest.mark.parametrize("stride", [None, 5])
+def test_it_is_the_loss_of_the_text_encoded_whole(
+    stride: int | None, tiny_run: Path, text: Path
+) -> None:
+    run = load_run(tiny_run)
+    ids = torch.tensor(run.tokenizer.encode(text.read_text())).numpy()
+    lengths = torch.tensor(run.tokenizer.byte_lengths())
+    expected = evaluate_windows(run.model, sliding_windows([ids], 16, stride or 16), lengths)
+    read: list[int] = []
+    result = minigpt.evaluate(tiny_run, text, stride=stride, progress=read.append)
+    assert (result.loss, result.bits_per_byte) == (expected.loss, expected.bits_per_byte)
+    assert result.tokens == len(ids) - 1 and sum(read) == len(text.read_text())
+    assert (result.context_length, result.stride) == (16, stride or 16)
+    assert result.bytes == len(text.read_bytes()) - lengths[ids[0]]
+
+
+def test_documents_follow_each_other_with_an_end_of_text_between(
+    tiny_run: Path, tmp_path: Path
+) -> None:
+    texts = ["the fox asked", "a crow for bread"]
+    files = [write(tmp_path / f"{i}.txt", each) for i, each in enumerate(texts)]
+    rows = "".join(json.dumps({"body": each}) + "\n" for each in texts)
+    lines = write(tmp_path / "a.jsonl", rows)
+    encode = load_run(tiny_run).tokenizer.encode
+    result = minigpt.evaluate(tiny_run, *files)
+    assert result.tokens == len(encode(texts[0])) + 1 + len(encode(texts[1])) - 1
+    assert minigpt.evaluate(tiny_run, lines, text_field="body") == result
+
+
+def test_the_command_prints_one_line_or_one_record(
+    tiny_run: Path, text: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = minigpt.evaluate(tiny_run, text, stride=8)
+    command = ["evaluate", str(tiny_run), str(text), "--stride", "8"]
+    assert main(command) == 0
+    assert tuple(capsys.readouterr()) == (
+        f"{tiny_run}: {result.loss:.4f} nats/token, {result.bits_per_byte:.4f} bits/byte, "
+        f"perplexity {math.exp(result.loss):.2f} ({result.tokens:,} tokens, context 16, "
+        "stride 8)\n",
+        "",
+    )
+    assert main([*command, "--json"]) == 0
+    figures = vars(result) | {"perplexity": math.exp(result.loss)}
+    record = {"run": str(tiny_run), "files": [str(text)], **figures}
+    assert json.loads(capsys.readouterr().out) == record
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "words"),
+    [
+        ("the fox", ["--stride", "17"], "stride must be at most 16, the context length of .*"),
+        ("the fox", ["nowhere.txt"], "no such file: nowhere.txt"),
+        ("", [], ".*short.txt: too short to evaluate on, at least 2 tokens are needed"),
+        ("a", [], ".*short.txt: too short to evaluate on, at least 2 tokens are needed"),
+    ],
+)
+def test_what_cannot_be_evaluated_is_refused_in_one_line(
+    content: str, arguments: list[str], words: str, tiny_run: Path, tmp_path: Path, capsys: Any
+) -> None:
+    file = write(tmp_path / "short.txt", content)
+    assert main(["evaluate", str(tiny_run), str(file), *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1) and re.match(f"error: {words}", err)
+
+
+def test_weights_that_are_not_finite_are_refused(
+    tiny_run: Path, text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = load_run(tiny_run)
+    with torch.no_grad():
+        found.model.final_norm.weight.fill_(math.nan)
+    monkeypatch.setattr(evaluation, "find_model", lambda _: found)
+    with pytest.raises(UserError, match="damaged: its loss is nan"):
+        minigpt.evaluate(tiny_run, text)

@@ -1,0 +1,239 @@
+"""A training that is interrupted and resumed, however often, ends as if nothing had happened, bit
+for bit; what cannot be resumed is refused and stays as it was.
+"""
+
+import dataclasses
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import minigpt
+from minigpt import UserError
+from minigpt.runs import CHECKPOINT, METRICS, SAMPLES, WEIGHTS, load_run, read_metrics, save_weights
+from minigpt.training.checkpoint import LAST, PREVIOUS, TrainingState, read_state
+from minigpt.training.interruption import Interrupted
+from minigpt.training.report import Report
+from minigpt.training.resume import resume_run
+from tests.conftest import train_tiny
+
+
+@pytest.fixture(autouse=True)
+def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are tested in test_report.py, and drawing one takes longer than training."""
+    monkeypatch.setattr("minigpt.training.report.draw", lambda *_: None)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(f.relative_to(folder)): f.read_bytes() for f in folder.rglob("*") if f.is_file()}
+
+
+def resume(folder: Path, **changes: Any) -> Path:
+    return resume_run(folder, changes, time.monotonic())
+
+
+def signal_after(
+    monkeypatch: pytest.MonkeyPatch, is_due: Callable[[int], bool], number: int = signal.SIGINT
+) -> None:
+    """Have a signal arrive at the end of the steps that are due."""
+    plain = Report.step
+
+    def step(self: Report, state: TrainingState, *rest: float) -> None:
+        plain(self, state, *rest)
+        if is_due(state.step):
+            signal.raise_signal(number)
+
+    monkeypatch.setattr(Report, "step", step)
+
+
+def interrupted(out: Path, step: int, number: int = signal.SIGINT, **changes: Any) -> Interrupted:
+    """A run stopped by a signal in the middle of a step, and what it was stopped with."""
+    with pytest.MonkeyPatch.context() as monkeypatch, pytest.raises(Interrupted) as stopped:
+        signal_after(monkeypatch, lambda at: at == step, number)
+        train_tiny(out=out, **changes)
+    return stopped.value
+
+
+def assert_same_end(one: Path, other: Path) -> None:
+    """Weights, optimizer state, evaluations and samples, bit for bit."""
+    for path in (one / WEIGHTS, one / CHECKPOINT / LAST):
+        tensors, others = load_file(path), load_file(other / path.relative_to(one))
+        assert tensors.keys() == others.keys()
+        for name, tensor in tensors.items():
+            assert torch.equal(tensor, others[name]), name
+    figures = [
+        [(row["step"], row["val_loss"]) for row in read_metrics(folder / METRICS)]
+        for folder in (one, other)
+    ]
+    assert figures[0] == figures[1]
+    assert (one / SAMPLES).read_text() == (other / SAMPLES).read_text()
+    states = [dataclasses.replace(read_state(folder), seconds=0.0) for folder in (one, other)]
+    assert states[0] == states[1]
+
+
+# Interruption
+
+
+@pytest.mark.parametrize("step", [1, 3, 4, 7])
+def test_an_interrupted_run_ends_as_the_uninterrupted_one(workplace: Path, step: int) -> None:
+    """Stopped at the first step, before, at and after an evaluation; it can be used meanwhile."""
+    chance = {"dropout": 0.2, "token_split_prob": 0.2}
+    whole, parts = train_tiny(**chance), Path("runs/parts")
+    interrupted(parts, step, **chance)
+    assert read_state(parts).step == step
+    assert minigpt.load(parts).generate("the", max_new_tokens=3, seed=0).startswith("the")
+    assert resume(parts) == parts
+    assert_same_end(parts, whole)
+
+
+def test_a_run_interrupted_often_ends_as_the_uninterrupted_one(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, parts = train_tiny(dropout=0.2), Path("runs/parts")
+    interrupted(parts, 1, dropout=0.2)
+    signal_after(monkeypatch, lambda step: True)
+    for step in range(2, 8):
+        with pytest.raises(Interrupted):
+            resume(parts)
+        assert read_state(parts).step == step
+    resume(parts)
+    assert_same_end(parts, whole)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_is_said_once_and_is_the_exit_status(
+    workplace: Path, number: int, status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    handlers = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
+    assert interrupted(Path("runs/my"), 3, number).exit_status == status
+    assert capsys.readouterr().err.count("stopping and saving; once more to stop at once") == 1
+    assert [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)] == handlers
+
+
+def test_a_second_signal_acts_at_once(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def step(self: Report, *arguments: float) -> None:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        raise AssertionError("the second signal waited too")
+
+    monkeypatch.setattr(Report, "step", step)
+    with pytest.raises(KeyboardInterrupt):
+        train_tiny()
+    assert load_run("runs/my").config.training.steps == 8
+
+
+# Resuming
+
+
+def test_a_run_that_is_over_says_so_when_resumed(workplace: Path) -> None:
+    folder = train_tiny()
+    before = contents(folder)
+    with pytest.raises(UserError, match=r"runs/my has had its time \(8 steps in .*--steps"):
+        resume(folder)
+    assert contents(folder) == before
+
+
+def test_a_run_that_is_over_can_be_given_more_steps(workplace: Path) -> None:
+    """What is learned in them is evaluated, kept if it is better, and saved."""
+    folder = train_tiny()
+    resume(folder, steps=16)
+    steps = [row["step"] for row in read_metrics(folder / METRICS)]
+    assert steps[:2] == [4, 8] and steps[-1] == read_state(folder).step == 16
+    assert load_run(folder).config.training.steps == 16
+
+
+def test_a_run_resumed_with_fewer_evaluations_is_still_evaluated_at_its_end(
+    workplace: Path,
+) -> None:
+    folder = Path("runs/my")
+    interrupted(folder, 6, num_evals=8)
+    resume(folder, num_evals=2)
+    assert read_metrics(folder / METRICS)[-1]["step"] == read_state(folder).step == 8
+
+
+def test_a_run_that_went_by_steps_can_be_resumed_by_time(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = train_tiny()
+    signal_after(monkeypatch, lambda step: True)
+    with pytest.raises(Interrupted):
+        resume(folder, minutes=1000)
+    assert read_state(folder).step == 9
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "change"),
+    [
+        ("bpe", lambda text: text[:-20] + text[-20:].upper()),
+        ("char", lambda text: text[::-1]),
+    ],
+    ids=["another end, to validate on", "the same characters"],
+)
+def test_a_run_whose_text_has_changed_is_not_resumed(
+    workplace: Path, tokenizer: str, change: Callable[[str], str]
+) -> None:
+    folder, text = Path("runs/my"), Path("my.txt").read_text()
+    interrupted(folder, 3, tokenizer=tokenizer)
+    before = contents(folder)
+    Path("my.txt").write_text(change(text))
+    with pytest.raises(UserError, match="the text of runs/my has changed"):
+        resume(folder)
+    assert contents(folder) == before
+    Path("my.txt").unlink()
+    with pytest.raises(UserError, match=r"no such file: my\.txt"):
+        resume(folder)
+
+
+def test_weights_are_only_replaced_by_better_ones_than_those_in_the_file(workplace: Path) -> None:
+    """Also when they were saved and their checkpoint was not: the file says how good they are."""
+    folder = Path("runs/my")
+    interrupted(folder, 5)
+    best = {"val_loss": 0.5, "val_bits_per_byte": 0.25, "step": 7}
+    save_weights(load_run(folder).model, folder / WEIGHTS, best)
+    before = (folder / WEIGHTS).read_bytes()
+    resume(folder)
+    assert (folder / WEIGHTS).read_bytes() == before
+    state = read_state(folder)
+    assert (state.best_loss, state.best_bits_per_byte, state.best_step) == (0.5, 0.25, 7)
+
+
+def test_a_damaged_checkpoint_is_named_and_the_one_before_it_used(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole, parts = train_tiny(), Path("runs/parts")
+    interrupted(parts, 6)
+    last = parts / CHECKPOINT / LAST
+    data = bytearray(last.read_bytes())
+    data[-100] ^= 1  # a bit of a tensor
+    last.write_bytes(data)
+    resume(parts)
+    said = capsys.readouterr().err
+    assert f"{LAST}: it is damaged, its checksum does not match; going back to the one" in said
+    assert_same_end(parts, whole)
+
+
+def test_when_no_checkpoint_is_whole_the_run_is_refused_and_untouched(workplace: Path) -> None:
+    folder = train_tiny()
+    for name in (LAST, PREVIOUS):
+        os.truncate(folder / CHECKPOINT / name, 1000)
+    before = contents(folder)
+    both = f"runs/my has no checkpoint to resume from.*{LAST}.*damaged.*{PREVIOUS}.*damaged"
+    with pytest.raises(UserError, match=both):
+        resume(folder, steps=20)
+    assert contents(folder) == before
+
+
+def test_a_run_that_was_cut_off_is_offered_to_whoever_starts_the_same_again(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    interrupted(Path("runs/my"), 3)
+    capsys.readouterr()
+    assert train_tiny() == Path("runs/my-2")
+    said = capsys.readouterr().err
+    assert "runs/my was cut off after 3 steps" in said and "--resume --out runs/my" in said
