@@ -199,10 +199,12 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
 
 
 def newest_run(runs: str | Path = "runs") -> Path:
-    """The run whose weights were written last."""
-    if not (folders := all_runs(runs)):
-        raise UserError(f"no run in {runs}/ yet; train one first: python train.py my.txt")
-    return folders[0]
+    """The run whose weights were written last, of those that have learned something."""
+    for folder in all_runs(runs):
+        is_imported = not (folder / PLAN).exists()
+        if is_imported or read_best(folder / WEIGHTS) is not None:
+            return folder
+    raise UserError(f"no run in {runs}/ yet; train one first: python train.py my.txt")
 
 
 def all_runs(runs: str | Path = "runs") -> list[Path]:

@@ -31,7 +31,7 @@ def run(given: argparse.Namespace) -> None:
 
         print_plan(planned_run(text, model, training)[0])
     elif given.resume:
-        from ..training.resume import resume_run
+        from ..training.run import resume_run
 
         files = text.pop("files", ())
         if text or model:

@@ -25,7 +25,7 @@ def write_tensors(
 ) -> None:
     """Write a safetensors file with the permissions of any new file; the library by itself would
     let only the owner read it."""
-    save_file(tensors, path, {"format": "pt"} | (metadata or {}))  # a format readers look for
+    save_file(tensors, path, metadata or {"format": "pt"})  # which other readers look for
     path.chmod(0o666 & ~umask())
 
 

@@ -106,9 +106,12 @@ def load_checkpoint(
     return state, problems
 
 
-def read_state(folder: Path) -> TrainingState:
-    """The counters of the last checkpoint that is whole; UserError if there is none."""
-    return _last_whole(folder, {})[0]
+def read_state(folder: Path, *, verify: bool = True) -> TrainingState:
+    """The counters of the last checkpoint that is whole; unverified they take only its header.
+
+    UserError if there is none.
+    """
+    return _last_whole(folder, {}, verify)[0]
 
 
 def _named(weights: dict[str, Any], moments: Any) -> dict[str, Tensor]:
@@ -120,7 +123,7 @@ def _named(weights: dict[str, Any], moments: Any) -> dict[str, Tensor]:
 
 
 def _last_whole(
-    folder: Path, expected: dict[str, Tensor]
+    folder: Path, expected: dict[str, Tensor], verify: bool = True
 ) -> tuple[TrainingState, dict[str, Tensor], list[str]]:
     """The last checkpoint that is whole and holds the expected names and shapes, and what is wrong
     with later ones."""
@@ -129,19 +132,23 @@ def _last_whole(
         if not path.exists():
             continue
         try:
-            state, tensors = _read(path)
-            for name, blank in expected.items():
-                if state.step == 0 and name.startswith("optimizer."):
-                    continue
-                if name not in tensors or tensors[name].shape != blank.shape:
-                    raise UserError(f"it does not fit this run, see {name}")
-            return state, tensors, problems
+            state, tensors = _read(path, verify)
         except UserError as error:
             problems.append(f"{path}: {error}")
+            continue
+        for name, blank in expected.items():
+            if name.startswith("optimizer.") and state.step == 0:
+                continue
+            if name not in tensors or tensors[name].shape != blank.shape:
+                raise UserError(
+                    f"{path}: it does not fit this run, see {name}; resume with the settings that "
+                    "the run began with"
+                )
+        return state, tensors, problems
     raise UserError("; ".join([f"{folder} has no checkpoint to resume from", *problems]))
 
 
-def _read(path: Path) -> tuple[TrainingState, dict[str, Tensor]]:
+def _read(path: Path, verify: bool = True) -> tuple[TrainingState, dict[str, Tensor]]:
     """A file's counters and tensors; UserError if it is damaged or of another format."""
     try:
         with safe_open(path, "pt") as file:
@@ -150,8 +157,9 @@ def _read(path: Path) -> tuple[TrainingState, dict[str, Tensor]]:
                 raise UserError(
                     f"format {metadata['version']} is not this minigpt's, {VERSION}: train again"
                 )
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        if metadata["sha256"] != _checksum(metadata["state"], tensors):
+            names = file.keys() if verify else ()
+            tensors = {name: file.get_tensor(name) for name in names}
+        if verify and metadata["sha256"] != _checksum(metadata["state"], tensors):
             raise UserError("it is damaged, its checksum does not match")
         state = from_dict(TrainingState, json.loads(metadata["state"]))
     except UserError:

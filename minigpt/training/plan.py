@@ -162,13 +162,13 @@ def plan_run(
     text: TextConfig,
     given: Mapping[str, Any],
     device: torch.device,
-    precision: torch.dtype,
+    precision: str,
     processes: int = 1,
 ) -> PlannedRun:
     """Measure the text and the machine, and plan around what is given."""
     stats = text_stats(source, text)
     is_settled = given.get("steps") is not None and {"emb_dim", "num_layers"} <= given.keys()
-    speed = None if is_settled else measure_speed(device, precision)
+    speed = None if is_settled else measure_speed(device, getattr(torch, precision))
     plan = make_plan(stats, speed, given, processes)
     return PlannedRun(plan, stats, speed, given.get("minutes", TrainConfig.minutes))
 
@@ -244,10 +244,13 @@ def _plan_of_shape(
     shape.setdefault("num_heads", _heads(shape["emb_dim"]))
     model = GPTConfig(**shape)
     max_epochs = given.get("max_epochs") or plan_max_epochs(model.emb_dim)
-    time = _TRAINING * (60 * given.get("minutes", TrainConfig.minutes) - _GETTING_READY)
+    minutes = given.get("minutes", TrainConfig.minutes)
+    time = _TRAINING * (60 * minutes - _GETTING_READY)
+    compiled = given.get("compile", TrainConfig.compile)
+    is_compiled = compiled == "on" or (compiled == "auto" and minutes >= MINUTES_TO_PAY)
     for batch_size in _batch_sizes(given, processes, is_long):
         seconds = speed.seconds(model, batch_size * model.context_length // processes)
-        seconds *= _COMPILED if _is_compiled(given) else 1.0
+        seconds *= _COMPILED if is_compiled else 1.0
         most = max_epochs * tokens / (batch_size * model.context_length)
         in_time = given.get("steps") or max(time / seconds, 1.0)
         ends_early = most < in_time and given.get("steps") is None
@@ -276,13 +279,6 @@ def _plan_of_shape(
         expected_bits_per_byte(text.ngram_bits_per_byte, trained * count_parameters(model)),
         ends_early,
     )
-
-
-def _is_compiled(given: Mapping[str, Any]) -> bool:
-    """Whether steps will be compiled, as far as the time says."""
-    chosen = given.get("compile", TrainConfig.compile)
-    is_long = given.get("minutes", TrainConfig.minutes) >= MINUTES_TO_PAY
-    return chosen == "on" or (chosen == "auto" and is_long)
 
 
 def _batch_sizes(given: Mapping[str, Any], processes: int, is_long: bool) -> tuple[int, ...]:

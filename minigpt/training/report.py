@@ -283,7 +283,7 @@ def say_result(
 
     `seconds` the command took, `minutes` it should have taken, None if that made no difference.
     """
-    if state.best_bits_per_byte is None:
+    if not math.isfinite(state.best_bits_per_byte or math.inf):
         raise UserError(f"nothing could be saved in {folder}")
     say(f"done in {_clock(seconds)}, {state.step:,} steps")
     if minutes is not None and seconds > 66 * minutes + 1:

@@ -1,58 +1,51 @@
-"""What `train` does from start to end, and what it says on the way."""
+"""A training from its text to its end: `train`, and what `train.py` and `train.py --resume` call.
+
+Find the text, plan, encode it, make the model and the run's folder, train, say what came of it. Of
+several processes rank 0 plans and writes while the others wait; then all read the same files.
+"""
 
 import contextlib
-import dataclasses
-import hashlib
+import random
+import shutil
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
-from .. import UserError, __version__
-from ..config import GPTConfig, TextConfig, TrainConfig
+from .. import UserError, __version__, runs
+from ..config import PLANNED, GPTConfig, TextConfig, TrainConfig
 from ..data.batches import Dataset, check_length
-from ..data.corpus import Source, spooled, spooled_from
+from ..data.corpus import STANDARD_INPUT, Source, find_source, spooled, spooled_from
 from ..data.token_cache import prepare
+from ..generation.torch_gpt import engine_of
+from ..generation.writer import Writer
 from ..model import GPT
-from ..runs import (
-    CONFIG,
-    INIT_LEARNING_RATE,
-    PLAN,
-    TOKENIZER,
-    WEIGHTS,
-    RunConfig,
-    check_free,
-    free_name,
-    locked,
-    save_weights,
-    starting_point,
-    write_text,
-)
-from .checkpoint import read_state
+from ..runs import RunConfig
+from ..tokenizer import Tokenizer, load_tokenizer
+from . import distributed, report
+from .checkpoint import TrainingState, read_state
+from .compilation import should_compile
+from .distributed import on_all, on_main
 from .embedding_init import embedding_init
+from .interruption import Interrupted
 from .plan import PlannedRun, plan_context, plan_run, settled
-from .processes import Processes, joined
-from .report import (
-    check_logger,
-    described,
-    progress_bar,
-    say,
-    say_reasons,
-    say_split,
-    say_unfinished,
-)
-from .resume import newest_run_of
+from .report import Report, say
 from .speed import choose_precision
-from .training_run import compile_resolved, locked_for_all, source_for_all, train_run
+from .trainer import Trainer
+
+_SAMPLE_TOKENS = 80
+
+Given = dict[str, Any]  # fields of a config that were given
 
 
 def train(
     *texts: str | Path | Iterable[Any], out: str | Path | None = None, **settings: Any
 ) -> Path:
-    """Train on text; the same as the command.
+    """Train on text; the same as the command. The caller's random numbers stay as they were.
 
     Args:
         texts: names of text files, folders or patterns; or documents themselves: a dataset of
@@ -68,27 +61,29 @@ def train(
     Raises:
         UserError: if the text cannot be read or a setting is unknown or out of range.
     """
-    given: list[dict[str, Any]] = []
-    for config in (TextConfig, GPTConfig, TrainConfig):
-        names = {field.name for field in dataclasses.fields(config)}
-        given.append({name: settings.pop(name) for name in names & settings.keys()})
+    started = time.monotonic()
+    text, model, training = (
+        {f.name: settings.pop(f.name) for f in fields(config) if f.name in settings}
+        for config in (TextConfig, GPTConfig, TrainConfig)
+    )
     if settings:
         raise UserError(f"there is no setting {', '.join(settings)}")
-    text, model, training = given
-    started = time.monotonic()
-    with contextlib.ExitStack() as copies:
-        field = text.get("text_field", TextConfig.text_field)
+    with contextlib.ExitStack() as stack:
+        stack.callback(random.setstate, random.getstate())
+        stack.callback(np.random.set_state, np.random.get_state())
+        stack.enter_context(torch.random.fork_rng(range(torch.cuda.device_count())))
         if len(texts) == 1 and isinstance(texts[0], Mapping):  # splits of a Hugging Face dataset
             splits = texts[0]
             if "train" not in splits:
                 raise UserError(f"the dataset has no split 'train' but {', '.join(splits)}")
             texts = (splits["train"],)
             text.setdefault("validation", splits.get("validation", ()))
+        field = text.get("text_field", TextConfig.text_field)
         if texts:
-            text["files"] = tuple(_named(t, field, copies) for t in texts)
+            text["files"] = tuple(_named(t, field, stack) for t in texts)
         validation = text.get("validation", ())
         if not isinstance(validation, tuple | list):
-            text["validation"] = (_named(validation, field, copies),)
+            text["validation"] = (_named(validation, field, stack),)
         return start_run(text, model, training, out, started)
 
 
@@ -101,199 +96,270 @@ def _named(text: str | Path | Iterable[Any], field: str, copies: contextlib.Exit
     return str(copies.enter_context(spooled(text, field)))
 
 
+# A new run
+
+
 def start_run(
-    text: dict[str, Any],
-    model: dict[str, Any],
-    training: dict[str, Any],
-    out: str | Path | None,
-    started: float,
+    text: Given, model: Given, training: Given, out: str | Path | None, started: float
 ) -> Path:
-    """Plan a run around what was given, and train it.
+    """Plan a run around the given fields of TextConfig, GPTConfig and TrainConfig, and train it.
 
-    Args:
-        text: fields of TextConfig that were given.
-        model: fields of GPTConfig that were given.
-        training: fields of TrainConfig that were given.
-        out: the run's folder, or None for a new one named after the text.
-        started: when the command began, in time.monotonic's seconds.
-
-    Returns:
-        The run's folder.
-
-    Raises:
-        UserError: if something given cannot be used.
-        Interrupted: when training was interrupted and has saved its state.
+    `started` is when the command began, in time.monotonic's seconds.
     """
-    with joined() as processes:
-        return _start(processes, text, model, training, out, started)
-
-
-def _start(
-    processes: Processes,
-    text: dict[str, Any],
-    model: dict[str, Any],
-    training: dict[str, Any],
-    out: str | Path | None,
-    started: float,
-) -> Path:
     if text.get("init") is not None:
-        training = {"learning_rate": INIT_LEARNING_RATE, **training}
-    train_config = _resolved(TrainConfig(**training), processes)
-    text_config = TextConfig(**text)
-    if train_config.shard and processes.size == 1:
-        raise UserError("--shard needs several processes: torchrun --nproc-per-node N train.py ...")
-    if out is not None:
-        processes.by_first(lambda: check_free(Path(out)))
-    source = processes.together(lambda: source_for_all(text_config, processes))
-    start = processes.together(lambda: starting_point(text, model))
-    say(f"minigpt {__version__}: training on {described(source)}")
-    given = settled(text, model, training, start)
-    planned = _planned(source, text_config, train_config, given, processes)
-    plan = planned.plan
-    train_config = replace(
-        train_config,
-        batch_size=plan.batch_size,
-        max_epochs=plan.max_epochs,
-        token_split_prob=plan.token_split_prob,
-        warmup_context=plan.warmup_context,
-        num_evals=plan.num_evals,
-    )
-    processes.check_batch(train_config.batch_size)
-    if start is None and text_config.tokenizer == "bpe":
-        text_config = replace(text_config, vocab_size=plan.model.vocab_size)
-    tokenizer = start.tokenizer if start else None
-    dataset = processes.by_node(
-        lambda: prepare(source, text_config, tokenizer=tokenizer, say=say, progress=progress_bar)
-    )
-    gpt_config = (
-        start.model.config if start else _fitted(plan.model, dataset, text_config.tokenizer, model)
-    )
-    check_length(dataset.train, gpt_config.context_length)
-    for name, source_range in zip(text_config.files, dataset.sources, strict=False):
-        check_length(source_range, gpt_config.context_length, name)
-    _check_alike(source, dataset, gpt_config, processes)
-    say_split(dataset, text_config)
-    say_reasons(planned.reasons())
-
-    train_config = compile_resolved(train_config, gpt_config, processes)
-    config = RunConfig(gpt_config, train_config, text_config, source.fingerprint)
-    torch.manual_seed(train_config.seed)
-    gpt = start.model if start else GPT(gpt_config)
-    if start is None and text_config.embedding_init == "text":
-        processes.together(lambda: _set_vectors(gpt, dataset, train_config.seed))
-    processes.by_first(lambda: _offer_unfinished(text_config))
-    folder = processes.by_first(lambda: _new_folder(out, _name(source)))
-    with locked_for_all(folder, processes):
-        processes.by_first(lambda: _begin(folder, dataset, gpt, config, planned))
-        train_run(gpt, dataset, config, folder, started, processes, resume=False)
+        training = {"learning_rate": runs.INIT_LEARNING_RATE, **training}
+    text_config, train_config = TextConfig(**text), TrainConfig(**training)
+    with distributed.process_group():
+        start = on_all(lambda: runs.starting_point(text, model))
+        device = on_all(lambda: distributed.choose_device(train_config.device))
+        given = settled(text, model, training, start)
+        source, planned, train_config = on_main(
+            lambda: _planned(text_config, train_config, given, device, out)
+        )
+        if start is None and text_config.tokenizer == "bpe":
+            text_config = replace(text_config, vocab_size=planned.plan.model.vocab_size)
+        dataset = on_all(lambda: _tokens(source, text_config, start.tokenizer if start else None))
+        gpt_config = start.model.config if start else _fitted(planned, dataset, model)
+        check_length(dataset.train, gpt_config.context_length)
+        for name, part in zip(text_config.files, dataset.sources, strict=False):
+            check_length(part, gpt_config.context_length, name)
+        report.say_split(dataset, text_config)
+        report.say_reasons(planned.reasons())
+        train_config = on_main(lambda: _resolved(train_config, gpt_config, device))
+        config = RunConfig(gpt_config, train_config, text_config, source.fingerprint)
+        gpt = start.model if start else _new_model(config, dataset)
+        files = {runs.PLAN: planned.to_json(), runs.TOKENIZER: dataset.tokenizer.to_json()}
+        files[runs.CONFIG] = config.to_json()
+        folder = on_main(lambda: _new_run(out, source, gpt, files))
+        with _locked(folder, is_new=True):
+            _train(gpt, dataset, config, folder, started, resume=False)
     return folder
 
 
 def _planned(
-    source: Source,
-    text: TextConfig,
-    training: TrainConfig,
-    given: dict[str, Any],
-    processes: Processes,
-) -> PlannedRun:
-    """What the first process plans, for all of them."""
-    device = processes.device(training.device)
+    text: TextConfig, training: TrainConfig, given: Given, device: torch.device, out: Any
+) -> tuple[Source, PlannedRun, TrainConfig]:
+    """The text, and a plan for it; first what can be refused without reading it is refused."""
+    processes = distributed.world_size()
+    if training.shard and processes == 1:
+        raise UserError("--shard needs several processes: torchrun --nproc-per-node N train.py ...")
+    if processes > 1 and STANDARD_INPUT in (*text.files, *text.validation):
+        raise UserError("several processes cannot share standard input; write it to a file first")
+    report.check_logger(training.log)
+    if out is not None:
+        runs.check_free(Path(out))
+    source = find_source(text)
+    say(f"minigpt {__version__}: training on {report.described(source)}")
+    _hint_at_unfinished(text.files)
     precision = choose_precision(training.precision, device)
-    return processes.by_first(
-        lambda: plan_run(source, text, given, device, precision, processes.size)
-    )
+    planned = plan_run(source, text, given, device, precision, processes)
+    distributed.check_batch(planned.plan.batch_size)
+    chosen = {n: getattr(planned.plan, n) for n in PLANNED if hasattr(planned.plan, n)}
+    return source, planned, replace(training, precision=precision, **chosen)
 
 
-def _check_alike(source: Source, dataset: Dataset, model: GPTConfig, processes: Processes) -> None:
-    """Refuse to train together on different things: a file may differ from machine to machine."""
-    parts = (source.fingerprint, dataset.tokenizer.to_json(), str(model))
-    seen = processes.gather(hashlib.sha256("".join(parts).encode()).hexdigest())
-    for rank, other in enumerate(seen):
-        if other != seen[0]:
-            raise UserError(
-                f"process {rank} sees another text or model than process 0: "
-                "every machine needs the same files"
-            )
+def _tokens(source: Source, text: TextConfig, tokenizer: Tokenizer | None) -> Dataset:
+    """The text as tokens; of several processes the first on each machine makes them."""
+    return prepare(source, text, tokenizer=tokenizer, say=say, progress=report.progress_bar)
 
 
-def _fitted(
-    planned: GPTConfig, dataset: Dataset, tokenizer: str, given: dict[str, Any]
-) -> GPTConfig:
+def _fitted(planned: PlannedRun, dataset: Dataset, given: dict[str, Any]) -> GPTConfig:
     """The planned shape, for the tokens that there turned out to be."""
-    context_length = planned.context_length
-    if "context_length" not in given:
-        most = plan_context(len(dataset.train), tokenizer, is_long=True)
-        context_length = min(context_length, most)
-    vocab_size = dataset.tokenizer.vocab_size
-    return replace(planned, vocab_size=vocab_size, context_length=context_length)
+    model: GPTConfig = replace(planned.plan.model, vocab_size=dataset.tokenizer.vocab_size)
+    if "context_length" in given:
+        return model
+    most = plan_context(len(dataset.train), planned.text.tokenizer, is_long=True)
+    return replace(model, context_length=min(model.context_length, most))
 
 
-def _set_vectors(gpt: GPT, dataset: Dataset, seed: int) -> None:
-    """Let the model's token embedding begin with what the text says of its tokens."""
-    config = gpt.config
-    vectors = embedding_init(dataset.train, config.vocab_size, config.emb_dim, seed)
-    gpt.token_embedding.load_state_dict({"weight": vectors})
+def _resolved(config: TrainConfig, model: GPTConfig, device: torch.device) -> TrainConfig:
+    """The same with what "auto" stands for here, so that a resumed run goes on as it was."""
+    precision = choose_precision(config.precision, device)
+    compiled = should_compile(config, model, device, distributed.world_size())
+    return replace(config, precision=precision, compile=compiled)
 
 
-def _begin(
-    folder: Path, dataset: Dataset, gpt: GPT, config: RunConfig, planned: PlannedRun
-) -> None:
-    """Make the folder a run: untrained, but whole from the start."""
-    write_text(planned.to_json(), folder / PLAN)
-    write_text(dataset.tokenizer.to_json(), folder / TOKENIZER)
-    save_weights(gpt, folder / WEIGHTS)
-    write_text(config.to_json(), folder / CONFIG)
+def _new_model(config: RunConfig, dataset: Dataset) -> GPT:
+    """A model that has learned nothing yet, but for what the text says of its tokens."""
+    torch.manual_seed(config.training.seed)
+    gpt = GPT(config.model)
+    if config.text.embedding_init == "text":
+        shape, seed = (config.model.vocab_size, config.model.emb_dim), config.training.seed
+        vectors = embedding_init(dataset.train, *shape, seed)
+        gpt.token_embedding.load_state_dict({"weight": vectors})
+    return gpt
 
 
-def _resolved(config: TrainConfig, processes: Processes) -> TrainConfig:
-    """The precision that "auto" stands for here, so that a run that is resumed keeps it.
-
-    Raises:
-        UserError: if there is no such device, or the logger is not installed.
-    """
-    device = processes.together(lambda: processes.device(config.device))
-
-    def resolve() -> TrainConfig:
-        check_logger(config.log)
-        precision = choose_precision(config.precision, device)
-        is_short = precision == torch.bfloat16
-        return replace(config, precision="bfloat16" if is_short else "float32")
-
-    return processes.by_first(resolve)
-
-
-def _new_folder(out: str | Path | None, name: str) -> Path:
-    """`out`, or a folder in runs/ that no other run has, made."""
+def _new_run(out: str | Path | None, source: Source, gpt: GPT, files: dict[str, str]) -> Path:
+    """A folder that holds the run: untrained, but whole."""
+    first = source.training.files[0]
+    name = spooled_from(first) or first.name.split(".")[0] or "run"
+    place = Path(out) if out is not None else runs.free_name(name)
     try:
-        if out is not None:
-            Path(out).mkdir(parents=True, exist_ok=True)
-            return Path(out)
-        while True:
-            folder = free_name(name)
-            folder.parent.mkdir(exist_ok=True)
-            with contextlib.suppress(FileExistsError):  # another process was faster
-                folder.mkdir()
-                return folder
-    except OSError as error:
-        raise UserError(f"cannot make the folder {error.filename}: {error.strerror}") from None
-
-
-def _offer_unfinished(text: TextConfig) -> None:
-    """Point to an earlier run of the same text that was cut off."""
-    folder = newest_run_of(text.files)
-    if folder is None:
-        return
-    try:
-        state = read_state(folder)
-        with locked(folder):  # or it is being trained right now
-            pass
+        with runs.new_folder(place) as folder:
+            runs.save_weights(gpt, folder / runs.WEIGHTS)
+            for file, text in files.items():
+                runs.write_text(text, folder / file)
+        return place
     except UserError:
-        return
-    if not state.finished:
-        say_unfinished(folder, state)
+        if out is not None or not place.exists():
+            raise
+        return _new_run(out, source, gpt, files)  # another process was faster: the next name
 
 
-def _name(source: Source) -> str:
-    """A run's name: that of its first file, without suffixes."""
-    file = source.training.files[0]
-    return spooled_from(file) or file.name.split(".")[0] or "run"
+@contextlib.contextmanager
+def _locked(folder: Path, is_new: bool) -> Iterator[None]:
+    """The run's lock, which rank 0 takes for all.
+
+    A new run that fails before its first evaluation is removed, since there is nothing in it to
+    use; after an interruption there is the last state, to resume from.
+    """
+    try:
+        with contextlib.ExitStack() as stack:
+            on_main(lambda: stack.enter_context(runs.locked(folder)))
+            yield
+    except BaseException as error:
+        is_saved = any((folder / runs.CHECKPOINT).glob("*"))
+        is_kept = is_saved and isinstance(error, Interrupted | KeyboardInterrupt)
+        if is_new and not is_kept and not (folder / runs.METRICS).exists():
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _hint_at_unfinished(files: tuple[str, ...]) -> None:
+    """Point to an earlier run of the same text that was cut off, unless it is being trained."""
+    with contextlib.suppress(UserError):
+        folder = _newest_run(files)
+        state = read_state(folder, verify=False)
+        with runs.locked(folder):
+            pass
+        if not state.finished:
+            report.say_unfinished(folder, state)
+
+
+# An earlier run
+
+
+def resume_run(
+    out: str | Path | None, training: Given, started: float, files: tuple[str, ...] = ()
+) -> Path:
+    """Continue a run from its checkpoint, with the given fields of TrainConfig changed.
+
+    The run is that in the folder `out`, or else the newest one, on these files if some are named.
+    Nothing on disk changes before all of it is accepted.
+    """
+    with distributed.process_group():
+        folder = Path(out) if out is not None else on_main(lambda: _newest_run(files))
+        old = on_main(lambda: runs.read_config(folder))
+        if "minutes" in training:  # more time is worth as many evaluations as usual
+            num_evals = max(old.training.num_evals, TrainConfig.num_evals)
+            training = {"steps": None, "num_evals": num_evals, **training}
+        asked = replace(old.training, **training)
+        device = on_all(lambda: distributed.choose_device(asked.device))
+        source, config, state = on_main(lambda: _continued(folder, old, asked, device))
+        dataset = on_all(lambda: _same_tokens(folder, config, source))
+        with _locked(folder, is_new=False):
+            gpt, began = GPT(config.model), started - state.seconds
+            _train(gpt, dataset, config, folder, began, resume=True)
+    return folder
+
+
+def _newest_run(files: tuple[str, ...]) -> Path:
+    """The run in runs/ that was trained last on these files, or on any."""
+    for folder in runs.all_runs():
+        with contextlib.suppress(UserError):
+            can_resume = (folder / runs.CHECKPOINT).is_dir()
+            if can_resume and files in ((), runs.read_config(folder).text.files):
+                return folder
+    raise UserError(f"no run in runs/ was trained on {', '.join(files) or 'a text'}")
+
+
+def _continued(
+    folder: Path, old: RunConfig, asked: TrainConfig, device: torch.device
+) -> tuple[Source, RunConfig, TrainingState]:
+    """The text of a run, its settings from now on, and where it stands."""
+    distributed.check_batch(asked.batch_size)
+    state = read_state(folder)
+    more_steps = asked.steps is not None and asked.steps > state.step
+    by_time = old.training.steps is None
+    more_time = asked.steps is None and (not by_time or asked.minutes > old.training.minutes)
+    if state.finished and not (more_steps or more_time):
+        raise UserError(
+            f"{folder} is finished ({report.extent(state)}); "
+            "give it more with a larger --minutes or --steps"
+        )
+    names = (*old.text.files, *old.text.validation)
+    if any(name == STANDARD_INPUT or spooled_from(name) for name in names):
+        raise UserError(
+            f"{folder} learned from standard input or from documents given in Python, which "
+            "cannot be read again"
+        )
+    source = find_source(old.text)
+    if source.fingerprint != old.fingerprint:
+        raise UserError(f"the text of {folder} has changed since; train anew")
+    say(f"minigpt {__version__}: continuing {folder} on {report.described(source)}")
+    config = replace(old, training=_resolved(asked, old.model, device))
+    return source, config, state
+
+
+def _same_tokens(folder: Path, config: RunConfig, source: Source) -> Dataset:
+    """The text in the tokens of the run."""
+    tokenizer = load_tokenizer(folder / runs.TOKENIZER)
+    dataset = _tokens(source, config.text, tokenizer if config.text.init else None)
+    if dataset.tokenizer.to_json() != tokenizer.to_json():  # learned anew, by another version
+        dataset = _tokens(source, config.text, tokenizer)
+    return dataset
+
+
+# What both do
+
+
+def _train(
+    gpt: GPT, dataset: Dataset, config: RunConfig, folder: Path, started: float, *, resume: bool
+) -> None:
+    """Train until the steps or the time are used up, and say what came of it."""
+    training, device = config.training, distributed.choose_device(config.training.device)
+    shown = Report(
+        folder,
+        tokens_per_step=training.batch_size * config.model.context_length,
+        started=started,
+        log=training.log if distributed.is_main() else "none",
+    )
+    try:
+        trainer = Trainer(
+            distributed.parallelize(gpt, device, training.shard),
+            dataset,
+            training,
+            folder,
+            precision=getattr(torch, training.precision),
+            report=shown,
+            deadline=started + 60 * training.minutes,
+            sample=lambda model: _sample(model, dataset.tokenizer, training.seed),
+        )
+        if resume:
+            trainer.restore()
+            on_main(lambda: runs.write_text(config.to_json(), folder / runs.CONFIG))
+        report.say_run(config, dataset, folder, device, distributed.world_size())
+        state = trainer.train()
+    except torch.OutOfMemoryError:
+        raise UserError(
+            "out of memory; try a smaller --micro-batch-size or --context-length, or a smaller "
+            "model"
+        ) from None
+    except Interrupted as interruption:
+        shown.close()
+        report.say_interrupted(folder, interruption.saved)
+        raise
+    finally:
+        shown.close()
+    minutes = training.minutes if training.steps is None else None
+    report.say_result(folder, state, dataset, time.monotonic() - started, minutes)
+
+
+def _sample(model: GPT, tokenizer: Tokenizer, seed: int) -> str:
+    """A text by the model as it is."""
+    was_training = model.training
+    writer = Writer(engine_of(model.eval()), tokenizer)
+    text = writer.generate(max_new_tokens=_SAMPLE_TOKENS, seed=seed)
+    model.train(was_training)
+    return text

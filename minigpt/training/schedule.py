@@ -6,8 +6,11 @@ def progress(
 ) -> float:
     """The share of the training that is done, 0 to 1: by steps if these are given, else by time.
 
-    By time, `seconds` of at most `limit` have passed, and `max_steps` end it early.
+    By time, `seconds` of at most `limit` have passed, and `max_steps` end it early. At least one
+    step is taken.
     """
+    if step == 0:  # however little time there is
+        return 0.0
     if steps is not None:
         return min(1.0, step / steps)
     by_time = min(1.0, seconds / limit) if limit > 0 else 1.0

@@ -5,6 +5,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 
@@ -32,19 +33,34 @@ class Speed:
 
 
 def measure_speed(
-    device: torch.device,
-    precision: torch.dtype,
-    clock: Callable[[], float] = time.perf_counter,
+    device: torch.device, precision: torch.dtype, clock: Callable[[], float] = time.perf_counter
 ) -> Speed:
     """Time steps of a small model on few and on many tokens; on a GPU, of a wider one."""
     shape = _REFERENCE if device.type == "cpu" else _WIDE
     end = clock() + _LIMIT
+
+    def seconds(count: int, end: float) -> float:
+        """The median of some steps on `count` sequences, after a first one that is slow."""
+        ids = torch.zeros(count, shape.context_length, dtype=torch.int64, device=device)
+        times: list[float] = []
+        while len(times) < _TIMES and (not times or clock() < end):
+            start = clock()
+            with autocast(device, precision):
+                _, loss = model(ids, ids)
+            loss.backward()
+            for optimizer in optimizers:
+                optimizer.step()
+                optimizer.zero_grad()
+            loss.item()  # a GPU answers when it has computed
+            times.append(clock() - start)
+        return statistics.median(times[1:] or times)
+
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         model = GPT(shape).to(device)
         optimizers = make_optimizers(model, TrainConfig(), precision)
-        few = _seconds(model, optimizers, precision, _FEW, clock, end - _LIMIT / 2)
+        few = seconds(_FEW, end - _LIMIT / 2)
         if clock() + few * _MANY / _FEW < end:
-            many = _seconds(model, optimizers, precision, _MANY, clock, end)
+            many = seconds(_MANY, end)
         else:  # as if half of the time had gone into what must be started
             many = (few + few * _MANY / _FEW) / 2
     per_token = (many - few) / ((_MANY - _FEW) * shape.context_length)
@@ -54,41 +70,18 @@ def measure_speed(
     return Speed(flops, start)
 
 
-def _seconds(
-    model: GPT,
-    optimizers: list[torch.optim.Optimizer],
-    precision: torch.dtype,
-    count: int,
-    clock: Callable[[], float],
-    end: float,
-) -> float:
-    """The median of some steps on `count` sequences, after a first one that is slow."""
-    device = model.token_embedding.weight.device
-    ids = torch.zeros(count, model.config.context_length, dtype=torch.int64, device=device)
-    times: list[float] = []
-    while len(times) < _TIMES and (not times or clock() < end):
-        start = clock()
-        with autocast(device, precision):
-            _, loss = model(ids, ids)
-        loss.backward()
-        for optimizer in optimizers:
-            optimizer.step()
-            optimizer.zero_grad()
-        loss.item()  # a GPU answers when it has computed
-        times.append(clock() - start)
-    return statistics.median(times[1:] or times)
-
-
-def choose_precision(name: str, device: torch.device) -> torch.dtype:
-    """The type of the matrix products: "float32", "bfloat16", or "auto" for the faster one."""
+def choose_precision(
+    name: Literal["auto", "float32", "bfloat16"], device: torch.device
+) -> Literal["float32", "bfloat16"]:
+    """The type of the matrix products; "auto" is the faster one."""
     if name != "auto":
-        return torch.bfloat16 if name == "bfloat16" else torch.float32
+        return name
     if device.type == "cuda":
-        return torch.bfloat16 if torch.cuda.is_bf16_supported(False) else torch.float32
-    if device.type != "cpu":
-        return torch.float32
-    faster = matmul_gflops(torch.bfloat16) > 1.3 * matmul_gflops(torch.float32)
-    return torch.bfloat16 if faster else torch.float32
+        is_faster = torch.cuda.is_bf16_supported(False)
+    else:
+        ratio = matmul_gflops(torch.bfloat16) / matmul_gflops(torch.float32)
+        is_faster = device.type == "cpu" and ratio > 1.3
+    return "bfloat16" if is_faster else "float32"
 
 
 def autocast(device: torch.device, precision: torch.dtype) -> contextlib.AbstractContextManager:
@@ -101,8 +94,7 @@ def autocast(device: torch.device, precision: torch.dtype) -> contextlib.Abstrac
 def matmul_gflops(dtype: torch.dtype, size: int = 256) -> float:
     """Measured speed of a square matrix product on the CPU, in 10⁹ operations a second.
 
-    By default one so small that it takes a moment even where a type is computed a hundred times
-    more slowly, as bfloat16 is by processors that do not know it.
+    One so small takes a moment even on processors without bfloat16, a hundred times slower.
     """
     a = torch.ones(size, size, dtype=dtype)
     best = float("inf")

@@ -5,6 +5,7 @@ import hashlib
 import math
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -95,7 +96,7 @@ class Trainer:
                     done, signal_number = self._progress(stop.signal_number)
                     if signal_number and done < 1.0:
                         self.report.say("stopping and saving; once more to stop at once")
-                        raise Interrupted(signal_number, saved=self._save())
+                        raise Interrupted(signal_number, saved=self._save_unfinished())
                     if done * self.config.num_evals >= self.state.evaluations + 1:
                         self._evaluate(done)
                         self._save()
@@ -241,14 +242,8 @@ class Trainer:
         self._check_weights()
         is_best = state.best_loss is None or result.loss < state.best_loss
         model = distributed.whole_model(self.model)  # on rank 0
-        bits, path = result.bits_per_byte, self.folder / WEIGHTS
-        best = {"val_loss": result.loss, "val_bits_per_byte": bits, "step": state.step}
-        if is_best and self._written(
-            "the best weights",
-            lambda: distributed.on_main(lambda: save_weights(model, path, best)),
-        ):
-            state.best_loss, state.best_bits_per_byte = result.loss, bits
-            state.best_step = state.step
+        if is_best:
+            self._keep_weights(model, result.loss, result.bits_per_byte)
         sample = distributed.on_main(lambda: self.sample(model))
         row = self.report.evaluation(state, result, is_best, sample)
         self._written("the figures", lambda: distributed.on_main(lambda: self.report.write(row)))
@@ -261,6 +256,21 @@ class Trainer:
             max_tokens=max_tokens,
             precision=self.precision,
         )
+
+    def _keep_weights(self, model: GPT, loss: float, bits: float) -> None:
+        """Write the weights of the best evaluation so far."""
+        path, state = self.folder / WEIGHTS, self.state
+        best = {"val_loss": loss, "val_bits_per_byte": bits, "step": state.step}
+        write = partial(distributed.on_main, partial(save_weights, model, path, best))
+        if self._written("the best weights", write):
+            state.best_loss, state.best_bits_per_byte, state.best_step = loss, bits, state.step
+
+    def _save_unfinished(self) -> bool:
+        """Write a checkpoint, and the weights if there are only those that training began with."""
+        is_written = self._save()
+        if self.state.best_loss is None:
+            self._keep_weights(distributed.whole_model(self.model), math.inf, math.inf)
+        return is_written
 
     def _save(self) -> bool:
         """Write a checkpoint; if that fails, say so. Returns whether it is written."""
@@ -296,10 +306,10 @@ class Trainer:
         step, retries = self.state.step, self.state.num_retries + 1
         rate = self.config.learning_rate * 0.5**retries
         if retries > _MAX_RETRIES:
+            kept = f"the best weights so far are in {self.folder}; " if self.state.best_step else ""
             raise UserError(
-                f"{problem} at step {step:,}, for the third time and with a lower rate; "
-                f"the best weights so far are in {self.folder}; train again with "
-                f"--learning-rate {rate:.1g} or less"
+                f"{problem} at step {step:,}, for the third time and with a lower rate; {kept}"
+                f"train again with --learning-rate {rate:.1g} or less"
             )
         self.restore()
         self.state.num_retries = retries

@@ -20,7 +20,7 @@ from minigpt.runs import CHECKPOINT, METRICS, SAMPLES, WEIGHTS, load_run, read_m
 from minigpt.training.checkpoint import LAST, PREVIOUS, TrainingState, read_state
 from minigpt.training.interruption import Interrupted
 from minigpt.training.report import Report
-from minigpt.training.resume import resume_run
+from minigpt.training.run import resume_run
 from tests.conftest import train_tiny
 
 
@@ -134,7 +134,7 @@ def test_a_second_signal_acts_at_once(workplace: Path, monkeypatch: pytest.Monke
 def test_a_run_that_is_over_says_so_when_resumed(workplace: Path) -> None:
     folder = train_tiny()
     before = contents(folder)
-    with pytest.raises(UserError, match=r"runs/my has had its time \(8 steps in .*--steps"):
+    with pytest.raises(UserError, match=r"runs/my is finished \(8 steps in .*--steps"):
         resume(folder)
     assert contents(folder) == before
 
@@ -227,13 +227,3 @@ def test_when_no_checkpoint_is_whole_the_run_is_refused_and_untouched(workplace:
     with pytest.raises(UserError, match=both):
         resume(folder, steps=20)
     assert contents(folder) == before
-
-
-def test_a_run_that_was_cut_off_is_offered_to_whoever_starts_the_same_again(
-    workplace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    interrupted(Path("runs/my"), 3)
-    capsys.readouterr()
-    assert train_tiny() == Path("runs/my-2")
-    said = capsys.readouterr().err
-    assert "runs/my was cut off after 3 steps" in said and "--resume --out runs/my" in said

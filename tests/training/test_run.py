@@ -1,30 +1,35 @@
-"""Training through the public function: on documents from Python, on several texts by weight, and
-going on with runs of earlier versions.
+"""Training from a text to its end: on documents from Python, on several texts by weight; a start
+that fails leaves nothing, a resume that is refused changes nothing.
 """
 
 import json
+import os
+import random
 import signal
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
 
 import minigpt
 from minigpt import UserError
+from minigpt.config import TextConfig
 from minigpt.data.batches import Dataset
-from minigpt.training import resume as resume_command
-from minigpt.training import run as train_command
-from minigpt.training.checkpoint import LAST, TrainingState
+from minigpt.data.corpus import find_source
+from minigpt.data.token_cache import prepare
+from minigpt.runs import METRICS, WEIGHTS, load_run, newest_run
+from minigpt.training import run as run_module
+from minigpt.training.checkpoint import LAST, TrainingState, read_state
 from minigpt.training.interruption import Interrupted
 from minigpt.training.report import Report
-from minigpt.training.resume import resume_run
-
-from ..conftest import TINY, some_text
+from minigpt.training.run import resume_run
+from tests.conftest import TINY, some_text, train_tiny
 
 TEXTS = [some_text(40, seed) for seed in range(30)]
 
@@ -41,19 +46,45 @@ def here(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def prepared(monkeypatch: pytest.MonkeyPatch) -> list[Dataset]:
     """The datasets that were trained on."""
     seen: list[Dataset] = []
-    prepare = train_command.prepare
 
     def noted(*arguments: Any, **keywords: Any) -> Dataset:
         seen.append(prepare(*arguments, **keywords))
         return seen[-1]
 
-    for module in (train_command, resume_command):
-        monkeypatch.setattr(module, "prepare", noted)
+    monkeypatch.setattr(run_module, "prepare", noted)
     return seen
 
 
-def train(*texts: Any, **settings: Any) -> Path:
-    return minigpt.train(*texts, **(TINY | settings))
+def resume(folder: Path, **changes: Any) -> Path:
+    return resume_run(folder, changes, time.monotonic())
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(f.relative_to(folder)): f.read_bytes() for f in folder.rglob("*") if f.is_file()}
+
+
+def at_step(step: int, action: Callable[[], Any]) -> Callable[..., None]:
+    """What to put in place of Report.step, to do something after a training step."""
+    plain = Report.step
+
+    def watched(self: Report, state: TrainingState, *rest: float) -> None:
+        plain(self, state, *rest)
+        if state.step == step:
+            action()
+
+    return watched
+
+
+def interrupted(
+    out: Path, step: int = 3, texts: tuple[Any, ...] = ("my.txt",), **changes: Any
+) -> None:
+    """Train until a step after which Ctrl-C is pressed."""
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted):
+        patch.setattr(Report, "step", at_step(step, lambda: signal.raise_signal(signal.SIGINT)))
+        minigpt.train(*texts, out=out, **(TINY | changes))
+
+
+# Documents from Python
 
 
 class Rows:
@@ -66,9 +97,6 @@ class Rows:
         return iter(self.rows)
 
 
-# Documents from Python
-
-
 @pytest.mark.parametrize(
     "given",
     [lambda: TEXTS, lambda: iter(TEXTS), lambda: Rows("text", TEXTS)],
@@ -79,74 +107,72 @@ def test_documents_are_trained_on_like_a_file_of_them(
 ) -> None:
     lines = "".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in TEXTS)
     Path("same.jsonl").write_text(lines)
-    run = train(given())
-    assert run == Path("runs/documents")
-    train("same.jsonl")
+    assert train_tiny(given()) == Path("runs/documents")
+    config = TextConfig(files=("same.jsonl",), vocab_size=300)
+    same = prepare(find_source(config), config)
     for name in ("train", "validation"):
-        one, other = (getattr(dataset, name)[:].tolist() for dataset in prepared)
+        one, other = (getattr(dataset, name)[:].tolist() for dataset in (prepared[0], same))
         assert one == other
     assert not list(here.glob("minigpt-documents-*"))
-    assert minigpt.load(run).generate("the", max_new_tokens=2, seed=0).startswith("the")
-
-
-def test_validation_can_be_documents_too(prepared: list[Dataset]) -> None:
-    train(Rows("body", TEXTS), validation=Rows("body", ["the fox flew\n"]), text_field="body")
-    (dataset,) = prepared
-    assert dataset.tokenizer.decode(dataset.validation[:].tolist()) == "the fox flew\n"
+    with pytest.raises(UserError, match=r"documents given in Python.* cannot be read again"):
+        resume(Path("runs/documents"), steps=20)
 
 
 def test_of_the_splits_of_a_dataset_train_and_validation_are_taken(
     prepared: list[Dataset],
 ) -> None:
-    splits = {"test": 5, "train": Rows("text", TEXTS), "validation": Rows("text", ["the crow\n"])}
-    train(splits)
-    (dataset,) = prepared
-    assert dataset.tokenizer.decode(dataset.validation[:].tolist()) == "the crow\n"
+    rows, other = Rows("body", TEXTS), Rows("body", ["the crow\n"])
+    train_tiny({"test": 5, "train": rows, "validation": other}, text_field="body")
+    train_tiny(rows, validation=other, text_field="body")
+    for dataset in prepared:
+        assert dataset.tokenizer.decode(dataset.validation[:].tolist()) == "the crow\n"
     with pytest.raises(UserError, match="no split 'train' but test, other"):
-        train({"test": TEXTS, "other": TEXTS})
+        train_tiny({"test": TEXTS, "other": TEXTS})
 
 
 def test_splits_of_hugging_face_are_taken_too(prepared: list[Dataset]) -> None:
     datasets = pytest.importorskip("datasets")
     rows = datasets.Dataset.from_dict({"text": TEXTS})
-    train(datasets.DatasetDict(train=rows))
-    train(rows)
+    train_tiny(datasets.DatasetDict(train=rows))
+    train_tiny(rows)
     assert prepared[0].train[:].tolist() == prepared[1].train[:].tolist()
 
 
 @pytest.mark.parametrize("text", [5, None, 1.5])
 def test_what_is_no_text_is_refused(text: Any) -> None:
     with pytest.raises(UserError, match="neither the name of a text nor documents"):
-        train(text)
+        train_tiny(text)
 
 
-def test_a_run_on_documents_is_not_resumed_without_them() -> None:
-    run = train(TEXTS)
-    with pytest.raises(UserError, match="documents given in Python, which cannot be read again"):
-        resume_run(run, {"steps": 20}, time.monotonic())
+def test_training_leaves_the_random_numbers_of_its_caller_as_they_were() -> None:
+    def draw() -> list[float]:
+        return [random.random(), np.random.random(), torch.rand(()).item()]
+
+    def seeded(action: Callable[[], Any]) -> list[float]:
+        random.seed(5), np.random.seed(5), torch.manual_seed(5)
+        action()
+        return draw()
+
+    before = seeded(lambda: None)
+    assert seeded(lambda: train_tiny(steps=2)) == before
+    with pytest.raises(UserError):
+        seeded(lambda: train_tiny("nowhere.txt"))
+    assert draw() == before
 
 
-# Weights
+# Several texts
 
 
 def test_texts_with_weights_are_drawn_by_them_and_a_resumed_run_ends_the_same(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     Path("other.txt").write_text("a b c d e f g\n" * 300)
-    whole = train("my.txt", "other.txt", weights=(1, 3))
+    texts = ("my.txt", "other.txt")
+    whole = minigpt.train(*texts, weights=(1, 3), **TINY)
     assert "drawn      25% my.txt, 75% other.txt" in capsys.readouterr().err
-    plain = Report.step
-
-    def stopping(self: Report, state: TrainingState, *rest: float) -> None:
-        plain(self, state, *rest)
-        if state.step == 3:
-            signal.raise_signal(signal.SIGINT)
-
-    with monkeypatch.context() as patch, pytest.raises(Interrupted):
-        patch.setattr(Report, "step", stopping)
-        train("my.txt", "other.txt", weights=(1, 3), out="cut")
-    resume_run("cut", {}, time.monotonic())
-    by_size = train("my.txt", "other.txt")
+    interrupted(Path("cut"), texts=texts, weights=(1, 3))
+    resume(Path("cut"))
+    by_size = minigpt.train(*texts, **TINY)
     ends = [load_file(Path(run, "checkpoint", LAST)) for run in (whole, "cut", by_size)]
     assert all(torch.equal(tensor, ends[1][name]) for name, tensor in ends[0].items())
     assert not all(torch.equal(tensor, ends[2][name]) for name, tensor in ends[0].items())
@@ -155,17 +181,134 @@ def test_texts_with_weights_are_drawn_by_them_and_a_resumed_run_ends_the_same(
 def test_a_source_shorter_than_the_context_is_named() -> None:
     Path("short.txt").write_text("the fox asked a crow\n")
     with pytest.raises(UserError, match=r"^short.txt has \d+ tokens, too few .*16"):
-        train("my.txt", "short.txt", weights=(1, 3), tokenizer="bpe", vocab_size=300)
-
-
-# What is set aside
+        minigpt.train("my.txt", "short.txt", weights=(1, 3), **TINY)
+    assert not Path("runs").exists()
 
 
 def test_few_documents_are_said_to_be_set_aside_whole(capsys: pytest.CaptureFixture[str]) -> None:
     Path("other.txt").write_text(some_text(seed=1))
-    train("my.txt", "other.txt")
+    for split, is_said in (("documents", True), ("end", False)):
+        minigpt.train("my.txt", "other.txt", split=split, **(TINY | {"steps": 1}))
+        err = capsys.readouterr().err
+        assert ("no document is split: 50% of the text is set aside" in err) == is_said
+
+
+# A start that fails
+
+
+@pytest.mark.parametrize("out", [None, "run", "empty"])
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError(), UserError("no"), MemoryError()])
+def test_a_training_that_fails_before_its_first_evaluation_can_be_tried_again(
+    out: str | None, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise error
+
+    Path("empty").mkdir()
+    with monkeypatch.context() as patch, pytest.raises((UserError, MemoryError)):
+        patch.setattr(Report, "step", at_step(3, fail))
+        train_tiny(out=out)
+    assert not list(Path().rglob(WEIGHTS))
+    assert train_tiny(out=out, steps=1) == Path(out or "runs/my")
+
+
+def test_a_training_that_fails_later_keeps_what_it_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise torch.OutOfMemoryError
+
+    with monkeypatch.context() as patch, pytest.raises(UserError, match="out of memory"):
+        patch.setattr(Report, "step", at_step(6, fail))  # evaluated after 4 and 8
+        train_tiny()
+    assert newest_run() == Path("runs/my") and load_run("runs/my")
+    assert read_state(Path("runs/my")).step == 4
+
+
+def test_a_run_that_has_learned_nothing_is_not_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when it is killed before its first evaluation; resuming finds it all the same."""
+    trained = train_tiny(out="runs/trained", steps=1)
+    seen: list[Path] = []
+    monkeypatch.setattr(Report, "step", at_step(3, lambda: seen.append(newest_run())))
+    unfinished = train_tiny()
+    assert seen == [trained] and newest_run() == unfinished
+
+
+def test_a_run_interrupted_before_its_first_evaluation_has_learned_something() -> None:
+    train_tiny(out="runs/untrained", steps=1, learning_rate=1e-9)
+    interrupted(Path("runs/my"), step=3, learning_rate=1e-2)
+    assert newest_run() == Path("runs/my") and not Path("runs/my", METRICS).exists()
+    one, other = (load_file(Path("runs", name, WEIGHTS)) for name in ("my", "untrained"))
+    assert not any(torch.equal(one[name], other[name]) for name in one)
+    resume(Path("runs/my"))
+    assert load_file(Path("runs/my", WEIGHTS)).keys() == one.keys()
+
+
+def test_however_little_time_there_was_a_run_keeps_what_it_learned() -> None:
+    run = train_tiny(steps=None, minutes=1e-5)
+    assert read_state(run).step >= 1 and newest_run() == run
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json", "notes.txt"])
+def test_a_folder_that_holds_files_of_others_is_refused(name: str) -> None:
+    Path("out").mkdir()
+    Path("out", name).write_text("somebody's")
+    with pytest.raises(UserError, match=r"out exists and is not an empty folder; .* --out"):
+        train_tiny(out="out")
+    assert contents(Path("out")) == {name: b"somebody's"}
+
+
+def test_of_two_runs_that_start_at_once_each_gets_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = run_module.runs.save_weights
+
+    def slow(*arguments: Any) -> None:
+        if not Path("runs/my").exists():
+            Path("runs/my").mkdir(parents=True)
+            Path("runs/my/config.json").write_text("another process's")
+        plain(*arguments)
+
+    monkeypatch.setattr(run_module.runs, "save_weights", slow)
+    assert train_tiny(steps=1) == Path("runs/my-2")
+    assert contents(Path("runs/my")) == {"config.json": b"another process's"}
+
+
+def test_every_file_of_a_run_has_the_permissions_of_any_new_file() -> None:
+    previous = os.umask(0o027)
+    try:
+        run = train_tiny(steps=2, num_evals=2)
+    finally:
+        os.umask(previous)
+    files = [f for f in run.rglob("*") if f.is_file() and f.name != ".lock"]
+    modes = {str(f): oct(f.stat().st_mode & 0o777) for f in files}
+    assert len(modes) > 7 and set(modes.values()) == {"0o640"}, modes
+
+
+# Resuming
+
+
+@pytest.mark.parametrize(
+    "changes", [{"optimizer": "adamw"}, {"steps": 16, "optimizer": "adamw", "seed": 3}], ids=str
+)
+def test_a_resume_that_is_refused_changes_nothing(changes: dict[str, Any]) -> None:
+    whole, cut = train_tiny(out="whole"), Path("cut")
+    interrupted(cut)
+    before = contents(cut)
+    with pytest.raises(UserError, match=r"cut.*does not fit this run"):
+        resume(cut, **changes)
+    assert contents(cut) == before
+    resume(cut)
+    assert (cut / WEIGHTS).read_bytes() == (whole / WEIGHTS).read_bytes()
+
+
+def test_a_cut_off_run_is_pointed_to_without_its_checkpoint_being_read(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A checkpoint of gigabytes would take long; that this one is damaged goes unnoticed."""
+    interrupted(Path("runs/first"))
+    checkpoint = Path("runs/first/checkpoint", LAST)
+    data = bytearray(checkpoint.read_bytes())
+    data[-100] ^= 1
+    checkpoint.write_bytes(data)
+    train_tiny(steps=1)
     err = capsys.readouterr().err
-    assert "no document is split: 50% of the text is set aside" in err and "--split end" in err
-    train("my.txt", "other.txt", split="end")
-    train("my.txt")
-    assert "no document is split" not in capsys.readouterr().err
+    assert "runs/first was cut off after 3 steps" in err and "--resume --out runs/first" in err
+    train_tiny(steps=1)
+    assert "cut off" not in capsys.readouterr().err  # the newest run on this text is finished

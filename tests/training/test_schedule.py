@@ -59,7 +59,7 @@ def test_progress_is_a_share(step: int, steps: int | None, seconds: float, limit
 
 @pytest.mark.parametrize("limit", [0.0, -1.5])
 def test_without_time_a_training_is_over_at_once(limit: float) -> None:
-    assert progress(0, None, 0.1, limit) == 1.0
+    assert progress(0, None, 0.1, limit) == 0.0 and progress(1, None, 0.1, limit) == 1.0
 
 
 def test_progress_goes_by_steps_if_they_are_given_and_else_by_time() -> None:
@@ -69,7 +69,7 @@ def test_progress_goes_by_steps_if_they_are_given_and_else_by_time() -> None:
 
 def test_a_training_by_time_also_ends_after_its_most_steps() -> None:
     found = [progress(n, None, 1.0, 8.0, max_steps=4) for n in (0, 1, 4, 5)]
-    assert found == [0.125, 0.25, 1.0, 1.0]
+    assert found == [0.0, 0.25, 1.0, 1.0]
     assert progress(1, None, 8.0, 8.0, max_steps=4) == 1.0
 
 

@@ -227,8 +227,11 @@ def test_weights_that_become_nan_in_the_step_before_an_evaluation_are_not_kept(
     monkeypatch.setattr("minigpt.training.trainer.learning_rate", lambda *_: next(rates))
     with pytest.raises(UserError, match="--learning-rate"):
         train_tiny(num_evals=8)
-    assert all(w.isfinite().all() for w in load_file(Path("runs/my") / WEIGHTS).values())
-    assert len(rows(Path("runs/my"))) == step
+    folder = Path("runs/my")
+    assert folder.exists() == (step > 0)  # nothing was learned in the first step
+    if step:
+        assert all(w.isfinite().all() for w in load_file(folder / WEIGHTS).values())
+        assert len(rows(folder)) == step
 
 
 def trainer(model: GPT, config: TrainConfig, deadline: float = 0.0, **changes: Any) -> Trainer:
