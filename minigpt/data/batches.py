@@ -65,63 +65,34 @@ def sample_batch(
     """Windows of the text, and the same windows one token later: two int64 tensors ``(b, T)``.
 
     The text is cut into windows side by side. Each is drawn once, in random order, before the next
-    epoch cuts the text elsewhere. With `weights`, first a source is drawn by its weight, then a
-    window anywhere in it. A batch does not depend on the steps before it. `rows` selects the
-    windows of one rank. `splitter` splits the share `split_prob` of the tokens.
+    epoch cuts the text elsewhere. With `weights` a source is drawn, then a window anywhere in it.
+    A batch does not depend on the steps before it. `rows` are the windows of one rank; `splitter`
+    splits the share `split_prob` of the tokens.
     """
     if weights:
         draw = _random(seed, step)
-        starts = _weighted_starts(draw, batch_size, context_length, sources, weights)
+        drawn = draw.choice(len(sources), size=batch_size, p=np.array(weights) / sum(weights))
+        first, last = np.array([[source.start, source.stop] for source in sources])[drawn].T
+        starts = draw.integers(first, last - context_length, size=batch_size)
     else:
-        numbers = np.arange(step * batch_size, (step + 1) * batch_size)
-        starts = _starts_in_turn(numbers, len(tokens) - context_length, context_length, seed)
-    batch = windows(tokens, starts[rows], context_length + 1)  # (b, T + 1)
+        places = len(tokens) - context_length  # where a window can begin
+        in_epoch = max(places // context_length, 1)
+        numbers = [divmod(step * batch_size + i, in_epoch) for i in range(batch_size)]
+        starts = np.array([_epoch(places, context_length, seed, epoch)[i] for epoch, i in numbers])
+    length = context_length + 1
+    batch = np.stack([tokens[start : start + length] for start in starts[rows]]).astype(np.int64)
     if splitter is not None and split_prob > 0.0:
-        chance = _random(seed, step, counter=1 << 255).random((2, batch_size, context_length + 1))
+        chance = _random(seed, step, counter=1 << 255).random((2, batch_size, length))
         batch = splitter(batch, split_prob, chance[:, rows])
     return torch.from_numpy(batch[:, :-1]), torch.from_numpy(batch[:, 1:])
 
 
-def windows(tokens: TokenSequence, starts: NDArray[np.integer], length: int) -> NDArray[np.int64]:
-    """The `length` tokens from each of `starts` on: ``(b, length)``."""
-    return np.stack([tokens[start : start + length] for start in starts.tolist()]).astype(np.int64)
-
-
-def _weighted_starts(
-    draw: np.random.Generator,
-    count: int,
-    context_length: int,
-    sources: Sequence[range],
-    weights: Sequence[float],
-) -> NDArray[np.integer]:
-    """Where `count` windows begin, each in a source that is drawn by its weight: ``(count,)``."""
-    drawn = draw.choice(len(sources), size=count, p=np.array(weights) / sum(weights))  # (count,)
-    first, last = np.array([[source.start, source.stop] for source in sources])[drawn].T
-    return draw.integers(first, last - context_length, size=count)
-
-
-def _starts_in_turn(
-    numbers: NDArray[np.integer], places: int, context_length: int, seed: int
-) -> NDArray[np.integer]:
-    """Where windows begin, ``(b,)``, given their numbers, counted from the first step.
-
-    A window can begin at any of the first `places` tokens.
-    """
-    count = max(places // context_length, 1)  # of windows in an epoch
-    spare = places - context_length * (count - 1)
-    starts = np.empty_like(numbers)
-    for epoch in np.unique(numbers // count).tolist():
-        here = numbers // count == epoch
-        offset, order = _epoch(spare, count, seed, epoch)
-        starts[here] = offset + context_length * order[numbers[here] % count]
-    return starts
-
-
-@lru_cache(maxsize=1)  # the next step is most likely of the same epoch
-def _epoch(spare: int, count: int, seed: int, epoch: int) -> tuple[np.int64, NDArray[np.int64]]:
-    """Where the first window of an epoch begins, and the order in which its windows are drawn."""
-    draw = _random(seed, epoch)
-    return draw.integers(spare), draw.permutation(count)
+@lru_cache(maxsize=1)  # the next window is most likely of the same epoch
+def _epoch(places: int, context_length: int, seed: int, epoch: int) -> NDArray[np.int64]:
+    """Where the windows of an epoch begin, in the order in which they are drawn."""
+    draw, count = _random(seed, epoch), max(places // context_length, 1)
+    offset = draw.integers(places - context_length * (count - 1))
+    return offset + context_length * draw.permutation(count)
 
 
 def _random(seed: int, number: int, counter: int = 0) -> np.random.Generator:

@@ -1,7 +1,6 @@
 """From files, folders and Python objects to documents of text, some set aside to validate on.
 
-A `Corpus` is read as a stream, as often as needed, and is never held in memory whole. Next comes
-token_cache.py, which encodes the documents.
+A `Corpus` is read as a stream, as often as needed; token_cache.py encodes its documents.
 """
 
 import atexit
@@ -10,14 +9,15 @@ import glob
 import hashlib
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
-from itertools import accumulate, chain
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +29,6 @@ from .readers import SUFFIXES, kind, read_text, text_in
 STANDARD_INPUT = "-"
 FABLES = "data/fables.txt"  # what is trained on if no text is named
 CHANGED = "changed while it was read; start again when it is complete"
-_PACKAGE = Path(__file__).parents[1]
-_COPIES = {"stdin": "minigpt-stdin-", "documents": "minigpt-documents-"}  # folders of copies
 
 Document = tuple[int, str]  # a document's number, and a piece of its text
 
@@ -42,7 +40,6 @@ class Scan:
     fingerprint: str  # SHA-256 of the documents
     text_bytes: int  # in UTF-8
     lengths: Sequence[int]  # of each document, in characters
-    ends: Sequence[int]  # for each file, the number of documents up to its end
     times: Sequence[object]  # when each file had been written to
 
 
@@ -55,72 +52,81 @@ class Corpus:
 
     def documents(self) -> Iterator[Document]:
         """The text in pieces of about a megabyte, each with the number of its document."""
-        first = 0
+        number = -1
         for file in self.files:
-            number = -1
-            for number, text in read_text(file, self.text_field):
-                yield first + number, text
-            first += number + 1
-
-    def scan(self) -> Scan:
-        """Read all of it once; later calls return the same."""
-        return self._scan
+            for is_first, text in read_text(file, self.text_field):
+                number += is_first
+                yield number, text
 
     @cached_property
-    def _scan(self) -> Scan:
-        digest, text_bytes, lengths, ends, times = hashlib.sha256(), 0, array("Q"), [], []
+    def scan(self) -> Scan:
+        """Read all of it once."""
+        digest, text_bytes, lengths, times = hashlib.sha256(), 0, array("Q"), []
         for file in self.files:
             times.append(_time(file))
             digest.update(b"\xfe")  # this byte and the next occur in no text in UTF-8
-            first = len(lengths)
-            for number, text in read_text(file, self.text_field):
-                if first + number == len(lengths):
+            for is_first, text in read_text(file, self.text_field):
+                if is_first:
                     digest.update(b"\xff")
                     lengths.append(0)
                 encoded = text.encode()
                 digest.update(encoded)
                 text_bytes += len(encoded)
                 lengths[-1] += len(text)
-            ends.append(len(lengths))
-        return Scan(digest.hexdigest(), text_bytes, lengths, ends, times)
+        return Scan(digest.hexdigest(), text_bytes, lengths, times)
 
 
 @dataclass(frozen=True)
 class Source:
     """The text of a run: what to train on, and what to validate on if that is separate."""
 
-    training: Corpus
+    parts: tuple[Corpus, ...]  # to train on: one for each weight, or just one
     validation: Corpus | None
-    weighted: tuple[Corpus, ...] = ()  # the training text again, in the parts that have weights
+
+    @property
+    def training(self) -> Corpus:
+        """The parts, one after the other."""
+        files = chain.from_iterable(part.files for part in self.parts)
+        return Corpus(tuple(files), self.parts[0].text_field)
 
     @property
     def fingerprint(self) -> str:
         """A hash of all of it."""
-        own = self.validation.scan().fingerprint if self.validation else ""
-        return hashlib.sha256((self.training.scan().fingerprint + own).encode()).hexdigest()
+        parts = [part.scan.fingerprint for part in self.parts]
+        own = self.validation and self.validation.scan.fingerprint
+        return hashlib.sha256(json.dumps([parts, own]).encode()).hexdigest()
 
     def check_unchanged(self) -> None:
         """Refuse files that were written to after they were scanned."""
-        for corpus in filter(None, (self.training, self.validation)):
-            for file, time in zip(corpus.files, corpus.scan().times, strict=True):
+        for corpus in filter(None, (*self.parts, self.validation)):
+            for file, time in zip(corpus.files, corpus.scan.times, strict=True):
                 if _time(file) != time:
                     raise UserError(f"{file} {CHANGED}")
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the text that is encoded on its own: its length, and its documents."""
+    """The first `kept` characters of each document, or, if `aside`, the characters after them."""
 
     characters: int
-    documents: Callable[[], Iterator[Document]]  # from the beginning
+    corpus: Corpus
+    kept: Sequence[int]
+    aside: bool = False
+
+    def documents(self) -> Iterator[Document]:
+        left = array("Q", self.kept)
+        for number, text in self.corpus.documents():
+            if number == len(left):
+                raise UserError(f"the text {CHANGED}")
+            cut = min(left[number], len(text))
+            left[number] -= cut
+            if half := text[cut:] if self.aside else text[:cut]:
+                yield number, half
 
 
 def find_source(config: TextConfig) -> Source:
-    """The files of the text that `config` names.
-
-    Where whole documents are set aside, a file that is named twice is read once, and a file to
-    validate on is not trained on: no document is on both sides.
-    """
+    """The files of the text that `config` names. Where whole documents are set aside, each file is
+    read once and a file to validate on is not trained on: no document is on both sides."""
     found = [find_files((name,)) for name in config.files]
     aside = find_files(config.validation) if config.validation else ()
     if config.split == "documents":
@@ -132,10 +138,9 @@ def find_source(config: TextConfig) -> Source:
     for name, files in zip(config.files, found, strict=True):
         if not files and (config.weights or not any(found)):
             raise UserError(f"{name} is validation text too, or named twice; name it only once")
-    training = Corpus(tuple(chain(*found)), config.text_field)
-    validation = Corpus(aside, config.text_field) if config.validation else None
-    parts = (Corpus(files, config.text_field) for files in found)
-    return Source(training, validation, tuple(parts) if config.weights else ())
+    training = found if config.weights else [tuple(chain(*found))]
+    parts = tuple(Corpus(files, config.text_field) for files in training)
+    return Source(parts, Corpus(aside, config.text_field) if aside else None)
 
 
 def find_files(names: tuple[str, ...]) -> tuple[Path, ...]:
@@ -143,7 +148,11 @@ def find_files(names: tuple[str, ...]) -> tuple[Path, ...]:
     found: list[Path] = []
     for name in names:
         if name == STANDARD_INPUT:
-            found.append(_copy_of_standard_input())
+            folder = tempfile.TemporaryDirectory(prefix="minigpt-stdin-")
+            atexit.register(folder.cleanup)
+            found.append(Path(folder.name) / "stdin.txt")
+            with open(found[-1], "wb") as copy:
+                shutil.copyfileobj(sys.stdin.buffer, copy)
         elif os.path.isdir(name):
             wanted = (*SUFFIXES, ".parquet")  # better an error than a file silently left out
             inside = (file for file in sorted(Path(name).rglob("*")) if kind(file) in wanted)
@@ -155,43 +164,29 @@ def find_files(names: tuple[str, ...]) -> tuple[Path, ...]:
         elif matches := sorted(f for f in glob.glob(name, recursive=True) if os.path.isfile(f)):
             found += map(Path, matches)
         elif name == FABLES:  # of an installed package, or of a checkout
-            packed = _PACKAGE / "fables.txt"
-            found.append(packed if packed.exists() else _PACKAGE.parent / FABLES)
+            package = Path(__file__).parents[1]
+            packed = package / "fables.txt"
+            found.append(packed if packed.exists() else package.parent / FABLES)
         else:
             raise UserError(f"no such file: {name}")
     return tuple(found)
 
 
 def split(source: Source, config: TextConfig) -> tuple[list[Part], Part]:
-    """The parts to train on (one for each weight, or just one), and the part to validate on."""
-    scan, first, training = source.training.scan(), 0, []
+    """The parts to train on, and the part to validate on."""
+    training, rest = [], 0
     kept = array("Q")  # of each document the first characters, to train on
-    parts = source.weighted or (source.training,)
-    for corpus, files in zip(parts, accumulate(len(part.files) for part in parts), strict=True):
-        lengths = scan.lengths[first : scan.ends[files - 1]]
+    for corpus in source.parts:
+        lengths = corpus.scan.lengths
         if not lengths:
             raise UserError(f"there is no text in {', '.join(map(str, corpus.files))}")
         own = array("Q", lengths if source.validation else _kept(lengths, config))
-        training.append(Part(sum(own), partial(_half, corpus, own, aside=False)))
+        training.append(Part(sum(own), corpus, own))
         kept += own
-        first += len(own)
+        rest += sum(lengths) - sum(own)
     if (other := source.validation) is not None:
-        return training, Part(sum(other.scan().lengths), other.documents)
-    rest = sum(scan.lengths) - sum(kept)
-    return training, Part(rest, partial(_half, source.training, kept, aside=True))
-
-
-def _half(corpus: Corpus, kept: Sequence[int], aside: bool) -> Iterator[Document]:
-    """The first `kept` characters of each document, or, if `aside`, the characters after them."""
-    last, position = -1, 0
-    for number, text in corpus.documents():
-        if number >= len(kept):
-            raise UserError(f"the text {CHANGED}")
-        position = position if number == last else 0
-        cut = max(kept[number] - position, 0)
-        if half := text[cut:] if aside else text[:cut]:
-            yield number, half
-        last, position = number, position + len(text)
+        return training, Part(sum(other.scan.lengths), other, other.scan.lengths)
+    return training, Part(rest, source.training, kept, aside=True)
 
 
 def _kept(lengths: Sequence[int], config: TextConfig) -> Iterator[int]:
@@ -207,12 +202,8 @@ def _kept(lengths: Sequence[int], config: TextConfig) -> Iterator[int]:
 
 
 def set_aside(lengths: Sequence[int], fraction: float) -> bytearray:
-    """For each document, 1 if it is set aside and 0 if not.
-
-    They are spread over the text: a document is set aside whenever this brings the share set aside
-    so far nearer to `fraction`. Of several documents at least one is set aside and at least one is
-    not; if need be, the one whose length fits best.
-    """
+    """For each document, 1 if it is set aside, whenever this brings the share so far nearer to
+    `fraction`; else 0. Of several documents, at least one is 1 and one 0: the best in length."""
     chosen, owed = bytearray(), 0.0
     for length in lengths:
         owed += fraction * length
@@ -235,11 +226,9 @@ def chunks(documents: Iterable[Document]) -> Iterator[TextChunk]:
 
 @contextlib.contextmanager
 def spooled(documents: Iterable[Any], text_field: str) -> Iterator[Path]:
-    """A temporary .jsonl file of documents, since a corpus is read more than once.
-
-    A document is a text, or a mapping that holds one, such as a row of a Hugging Face dataset.
-    """
-    with tempfile.TemporaryDirectory(prefix=_COPIES["documents"]) as folder:
+    """A temporary .jsonl file of documents: texts, or mappings that hold one, such as the rows of
+    a Hugging Face dataset."""
+    with tempfile.TemporaryDirectory(prefix="minigpt-documents-") as folder:
         file = Path(folder) / "documents.jsonl"
         with open(file, "wb") as copy:
             for number, document in enumerate(documents, start=1):
@@ -249,25 +238,15 @@ def spooled(documents: Iterable[Any], text_field: str) -> Iterator[Path]:
         yield file
 
 
-def _copy_of_standard_input() -> Path:
-    folder = tempfile.TemporaryDirectory(prefix=_COPIES["stdin"])
-    atexit.register(folder.cleanup)
-    file = Path(folder.name) / "stdin.txt"
-    with open(file, "wb") as copy:
-        shutil.copyfileobj(sys.stdin.buffer, copy)
-    return file
-
-
 def spooled_from(file: str | Path) -> str | None:
     """Whether a temporary file is a copy of "stdin" or of "documents"; None for other files."""
-    folder = Path(file).parent.name
-    return next((what for what, start in _COPIES.items() if folder.startswith(start)), None)
+    copy = re.match("minigpt-(stdin|documents)-", Path(file).parent.name)
+    return copy and copy[1]
 
 
 def _time(file: Path) -> tuple[int, int] | None:
-    """When a file was last written to, in nanoseconds, and its size; None if it is not there."""
-    try:
+    """When a file was last written to, and its size; None if it is not there."""
+    with contextlib.suppress(OSError):
         status = file.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size
+        return status.st_mtime_ns, status.st_size
+    return None

@@ -1,18 +1,18 @@
 """From one file to pieces of text: plain text, Markdown or JSON lines, each also packed with gzip.
 
-This is the first step of a text on its way to a model; corpus.py joins the files. Files are read as
-streams, about a megabyte at a time.
+Files are read as streams, about a megabyte at a time; corpus.py joins them.
 """
 
 import codecs
 import contextlib
 import gzip
+import io
 import itertools
 import json
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from .. import UserError
 
@@ -21,14 +21,14 @@ BLOCK = 1 << 20  # bytes read at a time
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"  # how these formats begin: RFC 1952, RFC 8878
 
 
-def read_text(file: Path, text_field: str) -> Iterator[tuple[int, str]]:
-    """The text of a file in pieces, each with the number of its document, counted from 0.
+def read_text(file: Path, text_field: str) -> Iterator[tuple[bool, str]]:
+    """The text of a file in pieces, and whether each is the first of its document.
 
     A plain file is one document; in .jsonl each line is one. Empty documents are left out.
     """
     if kind(file) == ".jsonl":
-        return _json_lines(file, text_field)
-    return ((0, text) for text in _plain_text(file))
+        return ((True, text) for text in _json_lines(file, text_field))
+    return ((i == 0, text) for i, text in enumerate(_plain_text(file)))
 
 
 def kind(file: Path) -> str:
@@ -51,32 +51,28 @@ def text_in(row: Any, text_field: str, place: str) -> str:
 
 
 def _plain_text(file: Path) -> Iterator[str]:
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    position, is_start = 0, True
+    decoder = codecs.getincrementaldecoder("utf-8-sig")()
+    position = 0
     with _opened(file) as content:
-        blocks = iter(lambda: content.read(BLOCK), b"")
-        for block in itertools.chain(blocks, [b""]):
-            if position == 0:
-                _refuse_binary(file, block)
-            undecoded = len(decoder.getstate()[0])  # bytes of a character that has not ended
+        for block in itertools.chain(iter(lambda: content.read(BLOCK), b""), [b""]):
+            if position == 0 and (offset := block.find(b"\0")) >= 0:
+                raise UserError(
+                    f"{file} is a binary file, not text (a NUL byte at offset {offset})"
+                )
+            position += len(block)
             try:
                 text = decoder.decode(block, final=not block)
             except UnicodeDecodeError as error:
-                offset = position - undecoded + error.start
+                bad = error.object[error.start :]  # up to the end of the block
                 raise UserError(
-                    f"{file} is not UTF-8: byte 0x{error.object[error.start]:02x} at offset "
-                    f"{offset}; convert it, for instance with "
-                    f"iconv -f latin1 -t utf-8 {file} > utf8.txt"
+                    f"{file} is not UTF-8: byte 0x{bad[0]:02x} at offset {position - len(bad)}; "
+                    f"convert it, for instance with iconv -f latin1 -t utf-8 {file} > utf8.txt"
                 ) from None
-            position += len(block)
-            if is_start and text:
-                text, is_start = text.removeprefix("\ufeff"), False  # the byte-order mark
             if text:
                 yield text
 
 
-def _json_lines(file: Path, text_field: str) -> Iterator[tuple[int, str]]:
-    number = 0
+def _json_lines(file: Path, text_field: str) -> Iterator[str]:
     with _opened(file) as content:
         for line_number, line in enumerate(content, start=1):
             if not line.strip():
@@ -88,42 +84,34 @@ def _json_lines(file: Path, text_field: str) -> Iterator[tuple[int, str]]:
             except (ValueError, RecursionError):
                 raise UserError(f"{place}: not JSON in UTF-8") from None
             if text := text_in(row, text_field, place):
-                yield number, text
-                number += 1
+                yield text
 
 
 @contextlib.contextmanager
-def _opened(file: Path) -> Iterator[BinaryIO]:
+def _opened(file: Path) -> Iterator[io.BufferedReader | gzip.GzipFile]:
     """The content of a file, unpacked if it is gzip."""
     try:
         with open(file, "rb") as raw:
-            start = raw.peek(4)
-            if kind(file) == ".parquet" or start.startswith(_ZSTD):
-                _refuse_foreign(file)
-            is_packed = start.startswith(_GZIP)
-            yield gzip.GzipFile(fileobj=raw) if is_packed else raw  # type: ignore[misc]
+            is_packed = raw.peek(2).startswith(_GZIP)
+            content = gzip.GzipFile(fileobj=raw) if is_packed else raw
+            _refuse_other_formats(file, content.peek(4))
+            yield content
     except (OSError, EOFError, zlib.error) as error:  # gzip.BadGzipFile is an OSError
-        reason = getattr(error, "strerror", None) or error
-        raise UserError(f"cannot read {file}: {reason}") from None
+        raise UserError(
+            f"cannot read {file}: {getattr(error, 'strerror', None) or error}"
+        ) from None
 
 
-def _refuse_foreign(file: Path) -> None:
-    """Refuse a format that is not read here, with the line of Python that reads it."""
-    name, options = {".parquet": ("parquet", ""), ".jsonl": ("json", "")}.get(
-        kind(file), ("text", ', sample_by="document"')
-    )
-    raise UserError(
-        f"{file} is {'Parquet' if name == 'parquet' else 'zstd'}, which is read with the library "
-        f'datasets: minigpt.train(datasets.load_dataset("{name}", data_files="{file}"{options}))'
-    )
-
-
-def _refuse_binary(file: Path, block: bytes) -> None:
-    """Refuse a file with a NUL byte, which text in UTF-8 never holds."""
-    if block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+def _refuse_other_formats(file: Path, start: bytes) -> None:
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise UserError(
             f"{file} is UTF-16, not UTF-8; convert it, for instance with "
             f"iconv -f utf-16 -t utf-8 {file} > utf8.txt"
         )
-    if (position := block.find(b"\0")) >= 0:
-        raise UserError(f"{file} is a binary file, not text (a NUL byte at offset {position})")
+    if kind(file) == ".parquet" or start.startswith(_ZSTD):
+        name = {".parquet": "parquet", ".jsonl": "json"}.get(kind(file), "text")
+        options = ', sample_by="document"' if name == "text" else ""
+        raise UserError(
+            f"{file}: Parquet and zstd are read with the library datasets: "
+            f'minigpt.train(datasets.load_dataset("{name}", data_files="{file}"{options}))'
+        )

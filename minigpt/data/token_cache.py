@@ -1,8 +1,7 @@
 """The token ids of a text on disk: made once, found again by the next run, read piece by piece.
 
-A prepared text is a folder in the user's cache folder (docs/token_files.md). Its name is a hash of
-the text and of the settings that its tokens depend on. It is made under another name and renamed
-when it is whole. Nothing here prints: `say` and `progress` are passed in.
+A prepared text is a folder in the user's cache folder (docs/token_files.md), named after a hash of
+the text and of the settings that its tokens depend on. `say` and `progress` show what is done.
 """
 
 import contextlib
@@ -28,7 +27,6 @@ from .corpus import CHANGED, Part, Source, chunks, split
 
 FORMAT = 3
 META, TOKENIZER, TRAIN, VALIDATION = "meta.json", "tokenizer.json", "train.bin", "validation.bin"
-_GIGABYTES = 5.0  # of prepared texts that are kept; MINIGPT_CACHE_GB sets another bound
 
 Say = Callable[[str], object]  # told a line
 Progress = Callable[[str, int], Any]  # makes a bar, such as a tqdm, of this name and total
@@ -45,8 +43,7 @@ def prepare(
 ) -> Dataset:
     """The tokens of a text: from the cache if they are there, else made and kept there.
 
-    A `tokenizer` replaces the one that `config` names, and a `cache` the user's cache folder. `say`
-    gets the lines that a person should read.
+    A `tokenizer` replaces the one of `config`; `say` gets the lines that a person should read.
     """
     most = _most_bytes()
     folder = (cache or cache_folder()) / _key(source, config, tokenizer)
@@ -57,11 +54,22 @@ def prepare(
             say(f"{error}; making it again")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(folder, say):
+        try:
+            lock = _lock(folder).acquire(timeout=0)
+        except Timeout:
+            say("another process is preparing this text: waiting for it")
+            lock = _lock(folder).acquire()
+        with lock:
             with contextlib.suppress(UserError):  # another process may have made it meanwhile
                 return open_dataset(folder, config.weights)
-            with _renamed_when_whole(folder) as temporary:
+            temporary = folder.with_suffix(".tmp")
+            shutil.rmtree(temporary, ignore_errors=True)  # of a process that was killed
+            try:
                 _write(temporary, source, config, tokenizer, progress)
+                shutil.rmtree(folder, ignore_errors=True)  # it was damaged
+                temporary.rename(folder)
+            finally:
+                shutil.rmtree(temporary, ignore_errors=True)
             dataset = open_dataset(folder, config.weights)
     except OSError as error:
         raise UserError(
@@ -95,10 +103,7 @@ def open_dataset(folder: Path, weights: tuple[float, ...] = ()) -> Dataset:
 
 
 class Tokens:
-    """The ids in a file, read when they are asked for.
-
-    Pages of a file that is mapped into memory would count as memory of the process.
-    """
+    """The ids in a file, read when they are asked for: a mapped file would count as memory."""
 
     def __init__(self, file: Path, vocab_size: int):
         self.dtype = np.dtype(_dtype(vocab_size))
@@ -128,7 +133,6 @@ def _key(source: Source, config: TextConfig, tokenizer: Tokenizer | None) -> str
     parts = {
         "format": FORMAT,
         "text": source.fingerprint,
-        "sources": [len(corpus.files) for corpus in source.weighted],
         "validation_fraction": None if source.validation else config.validation_fraction,
         "split": config.split,
         "tokenizer": tokenizer.to_json() if tokenizer else config.tokenizer,
@@ -137,57 +141,33 @@ def _key(source: Source, config: TextConfig, tokenizer: Tokenizer | None) -> str
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
-def _locked(folder: Path, say: Say) -> contextlib.AbstractContextManager[object]:
-    """Let one process at a time make a folder; the others wait."""
-    try:
-        return _lock(folder).acquire(timeout=0)
-    except Timeout:
-        say("another process is preparing this text: waiting for it")
-        return _lock(folder).acquire()
-
-
 def _lock(folder: Path) -> FileLock:
     """One of 256 locks. Their files stay: another process may be waiting for one."""
     return FileLock(folder.with_name(f"{folder.name[:2]}.lock"))
 
 
-@contextlib.contextmanager
-def _renamed_when_whole(folder: Path) -> Iterator[Path]:
-    """A temporary folder that becomes `folder` at the end, or is removed after an error."""
-    temporary = folder.with_suffix(".tmp")
-    shutil.rmtree(temporary, ignore_errors=True)  # of a process that was killed
-    try:
-        temporary.mkdir()
-        yield temporary
-        shutil.rmtree(folder, ignore_errors=True)  # it was damaged
-        temporary.rename(folder)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
 def _write(
-    folder: Path,
-    source: Source,
-    config: TextConfig,
-    tokenizer: Tokenizer | None,
-    progress: Progress,
+    folder: Path, source: Source, config: TextConfig, given: Tokenizer | None, progress: Progress
 ) -> None:
     """Learn a tokenizer if none is given, encode the text, and write meta.json when all is well."""
+    folder.mkdir()
     training, validation = split(source, config)
-    if tokenizer is None:
-        tokenizer = _learn(training, validation, config, progress)
+    parts = [*training, validation]  # a list of characters must cover both texts
+    learned_from = parts if config.tokenizer == "char" else training
+    tokenizer = given or _learn(learned_from, config, progress)
     dtype, ends, files = _dtype(tokenizer.vocab_size), [0], {}
-    with progress("tokenizing", sum(part.characters for part in [*training, validation])) as bar:
+    with progress("tokenizing", sum(part.characters for part in parts)) as bar:
 
         def encoded(part: Part) -> Iterator[bytes]:
-            characters, tokens = 0, 0
+            characters = 0
+            ends.append(ends[-1])
             for count, ids in encode_in_pieces(tokenizer, chunks(part.documents())):
                 yield ids.astype(dtype).tobytes()
                 bar.update(count)
-                characters, tokens = characters + count, tokens + len(ids)
+                characters += count
+                ends[-1] += len(ids)
             if characters != part.characters:
                 raise UserError(f"the text {CHANGED}")
-            ends.append(ends[-1] + tokens)
 
         files[TRAIN] = _store(folder / TRAIN, chain.from_iterable(map(encoded, training)))
         files[VALIDATION] = _store(folder / VALIDATION, encoded(validation))
@@ -203,14 +183,7 @@ def _write(
     _store(folder / META, [(json.dumps(meta, indent=1) + "\n").encode()])
 
 
-def _learn(
-    training: Sequence[Part], validation: Part, config: TextConfig, progress: Progress
-) -> Tokenizer:
-    """A tokenizer learned from the training text only.
-
-    Just the list of characters is of both texts, or the validation text could not be encoded.
-    """
-    parts = [*training, validation] if config.tokenizer == "char" else training
+def _learn(parts: Sequence[Part], config: TextConfig, progress: Progress) -> Tokenizer:
     characters = sum(part.characters for part in parts)
     with progress("learning the tokenizer", characters) as bar:
 
@@ -241,14 +214,15 @@ def spread(
 def _store(file: Path, blocks: Iterable[bytes]) -> dict[str, Any]:
     """Write a file, read it back, and return the record by which :func:`_verify` knows it."""
     digest = hashlib.sha256()
-    with open(file, "wb") as out:
+    with open(file, "w+b") as out:
         for block in blocks:
             out.write(block)
             digest.update(block)
         out.flush()
         os.fsync(out.fileno())
-    if _checksum(file) != digest.hexdigest():
-        raise OSError(f"{file.name} is not what was written to it")
+        out.seek(0)
+        if hashlib.file_digest(out, "sha256").digest() != digest.digest():
+            raise OSError(f"{file.name} is not what was written to it")
     status = file.stat()
     return dict(size=status.st_size, mtime_ns=status.st_mtime_ns, sha256=digest.hexdigest())
 
@@ -259,20 +233,15 @@ def _verify(file: Path, record: dict[str, Any]) -> None:
     if status.st_size != record["size"]:
         raise ValueError(f"{file.name} is longer or shorter than it was")
     if status.st_mtime_ns != record["mtime_ns"]:  # a copy, perhaps
-        if _checksum(file) != record["sha256"]:
-            raise ValueError(f"the checksum of {file.name} does not match")
+        with open(file, "rb") as content:
+            if hashlib.file_digest(content, "sha256").hexdigest() != record["sha256"]:
+                raise ValueError(f"the checksum of {file.name} does not match")
         with contextlib.suppress(OSError):  # the cache may be another user's
             os.utime(file, ns=(record["mtime_ns"], record["mtime_ns"]))
 
 
-def _checksum(file: Path) -> str:
-    with open(file, "rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
-
-
 def _most_bytes() -> float:
-    """How large the cache may become."""
-    given = os.environ.get("MINIGPT_CACHE_GB") or _GIGABYTES
+    given = os.environ.get("MINIGPT_CACHE_GB") or 5.0
     with contextlib.suppress(ValueError):
         if float(given) >= 0.0:
             return 1e9 * float(given)

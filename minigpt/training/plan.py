@@ -175,10 +175,10 @@ def plan_run(
 
 def text_stats(source: Source, text: TextConfig) -> TextStats:
     """What the plan wants to know of a text: its size, and how predictable its beginning is."""
-    size = source.training.scan().text_bytes
+    size = sum(part.scan.text_bytes for part in source.parts)
     bits = predictability(source.training, text.validation_fraction)
     if source.validation:
-        separate = source.validation.scan().text_bytes
+        separate = source.validation.scan.text_bytes
         return TextStats(size, separate, text.tokenizer, bits)
     to_train_on = round(size * (1.0 - text.validation_fraction))
     return TextStats(to_train_on, size - to_train_on, text.tokenizer, bits)
