@@ -96,6 +96,5 @@ def _epoch(places: int, context_length: int, seed: int, epoch: int) -> NDArray[n
 
 
 def _random(seed: int, number: int, counter: int = 0) -> np.random.Generator:
-    """Random numbers for one number of a seed, drawn without those for the numbers before it
-    ("Parallel Random Numbers: As Easy as 1, 2, 3", Salmon et al. 2011)."""
+    """Random numbers for one number of a seed, independent of all others (Salmon et al. 2011)."""
     return np.random.Generator(np.random.Philox(key=[seed, number], counter=counter))

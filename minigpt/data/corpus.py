@@ -17,7 +17,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
@@ -164,9 +164,8 @@ def find_files(names: tuple[str, ...]) -> tuple[Path, ...]:
         elif matches := sorted(f for f in glob.glob(name, recursive=True) if os.path.isfile(f)):
             found += map(Path, matches)
         elif name == FABLES:  # of an installed package, or of a checkout
-            package = Path(__file__).parents[1]
-            packed = package / "fables.txt"
-            found.append(packed if packed.exists() else package.parent / FABLES)
+            packed = Path(__file__).parents[1] / "fables.txt"
+            found.append(packed if packed.exists() else packed.parents[1] / FABLES)
         else:
             raise UserError(f"no such file: {name}")
     return tuple(found)
@@ -189,21 +188,19 @@ def split(source: Source, config: TextConfig) -> tuple[list[Part], Part]:
     return training, Part(rest, source.training, kept, aside=True)
 
 
-def _kept(lengths: Sequence[int], config: TextConfig) -> Iterator[int]:
+def _kept(lengths: Sequence[int], config: TextConfig) -> Iterable[int]:
     """How many characters of each document are trained on."""
     if config.split == "documents" and len(lengths) > 1:
         chosen = set_aside(lengths, config.validation_fraction)
-        yield from (0 if aside else n for n, aside in zip(lengths, chosen, strict=True))
-        return
-    left = int(sum(lengths) * (1 - config.validation_fraction))
-    for length in lengths:
-        yield min(length, left)
-        left -= min(length, left)
+        return (0 if aside else n for n, aside in zip(lengths, chosen, strict=True))
+    cut = int(sum(lengths) * (1 - config.validation_fraction))
+    ends = accumulate(lengths)
+    return (min(max(cut - end + n, 0), n) for n, end in zip(lengths, ends, strict=True))
 
 
 def set_aside(lengths: Sequence[int], fraction: float) -> bytearray:
-    """For each document, 1 if it is set aside, whenever this brings the share so far nearer to
-    `fraction`; else 0. Of several documents, at least one is 1 and one 0: the best in length."""
+    """For each document, 1 if it is set aside, else 0: it is if that brings the share so far nearer
+    to `fraction`. At least one is and one is not; if need be, the one whose length fits best."""
     chosen, owed = bytearray(), 0.0
     for length in lengths:
         owed += fraction * length
@@ -226,8 +223,7 @@ def chunks(documents: Iterable[Document]) -> Iterator[TextChunk]:
 
 @contextlib.contextmanager
 def spooled(documents: Iterable[Any], text_field: str) -> Iterator[Path]:
-    """A temporary .jsonl file of documents: texts, or mappings that hold one, such as the rows of
-    a Hugging Face dataset."""
+    """A temporary .jsonl file of documents: texts, or rows of a dataset that hold one."""
     with tempfile.TemporaryDirectory(prefix="minigpt-documents-") as folder:
         file = Path(folder) / "documents.jsonl"
         with open(file, "wb") as copy:

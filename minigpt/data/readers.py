@@ -55,10 +55,8 @@ def _plain_text(file: Path) -> Iterator[str]:
     position = 0
     with _opened(file) as content:
         for block in itertools.chain(iter(lambda: content.read(BLOCK), b""), [b""]):
-            if position == 0 and (offset := block.find(b"\0")) >= 0:
-                raise UserError(
-                    f"{file} is a binary file, not text (a NUL byte at offset {offset})"
-                )
+            if position == 0 and (nul := block.find(b"\0")) >= 0:
+                raise UserError(f"{file} is a binary file, not text (a NUL byte at offset {nul})")
             position += len(block)
             try:
                 text = decoder.decode(block, final=not block)
@@ -92,14 +90,12 @@ def _opened(file: Path) -> Iterator[io.BufferedReader | gzip.GzipFile]:
     """The content of a file, unpacked if it is gzip."""
     try:
         with open(file, "rb") as raw:
-            is_packed = raw.peek(2).startswith(_GZIP)
-            content = gzip.GzipFile(fileobj=raw) if is_packed else raw
+            content = gzip.GzipFile(fileobj=raw) if raw.peek(2).startswith(_GZIP) else raw
             _refuse_other_formats(file, content.peek(4))
             yield content
     except (OSError, EOFError, zlib.error) as error:  # gzip.BadGzipFile is an OSError
-        raise UserError(
-            f"cannot read {file}: {getattr(error, 'strerror', None) or error}"
-        ) from None
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"cannot read {file}: {reason}") from None
 
 
 def _refuse_other_formats(file: Path, start: bytes) -> None:

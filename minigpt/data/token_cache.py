@@ -27,8 +27,6 @@ from .corpus import CHANGED, Part, Source, chunks, split
 
 FORMAT = 3
 META, TOKENIZER, TRAIN, VALIDATION = "meta.json", "tokenizer.json", "train.bin", "validation.bin"
-
-Say = Callable[[str], object]  # told a line
 Progress = Callable[[str, int], Any]  # makes a bar, such as a tqdm, of this name and total
 
 
@@ -38,7 +36,7 @@ def prepare(
     *,
     tokenizer: Tokenizer | None = None,
     cache: Path | None = None,
-    say: Say = lambda line: None,
+    say: Callable[[str], object] = lambda line: None,
     progress: Progress = lambda what, total: tqdm(disable=True),
 ) -> Dataset:
     """The tokens of a text: from the cache if they are there, else made and kept there.
@@ -129,14 +127,13 @@ def _dtype(vocab_size: int) -> str:
 
 def _key(source: Source, config: TextConfig, tokenizer: Tokenizer | None) -> str:
     """Names a prepared text by everything that its tokens depend on."""
-    learns_bpe = tokenizer is None and config.tokenizer == "bpe"
     parts = {
         "format": FORMAT,
         "text": source.fingerprint,
         "validation_fraction": None if source.validation else config.validation_fraction,
         "split": config.split,
         "tokenizer": tokenizer.to_json() if tokenizer else config.tokenizer,
-        "vocab_size": config.vocab_size if learns_bpe else None,
+        "vocab_size": None if tokenizer or config.tokenizer == "char" else config.vocab_size,
     }
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
