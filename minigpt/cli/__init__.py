@@ -41,18 +41,20 @@ def main(arguments: Sequence[str] | None = None, prog: str | None = None) -> int
         keep_compiled_code()
         run(given)
     except UserError as error:
-        return _failed(str(error))
+        _tell(f"error: {error}")
+        return 2
     except BrokenPipeError:  # the reader of our output is gone, as in `... | head`
         _discard_output()
         return 141
     except OSError as error:  # the disk is full, or a folder may not be written to
         if error.filename is None:
             _discard_output()
-        return _failed(f"{error.filename or 'writing'}: {error.strerror or error}")
+        _tell(f"error: {error.filename or 'writing'}: {error.strerror or error}")
+        return 2
     except Interrupted as interruption:
         return interruption.exit_status
     except KeyboardInterrupt:
-        say("interrupted")
+        _tell("interrupted")
         return 130
     return 0
 
@@ -72,11 +74,10 @@ def parse(arguments: Sequence[str], prog: str | None) -> tuple[Run, argparse.Nam
     return run, parser.parse_args(typed.rest)
 
 
-def _failed(message: str) -> int:
-    """Print an error; of several processes that torchrun has started, the first one does."""
+def _tell(line: str) -> None:
+    """Print a line once: of several processes that torchrun has started, the first one does."""
     if os.environ.get("RANK", "0") == "0" or "LOCAL_RANK" not in os.environ:
-        say(f"error: {message}")
-    return 2
+        say(line)
 
 
 def _discard_output() -> None:

@@ -112,6 +112,17 @@ def test_control_characters_of_a_text_do_not_reach_a_terminal(
     assert not set(bare) & set("\x1b\x07\x9b\x7f\r")
 
 
+def test_ctrl_c_ends_it_with_its_own_status(
+    at_home: None, type_: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def steps(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(minigpt.Writer, "steps", steps)
+    status, _, err = type_("generate the")
+    assert status == 130 and err.endswith("interrupted\n")
+
+
 # Records
 
 

@@ -3,7 +3,6 @@ given.
 """
 
 import dataclasses
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -17,18 +16,9 @@ from minigpt.config import (
     SampleConfig,
     TextConfig,
     TrainConfig,
-    setting,
 )
 
 CONFIGS = [TextConfig, GPTConfig, TrainConfig, SampleConfig, InferenceConfig, EvaluationConfig]
-
-
-@dataclass(frozen=True)
-class Odd:
-    """Fields whose help and defaults hold what argparse would fill in."""
-
-    share: float = setting(0.5, "100% of it, %(default)s, %s and %d")
-    rate: str = setting("5%", "a share such as 50%")
 
 
 def parser_of(*configs: type, **keywords: Any) -> Parser:
@@ -84,13 +74,6 @@ def test_every_field_is_an_option_with_its_help_and_default(config: type) -> Non
             assert f"{help_} (default: {field.default})" in text
 
 
-def test_each_config_finds_its_own_options() -> None:
-    parser = parser_of(TextConfig, TrainConfig)
-    typed = parser.parse_args(["--steps", "5", "--tokenizer", "char"])
-    assert given_fields(typed, TextConfig) == {"tokenizer": "char"}
-    assert given_fields(typed, TrainConfig) == {"steps": 5}
-
-
 def test_a_skipped_field_is_no_option_and_a_planned_one_shows_no_default() -> None:
     parser = parser_of(TrainConfig, skip=("minutes",), planned=("batch_size",))
     with pytest.raises(UserError, match="--minutes"):
@@ -114,9 +97,3 @@ def test_what_is_wrong_is_one_line_that_points_to_the_help(words: str, named: st
         parser_of(TrainConfig).parse_args(words.split())
     message = str(refused.value)
     assert named in message and "\n" not in message and message.endswith("(see minigpt --help)")
-
-
-def test_a_percent_sign_is_shown_as_it_is() -> None:
-    text = help_of(parser_of(Odd))
-    assert "100% of it, %(default)s, %s and %d (default: 0.5)" in text
-    assert "a share such as 50% (default: 5%)" in text
