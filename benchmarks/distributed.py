@@ -16,8 +16,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from minigpt.config import GPTConfig, TrainConfig
-from minigpt.model import GPT, count_parameters
+from minigpt.config import GPTConfig, TrainConfig, count_parameters
+from minigpt.model import GPT
 from minigpt.training import distributed
 from minigpt.training.compilation import Loss
 from minigpt.training.optimizer import make_optimizers

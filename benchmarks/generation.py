@@ -73,6 +73,7 @@ def make_models(folder: Path, shape: GPTConfig) -> None:
     """A run with random weights, and the same model for transformers and llama.cpp."""
     import torch
 
+    from minigpt.generation.torch_gpt import glass_of
     from minigpt.interop.gguf import write_gguf
     from minigpt.interop.huggingface import write_folder
     from minigpt.model import GPT
@@ -90,9 +91,10 @@ def make_models(folder: Path, shape: GPTConfig) -> None:
     config = RunConfig(shape, TrainConfig(), TextConfig()).to_json()
     (folder / "run" / CONFIG).write_text(config)
     (folder / "run" / TOKENIZER).write_text(tokenizer.to_json())
-    write_folder(folder / "transformers", model, tokenizer, card="")
+    weights = glass_of(model).weights
+    write_folder(folder / "transformers", shape, weights, tokenizer, card="")
     if has_llama():
-        write_gguf(folder / "model.gguf", model, tokenizer, "benchmark", "float32")
+        write_gguf(folder / "model.gguf", shape, weights, tokenizer, "benchmark", "float32")
 
 
 def has_llama() -> bool:

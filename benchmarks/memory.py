@@ -10,8 +10,8 @@ from dataclasses import replace
 import torch
 from torch import nn
 
-from minigpt.config import GPTConfig, TrainConfig
-from minigpt.model import GPT, count_parameters
+from minigpt.config import GPTConfig, TrainConfig, count_parameters
+from minigpt.model import GPT
 from minigpt.training.compilation import Loss
 from minigpt.training.optimizer import make_optimizers
 from minigpt.training.speed import autocast

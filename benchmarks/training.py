@@ -15,8 +15,8 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from minigpt.config import GPTConfig, TrainConfig
-from minigpt.model import GPT, count_parameters, flops_per_token
+from minigpt.config import GPTConfig, TrainConfig, count_parameters
+from minigpt.model import GPT, flops_per_token
 from minigpt.training.compilation import Loss, compile_loss, not_compiled
 from minigpt.training.optimizer import make_optimizers
 from minigpt.training.speed import autocast, matmul_gflops

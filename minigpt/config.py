@@ -6,6 +6,7 @@ command line can answer before torch is loaded.
 """
 
 import dataclasses
+import math
 import os
 import typing
 from collections.abc import Callable, Mapping
@@ -204,6 +205,14 @@ def weight_shapes(config: GPTConfig) -> dict[str, tuple[int, ...]]:
         modules["blocks.#.attention.key_norm"] = (c.head_size,)
         modules["blocks.#.feed_forward.W_gate"] = (c.ff_dim, c.emb_dim)
     return {f"{name}.weight": shape for name, shape in modules.items()} | biases
+
+
+def count_parameters(config: GPTConfig) -> int:
+    """How many parameters a model has."""
+    return sum(
+        math.prod(shape) * (config.num_layers if "#" in name else 1)
+        for name, shape in weight_shapes(config).items()
+    )
 
 
 @dataclass(frozen=True)

@@ -222,24 +222,6 @@ class GPT(nn.Module):
                 nn.init.normal_(parameter, std=0.5 / math.sqrt(fan_in) if qwen3 else 0.02)
 
 
-def count_parameters(config: GPTConfig) -> int:
-    """How many parameters a model has, by a formula.
-
-    With V = vocab_size, d = emb_dim, f = ff_dim, h = head_size, q = num_heads * h and
-    k = kv_heads * h, a block of qwen3 holds ``2 d q + 2 d k + 3 d f`` in matrices and
-    ``2 d + 2 h`` in norms; one of gpt2 ``4 d² + 2 d f`` in matrices (with q = k = d) and
-    ``9 d + f`` in biases and norms.
-    """
-    V, d, f, h = config.vocab_size, config.emb_dim, config.ff_dim, config.head_size
-    q, k = config.num_heads * h, config.kv_heads * h
-    embeddings = V * d if config.tie_embeddings else 2 * V * d
-    if config.architecture == "qwen3":
-        block = 2 * d * q + 2 * d * k + 3 * d * f + 2 * d + 2 * h
-        return embeddings + config.num_layers * block + d
-    block = 2 * d * q + 2 * d * k + 2 * d * f + 2 * k + 7 * d + f
-    return embeddings + config.context_length * d + config.num_layers * block + 2 * d
-
-
 def flops_per_token(config: GPTConfig, training: bool = True) -> int:
     """Floating-point operations of the matrix products for each token of a full context.
 

@@ -14,22 +14,34 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
+import numpy as np
 from filelock import FileLock, Timeout
 from safetensors import SafetensorError, safe_open
 
 from . import UserError
-from .config import GPTConfig, InferenceConfig, TextConfig, TrainConfig, from_dict
-from .generation.torch_gpt import engine_of
+from .config import (
+    GPTConfig,
+    InferenceConfig,
+    TextConfig,
+    TrainConfig,
+    count_parameters,
+    from_dict,
+)
+from .generation.numpy_gpt import NumpyGPT
 from .generation.writer import Writer
 from .interop.hub import PREFIX, hub_folder
 from .interop.huggingface import is_huggingface_folder, read_folder
-from .interop.safetensors_files import read_tensors, umask, write_tensors
-from .model import GPT, count_parameters
+from .interop.safetensors_files import read_weights, umask, write_tensors
 from .tokenizer import Tokenizer, load_tokenizer
+
+if TYPE_CHECKING:
+    import torch
+
+    from .model import GPT
 
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
 PLAN, METRICS, SAMPLES, PICTURE = "plan.json", "metrics.jsonl", "samples.txt", "loss.png"
@@ -46,6 +58,8 @@ _FIGURES = (
 _FREE = {"context_length", "dropout", "attention_dropout"}
 _FIXED = {"tokenizer", "vocab_size", "embedding_init"}
 INIT_LEARNING_RATE = TrainConfig.learning_rate / 10
+
+_WORTH_A_GPU = 50_000_000  # parameters: with fewer, a text is written before torch is loaded
 
 
 @dataclass(frozen=True)
@@ -67,9 +81,16 @@ class FoundModel:
     """A model with its tokenizer, the folder that they were found in, and its settings if a run."""
 
     folder: Path
-    model: GPT
+    glass: NumpyGPT
     tokenizer: Tokenizer
     config: RunConfig | None = None
+
+    @cached_property
+    def model(self) -> "GPT":
+        """The torch model, made when it is first asked for."""
+        from .generation.torch_gpt import torch_of
+
+        return torch_of(self.glass)
 
 
 # Reading
@@ -81,7 +102,8 @@ def load(run: str | Path, device: str = "auto", **settings: Any) -> Writer:
     Args:
         run: a run's folder such as "runs/fables", a folder in the Hugging Face layout, or a
             model of the hub such as "hf:gpt2".
-        device: "auto", "cpu", "cuda", ...
+        device: "cpu", "cuda", ... or "auto": a GPU where there is one, for a large model. On a CPU
+            the glass engine writes, elsewhere and in bfloat16 torch.
         settings: other fields of :class:`~minigpt.InferenceConfig`, such as precision="bfloat16".
 
     Raises:
@@ -89,11 +111,19 @@ def load(run: str | Path, device: str = "auto", **settings: Any) -> Writer:
             of ours, or a setting is out of range.
     """
     config = InferenceConfig(device=device, **settings)
-    chosen = choose_device(config.device)
+    asks_for_torch = config.device not in ("auto", "cpu") or config.precision != "float32"
+    chosen = choose_device(config.device) if asks_for_torch else None
     found = find_model(run)
-    model = found.model.to(chosen)
-    if config.precision == "bfloat16":
-        model = model.to(torch.bfloat16)
+    is_large = count_parameters(found.glass.config) >= _WORTH_A_GPU
+    if config.device == "auto" and is_large and has_gpu():
+        chosen = choose_device()
+    if chosen is None:
+        return Writer(found.glass, found.tokenizer)
+    import torch
+
+    from .generation.torch_gpt import engine_of
+
+    model = found.model.to(chosen, getattr(torch, config.precision))
     return Writer(engine_of(model), found.tokenizer)
 
 
@@ -101,7 +131,8 @@ def find_model(name: str | Path) -> FoundModel:
     """Read a run, a folder in the Hugging Face layout, or a model of the hub such as "hf:gpt2"."""
     folder = hub_folder(str(name)) if str(name).startswith(PREFIX) else Path(name)
     if is_huggingface_folder(folder):
-        return FoundModel(folder, *read_folder(folder))
+        config, weights, tokenizer = read_folder(folder)
+        return FoundModel(folder, NumpyGPT(config, weights), tokenizer)
     return load_run(folder)
 
 
@@ -125,8 +156,11 @@ def load_run(folder: str | Path) -> FoundModel:
             f"{folder / TOKENIZER} has {tokenizer.vocab_size} tokens "
             f"but {CONFIG} says vocab_size {config.model.vocab_size}"
         )
-    model = _read_model(_existing(folder, WEIGHTS), config.model)
-    return FoundModel(folder, model.eval(), tokenizer, config)
+    weights = read_weights(path := _existing(folder, WEIGHTS))
+    try:
+        return FoundModel(folder, NumpyGPT(config.model, weights), tokenizer, config)
+    except UserError as error:
+        raise UserError(f"{path} does not fit {CONFIG}: {error}") from None
 
 
 def read_config(folder: Path) -> RunConfig:
@@ -154,28 +188,6 @@ def _existing(folder: Path, name: str) -> Path:
     if not path.is_file():
         raise UserError(f"{folder} is not a run: it has no {name}")
     return path
-
-
-def _read_model(path: Path, config: GPTConfig) -> GPT:
-    """A model with the weights that `save_weights` wrote."""
-    state = read_tensors(path)
-    if not all(tensor.is_floating_point() for tensor in state.values()):
-        raise UserError(f"{path} is damaged: its weights are not floating-point numbers")
-    found, expected = sum(t.numel() for t in state.values()), count_parameters(config)
-    if found != expected:  # refused before memory is taken for a model that may be huge
-        raise UserError(
-            f"{path} does not fit {CONFIG}: it holds {found:,} parameters, "
-            f"the model has {expected:,}"
-        )
-    if config.tie_embeddings and "token_embedding.weight" in state:
-        state["head.weight"] = state["token_embedding.weight"]
-    model = GPT(config)
-    try:
-        model.load_state_dict(state)
-    except RuntimeError as error:
-        first = str(error).splitlines()[1].strip() if "\n" in str(error) else str(error)
-        raise UserError(f"{path} does not fit {CONFIG}: {first}") from None
-    return model
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
@@ -222,8 +234,15 @@ def free_name(name: str, runs: str | Path = "runs") -> Path:
     return folder
 
 
-def choose_device(name: str = "auto") -> torch.device:
+def has_gpu() -> bool:
+    """Whether this machine has a GPU of NVIDIA or AMD, found out without torch."""
+    return shutil.which("nvidia-smi") is not None or Path("/dev/kfd").exists()
+
+
+def choose_device(name: str = "auto") -> "torch.device":
     """The device called `name`; "auto" takes a GPU where there is one."""
+    import torch
+
     if name == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda")
@@ -249,50 +268,46 @@ def starting_point(text: dict[str, Any], model: dict[str, Any]) -> FoundModel | 
             f"--init keeps the model's shape, tokenizer and weights; leave out {option}"
         )
     found = find_model(text["init"])
-    if not all(bool(weights.isfinite().all()) for weights in found.model.parameters()):
+    if not all(np.isfinite(array).all() for array in found.glass.weights.values()):
         raise UserError(f"{text['init']} is damaged: some of its weights are not finite numbers")
-    return dataclasses.replace(found, model=_adapted(found.model, model))
+    return dataclasses.replace(found, glass=_adapted(found.glass, model))
 
 
-def _adapted(model: GPT, changes: dict[str, Any]) -> GPT:
+def _adapted(glass: NumpyGPT, changes: dict[str, Any]) -> NumpyGPT:
     """The same weights under a config with these changes."""
-    config: GPTConfig = dataclasses.replace(model.config, **changes)
-    state = model.state_dict()
-    if model.position_embedding is not None:
-        learned = model.config.context_length
+    config: GPTConfig = dataclasses.replace(glass.config, **changes)
+    weights, name = dict(glass.weights), "position_embedding.weight"
+    if name in weights:
+        learned = glass.config.context_length
         if config.context_length > learned:
             raise UserError(
                 f"context_length must be at most {learned}, the positions that the model has "
                 f"learned, got {config.context_length}"
             )
-        positions = state["position_embedding.weight"]
-        state["position_embedding.weight"] = positions[: config.context_length]
-    adapted = GPT(config)
-    adapted.load_state_dict(state)
-    return adapted
+        weights[name] = weights[name][: config.context_length]
+    return NumpyGPT(config, weights)
 
 
 # Writing
 
 
-def save_weights(model: GPT, path: Path, best: dict[str, float] | None = None) -> None:
+def save_weights(model: "GPT | NumpyGPT", path: Path, best: dict[str, float] | None = None) -> None:
     """Write the parameters as safetensors, and with them the figures of their evaluation.
 
     A tied head is the embedding and is left out.
     """
-    state = {
-        name: tensor.detach().contiguous().cpu() for name, tensor in model.state_dict().items()
-    }
-    if model.config.tie_embeddings:
-        del state["head.weight"]
-    metadata = {"best": json.dumps(best)} if best else None
-    replace(path, lambda new: write_tensors(state, new, metadata))
+    if not isinstance(model, NumpyGPT):
+        from .generation.torch_gpt import glass_of
+
+        model = glass_of(model)
+    weights, metadata = model.weights, {"best": json.dumps(best)} if best else None
+    replace(path, lambda new: write_tensors(weights, new, metadata))
 
 
 def read_best(path: Path) -> dict[str, float] | None:
     """The figures that `save_weights` wrote: val_loss, val_bits_per_byte and step; or None."""
     try:
-        with safe_open(path, "pt") as file:
+        with safe_open(path, "np") as file:
             best = json.loads(file.metadata()["best"])
         return {name: float(best[name]) for name in ("val_loss", "val_bits_per_byte", "step")}
     except (SafetensorError, OSError, ValueError, LookupError, TypeError, ArithmeticError):

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from minigpt.config import GPTConfig
+from minigpt.config import GPTConfig, count_parameters
 from minigpt.interop.mapping import config_to_huggingface, weights_to_huggingface
-from minigpt.model import GPT, Dropout, count_parameters, flops_per_token
+from minigpt.model import GPT, Dropout, flops_per_token
 
 few = settings(max_examples=25, deadline=None)
 
@@ -349,8 +349,10 @@ def test_the_logits_are_those_of_transformers(architecture: str, shape: dict[str
     theirs = transformers.AutoModelForCausalLM.from_config(
         transformers.AutoConfig.for_model(**config_to_huggingface(config))
     ).eval()
-    weights = weights_to_huggingface(model.state_dict(), config)
-    lacking = theirs.load_state_dict(weights, strict=False).missing_keys
+    arrays = {name: p.detach().numpy() for name, p in model.named_parameters()}
+    weights = weights_to_huggingface(arrays, config)
+    tensors = {name: torch.tensor(array) for name, array in weights.items()}
+    lacking = theirs.load_state_dict(tensors, strict=False).missing_keys
     assert lacking == (["lm_head.weight"] if config.tie_embeddings else [])
     inputs = ids(3, CONTEXT)
     with torch.no_grad():

@@ -31,18 +31,19 @@ def run(given: argparse.Namespace) -> None:
     out = Path(given.out or f"exports/{name}-{given.to}")
     runs.check_free(out)
     found = runs.find_model(source)
+    config, weights = found.glass.config, found.glass.weights
     if given.to == "gguf":
         dtype: Any = given.dtype or "float32"
         file = f"{name}-{dtype}.gguf"
         check_gguf(found.tokenizer)
         with runs.new_folder(out) as folder:
-            write_gguf(folder / file, found.model, found.tokenizer, name, dtype)
+            write_gguf(folder / file, config, weights, found.tokenizer, name, dtype)
         use = f"llama-cli -m {out / file} -p 'Once upon a time'"
     else:
         metrics = runs.read_metrics(found.folder / runs.METRICS)
-        card = model_card(name, found.model.config, metrics)
+        card = model_card(name, config, metrics)
         with runs.new_folder(out) as folder:
-            write_folder(folder, found.model, found.tokenizer, card)
+            write_folder(folder, config, weights, found.tokenizer, card)
         use = f"transformers.AutoModelForCausalLM.from_pretrained({str(out)!r})"
     write(str(out))
     say(f"to use it:  {use}")
@@ -66,9 +67,9 @@ def run_import(given: argparse.Namespace) -> None:
         raise UserError(f"{source} is a run already")
     # Its text and training are unknown; all that is known is the model it came from.
     text = TextConfig(files=(source,), init=source)
-    config = runs.RunConfig(found.model.config, TrainConfig(), text)
+    config = runs.RunConfig(found.glass.config, TrainConfig(), text)
     with runs.new_folder(out) as folder:
         runs.write_text(found.tokenizer.to_json(), folder / runs.TOKENIZER)
-        runs.save_weights(found.model, folder / runs.WEIGHTS)
+        runs.save_weights(found.glass, folder / runs.WEIGHTS)
         runs.write_text(config.to_json(), folder / runs.CONFIG)
     write(str(out))

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from .. import UserError
-from ..config import InferenceConfig, SampleConfig, to_dict
+from ..config import InferenceConfig, SampleConfig, count_parameters, to_dict
 from .options import Parser, add_fields, given_fields
 from .prompts import read_prompt
 from .terminal import has_colours, say, write
@@ -94,8 +94,6 @@ def seeded(config: SampleConfig) -> SampleConfig:
 
 def described(name: str, writer: "Writer") -> str:
     """A model in a few words."""
-    from ..model import count_parameters
-
     return f"{name} ({count_parameters(writer.engine.config) / 1e6:.2f} M parameters)"
 
 

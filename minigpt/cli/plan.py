@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import UserError
-from ..config import PLANNED, GPTConfig, TextConfig, TrainConfig
+from ..config import PLANNED, GPTConfig, TextConfig, TrainConfig, count_parameters
 from .options import Parser, add_fields, given_fields
 from .terminal import write
 
@@ -70,7 +70,6 @@ def print_plan(planned: "PlannedRun") -> None:
 
 def print_table(planned: "PlannedRun", given: Mapping[str, Any], minutes: Sequence[float]) -> None:
     """A row for each of the minutes, planned for the same text and machine."""
-    from ..model import count_parameters
     from ..training.plan import make_plan
 
     write(

@@ -56,19 +56,22 @@ def glass_of(model: GPT) -> NumpyGPT:
 
 
 def engine_of(model: GPT) -> NumpyGPT | TorchGPT:
-    """The faster engine for a torch model: the glass engine on a CPU, torch elsewhere."""
-    return glass_of(model) if next(model.parameters()).device.type == "cpu" else TorchGPT(model)
+    """What writes with a torch model: the glass engine in float32 on a CPU, elsewhere torch."""
+    weight = model.token_embedding.weight
+    is_usual = weight.device.type == "cpu" and weight.dtype == torch.float32
+    return glass_of(model) if is_usual else TorchGPT(model)
 
 
 def torch_of(engine: NumpyGPT | TorchGPT) -> GPT:
     """The torch model of an engine; made from a copy of the weights of the glass engine."""
     if isinstance(engine, TorchGPT):
         return engine.model
-    model = GPT(engine.config)
+    with torch.device("meta"):  # no memory and no random numbers for weights that are replaced
+        model = GPT(engine.config)
     state: dict[str, Any] = {name: torch.tensor(array) for name, array in engine.weights.items()}
+    model.load_state_dict(state, strict=False, assign=True)  # a tied head is not in it
     if engine.config.tie_embeddings:
-        state["head.weight"] = state["token_embedding.weight"]
-    model.load_state_dict(state)
+        model.head.weight = model.token_embedding.weight
     return model.eval()
 
 

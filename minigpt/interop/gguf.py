@@ -11,15 +11,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from torch import Tensor
 
 from .. import UserError
 from ..config import GPTConfig
-from ..model import GPT
 from ..tokenizer import END_OF_TEXT, CharacterTokenizer, Tokenizer
 from ..tokenizer.bpe import bytes_to_printable
 from ..tokenizer.chunked_encoding import GPT2_PATTERN
-from .mapping import stacked
+from .mapping import Array, Weights, stacked
 
 Dtype = Literal["float32", "float16", "q8_0"]
 
@@ -33,7 +31,9 @@ def check_gguf(tokenizer: Tokenizer) -> None:
     _vocabulary(tokenizer)
 
 
-def write_gguf(path: Path, model: GPT, tokenizer: Tokenizer, name: str, dtype: Dtype) -> None:
+def write_gguf(
+    path: Path, config: GPTConfig, weights: Weights, tokenizer: Tokenizer, name: str, dtype: Dtype
+) -> None:
     """Write a model and its tokenizer as one file; `name` is what the file calls the model.
 
     The matrices are stored as `dtype`. Position embeddings and all other tensors stay float32. A
@@ -42,7 +42,6 @@ def write_gguf(path: Path, model: GPT, tokenizer: Tokenizer, name: str, dtype: D
     check_gguf(tokenizer)
     import gguf
 
-    config = model.config
     writer = gguf.GGUFWriter(path, config.architecture)
     kinds = {
         "float32": gguf.LlamaFileType.ALL_F32,
@@ -56,10 +55,10 @@ def write_gguf(path: Path, model: GPT, tokenizer: Tokenizer, name: str, dtype: D
     _add_tokenizer(writer, tokenizer)
     kind = next(k for k, v in gguf.MODEL_ARCH_NAMES.items() if v == config.architecture)
     names = gguf.get_tensor_name_map(kind, config.num_layers)
-    for theirs, tensor in stacked(model.state_dict(), config):
+    for theirs, array in stacked(weights, config):
         gguf_name = names.get_name(theirs, try_suffixes=(".weight", ".bias"))
         assert gguf_name is not None  # the package knows every tensor of both architectures
-        _add_tensor(writer, gguf_name, tensor, dtype)
+        _add_tensor(writer, gguf_name, array, dtype)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -83,16 +82,15 @@ def _add_sizes(writer: Any, config: GPTConfig) -> None:
     writer.add_layer_norm_rms_eps(config.norm_eps)
 
 
-def _add_tensor(writer: Any, name: str, tensor: Tensor, dtype: Dtype) -> None:
+def _add_tensor(writer: Any, name: str, array: Array, dtype: Dtype) -> None:
     import gguf
 
     kind = gguf.GGMLQuantizationType.F32
-    if tensor.dim() == 2 and name != "position_embd.weight" and dtype != "float32":
+    if array.ndim == 2 and name != "position_embd.weight" and dtype != "float32":
         block_size, _ = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType.Q8_0]
-        fits = dtype == "q8_0" and tensor.shape[1] % block_size == 0
+        fits = dtype == "q8_0" and array.shape[1] % block_size == 0
         kind = gguf.GGMLQuantizationType.Q8_0 if fits else gguf.GGMLQuantizationType.F16
-    array = np.ascontiguousarray(tensor.detach().cpu().float().numpy())
-    writer.add_tensor(name, gguf.quantize(array, kind), raw_dtype=kind)
+    writer.add_tensor(name, gguf.quantize(np.ascontiguousarray(array), kind), raw_dtype=kind)
 
 
 def _add_tokenizer(writer: Any, tokenizer: Tokenizer) -> None:

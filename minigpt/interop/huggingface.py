@@ -1,4 +1,4 @@
-"""Folders in the Hugging Face layout: read as a GPT with its tokenizer, and written from one.
+"""Folders in the Hugging Face layout: read as a model with its tokenizer, and written from one.
 
 Only `config.json`, `model.safetensors` (whole or in shards) and the tokenizer's files are read from
 a folder: data, never a pickle.
@@ -8,20 +8,19 @@ import json
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
 from .. import UserError
-from ..config import GPTConfig, SampleConfig
-from ..model import GPT, count_parameters
+from ..config import GPTConfig, SampleConfig, count_parameters
 from ..tokenizer import END_OF_TEXT, Tokenizer
 from .mapping import (
     ARCHITECTURES,
+    Array,
+    Weights,
     config_from_huggingface,
     config_to_huggingface,
     weights_from_huggingface,
     weights_to_huggingface,
 )
-from .safetensors_files import read_tensors, write_tensors
+from .safetensors_files import read_weights, write_tensors
 from .tokenizer_import import read_tokenizer
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
@@ -38,30 +37,28 @@ def is_huggingface_folder(folder: Path) -> bool:
     return "model_type" in data or "architectures" in data
 
 
-def read_folder(folder: Path) -> tuple[GPT, Tokenizer]:
-    """The model and the tokenizer of a folder. The error names what is missing, damaged or not
-    supported."""
+def read_folder(folder: Path) -> tuple[GPTConfig, dict[str, Array], Tokenizer]:
+    """The config, the weights and the tokenizer of a folder. The error names what is missing,
+    damaged or not supported."""
     data = _read_json(folder / CONFIG)
     try:
         config = config_from_huggingface(data)
     except UserError as error:
         raise UserError(f"{folder / CONFIG}: {error}") from None
     try:
-        state = weights_from_huggingface(_read_weights(folder), config)
+        weights = weights_from_huggingface(_read_weights(folder), config)
     except UserError as error:
         raise UserError(f"{folder}: {error}") from None
-    tokenizer = read_tokenizer(folder, config.vocab_size)
-    model = GPT(config)
-    model.load_state_dict(state)  # float16 and bfloat16 become float32
-    return model.eval(), tokenizer
+    return config, weights, read_tokenizer(folder, config.vocab_size)
 
 
-def write_folder(folder: Path, model: GPT, tokenizer: Tokenizer, card: str) -> None:
+def write_folder(
+    folder: Path, config: GPTConfig, weights: Weights, tokenizer: Tokenizer, card: str
+) -> None:
     """Fill an empty folder so that transformers loads it without code of ours; `card` becomes its
     README.md."""
-    config, end = model.config, tokenizer.end_of_text
-    weights = weights_to_huggingface(model.state_dict(), config)
-    write_tensors({name: tensor.cpu() for name, tensor in weights.items()}, folder / WEIGHTS)
+    end = tokenizer.end_of_text
+    write_tensors(weights_to_huggingface(weights, config), folder / WEIGHTS)
     ids = {"bos_token_id": end, "eos_token_id": end}
     generation = {  # as generate.py does by default
         "do_sample": True,
@@ -125,14 +122,14 @@ def model_card(name: str, config: GPTConfig, metrics: list[dict[str, Any]]) -> s
     )
 
 
-def _read_weights(folder: Path) -> dict[str, Tensor]:
+def _read_weights(folder: Path) -> dict[str, Array]:
     if (folder / WEIGHTS).exists():
-        return read_tensors(folder / WEIGHTS)
-    tensors: dict[str, Tensor] = {}
+        return read_weights(folder / WEIGHTS)
+    weights: dict[str, Array] = {}
     for shard in folder.glob(_SHARDS):
-        tensors |= read_tensors(shard)
-    if tensors:
-        return tensors
+        weights |= read_weights(shard)
+    if weights:
+        return weights
     if pickles := sorted(file.name for kind in _PICKLES for file in folder.glob(kind)):
         raise UserError(
             f"its weights are a pickle ({pickles[0]}), which can run code and is not read; convert "

@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
 from .. import UserError
-from ..config import GPTConfig, from_dict
-from ..model import GPT
+from ..config import GPTConfig, from_dict, weight_shapes
 
-Tensors = Mapping[str, Tensor]
+Array = NDArray[np.float32]
+Weights = Mapping[str, Array]
 
 # GPT-2 keeps the matrices of these modules as (in, out).
 _TRANSPOSED = re.compile(r"\.c_(attn|fc|proj)\.weight$")
@@ -212,38 +212,37 @@ def _short(value: Any) -> str:
 # Weights
 
 
-def weights_to_huggingface(state: Tensors, config: GPTConfig) -> dict[str, Tensor]:
-    """Their tensors for our state dict, without a tied head."""
+def weights_to_huggingface(weights: Weights, config: GPTConfig) -> dict[str, Array]:
+    """Their tensors for our weights."""
     return {
-        name: (tensor.T if _TRANSPOSED.search(name) else tensor).contiguous()
-        for name, tensor in stacked(state, config)
+        name: array.T if _TRANSPOSED.search(name) else array
+        for name, array in stacked(weights, config)
     }
 
 
-def stacked(state: Tensors, config: GPTConfig) -> Iterator[tuple[str, Tensor]]:
+def stacked(weights: Weights, config: GPTConfig) -> Iterator[tuple[str, Array]]:
     """Their names and tensors, each matrix as (out, in)."""
     if config.architecture == "gpt2":
-        state = _with_all_heads(state, config)
+        weights = _with_all_heads(weights, config)
     for theirs, ours in _modules(config):
         for kind in ("weight", "bias"):
-            if f"{ours[0]}.{kind}" in state:
-                yield f"{theirs}.{kind}", torch.cat([state[f"{name}.{kind}"] for name in ours])
+            if f"{ours[0]}.{kind}" in weights:
+                parts = [weights[f"{name}.{kind}"] for name in ours]
+                yield f"{theirs}.{kind}", parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def weights_from_huggingface(tensors: Tensors, config: GPTConfig) -> dict[str, Tensor]:
-    """A state dict for ``GPT(config)`` from their tensors; what does not fit is named."""
-    tensors = _with_present_names(tensors, config)
-    _check_shapes(tensors, config)
-    state = {}
+def weights_from_huggingface(weights: Weights, config: GPTConfig) -> dict[str, Array]:
+    """Our weights from their tensors; what does not fit is named."""
+    weights = _with_present_names(weights, config)
+    _check_shapes(weights, config)
+    found = {}
     for theirs, ours in _modules(config):
         for name in (f"{theirs}.weight", f"{theirs}.bias"):
-            if name in tensors:
-                tensor = tensors[name].T if _TRANSPOSED.search(name) else tensors[name]
-                for module, part in zip(ours, tensor.chunk(len(ours)), strict=True):
-                    state[name.replace(theirs, module)] = part
-    if config.tie_embeddings:
-        state["head.weight"] = state["token_embedding.weight"]
-    return state
+            if name in weights:
+                array = weights[name].T if _TRANSPOSED.search(name) else weights[name]
+                for module, part in zip(ours, np.split(array, len(ours)), strict=True):
+                    found[name.replace(theirs, module)] = part
+    return found
 
 
 def _modules(config: GPTConfig) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -255,23 +254,24 @@ def _modules(config: GPTConfig) -> Iterator[tuple[str, tuple[str, ...]]]:
             yield theirs.replace("#", str(i)), tuple(name.replace("#", str(i)) for name in ours)
 
 
-def _with_all_heads(state: Tensors, config: GPTConfig) -> Tensors:
+def _with_all_heads(weights: Weights, config: GPTConfig) -> Weights:
     """GPT-2 has no grouped-query heads: give each query head its copy of keys and values."""
     copies = config.num_heads // config.kv_heads
 
-    def repeated(tensor: Tensor) -> Tensor:
-        return tensor.unflatten(0, (config.kv_heads, -1)).repeat_interleave(copies, 0).flatten(0, 1)
+    def repeated(array: Array) -> Array:
+        heads = array.reshape(config.kv_heads, config.head_size, *array.shape[1:])
+        return heads.repeat(copies, axis=0).reshape(-1, *array.shape[1:])
 
     shared = (".W_key.weight", ".W_key.bias", ".W_value.weight", ".W_value.bias")
-    return {name: repeated(t) if name.endswith(shared) else t for name, t in state.items()}
+    return {name: repeated(a) if name.endswith(shared) else a for name, a in weights.items()}
 
 
-def _with_present_names(tensors: Tensors, config: GPTConfig) -> dict[str, Tensor]:
+def _with_present_names(weights: Weights, config: GPTConfig) -> dict[str, Array]:
     """The first GPT-2 files leave out a prefix of the names, and hold more than weights."""
     prefix = "transformer." if config.architecture == "gpt2" else "model."
     named = {
-        name if name.startswith((prefix, "lm_head.")) else prefix + name: tensor
-        for name, tensor in tensors.items()
+        name if name.startswith((prefix, "lm_head.")) else prefix + name: array
+        for name, array in weights.items()
         if not _NOT_WEIGHTS.search(name)
     }
     if config.tie_embeddings:
@@ -279,15 +279,21 @@ def _with_present_names(tensors: Tensors, config: GPTConfig) -> dict[str, Tensor
     return named
 
 
-def _check_shapes(tensors: Tensors, config: GPTConfig) -> None:
-    with torch.device("meta"):  # shapes without memory
-        expected = weights_to_huggingface(GPT(config).state_dict(), config)
-    for name, tensor in expected.items():
-        wanted = f"{tuple(tensor.shape)} by the config"
-        if name not in tensors:
-            raise UserError(f"tensor {name} is missing, {wanted}")
-        if tensors[name].shape != tensor.shape:
-            raise UserError(f"tensor {name} is {tuple(tensors[name].shape)}, but {wanted}")
-    if extra := sorted(tensors.keys() - expected.keys()):
+def _check_shapes(weights: Weights, config: GPTConfig) -> None:
+    shapes, unknown = weight_shapes(config), set(weights)
+    for theirs, ours in _modules(config):
+        for kind in ("weight", "bias"):
+            parts = [shapes.get(f"{re.sub(r'blocks.[0-9]+', 'blocks.#', m)}.{kind}") for m in ours]
+            if (first := parts[0]) is None:
+                continue
+            name = f"{theirs}.{kind}"
+            shape = (sum(part[0] for part in parts if part), *first[1:])
+            shape = shape[::-1] if _TRANSPOSED.search(name) else shape
+            if name not in weights:
+                raise UserError(f"tensor {name} is missing, {shape} by the config")
+            if (found := weights[name].shape) != shape:
+                raise UserError(f"tensor {name} is {found}, but {shape} by the config")
+            unknown.discard(name)
+    if unknown:
         class_name = ARCHITECTURES[config.architecture].class_name
-        raise UserError(f"tensor {extra[0]} does not belong to a {class_name}")
+        raise UserError(f"tensor {min(unknown)} does not belong to a {class_name}")

@@ -1,36 +1,62 @@
 """Tensors in safetensors files: data only, never code."""
 
+import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
 
 from .. import UserError
 
+Array = NDArray[np.float32]
 
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file; a missing or damaged one is refused."""
+_TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
+
+
+def read_weights(path: Path) -> dict[str, Array]:
+    """The tensors of a safetensors file as float32: those stored as such where they lie, read from
+    the disk when they are used; others are converted. A missing or damaged file is refused."""
     try:
-        return load_file(path)
+        with safe_open(path, "np"):  # checks every name, type, shape and place
+            data = np.memmap(path, mode="r").view(np.ndarray)  # (bytes,)
+        start = 8 + int.from_bytes(data[:8].tobytes(), "little")
+        header = json.loads(data[8:start].tobytes())
+        header.pop("__metadata__", None)
+        return {name: _weights(data[start:], **entry) for name, entry in header.items()}
     except FileNotFoundError:
         raise UserError(f"no such file: {path}") from None
-    except (SafetensorError, OSError, ValueError, KeyError) as error:
+    except (SafetensorError, OSError, ValueError, LookupError, TypeError) as error:
         raise UserError(f"{path} is damaged: {error}") from None
 
 
+def _weights(
+    data: NDArray[np.uint8], dtype: str, shape: list[int], data_offsets: list[int]
+) -> Array:
+    if dtype not in _TYPES:
+        raise ValueError(f"weights of type {dtype}")
+    values = data[slice(*data_offsets)].view(_TYPES[dtype]).reshape(shape)
+    if dtype == "BF16":  # the upper half of a float32
+        values = (values.astype(np.uint32) << 16).view(np.float32)
+    return np.require(values, np.float32, "A")  # aligned, or numpy would be slow
+
+
 def write_tensors(
-    tensors: dict[str, Tensor], path: Path, metadata: dict[str, str] | None = None
+    tensors: Mapping[str, Any], path: Path, metadata: dict[str, str] | None = None
 ) -> None:
-    """Write a safetensors file with the permissions of any new file; the library by itself would
-    let only the owner read it."""
-    save_file(tensors, path, metadata or {"format": "pt"})  # which other readers look for
+    """Write numpy arrays, or torch tensors on a CPU, as a safetensors file with the permissions of
+    any new file; the library by itself would let only the owner read it."""
+    arrays = {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}
+    save_file(arrays, path, metadata or {"format": "pt"})  # which other readers look for
     path.chmod(0o666 & ~umask())
 
 
 def umask() -> int:
-    """The umask of this process, which can only be read by setting it."""
+    """The process's, which can only be read by setting it."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

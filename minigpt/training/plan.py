@@ -14,9 +14,9 @@ from typing import Any, Literal
 import torch
 
 from .. import UserError
-from ..config import GPTConfig, TextConfig, TrainConfig
+from ..config import GPTConfig, TextConfig, TrainConfig, count_parameters
 from ..data.corpus import Source, find_source
-from ..model import count_parameters, flops_per_token
+from ..model import flops_per_token
 from ..runs import FoundModel, choose_device, starting_point
 from .compilation import MINUTES_TO_PAY
 from .ngram_baseline import predictability
@@ -154,7 +154,7 @@ def settled(
     text: dict[str, Any], model: dict[str, Any], training: dict[str, Any], start: FoundModel | None
 ) -> dict[str, Any]:
     """What a plan cannot change: all that was given, and all of a model to start from."""
-    return {**text, **(asdict(start.model.config) if start else model), **training}
+    return {**text, **(asdict(start.glass.config) if start else model), **training}
 
 
 def plan_run(

@@ -24,10 +24,9 @@ import torch
 from tqdm import tqdm
 
 from .. import UserError
-from ..config import TextConfig
+from ..config import TextConfig, count_parameters
 from ..data.batches import Dataset
 from ..data.corpus import Source
-from ..model import count_parameters
 from ..runs import METRICS, PICTURE, SAMPLES, RunConfig, read_metrics, replace, write_text
 
 if TYPE_CHECKING:

@@ -119,7 +119,7 @@ def start_run(
         if start is None and text_config.tokenizer == "bpe":
             text_config = replace(text_config, vocab_size=planned.plan.model.vocab_size)
         dataset = on_all(lambda: _tokens(source, text_config, start.tokenizer if start else None))
-        gpt_config = start.model.config if start else _fitted(planned, dataset, model)
+        gpt_config = start.glass.config if start else _fitted(planned, dataset, model)
         check_length(dataset.train, gpt_config.context_length)
         for name, part in zip(text_config.files, dataset.sources, strict=False):
             check_length(part, gpt_config.context_length, name)

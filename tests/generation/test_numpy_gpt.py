@@ -24,7 +24,7 @@ from minigpt.generation.window import Array, Engine, Window
 from minigpt.interop.huggingface import write_folder
 from minigpt.model import GPT
 
-from ..interop.examples import CONFIGS, byte_pairs, random_model, randomize
+from ..interop.examples import CONFIGS, byte_pairs, random_model, randomize, weights_of
 
 VOCAB = 31
 few = settings(max_examples=25, deadline=None)
@@ -97,7 +97,7 @@ def test_all_that_happens_inside_is_as_in_the_torch_model(model: GPT) -> None:
 def test_all_that_happens_inside_is_as_in_transformers(name: str, tmp_path: Path) -> None:
     """With the model that it loads from a folder that we wrote."""
     model = random_model(name)
-    write_folder(tmp_path, model, byte_pairs(), card="")
+    write_folder(tmp_path, model.config, weights_of(model), byte_pairs(), card="")
     theirs = transformers.AutoModelForCausalLM.from_pretrained(
         tmp_path, attn_implementation="eager"
     ).eval()

@@ -70,6 +70,11 @@ def with_gaps() -> Tokenizer:
 TOKENIZERS = {"bpe": byte_pairs, "char": characters, "with gaps": with_gaps}
 
 
+def weights_of(model: GPT) -> dict[str, Any]:
+    """As numpy arrays, without a tied head."""
+    return {name: parameter.detach().numpy() for name, parameter in model.named_parameters()}
+
+
 def random_model(name: str, seed: int = 0, vocab_size: int = VOCAB_SIZE) -> GPT:
     """A model of one of CONFIGS in evaluation mode."""
     torch.manual_seed(seed)

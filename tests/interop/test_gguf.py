@@ -17,7 +17,7 @@ from minigpt import UserError
 from minigpt.interop.gguf import check_gguf, write_gguf
 from minigpt.tokenizer import BytePairTokenizer, Tokenizer
 
-from .examples import CONFIGS, byte_pairs, characters, random_model, with_gaps
+from .examples import CONFIGS, byte_pairs, characters, random_model, weights_of, with_gaps
 
 
 def write(
@@ -26,7 +26,7 @@ def write(
     """The reader of a file for one of CONFIGS."""
     tokenizer = tokenizer or byte_pairs()
     model = random_model(name, vocab_size=tokenizer.vocab_size)
-    write_gguf(folder / "model.gguf", model, tokenizer, "fables", dtype)
+    write_gguf(folder / "model.gguf", model.config, weights_of(model), tokenizer, "fables", dtype)
     return gguf.GGUFReader(folder / "model.gguf")
 
 

@@ -15,7 +15,7 @@ from minigpt.cli import main
 from minigpt.interop.huggingface import write_folder
 from minigpt.runs import read_config
 
-from .examples import byte_pairs, random_model
+from .examples import byte_pairs, random_model, weights_of
 
 
 class Hub:
@@ -47,7 +47,8 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Hub:
 def folder(tmp_path: Path) -> Path:
     folder = tmp_path / "snapshot"
     folder.mkdir()
-    write_folder(folder, random_model("gpt2"), byte_pairs(), card="")
+    model = random_model("gpt2")
+    write_folder(folder, model.config, weights_of(model), byte_pairs(), card="")
     return folder
 
 

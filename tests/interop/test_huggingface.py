@@ -8,13 +8,16 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import transformers
 from transformers import GPT2Config, GPT2LMHeadModel, Qwen3Config, Qwen3ForCausalLM
 
 from minigpt import GPT, GPTConfig, UserError, Writer
-from minigpt.generation.torch_gpt import glass_of
+from minigpt.config import count_parameters
+from minigpt.generation.numpy_gpt import NumpyGPT
+from minigpt.generation.torch_gpt import glass_of, torch_of
 from minigpt.interop.huggingface import model_card, read_folder, write_folder
 from minigpt.interop.mapping import (
     ARCHITECTURES,
@@ -22,7 +25,6 @@ from minigpt.interop.mapping import (
     config_to_huggingface,
     weights_to_huggingface,
 )
-from minigpt.model import count_parameters
 from minigpt.tokenizer import Tokenizer
 
 from .examples import (
@@ -34,6 +36,7 @@ from .examples import (
     byte_pairs,
     random_model,
     randomize,
+    weights_of,
 )
 
 THEIRS: dict[str, Any] = {
@@ -75,10 +78,19 @@ def tokenizer() -> Tokenizer:
     return byte_pairs()
 
 
+def write(folder: Path, model: GPT, tokenizer: Tokenizer) -> None:
+    write_folder(folder, model.config, weights_of(model), tokenizer, card="")
+
+
+def read(folder: Path) -> tuple[GPT, Tokenizer]:
+    config, weights, tokenizer = read_folder(folder)
+    return torch_of(NumpyGPT(config, weights)), tokenizer
+
+
 def exported(folder: Path, model: GPT, tokenizer: Tokenizer) -> Any:
     """The model as transformers loads it from a folder that we wrote."""
     folder.mkdir(exist_ok=True)
-    write_folder(folder, model, tokenizer, card="")
+    write(folder, model, tokenizer)
     return transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
 
 
@@ -123,8 +135,8 @@ def test_a_model_of_transformers_is_the_same_here(
     torch.manual_seed(0)
     theirs = THEIRS[name]().eval()
     randomize(theirs)
-    ours, read = read_folder(saved(tmp_path, theirs, tokenizer))
-    assert_same_function(ours, theirs, read)
+    ours, tokenizer = read(saved(tmp_path, theirs, tokenizer))
+    assert_same_function(ours, theirs, tokenizer)
 
 
 @pytest.mark.parametrize("name", [name for name in CONFIGS if name != "gpt2 grouped"])
@@ -132,8 +144,8 @@ def test_a_model_written_and_read_again_has_the_same_bits(
     name: str, tmp_path: Path, tokenizer: Tokenizer
 ) -> None:
     ours = random_model(name)
-    write_folder(tmp_path, ours, tokenizer, card="")
-    again, tokenizer_again = read_folder(tmp_path)
+    write(tmp_path, ours, tokenizer)
+    again, tokenizer_again = read(tmp_path)
     assert tokenizer_again.to_json() == tokenizer.to_json()
     filled = {"hidden_dim": ours.config.ff_dim}
     if ours.config.architecture == "qwen3":
@@ -168,7 +180,7 @@ def test_generation_stops_where_ours_does(seed: int, tmp_path: Path, tokenizer: 
 @pytest.mark.parametrize("name", TOKENIZERS)
 def test_a_hard_text_has_the_same_ids_in_transformers(name: str, tmp_path: Path) -> None:
     ours = TOKENIZERS[name]()
-    write_folder(tmp_path, random_model("qwen3", vocab_size=ours.vocab_size), ours, card="")
+    write(tmp_path, random_model("qwen3", vocab_size=ours.vocab_size), ours)
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
     ids = ours.encode(HARD_TEXT)
     assert theirs(HARD_TEXT)["input_ids"] == ids
@@ -179,11 +191,11 @@ def test_a_hard_text_has_the_same_ids_in_transformers(name: str, tmp_path: Path)
 
 def test_a_checkpoint_in_shards_is_read_whole(tmp_path: Path, tokenizer: Tokenizer) -> None:
     theirs = THEIRS["Qwen3"]()
-    whole, _ = read_folder(saved(tmp_path / "whole", theirs, tokenizer))
+    whole, _ = read(saved(tmp_path / "whole", theirs, tokenizer))
     folder = saved(tmp_path / "shards", theirs, tokenizer, max_shard_size="20KB")
     first, *others = sorted(folder.glob("model-*-of-*.safetensors"))
     assert others
-    sharded, _ = read_folder(folder)
+    sharded, _ = read(folder)
     for key, tensor in whole.state_dict().items():
         assert torch.equal(sharded.state_dict()[key], tensor), key
     first.unlink()
@@ -193,7 +205,7 @@ def test_a_checkpoint_in_shards_is_read_whole(tmp_path: Path, tokenizer: Tokeniz
 
 def test_half_precision_is_read_as_float32(tmp_path: Path, tokenizer: Tokenizer) -> None:
     theirs = THEIRS["Qwen3"]().bfloat16()
-    ours, _ = read_folder(saved(tmp_path, theirs, tokenizer))
+    ours, _ = read(saved(tmp_path, theirs, tokenizer))
     assert {p.dtype for p in ours.parameters()} == {torch.float32}
     expected = theirs.model.embed_tokens.weight.float()
     assert torch.equal(ours.token_embedding.weight, expected)
@@ -206,14 +218,14 @@ def test_the_names_of_the_first_gpt2_files_are_understood(
     from safetensors.torch import load_file, save_file
 
     folder = saved(tmp_path, THEIRS["GPT-2"](), tokenizer)
-    today, _ = read_folder(folder)
+    today, _ = read(folder)
     tensors = load_file(folder / "model.safetensors")
     old = {name.removeprefix("transformer."): tensor for name, tensor in tensors.items()}
     old["h.0.attn.bias"] = torch.ones(1, 1, 128, 128)
     old["h.1.attn.masked_bias"] = torch.tensor(-1e4)
     old["lm_head.weight"] = old["wte.weight"].clone()
     save_file(old, folder / "model.safetensors")
-    first, _ = read_folder(folder)
+    first, _ = read(folder)
     for key, tensor in today.state_dict().items():
         assert torch.equal(first.state_dict()[key], tensor), key
 
@@ -224,7 +236,7 @@ def test_exported_files_have_the_permissions_of_any_new_file(
 ) -> None:
     previous = os.umask(umask)
     try:
-        write_folder(tmp_path, random_model("gpt2"), tokenizer, card="")
+        write(tmp_path, random_model("gpt2"), tokenizer)
     finally:
         os.umask(previous)
     modes = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.iterdir()}
@@ -322,7 +334,7 @@ def test_the_config_of_qwen3_0_6b_is_read() -> None:
 @pytest.fixture
 def folder(tmp_path: Path, tokenizer: Tokenizer) -> Path:
     """A good folder, to be spoiled."""
-    write_folder(tmp_path, random_model("gpt2"), tokenizer, card="")
+    write(tmp_path, random_model("gpt2"), tokenizer)
     return tmp_path
 
 
@@ -342,16 +354,21 @@ def test_a_missing_file_is_named(folder: Path, missing: str, words: str) -> None
 def test_weights_that_do_not_fit_name_the_tensor_and_both_shapes(
     folder: Path, tokenizer: Tokenizer
 ) -> None:
-    from safetensors.torch import save_file
+    from safetensors.numpy import save_file
 
-    good = weights_to_huggingface(random_model("gpt2").state_dict(), random_model("gpt2").config)
+    good = weights_to_huggingface(weights_of(random_model("gpt2")), random_model("gpt2").config)
     name = "transformer.h.1.mlp.c_fc.weight"
     for change, words in (
-        ({name: torch.zeros(21, 80)}, [name, "(21, 80)", "(21, 84)"]),
+        ({name: np.zeros((21, 80))}, [name, "(21, 80)", "(21, 84)"]),
         ({name: None}, [name, "missing", "(21, 84)"]),
-        ({"transformer.h.9.ln_1.weight": torch.zeros(21)}, ["h.9.ln_1", "GPT2LMHeadModel"]),
+        (
+            {"transformer.h.9.ln_1.weight": np.zeros(21)},
+            ["h.9.ln_1", "GPT2LMHeadModel"],
+        ),
     ):
-        tensors = {k: v for k, v in {**good, **change}.items() if v is not None}
+        tensors = {
+            k: np.ascontiguousarray(v) for k, v in {**good, **change}.items() if v is not None
+        }
         save_file(tensors, folder / "model.safetensors")
         with pytest.raises(UserError) as error:
             read_folder(folder)

@@ -13,7 +13,7 @@ from minigpt.generation.torch_gpt import glass_of
 from minigpt.interop.gguf import write_gguf
 from minigpt.tokenizer import Tokenizer
 
-from .examples import CONFIGS, HARD_TEXT, PROMPT, byte_pairs, characters, random_model
+from .examples import CONFIGS, HARD_TEXT, PROMPT, byte_pairs, characters, random_model, weights_of
 
 pytestmark = pytest.mark.llama_cpp
 llama_cpp = pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
@@ -24,7 +24,7 @@ def llama(
 ) -> tuple[Any, Writer]:
     """The same model in llama.cpp and here."""
     model = random_model(name, vocab_size=tokenizer.vocab_size)
-    write_gguf(folder / "model.gguf", model, tokenizer, name, dtype)
+    write_gguf(folder / "model.gguf", model.config, weights_of(model), tokenizer, name, dtype)
     context = llama_cpp.Llama(
         str(folder / "model.gguf"),
         n_ctx=model.config.context_length,

@@ -17,7 +17,7 @@ from minigpt.interop.huggingface import write_folder
 from minigpt.interop.tokenizer_import import read_tokenizer
 from minigpt.tokenizer import END_OF_TEXT, encode_in_pieces, load_tokenizer
 
-from .examples import HARD_TEXT, TRAINING_TEXT, random_model, with_gaps
+from .examples import HARD_TEXT, TRAINING_TEXT, random_model, weights_of, with_gaps
 
 
 def trained_elsewhere(end_first: bool = False) -> Tokenizer:
@@ -165,7 +165,8 @@ def qwen3(qwen3_folder: Path) -> Any:
 @pytest.fixture(scope="module")
 def qwen3_exported(qwen3: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("exported")
-    write_folder(folder, random_model("qwen3", vocab_size=qwen3.vocab_size), qwen3, card="")
+    model = random_model("qwen3", vocab_size=qwen3.vocab_size)
+    write_folder(folder, model.config, weights_of(model), qwen3, card="")
     return transformers.AutoTokenizer.from_pretrained(folder)
 
 

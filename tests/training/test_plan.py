@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 import minigpt
 from minigpt import UserError
 from minigpt.cli import main
-from minigpt.config import TextConfig, TrainConfig
+from minigpt.config import TextConfig, TrainConfig, count_parameters
 from minigpt.data.corpus import FABLES, find_files, find_source
-from minigpt.model import count_parameters
 from minigpt.tokenizer.bpe import train_bpe
 from minigpt.training.checkpoint import read_state
 from minigpt.training.plan import (
