@@ -202,8 +202,9 @@ class GPT(nn.Module):
 
         gpt2 follows Radford et al. 2019, section 2.3: standard deviation 0.02, divided by
         sqrt(2 * num_layers) for the projections into the residual stream. In qwen3 these begin at
-        zero, and every block is the identity at first. A tied head then compares each token's
-        embedding with itself; long embeddings would make the model predict the token it just read.
+        zero, so that every block is the identity at first; the other matrices of a block have
+        0.5 / sqrt(inputs). A tied head then compares each token's embedding with itself; long
+        embeddings would make the model predict the token it just read.
         """
         qwen3 = self.config.architecture == "qwen3"
         embedding_std = min(0.02, 2.5 / self.config.emb_dim) if qwen3 else 0.02

@@ -95,6 +95,24 @@ def test_an_untrained_model_gives_all_tokens_about_the_same_probability(
     assert loss.item() == pytest.approx(math.log(vocab_size), abs=0.2)
 
 
+@pytest.mark.parametrize(
+    ("architecture", "name", "std"),
+    [
+        ("gpt2", "token_embedding.weight", 0.02),
+        ("gpt2", "blocks.1.attention.W_key.weight", 0.02),
+        ("gpt2", "blocks.1.feed_forward.out_proj.weight", 0.01),  # 0.02 / sqrt(2 * 2 layers)
+        ("qwen3", "token_embedding.weight", 0.01),  # 2.5 / 250
+        ("qwen3", "blocks.1.feed_forward.W_in.weight", 0.0316),  # 0.5 / sqrt(250)
+    ],
+)
+def test_weights_are_drawn_with_the_documented_deviation(
+    architecture: str, name: str, std: float
+) -> None:
+    torch.manual_seed(0)
+    model = GPT(GPTConfig(500, architecture, 8, emb_dim=250, num_layers=2, num_heads=5))
+    assert model.state_dict()[name].std().item() == pytest.approx(std, rel=0.03)
+
+
 @both_architectures
 def test_a_tiny_model_memorises_a_batch(architecture: str) -> None:
     torch.manual_seed(0)
