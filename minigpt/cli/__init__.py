@@ -12,12 +12,11 @@ from collections.abc import Callable, Sequence
 
 from .. import UserError, __version__
 from ..config import cache_folder
-from ..training.interruption import Interrupted
 from . import attention, evaluate, export, generate, plan, train
 from .options import Parser
 from .terminal import say
 
-Run = Callable[[argparse.Namespace], None]
+Run = Callable[[argparse.Namespace], int | None]  # the exit status; None is 0
 COMMANDS: dict[str, tuple[str, Callable[[Parser], None], Run]] = {
     "train": ("train a text generator on text files", train.options, train.run),
     "plan": ("show what some minutes of training would give", plan.options, plan.run),
@@ -39,7 +38,7 @@ def main(arguments: Sequence[str] | None = None, prog: str | None = None) -> int
     try:
         run, given = parse(sys.argv[1:] if arguments is None else arguments, prog)
         keep_compiled_code()
-        run(given)
+        return run(given) or 0
     except UserError as error:
         _tell(f"error: {error}")
         return 2
@@ -51,12 +50,9 @@ def main(arguments: Sequence[str] | None = None, prog: str | None = None) -> int
             _discard_output()
         _tell(f"error: {error.filename or 'writing'}: {error.strerror or error}")
         return 2
-    except Interrupted as interruption:
-        return interruption.exit_status
     except KeyboardInterrupt:
         _tell("interrupted")
         return 130
-    return 0
 
 
 def parse(arguments: Sequence[str], prog: str | None) -> tuple[Run, argparse.Namespace]:

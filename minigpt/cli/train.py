@@ -20,8 +20,18 @@ def options(parser: Parser) -> None:
     add_training_options(parser)
 
 
-def run(given: argparse.Namespace) -> None:
-    """Train, resume a training, or print a plan."""
+def run(given: argparse.Namespace) -> int:
+    """Train, resume a training, or print a plan; a signal's status if one ended it."""
+    from ..training.interruption import Interrupted
+
+    try:
+        _train(given)
+    except Interrupted as interruption:
+        return interruption.exit_status
+    return 0
+
+
+def _train(given: argparse.Namespace) -> None:
     started = time.monotonic()
     text, model, training = training_settings(given)
     for config, fields in ((TextConfig, text), (TrainConfig, training)):
