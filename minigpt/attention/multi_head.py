@@ -1,7 +1,5 @@
 """MultiHeadAttention, the layer of the GPT, and the KeyValueCache it uses to generate text."""
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -73,14 +71,6 @@ class KeyValueCache:
         if not 0 <= length <= self.length:
             raise ValueError(f"cannot trim a cache of {self.length} tokens to {length}")
         self.length = length
-
-
-class Projected(NamedTuple):
-    """What attention is computed from."""
-
-    queries: Tensor  # (b, num_heads, T, head_dim)
-    keys: Tensor  # (b, num_kv_heads, S, head_dim), S = tokens in the cache + T
-    values: Tensor  # (b, num_kv_heads, S, head_dim)
 
 
 class MultiHeadAttention(nn.Module):
@@ -179,7 +169,7 @@ class MultiHeadAttention(nn.Module):
             ValueError: if x has another shape, or the sequence outgrows context_length.
         """
         start = 0 if cache is None else cache.length
-        queries, keys, values = self.project(x, cache)
+        queries, keys, values = self._project(x, cache)
         # Torch's `is_causal` lets query 0 see key 0 only, query 1 keys 0 and 1, and so on, which
         # is right only without earlier keys; a single query at the end needs no mask.
         mask = self._mask(x.shape[1], start, x.device) if start and x.shape[1] > 1 else None
@@ -192,7 +182,7 @@ class MultiHeadAttention(nn.Module):
             is_causal=self.causal and x.shape[1] > 1 and start == 0,
             enable_gqa=self.num_kv_heads != self.num_heads,
         )  # (b, num_heads, T, head_dim)
-        return self.merge(context)
+        return self._merge(context)
 
     def forward_with_weights(
         self, x: Tensor, cache: KeyValueCache | None = None
@@ -211,18 +201,18 @@ class MultiHeadAttention(nn.Module):
             ValueError: as :meth:`forward`.
         """
         start = 0 if cache is None else cache.length
-        queries, keys, values = self.project(x, cache)
+        queries, keys, values = self._project(x, cache)
         group_size = self.num_heads // self.num_kv_heads
         keys = keys.repeat_interleave(group_size, dim=1)  # (b, num_heads, S, head_dim)
         values = values.repeat_interleave(group_size, dim=1)  # (b, num_heads, S, head_dim)
         mask = self._mask(x.shape[1], start, x.device)
         weights = attention_weights(queries, keys, mask=mask)  # (b, num_heads, T, S)
         context = F.dropout(weights, self.dropout, self.training) @ values
-        return self.merge(context), weights
+        return self._merge(context), weights
 
-    def project(self, x: Tensor, cache: KeyValueCache | None) -> Projected:
-        """Queries, keys and values of every head, normed and turned; keys and values include those
-        of the cache. Arguments and errors are those of :meth:`forward`."""
+    def _project(self, x: Tensor, cache: KeyValueCache | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries ``(b, num_heads, T, head_dim)``, keys and values ``(b, num_kv_heads, S,
+        head_dim)``: normed and turned, those of the cache included."""
         if x.dim() != 3 or x.shape[-1] != self.d_in:
             raise ValueError(f"expected (b, T, d_in={self.d_in}), got {tuple(x.shape)}")
         start = 0 if cache is None else cache.length
@@ -238,13 +228,13 @@ class MultiHeadAttention(nn.Module):
             queries, keys = self.rotary(queries, start), self.rotary(keys, start)
         if cache is not None:
             keys, values = cache.update(keys, values)
-        return Projected(queries, keys, values)
+        return queries, keys, values
 
     def _split(self, x: Tensor) -> Tensor:
         """(b, T, heads * head_dim) -> (b, heads, T, head_dim)."""
         return x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
 
-    def merge(self, context: Tensor) -> Tensor:
+    def _merge(self, context: Tensor) -> Tensor:
         """Context vectors ``(b, num_heads, T, head_dim)``, projected to ``(b, T, d_out)``."""
         return self.out_proj(context.transpose(1, 2).flatten(-2))
 
