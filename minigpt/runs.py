@@ -52,9 +52,9 @@ _FIGURES = (
     "tokens_per_second",
 )  # fmt: skip
 
-# With `--init`: what may differ from the model, and what is its own. Another context or dropout
-# leaves its weights their meaning; a tenth of the usual learning rate suits a model that has
-# learned already.
+# With `--init`: fields that may differ from the model's, and fields that come with the model. Its
+# weights mean the same with another context or dropout. A tenth of the usual learning rate suits a
+# model that has learned already.
 _FREE = {"context_length", "dropout", "attention_dropout"}
 _FIXED = {"tokenizer", "vocab_size", "embedding_init"}
 INIT_LEARNING_RATE = TrainConfig.learning_rate / 10
@@ -211,7 +211,7 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
 
 
 def newest_run(runs: str | Path = "runs") -> Path:
-    """The run whose weights were written last, of those that have learned something."""
+    """The run with the newest weights, of those that are imported or have learned something."""
     for folder in all_runs(runs):
         is_imported = not (folder / PLAN).exists()
         if is_imported or read_best(folder / WEIGHTS) is not None:
@@ -258,7 +258,7 @@ def choose_device(name: str = "auto") -> "torch.device":
 def starting_point(text: dict[str, Any], model: dict[str, Any]) -> FoundModel | None:
     """The model that `--init` names, or None without it.
 
-    Refused is a field of the text or the model that would change its shape or its tokenizer.
+    A field of the text or the model that would change its shape or its tokenizer is refused.
     """
     if text.get("init") is None:
         return None
@@ -292,9 +292,9 @@ def _adapted(glass: NumpyGPT, changes: dict[str, Any]) -> NumpyGPT:
 
 
 def save_weights(model: "GPT | NumpyGPT", path: Path, best: dict[str, float] | None = None) -> None:
-    """Write the parameters as safetensors, and with them the figures of their evaluation.
+    """Write the parameters as safetensors, together with the figures of their evaluation.
 
-    A tied head is the embedding and is left out.
+    A tied head is left out: it is the embedding.
     """
     if not isinstance(model, NumpyGPT):
         from .generation.torch_gpt import glass_of
@@ -324,8 +324,8 @@ def replace(
 ) -> None:
     """Let `write` fill a new file, sync it to disk and rename it to `path`.
 
-    `make_room` is called when the new file is on disk, before it is renamed. Where something
-    fails, what was at `path` stays as it was, and OSError is raised.
+    `make_room` is called when the new file is on disk, before it is renamed. If something fails,
+    the file at `path` stays as it was, and OSError is raised.
     """
     new = path.with_name(f".new-{path.name}")
     try:
@@ -343,7 +343,7 @@ def replace(
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a renaming outlast a crash of the machine, where the system can do that."""
+    """Make a renaming survive a crash of the machine, if the system can do that."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -380,7 +380,7 @@ def check_free(out: Path) -> None:
 
 @contextlib.contextmanager
 def new_folder(out: Path) -> Iterator[Path]:
-    """A folder to fill; its files move to `out` if all goes well, and vanish otherwise."""
+    """A folder to fill; its files move to `out` if all goes well, and are removed otherwise."""
     check_free(out)
     is_there = out.is_dir()  # empty, and perhaps a mount or a link
     building = None

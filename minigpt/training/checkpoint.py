@@ -43,7 +43,7 @@ class TrainingState:
     best_loss: float | None = None  # lowest validation loss so far, nats a token
     best_bits_per_byte: float | None = None  # the same in bits a byte
     best_step: int = 0  # when it was reached
-    finished: bool = False  # whether it had all its steps or time
+    finished: bool = False  # whether all its steps or all its time are used up
     num_retries: int = 0  # after the training diverged; each halves the learning rate
 
 
@@ -107,9 +107,9 @@ def load_checkpoint(
 
 
 def read_state(folder: Path, *, verify: bool = True) -> TrainingState:
-    """The counters of the last checkpoint that is whole; unverified they take only its header.
+    """The counters of the last checkpoint that is whole; UserError if there is none.
 
-    UserError if there is none.
+    Unless it is to be verified, only its header is read.
     """
     return _last_whole(folder, {}, verify)[0]
 

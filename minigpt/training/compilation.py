@@ -1,4 +1,4 @@
-"""The loss, and torch.compile for it where that pays; where there is no compiler, plain."""
+"""The loss, compiled by torch.compile if that saves time and works here."""
 
 import hashlib
 import platform
@@ -65,8 +65,8 @@ def compile_loss(loss: nn.Module, try_out: Callable[[], None]) -> str | None:
 
     `try_out` computes it and its gradients on batches like those to come, which compiles it.
     """
-    # Random numbers as without compiling: those of compiled loops take a tenth of a step more. And
-    # code for each shape by itself: code for all shapes takes three times as long to compile.
+    # Random numbers as without compiling: those of compiled loops take a tenth of a step more.
+    # Separate code for each shape: code for all shapes takes three times as long to compile.
     loss.forward = torch.compile(loss.forward, dynamic=False, options={"fallback_random": True})
     try:
         try_out()

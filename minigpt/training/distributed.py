@@ -1,5 +1,5 @@
 """Several processes train one model together: torchrun starts them, DDP or FSDP2 is applied to the
-model from outside. With a single process every function here does nothing, or the plain thing.
+model from outside. With a single process the functions here do nothing, or just what they say.
 
 Numbers and objects travel through gloo on the CPU, gradients and parameters through gloo or NCCL.
 """
@@ -137,12 +137,12 @@ def gather(value: T) -> list[T]:
 
 
 def highest(*numbers: float) -> list[float]:
-    """Of each number the highest that any rank has."""
+    """The highest value of each number on any rank."""
     return _reduced(numbers, dist.ReduceOp.MAX)
 
 
 def mean(*numbers: float) -> list[float]:
-    """Of each number the mean over all ranks."""
+    """The mean of each number over all ranks."""
     return [total / world_size() for total in _reduced(numbers, dist.ReduceOp.SUM)]
 
 
@@ -248,7 +248,7 @@ def sharded_like(tensor: Tensor, other: Tensor) -> Tensor:
 
 
 def whole_model(model: GPT) -> GPT:
-    """The model itself; of a sharded one a whole copy on rank 0."""
+    """The model itself, or a whole copy of a sharded one on rank 0."""
     if not hasattr(model, "reshard"):
         return model
     copy = GPT(model.config) if is_main() else model

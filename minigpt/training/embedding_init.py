@@ -33,7 +33,7 @@ def embedding_init(
 
     ``max(0, log p(neighbour | token) / p(neighbour))``, with neighbours before and after apart, is
     reduced to emb_dim columns by a singular value decomposition ("Neural Word Embedding as Implicit
-    Matrix Factorization", Levy and Goldberg 2014). Singular values by their square root, and
+    Matrix Factorization", Levy and Goldberg 2014). The square root of the singular values, and
     neighbours smoothed and weighted by distance, follow "Improving Distributional Similarity with
     Lessons Learned from Word Embeddings", Levy, Goldberg and Dagan 2015. Every vector has the same
     length; a token without neighbours has a random direction.

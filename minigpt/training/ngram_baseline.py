@@ -1,4 +1,4 @@
-"""How predictable a text is, counted and not learned: what the plan's forecast is made from."""
+"""How predictable a text is by counting alone; the plan's forecast starts from this."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,9 +6,9 @@ from numpy.typing import NDArray
 from ..data.corpus import Corpus
 
 _SAMPLE = 800_000  # characters from the start of the text
-_LEAST = 0.1  # bits a byte; counting is surer of a repetition than any model is
-_ORDER = 4  # characters; what lies further back, a small model hardly makes use of
-_BITS = np.uint64(21)  # of a key for the character, which Unicode needs; the rest for its context
+_LEAST = 0.1  # bits a byte; no model predicts a repetition as surely as counting does
+_ORDER = 4  # characters; a small model makes little use of those further back
+_BITS = np.uint64(21)  # of a key, for a character in Unicode; the other bits for its context
 
 
 def predictability(corpus: Corpus, fraction: float, sample_size: int = _SAMPLE) -> float:

@@ -25,29 +25,29 @@ from .speed import Speed, choose_precision, measure_speed
 _SHAPES = ((64, 3), (128, 4), (192, 6), (256, 8), (384, 8), (512, 8), (768, 12))  # width, layers
 _SMALLEST_VOCABULARY, _LARGEST_VOCABULARY = 320, 16_384
 _BYTES_PER_TOKEN_KIND = 512
-_FEWEST_TOKENS = 0.19  # tokens that each parameter needs, or the model is half-trained,
-_MORE_TOKENS = 0.1  # more with each million of parameters,
-_MOST_TOKENS = 20.0  # but that always suffice (Hoffmann et al. 2022)
-_PARAMETERS_PER_TOKEN = 20.0  # of the text; a larger model knows it by heart at once
+_FEWEST_TOKENS = 0.19  # tokens to train on that each parameter of a very small model needs
+_MORE_TOKENS = 0.1  # more of them for each million of parameters
+_MOST_TOKENS = 20.0  # of them always suffice (Hoffmann et al. 2022)
+_PARAMETERS_PER_TOKEN = 20.0  # of the text; a larger model soon knows it by heart
 _BATCH_SIZES = (8, 16, 32, 64, 128, 256)  # in windows of a short context
-_LONG = 1e6  # tokens to train on, from which a context twice as long pays
+_LONG = 1e6  # tokens to train on; with more, a context twice as long pays off
 _MANY_STEPS = 6_000  # with more, the batch is doubled
-_MOST_EPOCHS = 30.0  # of a model of width 128, after which more of them teach nothing
-_FEWEST_EPOCHS = 10.0  # at which to end, however wide the model
+_MOST_EPOCHS = 30.0  # of a model of width 128; more of them teach it nothing
+_FEWEST_EPOCHS = 10.0  # after which to end, however wide the model is
 _MOST_DROPOUT = 0.3
-_OFTEN = 3.2  # epochs of a model of width 128; from then on
-_SPLIT_PROB = 0.15  # of the tokens are split in two
+_OFTEN = 3.2  # epochs of a model of width 128; with more, tokens are split
+_SPLIT_PROB = 0.15  # share of the tokens that are then split in two
 _DROPOUT = 0.1  # for each doubling of epochs times width
-_COMPILED = 0.8  # of the time of a step, once it is compiled
-_GETTING_READY = 8.5  # seconds, those that training keeps for its end included
-_TRAINING = 0.9  # share of the time; the rest is evaluation and files
-_EVALUATING = 0.05  # share of the time,
-_FEW_EVALUATIONS = 4  # but at least so many evaluations
-_SAMPLING = 0.3  # seconds that an evaluation takes besides, for its sample and files
-_ANY_SPEED = Speed(flops=1e11, start=0.0)  # where it makes no difference
+_COMPILED = 0.8  # of the time of a step that is not compiled
+_GETTING_READY = 8.5  # seconds to start and to end
+_TRAINING = 0.9  # share of the time; the rest is for evaluations and files
+_EVALUATING = 0.05  # share of the time for evaluations
+_FEW_EVALUATIONS = 4  # there are at least this many
+_SAMPLING = 0.3  # seconds that the sample and the files of an evaluation take
+_ANY_SPEED = Speed(flops=1e11, start=0.0)  # where the speed makes no difference
 _WHY_SO_WIDE = {
     "time": "the widest that so many steps can train",
-    "text": "the widest that a text of this size can feed",
+    "text": "the widest that so much text can train",
     "settings": "as wide as the settings allow",
 }
 
@@ -59,7 +59,7 @@ class TextStats:
     size: int  # bytes of text to train on
     validation: int = 0  # bytes of text to validate on
     tokenizer: str = "bpe"  # as in TextConfig
-    ngram_bits_per_byte: float = 2.5  # what predictions by counting take, see ngram_baseline.py
+    ngram_bits_per_byte: float = 2.5  # when predicted by counting, see ngram_baseline.py
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Plan:
     tokens: int  # of the training text; this and what follows are rough
     steps: int  # that fit into the time or the epochs
     seconds: float  # that these take
-    bits_per_byte: float  # that the run will reach on the validation text
+    bits_per_byte: float  # that the run should reach on the validation text
     ends_early: bool  # whether the epochs are over before the time is
     limit: Literal["time", "text", "settings"] = (
         "settings"  # what keeps the model from being larger
@@ -98,7 +98,7 @@ class PlannedRun:
 
     plan: Plan
     text: TextStats
-    speed: Speed | None  # None where everything was given that it decides about
+    speed: Speed | None  # None if all that depends on it was given
     minutes: float
 
     def reasons(self) -> list[str]:
@@ -119,13 +119,11 @@ class PlannedRun:
         if plan.warmup_context < plan.model.context_length:
             early.append(f"windows are cut to {plan.warmup_context} tokens")
         if early:
-            lines.append(
-                f"until the last fifth {' and '.join(early)}; expect validation to fall after that"
-            )
-        lines.append(f"to be expected: about {plan.bits_per_byte:.1f} bits/byte")
+            lines.append(f"until the last fifth {' and '.join(early)}; the loss falls after that")
+        lines.append(f"expected: about {plan.bits_per_byte:.1f} bits/byte")
         if plan.ends_early:
             lines.append(
-                f"ends early: after {plan.max_epochs:g} times the text has no more to teach"
+                f"ends early: after {plan.max_epochs:g} epochs the text has no more to teach"
             )
         return lines
 
@@ -174,7 +172,7 @@ def plan_run(
 
 
 def text_stats(source: Source, text: TextConfig) -> TextStats:
-    """What the plan wants to know of a text: its size, and how predictable its beginning is."""
+    """What a plan needs to know of a text: its size, and how predictable its beginning is."""
     size = sum(part.scan.text_bytes for part in source.parts)
     bits = predictability(source.training, text.validation_fraction)
     if source.validation:
@@ -190,7 +188,7 @@ def text_stats(source: Source, text: TextConfig) -> TextStats:
 def make_plan(
     text: TextStats, speed: Speed | None, given: Mapping[str, Any], processes: int = 1
 ) -> Plan:
-    """The largest model that the time suffices to train and the text to feed.
+    """A plan with the largest model for which both the time and the text suffice.
 
     `given` holds the fields of TextConfig, GPTConfig and TrainConfig that are settled, such as
     minutes. Several processes share each step, each on a machine of this speed.
@@ -217,7 +215,7 @@ def make_plan(
 
 
 def _tokens_needed(parameters: int) -> float:
-    """How many to train on, for this model to become better than a smaller one."""
+    """How many tokens to train on, for this model to become better than a smaller one."""
     return min(_FEWEST_TOKENS + _MORE_TOKENS * parameters / 1e6, _MOST_TOKENS) * parameters
 
 
@@ -230,7 +228,7 @@ def _plan_of_shape(
     processes: int,
     is_long: bool = True,
 ) -> Plan:
-    """With a long context, or a short one if the time does not suffice for that."""
+    """A plan for this shape, with a long context if the time suffices for that."""
     is_long = is_long and "context_length" not in given
     vocab_size = given.get("vocab_size") or plan_vocabulary(text)
     tokens = max(2, round(text.size / _bytes_per_token(text.tokenizer, vocab_size)))
@@ -282,7 +280,7 @@ def _plan_of_shape(
 
 
 def _batch_sizes(given: Mapping[str, Any], processes: int, is_long: bool) -> tuple[int, ...]:
-    """Those to choose among, the smallest first."""
+    """The batch sizes to choose among, the smallest first."""
     if "batch_size" in given:
         return (given["batch_size"],)
     sizes = _BATCH_SIZES if given.get("steps") is None else (TrainConfig.batch_size,)
@@ -293,7 +291,7 @@ def _batch_sizes(given: Mapping[str, Any], processes: int, is_long: bool) -> tup
 def _num_evals(
     text: TextStats, model: GPTConfig, speed: Speed, given: Mapping[str, Any], processes: int
 ) -> int:
-    """As many as usual, or fewer where they would take too much of the time."""
+    """As many evaluations as usual, or fewer if they would take too much of the time."""
     usual = given.get("num_evals", TrainConfig.num_evals)
     if "num_evals" in given or given.get("steps") is not None:
         return usual
@@ -325,9 +323,9 @@ def plan_context(tokens: int, tokenizer: str, is_long: bool) -> int:
 
 
 def plan_warmup_context(model: GPTConfig, given: Mapping[str, Any]) -> int:
-    """Half of the context until near the end: as much is learned in less time.
+    """Half of the context until near the end, which teaches as much in less time.
 
-    All of it where each position is learned by itself, or by a model that has learned before.
+    The whole context for gpt2, which learns each position by itself, and after `--init`.
     """
     is_halved = model.architecture == "qwen3" and given.get("init") is None
     usual = max(model.context_length // 2, 1) if is_halved else model.context_length
@@ -340,10 +338,10 @@ def plan_max_epochs(width: int) -> float:
 
 
 def plan_dropout(epochs: float, width: int, split_prob: float = 0.0) -> float:
-    """The more often a text is read by the wider a model, the more is hidden of it.
+    """More dropout for more epochs, and for a wider model.
 
-    Nothing up to some 5 epochs of a model of width 128, or 9 where tokens are split otherwise in
-    each; in steps of 0.05, since each other dropout is compiled anew.
+    None up to some 5 epochs at width 128, or 9 if tokens are split. In steps of 0.05, because the
+    code for each value of dropout is compiled separately.
     """
     enough = 8.0 if split_prob else 4.0
     dropout = _DROPOUT * math.log2(max(epochs * width / 128, 1e-9) / enough)
@@ -351,16 +349,16 @@ def plan_dropout(epochs: float, width: int, split_prob: float = 0.0) -> float:
 
 
 def plan_token_split_prob(epochs: float, width: int, tokenizer: str) -> float:
-    """A text that is read often is read in other tokens each time; characters have no others.
+    """Tokens are split if the text is read often, so that it differs each time.
 
-    The narrower the model, the later: it has enough to learn as it is.
+    For a narrow model that begins later: it has enough to learn without. Characters stay whole.
     """
     is_often = epochs * width / 128 >= _OFTEN
     return _SPLIT_PROB if is_often and tokenizer != "char" else 0.0
 
 
 def expected_bits_per_byte(ngram_bits_per_byte: float, work: float) -> float:
-    """What a run will reach on a text, judged by runs on six texts (docs/decisions.md).
+    """What a run should reach on a text, judging by runs on six texts (docs/decisions.md).
 
     `work` is parameters times tokens trained on, a measure of the computation.
     """

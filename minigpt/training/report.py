@@ -1,7 +1,7 @@
 """All that a training prints or writes for people: what it will do and why, a progress bar, a line
-for each evaluation, metrics.jsonl, samples.txt, loss.png, and what came of it.
+for each evaluation, metrics.jsonl, samples.txt, loss.png, and the result.
 
-Talk goes to standard error, the result to standard output. No other module of training/ prints.
+Messages go to standard error, the result to standard output. No other module of training/ prints.
 """
 
 import gzip
@@ -41,7 +41,7 @@ _clock = tqdm.format_interval  # seconds as minutes:seconds
 
 
 def say(line: str) -> None:
-    """Print a line of talk."""
+    """Print a message."""
     print(line, file=sys.stderr, flush=True)
 
 
@@ -90,7 +90,7 @@ def say_reasons(reasons: Iterable[str]) -> None:
 
 
 def say_split(dataset: Dataset, text: TextConfig) -> None:
-    """That there are too few documents to set aside the share asked for, if it is so."""
+    """Warn if there are too few documents to set aside the share asked for."""
     train, validation = len(dataset.train), len(dataset.validation)
     share = validation / (train + validation)
     wanted = text.validation_fraction
@@ -102,7 +102,7 @@ def say_split(dataset: Dataset, text: TextConfig) -> None:
 
 
 def say_unfinished(folder: Path, state: "TrainingState") -> None:
-    """That an earlier run of the same text can be continued."""
+    """Mention that an earlier run on the same text can be continued."""
     say(f"{folder} was cut off after {extent(state)}; this starts a new run")
     say_how_to_resume(folder)
 
@@ -138,10 +138,10 @@ class Row:
 
 
 class Report:
-    """Shows how a training goes, and writes it down in the run's folder.
+    """Shows how a training goes, and records it in the run's folder.
 
-    `started` is when the command began, in time.monotonic's seconds; `log` names a logger that is
-    handed the figures as well.
+    `started` is when the command began, in time.monotonic's seconds; `log` names a logger that
+    gets the figures too.
     """
 
     def __init__(self, folder: Path, *, tokens_per_step: int, started: float, log: str = "none"):
@@ -153,7 +153,7 @@ class Report:
         self._bar = tqdm(total=100, bar_format=_BAR, disable=None, file=sys.stderr, leave=False)
 
     def say(self, line: str) -> None:
-        """A line of talk, above the bar."""
+        """Print a message above the bar."""
         self._bar.write(line, file=sys.stderr)
 
     def step(self, state: "TrainingState", done: float, seconds_left: float) -> None:
@@ -198,8 +198,8 @@ class Report:
     def write(self, row: Row) -> None:
         """Add an evaluation to metrics.jsonl and samples.txt; now and then draw loss.png again.
 
-        What was written about later steps before the training went back is dropped. OSError is
-        raised where something cannot be written; what was there stays as it was.
+        If the training went back to an earlier step, what was written about later steps is dropped.
+        OSError is raised if something cannot be written; the old files stay as they were.
         """
         step, metrics, samples = row.figures["step"], self.folder / METRICS, self.folder / SAMPLES
         rows = [r for r in read_metrics(metrics) if r["step"] < step] + [row.figures]
@@ -212,7 +212,7 @@ class Report:
             draw(rows, self.folder / PICTURE)
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         self._bar.close()
 
 
@@ -252,7 +252,7 @@ def check_logger(name: str) -> None:
 
 
 def make_logger(name: str, folder: Path) -> Callable[[dict[str, Any]], None]:
-    """What hands the figures of an evaluation to TensorBoard or Weights & Biases; or nothing."""
+    """A function that sends figures to TensorBoard or Weights & Biases, or does nothing."""
     if name == "tensorboard":
         from torch.utils.tensorboard import SummaryWriter
 
@@ -278,17 +278,17 @@ def make_logger(name: str, folder: Path) -> Callable[[dict[str, Any]], None]:
 def say_result(
     folder: Path, state: "TrainingState", dataset: Dataset, seconds: float, minutes: float | None
 ) -> None:
-    """What was reached, how good that is, where it is, and how to write with it.
+    """The loss that was reached, how good that is, where the model is, and how to write with it.
 
-    `seconds` the command took, `minutes` it should have taken, None if that made no difference.
+    The command took `seconds`; it should have taken `minutes` (None in a training by steps).
     """
     if not math.isfinite(state.best_bits_per_byte or math.inf):
         raise UserError(f"nothing could be saved in {folder}")
     say(f"done in {_clock(seconds)}, {state.step:,} steps")
     if minutes is not None and seconds > 66 * minutes + 1:
         say(
-            f"that is longer than the {minutes:g} minutes asked for: getting ready took "
-            f"{_clock(seconds - state.seconds)}, and a training lasts some seconds at least"
+            f"that is longer than the {minutes:g} minutes asked for: starting and ending took "
+            f"{_clock(seconds - state.seconds)}, and a training lasts at least some seconds"
         )
     print(
         f"{folder}: validation {state.best_bits_per_byte:.4f} bits/byte "
@@ -310,12 +310,12 @@ def say_interrupted(folder: Path, is_saved: bool) -> None:
 
 
 def yardsticks(dataset: Dataset) -> dict[str, float]:
-    """What the validation text takes otherwise, in bits a byte: with all tokens equally likely,
-    and packed by gzip and by xz at their best, given nothing but that text."""
+    """For comparison, the bits per byte of the validation text with all tokens equally likely, and
+    packed by gzip and by xz at their best, each given nothing but that text."""
     tokens = dataset.validation[:_YARDSTICK_TOKENS].tolist()
     text = b"".join(map(dataset.tokenizer.token_bytes, tokens))
     bits = {
-        "all tokens alike": len(tokens) * math.log2(dataset.tokenizer.vocab_size),
+        "all tokens equally likely": len(tokens) * math.log2(dataset.tokenizer.vocab_size),
         "gzip": 8 * len(gzip.compress(text, 9)),
         "xz": 8 * len(lzma.compress(text, filters=[_XZ | {"dict_size": max(len(text), 4096)}])),
     }

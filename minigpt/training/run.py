@@ -1,7 +1,7 @@
 """A training from its text to its end: `train`, and what `train.py` and `train.py --resume` call.
 
-Find the text, plan, encode it, make the model and the run's folder, train, say what came of it. Of
-several processes rank 0 plans and writes while the others wait; then all read the same files.
+Find the text, plan, turn the text into tokens, make the model and the run's folder, train, report
+the result. Rank 0 plans and writes while other processes wait; then all read the same files.
 """
 
 import contextlib
@@ -88,7 +88,7 @@ def train(
 
 
 def _named(text: str | Path | Iterable[Any], field: str, copies: contextlib.ExitStack) -> str:
-    """The name of a text: its own, or that of a copy of the documents."""
+    """The name of a text file: the given one, or that of a temporary copy of the documents."""
     if isinstance(text, str | Path):
         return str(text)
     if not isinstance(text, Iterable):
@@ -139,7 +139,7 @@ def start_run(
 def _planned(
     text: TextConfig, training: TrainConfig, given: Given, device: torch.device, out: Any
 ) -> tuple[Source, PlannedRun, TrainConfig]:
-    """The text, and a plan for it; first what can be refused without reading it is refused."""
+    """The text and a plan for it; errors that can be found without reading it come first."""
     processes = distributed.world_size()
     if training.shard and processes == 1:
         raise UserError("--shard needs several processes: torchrun --nproc-per-node N train.py ...")
@@ -159,12 +159,12 @@ def _planned(
 
 
 def _tokens(source: Source, text: TextConfig, tokenizer: Tokenizer | None) -> Dataset:
-    """The text as tokens; of several processes the first on each machine makes them."""
+    """The text as tokens; of several processes on a machine one makes them, the others wait."""
     return prepare(source, text, tokenizer=tokenizer, say=say, progress=report.progress_bar)
 
 
 def _fitted(planned: PlannedRun, dataset: Dataset, given: dict[str, Any]) -> GPTConfig:
-    """The planned shape, for the tokens that there turned out to be."""
+    """The planned shape, adapted to the number of tokens that were found."""
     model: GPTConfig = replace(planned.plan.model, vocab_size=dataset.tokenizer.vocab_size)
     if "context_length" in given:
         return model
@@ -173,14 +173,14 @@ def _fitted(planned: PlannedRun, dataset: Dataset, given: dict[str, Any]) -> GPT
 
 
 def _resolved(config: TrainConfig, model: GPTConfig, device: torch.device) -> TrainConfig:
-    """The same with what "auto" stands for here, so that a resumed run goes on as it was."""
+    """The config with what "auto" stands for here, so that a resumed run continues alike."""
     precision = choose_precision(config.precision, device)
     compiled = should_compile(config, model, device, distributed.world_size())
     return replace(config, precision=precision, compile=compiled)
 
 
 def _new_model(config: RunConfig, dataset: Dataset) -> GPT:
-    """A model that has learned nothing yet, but for what the text says of its tokens."""
+    """An untrained model; its token embedding may start from the text."""
     torch.manual_seed(config.training.seed)
     gpt = GPT(config.model)
     if config.text.embedding_init == "text":
@@ -211,8 +211,8 @@ def _new_run(out: str | Path | None, source: Source, gpt: GPT, files: dict[str, 
 def _locked(folder: Path, is_new: bool) -> Iterator[None]:
     """The run's lock, which rank 0 takes for all.
 
-    A new run that fails before its first evaluation is removed, since there is nothing in it to
-    use; after an interruption there is the last state, to resume from.
+    A new run that fails before its first evaluation is removed, since it holds nothing of use. An
+    interrupted one is kept if its last state is saved, to be resumed.
     """
     try:
         with contextlib.ExitStack() as stack:
@@ -227,7 +227,7 @@ def _locked(folder: Path, is_new: bool) -> Iterator[None]:
 
 
 def _hint_at_unfinished(files: tuple[str, ...]) -> None:
-    """Point to an earlier run of the same text that was cut off, unless it is being trained."""
+    """Mention an earlier run on the same text that was cut off, unless it is being trained."""
     with contextlib.suppress(UserError):
         folder = _newest_run(files)
         state = read_state(folder, verify=False)
@@ -317,7 +317,7 @@ def _same_tokens(folder: Path, config: RunConfig, source: Source) -> Dataset:
 def _train(
     gpt: GPT, dataset: Dataset, config: RunConfig, folder: Path, started: float, *, resume: bool
 ) -> None:
-    """Train until the steps or the time are used up, and say what came of it."""
+    """Train until the steps or the time are used up, and report the result."""
     training, device = config.training, distributed.choose_device(config.training.device)
     shown = Report(
         folder,
@@ -357,7 +357,7 @@ def _train(
 
 
 def _sample(model: GPT, tokenizer: Tokenizer, seed: int) -> str:
-    """A text by the model as it is."""
+    """A text by the model in its present state."""
     was_training = model.training
     writer = Writer(engine_of(model.eval()), tokenizer)
     text = writer.generate(max_new_tokens=_SAMPLE_TOKENS, seed=seed)

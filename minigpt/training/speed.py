@@ -15,20 +15,20 @@ from .optimizer import make_optimizers
 
 _FEW, _MANY = 1, 16  # sequences in the steps that are timed
 _TIMES = 6  # each, since others may use the machine
-_LIMIT = 2.0  # seconds, after which a machine that is slow or busy is judged by what was timed
+_LIMIT = 2.0  # seconds; a slow or busy machine is judged by what was timed by then
 _REFERENCE = GPTConfig(1024, context_length=64, emb_dim=128, num_layers=2, num_heads=2)
 _WIDE = GPTConfig(1024, context_length=256, emb_dim=512, num_layers=2, num_heads=8)
 
 
 @dataclass(frozen=True)
 class Speed:
-    """How long a training step takes, as a line: what must be started, and what is computed."""
+    """How long a training step takes: a cost of each block, and a cost of each operation."""
 
     flops: float  # floating-point operations a second in the matrix products
     start: float  # seconds that each block costs a step, however little it computes
 
     def seconds(self, shape: GPTConfig, tokens: int) -> float:
-        """What a step on so many tokens takes with a model of this shape."""
+        """The time of a step on so many tokens with a model of this shape."""
         return shape.num_layers * self.start + tokens * flops_per_token(shape) / self.flops
 
 
@@ -51,7 +51,7 @@ def measure_speed(
             for optimizer in optimizers:
                 optimizer.step()
                 optimizer.zero_grad()
-            loss.item()  # a GPU answers when it has computed
+            loss.item()  # waits until a GPU has computed
             times.append(clock() - start)
         return statistics.median(times[1:] or times)
 
@@ -94,7 +94,7 @@ def autocast(device: torch.device, precision: torch.dtype) -> contextlib.Abstrac
 def matmul_gflops(dtype: torch.dtype, size: int = 256) -> float:
     """Measured speed of a square matrix product on the CPU, in 10⁹ operations a second.
 
-    One so small takes a moment even on processors without bfloat16, a hundred times slower.
+    It is small because processors without bfloat16 take a hundred times as long for it.
     """
     a = torch.ones(size, size, dtype=dtype)
     best = float("inf")

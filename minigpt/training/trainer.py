@@ -28,7 +28,7 @@ from .speed import autocast
 
 MIN_SECONDS = 5.0  # of training, however late it starts; a tenth of the minutes if that is less
 _MAX_RETRIES = 2  # with half the learning rate each
-_EARLY = 0.8  # of the training; after that the text is read as it is written
+_EARLY = 0.8  # of the training, in which tokens are split and windows cut
 _SAVING_SHARE = 0.05  # of the time may go into checkpoints
 
 
@@ -160,8 +160,8 @@ class Trainer:
         return loss
 
     def _time_an_evaluation(self) -> float:
-        """Seconds that an evaluation takes; by time, its tokens are chosen so that all evaluations
-        together take a tenth."""
+        """Seconds that an evaluation takes. In a training by time it also chooses how many tokens
+        to evaluate on, so that all evaluations together take a tenth of the time."""
         few = 4 * self.model.config.context_length
         self._evaluation(few)  # the first one is slow
         start = self.clock()
@@ -213,8 +213,8 @@ class Trainer:
         return training_batch(self.dataset, self.config, T, step, done, rows)
 
     def _backward(self, parts: list[tuple[Tensor, Tensor]]) -> tuple[float, float, float]:
-        """Leave the clipped gradients of the mean loss over the batch of all ranks; that loss, the
-        norm of the gradients before clipping, and the bytes that a target stands for."""
+        """Compute the clipped gradients of the mean loss over the batch of all ranks. Returns that
+        loss, the norm of the gradients before clipping, and the mean bytes of a target."""
         rows = sum(len(inputs) for inputs, _ in parts)
         total = torch.zeros((), device=self.device)
         for i, (inputs, targets) in enumerate(parts, start=1):  # each (b, T)
@@ -292,7 +292,7 @@ class Trainer:
         except OSError as error:
             self.report.say(
                 f"could not write {what} to {self.folder}: {error.strerror or error}; "
-                "what is there stays as it was, training goes on"
+                "the old file stays as it was, training goes on"
             )
             return False
         return True
