@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Sequence
 
 from .. import UserError, __version__
-from ..config import cache_folder
 from . import attention, evaluate, export, generate, plan, train
 from .options import Parser
 from .terminal import say
@@ -37,7 +36,6 @@ def main(arguments: Sequence[str] | None = None, prog: str | None = None) -> int
     """
     try:
         run, given = parse(sys.argv[1:] if arguments is None else arguments, prog)
-        keep_compiled_code()
         return run(given) or 0
     except UserError as error:
         _tell(f"error: {error}")
@@ -80,17 +78,3 @@ def _discard_output() -> None:
     """Discard what Python still has to write, so that its last attempt at exit does not fail."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def keep_compiled_code() -> None:
-    """Have torch keep the code it compiles in the cache folder, not in a temporary one.
-
-    This has to happen before torch is loaded. If $TORCHINDUCTOR_CACHE_DIR is set it is used; if the
-    cache folder cannot be written to, torch chooses.
-    """
-    folder = cache_folder() / "compiled"
-    if not os.environ.get("TORCHINDUCTOR_CACHE_DIR"):
-        with contextlib.suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
-            if os.access(folder, os.W_OK | os.X_OK):
-                os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder)
