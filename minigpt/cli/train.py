@@ -12,13 +12,10 @@ from .plan import add_training_options, print_plan, training_settings
 
 
 def options(parser: Parser) -> None:
-    parser.add_argument(
-        "--plan", action="store_true", help="print what would be trained, and why, and stop"
-    )
-    parser.add_argument("--out", metavar="FOLDER", help="the run's folder (default: runs/FILE)")
-    parser.add_argument(
-        "--resume", action="store_true", help="continue the run --out, or else the newest one"
-    )
+    add = parser.add_argument
+    add("--plan", action="store_true", help="print what would be trained, and why, and stop")
+    add("--out", metavar="FOLDER", help="the run's folder (default: runs/FILE)")
+    add("--resume", action="store_true", help="continue the run --out, or else the newest one")
     add_training_options(parser)
 
 
