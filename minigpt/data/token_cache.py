@@ -133,7 +133,7 @@ def _key(source: Source, config: TextConfig, tokenizer: Tokenizer | None) -> str
         "validation_fraction": None if source.validation else config.validation_fraction,
         "split": config.split,
         "tokenizer": tokenizer.to_json() if tokenizer else config.tokenizer,
-        "vocab_size": None if tokenizer or config.tokenizer == "char" else config.vocab_size,
+        "vocab_size": config.vocab_size if not tokenizer and config.tokenizer == "bpe" else None,
     }
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 

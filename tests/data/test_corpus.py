@@ -24,22 +24,7 @@ from .texts import corpus, documents, json_lines, one_line, refusal, write
 
 law = settings(max_examples=50, deadline=None)
 
-as_root = hasattr(os, "geteuid") and os.geteuid() == 0
-unless_root = pytest.mark.skipif(as_root, reason="root may read everything")
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """For generated texts, which are written over one another."""
-    return tmp_path_factory.mktemp("texts")
-
-
 # Which files
-
-
-def test_files_are_read_in_the_order_given(tmp_path: Path) -> None:
-    a, b = write(tmp_path / "a.txt", "first"), write(tmp_path / "b.md", "# Second")
-    assert documents(b, a) == ["# Second", "first"]
 
 
 def test_a_folder_is_searched_for_texts_in_sorted_order(tmp_path: Path) -> None:
@@ -78,18 +63,14 @@ def test_standard_input_can_be_read_twice(
     assert list(piped.documents()) == list(piped.documents()) == [(0, "piped é\n")]
 
 
-@pytest.mark.parametrize("name", ["nothing.txt", "*.nothing", "no/such/folder", "a" * 300])
-def test_a_name_without_a_file_is_refused(name: str, tmp_path: Path) -> None:
-    assert refusal(tmp_path / name) == f"no such file: {tmp_path / name}"
-
-
-def test_an_empty_name_is_not_the_current_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("name", ["nothing.txt", "*.nothing", "no/such/folder", "a" * 300, ""])
+def test_a_name_without_a_file_is_refused(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As in `train.py "$FILE"` without a FILE."""
+    """Nor is an empty name the current folder, as in `train.py "$FILE"` without a FILE."""
     write(tmp_path / "unasked.txt", "text")
     monkeypatch.chdir(tmp_path)
-    assert "no such file" in refusal("")
+    assert refusal(name) == f"no such file: {name}"
 
 
 def test_a_folder_without_text_is_refused(tmp_path: Path) -> None:
@@ -97,21 +78,11 @@ def test_a_folder_without_text_is_refused(tmp_path: Path) -> None:
     assert refusal(tmp_path).startswith("no .txt, .md, .jsonl file (or .gz of one) in folder")
 
 
-@pytest.mark.parametrize(
-    ("damage", "reason"),
-    [
-        (Path.unlink, "No such file"),
-        pytest.param(lambda file: file.chmod(0), "Permission denied", marks=unless_root),
-    ],
-)
-def test_a_file_that_cannot_be_opened_is_named(
-    damage: Callable[[Path], None], reason: str, tmp_path: Path
-) -> None:
-    file = write(tmp_path / "my.txt", "text")
-    found = corpus(file)
-    damage(file)
+def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
+    found = corpus(write(tmp_path / "my.txt", "text"))
+    (tmp_path / "my.txt").unlink()
     for read in (lambda: found.scan, lambda: list(found.documents())):
-        with pytest.raises(UserError, match=rf"cannot read .*my\.txt: {reason}"):
+        with pytest.raises(UserError, match=r"cannot read .*my\.txt: No such file"):
             read()
 
 
@@ -134,9 +105,10 @@ def test_a_scan_measures_the_text_however_it_is_stored(folder: Path, texts: list
     assert stored[0].scan.fingerprint == stored[1].scan.fingerprint
 
 
-def test_a_long_document_is_measured_whole(tmp_path: Path) -> None:
-    scan = corpus(write(tmp_path / "a.txt", "é" * BLOCK)).scan
-    assert (scan.text_bytes, list(scan.lengths)) == (2 * BLOCK, [BLOCK])
+def test_a_long_document_comes_in_pieces_and_is_measured_whole(tmp_path: Path) -> None:
+    found = corpus(write(tmp_path / "a.txt", "é" * BLOCK))
+    assert max(len(text) for _, text in found.documents()) <= BLOCK / 2
+    assert (found.scan.text_bytes, list(found.scan.lengths)) == (2 * BLOCK, [BLOCK])
 
 
 def test_texts_documents_files_and_their_order_give_other_fingerprints(tmp_path: Path) -> None:
@@ -148,21 +120,9 @@ def test_texts_documents_files_and_their_order_give_other_fingerprints(tmp_path:
     assert len({corpus(*files).scan.fingerprint for files in texts}) == len(texts)
 
 
-def test_a_file_that_moves_keeps_its_fingerprint(tmp_path: Path) -> None:
-    file = write(tmp_path / "a.txt", "the text")
-    before = corpus(file).scan.fingerprint
-    (tmp_path / "other").mkdir()
-    moved = corpus(file.rename(tmp_path / "other" / "b.txt"))
-    assert moved.scan.fingerprint == before
-
-
 @pytest.mark.parametrize(
     "change",
-    [
-        lambda file: file.open("a").write("more"),
-        lambda file: os.utime(file, ns=(0, 1)),
-        lambda file: file.unlink(),
-    ],
+    [lambda file: file.write_text("more"), lambda file: os.utime(file, ns=(0, 1)), Path.unlink],
     ids=["longer", "written at another time", "removed"],
 )
 @pytest.mark.parametrize("name", ["a.txt", "b.txt", "c.txt"])
@@ -171,7 +131,6 @@ def test_a_file_that_changes_after_the_scan_is_named(
 ) -> None:
     a, b, c = (str(write(tmp_path / name, name)) for name in ("a.txt", "b.txt", "c.txt"))
     source = find_source(TextConfig(files=(a, b), validation=(c,)))
-    assert source.fingerprint
     source.check_unchanged()
     change(tmp_path / name)
     with pytest.raises(UserError, match=f"{name} changed while it was read"):
@@ -334,15 +293,11 @@ def test_documents_come_back_as_they_were(texts: list[str]) -> None:
     assert read_again(rows, text_field="body") == texts
 
 
-@pytest.mark.parametrize("row", [5, None, b"bytes", {}, {"text": None}, {"text": 5}, ["a"]])
+@pytest.mark.parametrize("row", [5, None, b"bytes", {}, {"text": None}, {"text": 5}, "\ud800"])
 def test_a_row_without_text_is_named(row: Any) -> None:
-    with pytest.raises(UserError, match="document 2: no text in field 'text'"):
+    reason = "not JSON in UTF-8" if row == "\ud800" else "no text in field 'text'"
+    with pytest.raises(UserError, match=f"document 2: {reason}"):
         read_again(["a", row])
-
-
-def test_half_a_surrogate_pair_is_no_text() -> None:
-    with pytest.raises(UserError, match="document 1: not"):
-        read_again(["\ud800"])
 
 
 def test_an_iterable_that_fails_leaves_no_file(

@@ -1,6 +1,4 @@
-"""A text to its token ids on disk: what they are, what is kept in the cache and for how long, what
-is made anew, and what is refused.
-"""
+"""A text to its token ids on disk: what is kept in the cache, made anew, or refused."""
 
 import json
 import multiprocessing
@@ -26,20 +24,20 @@ from minigpt.config import TextConfig
 from minigpt.data.batches import Dataset
 from minigpt.data.corpus import find_source, split
 from minigpt.data.token_cache import META, Tokens, open_dataset, prepare, spread
-from minigpt.tokenizer import Tokenizer
 
 from ..conftest import some_text
-from .texts import json_lines, one_line, prepared, write
+from .texts import json_lines, one_line, write
 
 law = settings(max_examples=30, deadline=None)
 
 FABLE = "The cat sat on the mat; it's the cat's mat. There the cat eats 12 dates é 中 🙂.\n\n" * 10
+LEARNING, TOKENIZING = "learning the tokenizer", "tokenizing"
 
 
 class Bars:
     """Notes the progress bars that are opened, and does something when one moves."""
 
-    def __init__(self, when_moved: Callable[[], object] = lambda: None, what: str = "tokenizing"):
+    def __init__(self, when_moved: Callable[[], object] = lambda: None, what: str = TOKENIZING):
         self.totals: dict[str, int] = {}
         self.counts: dict[str, int] = {}
         self.when_moved, self.what = when_moved, what
@@ -55,11 +53,16 @@ class Bars:
             self.when_moved()
 
 
-def prepared_with(
-    bars: Bars, cache: Path, *files: Path, say: Callable[[str], object] = print, **config: Any
+def prepared(
+    cache: Path,
+    *names: Path | str,
+    bars: Bars | None = None,
+    say: Callable[[str], object] = print,
+    **config: Any,
 ) -> Dataset:
-    text = TextConfig(files=tuple(map(str, files)), **{"tokenizer": "char", **config})
-    return prepare(find_source(text), text, cache=cache, say=say, progress=bars)
+    """The tokens of files; the character tokenizer is the quickest."""
+    text = TextConfig(**{"files": tuple(map(str, names)), "tokenizer": "char", **config})
+    return prepare(find_source(text), text, cache=cache, say=say, progress=bars or Bars())
 
 
 def refusal(cache: Path, *files: Path, **config: Any) -> str:
@@ -68,14 +71,14 @@ def refusal(cache: Path, *files: Path, **config: Any) -> str:
     return one_line(refused)
 
 
-def is_made(cache: Path, *files: Path, **config: Any) -> bool:
+def is_made(cache: Path, *files: Path | str, **config: Any) -> bool:
     """Prepare a text; whether it had to be tokenized."""
     bars = Bars()
-    prepared_with(bars, cache, *files, **config)
+    prepared(cache, *files, bars=bars, **config)
     return bool(bars.totals)
 
 
-def decoded(data: Dataset) -> tuple[str, str]:
+def decoded(data: Dataset) -> tuple[str, ...]:
     return tuple(data.tokenizer.decode(ids[:].tolist()) for ids in (data.train, data.validation))
 
 
@@ -83,35 +86,37 @@ def entries(cache: Path) -> list[Path]:
     return [folder for folder in cache.iterdir() if folder.is_dir()]
 
 
-def raising(error: type[BaseException]) -> Callable[[], None]:
-    def raise_it() -> None:
-        raise error
-
-    return raise_it
+@pytest.fixture
+def fable(tmp_path: Path) -> Path:
+    return write(tmp_path / "a.txt", FABLE)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """For generated texts, which are written over one another."""
-    return tmp_path_factory.mktemp("texts")
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
 
 
 # The tokens
 
 
-@pytest.mark.parametrize("kind", ["char", "bpe"])
-def test_the_tokens_decode_to_the_text_which_is_split_at_a_character(
-    kind: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("kind", "separate"), [("char", False), ("bpe", False), ("bpe", True)])
+def test_only_the_list_of_characters_is_of_the_validation_text_too(
+    kind: str, separate: bool, tmp_path: Path, cache: Path
 ) -> None:
-    data = prepared(tmp_path, write(tmp_path / "a.txt", FABLE), tokenizer=kind, vocab_size=300)
-    cut = int(0.9 * len(FABLE))
-    assert decoded(data) == (FABLE[:cut], FABLE[cut:])
-    assert capfd.readouterr() == ("", "")
-
-
-def separated(tokenizer: Tokenizer, texts: list[str]) -> list[int]:
-    """The ids of documents with the end of text between them."""
-    return [i for text in texts for i in [tokenizer.end_of_text, *tokenizer.encode(text)]][1:]
+    """A single document is split at a character; progress is told in characters."""
+    common, rare, bars = FABLE * 3, "zyzzyva " * 20, Bars()
+    file = write(tmp_path / "a.txt", common if separate else common + rare)
+    validation = (str(write(tmp_path / "b.txt", rare)),) if separate else ()
+    data = prepared(cache, file, bars=bars, tokenizer=kind, vocab_size=400, validation=validation)
+    whole = common + rare
+    cut = len(common) if separate else int(0.9 * len(whole))
+    assert decoded(data) == (whole[:cut], whole[cut:])
+    learned = len(whole) if kind == "char" else cut
+    assert bars.counts == bars.totals == {LEARNING: learned, TOKENIZING: len(whole)}
+    if kind == "bpe":
+        tokens = [data.tokenizer.token_bytes(i) for i in range(data.tokenizer.vocab_size)]
+        assert b" cat" in tokens
+        assert not any(b"zy" in token for token in tokens)
 
 
 @given(
@@ -120,36 +125,19 @@ def separated(tokenizer: Tokenizer, texts: list[str]) -> list[int]:
 )
 @example(texts=["abcde", "fghij"], way="end")
 @law
-def test_each_part_holds_its_documents_with_separators_between(
+def test_each_part_holds_its_documents_with_the_end_of_text_between(
     folder: Path, texts: list[str], way: str
 ) -> None:
-    """Neither part begins with a separator, wherever the text is split."""
-    files = [write(folder / f"{i}.txt", text) for i, text in enumerate(texts)]
-    config = TextConfig(
-        tuple(map(str, files)), validation_fraction=0.5, split=way, tokenizer="char"
-    )
+    """Neither part begins with one, wherever the text is split."""
+    files = tuple(str(write(folder / f"{i}.txt", text)) for i, text in enumerate(texts))
+    config = TextConfig(files, validation_fraction=0.5, split=way, tokenizer="char")
     source = find_source(config)
     data = prepare(source, config, cache=folder)
     (training,), validation = split(source, config)
+    end, encode = data.tokenizer.end_of_text, data.tokenizer.encode
     for ids, part in ((data.train, training), (data.validation, validation)):
-        assert ids[:].tolist() == separated(data.tokenizer, [text for _, text in part.documents()])
-
-
-@pytest.mark.parametrize("separate", [False, True])
-def test_a_bpe_learns_nothing_from_the_validation_text(separate: bool, tmp_path: Path) -> None:
-    common, rare = "the cat sat on the mat. " * 100, "zyzzyva " * 20
-    file = write(tmp_path / "a.txt", common if separate else common + rare)
-    validation = (str(write(tmp_path / "b.txt", rare)),) if separate else ()
-    data = prepared(tmp_path, file, tokenizer="bpe", vocab_size=600, validation=validation)
-    tokens = [data.tokenizer.token_bytes(i) for i in range(data.tokenizer.vocab_size)]
-    assert b" cat" in tokens
-    assert not any(b"zy" in token for token in tokens)
-    assert "zyzzyva" in decoded(data)[1]
-
-
-def test_a_character_vocabulary_covers_the_validation_text(tmp_path: Path) -> None:
-    data = prepared(tmp_path, write(tmp_path / "a.txt", "a" * 18 + "bc"))
-    assert (data.train[:].tolist(), data.validation[:].tolist()) == ([0] * 18, [1, 2])
+        expected = [i for _, text in part.documents() for i in [end, *encode(text)]]
+        assert ids[:].tolist() == expected[1:]
 
 
 @pytest.mark.parametrize("most", [1000, 5000, 24_000])
@@ -169,27 +157,18 @@ def test_a_bpe_learns_from_stretches_spread_over_a_long_text(most: int) -> None:
     assert max(b - a for a, b in pairwise(places)) <= 2 * len(text) * 100 / most
 
 
-def test_progress_is_told_in_characters(tmp_path: Path) -> None:
-    bars = Bars()
-    texts = ["é" * 100, "b" * 250, "c" * 50]
-    file = write(tmp_path / "a.jsonl", json_lines(texts))
-    prepared_with(bars, tmp_path / "cache", file, tokenizer="bpe", vocab_size=300)
-    assert bars.counts == bars.totals == {"learning the tokenizer": 350, "tokenizing": 400}
-
-
-# Sources with weights
-
-
-def test_sources_with_weights_follow_each_other_and_are_split_apart(tmp_path: Path) -> None:
+def test_sources_with_weights_follow_each_other_and_are_split_apart(
+    tmp_path: Path, cache: Path
+) -> None:
     """Another weight needs no other tokens; a folder is one source."""
     for i in range(10):
         write(tmp_path / "many" / f"{i}.txt", "a" * 20)
-    cache, files = tmp_path / "cache", (tmp_path / "many", write(tmp_path / "b.txt", "b" * 100))
-    data = prepared(cache, *files, weights=(1.0, 3.0))
+    files = (tmp_path / "many", write(tmp_path / "b.txt", "b" * 100))
+    data, between = prepared(cache, *files, weights=(1.0, 3.0)), 9 * 21 - 1
     end = data.tokenizer.end_of_text
-    assert data.sources == (range(0, 9 * 21 - 1), range(9 * 21 - 1, 9 * 21 - 1 + 90))
+    assert data.sources == (range(0, between), range(between, between + 90))
     assert data.weights == (1.0, 3.0)
-    a, b = data.train[: 9 * 21 - 1].tolist(), data.train[9 * 21 - 1 :].tolist()
+    a, b = data.train[:between].tolist(), data.train[between:].tolist()
     assert (set(a), set(b)) == ({0, end}, {1})
     assert data.validation[:].tolist() == [0] * 20 + [end] + [1] * 10
     assert prepared(cache, *files, weights=(5.0, 3.0)).weights == (5.0, 3.0)
@@ -199,23 +178,21 @@ def test_sources_with_weights_follow_each_other_and_are_split_apart(tmp_path: Pa
     assert len(entries(cache)) == 2
 
 
-def test_where_a_source_ends_is_part_of_what_a_text_is(tmp_path: Path) -> None:
-    for i, ends in enumerate([(1, 3), (2, 3)]):
-        for number in range(3):
-            name = f"{'first' if number < ends[0] else 'rest'}{i}/{number}.txt"
-            write(tmp_path / name, "ab" * 50)
-        folders = tmp_path / f"first{i}", tmp_path / f"rest{i}"
-        data = prepared(tmp_path / "cache", *folders, weights=(1.0, 1.0), split="end")
-        assert len(data.sources[0]) == (90, 181)[i]
+def test_where_a_source_ends_is_part_of_what_a_text_is(tmp_path: Path, cache: Path) -> None:
+    for i in range(3):
+        write(tmp_path / f"{i}.txt", "ab" * 50)
+    for first, rest, length in (("0", "[12]", 90), ("[01]", "2", 181)):
+        files = tmp_path / f"{first}.txt", tmp_path / f"{rest}.txt"
+        data = prepared(cache, *files, weights=(1.0, 1.0), split="end")
+        assert len(data.sources[0]) == length
 
 
 # The cache
 
 
-def test_a_text_is_tokenized_once_wherever_it_lies(tmp_path: Path) -> None:
-    file, cache = write(tmp_path / "a.txt", FABLE), tmp_path / "cache"
-    first = decoded(prepared(cache, file))
-    moved = file.rename(tmp_path / "b.txt")
+def test_a_text_is_tokenized_once_wherever_it_lies(fable: Path, cache: Path) -> None:
+    first = decoded(prepared(cache, fable))
+    moved = fable.rename(fable.with_name("b.txt"))
     assert not is_made(cache, moved, vocab_size=999)  # which no character tokenizer has
     assert decoded(prepared(cache, moved)) == first
 
@@ -223,17 +200,12 @@ def test_a_text_is_tokenized_once_wherever_it_lies(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"files": ("b.jsonl",)},
-        {"files": ("a.jsonl", "b.jsonl")},
-        {"tokenizer": "char"},
-        {"vocab_size": 301},
-        {"validation_fraction": 0.2},
-        {"validation": ("b.jsonl",)},
-        {"split": "end"},
-        {"text_field": "body"},
+        {"files": ("b.jsonl",)}, {"files": ("a.jsonl", "b.jsonl")}, {"tokenizer": "char"},
+        {"vocab_size": 301}, {"validation_fraction": 0.2}, {"validation": ("b.jsonl",)},
+        {"split": "end"}, {"text_field": "body"},
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_whatever_changes_the_tokens_has_them_made_anew(
     change: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,11 +214,7 @@ def test_whatever_changes_the_tokens_has_them_made_anew(
         rows = (json.dumps({"text": line + "\n", "body": line}) for line in text.splitlines())
         write(Path(name), "\n".join(rows))
     usual: dict[str, Any] = {"files": ("a.jsonl",), "tokenizer": "bpe", "vocab_size": 300}
-    made = []
-    for settings_ in (usual, usual | change, usual, usual | change):
-        config, bars = TextConfig(**settings_), Bars()
-        prepare(find_source(config), config, cache=tmp_path / "cache", progress=bars)
-        made.append(bool(bars.totals))
+    made = [is_made(tmp_path / "cache", **config) for config in (usual, usual | change) * 2]
     assert made == [True, True, False, False]
 
 
@@ -278,54 +246,47 @@ DAMAGES: dict[str, tuple[str, Callable[[bytes], bytes | None]]] = {
 
 @pytest.mark.parametrize(("name", "damage"), DAMAGES.values(), ids=DAMAGES.keys())
 def test_a_damaged_cache_is_noticed_and_made_anew(
-    name: str, damage: Callable[[bytes], bytes | None], tmp_path: Path
+    name: str, damage: Callable[[bytes], bytes | None], fable: Path, cache: Path
 ) -> None:
-    file, cache, said = write(tmp_path / "a.txt", FABLE), tmp_path / "cache", []
-    before = prepared(cache, file).train[:].tolist()
+    before = prepared(cache, fable).train[:].tolist()
     (result,) = entries(cache)
-    if (damaged := damage((result / name).read_bytes())) is None:
-        (result / name).unlink()
-    else:
-        (result / name).write_bytes(damaged)
+    damaged, said = damage((result / name).read_bytes()), []
+    (result / name).unlink() if damaged is None else (result / name).write_bytes(damaged)
     with pytest.raises(UserError, match=f"token cache {result} is damaged") as refused:
         open_dataset(result)
-    assert prepared_with(Bars(), cache, file, say=said.append).train[:].tolist() == before
+    assert prepared(cache, fable, say=said.append).train[:].tolist() == before
     assert said == [f"{one_line(refused)}; making it again"]
     open_dataset(result)
     assert entries(cache) == [result]
 
 
-def test_a_copied_cache_is_verified_by_its_checksums_once(tmp_path: Path) -> None:
-    file, cache = write(tmp_path / "a.txt", FABLE), tmp_path / "cache"
-    before = decoded(prepared(cache, file))
-    shutil.copytree(cache, tmp_path / "copy", copy_function=shutil.copyfile)
-    assert not is_made(tmp_path / "copy", file)
-    assert decoded(prepared(tmp_path / "copy", file)) == before
+def test_a_copied_cache_is_verified_by_its_checksums_once(fable: Path, cache: Path) -> None:
+    before, copy = decoded(prepared(cache, fable)), cache.with_name("copy")
+    shutil.copytree(cache, copy, copy_function=shutil.copyfile)
+    assert not is_made(copy, fable)
+    assert decoded(prepared(copy, fable)) == before
     times = [
         [file.stat().st_mtime_ns for file in sorted(folder.glob("*/*")) if file.name != META]
-        for folder in (cache, tmp_path / "copy")
+        for folder in (cache, copy)
     ]
     assert times[0] == times[1]  # so that the next start need not read them
 
 
 @pytest.mark.parametrize(("characters", "dtype"), [(65_535, "uint16"), (65_536, "uint32")])
 def test_the_files_are_as_documented_and_ids_take_two_bytes_while_they_fit(
-    characters: int, dtype: str, tmp_path: Path
+    characters: int, dtype: str, tmp_path: Path, cache: Path
 ) -> None:
     """Read with the code that docs/token_files.md shows; the end of text is one more token."""
     text = "".join(map(chr, range(0x10000, 0x10000 + characters)))
-    data = prepared(tmp_path / "cache", write(tmp_path / "a.txt", text))
+    data = prepared(cache, write(tmp_path / "a.txt", text))
     page = (Path(__file__).parents[2] / "docs/token_files.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     shown: dict[str, Any] = {}
     exec(code, shown)
-    (result,) = entries(tmp_path / "cache")
+    (result,) = entries(cache)
     read = [shown["token_ids"](result, part) for part in ("train", "validation")]
     assert np.concatenate(read).tolist() == list(range(characters))
     assert {ids.dtype for ids in (*read, data.train[:], data.validation[:])} == {np.dtype(dtype)}
-
-
-# Reading the ids
 
 
 @given(count=st.integers(0, 60), start=st.integers(-70, 70), stop=st.integers(-70, 70))
@@ -352,12 +313,6 @@ def test_a_file_that_is_cut_short_while_it_is_read_is_named(tmp_path: Path) -> N
         tokens[4:6]
 
 
-def test_what_is_open_can_be_read_after_the_cache_is_removed(tmp_path: Path) -> None:
-    data = prepared(tmp_path / "cache", write(tmp_path / "a.txt", FABLE))
-    shutil.rmtree(tmp_path / "cache")
-    assert "".join(decoded(data)) == FABLE
-
-
 # How much is kept
 
 
@@ -368,62 +323,41 @@ def texts(tmp_path: Path) -> list[Path]:
 
 
 def test_the_cache_keeps_what_was_used_last_up_to_its_bound(
-    texts: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    texts: list[Path], cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cache = tmp_path / "cache"
+    """What is removed while it is in use can still be read."""
     monkeypatch.setenv("MINIGPT_CACHE_GB", "0.00005")  # 50,000 bytes: room for two texts
-    assert [is_made(cache, file) for file in texts[:2]] == [True, True]
+    assert is_made(cache, texts[0])
+    in_use = prepared(cache, texts[1])
     assert not is_made(cache, texts[0])  # used again
     assert is_made(cache, texts[2])
     assert len(entries(cache)) == 2
-    assert not is_made(cache, texts[0])
-    assert is_made(cache, texts[1])
-    assert is_made(cache, texts[2])
+    assert in_use.train[:].tolist() == [0] * 9000
+    assert [is_made(cache, texts[i]) for i in (0, 1, 2)] == [False, True, True]
+    monkeypatch.setenv("MINIGPT_CACHE_GB", "0")  # what was just made is kept
+    assert [is_made(cache, texts[i]) for i in (3, 3, 4, 4)] == [True, False, True, False]
+    assert len(entries(cache)) == 1
 
 
-def test_what_was_just_made_is_kept_however_small_the_bound(
-    texts: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MINIGPT_CACHE_GB", "0")
-    for file in texts[:2]:
-        assert is_made(tmp_path / "cache", file)
-        assert not is_made(tmp_path / "cache", file)
-    assert len(entries(tmp_path / "cache")) == 1
-
-
-def test_a_removed_text_that_is_in_use_can_still_be_read(
-    texts: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MINIGPT_CACHE_GB", "0")
-    used = prepared(tmp_path / "cache", texts[0])
-    before = used.train[:].tolist()
-    assert is_made(tmp_path / "cache", texts[1])
-    assert len(entries(tmp_path / "cache")) == 1
-    assert used.train[:].tolist() == before
-
-
-def test_gigabytes_are_kept_unless_a_bound_is_set(texts: list[Path], tmp_path: Path) -> None:
-    assert all(is_made(tmp_path / "cache", file) for file in texts)
-    assert not any(is_made(tmp_path / "cache", file) for file in texts)
+def test_gigabytes_are_kept_unless_a_bound_is_set(texts: list[Path], cache: Path) -> None:
+    assert all(is_made(cache, file) for file in texts)
+    assert not any(is_made(cache, file) for file in texts)
 
 
 @pytest.mark.parametrize("bound", ["many", "-1", "nan"])
 def test_a_bound_that_is_no_size_is_refused(
-    bound: str, texts: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bound: str, fable: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MINIGPT_CACHE_GB", bound)
-    message = refusal(tmp_path / "cache", texts[0])
+    message = refusal(cache, fable)
     assert message == f"MINIGPT_CACHE_GB must be a number of gigabytes, got {bound!r}"
 
 
 # Several at once, and what ends in the middle
 
 
-def test_of_several_that_prepare_the_same_text_one_works_and_the_others_wait(
-    tmp_path: Path,
-) -> None:
-    file, cache, bars = write(tmp_path / "a.txt", FABLE), tmp_path / "cache", Bars()
-    is_working, waiting = threading.Event(), threading.Semaphore(0)
+def test_one_of_several_prepares_the_text_and_the_others_wait(fable: Path, cache: Path) -> None:
+    bars, is_working, waiting = Bars(), threading.Event(), threading.Semaphore(0)
 
     def work() -> None:
         if not is_working.is_set():
@@ -436,9 +370,9 @@ def test_of_several_that_prepare_the_same_text_one_works_and_the_others_wait(
         waiting.release()
 
     with ThreadPoolExecutor(4) as pool:
-        first = pool.submit(prepared_with, Bars(work), cache, file)
+        first = pool.submit(prepared, cache, fable, bars=Bars(work))
         assert is_working.wait(30)
-        others = [pool.submit(prepared_with, bars, cache, file, say=wait) for _ in range(3)]
+        others = [pool.submit(prepared, cache, fable, bars=bars, say=wait) for _ in range(3)]
         results = {decoded(other.result()) for other in [first, *others]}
     assert len(results) == 1
     assert bars.totals == {}
@@ -452,14 +386,14 @@ def hang_in(cache: Path, file: Path, is_working: Any) -> None:
         is_working.set()
         threading.Event().wait()
 
-    prepared_with(Bars(hang), cache, file)
+    prepared(cache, file, bars=Bars(hang))
 
 
 @pytest.mark.parametrize("later", ["a.txt", "b.txt"])
 def test_what_a_killed_preparation_leaves_is_removed_by_a_later_one(
-    later: str, tmp_path: Path
+    later: str, tmp_path: Path, cache: Path
 ) -> None:
-    cache, fork = tmp_path / "cache", multiprocessing.get_context("fork")
+    fork = multiprocessing.get_context("fork")
     for name in ("a.txt", "b.txt", "c.txt"):
         write(tmp_path / name, FABLE + name)
     is_working = fork.Event()
@@ -472,25 +406,26 @@ def test_what_a_killed_preparation_leaves_is_removed_by_a_later_one(
     process.join()
     assert is_made(cache, tmp_path / later)
     assert list(cache.glob("*.tmp")) == []
-    assert decoded(prepared(cache, tmp_path / "a.txt"))[0] == FABLE[: int(0.9 * len(FABLE) + 4.5)]
+    assert "".join(decoded(prepared(cache, tmp_path / "a.txt"))) == FABLE + "a.txt"
 
 
-@pytest.mark.parametrize("what", ["learning the tokenizer", "tokenizing"])
-def test_an_interrupted_preparation_leaves_nothing(what: str, tmp_path: Path) -> None:
-    file, cache = write(tmp_path / "a.txt", FABLE), tmp_path / "cache"
+@pytest.mark.parametrize("what", [LEARNING, TOKENIZING])
+def test_an_interrupted_preparation_leaves_nothing(what: str, fable: Path, cache: Path) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
     with pytest.raises(KeyboardInterrupt):
-        prepared_with(Bars(raising(KeyboardInterrupt), what), cache, file)
+        prepared(cache, fable, bars=Bars(interrupt, what))
     assert entries(cache) == []
-    assert is_made(cache, file)
+    assert is_made(cache, fable)
 
 
-def test_a_full_disk_is_said_in_one_line_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_full_disk_is_said_in_one_line_and_leaves_nothing(fable: Path, cache: Path) -> None:
     """The system refuses files above 1,000 bytes."""
-    file, cache = write(tmp_path / "a.txt", FABLE), tmp_path / "cache"
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
     try:
-        message = refusal(cache, file)
+        message = refusal(cache, fable)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert message == (
@@ -498,29 +433,24 @@ def test_a_full_disk_is_said_in_one_line_and_leaves_nothing(tmp_path: Path) -> N
         "MINIGPT_CACHE to another folder"
     )
     assert entries(cache) == []
-    assert is_made(cache, file)
-
-
-def test_a_cache_that_is_no_folder_is_refused_by_name(tmp_path: Path) -> None:
-    file, cache = write(tmp_path / "a.txt", FABLE), write(tmp_path / "cache", "no folder")
-    assert f"cannot write the tokens to {cache}: " in refusal(cache, file)
+    assert f"cannot write the tokens to {fable}: " in refusal(fable, fable)  # no folder
 
 
 @pytest.mark.parametrize("name", ["a.txt", "b.txt"])
-@pytest.mark.parametrize("what", ["learning the tokenizer", "tokenizing"])
+@pytest.mark.parametrize("what", [LEARNING, TOKENIZING])
 def test_a_file_that_changes_while_it_is_prepared_is_named_and_nothing_kept(
-    what: str, name: str, tmp_path: Path
+    what: str, name: str, fable: Path, cache: Path
 ) -> None:
-    files = [write(tmp_path / name, FABLE) for name in ("a.txt", "b.txt")]
-    bars = Bars(lambda: os.utime(tmp_path / name, ns=(0, 1)), what)
+    other = write(fable.with_name("b.txt"), FABLE)
+    bars = Bars(lambda: os.utime(fable.with_name(name), ns=(0, 1)), what)
     with pytest.raises(UserError, match=f"{name} changed while it was read"):
-        prepared_with(bars, tmp_path / "cache", files[0], validation=(str(files[1]),))
-    assert entries(tmp_path / "cache") == []
+        prepared(cache, fable, bars=bars, validation=(str(other),))
+    assert entries(cache) == []
 
 
 @pytest.mark.parametrize("others", [["é" + "a" * 98], ["a" * 39] * 2])
 def test_another_text_of_the_same_size_and_time_is_never_taken_for_the_whole(
-    others: list[str], tmp_path: Path
+    others: list[str], tmp_path: Path, cache: Path
 ) -> None:
     """What was measured at the start must be there at the end."""
     file = write(tmp_path / "a.jsonl", json_lines(["a" * 100]))
@@ -530,40 +460,38 @@ def test_another_text_of_the_same_size_and_time_is_never_taken_for_the_whole(
         write(file, json_lines(others, ensure_ascii=False))
         os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
 
-    bars = Bars(change, "learning the tokenizer")
+    bars = Bars(change, LEARNING)
     with pytest.raises(UserError, match="the text changed while it was read"):
-        prepared_with(bars, tmp_path / "cache", file, tokenizer="bpe", vocab_size=300)
+        prepared(cache, file, bars=bars, tokenizer="bpe", vocab_size=300)
     assert file.stat().st_size == status.st_size
 
 
 # Texts that are too short
 
 
-@pytest.mark.parametrize("kind", ["char", "bpe"])
-@pytest.mark.parametrize("text", ["", "\ufeff"])
-def test_an_empty_text_is_refused_by_name(kind: str, text: str, tmp_path: Path) -> None:
-    file = write(tmp_path / "a.txt", text)
-    assert refusal(tmp_path, file, tokenizer=kind) == f"there is no text in {file}"
+@pytest.mark.parametrize(
+    ("texts", "config", "message"),
+    [
+        ([""], {}, "there is no text in {file}"),
+        (["\ufeff"], {"tokenizer": "bpe"}, "there is no text in {file}"),
+        (["\n"], {}, "0 tokens to train on and 1 to validate on"),
+        (["\n" * 10], {}, "9 tokens to train on and 1 to validate on"),
+        (["a", "a" * 99], {"weights": (1.0, 1.0)}, "0 tokens to train on"),
+        (["a" * 99, "a"], {"weights": (1.0, 1.0)}, "0 tokens to train on"),
+        (["a", "a" * 99], {"weights": (1.0, 1.0), "split": "end"}, "0 tokens to train on"),
+        (["a" * 99, "a"], {"weights": (1.0, 1.0), "split": "end"}, "0 tokens to train on"),
+    ],
+)
+def test_a_text_or_source_too_short_to_split_is_refused(
+    texts: list[str], config: dict[str, Any], message: str, tmp_path: Path, cache: Path
+) -> None:
+    files = [write(tmp_path / f"{i}.txt", text) for i, text in enumerate(texts)]
+    assert message.format(file=files[0]) in refusal(cache, *files, **config)
+    assert entries(cache) == []
 
 
-def test_a_text_of_fewer_than_eleven_characters_is_too_short_to_split(tmp_path: Path) -> None:
-    for length in (1, 3, 10):
-        message = refusal(tmp_path / "cache", write(tmp_path / "a.txt", "\n" * length))
-        train = int(0.9 * length)
-        assert f"{train} tokens to train on and {length - train} to validate on" in message
-    assert entries(tmp_path / "cache") == []
-    data = prepared(tmp_path, write(tmp_path / "a.txt", "\n" * 11))
+def test_two_tokens_are_enough_to_validate_on(tmp_path: Path, fable: Path, cache: Path) -> None:
+    data = prepared(cache, write(tmp_path / "b.txt", "\n" * 11))
     assert (len(data.train), len(data.validation)) == (9, 2)
-
-
-def test_an_empty_validation_text_is_refused(tmp_path: Path) -> None:
-    other, file = write(tmp_path / "b.txt", ""), write(tmp_path / "a.txt", FABLE)
-    assert "and 0 to validate on" in refusal(tmp_path, file, validation=(str(other),))
-
-
-@pytest.mark.parametrize("short", [0, 1])
-@pytest.mark.parametrize("split", ["documents", "end"])
-def test_a_source_too_short_to_split_is_refused(short: int, split: str, tmp_path: Path) -> None:
-    files = [write(tmp_path / f"{i}.txt", "a" * (1 if i == short else 99)) for i in range(2)]
-    message = refusal(tmp_path / "cache", *files, weights=(1.0, 1.0), split=split)
-    assert "0 tokens to train on" in message
+    empty = str(write(tmp_path / "c.txt", ""))
+    assert "and 0 to validate on" in refusal(cache, fable, validation=(empty,))

@@ -1,18 +1,14 @@
-"""Files of text for the tests, and what is read and prepared from them."""
+"""Files of text for the tests, and what is read from them."""
 
 import json
 from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from minigpt import UserError
-from minigpt.config import TextConfig
-from minigpt.data.batches import Dataset
-from minigpt.data.corpus import Corpus, find_files, find_source
-from minigpt.data.token_cache import prepare
+from minigpt.data.corpus import Corpus, find_files
 
 
 def write(path: Path, content: str | bytes) -> Path:
@@ -33,12 +29,6 @@ def documents(*names: str | Path, text_field: str = "text") -> list[str]:
     """The documents, each put together from its pieces."""
     pieces = corpus(*names, text_field=text_field).documents()
     return ["".join(text for _, text in own) for _, own in groupby(pieces, lambda p: p[0])]
-
-
-def prepared(cache: Path, *files: Path | str, **config: Any) -> Dataset:
-    """The tokens of files; the character tokenizer is the quickest."""
-    text = TextConfig(files=tuple(map(str, files)), **{"tokenizer": "char", **config})
-    return prepare(find_source(text), text, cache=cache)
 
 
 def one_line(refused: pytest.ExceptionInfo[UserError]) -> str:
