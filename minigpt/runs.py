@@ -334,7 +334,10 @@ def replace(
             os.fsync(file.fileno())
         make_room()
         new.replace(path)
-        sync_folder(path.parent)
+        if os.name == "posix":  # make the renaming outlast a crash of the machine
+            descriptor = os.open(path.parent, os.O_RDONLY)
+            os.fsync(descriptor)
+            os.close(descriptor)
     except SafetensorError as error:  # how safetensors reports a full disk
         raise OSError(str(error)) from None
     finally:
@@ -342,29 +345,15 @@ def replace(
             new.unlink(missing_ok=True)
 
 
-def sync_folder(folder: Path) -> None:
-    """Make a renaming survive a crash of the machine, if the system can do that."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep other processes from training in `folder` at the same time.
-
-    The system takes the lock back when the process ends, however it ends.
-    """
+    """Keep other processes from training in `folder` until this one ends, however it ends."""
     try:
         with FileLock(folder / LOCK, timeout=0):
             yield
     except Timeout:
-        raise UserError(
-            f"another process is training in {folder}; wait for it or use --out"
-        ) from None
+        problem = f"another process is training in {folder}; wait for it or use --out"
+        raise UserError(problem) from None
 
 
 def check_free(out: Path) -> None:

@@ -99,7 +99,6 @@ class PlannedRun:
     plan: Plan
     text: TextStats
     speed: Speed | None  # None if all that depends on it was given
-    minutes: float
 
     def reasons(self) -> list[str]:
         """What was measured, and why the plan is as it is: a few lines."""
@@ -167,18 +166,16 @@ def plan_run(
     stats = text_stats(source, text)
     is_settled = given.get("steps") is not None and {"emb_dim", "num_layers"} <= given.keys()
     speed = None if is_settled else measure_speed(device, getattr(torch, precision))
-    plan = make_plan(stats, speed, given, processes)
-    return PlannedRun(plan, stats, speed, given.get("minutes", TrainConfig.minutes))
+    return PlannedRun(make_plan(stats, speed, given, processes), stats, speed)
 
 
 def text_stats(source: Source, text: TextConfig) -> TextStats:
     """What a plan needs to know of a text: its size, and how predictable its beginning is."""
-    size = sum(part.scan.text_bytes for part in source.parts)
-    bits = predictability(source.training, text.validation_fraction)
+    size, share = sum(part.scan.text_bytes for part in source.parts), text.validation_fraction
+    bits = predictability(source.training, share)
     if source.validation:
-        separate = source.validation.scan.text_bytes
-        return TextStats(size, separate, text.tokenizer, bits)
-    to_train_on = round(size * (1.0 - text.validation_fraction))
+        return TextStats(size, source.validation.scan.text_bytes, text.tokenizer, bits)
+    to_train_on = round(size * (1.0 - share))
     return TextStats(to_train_on, size - to_train_on, text.tokenizer, bits)
 
 

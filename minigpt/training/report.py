@@ -15,7 +15,6 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -128,13 +127,7 @@ def described(source: Source) -> str:
 # While it trains
 
 
-@dataclass(frozen=True)
-class Row:
-    """What an evaluation found."""
-
-    figures: dict[str, Any]  # a row of metrics.jsonl
-    sample: str
-    is_last: bool
+Row = tuple[dict[str, Any], str, bool]  # a row of metrics.jsonl, a sample, whether it is the last
 
 
 class Report:
@@ -193,7 +186,7 @@ class Report:
             "tokens_per_second": round(self._speed, 1),
         }
         self._mark = None
-        return Row(figures, sample, state.finished)
+        return figures, sample, state.finished
 
     def write(self, row: Row) -> None:
         """Add an evaluation to metrics.jsonl and samples.txt; now and then draw loss.png again.
@@ -201,13 +194,14 @@ class Report:
         If the training went back to an earlier step, what was written about later steps is dropped.
         OSError is raised if something cannot be written; the old files stay as they were.
         """
-        step, metrics, samples = row.figures["step"], self.folder / METRICS, self.folder / SAMPLES
-        rows = [r for r in read_metrics(metrics) if r["step"] < step] + [row.figures]
+        figures, sample, is_last = row
+        step, metrics, samples = figures["step"], self.folder / METRICS, self.folder / SAMPLES
+        rows = [r for r in read_metrics(metrics) if r["step"] < step] + [figures]
         write_text("".join(json.dumps(r) + "\n" for r in rows), metrics)
         earlier = _read_samples(samples, before=step)
-        write_text(f"{earlier}--- step {step}\n{row.sample}\n", samples)
-        self._log(row.figures)
-        if row.is_last or time.monotonic() - self._drawn >= _BETWEEN_PICTURES:
+        write_text(f"{earlier}--- step {step}\n{sample}\n", samples)
+        self._log(figures)
+        if is_last or time.monotonic() - self._drawn >= _BETWEEN_PICTURES:
             self._drawn = time.monotonic()
             draw(rows, self.folder / PICTURE)
 

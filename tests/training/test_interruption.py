@@ -5,10 +5,8 @@ for bit; what cannot be resumed is refused and stays as it was.
 import dataclasses
 import os
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -17,47 +15,17 @@ from safetensors.torch import load_file
 import minigpt
 from minigpt import UserError
 from minigpt.runs import CHECKPOINT, METRICS, SAMPLES, WEIGHTS, load_run, read_metrics, save_weights
-from minigpt.training.checkpoint import LAST, PREVIOUS, TrainingState, read_state
+from minigpt.training.checkpoint import LAST, PREVIOUS, read_state
 from minigpt.training.interruption import Interrupted
 from minigpt.training.report import Report
-from minigpt.training.run import resume_run
 from tests.conftest import train_tiny
+from tests.training.runs import after_step, contents, interrupted, resume
 
 
 @pytest.fixture(autouse=True)
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are tested in test_report.py, and drawing one takes longer than training."""
     monkeypatch.setattr("minigpt.training.report.draw", lambda *_: None)
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(f.relative_to(folder)): f.read_bytes() for f in folder.rglob("*") if f.is_file()}
-
-
-def resume(folder: Path, **changes: Any) -> Path:
-    return resume_run(folder, changes, time.monotonic())
-
-
-def signal_after(
-    monkeypatch: pytest.MonkeyPatch, is_due: Callable[[int], bool], number: int = signal.SIGINT
-) -> None:
-    """Have a signal arrive at the end of the steps that are due."""
-    plain = Report.step
-
-    def step(self: Report, state: TrainingState, *rest: float) -> None:
-        plain(self, state, *rest)
-        if is_due(state.step):
-            signal.raise_signal(number)
-
-    monkeypatch.setattr(Report, "step", step)
-
-
-def interrupted(out: Path, step: int, number: int = signal.SIGINT, **changes: Any) -> Interrupted:
-    """A run stopped by a signal in the middle of a step, and what it was stopped with."""
-    with pytest.MonkeyPatch.context() as monkeypatch, pytest.raises(Interrupted) as stopped:
-        signal_after(monkeypatch, lambda at: at == step, number)
-        train_tiny(out=out, **changes)
-    return stopped.value
 
 
 def assert_same_end(one: Path, other: Path) -> None:
@@ -97,7 +65,7 @@ def test_a_run_interrupted_often_ends_as_the_uninterrupted_one(
 ) -> None:
     whole, parts = train_tiny(dropout=0.2), Path("runs/parts")
     interrupted(parts, 1, dropout=0.2)
-    signal_after(monkeypatch, lambda step: True)
+    after_step(monkeypatch, lambda step: True, lambda: signal.raise_signal(signal.SIGINT))
     for step in range(2, 8):
         with pytest.raises(Interrupted):
             resume(parts)
@@ -161,7 +129,7 @@ def test_a_run_that_went_by_steps_can_be_resumed_by_time(
     workplace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = train_tiny()
-    signal_after(monkeypatch, lambda step: True)
+    after_step(monkeypatch, lambda step: True, lambda: signal.raise_signal(signal.SIGINT))
     with pytest.raises(Interrupted):
         resume(folder, minutes=1000)
     assert read_state(folder).step == 9
