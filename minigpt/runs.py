@@ -23,14 +23,7 @@ from filelock import FileLock, Timeout
 from safetensors import SafetensorError, safe_open
 
 from . import UserError
-from .config import (
-    GPTConfig,
-    InferenceConfig,
-    TextConfig,
-    TrainConfig,
-    count_parameters,
-    from_dict,
-)
+from .config import GPTConfig, InferenceConfig, TextConfig, TrainConfig, from_dict
 from .generation.numpy_gpt import NumpyGPT
 from .generation.writer import Writer
 from .interop.hub import PREFIX, hub_folder
@@ -114,8 +107,8 @@ def load(run: str | Path, device: str = "auto", **settings: Any) -> Writer:
     asks_for_torch = config.device not in ("auto", "cpu") or config.precision != "float32"
     chosen = choose_device(config.device) if asks_for_torch else None
     found = find_model(run)
-    is_large = count_parameters(found.glass.config) >= _WORTH_A_GPU
-    if config.device == "auto" and is_large and has_gpu():
+    parameters = sum(array.size for array in found.glass.weights.values())
+    if config.device == "auto" and parameters >= _WORTH_A_GPU and has_gpu():
         chosen = choose_device()
     if chosen is None:
         return Writer(found.glass, found.tokenizer)

@@ -1,31 +1,36 @@
 """How well a model predicts a text: nats a token, and bits a byte of the original text.
 
-The trainer evaluates on its validation tokens, `minigpt.evaluate` on text files of any size.
+The trainer evaluates on its validation tokens, `minigpt.evaluate` on text files of any size; on a
+short text without torch, which takes longer to load.
 """
 
+import contextlib
 import dataclasses
 import itertools
 import math
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
-from torch.nn import functional as F
 
 from .. import UserError
 from ..config import EvaluationConfig
-from ..data.batches import TokenSequence
 from ..data.corpus import Corpus, chunks, find_files
-from ..model import GPT
-from ..runs import find_model
+from ..runs import FoundModel, find_model, has_gpu
 from ..tokenizer import encode_in_pieces
-from . import distributed
-from .speed import autocast
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from ..data.batches import TokenSequence
+    from ..model import GPT
+
+_SHORT = 1 << 20  # bytes of text
 
 Window = tuple[NDArray[np.integer], int]  # tokens (length + 1,), and how many at its end to predict
 
@@ -78,10 +83,10 @@ def evaluate(
             length.
     """
     config = EvaluationConfig(**settings)
-    with distributed.process_group():
-        corpus = Corpus(find_files(tuple(map(str, files))), config.text_field)
+    with _process_group():
+        paths = find_files(tuple(map(str, files)))
         found = find_model(run)
-        context_length = found.model.config.context_length
+        context_length = found.glass.config.context_length
         stride = context_length if config.stride is None else config.stride
         if stride > context_length:
             raise UserError(
@@ -90,7 +95,7 @@ def evaluate(
             )
 
         def ids() -> Iterator[NDArray[np.integer]]:
-            texts = chunks(corpus.documents())
+            texts = chunks(Corpus(paths, config.text_field).documents())
             for characters, piece in encode_in_pieces(found.tokenizer, texts):
                 yield piece
                 progress(characters)
@@ -99,24 +104,66 @@ def evaluate(
         if (first := next(windows, None)) is None:
             names = ", ".join(map(str, files))
             raise UserError(f"{names}: too short to evaluate on, at least 2 tokens are needed")
-        result = evaluate_windows(
-            found.model.to(distributed.choose_device(config.device)),
-            itertools.chain([first], windows),
-            torch.tensor(found.tokenizer.byte_lengths()),
-            batch_size=config.batch_size,
-        )
+        windows = itertools.chain([first], windows)
+        on_cpu = config.device == "cpu" or (config.device == "auto" and not has_gpu())
+        is_short = sum(path.stat().st_size for path in paths) < _SHORT
+        if on_cpu and is_short and "RANK" not in os.environ:
+            result = _by_glass(found, windows)
+        else:
+            result = _by_torch(found, windows, config)
     if not math.isfinite(result.loss):
         raise UserError(f"{run} is damaged: its loss is {result.loss}")
     return Measurement(**dataclasses.asdict(result), context_length=context_length, stride=stride)
 
 
+def _process_group() -> contextlib.AbstractContextManager[None]:
+    """Of the processes that torchrun started, if it did."""
+    if "RANK" not in os.environ:
+        return contextlib.nullcontext()
+    from . import distributed
+
+    return distributed.process_group()
+
+
+def _by_glass(found: FoundModel, windows: Iterable[Window]) -> Evaluation:
+    """Predict the last tokens of each window by the glass engine, window by window."""
+    totals, sizes = [], np.array(found.tokenizer.byte_lengths())
+    for tokens, predicted in windows:
+        logits = found.glass(tokens[None, :-1])[0, -predicted:]  # (predicted, vocab_size)
+        targets = tokens[-predicted:]
+        with np.errstate(invalid="ignore"):  # of damaged weights
+            logits -= logits.max(axis=-1, keepdims=True)
+        nats = np.log(np.exp(logits).sum(axis=-1)) - logits[np.arange(predicted), targets]
+        totals.append((float(nats.sum(dtype=float)), predicted, int(sizes[targets].sum())))
+    return _evaluation(totals)
+
+
+def _by_torch(found: FoundModel, windows: Iterable[Window], config: EvaluationConfig) -> Evaluation:
+    import torch
+
+    from . import distributed
+
+    return evaluate_windows(
+        found.model.to(distributed.choose_device(config.device)),
+        windows,
+        torch.tensor(found.tokenizer.byte_lengths()),
+        batch_size=config.batch_size,
+    )
+
+
+def _evaluation(totals: Iterable[tuple[float, int, int]]) -> Evaluation:
+    """From the nats, tokens and bytes of parts of a text."""
+    nats, count, size = map(math.fsum, zip(*totals, strict=True))  # exact in any order
+    return Evaluation(nats / count, nats / math.log(2) / max(size, 1), int(count), int(size))
+
+
 def evaluate_tokens(
-    model: GPT,
-    tokens: TokenSequence,
-    byte_lengths: Tensor,
+    model: "GPT",
+    tokens: "TokenSequence",
+    byte_lengths: "Tensor",
     *,
     max_tokens: int,
-    precision: torch.dtype = torch.float32,
+    precision: "torch.dtype | None" = None,
     batch_size: int = 16,
 ) -> Evaluation:
     """Predict every token but the first, once, in windows of the context length side by side.
@@ -136,19 +183,24 @@ def evaluate_tokens(
     )
 
 
-@torch.no_grad()
 def evaluate_windows(
-    model: GPT,
+    model: "GPT",
     windows: Iterable[Window],
-    byte_lengths: Tensor,
+    byte_lengths: "Tensor",
     *,
-    precision: torch.dtype = torch.float32,
+    precision: "torch.dtype | None" = None,
     batch_size: int = 16,
 ) -> Evaluation:
     """Predict the last tokens of each window from all tokens before them in it.
 
     Several processes, each given all windows, share the work.
     """
+    import torch
+    from torch.nn import functional as F
+
+    from . import distributed
+    from .speed import autocast
+
     device = model.token_embedding.weight.device
     was_training = model.training
     totals: list[tuple[float, int, int]] = []  # nats, tokens and bytes of each group of windows
@@ -158,7 +210,7 @@ def evaluate_windows(
         mine = min(distributed.rank(), len(turn) - 1)  # all ranks compute, as a sharded model must
         tokens, predicted = turn[mine]
         batch = tokens.to(device)  # (b, length + 1)
-        with autocast(device, precision):
+        with torch.no_grad(), autocast(device, precision or torch.float32):
             logits = model(batch[:, :-1])[:, -predicted:]  # (b, predicted, vocab_size)
         targets = tokens[:, -predicted:].flatten()  # (b * predicted,)
         losses = F.cross_entropy(
@@ -170,8 +222,7 @@ def evaluate_windows(
     model.train(was_training)
     distributed.reshard(model)
     all_totals = itertools.chain.from_iterable(distributed.gather(totals))
-    nats, count, size = map(math.fsum, zip(*all_totals, strict=True))  # exact in any order
-    return Evaluation(nats / count, nats / math.log(2) / max(size, 1), int(count), int(size))
+    return _evaluation(all_totals)
 
 
 def sliding_windows(
@@ -194,8 +245,10 @@ def sliding_windows(
         yield held, left
 
 
-def _stacked(windows: Iterable[Window], batch_size: int) -> Iterator[tuple[Tensor, int]]:
+def _stacked(windows: Iterable[Window], batch_size: int) -> "Iterator[tuple[Tensor, int]]":
     """Windows of the same shape side by side, int64 ``(b, length + 1)``."""
+    import torch
+
     for (_, predicted), alike in itertools.groupby(windows, key=lambda w: (len(w[0]), w[1])):
         while group := [tokens for tokens, _ in itertools.islice(alike, batch_size)]:
             yield torch.from_numpy(np.stack(group).astype(np.int64)), predicted

@@ -19,16 +19,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import torch
 from tqdm import tqdm
 
 from .. import UserError
 from ..config import TextConfig, count_parameters
-from ..data.batches import Dataset
 from ..data.corpus import Source
 from ..runs import METRICS, PICTURE, SAMPLES, RunConfig, read_metrics, replace, write_text
 
 if TYPE_CHECKING:
+    import torch
+
+    from ..data.batches import Dataset
     from .checkpoint import TrainingState
     from .evaluation import Evaluation
 
@@ -54,9 +55,11 @@ def progress_bar(what: str, total: int | None = None) -> "tqdm[NoReturn]":
 
 
 def say_run(
-    config: RunConfig, dataset: Dataset, folder: Path, device: torch.device, processes: int = 1
+    config: RunConfig, dataset: "Dataset", folder: Path, device: "torch.device", processes: int = 1
 ) -> None:
     """What is about to be done, in a few plain lines."""
+    import torch
+
     model, training, text = config.model, config.training, config.text
     learned = " learned from the text" if text.tokenizer in ("bpe", "char") else ""
     tokenizer = f"that of {text.init}" if text.init else text.tokenizer
@@ -88,7 +91,7 @@ def say_reasons(reasons: Iterable[str]) -> None:
         say(f"  {'' if i else 'plan':<11}{reason}")
 
 
-def say_split(dataset: Dataset, text: TextConfig) -> None:
+def say_split(dataset: "Dataset", text: TextConfig) -> None:
     """Warn if there are too few documents to set aside the share asked for."""
     train, validation = len(dataset.train), len(dataset.validation)
     share = validation / (train + validation)
@@ -270,7 +273,7 @@ def make_logger(name: str, folder: Path) -> Callable[[dict[str, Any]], None]:
 
 
 def say_result(
-    folder: Path, state: "TrainingState", dataset: Dataset, seconds: float, minutes: float | None
+    folder: Path, state: "TrainingState", dataset: "Dataset", seconds: float, minutes: float | None
 ) -> None:
     """The loss that was reached, how good that is, where the model is, and how to write with it.
 
@@ -303,7 +306,7 @@ def say_interrupted(folder: Path, is_saved: bool) -> None:
     say_how_to_resume(folder)
 
 
-def yardsticks(dataset: Dataset) -> dict[str, float]:
+def yardsticks(dataset: "Dataset") -> dict[str, float]:
     """For comparison, the bits per byte of the validation text with all tokens equally likely, and
     packed by gzip and by xz at their best, each given nothing but that text."""
     tokens = dataset.validation[:_YARDSTICK_TOKENS].tolist()
