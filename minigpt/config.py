@@ -272,16 +272,12 @@ class SampleConfig(_Checked):
     stop: tuple[str, ...] = setting(
         (), r"end before this text (\n is a new line); may be given again", "TEXT"
     )
-    banned: tuple[str, ...] = setting((), "never write this text; may be given again", "TEXT")
     samples: Samples = setting(1, "how many continuations to write, side by side")
     seed: Seed | None = setting(None, "the same seed writes the same text; random if unset")
 
     def _check(self) -> None:
-        for name in ("stop", "banned"):
-            texts = getattr(self, name)
-            _require(self, name, all(texts) and all(map(_is_unicode, texts)), "texts, none empty")
-        whole = not any("\ufffd" in text for text in self.banned)
-        _require(self, "banned", whole, "without U+FFFD, which stands for bytes that are not text")
+        texts = self.stop
+        _require(self, "stop", all(texts) and all(map(_is_unicode, texts)), "texts, none empty")
 
 
 @dataclass(frozen=True)

@@ -161,8 +161,6 @@ REFUSED = [
     (SampleConfig, "frequency_penalty", [-math.inf], "between -1e3 and 1e3"),
     (SampleConfig, "logit_bias", [{"a": math.inf}], "numbers by text, each between -1e3 and 1e3"),
     (SampleConfig, "stop", [("a", ""), ("\udcff",)], "texts, none empty"),
-    (SampleConfig, "banned", [("",)], "texts, none empty"),
-    (SampleConfig, "banned", [("a\ufffd",)], "without U+FFFD"),
     (SampleConfig, "samples", [0, 4097], "between 1 and 4,096"),
     (EvaluationConfig, "stride", [0], "at least 1"),
     (EvaluationConfig, "batch_size", [0], "at least 1"),

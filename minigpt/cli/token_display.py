@@ -56,7 +56,7 @@ class TokenDisplay:
 
     def _token(self, step: Step) -> Token | None:
         """What was drawn, if anything could be."""
-        if step.token_id is None or step.log_probability is None:
+        if step.log_probability is None:
             return None
         written = self.tokenizer.token_bytes(step.token_id)
         return Token(step.token_id, written, step.log_probability)

@@ -6,7 +6,7 @@ from typing import Literal
 
 _MARKS = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥"})
 
-StopReason = Literal["length", "end_of_text", "stop", "banned"]
+StopReason = Literal["length", "end_of_text", "stop"]
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,11 @@ class Step:
     """One token of one sample. Its log-probability is at temperature 1, before any filter."""
 
     sample: int  # which one, from 0
-    token_id: int | None  # what was drawn; None if all that could follow is banned
+    token_id: int
     log_probability: float | None  # in nats; None if it was not asked for
     text: str  # what can be shown now; often empty
     stop_reason: StopReason | None  # why the sample ends here; None if it goes on
-    alternatives: tuple[
-        Token, ...
-    ] = ()  # the likeliest in its place, likeliest first, if asked for
+    alternatives: tuple[Token, ...] = ()  # the likeliest in its place, if asked for
 
 
 @dataclass(frozen=True)
@@ -51,8 +49,8 @@ class Sample:
             which `text` does not show.
         log_probabilities: of those tokens, in nats, at temperature 1, before any filter; None if
             they were not asked for.
-        stop_reason: "length" (max_new_tokens were written), "end_of_text" (the model ended it),
-            "stop" (a stop string was written) or "banned" (all that could follow is banned).
+        stop_reason: "length" (max_new_tokens were written), "end_of_text" (the model ended it) or
+            "stop" (a stop string was written).
         seconds: from the start of the batch to the last token of this sample.
     """
 

@@ -1,13 +1,12 @@
 """From logits to tokens: filters, which are pure functions of logits, then a draw; in numpy.
 
 `TokenSampler` does what a SampleConfig asks for, in the order of transformers: logit bias,
-repetition penalty, presence and frequency penalties, banned strings, temperature, top k, top p,
-min p. What is off costs nothing.
+repetition penalty, presence and frequency penalties, temperature, top k, top p, min p. What is
+off costs nothing.
 """
 
 import math
 import secrets
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -27,9 +26,8 @@ _COLDEST = 1e-5  # below, dividing by the temperature overflows
 class TokenSampler:
     """Draws the next token of each continuation, and remembers what the penalties depend on.
 
-    The tokens of the prompt count as repeated, and a banned string may begin in it; presence and
-    frequency penalties count only what is written after it. `stuck` tells for each continuation
-    whether the last step banned all tokens that write anything; its token is then meaningless.
+    The tokens of the prompt count as repeated; presence and frequency penalties count only what is
+    written after it.
     """
 
     def __init__(
@@ -40,17 +38,12 @@ class TokenSampler:
             secrets.randbits(63) if config.seed is None else config.seed, *shape
         )
         self._bias = _bias(config, tokenizer, vocab_size) if config.logit_bias else None
-        self._seen = self._counts = self._banned = None
+        self._seen = self._counts = None
         if config.repetition_penalty != 1.0:
             self._seen = np.zeros(shape, bool)
             self._seen[:, list(prompt)] = True
         if config.presence_penalty or config.frequency_penalty:
             self._counts = np.zeros(shape, np.float32)
-        if config.banned:
-            vocabulary = [tokenizer.token_bytes(i) for i in range(vocab_size)]
-            text = b"".join(vocabulary[i] for i in prompt)
-            self._banned = BannedStrings(config.banned, vocabulary, [text] * config.samples)
-        self.stuck = [False] * config.samples
 
     def __call__(self, logits: Array) -> TokenIds:
         """Map logits ``(samples, vocab_size)`` to token ids ``(samples,)``."""
@@ -62,12 +55,10 @@ class TokenSampler:
             self._seen[rows, tokens] = True
         if self._counts is not None:
             self._counts[rows, tokens] += 1
-        if self._banned is not None:
-            self._banned.append(tokens)
         return tokens
 
     def adjusted(self, logits: Array) -> Array:
-        """Logits ``(samples, vocab_size)`` with bias, penalties and bans."""
+        """Logits ``(samples, vocab_size)`` with bias and penalties."""
         c = self._config
         if self._bias is not None:
             logits = logits + self._bias
@@ -75,8 +66,6 @@ class TokenSampler:
             logits = penalise_repetition(logits, self._seen, c.repetition_penalty)
         if self._counts is not None:
             logits = penalise_counts(logits, self._counts, c.presence_penalty, c.frequency_penalty)
-        if self._banned is not None:
-            logits, self.stuck = self._banned.mask(logits)
         return logits
 
 
@@ -171,10 +160,9 @@ def draw(
     """
     if temperature < _COLDEST:
         return logits.argmax(axis=-1)
-    with np.errstate(invalid="ignore"):  # all -inf, where every token is banned
-        logits = filtered(logits, temperature, **filters)
-        weights = np.exp(logits - logits.max(axis=-1, keepdims=True))  # p_i times a constant
-        return (weights / next(noise)).argmax(axis=-1)
+    logits = filtered(logits, temperature, **filters)
+    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))  # p_i times a constant
+    return (weights / next(noise)).argmax(axis=-1)
 
 
 def exponentials(seed: int, rows: int, columns: int) -> Iterator[Array]:
@@ -188,46 +176,3 @@ def exponentials(seed: int, rows: int, columns: int) -> Iterator[Array]:
             generator.standard_exponential(out=row)
         numbers += np.finfo(np.float64).tiny  # one in 2^53 is 0
         yield numbers
-
-
-class BannedStrings:
-    """Forbids exactly the tokens that would complete a banned string in a text, in bytes.
-
-    A token completes one if it contains one; or if the text ends with the first bytes of one and
-    the token begins with the rest. The tokens that begin with given bytes stand side by side in the
-    sorted vocabulary, so that a step looks only at the ends of the texts.
-    """
-
-    def __init__(self, banned: Sequence[str], vocabulary: Sequence[bytes], texts: Sequence[bytes]):
-        strings = [string.encode() for string in banned]
-        order = np.array(sorted(range(len(vocabulary)), key=vocabulary.__getitem__))
-        tokens = [vocabulary[i] for i in order]
-
-        def beginning_with(rest: bytes) -> TokenIds:
-            next_rest = rest[:-1] + bytes([rest[-1] + 1])  # no byte of UTF-8 is 255
-            return order[bisect_left(tokens, rest) : bisect_left(tokens, next_rest)]
-
-        self._begun = [(s[:n], beginning_with(s[n:])) for s in strings for n in range(1, len(s))]
-        self._containing = np.array([any(s in token for s in strings) for token in vocabulary])
-        self._writing = np.array(
-            [token != b"" for token in vocabulary]
-        )  # special tokens write nothing
-        self._vocabulary, self._texts = vocabulary, list(texts)
-        self._memory = max(map(len, strings)) - 1  # bytes at the end of a text that matter
-
-    def append(self, tokens: TokenIds) -> None:
-        """Add a token to each text."""
-        for i, token in enumerate(tokens.tolist()):
-            text = self._texts[i] + self._vocabulary[token]
-            self._texts[i] = text[max(len(text) - self._memory, 0) :]
-
-    def mask(self, logits: Array) -> tuple[Array, list[bool]]:
-        """Logits ``(b, vocab_size)`` with -inf for forbidden tokens; and for each text whether no
-        token is left that writes anything."""
-        logits = np.where(self._containing, -np.inf, logits)
-        for row, text in zip(logits, self._texts, strict=True):
-            for beginning, completing in self._begun:
-                if text.endswith(beginning):
-                    row[completing] = -np.inf
-        left = np.any(self._writing & (logits > -np.inf), axis=-1)  # (b,)
-        return logits, [not some for some in left]

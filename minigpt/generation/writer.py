@@ -149,22 +149,19 @@ class Writer:
                 others = self._likeliest(logits, alternatives)
             ids = tokens.tolist()
             for i in tuple(unfinished):
-                token = None if sampler.stuck[i] else ids[i]
-                reason = self._end(token, is_last=count == config.max_new_tokens)
-                written = b"" if token is None else self.tokenizer.token_bytes(token)
+                reason = self._end(ids[i], is_last=count == config.max_new_tokens)
+                written = self.tokenizer.token_bytes(ids[i])
                 text = texts[i].add(written, last=reason is not None)
                 reason = "stop" if texts[i].stopped else reason
                 if reason is not None:
                     unfinished.remove(i)
-                yield Step(i, token, None if token is None else likely[i], text, reason, others[i])
+                yield Step(i, ids[i], likely[i], text, reason, others[i])
             if not unfinished:
                 return
             window.append(tokens)
 
-    def _end(self, token: int | None, *, is_last: bool) -> StopReason | None:
+    def _end(self, token: int, *, is_last: bool) -> StopReason | None:
         """Why a text ends with this token, stop strings aside; None if it goes on."""
-        if token is None:
-            return "banned"
         if token == self.tokenizer.end_of_text:
             return "end_of_text"
         return "length" if is_last else None
@@ -221,7 +218,7 @@ def _sample(prompt: str, steps: list[Step], seconds: float, asked_for: bool) -> 
     return Sample(
         prompt,
         "".join(step.text for step in steps),
-        tuple(step.token_id for step in steps if step.token_id is not None),
+        tuple(step.token_id for step in steps),
         nats if asked_for else None,
         (steps[-1].stop_reason if steps else None) or "length",
         seconds,

@@ -61,13 +61,13 @@ def test_the_seed_that_was_drawn_is_told_and_writes_the_same_text(
 
 
 def test_samples_are_printed_one_after_another(at_home: None, type_: Type) -> None:
-    given = ["generate", "the", "--seed", "3", "--stop", r"\n", "--banned", "crow"]
+    given = ["generate", "the", "--seed", "3", "--stop", r"\n", "--top-k", "20"]
     one = type_(*given)[1]
     assert one.startswith("the") and one.count("\n") == 1
     three = type_(*given, "--samples", "3")[1].removesuffix("\n").split("\n")
     assert three[0] == one.removesuffix("\n")
     assert three[1::2] == ["--- sample 2 ---", "--- sample 3 ---"]
-    assert all(line.startswith("the") and "crow" not in line for line in three[::2])
+    assert all(line.startswith("the") for line in three[::2])
 
 
 def test_a_prompt_may_come_from_a_file_or_begin_with_a_dash(

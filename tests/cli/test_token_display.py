@@ -82,7 +82,7 @@ def test_every_token_has_its_line_as_it_is_drawn_and_the_text_comes_last(
 def test_text_held_back_until_nothing_can_follow_is_shown(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    held = [*steps([0], [""], [0.5]), Step(0, None, None, "a", "banned")]
+    held = [*steps([0], [""], [0.5]), Step(0, 0, None, "a", "stop")]
     TokenDisplay(CharacterTokenizer("ab"), colours=False).show("b", held)
     assert "\nba\n" in capsys.readouterr().out
 

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from minigpt import UserError
 from minigpt.config import SampleConfig
 from minigpt.generation.sampler import (
-    BannedStrings,
     TokenSampler,
     draw,
     exponentials,
@@ -224,7 +223,7 @@ SETTINGS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"temperature": 2.5, "min_p": 0.2}, {}),
     (
         {"temperature": 0.9, "repetition_penalty": 2.0, "top_k": 12, "top_p": 0.9},
-        {"logit_bias": {"e": 2.5, "t": -1.5, "\n": 4.0}, "banned": ("a", "th", "x y")},
+        {"logit_bias": {"e": 2.5, "t": -1.5, "\n": 4.0}},
     ),
 ]
 
@@ -249,8 +248,6 @@ def test_tokens_are_as_probable_as_with_transformers(
     if "logit_bias" in ours:
         biases = ours["logit_bias"].items()
         theirs["sequence_bias"] = [[ids(text), float(bias)] for text, bias in biases]
-    if "banned" in ours:
-        theirs["bad_words_ids"] = [ids(text) for text in ours["banned"]]
     text = torch.tensor([ids("the fox, the x")])
     out = gpt2.generate(
         text,
@@ -295,7 +292,7 @@ def test_samples_are_penalised_each_for_its_own_tokens() -> None:
 def test_the_logits_of_the_model_are_left_as_they_were() -> None:
     logits = np.random.default_rng(0).normal(size=(1, V)).astype(np.float32)
     before = logits.copy()
-    everything = {"repetition_penalty": 2.0, "presence_penalty": 1.0, "banned": ("a", "bc")}
+    everything = {"repetition_penalty": 2.0, "presence_penalty": 1.0}
     sampler(ids("b"), logit_bias={"d": 1.0}, top_k=3, top_p=0.9, min_p=0.1, **everything)(logits)
     assert np.array_equal(logits, before)
 
@@ -309,69 +306,3 @@ def test_a_bias_is_for_one_token_which_may_have_several_characters() -> None:
     config = SampleConfig(temperature=0.0, logit_bias={" the": 2.0})
     choose = TokenSampler(config, tokenizer, tokenizer.vocab_size, [])
     assert choose(np.zeros((1, tokenizer.vocab_size))).tolist() == tokenizer.encode(" the")
-
-
-# Banned strings
-
-letters = st.sampled_from("aab é🦊")
-strings = st.lists(st.text(letters, min_size=1, max_size=4), min_size=1, max_size=3)
-BYTES = [bytes([b]) for b in sorted({*"ab é🦊".encode(), 0, 255})]
-# Every byte is a token, as in byte-level BPE; others are pieces of text and of characters, of which
-# one is empty, as a special token is.
-longer = st.text(letters, max_size=4).map(str.encode) | st.binary(max_size=3)
-vocabularies = st.lists(longer, max_size=12).map(lambda tokens: [*BYTES, b"", *tokens])
-
-
-def completes(banned: list[str], text: bytes, token: bytes) -> bool:
-    """Whether a banned string ends in the token's bytes, wherever it began."""
-    for string in map(str.encode, banned):
-        start = max(len(text) - len(string) + 1, 0)  # one that begins earlier ends in the text
-        if (text + token).find(string, start) >= 0:
-            return True
-    return False
-
-
-@given(banned=strings, vocabulary=vocabularies, texts=st.lists(longer, min_size=1, max_size=3))
-@some
-def test_just_the_tokens_that_complete_a_banned_string_are_forbidden(
-    banned: list[str], vocabulary: list[bytes], texts: list[bytes]
-) -> None:
-    logits = np.random.default_rng(0).normal(size=(len(texts), len(vocabulary)))
-    masked, stuck = BannedStrings(banned, vocabulary, texts).mask(logits)
-    for row, text in enumerate(texts):
-        forbidden = [completes(banned, text, token) for token in vocabulary]
-        assert np.array_equal(masked[row], np.where(forbidden, -np.inf, logits[row]))
-        left = [t for t, bad in zip(vocabulary, forbidden, strict=True) if t and not bad]
-        assert stuck[row] == (not left)
-
-
-@given(banned=strings, vocabulary=vocabularies, seed=st.integers(0, 999))
-@some
-def test_a_text_that_is_written_never_holds_a_banned_string(
-    banned: list[str], vocabulary: list[bytes], seed: int
-) -> None:
-    rules, text, random = BannedStrings(banned, vocabulary, [b""]), b"", np.random.default_rng(seed)
-    for _ in range(20):
-        masked, (stuck,) = rules.mask(np.zeros((1, len(vocabulary))))
-        if stuck:
-            break
-        token = random.choice(np.flatnonzero(masked[0] == 0))
-        rules.append(np.array([token]))
-        text += vocabulary[token]
-    assert not any(s in text.decode(errors="replace") for s in banned)
-
-
-def test_a_banned_string_may_begin_in_the_prompt() -> None:
-    for prompt, banned in [("ab", True), ("xb", False), ("abx", False)]:
-        choose = sampler(ids(prompt), temperature=0.0, banned=("abc",))
-        assert (choose(logits_of({"c": 9.0})).tolist() != ids("c")) == banned
-
-
-def test_where_all_is_banned_it_says_so_and_other_samples_go_on() -> None:
-    banned = tuple(c for c in LETTERS.characters if c not in "ab")
-    choose = sampler(samples=2, temperature=0.0, banned=(*banned, "aa", "ab", "bb"))
-    logits = np.concatenate([logits_of({"a": 1.0}, 0.0), logits_of({"b": 1.0}, 0.0)])
-    assert choose(logits).tolist() == ids("ab")
-    assert choose.stuck == [False, False]
-    choose(logits)
-    assert choose.stuck == [True, False]
