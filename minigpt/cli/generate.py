@@ -1,4 +1,4 @@
-"""`minigpt generate`, which is generate.py too: a text as it is written, or records of samples.
+"""`minigpt generate`, which is also generate.py: prints a text as it is written, or JSON records.
 
 With --show, `token_display.py` prints; --interactive is `interactive.py`.
 """
@@ -33,7 +33,7 @@ _OUTPUT = {
 
 
 def options(parser: Parser) -> None:
-    prompt = "how the text begins; - for standard input, as for a pipe or a file without a prompt"
+    prompt = "how the text begins; - for standard input (also read if it is a pipe or a file)"
     parser.add_argument("prompt", nargs="*", help=prompt)
     parser.add_argument("--prompt-file", metavar="FILE", help="the file that holds the prompt")
     run = "a run, or a model such as hf:gpt2 (default: the newest run)"
@@ -87,7 +87,7 @@ def open_writer(run: str | None, machine: InferenceConfig) -> tuple[str, "Writer
 
 
 def seeded(config: SampleConfig) -> SampleConfig:
-    """With a seed, so that the user can be told which."""
+    """The config with a seed; if it has none, one is drawn, so that the user can be told."""
     seed = random.randrange(2**31) if config.seed is None else config.seed
     return dataclasses.replace(config, seed=seed)
 
@@ -98,9 +98,9 @@ def described(name: str, writer: "Writer") -> str:
 
 
 class Draft:
-    """A text while it is written, the first of several, and how fast; also after Ctrl-C.
+    """A text while it is written (the first of several samples), and how fast; also after Ctrl-C.
 
-    Refuses, before anything is written, a beginning that cannot be encoded.
+    A beginning that cannot be encoded is refused before anything is written.
     """
 
     def __init__(self, writer: "Writer", beginning: str, config: SampleConfig, show: bool):
@@ -139,7 +139,7 @@ class Draft:
 
 
 def _by_sample(steps: Iterable["Step"], samples: int) -> Iterator[Iterable["Step"]]:
-    """The steps of each sample: those of the first as they are drawn, the others kept for later."""
+    """The steps of each sample: those of the first as they are drawn, the others afterwards."""
     later: list[list[Step]] = [[] for _ in range(samples)]
 
     def first() -> Iterator["Step"]:

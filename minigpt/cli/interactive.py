@@ -1,5 +1,5 @@
-"""`generate.py --interactive`: a conversation with a model. A line is the beginning of a text, or a
-command such as /set temperature 0.5. Texts go to standard output, talk to standard error.
+"""`generate.py --interactive`: a session with a model. A line is the beginning of a text, or a
+command such as /set temperature 0.5. Texts go to standard output, messages to standard error.
 """
 
 import contextlib
@@ -49,7 +49,7 @@ class Session:
         self.prompt = self.text = ""  # the last text, and how it began
 
     def attempt(self, action: Callable[[], object]) -> bool:
-        """Do something and say what goes wrong; returns whether the session goes on."""
+        """Do something and print what goes wrong; returns whether the session goes on."""
         try:
             action()
         except EOFError:
@@ -73,7 +73,7 @@ class Session:
             raise UserError(f"there is no command /{name}; /help lists them")
 
     def write(self, prompt: str, *, more: bool = False, config: SampleConfig | None = None) -> None:
-        """Write a text that begins with `prompt`, or go on with the last one."""
+        """Write a text that begins with `prompt`, or continue the last one."""
         config = seeded(config or self.config)
         draft = Draft(self.writer, self.text if more else prompt, config, self.showing)
         if not more:
@@ -86,7 +86,7 @@ class Session:
         say(f"({draft.figures()}, seed {config.seed})")
 
     def do_more(self, rest: str) -> None:
-        """/more: go on with the last text"""
+        """/more: continue the last text"""
         self.write("", more=True)
 
     def do_again(self, rest: str) -> None:
@@ -112,7 +112,7 @@ class Session:
             say(f"  {field.name:<19} {value:<10} {field.metadata['help']}")
 
     def do_show(self, rest: str) -> None:
-        """/show: show tokens with their probabilities, or no longer"""
+        """/show: show tokens with their probabilities, or stop showing them"""
         self.showing = not self.showing
         now = "now" if self.showing else "no longer"
         say(f"tokens are {now} shown with their probabilities")
@@ -120,7 +120,7 @@ class Session:
     def do_save(self, rest: str) -> None:
         """/save FILE: add the last text to a file"""
         if not rest:
-            raise UserError("say where: /save FILE")
+            raise UserError("name a file: /save FILE")
         if not self.text:
             raise UserError("there is no text yet; type how it begins")
         path = Path(rest).expanduser()
@@ -158,13 +158,13 @@ def _read_line() -> str:
         print(_PROMPT, end="", file=sys.stderr, flush=True)  # standard output is for texts alone
         return input()
     except EOFError:
-        say("")  # what comes next begins a line
+        say("")  # so that the next output begins on a new line
         raise
 
 
 @contextlib.contextmanager
 def _history() -> Iterator[None]:
-    """Lines typed in earlier sessions, to go back to; those of this one are added."""
+    """Recall the lines typed in earlier sessions, and add those of this one."""
     file = cache_folder() / "history"
     if readline is None or not sys.stdin.isatty():
         yield

@@ -1,5 +1,5 @@
-"""Tokens to look at, for --show: each with its probability and what it could have been, then the
-text in colours; plain where colours are not wanted, with the same figures.
+"""What --show prints: each token with its probability and what it could have been, then the text in
+colours; plain if colours are not wanted, with the same figures.
 """
 
 from collections.abc import Iterable
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 ALTERNATIVES = 4  # to ask for: one of them may be the token itself
 _WIDTH = 16  # of a token, in characters
-# The colours of ink and paper from a probability on: the less likely, the darker. Both are set, to
-# look the same on a dark and on a light terminal; the numbers are xterm's 256.
+# From each probability on, the colours of text and background, numbers of xterm's 256. Less likely
+# tokens are darker. Both are set, so that dark and light terminals look the same.
 _SHADES = ((0.5, 16, 230), (0.2, 16, 222), (0.05, 16, 215), (0.01, 231, 160), (0.0, 231, 89))
 
 
@@ -35,7 +35,7 @@ class TokenDisplay:
                 if (token := self._token(step)) is not None:
                     print(self.line(token, step.alternatives), flush=True)
                     least = min(least, token.probability)
-                if step.text:  # of several tokens, where only together they make a character
+                if step.text:  # of several tokens, if they make one character
                     piece = shown(step.text)
                     text += painted(piece, least) if self.colours else piece
                     least = 1.0
@@ -55,7 +55,7 @@ class TokenDisplay:
         return f"{percent(token.probability):>11}  {name}{padding}  {listed}"
 
     def _token(self, step: Step) -> Token | None:
-        """What was drawn, if anything could be."""
+        """The drawn token, if its probability was asked for."""
         if step.log_probability is None:
             return None
         written = self.tokenizer.token_bytes(step.token_id)

@@ -19,8 +19,8 @@ _TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 
 
 def read_weights(path: Path) -> dict[str, Array]:
-    """The tensors of a safetensors file as float32: those stored as such where they lie, read from
-    the disk when they are used; others are converted. A missing or damaged file is refused."""
+    """The tensors of a safetensors file as float32. Those stored in float32 are memory-mapped: read
+    from the disk when they are used. A missing or damaged file is refused."""
     try:
         with safe_open(path, "np"):  # checks every name, type, shape and place
             data = np.memmap(path, mode="r").view(np.ndarray)  # (bytes,)
@@ -51,12 +51,12 @@ def write_tensors(
     """Write numpy arrays, or torch tensors on a CPU, as a safetensors file with the permissions of
     any new file; the library by itself would let only the owner read it."""
     arrays = {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}
-    save_file(arrays, path, metadata or {"format": "pt"})  # which other readers look for
+    save_file(arrays, path, metadata or {"format": "pt"})  # other readers look for it
     path.chmod(0o666 & ~umask())
 
 
 def umask() -> int:
-    """The process's, which can only be read by setting it."""
+    """The umask of this process, which can only be read by setting it."""
     mask = os.umask(0)
     os.umask(mask)
     return mask
