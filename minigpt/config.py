@@ -248,7 +248,7 @@ class TrainConfig(_Checked):
         "auto", "type of the matrix products; auto: bfloat16 if this machine is faster with it"
     )
     compile: Literal["auto", "on", "off"] = setting(
-        "auto", "torch.compile; auto: if the run is long enough to gain time by it"
+        "auto", "torch.compile, which takes up to a minute; auto: on a GPU"
     )
 
 

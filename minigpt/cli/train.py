@@ -1,12 +1,10 @@
 """`minigpt train`, which is also train.py: hands what was typed to `training/run.py`."""
 
 import argparse
-import contextlib
-import os
 import time
 
 from .. import UserError
-from ..config import TextConfig, TrainConfig, cache_folder
+from ..config import TextConfig, TrainConfig
 from .options import Parser
 from .plan import add_training_options, print_plan, training_settings
 
@@ -32,7 +30,6 @@ def run(given: argparse.Namespace) -> int:
 
 def _train(given: argparse.Namespace) -> None:
     started = time.monotonic()
-    _keep_compiled_code()
     text, model, training = training_settings(given)
     for config, fields in ((TextConfig, text), (TrainConfig, training)):
         config(**fields)  # refused before torch is loaded
@@ -51,17 +48,3 @@ def _train(given: argparse.Namespace) -> None:
         from ..training.run import start_run
 
         start_run(text, model, training, given.out, started)
-
-
-def _keep_compiled_code() -> None:
-    """Have torch keep the code it compiles in the cache folder, not in a temporary one.
-
-    This has to happen before torch is loaded. If $TORCHINDUCTOR_CACHE_DIR is set it is used; if the
-    cache folder cannot be written to, torch chooses.
-    """
-    folder = cache_folder() / "compiled"
-    if not os.environ.get("TORCHINDUCTOR_CACHE_DIR"):
-        with contextlib.suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
-            if os.access(folder, os.W_OK | os.X_OK):
-                os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder)

@@ -18,7 +18,6 @@ from ..config import GPTConfig, TextConfig, TrainConfig, count_parameters
 from ..data.corpus import Source, find_source
 from ..model import flops_per_token
 from ..runs import FoundModel, choose_device, starting_point
-from .compilation import MINUTES_TO_PAY
 from .ngram_baseline import predictability
 from .speed import Speed, choose_precision, measure_speed
 
@@ -38,7 +37,6 @@ _MOST_DROPOUT = 0.3
 _OFTEN = 3.2  # epochs of a model of width 128; with more, tokens are split
 _SPLIT_PROB = 0.15  # share of the tokens that are then split in two
 _DROPOUT = 0.1  # for each doubling of epochs times width
-_COMPILED = 0.8  # of the time of a step that is not compiled
 _GETTING_READY = 8.5  # seconds to start and to end
 _TRAINING = 0.9  # share of the time; the rest is for evaluations and files
 _EVALUATING = 0.05  # share of the time for evaluations
@@ -241,11 +239,8 @@ def _plan_of_shape(
     max_epochs = given.get("max_epochs") or plan_max_epochs(model.emb_dim)
     minutes = given.get("minutes", TrainConfig.minutes)
     time = _TRAINING * (60 * minutes - _GETTING_READY)
-    compiled = given.get("compile", TrainConfig.compile)
-    is_compiled = compiled == "on" or (compiled == "auto" and minutes >= MINUTES_TO_PAY)
     for batch_size in _batch_sizes(given, processes, is_long):
         seconds = speed.seconds(model, batch_size * model.context_length // processes)
-        seconds *= _COMPILED if is_compiled else 1.0
         most = max_epochs * tokens / (batch_size * model.context_length)
         in_time = given.get("steps") or max(time / seconds, 1.0)
         ends_early = most < in_time and given.get("steps") is None
@@ -337,8 +332,7 @@ def plan_max_epochs(width: int) -> float:
 def plan_dropout(epochs: float, width: int, split_prob: float = 0.0) -> float:
     """More dropout for more epochs, and for a wider model.
 
-    None up to some 5 epochs at width 128, or 9 if tokens are split. In steps of 0.05, because the
-    code for each value of dropout is compiled separately.
+    None up to some 5 epochs at width 128, or 9 if tokens are split; in steps of 0.05.
     """
     enough = 8.0 if split_prob else 4.0
     dropout = _DROPOUT * math.log2(max(epochs * width / 128, 1e-9) / enough)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -28,7 +28,6 @@ from ..runs import RunConfig
 from ..tokenizer import Tokenizer, load_tokenizer
 from . import distributed, report
 from .checkpoint import TrainingState, read_state
-from .compilation import should_compile
 from .distributed import on_all, on_main
 from .embedding_init import embedding_init
 from .interruption import Interrupted
@@ -125,7 +124,7 @@ def start_run(
             check_length(part, gpt_config.context_length, name)
         report.say_split(dataset, text_config)
         report.say_reasons(planned.reasons())
-        train_config = on_main(lambda: _resolved(train_config, gpt_config, device))
+        train_config = on_main(lambda: _resolved(train_config, device))
         config = RunConfig(gpt_config, train_config, text_config, source.fingerprint)
         gpt = start.model if start else _new_model(config, dataset)
         files = {runs.PLAN: planned.to_json(), runs.TOKENIZER: dataset.tokenizer.to_json()}
@@ -172,11 +171,12 @@ def _fitted(planned: PlannedRun, dataset: Dataset, given: dict[str, Any]) -> GPT
     return replace(model, context_length=min(model.context_length, most))
 
 
-def _resolved(config: TrainConfig, model: GPTConfig, device: torch.device) -> TrainConfig:
+def _resolved(config: TrainConfig, device: torch.device) -> TrainConfig:
     """The config with what "auto" stands for here, so that a resumed run continues alike."""
-    precision = choose_precision(config.precision, device)
-    compiled = should_compile(config, model, device, distributed.world_size())
-    return replace(config, precision=precision, compile=compiled)
+    # On a CPU compiling costs a short run more time than it gains.
+    usual: Literal["on", "off"] = "on" if device.type == "cuda" else "off"
+    compiled = usual if config.compile == "auto" else config.compile
+    return replace(config, precision=choose_precision(config.precision, device), compile=compiled)
 
 
 def _new_model(config: RunConfig, dataset: Dataset) -> GPT:
@@ -298,7 +298,7 @@ def _continued(
     if source.fingerprint != old.fingerprint:
         raise UserError(f"the text of {folder} has changed since; train anew")
     say(f"minigpt {__version__}: continuing {folder} on {report.described(source)}")
-    config = replace(old, training=_resolved(asked, old.model, device))
+    config = replace(old, training=_resolved(asked, device))
     return source, config, state
 
 

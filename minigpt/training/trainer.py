@@ -18,7 +18,7 @@ from ..model import GPT
 from ..runs import WEIGHTS, read_best, save_weights
 from . import distributed
 from .checkpoint import TrainingState, load_checkpoint, save_checkpoint
-from .compilation import Loss, compile_loss, compile_marker, not_compiled
+from .compilation import Loss, compile_loss, not_compiled
 from .evaluation import Evaluation, evaluate_tokens
 from .interruption import GracefulStop, Interrupted
 from .optimizer import make_optimizers
@@ -144,19 +144,13 @@ class Trainer:
                 value.backward()
                 self.model.zero_grad()
 
-        size = distributed.world_size()
-        marker = compile_marker(self.config, self.model.config, self.device, size)
-        if not marker.exists():
-            self.report.say("compiling the model, which this first time takes up to a minute ...")
+        self.report.say("compiling the model, which takes up to a minute ...")
         problems = distributed.gather(compile_loss(plain, try_out))
         if problem := next(filter(None, problems), None):
             if self.config.shard:  # some ranks have gathered parameters that others have not
                 raise UserError(f"cannot compile the model: {problem}; use --compile off")
             not_compiled(plain)
             self.report.say(f"not compiled, which costs some speed: {problem}")
-        else:
-            with contextlib.suppress(OSError):  # it only saves time
-                marker.touch()
         return loss
 
     def _time_an_evaluation(self) -> float:

@@ -1,55 +1,22 @@
-"""torch.compile: used where it pays, it changes nothing, and training goes on without it."""
+"""torch.compile: used where asked for, it changes nothing, and training goes on without it."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from minigpt.config import GPTConfig, TrainConfig
+from minigpt.config import GPTConfig
 from minigpt.model import GPT
 from minigpt.runs import read_config
-from minigpt.training.compilation import Loss, compile_loss, not_compiled, should_compile
+from minigpt.training.compilation import Loss, compile_loss, not_compiled
 from tests.conftest import train_tiny
 
 CPU = torch.device("cpu")
 
 
-@pytest.mark.parametrize(
-    ("settings", "worth"),
-    [
-        ({"minutes": 1.0}, "off"),
-        ({"minutes": 5.0}, "on"),
-        ({"steps": 10}, "off"),
-        ({"steps": 10**5}, "on"),
-        ({"minutes": 1.0, "compile": "on"}, "on"),
-        ({"minutes": 5.0, "compile": "off"}, "off"),
-    ],
-    ids=str,
-)
-def test_it_is_done_where_the_time_is_won_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], worth: str
-) -> None:
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    assert should_compile(TrainConfig(**settings), GPTConfig(300), CPU) == worth
-
-
-def test_a_short_run_is_compiled_where_that_was_done_before(
-    workplace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The run that compiles leaves a marker; for another batch or model there is none."""
-    monkeypatch.setattr("minigpt.training.trainer.compile_loss", lambda *arguments: None)
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(workplace))  # where nothing is marked yet
-    done = read_config(train_tiny(steps=1, num_evals=1, compile="on", dropout=0.0))
-    auto = replace(done.training, compile="auto", steps=200)
-
-    def chosen(model: GPTConfig = done.model, **changes: Any) -> str:
-        return should_compile(replace(auto, **changes), model, CPU)
-
-    assert chosen() == chosen(steps=None, minutes=1.0) == "on"
-    assert chosen(steps=100) == chosen(steps=None, minutes=0.5) == chosen(batch_size=5) == "off"
-    assert chosen(replace(done.model, dropout=0.77)) == "off"
+def test_on_a_cpu_nothing_is_compiled_unless_asked_for(workplace: Path) -> None:
+    assert read_config(train_tiny(steps=1, num_evals=1, compile="auto")).training.compile == "off"
 
 
 def test_a_compiled_loss_has_the_same_value_and_gradients() -> None:
