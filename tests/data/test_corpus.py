@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -22,8 +22,6 @@ from .texts import corpus, documents, json_lines, refusal, write
 
 law = settings(max_examples=50, deadline=None)
 
-# Which files
-
 
 def test_a_folder_is_searched_for_texts_in_sorted_order(tmp_path: Path) -> None:
     """Formats that are not read are found too: an error is better than a part left out."""
@@ -34,6 +32,8 @@ def test_a_folder_is_searched_for_texts_in_sorted_order(tmp_path: Path) -> None:
     (tmp_path / "folder.txt").mkdir()
     found = [str(f.relative_to(tmp_path)) for f in find_files((str(tmp_path),))]
     assert found == ["a/deep/er/c.TXT", "a/z.md", "b.txt", "c.jsonl.zst", "d.txt.gz", "g.parquet"]
+    message = refusal(write(tmp_path / "images" / "image.png", b"\x89PNG").parent)
+    assert message.startswith("no .txt, .md, .jsonl file (or .gz of one) in folder")
 
 
 def test_a_pattern_stands_for_its_files_in_sorted_order(tmp_path: Path) -> None:
@@ -66,20 +66,12 @@ def test_a_name_without_a_file_is_refused(
     assert refusal(name) == f"no such file: {name}"
 
 
-def test_a_folder_without_text_is_refused(tmp_path: Path) -> None:
-    write(tmp_path / "image.png", b"\x89PNG")
-    assert refusal(tmp_path).startswith("no .txt, .md, .jsonl file (or .gz of one) in folder")
-
-
 def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
     found = corpus(write(tmp_path / "my.txt", "text"))
     (tmp_path / "my.txt").unlink()
     for read in (lambda: found.scan, lambda: list(found.documents())):
         with pytest.raises(UserError, match=r"cannot read .*my\.txt: No such file"):
             read()
-
-
-# One scan
 
 
 @given(texts=st.lists(st.text("aé中🙂\n"), max_size=5))
@@ -190,15 +182,12 @@ def test_split_end_sets_aside_the_last_characters(
     assert len(training) + len(validation) <= len(texts) + 1
 
 
-@pytest.mark.parametrize("way", ["documents", "end"])
-def test_of_a_single_document_the_end_is_set_aside_with_either_split(
-    way: Literal["documents", "end"], tmp_path: Path
-) -> None:
+def test_of_a_single_document_the_end_is_set_aside_with_either_split(tmp_path: Path) -> None:
     text = "é" * BLOCK + "abc"  # comes in more than one piece
-    config = TextConfig(files=(str(write(tmp_path / "a.txt", text)),), split=way)
-    (training,), validation = split(find_source(config), config)
-    cut = int(0.9 * len(text))
-    assert texts_of(training) + texts_of(validation) == [text[:cut], text[cut:]]
+    file, cut = str(write(tmp_path / "a.txt", text)), int(0.9 * len(text))
+    for config in (TextConfig((file,), split="documents"), TextConfig((file,), split="end")):
+        (training,), validation = split(find_source(config), config)
+        assert texts_of(training) + texts_of(validation) == [text[:cut], text[cut:]]
 
 
 def test_a_separate_validation_text_leaves_the_training_text_whole(tmp_path: Path) -> None:
@@ -246,9 +235,6 @@ def test_each_source_is_split_by_itself_and_its_documents_are_whole_on_one_side(
         assert texts_of(part) == [text for i, text in enumerate(texts) if not chosen[i]]
         aside += [text for i, text in enumerate(texts) if chosen[i]]
     assert texts_of(validation) == aside
-
-
-# Documents from Python
 
 
 def read_again(given: Iterable[Any], text_field: str = "text") -> list[str]:
