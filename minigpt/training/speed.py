@@ -1,4 +1,4 @@
-"""How fast this machine trains, measured in half a second, and the precision that suits it."""
+"""How fast this machine trains, measured in a moment, and the precision that suits it."""
 
 import contextlib
 import statistics
@@ -14,7 +14,7 @@ from ..model import GPT, flops_per_token
 from .optimizer import make_optimizers
 
 _FEW, _MANY = 1, 16  # sequences in the steps that are timed
-_TIMES = 6  # each, since others may use the machine
+_TIMES = 5  # each, since others may use the machine
 _LIMIT = 2.0  # seconds; a slow or busy machine is judged by what was timed by then
 _REFERENCE = GPTConfig(1024, context_length=64, emb_dim=128, num_layers=2, num_heads=2)
 _WIDE = GPTConfig(1024, context_length=256, emb_dim=512, num_layers=2, num_heads=8)
@@ -37,32 +37,37 @@ def measure_speed(
 ) -> Speed:
     """Time steps of a small model on few and on many tokens; on a GPU, of a wider one."""
     shape = _REFERENCE if device.type == "cpu" else _WIDE
-    end = clock() + _LIMIT
 
-    def seconds(count: int, end: float) -> float:
-        """The median of some steps on `count` sequences, after a first one that is slow."""
+    def step(count: int) -> float:
+        """Train on `count` sequences; the seconds that it takes."""
         ids = torch.zeros(count, shape.context_length, dtype=torch.int64, device=device)
-        times: list[float] = []
-        while len(times) < _TIMES and (not times or clock() < end):
-            start = clock()
-            with autocast(device, precision):
-                _, loss = model(ids, ids)
-            loss.backward()
-            for optimizer in optimizers:
-                optimizer.step()
-                optimizer.zero_grad()
-            loss.item()  # waits until a GPU has computed
-            times.append(clock() - start)
-        return statistics.median(times[1:] or times)
+        start = clock()
+        with autocast(device, precision):
+            _, loss = model(ids, ids)
+        loss.backward()
+        for optimizer in optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
+        loss.item()  # waits until a GPU has computed
+        return clock() - start
+
+    def median(count: int, end: float) -> float:
+        """The median time of steps until then, after a first one that is slow."""
+        step(count)
+        times = [step(count)]
+        while len(times) < _TIMES and clock() < end:
+            times.append(step(count))
+        return statistics.median(times)
 
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         model = GPT(shape).to(device)
         optimizers = make_optimizers(model, TrainConfig(), precision)
-        few = seconds(_FEW, end - _LIMIT / 2)
-        if clock() + few * _MANY / _FEW < end:
-            many = seconds(_MANY, end)
-        else:  # as if half of the time had gone into what must be started
-            many = (few + few * _MANY / _FEW) / 2
+        step(_FEW)  # loads what training needs too, and so does not count
+        end = clock() + _LIMIT
+        few = median(_FEW, end - _LIMIT / 2)
+        many = few * (_FEW + _MANY) / (2 * _FEW)  # if starting and computing took the same time
+        if clock() + 2 * many < end:
+            many = median(_MANY, end)
     per_token = (many - few) / ((_MANY - _FEW) * shape.context_length)
     per_token = max(per_token, many / (2 * _MANY * shape.context_length))  # the line must rise
     flops = flops_per_token(shape) / per_token

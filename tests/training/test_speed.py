@@ -27,11 +27,11 @@ def test_the_speed_is_a_sensible_one_and_measuring_it_draws_no_random_numbers() 
     assert 0.0 <= speed.start < 1.0
 
 
-@pytest.mark.parametrize("seconds", [0.1, 0.5, 60.0])
-def test_a_busy_machine_is_measured_in_two_seconds_or_a_single_step(seconds: float) -> None:
-    """However slow its steps are, there is an estimate; it is the lower, the slower they are."""
+@pytest.mark.parametrize("seconds", [0.05, 0.5, 60.0])
+def test_a_busy_machine_is_measured_in_two_seconds_or_three_steps(seconds: float) -> None:
+    """However slow its steps are, there is an estimate; the slower they are, the lower it is."""
     clock = SlowClock(tick=seconds)
     speed = measure_speed(CPU, torch.float32, clock)
-    assert clock.now < 2.0 + 6 * seconds
-    assert 0.0 < speed.flops < 1e7 / seconds * 100
+    assert clock.now < 2.0 + 12 * seconds
+    assert 0.0 < speed.flops < 1e10 / seconds
     assert 0.0 < speed.start < seconds
