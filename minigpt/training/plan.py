@@ -75,9 +75,7 @@ class Plan:
     seconds: float  # that these take
     bits_per_byte: float  # that the run should reach on the validation text
     ends_early: bool  # whether the epochs are over before the time is
-    limit: Literal["time", "text", "settings"] = (
-        "settings"  # what keeps the model from being larger
-    )
+    limit: Literal["time", "text", "settings"] = "settings"  # of the model's size
 
     @property
     def trained_tokens(self) -> int:

@@ -124,7 +124,6 @@ def start_run(
             check_length(part, gpt_config.context_length, name)
         report.say_split(dataset, text_config)
         report.say_reasons(planned.reasons())
-        train_config = on_main(lambda: _resolved(train_config, device))
         config = RunConfig(gpt_config, train_config, text_config, source.fingerprint)
         gpt = start.model if start else _new_model(config, dataset)
         files = {runs.PLAN: planned.to_json(), runs.TOKENIZER: dataset.tokenizer.to_json()}
@@ -150,11 +149,11 @@ def _planned(
     source = find_source(text)
     say(f"minigpt {__version__}: training on {report.described(source)}")
     _hint_at_unfinished(text.files)
-    precision = choose_precision(training.precision, device)
-    planned = plan_run(source, text, given, device, precision, processes)
+    training = _resolved(training, device)
+    planned = plan_run(source, text, given, device, training.precision, processes)
     distributed.check_batch(planned.plan.batch_size)
     chosen = {n: getattr(planned.plan, n) for n in PLANNED if hasattr(planned.plan, n)}
-    return source, planned, replace(training, precision=precision, **chosen)
+    return source, planned, replace(training, **chosen)
 
 
 def _tokens(source: Source, text: TextConfig, tokenizer: Tokenizer | None) -> Dataset:
@@ -296,7 +295,7 @@ def _continued(
         )
     source = find_source(old.text)
     if source.fingerprint != old.fingerprint:
-        raise UserError(f"the text of {folder} has changed since; train anew")
+        raise UserError(f"the text of {folder} has changed since; train again")
     say(f"minigpt {__version__}: continuing {folder} on {report.described(source)}")
     config = replace(old, training=_resolved(asked, device))
     return source, config, state
