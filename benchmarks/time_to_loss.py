@@ -5,7 +5,7 @@ from its start to its end. The last tenth of the text is not trained on; the los
 tenth, in nats a character, so that tokenizers compare. With --nanogpt FOLDER nanoGPT's recipe for a
 CPU runs too (its loss is a mean of 20 random batches). Two more runs compare the tokens per second
 of both programs with the same shape, biases included. Results: a table, and time_to_loss.json and
-.png in benchmarks/results. The first time compiles, so run it twice.
+.png in benchmarks/results.
 """
 
 import argparse
