@@ -240,7 +240,6 @@ class TrainConfig(_Checked):
     grad_clip: Positive = setting(1.0, "largest norm of the gradient")
     num_evals: Count = setting(10, "how many times to evaluate, the last one included")
     checkpoint_seconds: Positive = setting(30.0, "save a checkpoint about this often")
-    log: Literal["none", "tensorboard", "wandb"] = setting("none", "send losses there too")
     eval_tokens: Count = setting(131_072, "evaluate on at most this many tokens")
     seed: Seed = setting(0, "the same seed draws the same batches and initial weights")
     device: str = setting("auto", "auto, cpu, cuda, cuda:1 or mps")

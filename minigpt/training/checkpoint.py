@@ -106,12 +106,9 @@ def load_checkpoint(
     return state, problems
 
 
-def read_state(folder: Path, *, verify: bool = True) -> TrainingState:
-    """The counters of the last checkpoint that is whole; UserError if there is none.
-
-    Unless it is to be verified, only its header is read.
-    """
-    return _last_whole(folder, {}, verify)[0]
+def read_state(folder: Path) -> TrainingState:
+    """The counters of the last checkpoint that is whole; UserError if there is none."""
+    return _last_whole(folder, {})[0]
 
 
 def _named(weights: dict[str, Any], moments: Any) -> dict[str, Tensor]:
@@ -123,7 +120,7 @@ def _named(weights: dict[str, Any], moments: Any) -> dict[str, Tensor]:
 
 
 def _last_whole(
-    folder: Path, expected: dict[str, Tensor], verify: bool = True
+    folder: Path, expected: dict[str, Tensor]
 ) -> tuple[TrainingState, dict[str, Tensor], list[str]]:
     """The last checkpoint that is whole and holds the expected names and shapes, and what is wrong
     with later ones."""
@@ -132,7 +129,7 @@ def _last_whole(
         if not path.exists():
             continue
         try:
-            state, tensors = _read(path, verify)
+            state, tensors = _read(path)
         except UserError as error:
             problems.append(f"{path}: {error}")
             continue
@@ -148,7 +145,7 @@ def _last_whole(
     raise UserError("; ".join([f"{folder} has no checkpoint to resume from", *problems]))
 
 
-def _read(path: Path, verify: bool = True) -> tuple[TrainingState, dict[str, Tensor]]:
+def _read(path: Path) -> tuple[TrainingState, dict[str, Tensor]]:
     """A file's counters and tensors; UserError if it is damaged or of another format."""
     try:
         with safe_open(path, "pt") as file:
@@ -157,9 +154,8 @@ def _read(path: Path, verify: bool = True) -> tuple[TrainingState, dict[str, Ten
                 raise UserError(
                     f"format {metadata['version']} is not this minigpt's, {VERSION}: train again"
                 )
-            names = file.keys() if verify else ()
-            tensors = {name: file.get_tensor(name) for name in names}
-        if verify and metadata["sha256"] != _checksum(metadata["state"], tensors):
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        if metadata["sha256"] != _checksum(metadata["state"], tensors):
             raise UserError("it is damaged, its checksum does not match")
         state = from_dict(TrainingState, json.loads(metadata["state"]))
     except UserError:

@@ -4,11 +4,9 @@ The trainer evaluates on its validation tokens, `minigpt.evaluate` on text files
 short text without torch, which takes longer to load.
 """
 
-import contextlib
 import dataclasses
 import itertools
 import math
-import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,8 +64,6 @@ def evaluate(
 ) -> Measurement:
     """Measure how well a model predicts every token of a text but the first, in constant memory.
 
-    Processes that torchrun started share the work, with the same result to the last bit.
-
     Args:
         run: anything that :func:`minigpt.load` takes.
         files: text files, folders or patterns; documents follow each other as in training.
@@ -83,46 +79,34 @@ def evaluate(
             length.
     """
     config = EvaluationConfig(**settings)
-    with _process_group():
-        paths = find_files(tuple(map(str, files)))
-        found = find_model(run)
-        context_length = found.glass.config.context_length
-        stride = context_length if config.stride is None else config.stride
-        if stride > context_length:
-            raise UserError(
-                f"stride must be at most {context_length}, the context length of {run}, "
-                f"got {stride}"
-            )
+    paths = find_files(tuple(map(str, files)))
+    found = find_model(run)
+    context_length = found.glass.config.context_length
+    stride = context_length if config.stride is None else config.stride
+    if stride > context_length:
+        raise UserError(
+            f"stride must be at most {context_length}, the context length of {run}, got {stride}"
+        )
 
-        def ids() -> Iterator[NDArray[np.integer]]:
-            texts = chunks(Corpus(paths, config.text_field).documents())
-            for characters, piece in encode_in_pieces(found.tokenizer, texts):
-                yield piece
-                progress(characters)
+    def ids() -> Iterator[NDArray[np.integer]]:
+        texts = chunks(Corpus(paths, config.text_field).documents())
+        for characters, piece in encode_in_pieces(found.tokenizer, texts):
+            yield piece
+            progress(characters)
 
-        windows = sliding_windows(ids(), context_length, stride)
-        if (first := next(windows, None)) is None:
-            names = ", ".join(map(str, files))
-            raise UserError(f"{names}: too short to evaluate on, at least 2 tokens are needed")
-        windows = itertools.chain([first], windows)
-        on_cpu = config.device == "cpu" or (config.device == "auto" and not has_gpu())
-        is_short = sum(path.stat().st_size for path in paths) < _SHORT
-        if on_cpu and is_short and "RANK" not in os.environ:
-            result = _by_glass(found, windows)
-        else:
-            result = _by_torch(found, windows, config)
+    windows = sliding_windows(ids(), context_length, stride)
+    if (first := next(windows, None)) is None:
+        names = ", ".join(map(str, files))
+        raise UserError(f"{names}: too short to evaluate on, at least 2 tokens are needed")
+    windows = itertools.chain([first], windows)
+    on_cpu = config.device == "cpu" or (config.device == "auto" and not has_gpu())
+    if on_cpu and sum(path.stat().st_size for path in paths) < _SHORT:
+        result = _by_glass(found, windows)
+    else:
+        result = _by_torch(found, windows, config)
     if not math.isfinite(result.loss):
         raise UserError(f"{run} is damaged: its loss is {result.loss}")
     return Measurement(**dataclasses.asdict(result), context_length=context_length, stride=stride)
-
-
-def _process_group() -> contextlib.AbstractContextManager[None]:
-    """Of the processes that torchrun started, if it did."""
-    if "RANK" not in os.environ:
-        return contextlib.nullcontext()
-    from . import distributed
-
-    return distributed.process_group()
 
 
 def _by_glass(found: FoundModel, windows: Iterable[Window]) -> Evaluation:

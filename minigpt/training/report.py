@@ -14,8 +14,7 @@ import shlex
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterable
-from importlib.util import find_spec
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -103,17 +102,6 @@ def say_split(dataset: "Dataset", text: TextConfig) -> None:
         )
 
 
-def say_unfinished(folder: Path, state: "TrainingState") -> None:
-    """Mention that an earlier run on the same text can be continued."""
-    say(f"{folder} was cut off after {extent(state)}; this starts a new run")
-    say_how_to_resume(folder)
-
-
-def say_how_to_resume(folder: Path) -> None:
-    """The command that continues a run."""
-    say(f"to continue it:  {command('train')} --resume --out {shlex.quote(str(folder))}")
-
-
 def extent(state: "TrainingState") -> str:
     """How far a training has come, in a few words."""
     return f"{state.step:,} steps in {_clock(state.seconds)}"
@@ -136,13 +124,11 @@ Row = tuple[dict[str, Any], str, bool]  # a row of metrics.jsonl, a sample, whet
 class Report:
     """Shows how a training goes, and records it in the run's folder.
 
-    `started` is when the command began, in time.monotonic's seconds; `log` names a logger that
-    gets the figures too.
+    `started` is when the command began, in time.monotonic's seconds.
     """
 
-    def __init__(self, folder: Path, *, tokens_per_step: int, started: float, log: str = "none"):
+    def __init__(self, folder: Path, *, tokens_per_step: int, started: float):
         self.folder, self.tokens_per_step, self.started = folder, tokens_per_step, started
-        self._log = make_logger(log, folder)
         self._mark: tuple[float, int] | None = None  # time and step from which speed is measured
         self._speed = 0.0  # tokens a second, evaluations not counted
         self._drawn = -math.inf  # when, in time.monotonic's seconds
@@ -203,7 +189,6 @@ class Report:
         write_text("".join(json.dumps(r) + "\n" for r in rows), metrics)
         earlier = _read_samples(samples, before=step)
         write_text(f"{earlier}--- step {step}\n{sample}\n", samples)
-        self._log(figures)
         if is_last or time.monotonic() - self._drawn >= _BETWEEN_PICTURES:
             self._drawn = time.monotonic()
             draw(rows, self.folder / PICTURE)
@@ -242,33 +227,6 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
     replace(path, lambda new: figure.savefig(new, format="png", dpi=120))
 
 
-def check_logger(name: str) -> None:
-    """Refuse a logger whose package is not installed."""
-    if name != "none" and find_spec(name) is None:
-        raise UserError(f"--log {name} needs a package that is missing: pip install {name}")
-
-
-def make_logger(name: str, folder: Path) -> Callable[[dict[str, Any]], None]:
-    """A function that sends figures to TensorBoard or Weights & Biases, or does nothing."""
-    if name == "tensorboard":
-        from torch.utils.tensorboard import SummaryWriter
-
-        writer = SummaryWriter(str(folder / "tensorboard"))
-
-        def log(figures: dict[str, Any]) -> None:
-            for key, value in figures.items():
-                writer.add_scalar(key, value, figures["step"])
-            writer.flush()
-
-        return log
-    if name == "wandb":
-        import wandb
-
-        run = wandb.init(project="minigpt", name=folder.name, dir=str(folder))
-        return lambda figures: run.log(figures, step=figures["step"])
-    return lambda figures: None
-
-
 # At the end
 
 
@@ -303,7 +261,7 @@ def say_interrupted(folder: Path, is_saved: bool) -> None:
     """What is left of a training that was interrupted, and how to continue it."""
     last = f"is in {folder}/checkpoint" if is_saved else "could not be saved"
     say(f"interrupted: the best weights are in {folder}/model.safetensors, the last state {last}")
-    say_how_to_resume(folder)
+    say(f"to continue it:  {command('train')} --resume --out {shlex.quote(str(folder))}")
 
 
 def yardsticks(dataset: "Dataset") -> dict[str, float]:

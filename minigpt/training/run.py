@@ -143,12 +143,10 @@ def _planned(
         raise UserError("--shard needs several processes: torchrun --nproc-per-node N train.py ...")
     if processes > 1 and STANDARD_INPUT in (*text.files, *text.validation):
         raise UserError("several processes cannot share standard input; write it to a file first")
-    report.check_logger(training.log)
     if out is not None:
         runs.check_free(Path(out))
     source = find_source(text)
     say(f"minigpt {__version__}: training on {report.described(source)}")
-    _hint_at_unfinished(text.files)
     training = _resolved(training, device)
     planned = plan_run(source, text, given, device, training.precision, processes)
     distributed.check_batch(planned.plan.batch_size)
@@ -223,17 +221,6 @@ def _locked(folder: Path, is_new: bool) -> Iterator[None]:
         if is_new and not is_kept and not (folder / runs.METRICS).exists():
             shutil.rmtree(folder, ignore_errors=True)
         raise
-
-
-def _hint_at_unfinished(files: tuple[str, ...]) -> None:
-    """Mention an earlier run on the same text that was cut off, unless it is being trained."""
-    with contextlib.suppress(UserError):
-        folder = _newest_run(files)
-        state = read_state(folder, verify=False)
-        with runs.locked(folder):
-            pass
-        if not state.finished:
-            report.say_unfinished(folder, state)
 
 
 # An earlier run
@@ -322,7 +309,6 @@ def _train(
         folder,
         tokens_per_step=training.batch_size * config.model.context_length,
         started=started,
-        log=training.log if distributed.is_main() else "none",
     )
     try:
         trainer = Trainer(

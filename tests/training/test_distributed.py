@@ -276,21 +276,3 @@ with open(f"status of {{RANK}}", "w") as file:
         status, patience = json.loads((place / f"status of {rank}").read_text())
         assert status == dict.fromkeys(errors, 2)
         assert patience > 24 * 3600  # so long may rank 0 prepare a text
-
-
-@several
-def test_an_evaluation_is_the_same_to_the_last_bit_on_any_number_of_processes(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    code = """
-result = minigpt.evaluate("one adamw", "my.txt", stride=5, device="cpu", batch_size=7)
-if RANK == 0:
-    with open("figures", "w") as file:
-        file.write(repr(result))
-"""
-    status, said = launch(place, 3, code)
-    assert status == 0, said
-    monkeypatch.chdir(place)
-    torch.set_num_threads(1)
-    one = minigpt.evaluate("one adamw", "my.txt", stride=5, device="cpu", batch_size=7)
-    assert (place / "figures").read_text() == repr(one)

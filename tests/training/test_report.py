@@ -1,23 +1,17 @@
 """What a person sees of a training, and what is written down of it."""
 
-import sys
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
 
-from minigpt import UserError
 from minigpt.config import TextConfig
 from minigpt.data.corpus import find_source
 from minigpt.data.token_cache import prepare
 from minigpt.runs import METRICS, PICTURE, SAMPLES, read_metrics
 from minigpt.training.checkpoint import TrainingState
 from minigpt.training.evaluation import Evaluation
-from minigpt.training.report import Report, make_logger, say_result
-from tests.conftest import train_tiny
+from minigpt.training.report import Report, say_result
 
-FIGURES = {"step": 4, "val_loss": 2.5}
 FOUND = Evaluation(3.0, 1.5, 100, 200)
 
 
@@ -99,40 +93,6 @@ def test_a_sample_cannot_give_the_terminal_orders(
     err = capsys.readouterr().err
     assert not {"\x1b", "\r", "\x9b"} & set(err) and "é🦊" in err
     assert "a\x1b[2J\rb" in (tmp_path / SAMPLES).read_bytes().decode()
-
-
-# Loggers
-
-
-@pytest.mark.parametrize("name", ["tensorboard", "wandb"])
-def test_a_logger_that_is_not_installed_is_refused_before_training(
-    name: str, workplace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("minigpt.training.report.find_spec", lambda name: None)
-    with pytest.raises(UserError, match=f"--log {name} .* pip install {name}"):
-        train_tiny(log=name)
-    assert not Path("runs").exists()
-
-
-def test_wandb_is_handed_every_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Through a stand-in with the two calls of wandb that are made."""
-    calls: list[Any] = []
-
-    class Run:
-        def log(self, figures: dict[str, Any], step: int) -> None:
-            calls.append((figures, step))
-
-    stand_in = ModuleType("wandb")
-    stand_in.init = lambda **settings: calls.append(settings) or Run()  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "wandb", stand_in)
-    make_logger("wandb", tmp_path / "my")(FIGURES)
-    assert calls[0]["name"] == "my" and calls[1] == (FIGURES, 4)
-
-
-def test_tensorboard_writes_an_event_file(tmp_path: Path) -> None:
-    pytest.importorskip("tensorboard")
-    make_logger("tensorboard", tmp_path)(FIGURES)
-    assert list((tmp_path / "tensorboard").glob("events.out.tfevents.*"))
 
 
 # At the end
