@@ -43,14 +43,6 @@ def test_it_is_the_formula(known: str, rest: str) -> None:
     assert bits_per_byte(known, rest) == pytest.approx(by_dictionaries(known, rest))
 
 
-def test_hundreds_of_characters_are_told_apart() -> None:
-    draw = random.Random(0)
-    text = "".join(chr(0x4E00 + draw.randrange(500)) for _ in range(1200))
-    assert bits_per_byte(text[:1000], text[1000:]) == pytest.approx(
-        by_dictionaries(text[:1000], text[1000:])
-    )
-
-
 def test_noise_takes_what_its_letters_take_and_repetition_nothing() -> None:
     draw = random.Random(0)
     noise = "".join(draw.choices("abcdefghijklmnop", k=40_000))  # 4 bits each
