@@ -69,7 +69,7 @@ def parse(arguments: Sequence[str], prog: str | None) -> tuple[Run, argparse.Nam
 
 
 def _tell(line: str) -> None:
-    """Print a line once: of several processes that torchrun has started, the first one does."""
+    """Print a line once: the first process does, if torchrun has started several."""
     if os.environ.get("RANK", "0") == "0" or "LOCAL_RANK" not in os.environ:
         say(line)
 

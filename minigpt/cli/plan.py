@@ -22,7 +22,7 @@ def options(parser: Parser) -> None:
 
 
 def run(given: argparse.Namespace) -> None:
-    """Print what so many minutes would give."""
+    """Print what each of these minutes would give."""
     text, model, training = training_settings(given)
     rows = training.pop("minutes") or MINUTES
     for minutes in rows:

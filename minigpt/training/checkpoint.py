@@ -68,7 +68,7 @@ def load_checkpoint(
 ) -> tuple[TrainingState, list[str]]:
     """Put model and optimizers back to where the last checkpoint left them.
 
-    Returns its counters, and what is wrong with a later checkpoint that was passed over. Raises
+    Returns its counters, and what is wrong with a later checkpoint that was skipped. Raises
     UserError if none is whole and fits; the weights stay as they are.
     """
     import torch.distributed.checkpoint.state_dict as dcp

@@ -44,7 +44,7 @@ class Evaluation:
 
     @property
     def perplexity(self) -> float:
-        """``exp(loss)``: a uniform choice among so many tokens has the same loss."""
+        """``exp(loss)``: a choice among this many equally likely tokens has the same loss."""
         return math.exp(self.loss) if self.loss < 700 else math.inf
 
 

@@ -1,4 +1,4 @@
-"""The dial: what to train on a text, on this machine, in so many minutes.
+"""The dial: what to train on a text, on this machine, in the minutes that are given.
 
 `make_plan` is a pure function of the text, the speed of the machine and what the user has set,
 which always wins. `plan_run` measures the first two for it. The rules of thumb were tried on texts

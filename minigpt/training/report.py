@@ -61,7 +61,7 @@ def say_run(
 
     model, training, text = config.model, config.training, config.text
     learned = " learned from the text" if text.tokenizer in ("bpe", "char") else ""
-    tokenizer = f"that of {text.init}" if text.init else text.tokenizer
+    tokenizer = f"from {text.init}" if text.init else text.tokenizer
     shares = zip(text.files, text.weights, strict=False)
     goal = f"{training.steps:,} steps" if training.steps else f"{training.minutes:g} minutes"
     many = f"{processes} processes{', sharded' if training.shard else ''}, each "

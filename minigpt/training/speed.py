@@ -28,7 +28,7 @@ class Speed:
     start: float  # seconds that each block costs a step, however little it computes
 
     def seconds(self, shape: GPTConfig, tokens: int) -> float:
-        """The time of a step on so many tokens with a model of this shape."""
+        """The seconds of a step on `tokens` tokens with a model of this shape."""
         return shape.num_layers * self.start + tokens * flops_per_token(shape) / self.flops
 
 

@@ -33,7 +33,7 @@ _SAVING_SHARE = 0.05  # of the time may go into checkpoints
 
 
 class DivergedError(Exception):
-    """A loss, a gradient or a weight is not finite, or the loss is worse than that of guessing."""
+    """A loss, a gradient or a weight is not finite, or the loss is worse than guessing."""
 
 
 class Trainer:
@@ -325,7 +325,7 @@ def training_batch(
     rows: slice = slice(None),
 ) -> list[tuple[Tensor, Tensor]]:
     """Inputs and targets ``(b, T)`` of some rows of a training step's batch, in parts that are
-    computed in turn. When `done` nears 1, tokens are no longer split nor windows cut.
+    computed in turn. Near the end, tokens are not split and windows not cut.
     """
     is_early = done < _EARLY
     split_prob = config.token_split_prob if is_early else 0.0
