@@ -17,6 +17,7 @@ from ..config import GPTConfig
 from ..tokenizer import END_OF_TEXT, CharacterTokenizer, Tokenizer
 from ..tokenizer.bpe import bytes_to_printable
 from ..tokenizer.chunked_encoding import GPT2_PATTERN
+from ..tokenizer.library import word_pattern
 from .mapping import Array, Weights, stacked
 
 Dtype = Literal["float32", "float16", "q8_0"]
@@ -120,7 +121,7 @@ def _vocabulary(tokenizer: Tokenizer) -> tuple[dict[str, int], list[tuple[str, s
         end = {END_OF_TEXT: tokenizer.end_of_text}
         return vocab | end, [never, *sorted(merges)], {END_OF_TEXT}
     data = json.loads(tokenizer.to_json())
-    pattern = data["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"]
+    pattern = word_pattern(data["pre_tokenizer"])
     added = [token["content"] for token in data["added_tokens"] if not token["special"]]
     if pattern != GPT2_PATTERN or data["normalizer"] or added:
         raise UserError(

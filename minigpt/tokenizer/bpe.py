@@ -1,9 +1,7 @@
 """Byte-pair encoding: learned from a text, or one of tiktoken's encodings such as "gpt2"."""
 
 import os
-import re
-import unicodedata
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import tiktoken
@@ -16,48 +14,17 @@ from .chunked_encoding import GPT2_PATTERN, places_to_cut
 class BytePairTokenizer(Tokenizer):
     """Byte-level byte-pair encoding ("Neural Machine Translation of Rare Words with Subword
     Units", Sennrich et al. 2016, on bytes), done by tiktoken. Decoding gives back any text.
-
-    `added` names the added tokens that are not special: wherever a text contains such a name, it
-    becomes that token. With `nfc`, the rest of a text is first brought into Unicode's normal
-    form C, which joins a letter and its accent.
     """
 
-    def __init__(
-        self, encoding: tiktoken.Encoding, *, added: Collection[str] = (), nfc: bool = False
-    ):
+    def __init__(self, encoding: tiktoken.Encoding):
         self.encoding = encoding
         self.vocab_size = encoding.n_vocab
         self.end_of_text = encoding.eot_token
-        self.nfc = nfc
-        ids = encoding._special_tokens
-        self._added = {name: ids[name] for name in added}
-        self.cut = places_to_cut(encoding._pat_str, has_added=bool(added))
-        self._special_ids = {ids[name] for name in ids.keys() - self._added.keys()}
-        # The tokenizers library also looks for the longest name at each place, special ones too.
-        longest_first = sorted(ids, key=len, reverse=True)
-        self._names = re.compile("|".join(map(re.escape, longest_first)))
+        self.cut = places_to_cut(encoding._pat_str)
+        self._special_ids = set(encoding._special_tokens.values())
 
     def encode(self, text: str) -> list[int]:
-        ids: list[int] = []
-        start = 0
-        for match in self._names.finditer(text) if self._added else ():
-            if match[0] in self._added:
-                ids += self._encode_ordinary(text[start : match.start()])
-                ids.append(self._added[match[0]])
-                start = match.end()
-        return ids + self._encode_ordinary(text[start:])
-
-    def _encode_ordinary(self, text: str) -> list[int]:
-        if self.nfc:
-            text = unicodedata.normalize("NFC", text)
-        try:
-            return self.encoding.encode_ordinary(text)
-        except BaseException as error:
-            # tiktoken panics where a pattern would need too many steps. The patterns that we
-            # know never do, but a tokenizer.json can hold any pattern.
-            if type(error).__name__ != "PanicException":
-                raise
-            raise UserError("the tokenizer's pattern cannot cut this text into words") from None
+        return self.encoding.encode_ordinary(text)
 
     def token_bytes(self, token_id: int) -> bytes:
         if token_id in self._special_ids:
@@ -72,21 +39,14 @@ class BytePairTokenizer(Tokenizer):
 
         ranks = self.encoding._mergeable_ranks
         vocab = {bytes_to_printable(token): rank for token, rank in ranks.items()}
-        merges = [(bytes_to_printable(a), bytes_to_printable(b)) for a, b in _merges(ranks)]
         # Unused ids get a name, and all names go into the vocabulary: the library would give a
         # name that is not there the next free id.
         used = {*ranks.values(), *self.encoding._special_tokens.values()}
         unused = {f"<|unused_{i}|>": i for i in range(self.vocab_size) if i not in used}
         names = self.encoding._special_tokens | unused
-        tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(vocab | names, merges))
+        tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(vocab | names, merges_by_id(vocab)))
         _set_byte_level(tokenizer, self.encoding._pat_str)
-        if self.nfc:
-            tokenizer.normalizer = tokenizers.normalizers.NFC()
-        specials = names.keys() - self._added.keys()
-        tokenizer.add_special_tokens(sorted(specials, key=lambda name: names[name]))
-        tokenizer.add_tokens(
-            [tokenizers.AddedToken(name, normalized=False) for name in self._added]
-        )
+        tokenizer.add_special_tokens(sorted(names, key=lambda name: names[name]))
         return tokenizer.to_str()
 
 
@@ -142,17 +102,17 @@ def _set_byte_level(tokenizer: Any, pattern: str) -> None:
     tokenizer.decoder = decoders.ByteLevel()
 
 
-def _merges(ranks: dict[bytes, int]) -> list[tuple[bytes, bytes]]:
-    """Every pair of tokens that together form a token, in the order of that token's rank.
+def merges_by_id(vocab: dict[str, int]) -> list[tuple[str, str]]:
+    """Every pair of tokens that together form a token, in the order of that token's id.
 
     tiktoken merges any two neighbours that together form a token; with all such pairs listed, the
     Hugging Face format does the same.
     """
     return [
         (token[:i], token[i:])
-        for token in sorted(ranks, key=lambda token: ranks[token])
+        for token in sorted(vocab, key=lambda token: vocab[token])
         for i in range(1, len(token))
-        if token[:i] in ranks and token[i:] in ranks
+        if token[:i] in vocab and token[i:] in vocab
     ]
 
 
@@ -172,5 +132,8 @@ def bytes_to_printable(token: bytes) -> str:
 
 
 def printable_to_bytes(text: str) -> bytes:
-    """The opposite of :func:`bytes_to_printable`; KeyError if a character stands for no byte."""
-    return bytes(_BYTES[character] for character in text)
+    """The opposite of :func:`bytes_to_printable`."""
+    try:
+        return bytes(_BYTES[character] for character in text)
+    except KeyError:
+        raise ValueError(f"its token {text!r} is not written in bytes") from None

@@ -120,7 +120,7 @@ ANYWHERE = re.compile(r"(?s)(?=.)")
 _NOWHERE = re.compile(r"(?!)")
 
 
-def places_to_cut(pattern: str, has_added: bool) -> re.Pattern[str]:
+def places_to_cut(pattern: str, has_added: bool = False) -> re.Pattern[str]:
     """Matches each place where a text may be cut, given the pattern of its words.
 
     With an unknown pattern a text is encoded whole. Added tokens may contain anything but white

@@ -8,46 +8,64 @@ import tiktoken
 
 from .. import UserError
 from .base import END_OF_TEXT, Tokenizer
-from .bpe import BytePairTokenizer, printable_to_bytes
+from .bpe import BytePairTokenizer, merges_by_id, printable_to_bytes
 from .characters import CharacterTokenizer
+from .chunked_encoding import PATTERNS
+from .library import LibraryTokenizer, word_pattern
 
 
-def load_tokenizer(path: str | Path) -> Tokenizer:
-    """A tokenizer from the `tokenizer.json` that `to_json` made.
+def load_tokenizer(path: str | Path, vocab_size: int = 0) -> Tokenizer:
+    """A tokenizer from a `tokenizer.json`: one that `to_json` made, or byte-level BPE with an
+    <|endoftext|>. Ids below `vocab_size` that have no token become special tokens.
 
     Raises:
         UserError: if the file is missing, damaged or of another kind.
     """
     try:
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
-        return tokenizer_from_data(data)
+        text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
+    except UnicodeDecodeError:
+        raise UserError(f"{path} is damaged: it is not UTF-8") from None
+    return tokenizer_from_json(text, path, vocab_size)
+
+
+def tokenizer_from_json(text: str, path: str | Path, vocab_size: int) -> Tokenizer:
+    """A tokenizer from the text of a `tokenizer.json`; errors name the `path`."""
+    try:
+        return _tokenizer(json.loads(text), vocab_size)
+    except (json.JSONDecodeError, RecursionError):
         raise UserError(f"{path} is damaged: it is not JSON") from None
     except KeyError as error:
-        raise UserError(f"{path} is damaged or not minigpt's: it has no {error}") from None
+        raise UserError(f"{path} is damaged or not supported: it has no {error}") from None
     except (TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
-        raise UserError(f"{path} is damaged or not minigpt's ({error})") from None
+        raise UserError(f"{path} is damaged or not supported ({error})") from None
 
 
-def tokenizer_from_data(data: dict[str, Any]) -> Tokenizer:
-    """A tokenizer from the content of a `tokenizer.json` that `to_json` made; anything else gives
-    a KeyError, TypeError, ValueError, IndexError, AttributeError or OverflowError."""
+def _tokenizer(data: dict[str, Any], vocab_size: int) -> Tokenizer:
+    kind = data["model"]["type"]
+    if kind not in ("BPE", "WordLevel"):
+        raise ValueError(f"its type is {kind!r}")
     vocab: dict[str, int] = data["model"]["vocab"]
-    normalizer = data.get("normalizer")
-    if normalizer is not None and normalizer["type"] != "NFC":
-        raise ValueError(f"its normalizer {normalizer['type']} is not supported")
-    specials = {token["content"]: token["id"] for token in data["added_tokens"]}
-    if not all(isinstance(i, int) and i >= 0 for i in (*vocab.values(), *specials.values())):
+    added = {token["content"]: token["id"] for token in data["added_tokens"]}
+    if not all(isinstance(i, int) and i >= 0 for i in (*vocab.values(), *added.values())):
         raise ValueError("ids must be non-negative integers")
-    if END_OF_TEXT not in specials:
+    if END_OF_TEXT not in added:
         raise ValueError(f"it has no {END_OF_TEXT}")
-    if data["model"]["type"] == "WordLevel":
-        return _character_tokenizer(vocab, specials)
-    if data["model"]["type"] == "BPE":
-        return _byte_pair_tokenizer(vocab, specials, data)
-    raise ValueError(f"its type is {data['model']['type']!r}")
+    if kind == "WordLevel":
+        return _character_tokenizer(vocab, added)
+    used = {*vocab.values(), *added.values()}
+    unused = {f"<|unused_{i}|>": i for i in range(vocab_size) if i not in used}
+    more = [_SPECIAL | {"content": name, "id": i} for name, i in unused.items()]
+    # All names go into the vocabulary: the library would give others the next free id.
+    model = data["model"] | {"vocab": vocab | added | unused}
+    return _byte_pair_tokenizer(
+        data | {"model": model, "added_tokens": data["added_tokens"] + more}
+    )
+
+
+_FLAGS = ("single_word", "lstrip", "rstrip", "normalized")
+_SPECIAL: dict[str, Any] = dict.fromkeys(_FLAGS, False) | {"special": True}
 
 
 def _character_tokenizer(vocab: dict[str, int], specials: dict[str, int]) -> CharacterTokenizer:
@@ -60,22 +78,27 @@ def _character_tokenizer(vocab: dict[str, int], specials: dict[str, int]) -> Cha
     return CharacterTokenizer(characters)
 
 
-def _byte_pair_tokenizer(
-    vocab: dict[str, int], specials: dict[str, int], data: dict[str, Any]
-) -> BytePairTokenizer:
-    ranks = {printable_to_bytes(token): i for token, i in vocab.items() if token not in specials}
-    ids, top = [*ranks.values(), *specials.values()], max(ranks.values())
-    if len(set(ids)) != len(ids):
+def _byte_pair_tokenizer(data: dict[str, Any]) -> Tokenizer:
+    """tiktoken encodes if it gives the ids of this file; else the tokenizers library does."""
+    special = {token["content"]: token["special"] for token in data["added_tokens"]}
+    names = {name: i for name, i in data["model"]["vocab"].items() if name in special}
+    vocab = {token: i for token, i in data["model"]["vocab"].items() if token not in special}
+    ranks = {printable_to_bytes(token): i for token, i in vocab.items()}
+    ids = {*vocab.values(), *names.values()}
+    if len(ids) != len(vocab) + len(names):
         raise ValueError("two tokens share an id")
     if any(bytes([b]) not in ranks for b in range(256)):
         raise ValueError("it lacks some single bytes")
-    if sum(i < top for i in ids) != top or max(ids) > 2 * len(ids):
-        raise ValueError("some ids have no token")  # only special tokens may leave a gap
-    added = [token["content"] for token in data["added_tokens"] if not token["special"]]
-    if added and any(name.split() != [name] for name in specials):
-        raise ValueError("white space in an added token is not supported")  # a cut may be there
-    pattern = data["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"]
-    encoding = tiktoken.Encoding(
-        "bpe", pat_str=pattern, mergeable_ranks=ranks, special_tokens=specials
-    )
-    return BytePairTokenizer(encoding, added=added, nfc=bool(data.get("normalizer")))
+    if max(ids) >= len(ids):
+        raise ValueError("some ids have no token")
+    pattern = word_pattern(data["pre_tokenizer"])
+    plain = pattern in PATTERNS.values() and all(special.values()) and not data.get("normalizer")
+    if plain and [tuple(pair) for pair in data["model"]["merges"]] == merges_by_id(vocab):
+        return BytePairTokenizer(
+            tiktoken.Encoding(
+                "bpe", pat_str=str(pattern), mergeable_ranks=ranks, special_tokens=names
+            )
+        )
+    tokens = {i: token for token, i in ranks.items()}
+    tokens |= {i: b"" if special[name] else name.encode() for name, i in names.items()}
+    return LibraryTokenizer(data, tokens)

@@ -23,7 +23,7 @@ KINDS = ["char", "bpe", "tiktoken"]
 
 
 def bare_encoding(
-    tokens: list[str], specials: dict[str, int], pattern: str = GPT2_PATTERN, **options: object
+    tokens: list[str], specials: dict[str, int], pattern: str = GPT2_PATTERN
 ) -> BytePairTokenizer:
     """Like tiktoken's encodings: 256 bytes, some longer tokens, several special tokens."""
     ranks = {bytes([byte]): byte for byte in range(256)}
@@ -32,7 +32,7 @@ def bare_encoding(
     encoding = tiktoken.Encoding(
         "bare", pat_str=pattern, mergeable_ranks=ranks, special_tokens=specials
     )
-    return BytePairTokenizer(encoding, **options)  # type: ignore[arg-type]
+    return BytePairTokenizer(encoding)
 
 
 @cache

@@ -41,7 +41,7 @@ def tokenizer(kind: str) -> Tokenizer:
     """A BPE that was learned, or single bytes with one of the patterns."""
     if kind == "bpe":
         return train_bpe(["the cat eats 1234 cats' dates.\n\nThe cat's\n"] * 9, 320)
-    return bare_encoding([], {END_OF_TEXT: 256}, PATTERNS[kind], nfc=kind == "qwen")
+    return bare_encoding([], {END_OF_TEXT: 256}, PATTERNS[kind])
 
 
 def encoded(encoder: Tokenizer, chunks: list[TextChunk], size: int) -> list[int]:
@@ -129,12 +129,6 @@ def test_texts_of_all_sorts_are_cut_near_the_size_asked_for(text: str, longest: 
     pieces = [piece for _, piece in cut_in_pieces([(False, text)], tokenizer("bpe").cut, 100)]
     assert all(100 <= len(piece) <= longest for piece in pieces[:-1])
     assert "".join(pieces) == text
-
-
-def test_an_added_token_is_not_cut_at_its_punctuation() -> None:
-    """Punctuation after a letter, which an added token may contain."""
-    encoder = bare_encoding([], {END_OF_TEXT: 256, "好。": 257}, added=["好。"])
-    assert encoded(encoder, [(False, "你好。你好。")], 1) == encoder.encode("你好。你好。")
 
 
 def test_short_documents_are_encoded_many_at_a_time() -> None:
