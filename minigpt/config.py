@@ -55,8 +55,7 @@ _WORDS = {int: "a whole number", float: "a number", str: "a text", bool: "true o
 
 
 def setting(default: Any, help: str, repeated: str = "") -> Any:
-    """A field with its default and the help text of its option. An option for several values is
-    given once for each of them; `repeated` is what the help calls one."""
+    """A field; `repeated` is what the help calls one value of an option that is given again."""
     return dataclasses.field(default=default, metadata={"help": help, "repeated": repeated})
 
 
@@ -64,10 +63,7 @@ class _Checked:
     """A dataclass that checks its fields; a UserError names the one that is wrong."""
 
     def __post_init__(self) -> None:
-        for name, hint in typing.get_type_hints(type(self), include_extras=True).items():
-            value = getattr(self, name)
-            if (expected := _problem(value, hint)) is not None:
-                raise UserError(f"{name} must be {expected}, got {value!r}")
+        _check_fields(type(self), vars(self))
         self._check()
 
     def _check(self) -> None:
@@ -79,27 +75,18 @@ class TextConfig(_Checked):
     """Which text a model learns from, how it becomes tokens, and how their embeddings start."""
 
     files: tuple[str, ...] = setting(
-        ("data/fables.txt",),
-        "text files, folders, patterns such as 'a/*.txt', or - for stdin",
-        "FILE",
+        ("data/fables.txt",), "text files, folders, patterns ('a/*.txt'), or - for stdin", "FILE"
     )
-    validation: tuple[str, ...] = setting(
-        (), "text to validate on, instead of a part of the text; may be given again", "FILE"
-    )
+    validation: tuple[str, ...] = setting((), "text to validate on; may be given again", "FILE")
     validation_fraction: Part = setting(0.1, "share of the text set aside to validate on")
     split: Literal["documents", "end"] = setting(
-        "documents",
-        "validate on documents from all over the text, or on its end (always for one document)",
+        "documents", "validate on documents from all over, or on the end (if there is only one)"
     )
     weights: tuple[Positive, ...] = setting(
-        (),
-        "how much to draw from each file; give it once for each, in their order; by size if unset",
-        "X",
+        (), "how much to draw from each file; given once for each; by size if unset", "X"
     )
     text_field: str = setting("text", "the field of .jsonl files that holds the text")
-    tokenizer: str = setting(
-        "bpe", "bpe (learned from the text), char, or one of tiktoken's, such as gpt2"
-    )
+    tokenizer: str = setting("bpe", "bpe (learned from the text), char, or tiktoken's, as gpt2")
     vocab_size: VocabSize | None = setting(None, "tokens in a bpe vocabulary")
     embedding_init: Literal["text", "random"] = setting(
         "text", "how token embeddings start: from each token's neighbours in the text, or at random"
@@ -128,13 +115,9 @@ class GPTConfig(_Checked):
     emb_dim: Size = setting(128, "width: size of the vector that stands for a token")
     num_layers: Size = setting(4, "number of transformer blocks")
     num_heads: Size = setting(4, "attention heads in each block")
-    num_kv_heads: Size | None = setting(
-        None, "key/value heads (grouped-query attention); as many as heads if unset"
-    )
+    num_kv_heads: Size | None = setting(None, "key/value heads (grouped-query attention), if fewer")
     head_dim: Size | None = setting(None, "size of a head (qwen3); emb_dim / num_heads if unset")
-    hidden_dim: Size | None = setting(
-        None, "width inside the feed-forward; emb_dim times 4 (gpt2) or 8/3 (qwen3) if unset"
-    )
+    hidden_dim: Size | None = setting(None, "feed-forward width; 4 (gpt2) or 8/3 emb_dim if unset")
     dropout: Probability = setting(0.0, "probability that training drops an activation")
     attention_dropout: Probability = setting(0.0, "probability that it drops an attention weight")
     tie_embeddings: bool = setting(True, "use the token embedding as the output layer too")
@@ -225,9 +208,7 @@ class TrainConfig(_Checked):
     token_split_prob: Share = setting(0.0, "share of tokens split in two, until near the end")
     warmup_context: Count | None = setting(None, "shorter context until near the end")
     batch_size: Count = setting(8, "sequences in a training step")
-    micro_batch_size: Count | None = setting(
-        None, "sequences that a process computes at once, to save memory; all if unset"
-    )
+    micro_batch_size: Count | None = setting(None, "how many at once, to save memory; all if unset")
     shard: bool = setting(False, "under torchrun: split model and optimizer among processes")
     optimizer: Literal["adamw", "muon"] = setting("muon", "muon: for matrices, AdamW for the rest")
     learning_rate: Positive = setting(4e-3, "peak learning rate")
@@ -261,7 +242,7 @@ class SampleConfig(_Checked):
     top_p: TopP | None = setting(None, "choose among the fewest tokens together this probable")
     min_p: Share | None = setting(None, "leave out tokens less likely than this times the best")
     repetition_penalty: Factor = setting(
-        1.0, "above 1 avoids every token of the text so far, prompt included; about 1.1 is plenty"
+        1.0, "1.1 avoids tokens of the text so far, prompt included"
     )
     presence_penalty: Penalty = setting(0.0, "subtracted from a token's logit once written")
     frequency_penalty: Penalty = setting(0.0, "subtracted each time it was written")
@@ -284,19 +265,14 @@ class InferenceConfig(_Checked):
     """How a trained model is run."""
 
     device: str = setting("auto", "auto, cpu, cuda, cuda:1 or mps")
-    precision: Literal["float32", "bfloat16"] = setting(
-        "float32", "type of the weights; bfloat16 makes a large model faster on a GPU"
-    )
+    precision: Literal["float32", "bfloat16"] = setting("float32", "bfloat16: faster on a GPU")
 
 
 @dataclass(frozen=True)
 class EvaluationConfig(_Checked):
     """How to measure how well a model predicts a text."""
 
-    stride: Count | None = setting(
-        None,
-        "tokens from one window to the next: fewer let every token see more; side by side if unset",
-    )
+    stride: Count | None = setting(None, "tokens from one window to the next; a context if unset")
     batch_size: Count = setting(16, "windows at a time")
     text_field: str = setting("text", "the field of .jsonl files that holds the text")
     device: str = setting("auto", "auto, cpu, cuda, cuda:1 or mps")
@@ -309,18 +285,22 @@ def to_dict(config: Any) -> dict[str, Any]:
 
 def from_dict(cls: type[Config], data: Any) -> Config:
     """A dataclass from JSON values; UserError if a field is unknown, missing or of another type."""
-    hints = typing.get_type_hints(cls, include_extras=True)
     if not isinstance(data, dict):
         raise UserError(f"{cls.__name__}: expected an object, got {type(data).__name__}")
-    for name, value in data.items():
-        if name not in hints:
-            raise UserError(f"{cls.__name__}: unknown field {name!r}")
-        if (expected := _problem(value, hints[name])) is not None:
-            raise UserError(f"{name} must be {expected}, got {value!r}")
+    _check_fields(cls, data)
     for field in dataclasses.fields(cls):  # type: ignore[arg-type]
         if field.default is MISSING and field.name not in data:
             raise UserError(f"{cls.__name__}: {field.name} is missing")
     return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in data.items()})
+
+
+def _check_fields(cls: type, values: Mapping[str, Any]) -> None:
+    hints = typing.get_type_hints(cls, include_extras=True)
+    for name, value in values.items():
+        if name not in hints:
+            raise UserError(f"{cls.__name__}: unknown field {name!r}")
+        if (expected := _problem(value, hints[name])) is not None:
+            raise UserError(f"{name} must be {expected}, got {value!r}")
 
 
 def _problem(value: Any, hint: Any) -> str | None:

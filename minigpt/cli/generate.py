@@ -21,7 +21,7 @@ from .terminal import has_colours, say, write
 from .token_display import ALTERNATIVES, TokenDisplay
 
 if TYPE_CHECKING:
-    from ..generation.results import Sample, Step
+    from ..generation.results import Step
     from ..generation.writer import Writer
 
 _OUTPUT = {
@@ -70,10 +70,8 @@ def run(given: argparse.Namespace) -> None:
         say(f"written with {described(name, writer)}")
         return
     draft = Draft(writer, prompt, config, given.show)
-    say(
-        f"writing with {described(name, writer)}, "
-        f"at temperature {config.temperature:g}, {config.max_new_tokens:,} tokens at most"
-    )
+    limits = f"at temperature {config.temperature:g}, {config.max_new_tokens:,} tokens at most"
+    say(f"writing with {described(name, writer)}, {limits}")
     draft.write(prompt)
     say(f"{draft.figures()}   the same again: --seed {config.seed}   more: --max-new-tokens N")
 
@@ -105,32 +103,37 @@ class Draft:
 
     def __init__(self, writer: "Writer", beginning: str, config: SampleConfig, show: bool):
         self.text, self.tokens = beginning, 0  # the tokens of all samples
-        self._samples, self._start = config.samples, time.perf_counter()
+        self._later: list[list[Step]] = [[] for _ in range(config.samples - 1)]
+        self._start = time.perf_counter()
         self._display = TokenDisplay(writer.tokenizer, has_colours(sys.stdout)) if show else None
-        alternatives = ALTERNATIVES if show else 0
-        self._steps = writer.steps(
-            beginning, config, log_probabilities=show, alternatives=alternatives
-        )
+        asked: dict[str, Any] = {"log_probabilities": show, "alternatives": ALTERNATIVES * show}
+        self._steps = writer.steps(beginning, config, **asked)
 
     def write(self, prompt: str) -> None:
         """Write the samples to standard output, each after `prompt`; the first as it comes."""
-        for i, steps in enumerate(_by_sample(self._counted(), self._samples)):
-            if i > 0:
-                write(f"--- sample {i + 1} ---")
-            if self._display is not None:
-                self._display.show(prompt, steps)
-                continue
-            write(prompt, end="")
-            for step in steps:
-                write(step.text, end="")
-            write("")
+        self._write_sample(prompt, self._first())
+        for i, steps in enumerate(self._later, start=2):
+            write(f"--- sample {i} ---")
+            self._write_sample(prompt, steps)
 
-    def _counted(self) -> Iterator["Step"]:
+    def _first(self) -> Iterator["Step"]:
+        """The steps of the first sample as they are drawn; the others are kept for later."""
         for step in self._steps:
             self.tokens += 1
             if step.sample == 0:
                 self.text += step.text
-            yield step
+                yield step
+            else:
+                self._later[step.sample - 1].append(step)
+
+    def _write_sample(self, prompt: str, steps: Iterable["Step"]) -> None:
+        if self._display is not None:
+            self._display.show(prompt, steps)
+            return
+        write(prompt, end="")
+        for step in steps:
+            write(step.text, end="")
+        write("")
 
     def figures(self) -> str:
         """How much was written and how fast."""
@@ -138,42 +141,23 @@ class Draft:
         return f"{self.tokens:,} tokens at {speed:,.0f} a second"
 
 
-def _by_sample(steps: Iterable["Step"], samples: int) -> Iterator[Iterable["Step"]]:
-    """The steps of each sample: those of the first as they are drawn, the others afterwards."""
-    later: list[list[Step]] = [[] for _ in range(samples)]
-
-    def first() -> Iterator["Step"]:
-        for step in steps:
-            if step.sample == 0:
-                yield step
-            else:
-                later[step.sample].append(step)
-
-    yield first()
-    yield from later[1:]
-
-
 def _write_records(prompt: str, writer: "Writer", config: SampleConfig, logprobs: bool) -> None:
     """A JSON record for each sample, one on a line."""
     samples = writer.samples(prompt, log_probabilities=logprobs, **to_dict(config))
     for i, sample in enumerate(samples):
-        write(json.dumps(_record(i, sample, config, writer)))
-
-
-def _record(i: int, sample: "Sample", config: SampleConfig, writer: "Writer") -> dict[str, Any]:
-    record: dict[str, Any] = {
-        "prompt": sample.prompt,
-        "text": sample.text,
-        "sample": i,
-        "tokens": len(sample.token_ids),
-        "stop_reason": sample.stop_reason,
-        "seconds": round(sample.seconds, 6),
-        "tokens_per_second": round(sample.tokens_per_second, 1),
-        "seed": config.seed,
-    }
-    if sample.log_probabilities is not None:
-        texts = (writer.tokenizer.token_bytes(i).decode(errors="replace") for i in sample.token_ids)
-        tokens = zip(sample.token_ids, texts, sample.log_probabilities, strict=True)
-        names = ("id", "text", "log_probability")
-        record["logprobs"] = [dict(zip(names, token, strict=True)) for token in tokens]
-    return record
+        record: dict[str, Any] = {
+            "prompt": sample.prompt,
+            "text": sample.text,
+            "sample": i,
+            "tokens": len(sample.token_ids),
+            "stop_reason": sample.stop_reason,
+            "seconds": round(sample.seconds, 6),
+            "tokens_per_second": round(sample.tokens_per_second, 1),
+            "seed": config.seed,
+        }
+        if sample.log_probabilities is not None:
+            record["logprobs"] = [
+                {"id": id, "text": writer.tokenizer.decode([id]), "log_probability": nats}
+                for id, nats in zip(sample.token_ids, sample.log_probabilities, strict=True)
+            ]
+        write(json.dumps(record))

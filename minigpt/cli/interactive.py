@@ -6,12 +6,12 @@ import contextlib
 import dataclasses
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import UserError, __version__
-from ..config import InferenceConfig, SampleConfig, cache_folder
+from ..config import InferenceConfig, SampleConfig
 from .generate import Draft, described, open_writer, seeded
 from .options import changed
 from .terminal import say, write
@@ -19,12 +19,8 @@ from .terminal import say, write
 if TYPE_CHECKING:
     from ..generation.writer import Writer
 
-try:
-    import readline
-except ImportError:  # as on Windows: lines can still be typed
-    readline = None  # type: ignore[assignment]
-
-_PROMPT = "> "
+with contextlib.suppress(ImportError):  # there is none on Windows
+    import readline  # noqa: F401  # input() then has line editing, and the session's history
 
 
 def interact(
@@ -35,14 +31,13 @@ def interact(
     say(f"minigpt {__version__}: writing with {described(name, writer)}")
     say("type how a text begins; Ctrl-C stops it; /help lists the commands; Ctrl-D leaves")
     session = Session(writer, config, show)
-    with _history():
-        session.attempt(lambda: session.write(prompt) if prompt else None)
-        while session.attempt(lambda: session.obey(_read_line())):
-            pass
+    session.attempt(lambda: session.write(prompt) if prompt else None)
+    while session.attempt(lambda: session.obey(_read_line())):
+        pass
 
 
 class Session:
-    """What a session remembers, and its commands: each method do_NAME is one, /NAME."""
+    """What a session remembers, and its commands: do_NAME is /NAME, its docstring the help."""
 
     def __init__(self, writer: "Writer", config: SampleConfig, showing: bool = False):
         self.writer, self.config, self.showing = writer, config, showing
@@ -76,8 +71,7 @@ class Session:
         """Write a text that begins with `prompt`, or continue the last one."""
         config = seeded(config or self.config)
         draft = Draft(self.writer, self.text if more else prompt, config, self.showing)
-        if not more:
-            self.prompt = prompt
+        self.prompt = self.prompt if more else prompt
         try:
             draft.write(prompt)
         except KeyboardInterrupt:
@@ -114,8 +108,7 @@ class Session:
     def do_show(self, rest: str) -> None:
         """/show: show tokens with their probabilities, or stop showing them"""
         self.showing = not self.showing
-        now = "now" if self.showing else "no longer"
-        say(f"tokens are {now} shown with their probabilities")
+        say(f"tokens are {'now' if self.showing else 'no longer'} shown with their probabilities")
 
     def do_save(self, rest: str) -> None:
         """/save FILE: add the last text to a file"""
@@ -150,31 +143,12 @@ def _shown(value: Any) -> str:
 
 def _read_line() -> str:
     """The next line that is typed; EOFError at the end of standard input."""
-    if not sys.stdin.isatty():
-        return input()
+    mark = "> " if sys.stdin.isatty() else ""
     try:
         if sys.stdout.isatty():
-            return input(_PROMPT)
-        print(_PROMPT, end="", file=sys.stderr, flush=True)  # standard output is for texts alone
+            return input(mark)
+        print(mark, end="", file=sys.stderr, flush=True)  # standard output is for texts alone
         return input()
     except EOFError:
-        say("")  # so that the next output begins on a new line
+        say("") if mark else None  # so that the next output begins on a new line
         raise
-
-
-@contextlib.contextmanager
-def _history() -> Iterator[None]:
-    """Recall the lines typed in earlier sessions, and add those of this one."""
-    file = cache_folder() / "history"
-    if readline is None or not sys.stdin.isatty():
-        yield
-        return
-    readline.set_history_length(1000)
-    with contextlib.suppress(OSError):
-        readline.read_history_file(file)
-    try:
-        yield
-    finally:
-        with contextlib.suppress(OSError):
-            file.parent.mkdir(parents=True, exist_ok=True)
-            readline.write_history_file(file)

@@ -8,15 +8,12 @@ from pathlib import Path
 from .. import UserError
 from .terminal import say
 
-STANDARD_INPUT = "-"
-
 
 def read_prompt(given: str | None, file: str | None, *, stdin: bool = True) -> str:
     """How a text begins: `given`, or the content of `file`, or of standard input.
 
     Standard input is read to its end if "-" is given, or if nothing is given and it is a pipe or a
-    file; a prompt that is given never waits for it. A session reads its lines there (`stdin` is
-    False). One line end at the end is dropped, because editors and `echo` add it.
+    file; not if a session reads its lines there (`stdin` is False). A last line end is dropped.
     """
     if given is not None and file is not None:
         raise UserError("the prompt is given twice: leave out --prompt-file or the other one")
@@ -25,10 +22,14 @@ def read_prompt(given: str | None, file: str | None, *, stdin: bool = True) -> s
             return _text(Path(file).read_bytes(), file)
         except OSError as error:
             raise UserError(f"cannot read {file}: {error.strerror}") from None
-    if given == STANDARD_INPUT and not stdin:
+    if given == "-" and not stdin:
         raise UserError("standard input is for the session; give the prompt with --prompt-file")
-    if given == STANDARD_INPUT or (given is None and stdin and _is_redirected()):
-        return _text(_standard_input(), "standard input")
+    if given == "-" or (given is None and stdin and _is_redirected()):
+        if sys.stdin is None:
+            raise UserError("standard input is closed; leave out the - or give the prompt itself")
+        waiting = "type the prompt; Ctrl-D ends it" if sys.stdin.isatty() else "reading the prompt"
+        say(f"{waiting} (standard input)")
+        return _text(sys.stdin.buffer.read(), "standard input")
     return given or ""
 
 
@@ -39,14 +40,6 @@ def _is_redirected() -> bool:
     except (AttributeError, OSError, ValueError):  # it is closed, or not a real file
         return False
     return stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) or stat.S_ISREG(kind)
-
-
-def _standard_input() -> bytes:
-    if sys.stdin is None:
-        raise UserError("standard input is closed; leave out the - or give the prompt itself")
-    waiting = "type the prompt; Ctrl-D ends it" if sys.stdin.isatty() else "reading the prompt"
-    say(f"{waiting} (standard input)")
-    return sys.stdin.buffer.read()
 
 
 def _text(content: bytes, name: str) -> str:

@@ -32,7 +32,9 @@ class TokenDisplay:
         text, least = shown(prompt), 1.0
         try:
             for step in steps:
-                if (token := self._token(step)) is not None:
+                if step.log_probability is not None:
+                    written = self.tokenizer.token_bytes(step.token_id)
+                    token = Token(step.token_id, written, step.log_probability)
                     print(self.line(token, step.alternatives), flush=True)
                     least = min(least, token.probability)
                 if step.text:  # of several tokens, if they make one character
@@ -53,13 +55,6 @@ class TokenDisplay:
         others = [other for other in alternatives if other.id != token.id][: ALTERNATIVES - 1]
         listed = "  ".join(f"{self._name(o)} {percent(o.probability)}" for o in others)
         return f"{percent(token.probability):>11}  {name}{padding}  {listed}"
-
-    def _token(self, step: Step) -> Token | None:
-        """The drawn token, if its probability was asked for."""
-        if step.log_probability is None:
-            return None
-        written = self.tokenizer.token_bytes(step.token_id)
-        return Token(step.token_id, written, step.log_probability)
 
     def _name(self, token: Token) -> str:
         if token.id == self.tokenizer.end_of_text:

@@ -14,26 +14,17 @@ from .writer import Writer
 class AttentionMaps:
     """The attention weights of a text of T tokens.
 
-    Attributes:
-        tokens: the text of each token, T of them; ␣ stands for a space, ↵ for a new line.
-        weights: a numpy array ``(num_layers, num_heads, T, T)``; ``[l, h, i, j]`` is how much token
-            i attends to token j in head h of layer l. Rows sum to 1, and no token looks ahead.
+    ``weights[l, h, i, j]`` is how much token i attends to token j in head h of layer l. Rows sum
+    to 1, and no token looks ahead.
     """
 
-    tokens: tuple[str, ...]
-    weights: NDArray[np.float32]
+    tokens: tuple[str, ...]  # the text of each; ␣ stands for a space, ↵ for a new line
+    weights: NDArray[np.float32]  # (num_layers, num_heads, T, T)
 
 
 def attention_maps(writer: Writer, text: str) -> AttentionMaps:
-    """The attention weights of every layer and head for a text, computed by the glass engine.
-
-    Args:
-        writer: from :func:`minigpt.load`.
-        text: at least one token, at most context_length.
-
-    Raises:
-        UserError: if the text is empty, too long or cannot be encoded.
-    """
+    """The attention weights of every layer and head for a text of 1 to context_length tokens, with
+    a writer from :func:`minigpt.load`; a UserError if it has more, or none."""
     ids = writer.tokenizer.encode(text)
     limit = writer.glass.config.context_length
     if not ids:

@@ -6,6 +6,7 @@ from typing import Literal
 
 _MARKS = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥"})
 
+# max_new_tokens were written, the model ended the text, or a stop string was written.
 StopReason = Literal["length", "end_of_text", "stop"]
 
 
@@ -42,24 +43,14 @@ class Step:
 
 @dataclass(frozen=True)
 class Sample:
-    """A continuation of a prompt.
-
-    Attributes:
-        token_ids: all that were drawn, also the end of the text or the tokens of a stop string,
-            which `text` does not show.
-        log_probabilities: of those tokens, in nats, at temperature 1, before any filter; None if
-            they were not asked for.
-        stop_reason: "length" (max_new_tokens were written), "end_of_text" (the model ended it) or
-            "stop" (a stop string was written).
-        seconds: from the start of the batch to the last token of this sample.
-    """
+    """A continuation of a prompt."""
 
     prompt: str
     text: str  # what follows the prompt
-    token_ids: tuple[int, ...]
-    log_probabilities: tuple[float, ...] | None
+    token_ids: tuple[int, ...]  # all that were drawn, also the end of the text or a stop string
+    log_probabilities: tuple[float, ...] | None  # as in a Step; None if not asked for
     stop_reason: StopReason
-    seconds: float
+    seconds: float  # from the start of the batch to the last token of this sample
 
     @property
     def tokens_per_second(self) -> float:

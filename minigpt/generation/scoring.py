@@ -28,9 +28,8 @@ def likeliest(logits: Array, k: int) -> tuple[TokenIds, Array]:
 def score(engine: Engine, ids: Sequence[int]) -> list[float]:
     """The log-probability of each token but the first, given those before it, in nats.
 
-    A text longer than the context is read in windows that overlap by half. The first window
-    predicts as many tokens as it holds. Every other one predicts those of its later half, so that
-    they see at least half a context.
+    The first window predicts as many tokens as it holds; each later one overlaps with it by half
+    and predicts those of its own later half.
     """
     context_length = engine.config.context_length
     found: list[float] = []  # found[i] is that of ids[i + 1]

@@ -28,12 +28,8 @@ class Window:
     """Several texts that begin with the same prompt and grow by a token at a time.
 
     Every token is read once, until context_length tokens are read. Then the model forgets them and
-    reads their later half again, so that a text can go on for ever.
-
-    Args:
-        engine: the model.
-        prompt: at least one token id; of a longer prompt only the end is read.
-        samples: how many texts.
+    reads their later half again, so that a text can go on for ever. The prompt is at least one
+    token; if it is longer than the context, only its end is read.
     """
 
     def __init__(self, engine: Engine, prompt: Sequence[int], samples: int = 1):

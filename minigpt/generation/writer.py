@@ -1,5 +1,6 @@
 """A trained model with its tokenizer, ready to write: `minigpt.load(run)`."""
 
+import itertools
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 class Writer:
     """Generates text, and tells how likely a text is.
 
+    A setting out of range, or a text that cannot be encoded, is a UserError.
+
     Attributes:
         engine: computes logits: a `NumpyGPT`, the glass engine, or on a GPU a `TorchGPT`.
         tokenizer: has encode(text), decode(ids) and vocab_size.
@@ -52,16 +55,8 @@ class Writer:
         return glass_of(self.engine.model)
 
     def generate(self, prompt: str = "", **settings: Any) -> str:
-        """`prompt` and a continuation of it.
-
-        Args:
-            prompt: the beginning; if empty, the model begins by itself.
-            settings: fields of :class:`~minigpt.SampleConfig`; for several `samples` see
-                :meth:`samples`, whose first this is.
-
-        Raises:
-            UserError: if a setting is out of range or the prompt cannot be encoded.
-        """
+        """`prompt` and a continuation of it, with fields of :class:`~minigpt.SampleConfig` as
+        settings; an empty prompt lets the model begin. Of several samples this is the first."""
         return "".join(self.stream(prompt, **settings))
 
     def stream(self, prompt: str = "", **settings: Any) -> Iterator[str]:
@@ -71,33 +66,24 @@ class Writer:
         clear that it does not.
         """
         steps = self.steps(prompt, replace(SampleConfig(**settings), samples=1))
-        return (piece for piece in _pieces(prompt, steps) if piece)
+        return filter(None, itertools.chain([prompt], (step.text for step in steps)))
 
     def samples(
         self, prompt: str = "", *, log_probabilities: bool = False, **settings: Any
     ) -> list[Sample]:
-        """Several continuations of `prompt`, written side by side.
+        """Several continuations of `prompt`, written side by side; settings as in :meth:`generate`.
 
         Sample i depends on the seed and i, not on the number of samples, except for rounding: it
         differs with the batch size, and changes about one token in two million.
-
-        Args:
-            prompt: as in :meth:`generate`.
-            log_probabilities: whether to compute those of the tokens.
-            settings: fields of :class:`~minigpt.SampleConfig`, such as ``samples=4``.
-
-        Raises:
-            UserError: as :meth:`generate`.
         """
-        start = time.perf_counter()
-        config = SampleConfig(**settings)
+        start, config = time.perf_counter(), SampleConfig(**settings)
         steps: list[list[Step]] = [[] for _ in range(config.samples)]
         ends = [start] * config.samples
         for step in self.steps(prompt, config, log_probabilities=log_probabilities):
             steps[step.sample].append(step)
             ends[step.sample] = time.perf_counter()
         return [
-            _sample(prompt, taken, end - start, log_probabilities)
+            _sample(prompt, taken, log_probabilities, end - start)
             for taken, end in zip(steps, ends, strict=True)
         ]
 
@@ -117,9 +103,6 @@ class Writer:
             config: how to generate; with max_new_tokens 0 there are no steps.
             log_probabilities: whether to compute those of the tokens.
             alternatives: how many of the likeliest tokens to list in each step.
-
-        Raises:
-            UserError: as :meth:`generate`, before the first step.
         """
         ids = self.tokenizer.encode(prompt)
         sampler = TokenSampler(config, self.tokenizer, self.engine.config.vocab_size, ids)
@@ -127,12 +110,7 @@ class Writer:
         return self._steps(window, sampler, config, log_probabilities, alternatives)
 
     def _steps(
-        self,
-        window: Window,
-        sampler: TokenSampler,
-        config: SampleConfig,
-        log_probabilities: bool,
-        alternatives: int,
+        self, window: Window, sampler: TokenSampler, config: SampleConfig, nats: bool, k: int
     ) -> Iterator[Step]:
         texts = [StreamDecoder(config.stop) for _ in range(config.samples)]
         unfinished = list(range(config.samples))
@@ -143,13 +121,14 @@ class Writer:
             if count == 1 and not np.isfinite(logits).all():
                 raise UserError("the model is damaged: its logits are not finite")
             tokens = sampler(logits)  # (samples,)
-            if log_probabilities:
+            if nats:
                 likely = scoring.log_probabilities(logits, tokens).tolist()
-            if alternatives:
-                others = self._likeliest(logits, alternatives)
+            if k:
+                others = self._likeliest(logits, k)
             ids = tokens.tolist()
             for i in tuple(unfinished):
-                reason = self._end(ids[i], is_last=count == config.max_new_tokens)
+                reason: StopReason | None = "length" if count == config.max_new_tokens else None
+                reason = "end_of_text" if ids[i] == self.tokenizer.end_of_text else reason
                 written = self.tokenizer.token_bytes(ids[i])
                 text = texts[i].add(written, last=reason is not None)
                 reason = "stop" if texts[i].stopped else reason
@@ -160,30 +139,17 @@ class Writer:
                 return
             window.append(tokens)
 
-    def _end(self, token: int, *, is_last: bool) -> StopReason | None:
-        """Why a text ends with this token, stop strings aside; None if it goes on."""
-        if token == self.tokenizer.end_of_text:
-            return "end_of_text"
-        return "length" if is_last else None
-
     def score(self, text: str) -> Score:
         """How likely `text` is, as the continuation of an empty prompt.
 
         A text longer than the context is read in windows that overlap by half. So every token
         after the first half window is predicted from at least half a context.
-
-        Raises:
-            UserError: if the text cannot be encoded.
         """
         ids = self.tokenizer.encode(text)
         return Score(self._tokens(ids, scoring.score(self.engine, [self._first_token(), *ids])))
 
     def next_tokens(self, text: str, k: int = 10) -> list[Token]:
-        """The k likeliest tokens after `text`, likeliest first, at temperature 1.
-
-        Raises:
-            UserError: if the text cannot be encoded, or k is below 1.
-        """
+        """The k likeliest tokens after `text`, likeliest first, at temperature 1."""
         if k < 1:
             raise UserError(f"k must be at least 1, got {k}")
         window = Window(self.engine, self.tokenizer.encode(text) or [self._first_token()])
@@ -206,20 +172,8 @@ class Writer:
             return self.tokenizer.end_of_text
 
 
-def _pieces(prompt: str, steps: Iterator[Step]) -> Iterator[str]:
-    yield prompt
-    for step in steps:
-        yield step.text
-
-
-def _sample(prompt: str, steps: list[Step], seconds: float, asked_for: bool) -> Sample:
-    """A sample from all of its steps."""
+def _sample(prompt: str, steps: list[Step], asked_for: bool, seconds: float) -> Sample:
+    text, ids = "".join(step.text for step in steps), tuple(step.token_id for step in steps)
     nats = tuple(step.log_probability for step in steps if step.log_probability is not None)
-    return Sample(
-        prompt,
-        "".join(step.text for step in steps),
-        tuple(step.token_id for step in steps),
-        nats if asked_for else None,
-        (steps[-1].stop_reason if steps else None) or "length",
-        seconds,
-    )
+    reason = (steps[-1].stop_reason if steps else None) or "length"
+    return Sample(prompt, text, ids, nats if asked_for else None, reason, seconds)

@@ -78,7 +78,7 @@ def terminal(tiny_run: Path, tmp_path: Path) -> Iterator[Terminal]:
     terminal.process.wait(PATIENCE)
 
 
-def test_a_session_at_a_terminal(terminal: Terminal, tmp_path: Path) -> None:
+def test_a_session_at_a_terminal(terminal: Terminal) -> None:
     assert "writing with" in terminal.until("> ")
     terminal.type("the fox\n")
     assert "the fox" in terminal.until(r"\(\d tokens at [\d,]+ a second, seed \d+\)")
@@ -100,14 +100,11 @@ def test_a_session_at_a_terminal(terminal: Terminal, tmp_path: Path) -> None:
     terminal.until("no longer shown(?s:.)*> ")
     terminal.type("\x04")
     assert terminal.process.wait(PATIENCE) == 0
-    assert "a crow" in (tmp_path / "cache/history").read_text()
 
 
-def test_a_session_goes_on_without_a_place_for_its_history(
-    tiny_run: Path, tmp_path: Path, type_: Type, monkeypatch: pytest.MonkeyPatch
+def test_standard_output_is_for_texts_alone_if_it_is_no_terminal(
+    tiny_run: Path, type_: Type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "cache").write_text("a file where a folder should be")
-    monkeypatch.setenv("MINIGPT_CACHE", str(tmp_path / "cache"))
     keyboard, end = pty.openpty()
     os.write(keyboard, b"the fox\n/quit\n")
     with os.fdopen(end) as stdin:
@@ -115,7 +112,7 @@ def test_a_session_goes_on_without_a_place_for_its_history(
         status, out, err = type_("generate", "--interactive", "the", "--run", tiny_run)
     os.close(keyboard)
     assert status == 0 and out.startswith("the") and "\nthe fox" in out
-    assert "> " in err and "> " not in out  # standard output is for texts alone
+    assert "> " in err and "> " not in out
 
 
 # Lines
