@@ -241,10 +241,10 @@ def sharded_like(tensor: Tensor, other: Tensor) -> Tensor:
     """This rank's rows of a tensor that all ranks hold whole, if `other` is sharded."""
     if not hasattr(other, "full_tensor"):
         return tensor
-    from torch.distributed.tensor import DTensor, distribute_tensor
+    from torch.distributed.tensor import distribute_tensor
 
-    assert isinstance(other, DTensor)
-    return distribute_tensor(tensor, other.device_mesh, other.placements, src_data_rank=None)
+    mesh, placements = other.device_mesh, other.placements  # type: ignore[attr-defined]
+    return distribute_tensor(tensor, mesh, placements, src_data_rank=None)
 
 
 def whole_model(model: GPT) -> GPT:
