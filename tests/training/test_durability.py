@@ -88,24 +88,31 @@ def assert_same_files(folder: Path, other: Path) -> None:
         assert all(torch.equal(tensors[name], others[name]) for name in tensors)
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A training of 300 steps that nothing happens to."""
+    folder = tmp_path_factory.mktemp("whole")
+    run(folder, *TINY, "--steps", "300")
+    return folder
+
+
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_saves_and_a_resumed_run_ends_as_if_nothing_had_happened(
-    number: signal.Signals, status: int, tmp_path: Path
+    number: signal.Signals, status: int, whole: Path, tmp_path: Path
 ) -> None:
-    whole, cut = tmp_path / "whole", tmp_path / "cut"
-    run(whole, *TINY, "--steps", "600")
+    cut = tmp_path / "cut"
     slowly = "import time; from minigpt.training.report import Report; step = Report.step\n"
-    slowly += "Report.step = lambda *a: (step(*a), time.sleep(0.005))"
-    process = start(cut, *TINY, "--steps", "600", code=slowly)
+    slowly += "Report.step = lambda *a: (step(*a), time.sleep(0.01))"
+    process = start(cut, *TINY, "--steps", "300", code=slowly)
     wait_until((cut / "run" / METRICS).exists, process)
     process.send_signal(number)
     returned, err = finish(process)
     assert returned == status and "--resume" in err and "Traceback" not in err, err
-    assert 0 < read_state(cut / "run").step < 600
+    assert 0 < read_state(cut / "run").step < 300
     load_run(cut / "run")
     run(cut, *RESUME)
     assert_same_files(cut, whole)
-    assert [row["step"] for row in read_metrics(cut / "run" / METRICS)] == [150, 300, 450, 600]
+    assert [row["step"] for row in read_metrics(cut / "run" / METRICS)] == [75, 150, 225, 300]
 
 
 def test_a_second_signal_leaves_at_once_and_harms_nothing(tmp_path: Path) -> None:
@@ -185,10 +192,11 @@ def test_killed_at_twenty_random_moments_a_run_ends_as_if_nothing_had_happened(
 
 @pytest.mark.parametrize("moment", ["written", "synced", "set aside", "renamed"])
 @pytest.mark.parametrize("save", [2, 4])
-def test_killed_inside_a_save_nothing_is_lost(moment: str, save: int, tmp_path: Path) -> None:
+def test_killed_inside_a_save_nothing_is_lost(
+    moment: str, save: int, whole: Path, tmp_path: Path
+) -> None:
     """SIGKILL at each step of a save: the new file written, synced, the old one set aside, ..."""
-    whole, cut = tmp_path / "whole", tmp_path / "cut"
-    run(whole, *TINY, "--steps", "300")
+    cut = tmp_path / "cut"
     code = f"""
 import os, signal, pathlib
 from minigpt.training import checkpoint

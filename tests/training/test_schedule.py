@@ -58,7 +58,7 @@ def test_progress_is_a_share(step: int, steps: int | None, seconds: float, limit
 
 
 @pytest.mark.parametrize("limit", [0.0, -1.5])
-def test_without_time_a_training_is_over_at_once(limit: float) -> None:
+def test_without_time_a_training_is_over_after_one_step(limit: float) -> None:
     assert progress(0, None, 0.1, limit) == 0.0 and progress(1, None, 0.1, limit) == 1.0
 
 
