@@ -1,8 +1,8 @@
 """The last state of a training: all that resuming needs, in one safetensors file, and the one
 before it until the next is whole.
 
-The file's metadata holds a version, the counters, and a SHA-256 of everything in the file. Rank 0
-writes and reads it for all, so that any number of processes can continue it, sharded or not.
+The file's metadata holds the counters and a SHA-256 of everything in the file. Rank 0 writes and
+reads it for all, so that any number of processes can continue it, sharded or not.
 """
 
 import dataclasses
@@ -24,7 +24,6 @@ from ..model import GPT
 from ..runs import CHECKPOINT, replace
 from . import distributed
 
-VERSION = 2
 LAST, PREVIOUS = "last.safetensors", "previous.safetensors"
 
 Optimizers = Sequence[torch.optim.Optimizer]
@@ -146,14 +145,10 @@ def _last_whole(
 
 
 def _read(path: Path) -> tuple[TrainingState, dict[str, Tensor]]:
-    """A file's counters and tensors; UserError if it is damaged or of another format."""
+    """A file's counters and tensors; UserError if it is damaged."""
     try:
         with safe_open(path, "pt") as file:
             metadata = file.metadata() or {}
-            if int(metadata["version"]) != VERSION:
-                raise UserError(
-                    f"format {metadata['version']} is not this minigpt's, {VERSION}: train again"
-                )
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         if metadata["sha256"] != _checksum(metadata["state"], tensors):
             raise UserError("it is damaged, its checksum does not match")
@@ -169,10 +164,8 @@ def _read(path: Path) -> tuple[TrainingState, dict[str, Tensor]]:
 
 
 def _write(folder: Path, state: TrainingState, tensors: dict[str, Tensor]) -> None:
-    counters = json.dumps(dataclasses.asdict(state))
-    checksum = _checksum(counters, tensors)
-    metadata = {"version": str(VERSION), "state": counters, "sha256": checksum}
-    last = folder / LAST
+    counters, last = json.dumps(dataclasses.asdict(state)), folder / LAST
+    metadata = {"state": counters, "sha256": _checksum(counters, tensors)}
 
     def make_room() -> None:  # at every moment one of the two is there
         if last.exists():

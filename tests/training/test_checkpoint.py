@@ -21,7 +21,6 @@ from minigpt.runs import CHECKPOINT
 from minigpt.training.checkpoint import (
     LAST,
     PREVIOUS,
-    VERSION,
     TrainingState,
     _checksum,
     load_checkpoint,
@@ -176,8 +175,7 @@ def rewritten(saved: Path, folder: Path, without: str = "", **counters: Any) -> 
     tensors = load_file(checkpoint_path(saved))
     tensors.pop(without, None)
     state = json.dumps(dataclasses.asdict(STATE) | counters)
-    version = str(counters.get("version", VERSION))
-    metadata = {"version": version, "state": state, "sha256": _checksum(state, tensors)}
+    metadata = {"state": state, "sha256": _checksum(state, tensors)}
     checkpoint_path(folder).parent.mkdir()
     save_file(tensors, checkpoint_path(folder), metadata)
     return folder
@@ -190,7 +188,6 @@ def rewritten(saved: Path, folder: Path, without: str = "", **counters: Any) -> 
         ({"step": "7"}, "step must be a whole number, got '7'"),
         ({"step": -1}, "out of range"),
         ({"evaluations": 1 << 70}, "out of range"),
-        ({"version": 1}, "format 1 .* train again"),
     ],
     ids=str,
 )

@@ -39,12 +39,6 @@ def test_a_matrix_of_one_direction_or_none_does_not_grow(dtype: torch.dtype) -> 
     assert not orthogonalized(torch.zeros(1, 3, 4), dtype).any()
 
 
-def test_matrices_side_by_side_do_not_mix() -> None:
-    updates = torch.randn(3, 5, 8)
-    alone = torch.cat([orthogonalized(updates[i : i + 1]) for i in range(3)])
-    torch.testing.assert_close(orthogonalized(updates), alone)
-
-
 def test_it_equals_torch_s_muon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three steps, on matrices of every shape, torch's polynomial five times, bfloat16."""
     five = ((3.4445, -4.7750, 2.0315),) * 5
