@@ -1,5 +1,5 @@
 """The equations of attention: laws that hold for any sizes, torch's own function as reference,
-and the errors. Numbers from the seed notebooks are in test_seed_000.py to test_seed_004.py.
+and the errors. Numbers from the seed notebooks are in test_seed_001.py to test_seed_004.py.
 """
 
 import itertools

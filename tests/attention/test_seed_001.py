@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from minigpt.attention import (
-    SelfAttentionV2,
     attention_scores,
     attention_weights,
     causal_mask,
@@ -119,29 +118,9 @@ def test_mask_allows_the_lower_triangle() -> None:
 # Softmax and context vectors
 
 
-def test_causal_weights() -> None:
+def test_causal_weights_and_context_vectors() -> None:
     weights = attention_weights(Q, K, mask=causal_mask(T))
     assert_table(weights, CAUSAL_WEIGHTS, atol=EIGHT_DIGITS)
     assert_table(weights.sum(dim=-1), [1.0] * T, atol=1e-12)
-
-
-def test_causal_context_vectors() -> None:
     contexts = scaled_dot_product_attention(Q, K, V, mask=causal_mask(T))
     assert_table(contexts, CAUSAL_CONTEXTS, atol=EIGHT_DIGITS)
-
-
-# Shapes
-
-
-def test_values_may_be_wider_than_queries_and_keys() -> None:
-    """(T, T) weights times (T, d_v) values: a column of the values gives a column of the output."""
-    wide = torch.cat([V, -V, V[:, :1]], dim=-1)
-    contexts = scaled_dot_product_attention(Q, K, wide, mask=causal_mask(T))
-    expected = torch.cat([CAUSAL_CONTEXTS, -CAUSAL_CONTEXTS, CAUSAL_CONTEXTS[:, :1]], dim=-1)
-    assert_table(contexts, expected, atol=EIGHT_DIGITS)
-
-
-def test_a_head_of_the_paper_takes_512_features_to_64() -> None:
-    head = SelfAttentionV2(512, 64)
-    assert head.W_query.weight.shape == (64, 512)
-    assert head(torch.ones(T, 512)).shape == (T, 64)

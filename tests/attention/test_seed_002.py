@@ -1,5 +1,5 @@
-"""Notebook 002: from dot products to multi-head attention on two copies of one sentence.
-The number in a docstring is the notebook's section.
+"""Notebooks 000 and 002: from dot products to multi-head attention on two copies of one sentence.
+The number in a docstring is the section of 002, In [n] is the cell of 000.
 """
 
 import pytest
@@ -97,21 +97,14 @@ def keys(linear_layers: SelfAttentionV2) -> Tensor:
 # 3.3 Attention without trainable weights
 
 
-def test_the_second_word_without_weights() -> None:
-    """3.3.1: scores, divided by their sum, their softmax; the context vector."""
-    scores = attention_scores(SECOND, JOURNEY)[0]
-    assert_table(scores, [0.9544, 1.4950, 1.4754, 0.8434, 0.7070, 1.0865])
-    assert_table(scores / scores.sum(), [0.1455, 0.2278, 0.2249, 0.1285, 0.1077, 0.1656])
-    assert_table(scores.softmax(dim=-1), [0.1385, 0.2379, 0.2333, 0.1240, 0.1082, 0.1581])
-    assert_table(simple_self_attention(JOURNEY)[1], [0.4419, 0.6515, 0.5683])
-
-
 def test_all_words_of_a_batch_without_weights() -> None:
-    """3.3.2, for both sentences of the batch of 3.5.3."""
+    """3.3, In [13] to In [21], for both sentences of the batch of 3.5.3."""
     scores = attention_scores(BATCH, BATCH)
     assert_table(scores, twice(JOURNEY_SCORES))
     assert_table(scores.softmax(dim=-1), twice(JOURNEY_WEIGHTS))
     assert_table(simple_self_attention(BATCH), twice(JOURNEY_CONTEXTS))
+    second = scores[0, 1]  # 3.3.1 first divides the scores of a word by their sum
+    assert_table(second / second.sum(), [0.1455, 0.2278, 0.2249, 0.1285, 0.1077, 0.1656])
 
 
 # 3.4 Attention with trainable weights
@@ -131,8 +124,26 @@ def test_the_second_word_with_three_matrices() -> None:
     assert_table(scaled_dot_product_attention(query, keys, values)[0], [0.3061, 0.8210])
 
 
+def test_the_third_word_with_three_matrices() -> None:
+    """In [28] to In [33], which take inputs[2], the third word, although they call it x_2.
+
+    In [30] scores it with its own key, not with the second word's key that the cell takes first.
+    """
+    torch.manual_seed(123)
+    layer = SelfAttentionV1(3, 2)
+    query = JOURNEY[2:3] @ layer.W_query
+    keys, values = JOURNEY @ layer.W_key, JOURNEY @ layer.W_value
+    assert_table(query[0], [0.4300, 1.4343])
+    assert_table(attention_scores(query, keys[2:3]), [[1.7877]])
+    scores = [1.2544, 1.8284, 1.7877, 1.0654, 0.5508, 1.5238]
+    assert_table(attention_scores(query, keys)[0], scores)
+    weights = [0.1503, 0.2256, 0.2192, 0.1315, 0.0914, 0.1819]
+    assert_table(attention_weights(query, keys)[0], weights)
+    assert_table(scaled_dot_product_attention(query, keys, values)[0], [0.3058, 0.8203])
+
+
 def test_context_vectors_of_the_three_matrix_version() -> None:
-    """3.4.2, on one sentence and on a batch."""
+    """3.4.2 and In [38], on one sentence and on a batch."""
     torch.manual_seed(123)
     layer = SelfAttentionV1(3, 2)
     assert_table(layer(JOURNEY), THREE_MATRIX_CONTEXTS)
@@ -221,30 +232,7 @@ def test_a_causal_layer_drops_weights_in_training_only(linear_layers: SelfAttent
     assert_table(layer.eval()(JOURNEY[None])[0], CAUSAL_WEIGHTS @ values, atol=2e-4)
 
 
-def test_context_vectors_of_the_causal_layer() -> None:
-    """3.5.3."""
-    torch.manual_seed(123)
-    layer = CausalAttention(3, 2, 6, 0.0)
-    assert_table(layer(BATCH), twice(ONE_HEAD))
-
-
 # 3.6 Several heads
-
-
-def test_context_vectors_of_two_heads_side_by_side() -> None:
-    """3.6.1: two heads of two dimensions give four, each head its own columns."""
-    torch.manual_seed(123)
-    layer = MultiHeadAttentionWrapper(3, 2, 6, 0.0, num_heads=2)
-    assert_table(layer(BATCH), twice(TWO_HEADS))
-    assert len(layer.heads) == 2
-    assert_table(layer.heads[1](BATCH)[0], TWO_HEADS[:, 2:])
-
-
-def test_context_vectors_of_one_layer_split_into_two_heads() -> None:
-    """3.6.2."""
-    torch.manual_seed(123)
-    layer = MultiHeadAttention(3, 2, 6, 0.0, num_heads=2)
-    assert_table(layer(BATCH), twice(SPLIT_HEADS))
 
 
 def test_splitting_one_layer_is_the_same_as_stacking_heads() -> None:
@@ -259,9 +247,9 @@ def test_splitting_one_layer_is_the_same_as_stacking_heads() -> None:
     assert_table(split(BATCH), twice(TWO_HEADS))
 
 
-@pytest.mark.parametrize("tokens", [1, 4])
-def test_a_shorter_sequence_sees_the_corner_of_the_mask(tokens: int) -> None:
-    """3.5.3 to 3.6.2: its context vectors are the first rows of the longer one's."""
+@pytest.mark.parametrize("tokens", [6, 4, 1])
+def test_context_vectors_of_one_head_of_two_and_of_one_layer_split_into_two(tokens: int) -> None:
+    """3.5.3 to 3.6.2; those of a shorter sequence are the first rows of the longer one's."""
     torch.manual_seed(123)
     one = CausalAttention(3, 2, 6, 0.0)
     torch.manual_seed(123)
@@ -269,7 +257,7 @@ def test_a_shorter_sequence_sees_the_corner_of_the_mask(tokens: int) -> None:
     torch.manual_seed(123)
     split = MultiHeadAttention(3, 2, 6, 0.0, num_heads=2)
     for layer, contexts in ((one, ONE_HEAD), (two, TWO_HEADS), (split, SPLIT_HEADS)):
-        assert_table(layer(BATCH[:, :tokens])[0], contexts[:tokens])
+        assert_table(layer(BATCH[:, :tokens]), twice(contexts[:tokens]))
 
 
 def test_scores_of_two_heads_at_once() -> None:

@@ -82,22 +82,10 @@ def test_weights_of_the_running_average() -> None:
 
 
 def test_running_averages(x: Tensor) -> None:
-    """In [17] and In [18]: the same table."""
+    """In [15], In [17] and In [18]: the same table."""
     assert_table(causal_average(x), AVERAGES)
-
-
-def test_running_averages_of_an_input_computed_from_them() -> None:
-    """x_t = t average_t - (t - 1) average_(t-1), so the table holds with any random numbers."""
-    sums = AVERAGES * torch.arange(1, T + 1)[:, None]
-    assert_table(causal_average(sums.diff(dim=1, prepend=torch.zeros(B, 1, C))), AVERAGES)
-
-
-def test_means_and_attention_to_equal_scores_give_the_running_average(x: Tensor) -> None:
-    """In [15] and In [18], where the queries are zero."""
     means = torch.stack([x[:, : t + 1].mean(dim=1) for t in range(T)], dim=1)
     torch.testing.assert_close(causal_average(x), means)
-    attended = scaled_dot_product_attention(torch.zeros_like(x), x, x, mask=causal_mask(T))
-    torch.testing.assert_close(causal_average(x), attended)
 
 
 # A single head
@@ -156,15 +144,3 @@ def test_only_the_mask_separates_a_decoder_from_an_encoder(
     torch.testing.assert_close(decoded, head(head_input))
     torch.testing.assert_close(decoded[:, -1], encoded[:, -1])  # the last position sees all
     assert not torch.allclose(decoded[:, :-1], encoded[:, :-1])
-
-
-def test_large_scores_make_the_softmax_one_hot(head: CausalAttention, head_input: Tensor) -> None:
-    """Small ones give even weights, which is why the scores are scaled."""
-    queries, keys = head.W_query(head_input), head.W_key(head_input)
-    highest = [
-        attention_weights(scale * queries, keys).amax(dim=-1).mean().item()
-        for scale in (1e-4, 1.0, 1e2, 1e6)
-    ]
-    assert highest[0] == pytest.approx(1 / T, rel=1e-3)
-    assert highest == sorted(highest)
-    assert highest[-1] > 0.95

@@ -4,9 +4,7 @@ queries, keys and values to outputs. In [n] is the cell that holds or prints a t
 
 import math
 
-import pytest
 import torch
-from torch import Tensor
 
 from minigpt.attention import (
     SelfAttentionV1,
@@ -41,30 +39,11 @@ OUTPUTS = table("""
 """)
 
 
-@pytest.fixture
-def layer() -> SelfAttentionV1:
+def test_queries_keys_values_scores_weights_and_outputs() -> None:
+    """In [9] to In [19]; the outputs from the function and from the layer, alone and as a batch."""
     layer = SelfAttentionV1(2, 2)
     layer.load_state_dict(MATRICES)
-    return layer
-
-
-@pytest.fixture
-def queries(layer: SelfAttentionV1) -> Tensor:
-    return SKY_IS_BLUE @ layer.W_query
-
-
-@pytest.fixture
-def keys(layer: SelfAttentionV1) -> Tensor:
-    return SKY_IS_BLUE @ layer.W_key
-
-
-@pytest.fixture
-def values(layer: SelfAttentionV1) -> Tensor:
-    return SKY_IS_BLUE @ layer.W_value
-
-
-def test_queries_keys_and_values(queries: Tensor, keys: Tensor, values: Tensor) -> None:
-    """In [9] to In [11]."""
+    queries, keys, values = (SKY_IS_BLUE @ matrix for matrix in MATRICES.values())
     expected = table("""
         0.2261 0.7422
         0.1702 0.2896
@@ -83,26 +62,14 @@ def test_queries_keys_and_values(queries: Tensor, keys: Tensor, values: Tensor) 
         0.0921 0.2368
     """)
     assert_table(values, expected)
-
-
-def test_logits_compare_each_query_with_all_keys(queries: Tensor, keys: Tensor) -> None:
-    """In [12]: row i holds the dot products of query i."""
     expected = table("""
         -0.2853 0.0604 0.0779
         -0.0704 0.0281 0.0356
         -0.0850 0.0344 0.0436
     """)
     assert_table(attention_scores(queries, keys), expected)
-
-
-def test_weights(queries: Tensor, keys: Tensor) -> None:
-    """In [15] and In [17]."""
     assert_table(attention_scores(queries, keys) / math.sqrt(2), SCALED_LOGITS)
     assert_table(attention_weights(queries, keys), WEIGHTS)
-
-
-def test_outputs(layer: SelfAttentionV1, queries: Tensor, keys: Tensor, values: Tensor) -> None:
-    """In [19], from the function and from the layer, alone and as a batch of one."""
     assert_table(scaled_dot_product_attention(queries, keys, values), OUTPUTS)
     assert_table(layer(SKY_IS_BLUE), OUTPUTS)
     assert_table(layer(SKY_IS_BLUE[None]), OUTPUTS[None])

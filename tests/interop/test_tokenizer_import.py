@@ -1,13 +1,12 @@
 """Tokenizers that others made: byte-level BPE gives the same ids here, another kind is refused."""
 
 import json
-import unicodedata
 from pathlib import Path
 from typing import Any
 
 import pytest
 import transformers
-from hypothesis import assume, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tokenizers import (
     AddedToken,
@@ -65,20 +64,6 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return read(tmp_path_factory.mktemp("ours"), content())
 
 
-some_text = st.text(
-    st.sampled_from("aban 01.\n'sté日👩\u200d") | st.characters(exclude_categories=["Cs"])
-)
-
-
-@settings(max_examples=200, deadline=None)
-@given(text=some_text)
-@example(text=HARD_TEXT)
-def test_any_text_has_the_ids_that_the_tokenizers_library_gives(ours: Any, text: str) -> None:
-    ids = ours.encode(text)
-    assert ids == THEIRS.encode(text).ids
-    assert ours.decode(ids) == text
-
-
 def test_transformers_own_gpt2_tokenizer_is_read(tmp_path: Path) -> None:
     data = content(trained_elsewhere(end_first=True))
     merges = [tuple(pair) for pair in data["model"]["merges"]]
@@ -87,6 +72,7 @@ def test_transformers_own_gpt2_tokenizer_is_read(tmp_path: Path) -> None:
     ours = read_tokenizer(tmp_path, len(theirs))
     text = HARD_TEXT.replace(END_OF_TEXT, "")
     assert ours.encode(text) == theirs(text)["input_ids"]
+    assert ours.decode(ours.encode(text)) == text
     assert ours.end_of_text == theirs.eos_token_id == 0
 
 
@@ -191,12 +177,8 @@ def qwen3_exported(qwen3: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
 def test_any_text_has_the_ids_of_qwens_tokenizer(
     qwen3: Any, qwen3_exported: Any, text: str
 ) -> None:
-    nfc = unicodedata.normalize("NFC", text)
-    # The library knows the marks of Unicode 9 and leaves later ones where they are.
-    assume(QWEN3.backend_tokenizer.normalizer.normalize_str(text) == nfc)
     ids = qwen3.encode(text)
     assert ids == QWEN3(text)["input_ids"] == qwen3_exported(text)["input_ids"]
-    assert unicodedata.normalize("NFC", qwen3.decode(ids)) == nfc
     assert qwen3.decode(ids) == QWEN3.decode(ids) == qwen3_exported.decode(ids)
 
 
@@ -207,13 +189,6 @@ def test_added_tokens_are_matched_in_a_text_and_special_ones_are_not(qwen3: Any)
     assert qwen3.decode([think, names["<|im_end|>"], *qwen3.encode("a")]) == "<think>a"
     assert names["<|im_end|>"] not in qwen3.encode("<|im_end|>")
     assert qwen3.byte_lengths()[names["日記"]] == 6
-
-
-def test_an_added_token_is_found_before_accents_are_joined(qwen3: Any) -> None:
-    """An accent after the token would otherwise change its last character."""
-    assert unicodedata.normalize("NFC", ">\u0338") == "\u226f"
-    assert qwen3.encode("<think>\u0338")[0] == QWEN3.get_vocab()["<think>"]
-    assert qwen3.encode("e\u0301") == qwen3.encode("é")
 
 
 @settings(max_examples=100, deadline=None)

@@ -126,18 +126,6 @@ def test_training_a_bpe_again_gives_the_same_tokenizer() -> None:
     assert train_bpe([FABLE], 320).to_json() == train_bpe([FABLE], 320).to_json()
 
 
-def test_a_repeated_word_becomes_one_token() -> None:
-    encoder = train_bpe([f"{word} wizard " for word in FABLE.split()], 300)
-    (token_id,) = encoder.encode(" wizard")
-    assert encoder.token_bytes(token_id) == b" wizard"
-
-
-def test_a_larger_vocabulary_gives_fewer_tokens() -> None:
-    lengths = [len(train_bpe([FABLE], size).encode(FABLE)) for size in (257, 300, 400)]
-    assert lengths == sorted(lengths, reverse=True)
-    assert lengths[0] == len(FABLE) > 2 * lengths[-1]
-
-
 def test_no_token_reaches_over_two_words() -> None:
     encoder = train_bpe(["the cat\n" * 100], 400)
     assert all(b" " not in encoder.token_bytes(i)[1:] for i in range(encoder.vocab_size))

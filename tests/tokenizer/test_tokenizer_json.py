@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minigpt import UserError
-from minigpt.tokenizer import END_OF_TEXT, Tokenizer, load_tokenizer, make_tokenizer, train_bpe
+from minigpt.tokenizer import END_OF_TEXT, Tokenizer, load_tokenizer, train_bpe
 
 from .examples import ALPHABET, KINDS, bare_encoding, law, texts, tokenizer
 
@@ -59,29 +59,6 @@ def test_the_tokenizers_library_merges_in_the_same_order(
     ours = train_bpe([learned], size)
     theirs = tokenizers.Tokenizer.from_str(ours.to_json())
     assert theirs.encode(text, add_special_tokens=False).ids == ours.encode(text)
-
-
-@pytest.mark.parametrize("kind", ["char", "bpe"])
-def test_transformers_reads_the_file(kind: str, tmp_path: Path) -> None:
-    from transformers import PreTrainedTokenizerFast
-
-    text = "The  cat's\r\n\tcafe\u0301 \0 中 👩\u200d👧 ..!!  \n\n 'tis 0123 , .   "
-    ours = make_tokenizer(kind, 300, [text])
-    theirs = PreTrainedTokenizerFast(tokenizer_file=str(saved(ours, tmp_path)))
-    ids = ours.encode(text)
-    assert theirs.encode(text, add_special_tokens=False) == ids
-    assert theirs.decode(ids) == text
-    assert len(theirs) == ours.vocab_size
-    assert theirs.convert_tokens_to_ids(END_OF_TEXT) == ours.end_of_text
-
-
-def test_the_tokenizers_library_can_be_told_that_a_special_token_is_text() -> None:
-    """By default it takes the name of a special token for the token."""
-    theirs = tokenizers.Tokenizer.from_str(tokenizer("bpe").to_json())
-    text = f"the {END_OF_TEXT} cat"
-    assert tokenizer("bpe").end_of_text in theirs.encode(text).ids
-    theirs.encode_special_tokens = True
-    assert theirs.encode(text).ids == tokenizer("bpe").encode(text)
 
 
 @pytest.mark.parametrize(
