@@ -2,6 +2,7 @@
 gradients and errors. Positions are tested in test_rotary.py, decoding in test_cache.py.
 """
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,7 +12,12 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from minigpt.attention import MultiHeadAttention, causal_mask
+from minigpt.attention import (
+    CausalAttention,
+    MultiHeadAttention,
+    MultiHeadAttentionWrapper,
+    causal_mask,
+)
 
 from .examples import (
     CONTEXT,
@@ -281,6 +287,9 @@ def test_a_sequence_longer_than_context_length_is_refused(forward: Forward) -> N
 
 @not_probabilities
 def test_dropout_that_is_no_probability_below_one_is_refused(dropout: float) -> None:
+    for layer in (CausalAttention, partial(MultiHeadAttentionWrapper, num_heads=2)):
+        with pytest.raises(ValueError, match=rf"dropout .* got {dropout}"):
+            layer(D_IN, D_OUT, CONTEXT, dropout)
     with pytest.raises(ValueError, match=rf"dropout .* got {dropout}"):
         attention(dropout=dropout)
 

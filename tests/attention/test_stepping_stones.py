@@ -15,7 +15,7 @@ from minigpt.attention import (
     SelfAttentionV2,
 )
 
-from .examples import few, normal, not_probabilities
+from .examples import few, normal
 
 D_IN, D_OUT, CONTEXT = 6, 4, 8
 PROJECTIONS = "W_query", "W_key", "W_value"
@@ -82,11 +82,3 @@ def test_a_sequence_longer_than_context_length_is_refused(heads: int | None) -> 
     layer(normal(1, CONTEXT, D_IN))
     with pytest.raises(ValueError, match=r"sequence of 9 tokens .* context_length 8"):
         layer(normal(1, CONTEXT + 1, D_IN))
-
-
-@not_probabilities
-def test_dropout_that_is_no_probability_below_one_is_refused(dropout: float) -> None:
-    with pytest.raises(ValueError, match=rf"dropout .* got {dropout}"):
-        causal_attention(dropout)
-    with pytest.raises(ValueError, match=rf"dropout .* got {dropout}"):
-        MultiHeadAttentionWrapper(D_IN, D_OUT, CONTEXT, dropout, 2)

@@ -138,14 +138,12 @@ def test_characters_become_bytes_that_merge_to_characters_only(tmp_path: Path) -
 
 def test_a_tokenizer_that_llama_cpp_would_not_follow_is_refused(tmp_path: Path) -> None:
     file, refused = tmp_path / "tokenizer.json", [with_gaps()]
-    theirs = tokenizers.Tokenizer.from_str(byte_pairs().to_json())
-    theirs.normalizer = tokenizers.normalizers.NFC()
-    file.write_text(theirs.to_str())
-    refused.append(load_tokenizer(file))
-    theirs = tokenizers.Tokenizer.from_str(byte_pairs().to_json())
-    theirs.add_tokens(["<think>"])
-    file.write_text(theirs.to_str())
-    refused.append(load_tokenizer(file))
+    normalizer, added = (tokenizers.Tokenizer.from_str(byte_pairs().to_json()) for _ in range(2))
+    normalizer.normalizer = tokenizers.normalizers.NFC()
+    added.add_tokens(["<think>"])
+    for theirs in (normalizer, added):
+        file.write_text(theirs.to_str())
+        refused.append(load_tokenizer(file))
     for tokenizer in refused:
         with pytest.raises(UserError, match=r"pattern other than GPT-2's.*--to hf"):
             check_gguf(tokenizer)
