@@ -45,9 +45,8 @@ _FIGURES = (
     "tokens_per_second",
 )  # fmt: skip
 
-# With `--init`: fields that may differ from the model's, and fields that come with the model. Its
-# weights mean the same with another context or dropout. A tenth of the usual learning rate suits a
-# model that has learned already.
+# With `--init`: fields that may differ from the model's, fields that come with the model, and the
+# learning rate, a tenth of the usual one for a model that has learned already.
 _FREE = {"context_length", "dropout", "attention_dropout"}
 _FIXED = {"tokenizer", "vocab_size", "embedding_init"}
 INIT_LEARNING_RATE = TrainConfig.learning_rate / 10
@@ -139,9 +138,8 @@ def load_run(folder: str | Path) -> FoundModel:
     folder = Path(folder)
     if not folder.is_dir():
         newest = ", ".join(map(str, all_runs()[:5])) or "none yet"
-        raise UserError(
-            f"no such run: {folder} (newest runs: {newest}; a model of the hub is named hf:NAME)"
-        )
+        hint = f"newest runs: {newest}; a model of the hub is named hf:NAME"
+        raise UserError(f"no such run: {folder} ({hint})")
     config = read_config(folder)
     tokenizer = load_tokenizer(_existing(folder, TOKENIZER))
     if tokenizer.vocab_size != config.model.vocab_size:
@@ -191,12 +189,10 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
         return []
     rows = []
     for line in lines:
-        try:
+        with contextlib.suppress(ValueError, TypeError, LookupError, RecursionError, OverflowError):
             row = json.loads(line)
             if all(math.isfinite(row[name]) for name in _FIGURES):
                 rows.append(row)
-        except (ValueError, TypeError, LookupError, RecursionError, OverflowError):
-            continue
     return rows
 
 
@@ -249,17 +245,12 @@ def choose_device(name: str = "auto") -> "torch.device":
 
 
 def starting_point(text: dict[str, Any], model: dict[str, Any]) -> FoundModel | None:
-    """The model that `--init` names, or None without it.
-
-    A field of the text or the model that would change its shape or its tokenizer is refused.
-    """
+    """The model that `--init` names, or None; a field that would change its shape is refused."""
     if text.get("init") is None:
         return None
     if refused := (_FIXED & text.keys()) | (model.keys() - _FREE):
-        option = "--" + min(refused).replace("_", "-")
-        raise UserError(
-            f"--init keeps the model's shape, tokenizer and weights; leave out {option}"
-        )
+        kept = "the model's shape, tokenizer and weights"
+        raise UserError(f"--init keeps {kept}; leave out --{min(refused).replace('_', '-')}")
     found = find_model(text["init"])
     if not all(np.isfinite(array).all() for array in found.glass.weights.values()):
         raise UserError(f"{text['init']} is damaged: some of its weights are not finite numbers")
@@ -352,9 +343,8 @@ def locked(folder: Path) -> Iterator[None]:
 def check_free(out: Path) -> None:
     """Refuse to write into a place that holds anything: only a new or an empty folder is free."""
     if (out / CHECKPOINT).is_dir():
-        raise UserError(
-            f"{out} already holds a run; choose another --out, or continue it with --resume"
-        )
+        way = "choose another --out, or continue it with --resume"
+        raise UserError(f"{out} already holds a run; {way}")
     is_empty = out.is_dir() and not any(out.iterdir())
     if not is_empty and (out.exists() or out.is_symlink()):
         raise UserError(f"{out} exists and is not an empty folder; choose another --out")

@@ -75,14 +75,14 @@ def load_checkpoint(
     for optimizer in optimizers:
         optimizer.zero_grad()
     blank: Any = dcp.get_optimizer_state_dict(model, optimizers)
-    names = [name for name, _ in model.named_parameters()]
-    expected = _named(dict(model.named_parameters()), blank)
+    parameters = dict(model.named_parameters())
+    expected = _named(parameters, blank)
     weights: dict[str, Any] = {}
     moments: dict[str, Any] = {}  # both are filled on rank 0
 
     def fill() -> tuple[TrainingState, list[str]]:
         state, tensors, problems = _last_whole(folder, expected)
-        weights.update((name, tensors[f"model.{name}"]) for name in names)
+        weights.update((name, tensors[f"model.{name}"]) for name in parameters)
         if model.config.tie_embeddings:
             weights["head.weight"] = weights["token_embedding.weight"]
         if state.step:
@@ -136,10 +136,8 @@ def _last_whole(
             if name.startswith("optimizer.") and state.step == 0:
                 continue
             if name not in tensors or tensors[name].shape != blank.shape:
-                raise UserError(
-                    f"{path}: it does not fit this run, see {name}; resume with the settings that "
-                    "the run began with"
-                )
+                settings = "resume with the settings that the run began with"
+                raise UserError(f"{path}: it does not fit this run, see {name}; {settings}")
         return state, tensors, problems
     raise UserError("; ".join([f"{folder} has no checkpoint to resume from", *problems]))
 

@@ -97,8 +97,7 @@ def _all_fail(store: dist.Store, failures: str) -> bool:
     return False
 
 
-def _say(line: str) -> None:
-    """Print to the true standard error, also on a silenced rank."""
+def _say(line: str) -> None:  # also on a silenced rank
     print(f"error: {line}", file=sys.__stderr__, flush=True)
 
 
@@ -147,10 +146,9 @@ def mean(*numbers: float) -> list[float]:
 
 
 def _reduced(numbers: Sequence[float], operation: Any) -> list[float]:
-    if world_size() == 1:
-        return list(numbers)
     values = torch.tensor(numbers, dtype=torch.float64)
-    dist.all_reduce(values, operation)
+    if world_size() > 1:
+        dist.all_reduce(values, operation)
     return values.tolist()
 
 
@@ -162,10 +160,9 @@ def check_batch(batch_size: int) -> None:
     size = world_size()
     if left := batch_size % size:
         below = batch_size - left
-        fitting = f"{below} or {below + size}" if below else str(size)
+        use = f"use --batch-size {f'{below} or ' if below else ''}{below + size}"
         raise UserError(
-            f"batch_size must be a multiple of the {size} processes, got {batch_size}; "
-            f"use --batch-size {fitting}"
+            f"batch_size must be a multiple of the {size} processes, got {batch_size}; {use}"
         )
 
 

@@ -38,19 +38,10 @@ def embedding_init(
     Lessons Learned from Word Embeddings", Levy, Goldberg and Dagan 2015. Every vector has the same
     length; a token without neighbours has a random direction.
 
-    Args:
-        tokens: ``(n,)``, of the training text.
-        vocab_size: number of different tokens, V.
-        emb_dim: size of a vector, d.
-        seed: the same seed gives the same vectors.
-        sample: how many tokens of a long text to count.
-        neighbours: how many tokens count as neighbours, the most frequent; as memory allows if
-            None.
-
-    Returns:
-        ``(V, d)``, components of standard deviation 0.06 or ``ln V / d``, whichever is less. With
-        only a norm between embedding and tied head, d times the standard deviation is the logit of
-        the token itself, and above ln V an untrained model predicts nothing else.
+    Of a long text `sample` tokens are counted; `neighbours` are the most frequent tokens, as many
+    as memory allows. The components of the vectors ``(V, d)`` have a standard deviation of 0.06 or
+    ``ln V / d``, whichever is less: with only a norm between embedding and tied head, d times that
+    is the logit of the token itself, and above ln V an untrained model predicts nothing else.
     """
     count = 1 if len(tokens) <= sample else _PIECES
     length = min(sample, len(tokens)) // count

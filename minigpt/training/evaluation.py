@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from .. import UserError
 from ..config import EvaluationConfig
 from ..data.corpus import Corpus, chunks, find_files
-from ..runs import FoundModel, find_model, has_gpu
+from ..runs import FoundModel, choose_device, find_model, has_gpu
 from ..tokenizer import encode_in_pieces
 
 if TYPE_CHECKING:
@@ -103,7 +103,14 @@ def evaluate(
     if on_cpu and sum(path.stat().st_size for path in paths) < _SHORT:
         result = _by_glass(found, windows)
     else:
-        result = _by_torch(found, windows, config)
+        import torch
+
+        result = evaluate_windows(
+            found.model.to(choose_device(config.device)),
+            windows,
+            torch.tensor(found.tokenizer.byte_lengths()),
+            batch_size=config.batch_size,
+        )
     if not math.isfinite(result.loss):
         raise UserError(f"{run} is damaged: its loss is {result.loss}")
     return Measurement(**dataclasses.asdict(result), context_length=context_length, stride=stride)
@@ -120,19 +127,6 @@ def _by_glass(found: FoundModel, windows: Iterable[Window]) -> Evaluation:
         nats = np.log(np.exp(logits).sum(axis=-1)) - logits[np.arange(predicted), targets]
         totals.append((float(nats.sum(dtype=float)), predicted, int(sizes[targets].sum())))
     return _evaluation(totals)
-
-
-def _by_torch(found: FoundModel, windows: Iterable[Window], config: EvaluationConfig) -> Evaluation:
-    import torch
-
-    from . import distributed
-
-    return evaluate_windows(
-        found.model.to(distributed.choose_device(config.device)),
-        windows,
-        torch.tensor(found.tokenizer.byte_lengths()),
-        batch_size=config.batch_size,
-    )
 
 
 def _evaluation(totals: Iterable[tuple[float, int, int]]) -> Evaluation:
@@ -185,8 +179,7 @@ def evaluate_windows(
     from . import distributed
     from .speed import autocast
 
-    device = model.token_embedding.weight.device
-    was_training = model.training
+    device, was_training = model.token_embedding.weight.device, model.training
     totals: list[tuple[float, int, int]] = []  # nats, tokens and bytes of each group of windows
     model.eval()
     groups = _stacked(windows, batch_size)
@@ -197,16 +190,14 @@ def evaluate_windows(
         with torch.no_grad(), autocast(device, precision or torch.float32):
             logits = model(batch[:, :-1])[:, -predicted:]  # (b, predicted, vocab_size)
         targets = tokens[:, -predicted:].flatten()  # (b * predicted,)
-        losses = F.cross_entropy(
-            logits.flatten(0, 1).float(), targets.to(device), reduction="none"
-        )  # (b * predicted,)
+        logits = logits.flatten(0, 1).float()  # (b * predicted, vocab_size)
+        losses = F.cross_entropy(logits, targets.to(device), reduction="none")  # (b * predicted,)
         if mine == distributed.rank():
             nats = losses.cpu().double().sum().item()
             totals.append((nats, len(targets), int(byte_lengths[targets].sum())))
     model.train(was_training)
     distributed.reshard(model)
-    all_totals = itertools.chain.from_iterable(distributed.gather(totals))
-    return _evaluation(all_totals)
+    return _evaluation(itertools.chain.from_iterable(distributed.gather(totals)))
 
 
 def sliding_windows(

@@ -3,15 +3,11 @@
 import signal
 import threading
 from types import FrameType
+from typing import Any
 
 
 class Interrupted(Exception):
-    """Training was stopped by a signal.
-
-    Args:
-        signal_number: the signal, such as signal.SIGINT.
-        saved: whether the last checkpoint could be written.
-    """
+    """Training was stopped by a signal; `saved` tells whether a checkpoint could be written."""
 
     def __init__(self, signal_number: int, saved: bool = True):
         super().__init__(signal.Signals(signal_number).name)
@@ -24,7 +20,7 @@ class GracefulStop:
 
     def __init__(self) -> None:
         self.signal_number = 0  # none yet
-        self._previous: dict[int, object] = {}
+        self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> "GracefulStop":
         if threading.current_thread() is threading.main_thread():
@@ -42,5 +38,5 @@ class GracefulStop:
 
     def _restore(self) -> None:
         for number, handler in self._previous.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]
+            signal.signal(number, handler)
         self._previous = {}

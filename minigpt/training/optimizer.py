@@ -50,13 +50,7 @@ class Muon(torch.optim.Optimizer):
     2025, section 2.2). torch.optim.Muon does the same with five steps, one matrix at a time.
 
     Of a sharded model every rank gathers and orthogonalizes all updates and keeps its own rows.
-
-    Args:
-        params: matrices ``(rows, columns)``.
-        lr: learning rate.
-        momentum: share of the average that each step keeps.
-        weight_decay: decoupled.
-        dtype: of the products.
+    `dtype` is that of the products.
     """
 
     def __init__(

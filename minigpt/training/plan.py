@@ -22,27 +22,10 @@ from .ngram_baseline import predictability
 from .speed import Speed, choose_precision, measure_speed
 
 _SHAPES = ((64, 3), (128, 4), (192, 6), (256, 8), (384, 8), (512, 8), (768, 12))  # width, layers
-_SMALLEST_VOCABULARY, _LARGEST_VOCABULARY = 320, 16_384
-_BYTES_PER_TOKEN_KIND = 512
-_FEWEST_TOKENS = 0.19  # tokens to train on that each parameter of a very small model needs
-_MORE_TOKENS = 0.1  # more of them for each million of parameters
-_MOST_TOKENS = 20.0  # of them always suffice (Hoffmann et al. 2022)
 _PARAMETERS_PER_TOKEN = 20.0  # of the text; a larger model soon knows it by heart
 _BATCH_SIZES = (8, 16, 32, 64, 128, 256)  # in windows of a short context
 _LONG = 1e6  # tokens to train on; with more, a context twice as long pays off
 _MANY_STEPS = 6_000  # with more, the batch is doubled
-_MOST_EPOCHS = 30.0  # of a model of width 128; more of them teach it nothing
-_FEWEST_EPOCHS = 10.0  # after which to end, however wide the model is
-_MOST_DROPOUT = 0.3
-_OFTEN = 3.2  # epochs of a model of width 128; with more, tokens are split
-_SPLIT_PROB = 0.15  # share of the tokens that are then split in two
-_DROPOUT = 0.1  # for each doubling of epochs times width
-_GETTING_READY = 8.5  # seconds to start and to end
-_TRAINING = 0.9  # share of the time; the rest is for evaluations and files
-_EVALUATING = 0.05  # share of the time for evaluations
-_FEW_EVALUATIONS = 4  # there are at least this many
-_SAMPLING = 0.3  # seconds that the sample and the files of an evaluation take
-_ANY_SPEED = Speed(flops=1e11, start=0.0)  # where the speed makes no difference
 _WHY_SO_WIDE = {
     "time": "the widest that so many steps can train",
     "text": "the widest that so much text can train",
@@ -75,7 +58,7 @@ class Plan:
     seconds: float  # that these take
     bits_per_byte: float  # that the run should reach on the validation text
     ends_early: bool  # whether the epochs are over before the time is
-    limit: Literal["time", "text", "settings"] = "settings"  # of the model's size
+    limit: Literal["time", "text", "settings"] = "settings"  # of the size of the model
 
     @property
     def trained_tokens(self) -> int:
@@ -108,11 +91,10 @@ class PlannedRun:
             f"width {plan.model.emb_dim} is {_WHY_SO_WIDE[plan.limit]}",
             f"dropout {plan.model.dropout:g}, since the text is read {plan.epochs:,.1f} times",
         ]
-        early = []
-        if plan.token_split_prob:
-            early.append(f"{plan.token_split_prob:.0%} of the tokens are split in two")
-        if plan.warmup_context < plan.model.context_length:
-            early.append(f"windows are cut to {plan.warmup_context} tokens")
+        split = f"{plan.token_split_prob:.0%} of the tokens are split in two"
+        cut = f"windows are cut to {plan.warmup_context} tokens"
+        early = [split] * (plan.token_split_prob > 0)
+        early += [cut] * (plan.warmup_context < plan.model.context_length)
         if early:
             lines.append(f"until the last fifth {' and '.join(early)}; the loss falls after that")
         lines.append(f"expected: about {plan.bits_per_byte:.1f} bits/byte")
@@ -184,12 +166,13 @@ def make_plan(
     """A plan with the largest model for which both the time and the text suffice.
 
     `given` holds the fields of TextConfig, GPTConfig and TrainConfig that are settled, such as
-    minutes. Several processes share each step, each on a machine of this speed.
+    minutes. Several processes, each on a machine of this speed, share each step.
     """
+    speed = speed or Speed(flops=1e11, start=0.0)  # none is known where it makes no difference
     plans, problem = [], None
     for width, layers in _SHAPES:
         try:
-            plans.append(_plan_of_shape(width, layers, text, speed or _ANY_SPEED, given, processes))
+            plans.append(_plan_of_shape(width, layers, text, speed, given, processes))
         except UserError as error:  # heads, say, that do not divide this width
             problem = problem or error
     if not plans:
@@ -208,8 +191,11 @@ def make_plan(
 
 
 def _tokens_needed(parameters: int) -> float:
-    """How many tokens to train on, for this model to become better than a smaller one."""
-    return min(_FEWEST_TOKENS + _MORE_TOKENS * parameters / 1e6, _MOST_TOKENS) * parameters
+    """How many tokens to train on, for this model to become better than a smaller one.
+
+    Some 0.2 for each parameter of a very small one; 20 always suffice (Hoffmann et al. 2022).
+    """
+    return min(0.19 + 0.1 * parameters / 1e6, 20.0) * parameters
 
 
 def _plan_of_shape(
@@ -235,8 +221,8 @@ def _plan_of_shape(
     shape.setdefault("num_heads", _heads(shape["emb_dim"]))
     model = GPTConfig(**shape)
     max_epochs = given.get("max_epochs") or plan_max_epochs(model.emb_dim)
-    minutes = given.get("minutes", TrainConfig.minutes)
-    time = _TRAINING * (60 * minutes - _GETTING_READY)
+    # 8.5 seconds to start and to end, and a tenth of the rest for evaluations and files.
+    time = 0.9 * (60 * given.get("minutes", TrainConfig.minutes) - 8.5)
     for batch_size in _batch_sizes(given, processes, is_long):
         seconds = speed.seconds(model, batch_size * model.context_length // processes)
         most = max_epochs * tokens / (batch_size * model.context_length)
@@ -252,8 +238,7 @@ def _plan_of_shape(
     split_prob = plan_token_split_prob(epochs, model.emb_dim, text.tokenizer)
     split_prob = given.get("token_split_prob", split_prob)
     if "dropout" not in given:
-        dropout = plan_dropout(epochs, model.emb_dim, split_prob)
-        model = GPTConfig(**shape, dropout=dropout)
+        model = replace(model, dropout=plan_dropout(epochs, model.emb_dim, split_prob))
     return Plan(
         model,
         batch_size,
@@ -274,8 +259,8 @@ def _batch_sizes(given: Mapping[str, Any], processes: int, is_long: bool) -> tup
     if "batch_size" in given:
         return (given["batch_size"],)
     sizes = _BATCH_SIZES if given.get("steps") is None else (TrainConfig.batch_size,)
-    short_windows = 2 if is_long else 1  # in each window
-    return tuple(-(-size // short_windows // processes) * processes for size in sizes)
+    shares = processes * (2 if is_long else 1)  # a long window is worth two short ones
+    return tuple(-(-size // shares) * processes for size in sizes)
 
 
 def _num_evals(
@@ -285,11 +270,12 @@ def _num_evals(
     usual = given.get("num_evals", TrainConfig.num_evals)
     if "num_evals" in given or given.get("steps") is not None:
         return usual
-    tokens = text.validation / _bytes_per_token(text.tokenizer, model.vocab_size)
-    tokens = min(tokens, given.get("eval_tokens", TrainConfig.eval_tokens))
+    found = text.validation / _bytes_per_token(text.tokenizer, model.vocab_size)
+    tokens = min(found, given.get("eval_tokens", TrainConfig.eval_tokens))
     forward = tokens * flops_per_token(model, training=False) / (speed.flops * processes)
-    fitting = _EVALUATING * 60 * given.get("minutes", TrainConfig.minutes) / (forward + _SAMPLING)
-    return int(min(max(fitting, _FEW_EVALUATIONS), usual))
+    seconds = forward + 0.3  # for a sample and files
+    fitting = 0.05 * 60 * given.get("minutes", TrainConfig.minutes) / seconds
+    return int(min(max(fitting, 4), usual))
 
 
 def plan_vocabulary(text: TextStats) -> int:
@@ -300,8 +286,8 @@ def plan_vocabulary(text: TextStats) -> int:
     """
     if text.tokenizer != "bpe":
         return 128 if text.tokenizer == "char" else 50_257
-    size = 2 ** round(math.log2(max(text.size, 1) / _BYTES_PER_TOKEN_KIND))
-    return min(max(size, _SMALLEST_VOCABULARY), _LARGEST_VOCABULARY)
+    size = 2 ** round(math.log2(max(text.size, 1) / 512))
+    return min(max(size, 320), 16_384)
 
 
 def plan_context(tokens: int, tokenizer: str, is_long: bool) -> int:
@@ -324,17 +310,17 @@ def plan_warmup_context(model: GPTConfig, given: Mapping[str, Any]) -> int:
 
 def plan_max_epochs(width: int) -> float:
     """How often a text is worth reading; the wider the model, the sooner it knows it by heart."""
-    return max(_MOST_EPOCHS * 128 / width, _FEWEST_EPOCHS)
+    return max(30.0 * 128 / width, 10.0)
 
 
 def plan_dropout(epochs: float, width: int, split_prob: float = 0.0) -> float:
-    """More dropout for more epochs, and for a wider model.
+    """0.1 for each doubling of epochs and width, in steps of 0.05, 0.3 at most.
 
-    None up to some 5 epochs at width 128, or 9 if tokens are split; in steps of 0.05.
+    None up to some 5 epochs at width 128, or 9 if tokens are split.
     """
     enough = 8.0 if split_prob else 4.0
-    dropout = _DROPOUT * math.log2(max(epochs * width / 128, 1e-9) / enough)
-    return min(max(round(0.05 * round(dropout / 0.05), 2), 0.0), _MOST_DROPOUT)
+    dropout = 0.1 * math.log2(max(epochs * width / 128, 1e-9) / enough)
+    return min(max(round(0.05 * round(dropout / 0.05), 2), 0.0), 0.3)
 
 
 def plan_token_split_prob(epochs: float, width: int, tokenizer: str) -> float:
@@ -342,8 +328,7 @@ def plan_token_split_prob(epochs: float, width: int, tokenizer: str) -> float:
 
     For a narrow model that begins later: it has enough to learn without. Characters stay whole.
     """
-    is_often = epochs * width / 128 >= _OFTEN
-    return _SPLIT_PROB if is_often and tokenizer != "char" else 0.0
+    return 0.15 if epochs * width / 128 >= 3.2 and tokenizer != "char" else 0.0
 
 
 def expected_bits_per_byte(ngram_bits_per_byte: float, work: float) -> float:
@@ -363,9 +348,6 @@ def _bytes_per_token(tokenizer: str, vocab_size: int) -> float:
 
 
 def _heads(emb_dim: int) -> int:
-    """As many heads of 64 or more as divide the width evenly: few wide heads compute faster.
-
-    Rotary positions turn pairs of components, so that a head needs an even size.
-    """
+    """Heads of 64 or more, since few wide ones compute faster, and of an even size for rotary."""
     at_most = max(emb_dim // 64, 1)
     return next((n for n in range(at_most, 0, -1) if emb_dim % (2 * n) == 0), 1)

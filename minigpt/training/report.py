@@ -14,7 +14,6 @@ import shlex
 import sys
 import textwrap
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -36,7 +35,7 @@ _BETWEEN_PICTURES = 10.0  # seconds; drawing one takes 0.1
 _BAR = "{desc}{percentage:3.0f}%|{bar:24}| {postfix}"
 _YARDSTICK_TOKENS = 1 << 20
 _XZ = {"id": lzma.FILTER_LZMA2, "preset": 9}  # with a window that would hold 64 MB
-_clock = tqdm.format_interval  # seconds as minutes:seconds
+clock = tqdm.format_interval  # seconds as minutes:seconds
 
 
 def say(line: str) -> None:
@@ -81,30 +80,23 @@ def say_run(
     }
     for heading, row in rows.items():
         if row:
-            say(f"  {heading:<11}{row}")
+            say_row(heading, row)
 
 
-def say_reasons(reasons: Iterable[str]) -> None:
-    """Why the plan is as it is."""
-    for i, reason in enumerate(reasons):
-        say(f"  {'' if i else 'plan':<11}{reason}")
+def say_row(heading: str, row: str) -> None:
+    """Print a row of a table."""
+    say(f"  {heading:<11}{row}")
 
 
 def say_split(dataset: "Dataset", text: TextConfig) -> None:
     """Warn if there are too few documents to set aside the share asked for."""
-    train, validation = len(dataset.train), len(dataset.validation)
-    share = validation / (train + validation)
+    share = len(dataset.validation) / (len(dataset.train) + len(dataset.validation))
     wanted = text.validation_fraction
     if not text.validation and not wanted / 2 < share < 2 * wanted:
         say(
             f"  no document is split: {share:.0%} of the text is set aside to validate on; "
             f"--split end sets aside its last {wanted:.0%} instead"
         )
-
-
-def extent(state: "TrainingState") -> str:
-    """How far a training has come, in a few words."""
-    return f"{state.step:,} steps in {_clock(state.seconds)}"
 
 
 def described(source: Source) -> str:
@@ -148,7 +140,7 @@ class Report:
             self._speed = (state.step - first) * self.tokens_per_step / (now - since)
         self._bar.set_postfix_str(
             f"loss {state.train_bits_per_byte:.3f} bits/byte, "
-            f"{self._speed:,.0f} tokens/s, {_clock(max(seconds_left, 0))} left",
+            f"{self._speed:,.0f} tokens/s, {clock(max(seconds_left, 0))} left",
             refresh=False,
         )
         self._bar.update(100 * done - self._bar.n)
@@ -159,7 +151,7 @@ class Report:
         """After each evaluation: a line and a sample. Returns the figures, for `write`."""
         seconds = time.monotonic() - self.started
         self.say(
-            f"step {state.step:,} at {_clock(seconds)}: "
+            f"step {state.step:,} at {clock(seconds)}: "
             f"training {state.train_bits_per_byte:.3f}, validation "
             f"{result.bits_per_byte:.3f} bits/byte{' (best so far)' if is_best else ''}"
         )
@@ -215,12 +207,12 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
         return
     figure = Figure(figsize=(7, 4.5))
     axes = figure.add_axes((0.11, 0.12, 0.86, 0.84))  # laying it out would take 0.1 s
-    minutes = [row["seconds"] / 60 for row in rows]
-    validation = [row["val_bits_per_byte"] for row in rows]
+    points = [(row["seconds"] / 60, row["val_bits_per_byte"]) for row in rows]
+    minutes, validation = zip(*points, strict=True)
     axes.plot(minutes, [row["train_bits_per_byte"] for row in rows], label="training")
     axes.plot(minutes, validation, label="validation")
-    best = min(range(len(rows)), key=lambda i: validation[i])
-    axes.plot(minutes[best], validation[best], "o", label=f"best: {validation[best]:.3f}")
+    best = min(points, key=lambda point: point[1])
+    axes.plot(*best, "o", label=f"best: {best[1]:.3f}")
     axes.set(xlabel="minutes", ylabel="bits per byte of text")
     axes.grid(alpha=0.3)
     axes.legend()
@@ -239,11 +231,11 @@ def say_result(
     """
     if not math.isfinite(state.best_bits_per_byte or math.inf):
         raise UserError(f"nothing could be saved in {folder}")
-    say(f"done in {_clock(seconds)}, {state.step:,} steps")
+    say(f"done in {clock(seconds)}, {state.step:,} steps")
     if minutes is not None and seconds > 66 * minutes + 1:
         say(
             f"that is longer than the {minutes:g} minutes asked for: starting and ending took "
-            f"{_clock(seconds - state.seconds)}, and a training lasts at least some seconds"
+            f"{clock(seconds - state.seconds)}, and a training lasts at least some seconds"
         )
     print(
         f"{folder}: validation {state.best_bits_per_byte:.4f} bits/byte "

@@ -123,7 +123,8 @@ def start_run(
         for name, part in zip(text_config.files, dataset.sources, strict=False):
             check_length(part, gpt_config.context_length, name)
         report.say_split(dataset, text_config)
-        report.say_reasons(planned.reasons())
+        for i, reason in enumerate(planned.reasons()):
+            report.say_row("" if i else "plan", reason)
         config = RunConfig(gpt_config, train_config, text_config, source.fingerprint)
         gpt = start.model if start else _new_model(config, dataset)
         files = {runs.PLAN: planned.to_json(), runs.TOKENIZER: dataset.tokenizer.to_json()}
@@ -181,8 +182,8 @@ def _new_model(config: RunConfig, dataset: Dataset) -> GPT:
     torch.manual_seed(config.training.seed)
     gpt = GPT(config.model)
     if config.text.embedding_init == "text":
-        shape, seed = (config.model.vocab_size, config.model.emb_dim), config.training.seed
-        vectors = embedding_init(dataset.train, *shape, seed)
+        V, d = config.model.vocab_size, config.model.emb_dim
+        vectors = embedding_init(dataset.train, V, d, config.training.seed)
         gpt.token_embedding.load_state_dict({"weight": vectors})
     return gpt
 
@@ -191,7 +192,7 @@ def _new_run(out: str | Path | None, source: Source, gpt: GPT, files: dict[str, 
     """A folder that holds the run: untrained, but whole."""
     first = source.training.files[0]
     name = spooled_from(first) or first.name.split(".")[0] or "run"
-    place = Path(out) if out is not None else runs.free_name(name)
+    place = runs.free_name(name) if out is None else Path(out)
     try:
         with runs.new_folder(place) as folder:
             runs.save_weights(gpt, folder / runs.WEIGHTS)
@@ -271,14 +272,14 @@ def _continued(
     more_time = asked.steps is None and (not by_time or asked.minutes > old.training.minutes)
     if state.finished and not (more_steps or more_time):
         raise UserError(
-            f"{folder} is finished ({report.extent(state)}); "
+            f"{folder} is finished ({state.step:,} steps in {report.clock(state.seconds)}); "
             "give it more with a larger --minutes or --steps"
         )
     names = (*old.text.files, *old.text.validation)
     if any(name == STANDARD_INPUT or spooled_from(name) for name in names):
         raise UserError(
-            f"{folder} learned from standard input or from documents given in Python, which "
-            "cannot be read again"
+            f"{folder} learned from standard input or from documents given in Python, "
+            "which cannot be read again"
         )
     source = find_source(old.text)
     if source.fingerprint != old.fingerprint:
@@ -289,7 +290,6 @@ def _continued(
 
 
 def _same_tokens(folder: Path, config: RunConfig, source: Source) -> Dataset:
-    """The text in the tokens of the run."""
     tokenizer = load_tokenizer(folder / runs.TOKENIZER)
     dataset = _tokens(source, config.text, tokenizer if config.text.init else None)
     if dataset.tokenizer.to_json() != tokenizer.to_json():  # learned anew, by another version
@@ -305,11 +305,8 @@ def _train(
 ) -> None:
     """Train until the steps or the time are used up, and report the result."""
     training, device = config.training, distributed.choose_device(config.training.device)
-    shown = Report(
-        folder,
-        tokens_per_step=training.batch_size * config.model.context_length,
-        started=started,
-    )
+    tokens_per_step = training.batch_size * config.model.context_length
+    shown = Report(folder, tokens_per_step=tokens_per_step, started=started)
     try:
         trainer = Trainer(
             distributed.parallelize(gpt, device, training.shard),
@@ -327,10 +324,8 @@ def _train(
         report.say_run(config, dataset, folder, device, distributed.world_size())
         state = trainer.train()
     except torch.OutOfMemoryError:
-        raise UserError(
-            "out of memory; try a smaller --micro-batch-size or --context-length, or a smaller "
-            "model"
-        ) from None
+        smaller = "a smaller --micro-batch-size or --context-length, or a smaller model"
+        raise UserError(f"out of memory; try {smaller}") from None
     except Interrupted as interruption:
         shown.close()
         report.say_interrupted(folder, interruption.saved)

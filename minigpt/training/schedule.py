@@ -23,11 +23,7 @@ def learning_rate(done: float, peak: float, warmup_ratio: float, min_lr_ratio: f
     Linear decay to near zero was the best of the schedules compared in "Straight to Zero: Why
     Linearly Decaying the Learning Rate to Zero Works Best for LLMs", Bergsma et al. 2025.
 
-    Args:
-        done: share of the training that is done, 0 to 1.
-        peak: the highest rate.
-        warmup_ratio: share of the training in which the rate rises.
-        min_lr_ratio: the last rate, as a share of the peak.
+    `done` and `warmup_ratio` are shares of the training, `min_lr_ratio` is one of `peak`.
     """
     if done < warmup_ratio:
         return peak * max(done / warmup_ratio, 0.01)

@@ -37,11 +37,9 @@ class DivergedError(Exception):
 
 
 class Trainer:
-    """A model, what it is trained on, its optimizers, and where the training stands.
+    """A model on its device, what it is trained on, its optimizers, and where the training stands.
 
-    The model is on its device (see distributed.parallelize), and `precision` is that of its matrix
-    products. `deadline` is when the whole command should be over, by `clock`. `sample` writes a
-    text with a model.
+    `precision` is that of matrix products; the command should be over at `deadline`, by `clock`.
     """
 
     def __init__(
@@ -186,7 +184,10 @@ class Trainer:
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = rate * 0.5**state.num_retries
-        torch.manual_seed(_dropout_seed(config.seed, state.step, distributed.rank()))
+        # A dropout seed for each step and rank: resuming needs no random state.
+        place = f"{config.seed} {state.step} {distributed.rank()}"
+        digest = hashlib.sha256(place.encode()).digest()
+        torch.manual_seed(int.from_bytes(digest[:8], "little"))
         parts = self._parts(state.step, done)
         loss, norm, bytes_per_token = self._backward(parts)
         _check_finite("loss", loss)
@@ -198,7 +199,8 @@ class Trainer:
         state.train_loss = smoothed(state.train_loss, loss, state.step)
         state.train_bits_per_byte = smoothed(state.train_bits_per_byte, bits, state.step)
         state.step += 1
-        _check_learning(state.train_loss, self.model.config.vocab_size)
+        if state.train_loss > math.log(self.model.config.vocab_size) + 2.0:  # worse than guessing
+            raise DivergedError(f"the loss grew to {state.train_loss:.1f} nats a token")
         self.report.step(state, done, state.seconds * (1.0 - done) / max(done, 1e-9))
 
     def _parts(self, step: int, done: float) -> list[tuple[Tensor, Tensor]]:
@@ -229,8 +231,7 @@ class Trainer:
     def _evaluate(self, done: float) -> None:
         """Evaluate the model, keep its weights if they are the best, show a sample."""
         state = self.state
-        state.evaluations = math.floor(done * self.config.num_evals)
-        state.finished = done >= 1.0
+        state.evaluations, state.finished = math.floor(done * self.config.num_evals), done >= 1.0
         result = self._evaluation(state.eval_tokens)
         _check_finite("validation loss", result.loss)
         self._check_weights()
@@ -267,13 +268,11 @@ class Trainer:
         return is_written
 
     def _save(self) -> bool:
-        """Write a checkpoint; if that fails, say so. Returns whether it is written."""
+        """Write a checkpoint; returns whether that succeeded."""
         start = self.clock()
         self._check_weights()
-        is_written = self._written(
-            "the checkpoint",
-            lambda: save_checkpoint(self.folder, self.model, self.optimizers, self.state),
-        )
+        save = partial(save_checkpoint, self.folder, self.model, self.optimizers, self.state)
+        is_written = self._written("the checkpoint", save)
         took = distributed.on_main(lambda: self.clock() - start)
         interval = max(self.config.checkpoint_seconds, took / _SAVING_SHARE)
         self._next_save = self.state.seconds + took + interval
@@ -283,13 +282,11 @@ class Trainer:
         """Whether `write` succeeds; if not, say what could not be written."""
         try:
             write()
+            return True
         except OSError as error:
-            self.report.say(
-                f"could not write {what} to {self.folder}: {error.strerror or error}; "
-                "the old file stays as it was, training goes on"
-            )
+            problem = f"could not write {what} to {self.folder}: {error.strerror or error}"
+            self.report.say(f"{problem}; the old file stays as it was, training goes on")
             return False
-        return True
 
     def _check_weights(self) -> None:
         norms = torch.stack(torch._foreach_norm(list(self.model.parameters())))
@@ -307,10 +304,8 @@ class Trainer:
             )
         self.restore()
         self.state.num_retries = retries
-        self.report.say(
-            f"{problem} at step {step:,}: back to step {self.state.step:,}, "
-            f"with a learning rate of {rate:.2g}"
-        )
+        now = f"back to step {self.state.step:,}, with a learning rate of {rate:.2g}"
+        self.report.say(f"{problem} at step {step:,}: {now}")
 
     def _seconds_to_deadline(self) -> float:
         return distributed.on_main(lambda: self.deadline - self.clock())
@@ -354,19 +349,7 @@ def _cut(batch: Tensor, length: int) -> Tensor:
     return batch[:, : T - T % k].reshape(b * k, T // k)
 
 
-def _dropout_seed(seed: int, step: int, rank: int) -> int:
-    """A seed for each step and rank, so that resuming needs no random state in the checkpoint."""
-    digest = hashlib.sha256(f"{seed} {step} {rank}".encode()).digest()
-    return int.from_bytes(digest[:8], "little")
-
-
 def _check_finite(name: str, value: float) -> None:
     """Raise DivergedError if `value` is infinite or not a number."""
     if not math.isfinite(value):
         raise DivergedError(f"the {name} became {value}")
-
-
-def _check_learning(train_loss: float, vocab_size: int) -> None:
-    """Raise DivergedError if the loss is far above ln(vocab_size), which guessing has."""
-    if train_loss > math.log(vocab_size) + 2.0:
-        raise DivergedError(f"the loss grew to {train_loss:.1f} nats a token")
