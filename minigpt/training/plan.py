@@ -99,9 +99,8 @@ class PlannedRun:
             lines.append(f"until the last fifth {' and '.join(early)}; the loss falls after that")
         lines.append(f"expected: about {plan.bits_per_byte:.1f} bits/byte")
         if plan.ends_early:
-            lines.append(
-                f"ends early: after {plan.max_epochs:g} epochs the text has no more to teach"
-            )
+            epochs = f"{plan.max_epochs:g} epochs"
+            lines.append(f"ends early: after {epochs} the text has no more to teach")
         return lines
 
     def to_json(self) -> str:
@@ -115,8 +114,7 @@ class PlannedRun:
 def planned_run(
     text: dict[str, Any], model: dict[str, Any], training: dict[str, Any]
 ) -> tuple[PlannedRun, dict[str, Any]]:
-    """A plan for the given fields of TextConfig, GPTConfig and TrainConfig, and all of these in
-    one, which :func:`make_plan` takes."""
+    """A plan for the given fields of the configs, and these in one, for :func:`make_plan`."""
     text_config, config = TextConfig(**text), TrainConfig(**training)
     source, start = find_source(text_config), starting_point(text, model)
     given = settled(text, model, training, start)
@@ -211,12 +209,9 @@ def _plan_of_shape(
     is_long = is_long and "context_length" not in given
     vocab_size = given.get("vocab_size") or plan_vocabulary(text)
     tokens = max(2, round(text.size / _bytes_per_token(text.tokenizer, vocab_size)))
-    shape: dict[str, Any] = {
-        "vocab_size": vocab_size,
-        "context_length": plan_context(tokens, text.tokenizer, is_long),
-        "emb_dim": width,
-        "num_layers": layers,
-    }
+    context = plan_context(tokens, text.tokenizer, is_long)
+    shape: dict[str, Any] = {"vocab_size": vocab_size, "context_length": context}
+    shape |= {"emb_dim": width, "num_layers": layers}
     shape |= {f.name: given[f.name] for f in fields(GPTConfig) if f.name in given}
     shape.setdefault("num_heads", _heads(shape["emb_dim"]))
     model = GPTConfig(**shape)
@@ -239,19 +234,13 @@ def _plan_of_shape(
     split_prob = given.get("token_split_prob", split_prob)
     if "dropout" not in given:
         model = replace(model, dropout=plan_dropout(epochs, model.emb_dim, split_prob))
+    bits = expected_bits_per_byte(text.ngram_bits_per_byte, trained * count_parameters(model))
+    warmup, total = plan_warmup_context(model, given), steps * seconds
+    evals = _num_evals(text, model, speed, given, processes)
     return Plan(
-        model,
-        batch_size,
-        max_epochs,
-        split_prob,
-        plan_warmup_context(model, given),
-        _num_evals(text, model, speed, given, processes),
-        tokens,
-        steps,
-        steps * seconds,
-        expected_bits_per_byte(text.ngram_bits_per_byte, trained * count_parameters(model)),
+        model, batch_size, max_epochs, split_prob, warmup, evals, tokens, steps, total, bits,
         ends_early,
-    )
+    )  # fmt: skip
 
 
 def _batch_sizes(given: Mapping[str, Any], processes: int, is_long: bool) -> tuple[int, ...]:
@@ -266,7 +255,7 @@ def _batch_sizes(given: Mapping[str, Any], processes: int, is_long: bool) -> tup
 def _num_evals(
     text: TextStats, model: GPTConfig, speed: Speed, given: Mapping[str, Any], processes: int
 ) -> int:
-    """As many evaluations as usual, or fewer if they would take too much of the time."""
+    """As many evaluations as usual, or fewer, but 4, if they would take over 5% of the time."""
     usual = given.get("num_evals", TrainConfig.num_evals)
     if "num_evals" in given or given.get("steps") is not None:
         return usual

@@ -110,9 +110,6 @@ def described(source: Source) -> str:
 # While it trains
 
 
-Row = tuple[dict[str, Any], str, bool]  # a row of metrics.jsonl, a sample, whether it is the last
-
-
 class Report:
     """Shows how a training goes, and records it in the run's folder.
 
@@ -138,26 +135,23 @@ class Report:
         since, first = self._mark
         if now > since:
             self._speed = (state.step - first) * self.tokens_per_step / (now - since)
-        self._bar.set_postfix_str(
-            f"loss {state.train_bits_per_byte:.3f} bits/byte, "
-            f"{self._speed:,.0f} tokens/s, {clock(max(seconds_left, 0))} left",
-            refresh=False,
-        )
+        loss, left = f"{state.train_bits_per_byte:.3f} bits/byte", clock(max(seconds_left, 0))
+        line = f"loss {loss}, {self._speed:,.0f} tokens/s, {left} left"
+        self._bar.set_postfix_str(line, refresh=False)
         self._bar.update(100 * done - self._bar.n)
 
     def evaluation(
         self, state: "TrainingState", result: "Evaluation", is_best: bool, sample: str
-    ) -> Row:
-        """After each evaluation: a line and a sample. Returns the figures, for `write`."""
+    ) -> dict[str, Any]:
+        """After each evaluation: a line and a sample. Returns its row of metrics.jsonl."""
         seconds = time.monotonic() - self.started
-        self.say(
-            f"step {state.step:,} at {clock(seconds)}: "
-            f"training {state.train_bits_per_byte:.3f}, validation "
-            f"{result.bits_per_byte:.3f} bits/byte{' (best so far)' if is_best else ''}"
-        )
+        bits = f"{state.train_bits_per_byte:.3f}, validation {result.bits_per_byte:.3f} bits/byte"
+        best = " (best so far)" if is_best else ""
+        self.say(f"step {state.step:,} at {clock(seconds)}: training {bits}{best}")
         shown = "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in sample)
         self.say(textwrap.indent(shown.strip("\n"), "    | ", lambda line: True))
-        figures = {
+        self._mark = None
+        return {
             "step": state.step,
             "seconds": round(seconds, 3),
             "train_loss": state.train_loss,
@@ -166,16 +160,13 @@ class Report:
             "val_bits_per_byte": result.bits_per_byte,
             "tokens_per_second": round(self._speed, 1),
         }
-        self._mark = None
-        return figures, sample, state.finished
 
-    def write(self, row: Row) -> None:
+    def write(self, figures: dict[str, Any], sample: str, is_last: bool) -> None:
         """Add an evaluation to metrics.jsonl and samples.txt; now and then draw loss.png again.
 
         If the training went back to an earlier step, what was written about later steps is dropped.
         OSError is raised if something cannot be written; the old files stay as they were.
         """
-        figures, sample, is_last = row
         step, metrics, samples = figures["step"], self.folder / METRICS, self.folder / SAMPLES
         rows = [r for r in read_metrics(metrics) if r["step"] < step] + [figures]
         write_text("".join(json.dumps(r) + "\n" for r in rows), metrics)

@@ -152,8 +152,8 @@ class Trainer:
         return loss
 
     def _time_an_evaluation(self) -> float:
-        """Seconds that an evaluation takes. In a training by time it also chooses how many tokens
-        to evaluate on, so that all evaluations together take a tenth of the time."""
+        """Seconds that an evaluation takes. By time, choose how many tokens to evaluate on, so
+        that all evaluations together take a tenth of it."""
         few = 4 * self.model.config.context_length
         self._evaluation(few)  # the first one is slow
         start = self.clock()
@@ -241,16 +241,12 @@ class Trainer:
             self._keep_weights(model, result.loss, result.bits_per_byte)
         sample = distributed.on_main(lambda: self.sample(model))
         row = self.report.evaluation(state, result, is_best, sample)
-        self._written("the figures", lambda: distributed.on_main(lambda: self.report.write(row)))
+        write = partial(self.report.write, row, sample, state.finished)
+        self._written("the figures", lambda: distributed.on_main(write))
 
     def _evaluation(self, max_tokens: int) -> Evaluation:
-        return evaluate_tokens(
-            self.model,
-            self.dataset.validation,
-            self.byte_lengths,
-            max_tokens=max_tokens,
-            precision=self.precision,
-        )
+        evaluated = partial(evaluate_tokens, max_tokens=max_tokens, precision=self.precision)
+        return evaluated(self.model, self.dataset.validation, self.byte_lengths)
 
     def _keep_weights(self, model: GPT, loss: float, bits: float) -> None:
         """Write the weights of the best evaluation so far."""

@@ -29,19 +29,7 @@ from minigpt.training.checkpoint import (
 )
 from minigpt.training.optimizer import make_optimizers
 
-STATE = TrainingState(
-    step=7,
-    seconds=12.5,
-    evaluations=3,
-    eval_tokens=100,
-    train_loss=1.5,
-    train_bits_per_byte=1.75,
-    best_loss=1.25,
-    best_bits_per_byte=0.75,
-    best_step=5,
-    finished=True,
-    num_retries=1,
-)
+STATE = TrainingState(7, 12.5, 3, 100, 1.5, 1.75, 1.25, 0.75, 5, True, num_retries=1)
 Optimizers = list[torch.optim.Optimizer]
 Training = tuple[GPT, Optimizers]
 

@@ -115,22 +115,6 @@ def test_a_signal_saves_and_a_resumed_run_ends_as_if_nothing_had_happened(
     assert [row["step"] for row in read_metrics(cut / "run" / METRICS)] == [75, 150, 225, 300]
 
 
-def test_a_second_signal_leaves_at_once_and_harms_nothing(tmp_path: Path) -> None:
-    stuck = "import time; from minigpt.training import trainer\n"
-    stuck += "trainer.smoothed = lambda *a: time.sleep(60) if a[2] == 30 else 0.0"
-    process = start(tmp_path, *TINY, "--steps", "100000", code=stuck)
-    wait_until(last_of(tmp_path).exists, process)
-    time.sleep(1.0)
-    process.send_signal(signal.SIGINT)
-    time.sleep(0.3)
-    assert process.poll() is None  # the first one waits for the end of the step
-    process.send_signal(signal.SIGINT)
-    status, err = finish(process)
-    assert status == 130 and "Traceback" not in err
-    _read(last_of(tmp_path))
-    load_run(tmp_path / "run")
-
-
 def test_what_cannot_be_written_is_said_and_training_goes_on(tmp_path: Path) -> None:
     run(tmp_path, *TINY, "--steps", "8")  # fills the token cache
     shutil.rmtree(tmp_path / "run")

@@ -172,27 +172,6 @@ def test_a_stream_is_predicted_as_token_by_token(
     assert_predicted_one_by_one(result, model, text, stride)
 
 
-@given(
-    length=st.integers(0, 80),
-    context=st.integers(1, 12),
-    data=st.data(),
-    places=st.lists(st.integers(0, 80), max_size=5),
-)
-@settings(max_examples=200, deadline=None)
-def test_every_token_but_the_first_is_predicted_once_with_enough_before_it(
-    length: int, context: int, data: st.DataObject, places: list[int]
-) -> None:
-    stride = data.draw(st.integers(1, context))
-    predicted: list[int] = []
-    for window, number in sliding_windows(cut(np.arange(length), places), context, stride):
-        assert 2 <= len(window) <= context + 1
-        assert window.tolist() == list(range(window[0], window[0] + len(window)))
-        predicted += window[-number:].tolist()
-        before = len(window) - number  # tokens that the first one predicted sees
-        assert before >= min(context - stride, predicted[-number])
-    assert predicted == list(range(1, length))
-
-
 # minigpt.evaluate, and the command
 
 

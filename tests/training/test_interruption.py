@@ -60,20 +60,6 @@ def test_an_interrupted_run_ends_as_the_uninterrupted_one(workplace: Path, step:
     assert_same_end(parts, whole)
 
 
-def test_a_run_interrupted_often_ends_as_the_uninterrupted_one(
-    workplace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole, parts = train_tiny(dropout=0.2), Path("runs/parts")
-    interrupted(parts, 1, dropout=0.2)
-    after_step(monkeypatch, lambda step: True, lambda: signal.raise_signal(signal.SIGINT))
-    for step in range(2, 8):
-        with pytest.raises(Interrupted):
-            resume(parts)
-        assert read_state(parts).step == step
-    resume(parts)
-    assert_same_end(parts, whole)
-
-
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_is_said_once_and_is_the_exit_status(
     workplace: Path, number: int, status: int, capsys: pytest.CaptureFixture[str]

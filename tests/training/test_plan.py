@@ -24,7 +24,6 @@ from minigpt.training.plan import (
     make_plan,
     plan_context,
     plan_dropout,
-    plan_max_epochs,
     plan_token_split_prob,
     plan_vocabulary,
     text_stats,
@@ -141,12 +140,6 @@ def test_the_more_often_a_text_is_read_the_more_of_it_is_hidden() -> None:
     probs = [plan_token_split_prob(epochs, 128, "bpe") for epochs in (1, 2, 4, 8)]
     assert probs[:2] == [0.0, 0.0] and probs[2] == probs[3] > 0.0
     assert plan_token_split_prob(4, 64, "bpe") == plan_token_split_prob(9, 128, "char") == 0.0
-
-
-def test_a_wider_model_reads_a_text_less_often_but_never_only_a_few_times() -> None:
-    epochs = [plan_max_epochs(width) for width in (64, 128, 192, 768, 4096)]
-    assert epochs[0] == 2 * epochs[1] and epochs == sorted(epochs, reverse=True)
-    assert epochs[-1] == epochs[-2] >= 10.0
 
 
 def test_a_short_run_is_evaluated_less_often_the_more_so_on_a_long_validation_text() -> None:

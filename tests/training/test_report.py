@@ -19,11 +19,15 @@ def report(folder: Path) -> Report:
     return Report(folder, tokens_per_step=10, started=0.0)
 
 
+def write(one: Report, state: TrainingState, sample: str = "") -> None:
+    one.write(one.evaluation(state, FOUND, True, sample), sample, state.finished)
+
+
 def evaluate_once(folder: Path, step: int) -> None:
     one, state = report(folder), TrainingState(step, train_loss=2.0, train_bits_per_byte=1.25)
     one.step(TrainingState(step - 1), 0.5, 60.0)
     one.step(state, 0.5, 60.0)
-    one.write(one.evaluation(state, FOUND, True, f"sample {step}"))
+    write(one, state, f"sample {step}")
     one.close()
 
 
@@ -58,7 +62,7 @@ def test_the_speed_counts_the_tokens_of_this_sitting(tmp_path: Path, now: list[f
             one.step(TrainingState(step), 0.5, 60.0)
             now[0] += 5.0
         now[0] += 60.0
-        figures, _, _ = one.evaluation(TrainingState(step), FOUND, True, "")
+        figures = one.evaluation(TrainingState(step), FOUND, True, "")
         assert figures["tokens_per_second"] == 2.0
 
 
@@ -69,7 +73,7 @@ def test_the_picture_is_drawn_now_and_then_and_at_the_end(
     monkeypatch.setattr("minigpt.training.report.draw", lambda rows, *_: drawn.append(len(rows)))
     one = report(tmp_path)
     for step in range(1, 7):
-        one.write(one.evaluation(TrainingState(step, finished=step == 6), FOUND, True, ""))
+        write(one, TrainingState(step, finished=step == 6))
         now[0] += 4.0
     assert drawn == [1, 4, 6]
 
@@ -89,7 +93,7 @@ def test_a_sample_cannot_give_the_terminal_orders(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     one = report(tmp_path)
-    one.write(one.evaluation(TrainingState(1), FOUND, True, "a\x1b[2J\rb\x9b1m\n\tc é🦊"))
+    write(one, TrainingState(1), "a\x1b[2J\rb\x9b1m\n\tc é🦊")
     err = capsys.readouterr().err
     assert not {"\x1b", "\r", "\x9b"} & set(err) and "é🦊" in err
     assert "a\x1b[2J\rb" in (tmp_path / SAMPLES).read_bytes().decode()

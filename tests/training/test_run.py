@@ -97,14 +97,6 @@ def test_of_the_splits_of_a_dataset_train_and_validation_are_taken(
         train_tiny({"test": TEXTS, "other": TEXTS})
 
 
-def test_splits_of_hugging_face_are_taken_too(prepared: list[Dataset]) -> None:
-    datasets = pytest.importorskip("datasets")
-    rows = datasets.Dataset.from_dict({"text": TEXTS})
-    train_tiny(datasets.DatasetDict(train=rows))
-    train_tiny(rows)
-    assert prepared[0].train[:].tolist() == prepared[1].train[:].tolist()
-
-
 @pytest.mark.parametrize("text", [5, None, 1.5])
 def test_what_is_no_text_is_refused(text: Any) -> None:
     with pytest.raises(UserError, match="neither the name of a text nor documents"):

@@ -80,10 +80,6 @@ def test_the_loss_falls(workplace: Path) -> None:
     assert losses[2][1] < losses[0][1] < math.log(300)
 
 
-def test_there_is_at_most_one_evaluation_a_step(workplace: Path) -> None:
-    assert [row["step"] for row in rows(train_tiny(steps=3, num_evals=10))] == [1, 2, 3]
-
-
 def test_the_weights_kept_are_those_of_the_best_evaluation(workplace: Path) -> None:
     """Judged by a text written backwards, learning to write forwards soon makes it worse."""
     Path("backwards.txt").write_text(some_text()[::-1])
