@@ -49,7 +49,7 @@ class LibraryTokenizer(Tokenizer):
 def word_pattern(pre_tokenizer: Any) -> str | None:
     """The pattern that cuts a text into words before bytes are merged; None for another way."""
     match pre_tokenizer:
-        case {"type": "ByteLevel", "use_regex": True}:
+        case {"type": "ByteLevel", **options} if options.get("use_regex", True):
             return GPT2_PATTERN
         case {
             "pretokenizers": [
