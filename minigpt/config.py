@@ -134,9 +134,8 @@ class GPTConfig(_Checked):
         else:
             _require(self, "head_dim", rotary, "unset in the gpt2 architecture")
             _require(self, "head_dim", self.head_dim % 2 == 0, "even")
-        divides = heads % self.kv_heads == 0
+        divides, longest = heads % self.kv_heads == 0, _LARGEST_TABLE // self.head_size
         _require(self, "num_kv_heads", divides, f"a divisor of num_heads ({heads})")
-        longest = _LARGEST_TABLE // self.head_size
         fits = self.context_length <= longest
         _require(self, "context_length", fits, f"at most {longest:,} for heads this wide")
 
@@ -256,8 +255,9 @@ class SampleConfig(_Checked):
     seed: Seed | None = setting(None, "the same seed writes the same text; random if unset")
 
     def _check(self) -> None:
-        texts = self.stop
-        _require(self, "stop", all(texts) and all(map(_is_unicode, texts)), "texts, none empty")
+        # Half a surrogate pair, from bytes that are not UTF-8, cannot be encoded.
+        whole = not any("\ud800" <= c <= "\udfff" for text in self.stop for c in text)
+        _require(self, "stop", whole and all(self.stop), "texts, none empty")
 
 
 @dataclass(frozen=True)
@@ -325,11 +325,6 @@ def _problem(value: Any, hint: Any) -> str | None:
         return problem and f"numbers by text, each {problem}"
     right = isinstance(value, int | float if hint is float else hint)
     return None if right and isinstance(value, bool) == (hint is bool) else _WORDS[hint]
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether it can be encoded: half a surrogate pair, from bytes that are not UTF-8, cannot."""
-    return not any("\ud800" <= c <= "\udfff" for c in text)
 
 
 def _require(config: Any, name: str, holds: bool, expected: str) -> None:

@@ -28,12 +28,8 @@ COMMANDS: dict[str, tuple[str, Callable[[Parser], None], Run]] = {
 
 
 def main(arguments: Sequence[str] | None = None, prog: str | None = None) -> int:
-    """Run a command, such as ["train", "my.txt"]; returns the exit status.
-
-    Args:
-        arguments: what follows `minigpt`; those of this process by default.
-        prog: the command's name in its help; by default "minigpt train" and so on.
-    """
+    """Run a command, such as ["train", "my.txt"], by default the one that was typed; returns the
+    exit status. `prog` is its name in its help, by default "minigpt train" and so on."""
     try:
         run, given = parse(sys.argv[1:] if arguments is None else arguments, prog)
         return run(given) or 0

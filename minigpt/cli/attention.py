@@ -67,11 +67,8 @@ def _selected(name: str, number: int | None, count: int) -> Sequence[int]:
 
 
 def picture(maps: "AttentionMaps", layers: Sequence[int], heads: Sequence[int], title: str) -> Any:
-    """A matplotlib figure with a panel for each of `heads` of each of `layers`.
-
-    A row of panels is a layer; the heads of one layer alone, or one head of all layers, form a
-    square. A row of a panel is a token that looks, a column one that is looked at.
-    """
+    """A matplotlib figure with a row of panels for each of `layers`, a panel for each of `heads`;
+    the heads of one layer alone, or one head of all layers, form a square."""
     try:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
@@ -96,13 +93,9 @@ def picture(maps: "AttentionMaps", layers: Sequence[int], heads: Sequence[int], 
         figure.text(0.3 / width, 1 - 0.55 / height, _HOW_TO_READ, fontsize=8.5, va="top")
         grid = figure.subplots(rows, columns, squeeze=False)
         figure.subplots_adjust(
-            left=(0.3 + margin) / width,
-            right=1 - 0.95 / width,
-            bottom=(0.3 + margin) / height,
-            top=1 - 1.2 / height,
-            wspace=0.15 / side,
-            hspace=(margin + 0.3) / side,
-        )
+            left=(0.3 + margin) / width, right=1 - 0.95 / width, wspace=0.15 / side,
+            bottom=(0.3 + margin) / height, top=1 - 1.2 / height, hspace=(margin + 0.3) / side,
+        )  # fmt: skip
         for axes, panel in itertools.zip_longest(grid.flat, panels):
             if panel is None:  # the last row may have room for more
                 axes.set_axis_off()

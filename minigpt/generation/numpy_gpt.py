@@ -61,16 +61,11 @@ class NumpyGPT:
     def layers(
         self, token_ids: TokenIds, cache: Cache | None = None, heads_off: Heads = ()
     ) -> Iterator[tuple[Array, Array]]:
-        """The residual stream and the attention weights, layer after layer.
+        """The residual stream and the attention weights, layer after layer, for tokens ``(b, T)``.
 
-        Args:
-            token_ids: ``(b, T)``.
-            cache: from :meth:`new_cache`, with the tokens before these, which are added to it.
-            heads_off: heads whose context vectors are set to zero.
-
-        Yields:
-            The embedding ``(b, T, emb_dim)`` and an empty array; then the stream after each layer
-            and its attention weights ``(b, num_heads, T, S)``, for S tokens in the cache by then.
+        First comes the embedding ``(b, T, emb_dim)`` with an empty array, then the stream after
+        each layer with its attention weights ``(b, num_heads, T, S)``. S tokens are then in the
+        cache, these included. The context vectors of `heads_off` are set to zero.
         """
         (b, T), cache = token_ids.shape, cache or self.new_cache(len(token_ids))
         start, S = cache.length, cache.length + T

@@ -11,11 +11,8 @@ _CHUNK = 400_000  # weights; for more, BLAS starts threads, which wait for each 
 
 
 def product(x: NDArray[np.float32], matrix: NDArray[np.float32]) -> NDArray[np.float32]:
-    """``x Wᵀ``, ``(n, d_in)`` to ``(n, d_out)``.
-
-    For one vector this takes as long as reading the matrix, which two threads do faster. Each takes
-    the next chunk of rows when it is ready, so that a thread that has to wait delays nothing.
-    """
+    """``x Wᵀ``, ``(n, d_in)`` to ``(n, d_out)``. For one vector this takes as long as reading the
+    matrix, which two threads do faster: each takes the next chunk of rows when it is ready."""
     d_out, d_in = matrix.shape
     if len(x) > 1 or matrix.size <= _CHUNK:
         return x.dot(matrix.T)

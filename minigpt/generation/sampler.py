@@ -24,19 +24,15 @@ _COLDEST = 1e-5  # below, dividing by the temperature overflows
 
 
 class TokenSampler:
-    """Draws the next token of each continuation, and remembers what the penalties depend on.
-
-    The tokens of the prompt count as repeated; presence and frequency penalties count only what is
-    written after it.
-    """
+    """Draws the next token of each continuation, and remembers what the penalties depend on: the
+    tokens of prompt and text for repetition, of the text alone for presence and frequency."""
 
     def __init__(
         self, config: SampleConfig, tokenizer: Tokenizer, vocab_size: int, prompt: Sequence[int]
     ):
         self._config, shape = config, (config.samples, vocab_size)
-        self._noise = exponentials(
-            secrets.randbits(63) if config.seed is None else config.seed, *shape
-        )
+        seed = secrets.randbits(63) if config.seed is None else config.seed
+        self._noise = exponentials(seed, *shape)
         self._bias = _bias(config, tokenizer, vocab_size) if config.logit_bias else None
         self._seen = self._counts = None
         if config.repetition_penalty != 1.0:
@@ -92,8 +88,7 @@ def penalise_repetition(logits: Array, seen: NDArray[np.bool_], penalty: float) 
 
 
 def penalise_counts(logits: Array, counts: Array, presence: float, frequency: float) -> Array:
-    """``logits - frequency * counts - presence * (counts > 0)``, as in OpenAI's API; `counts` is
-    how often each token was written."""
+    """As in OpenAI's API; `counts` is how often each token was written."""
     return logits - frequency * counts - presence * (counts > 0)
 
 
@@ -155,8 +150,7 @@ def draw(
 
     If every token i gets a time E_i / p_i with exponentially distributed E_i, token i has the
     smallest with probability p_i (the Gumbel-max trick; "A* Sampling", Maddison et al. 2014). So a
-    difference in the last bit of the logits hardly ever changes the token, however many there are.
-    `noise` yields the E_i, ``(b, vocab_size)``.
+    last bit of the logits hardly ever changes the token. `noise` yields E_i ``(b, vocab_size)``.
     """
     if temperature < _COLDEST:
         return logits.argmax(axis=-1)

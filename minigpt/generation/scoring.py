@@ -18,13 +18,6 @@ def log_probabilities(logits: Array, tokens: TokenIds) -> Array:
     return log_softmax(logits)[np.arange(len(tokens)), tokens]
 
 
-def likeliest(logits: Array, k: int) -> tuple[TokenIds, Array]:
-    """The k likeliest tokens of each row of logits ``(n, vocab_size)``, likeliest first, and their
-    log-probabilities, both ``(n, k)``; all tokens of a smaller vocabulary."""
-    ids = np.argsort(-logits, axis=-1, kind="stable")[:, :k]
-    return ids, np.take_along_axis(log_softmax(logits), ids, axis=-1)
-
-
 def score(engine: Engine, ids: Sequence[int]) -> list[float]:
     """The log-probability of each token but the first, given those before it, in nats.
 

@@ -60,11 +60,8 @@ class Writer:
         return "".join(self.stream(prompt, **settings))
 
     def stream(self, prompt: str = "", **settings: Any) -> Iterator[str]:
-        """The same, piece by piece as it is written, the prompt first.
-
-        Pieces hold whole characters. Text that could begin a stop string is held back until it is
-        clear that it does not.
-        """
+        """The same, piece by piece as it is written, the prompt first, in whole characters;
+        text that could begin a stop string is held back until it is clear that it does not."""
         steps = self.steps(prompt, replace(SampleConfig(**settings), samples=1))
         return filter(None, itertools.chain([prompt], (step.text for step in steps)))
 
@@ -96,14 +93,8 @@ class Writer:
         alternatives: int = 0,
     ) -> Iterator[Step]:
         """Token after token, as they are drawn: each step of the model gives one for each sample
-        that has not ended. A sample ends with the step that has a stop_reason.
-
-        Args:
-            prompt: as in :meth:`generate`.
-            config: how to generate; with max_new_tokens 0 there are no steps.
-            log_probabilities: whether to compute those of the tokens.
-            alternatives: how many of the likeliest tokens to list in each step.
-        """
+        that has not ended, if asked for with its log-probability and the likeliest alternatives, so
+        many of them. A sample ends with the step that has a stop_reason."""
         ids = self.tokenizer.encode(prompt)
         sampler = TokenSampler(config, self.tokenizer, self.engine.config.vocab_size, ids)
         window = Window(self.engine, ids or [self._first_token()], config.samples)
@@ -140,11 +131,8 @@ class Writer:
             window.append(tokens)
 
     def score(self, text: str) -> Score:
-        """How likely `text` is, as the continuation of an empty prompt.
-
-        A text longer than the context is read in windows that overlap by half. So every token
-        after the first half window is predicted from at least half a context.
-        """
+        """How likely `text` is, as the continuation of an empty prompt. A longer text than the
+        context is read in windows that overlap by half, so that tokens see at least half of one."""
         ids = self.tokenizer.encode(text)
         return Score(self._tokens(ids, scoring.score(self.engine, [self._first_token(), *ids])))
 
@@ -157,7 +145,8 @@ class Writer:
 
     def _likeliest(self, logits: Array, k: int) -> list[tuple[Token, ...]]:
         """The k likeliest tokens of each row of logits ``(b, vocab_size)``."""
-        ids, nats = scoring.likeliest(logits, k)  # (b, k), (b, k)
+        ids = np.argsort(-logits, axis=-1, kind="stable")[:, :k]  # (b, k)
+        nats = np.take_along_axis(scoring.log_softmax(logits), ids, axis=-1)  # (b, k)
         return [self._tokens(*row) for row in zip(ids.tolist(), nats.tolist(), strict=True)]
 
     def _tokens(self, ids: list[int], nats: list[float]) -> tuple[Token, ...]:

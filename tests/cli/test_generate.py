@@ -70,16 +70,6 @@ def test_samples_are_printed_one_after_another(at_home: None, type_: Type) -> No
     assert all(line.startswith("the") for line in three[::2])
 
 
-def test_a_prompt_may_come_from_a_file_or_begin_with_a_dash(
-    at_home: None, tmp_path: Path, type_: Type
-) -> None:
-    (tmp_path / "prompt.txt").write_text("--the fox\n")
-    options = ["--seed", "1", "--max-new-tokens", "8"]
-    from_file = type_("generate", "--prompt-file", tmp_path / "prompt.txt", *options)[1]
-    assert from_file == type_("generate", *options, "--", "--the fox")[1]
-    assert from_file.startswith("--the fox")
-
-
 def test_show_prints_the_same_text_below_its_tokens(at_home: None, type_: Type) -> None:
     given = ["generate", "the fox", "--seed", "1", "--max-new-tokens", "8"]
     table, text = type_(*given, "--show")[1].split("\n\n", 1)

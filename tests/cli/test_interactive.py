@@ -33,22 +33,12 @@ class Terminal:
 
     def __init__(self, folder: Path, *arguments: str | Path):
         self.keyboard, end = pty.openpty()
-        environment = os.environ | {
-            "PYTHONPATH": str(ROOT),
-            "MINIGPT_CACHE": str(folder / "cache"),
-            "TERM": "xterm",
-            "NO_COLOR": "",
-        }
+        environment = {"PYTHONPATH": str(ROOT), "TERM": "xterm", "NO_COLOR": ""}
         command = [sys.executable, "-c", AT_TERMINAL, ROOT / "generate.py", "--interactive"]
         self.process = subprocess.Popen(
-            [*command, *arguments],
-            cwd=folder,
-            env=environment,
-            stdin=end,
-            stdout=end,
-            stderr=end,
-            start_new_session=True,
-        )
+            [*command, *arguments], cwd=folder, env=os.environ | environment,
+            stdin=end, stdout=end, stderr=end, start_new_session=True,
+        )  # fmt: skip
         os.close(end)
         self.seen = ""
 

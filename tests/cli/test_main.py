@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from minigpt.cli import COMMANDS, main
+from minigpt.cli import main
 from minigpt.runs import read_config
 
 from ..conftest import TINY
@@ -131,18 +131,13 @@ def test_of_several_processes_the_first_says_what_is_wrong(
 # Processes
 
 
-@pytest.mark.parametrize("words", [["--help"], *([name, "--help"] for name in COMMANDS)])
-def test_help_is_printed_by_every_command(words: list[str], type_: Type) -> None:
-    status, out, _ = type_(*words, "")
-    assert status == 0 and out.startswith(f"usage: minigpt {words[0].removeprefix('--help')}")
-
-
 def test_the_commands_answer_and_refuse_without_loading_torch() -> None:
     code = (
         "import sys; from minigpt.cli import COMMANDS, main\n"
         "for name in COMMANDS:\n"
         "    try: main([name, '--help'])\n"
         "    except SystemExit as end: assert end.code == 0\n"
+        "    else: raise AssertionError(name)\n"
         "assert main(['generate', '--top-k', '0']) == 2\n"
         "assert 'minigpt.training' not in sys.modules\n"
         "for words in ('train --minutes 0', 'plan --minutes -1'):\n"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minigpt.cli.terminal import has_colours
-from minigpt.cli.token_display import _SHADES, TokenDisplay, legend, painted, percent
+from minigpt.cli.token_display import TokenDisplay, painted, percent
 from minigpt.generation.results import Step, Token, visible
 from minigpt.tokenizer import CharacterTokenizer, train_bpe
 
@@ -79,14 +79,6 @@ def test_every_token_has_its_line_as_it_is_drawn_and_the_text_comes_last(
     assert lines[2] == ("baab↵" if colours else "baab")
 
 
-def test_text_held_back_until_nothing_can_follow_is_shown(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    held = [*steps([0], [""], [0.5]), Step(0, 0, None, "a", "stop")]
-    TokenDisplay(CharacterTokenizer("ab"), colours=False).show("b", held)
-    assert "\nba\n" in capsys.readouterr().out
-
-
 def test_what_ctrl_c_cuts_off_is_shown_all_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     def cut() -> Iterator[Step]:
         yield from steps([0, 1], ["a", "b"], [0.5, 0.5])
@@ -109,27 +101,6 @@ def test_a_character_of_several_tokens_has_the_colour_of_the_least_likely(
 @given(st.text("ab \n"), st.floats(0, 1))
 def test_colours_add_marks_to_a_text_and_lose_none_of_it(text: str, probability: float) -> None:
     assert ESCAPE.sub("", painted(text, probability)) == text.replace("\n", "↵\n")
-
-
-def test_the_less_likely_the_darker_and_all_can_be_read() -> None:
-    """Of ink on paper, the contrast that WCAG 2.1 asks for; whatever colours the terminal has."""
-    inks, papers = zip(
-        *((luminance(ink), luminance(paper)) for _, ink, paper in _SHADES), strict=True
-    )
-    assert list(papers) == sorted(papers, reverse=True)
-    for ink, paper in zip(inks, papers, strict=True):
-        assert (max(ink, paper) + 0.05) / (min(ink, paper) + 0.05) >= 4.5
-    assert len(set(re.findall(r"48;5;(\d+)", legend()))) == len(_SHADES)
-
-
-def luminance(number: int) -> float:
-    """Relative luminance (WCAG 2.1) of a colour of xterm's 6 x 6 x 6 cube."""
-    number -= 16
-    levels = [
-        (0, 95, 135, 175, 215, 255)[n] / 255 for n in (number // 36, number // 6 % 6, number % 6)
-    ]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in levels]
-    return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
 def test_colours_are_for_terminals_and_can_be_declined(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 import minigpt
-from minigpt import UserError
 from minigpt.generation.attention_maps import AttentionMaps
 from minigpt.generation.torch_gpt import TorchGPT, glass_of
 from minigpt.generation.writer import Writer
@@ -50,12 +49,3 @@ def test_a_run_is_read_and_its_tokens_make_up_the_text(tiny_run: Path) -> None:
     assert isinstance(maps, AttentionMaps)
     assert "".join(maps.tokens) == "the␣fox↵asked"
     assert maps.weights.shape == (1, 2, len(maps.tokens), len(maps.tokens))
-
-
-def test_what_cannot_be_looked_at_is_said() -> None:
-    with pytest.raises(UserError, match="text is empty"):
-        minigpt.attention_maps(writer(), "")
-    with pytest.raises(UserError, match="13 tokens; this model reads at most 12"):
-        minigpt.attention_maps(writer(), "a" * 13)
-    with pytest.raises(UserError, match="'€' at position 1"):
-        minigpt.attention_maps(writer(), "a€")

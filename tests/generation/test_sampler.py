@@ -103,15 +103,6 @@ def test_top_p_keeps_the_first_of_equals_that_are_not_all_needed() -> None:
     assert np.array_equal(keep_top_p(logits, 1.0), logits)
 
 
-@given(logits=some_logits, p=st.floats(0, 1))
-@few
-def test_min_p_is_measured_by_the_likeliest_token(logits: Array, p: float) -> None:
-    shares = np.exp(logits[0].astype(float) - logits.max())  # of the likeliest's probability
-    kept = np.isfinite(keep_min_p(logits, p)[0])
-    assert (shares[kept] >= p * (1 - 1e-5)).all()
-    assert (shares[~kept] <= p * (1 + 1e-5)).all()
-
-
 FILTERS: list[Callable[[Array, float], Array]] = [
     lambda logits, p: keep_top_k(logits, max(int(10 * p), 1)),
     lambda logits, p: keep_top_p(logits, max(p, 1e-9)),

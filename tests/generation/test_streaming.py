@@ -5,7 +5,6 @@ characters, as soon as that can be decided, wherever the tokens are cut.
 from itertools import pairwise
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -77,20 +76,3 @@ def test_bytes_that_are_no_text_are_marked_as_if_read_at_once(data: bytes, cuts:
     edges = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
     tokens = [data[a:b] for a, b in pairwise(edges)]
     assert "".join(shown(tokens, [])[0]) == data.decode(errors="replace")
-
-
-@pytest.mark.parametrize(
-    ("tokens", "stop", "pieces"),
-    [
-        (["one ", "two", " three"], ["two"], ["one ", ""]),
-        (["one t", "w", "o three"], ["two"], ["one ", "", ""]),  # over three tokens
-        (["one t", "w", "ins"], ["two"], ["one ", "", "twins"]),  # not one after all
-        (["aab", "c"], ["aabd", "abc"], ["", "a"]),  # given up for one that begins later
-        (["ab", "c"], ["abcd"], ["", "abc"]),  # nothing is lost at the end
-        (["abcd"], ["d", "bcd"], ["a"]),  # both are complete at once: the longer is cut off
-        (["abc"], ["abcd", "b"], ["a"]),
-        (["a\n", "\nb"], ["\n\n"], ["a", ""]),
-    ],
-)
-def test_examples(tokens: list[str], stop: list[str], pieces: list[str]) -> None:
-    assert shown([token.encode() for token in tokens], stop)[0] == pieces

@@ -2,7 +2,6 @@
 up to where it should stop; and it says how likely a text is.
 """
 
-import itertools
 import math
 from collections.abc import Iterable
 from pathlib import Path
@@ -95,19 +94,6 @@ def test_a_seed_writes_the_same_text_again_and_another_or_none_another() -> None
     assert len({writer().generate("abc", max_new_tokens=40) for _ in range(10)}) > 1
 
 
-def test_temperature_zero_needs_no_seed() -> None:
-    one = writer()
-    texts = {one.generate("abc", temperature=0.0, max_new_tokens=20) for _ in range(3)}
-    assert len(texts) == 1
-    assert one.generate("abc", temperature=1.0, top_k=1, max_new_tokens=20) in texts
-
-
-@pytest.mark.parametrize("count", [0, 1, 7, 100])
-def test_as_many_tokens_are_written_as_allowed(count: int) -> None:
-    one = saying(itertools.repeat(2), CharacterTokenizer("abc"))
-    assert one.generate("ab", max_new_tokens=count) == "ab" + "c" * count
-
-
 def test_it_stops_where_the_text_ends_and_does_not_write_that_down() -> None:
     for tokenizer in (CharacterTokenizer("abcd"), bytewise()):
         ids = tokenizer.encode("bc")
@@ -195,21 +181,6 @@ def test_when_all_have_ended_nothing_more_is_computed() -> None:
 # Step by step
 
 
-def test_steps_are_the_samples_token_by_token() -> None:
-    one = writer(bytewise())
-    config = SampleConfig(seed=2, samples=3, max_new_tokens=25, stop=("th",))
-    samples = one.samples("the", samples=3, seed=2, max_new_tokens=25, stop=("th",))
-    steps = list(one.steps("the", config))
-    for i, sample in enumerate(samples):
-        mine = [step for step in steps if step.sample == i]
-        assert tuple(step.token_id for step in mine) == sample.token_ids
-        assert "".join(step.text for step in mine) == sample.text
-        assert [step.stop_reason for step in mine[:-1]] == [None] * (len(mine) - 1)
-        assert mine[-1].stop_reason == sample.stop_reason
-        assert all(step.log_probability is None and step.alternatives == () for step in mine)
-        assert sample.log_probabilities is None
-
-
 def test_probabilities_are_the_model_s_own_whatever_the_filters() -> None:
     one = writer()
     config = SampleConfig(
@@ -254,23 +225,6 @@ def test_each_token_is_scored_after_at_least_half_a_context(text: str) -> None:
     assert math.isclose(score.bits_per_byte, bits, rel_tol=1e-6)
 
 
-def test_the_probabilities_of_all_texts_of_a_length_sum_to_one() -> None:
-    """With those of texts that end before."""
-    one = writer(CharacterTokenizer("ab\n"))
-
-    def end(text: str) -> float:
-        """Behind the new line from which an empty prompt is continued."""
-        tokens = {token.id: token for token in one.next_tokens("\n" + text)}
-        return tokens[one.tokenizer.end_of_text].probability
-
-    def probability(text: str) -> float:
-        return math.exp(one.score(text).log_probability)
-
-    shorter = end("") + sum(probability(a) * end(a) for a in "ab\n")
-    pairs = [a + b for a in "ab\n" for b in "ab\n"]
-    assert math.isclose(shorter + sum(map(probability, pairs)), 1.0, rel_tol=1e-4)
-
-
 def test_a_sample_is_scored_as_it_was_drawn_and_an_empty_text_is_certain() -> None:
     (sample,) = writer().samples("", log_probabilities=True, seed=4, max_new_tokens=5)
     assert sample.log_probabilities is not None and sample.stop_reason == "length"
@@ -292,12 +246,6 @@ def test_next_tokens_are_the_likeliest_in_order(text: str, k: int) -> None:
     assert all(token.bytes == one.tokenizer.token_bytes(token.id) for token in tokens)
     greedy = one.generate(text, temperature=0.0, max_new_tokens=1)
     assert greedy == text + tokens[0].text
-
-
-def test_a_token_that_is_part_of_a_character_has_bytes_but_no_text() -> None:
-    tokens = writer(bytewise()).next_tokens("a", 300)
-    first = next(token for token in tokens if token.bytes == "é".encode()[:1])
-    assert first.text == "\ufffd"
 
 
 # Prompts
@@ -345,12 +293,3 @@ def test_a_run_made_by_training_can_be_loaded_and_writes(tiny_run: Path) -> None
     assert one.generate("é🦊", max_new_tokens=0) == "é🦊"
     logits = one.model(torch.tensor([one.tokenizer.encode("the fox")]))
     assert logits.shape[-1] == one.tokenizer.vocab_size and not one.model.training
-
-
-def test_what_cannot_be_loaded_is_named(tiny_run: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"no such run: .*nowhere"):
-        minigpt.load(tmp_path / "nowhere")
-    with pytest.raises(UserError, match=r"is not a run: it has no config\.json"):
-        minigpt.load(tmp_path)
-    with pytest.raises(UserError, match="no device 'abacus'"):
-        minigpt.load(tiny_run, device="abacus")
