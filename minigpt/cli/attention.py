@@ -79,7 +79,8 @@ def picture(maps: "AttentionMaps", layers: Sequence[int], heads: Sequence[int], 
     is_table = len(layers) > 1 and len(heads) > 1
     columns = len(heads) if is_table else math.ceil(len(panels) ** 0.5)
     rows = math.ceil(len(panels) / columns)
-    T, labels = len(maps.tokens), [_shortened(token) for token in maps.tokens]
+    T, most = len(maps.tokens), _LONGEST_LABEL
+    labels = [t if len(t) <= most else t[: most - 1] + "…" for t in maps.tokens]
     side = min(max(2.2, 4.2 / columns, T * 9 / 72), 80 / max(rows, columns))  # of a panel, inches
     points = min(9.0, 0.85 * 72 * side / T)  # of a label
     margin = 0.65 * points / 72 * max(map(len, labels)) + 0.1  # inches; a letter is about so wide
@@ -131,7 +132,3 @@ def _draw_panel(axes: Any, weights: Any) -> Any:
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     return image
-
-
-def _shortened(label: str) -> str:
-    return label if len(label) <= _LONGEST_LABEL else label[: _LONGEST_LABEL - 1] + "…"

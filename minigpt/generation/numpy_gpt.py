@@ -149,12 +149,9 @@ class Layer:
     def attention(
         self, x: Array, keys: Array, values: Array, turns: list[Array], off: list[int]
     ) -> tuple[Array, Array]:
-        """``softmax(Q Kᵀ / sqrt(head_dim) + mask) V`` in each head, then out_proj of all heads.
-        Returned with the attention weights.
-
-        Keys and values are those in the cache, ``(b, kv_heads, S, head_dim)``. The last T of them
-        are computed from x ``(b * T, emb_dim)`` and written here.
-        """
+        """``softmax(Q Kᵀ / sqrt(head_dim) + mask) V`` in each head, then out_proj of all heads; and
+        the attention weights. Keys and values lie in the cache, ``(b, kv_heads, S, head_dim)``; the
+        last T of them are computed from x ``(b * T, emb_dim)`` and written here."""
         b, kv_heads, S, head_dim = keys.shape
         T = len(x) // b
         kqv = self.W_kqv(x).reshape(b, T, -1, head_dim)  # (b, T, heads of all kinds, head_dim)
