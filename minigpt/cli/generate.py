@@ -1,6 +1,6 @@
 """`minigpt generate`, which is also generate.py: prints a text as it is written, or JSON records.
 
-With --show, `token_display.py` prints; --interactive is `interactive.py`.
+With --show, `token_display.py` prints.
 """
 
 import argparse
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ..generation.writer import Writer
 
 _OUTPUT = {
-    "interactive": "a session: a text for each line you type, and commands",
     "show": "each token's probability, and what it could have been",
     "json": "one JSON record on a line for each sample, and nothing else",
     "logprobs": "each token with its log-probability, in nats (with --json)",
@@ -46,91 +45,71 @@ def options(parser: Parser) -> None:
 
 
 def run(given: argparse.Namespace) -> None:
-    """Write a text, records of several, or hold a session."""
+    """Write a text, or records of several."""
     config = SampleConfig(**given_fields(given, SampleConfig))
     machine = InferenceConfig(**given_fields(given, InferenceConfig))
-    if given.json and (given.interactive or given.show):
-        raise UserError("--json excludes --interactive and --show; leave one of them out")
+    if given.json and given.show:
+        raise UserError("--json excludes --show; leave one of them out")
     if given.logprobs and not given.json:
         raise UserError("--logprobs needs --json")
     if len(given.prompt) > 1:
         raise UserError(f"put quotes around the prompt: {shlex.quote(' '.join(given.prompt))}")
     typed = given.prompt[0] if given.prompt else None
-    prompt = read_prompt(typed, given.prompt_file, stdin=not given.interactive)
+    prompt = read_prompt(typed, given.prompt_file)
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # if it is not UTF-8
-    if given.interactive:
-        from .interactive import interact
+    from ..runs import load, newest_run
 
-        interact(prompt, given.run, machine, config, given.show)
-        return
-    name, writer = open_writer(given.run, machine)
-    config = seeded(config)
+    name = str(newest_run() if given.run is None else given.run)
+    writer = load(name, **to_dict(machine))
+    if config.seed is None:  # so that the user can be told
+        config = dataclasses.replace(config, seed=random.randrange(2**31))
+    described = f"{name} ({count_parameters(writer.engine.config) / 1e6:.2f} M parameters)"
     if given.json:
         _write_records(prompt, writer, config, given.logprobs)
-        say(f"written with {described(name, writer)}")
+        say(f"written with {described}")
         return
     draft = Draft(writer, prompt, config, given.show)
     limits = f"at temperature {config.temperature:g}, {config.max_new_tokens:,} tokens at most"
-    say(f"writing with {described(name, writer)}, {limits}")
-    draft.write(prompt)
+    say(f"writing with {described}, {limits}")
+    draft.write()
     say(f"{draft.figures()}   the same again: --seed {config.seed}   more: --max-new-tokens N")
 
 
-def open_writer(run: str | None, machine: InferenceConfig) -> tuple[str, "Writer"]:
-    """The name of a run, or of the newest one, and its writer."""
-    from ..runs import load, newest_run
-
-    name = str(newest_run() if run is None else run)
-    return name, load(name, **to_dict(machine))
-
-
-def seeded(config: SampleConfig) -> SampleConfig:
-    """The config with a seed; if it has none, one is drawn, so that the user can be told."""
-    seed = random.randrange(2**31) if config.seed is None else config.seed
-    return dataclasses.replace(config, seed=seed)
-
-
-def described(name: str, writer: "Writer") -> str:
-    """A model in a few words."""
-    return f"{name} ({count_parameters(writer.engine.config) / 1e6:.2f} M parameters)"
-
-
 class Draft:
-    """A text while it is written (the first of several samples), and how fast; also after Ctrl-C.
+    """Samples while they are written, and how fast.
 
-    A beginning that cannot be encoded is refused before anything is written.
+    A prompt that cannot be encoded is refused before anything is written.
     """
 
-    def __init__(self, writer: "Writer", beginning: str, config: SampleConfig, show: bool):
-        self.text, self.tokens = beginning, 0  # the tokens of all samples
+    def __init__(self, writer: "Writer", prompt: str, config: SampleConfig, show: bool):
+        self.prompt, self.tokens = prompt, 0  # the tokens of all samples
         self._later: list[list[Step]] = [[] for _ in range(config.samples - 1)]
         self._start = time.perf_counter()
         self._display = TokenDisplay(writer.tokenizer, has_colours(sys.stdout)) if show else None
         asked: dict[str, Any] = {"log_probabilities": show, "alternatives": ALTERNATIVES * show}
-        self._steps = writer.steps(beginning, config, **asked)
+        self._steps = writer.steps(prompt, config, **asked)
 
-    def write(self, prompt: str) -> None:
-        """Write the samples to standard output, each after `prompt`; the first as it comes."""
-        self._write_sample(prompt, self._first())
+    def write(self) -> None:
+        """Write the samples to standard output, the first as it comes."""
+        self._write_sample(self._first())
         for i, steps in enumerate(self._later, start=2):
             write(f"--- sample {i} ---")
-            self._write_sample(prompt, steps)
+            self._write_sample(steps)
 
     def _first(self) -> Iterator["Step"]:
         """The steps of the first sample as they are drawn; the others are kept for later."""
         for step in self._steps:
             self.tokens += 1
             if step.sample == 0:
-                self.text += step.text
                 yield step
             else:
                 self._later[step.sample - 1].append(step)
 
-    def _write_sample(self, prompt: str, steps: Iterable["Step"]) -> None:
+    def _write_sample(self, steps: Iterable["Step"]) -> None:
         if self._display is not None:
-            self._display.show(prompt, steps)
+            self._display.show(self.prompt, steps)
             return
-        write(prompt, end="")
+        write(self.prompt, end="")
         for step in steps:
             write(step.text, end="")
         write("")

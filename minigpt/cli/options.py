@@ -7,7 +7,6 @@ import argparse
 import dataclasses
 import re
 import types
-from collections.abc import Sequence
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from .. import UserError
@@ -55,21 +54,6 @@ def given_fields(given: argparse.Namespace, config: type) -> dict[str, Any]:
     """The fields of `config` that were given on the command line."""
     names = [field.name for field in dataclasses.fields(config) if field.name in given]
     return {name: _value(getattr(given, name)) for name in names}
-
-
-def changed(config: Any, name: str, values: Sequence[str]) -> Any:
-    """A copy of `config` with one field set to what was typed, or to its default."""
-    fields = {field.name: field for field in dataclasses.fields(config)}
-    if name not in fields:
-        raise UserError(f"there is no setting {name!r}; there are: {', '.join(fields)}")
-    if not values:
-        return dataclasses.replace(config, **{name: fields[name].default})
-    if len(values) > 1 and not fields[name].metadata["repeated"]:
-        raise UserError(f"{name} takes one value, got {' '.join(values)}")
-    parser = Parser("generate.py")
-    add_fields(parser, type(config), "")
-    typed = parser.parse_args([f"--{name.replace('_', '-')}={value}" for value in values])
-    return dataclasses.replace(config, **given_fields(typed, type(config)))
 
 
 def _value(given: Any) -> Any:

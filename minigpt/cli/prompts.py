@@ -9,11 +9,11 @@ from .. import UserError
 from .terminal import say
 
 
-def read_prompt(given: str | None, file: str | None, *, stdin: bool = True) -> str:
+def read_prompt(given: str | None, file: str | None) -> str:
     """How a text begins: `given`, or the content of `file`, or of standard input.
 
     Standard input is read to its end if "-" is given, or if nothing is given and it is a pipe or a
-    file; not if a session reads its lines there (`stdin` is False). A last line end is dropped.
+    file. A last line end is dropped.
     """
     if given is not None and file is not None:
         raise UserError("the prompt is given twice: leave out --prompt-file or the other one")
@@ -22,9 +22,7 @@ def read_prompt(given: str | None, file: str | None, *, stdin: bool = True) -> s
             return _text(Path(file).read_bytes(), file)
         except OSError as error:
             raise UserError(f"cannot read {file}: {error.strerror}") from None
-    if given == "-" and not stdin:
-        raise UserError("standard input is for the session; give the prompt with --prompt-file")
-    if given == "-" or (given is None and stdin and _is_redirected()):
+    if given == "-" or (given is None and _is_redirected()):
         if sys.stdin is None:
             raise UserError("standard input is closed; leave out the - or give the prompt itself")
         waiting = "type the prompt; Ctrl-D ends it" if sys.stdin.isatty() else "reading the prompt"

@@ -156,8 +156,7 @@ def test_log_probabilities_are_those_of_the_model(
     [
         ("--temperature -1", "temperature must be at least 0"),
         ("--temperature hot", "--temperature"),
-        ("--json --show", "--json excludes --interactive and --show"),
-        ("--interactive -", "--prompt-file"),
+        ("--json --show", "--json excludes --show"),
         ("Once upon a time", "put quotes around the prompt: 'Once upon a time'"),
         ("Once --prompt-file some.txt", "given twice"),
         ("--logit-bias fox", "expected TEXT=X, got 'fox'"),
@@ -173,7 +172,7 @@ def test_what_cannot_be_done_is_refused(
     assert_refused(type_(f"generate {arguments}"), words)
 
 
-@pytest.mark.parametrize("how", [[], ["--show"], ["--json"], ["--interactive"]])
+@pytest.mark.parametrize("how", [[], ["--show"], ["--json"]])
 def test_a_damaged_run_is_refused_however_it_is_to_be_used(
     how: list[str], tiny_run: Path, tmp_path: Path, type_: Type
 ) -> None:

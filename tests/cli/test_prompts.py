@@ -76,7 +76,6 @@ def test_a_given_prompt_is_taken_as_it_is_and_the_pipe_left_alone(
     assert read_prompt("Once\n", None) == "Once\n"
     assert read_prompt("", None) == ""
     assert read_prompt(None, str(tmp_path / "prompt.txt")) == "from a file"
-    assert read_prompt(None, None, stdin=False) == ""  # a session reads it
 
 
 def test_where_nothing_is_piped_in_the_text_begins_from_nothing(
@@ -116,8 +115,6 @@ def test_what_cannot_be_read_is_said(tmp_path: Path, pipe: io.FileIO) -> None:
     ):
         with pytest.raises(UserError, match=words):
             read_prompt(given, file)
-    with pytest.raises(UserError, match="for the session"):
-        read_prompt("-", None, stdin=False)
     pipe.write(b"\xff")
     pipe.close()
     with pytest.raises(UserError, match="standard input is not UTF-8"):
