@@ -336,18 +336,18 @@ def locked(folder: Path) -> Iterator[None]:
         with FileLock(folder / LOCK, timeout=0):
             yield
     except Timeout:
-        problem = f"another process is training in {folder}; wait for it or use --out"
-        raise UserError(problem) from None
+        busy = f"another process is training in {folder}"
+        raise UserError(f"{busy}; wait for it or use --out") from None
 
 
 def check_free(out: Path) -> None:
     """Refuse to write into a place that holds anything: only a new or an empty folder is free."""
+    other = "choose another --out"
     if (out / CHECKPOINT).is_dir():
-        way = "choose another --out, or continue it with --resume"
-        raise UserError(f"{out} already holds a run; {way}")
+        raise UserError(f"{out} already holds a run; {other}, or continue it with --resume")
     is_empty = out.is_dir() and not any(out.iterdir())
     if not is_empty and (out.exists() or out.is_symlink()):
-        raise UserError(f"{out} exists and is not an empty folder; choose another --out")
+        raise UserError(f"{out} exists and is not an empty folder; {other}")
 
 
 @contextlib.contextmanager

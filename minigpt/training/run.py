@@ -239,8 +239,8 @@ def resume_run(
         folder = Path(out) if out is not None else on_main(lambda: _newest_run(files))
         old = on_main(lambda: runs.read_config(folder))
         if "minutes" in training:  # more time is worth as many evaluations as usual
-            num_evals = max(old.training.num_evals, TrainConfig.num_evals)
-            training = {"steps": None, "num_evals": num_evals, **training}
+            usual = max(old.training.num_evals, TrainConfig.num_evals)
+            training = {"steps": None, "num_evals": usual, **training}
         asked = replace(old.training, **training)
         device = on_all(lambda: distributed.choose_device(asked.device))
         source, config, state = on_main(lambda: _continued(folder, old, asked, device))
@@ -271,22 +271,18 @@ def _continued(
     by_time = old.training.steps is None
     more_time = asked.steps is None and (not by_time or asked.minutes > old.training.minutes)
     if state.finished and not (more_steps or more_time):
-        raise UserError(
-            f"{folder} is finished ({state.step:,} steps in {report.clock(state.seconds)}); "
-            "give it more with a larger --minutes or --steps"
-        )
+        extent = f"{state.step:,} steps in {report.clock(state.seconds)}"
+        more = "give it more with a larger --minutes or --steps"
+        raise UserError(f"{folder} is finished ({extent}); {more}")
     names = (*old.text.files, *old.text.validation)
     if any(name == STANDARD_INPUT or spooled_from(name) for name in names):
-        raise UserError(
-            f"{folder} learned from standard input or from documents given in Python, "
-            "which cannot be read again"
-        )
+        given = "standard input or from documents given in Python, which cannot be read again"
+        raise UserError(f"{folder} learned from {given}")
     source = find_source(old.text)
     if source.fingerprint != old.fingerprint:
         raise UserError(f"the text of {folder} has changed since; train again")
     say(f"minigpt {__version__}: continuing {folder} on {report.described(source)}")
-    config = replace(old, training=_resolved(asked, device))
-    return source, config, state
+    return source, replace(old, training=_resolved(asked, device)), state
 
 
 def _same_tokens(folder: Path, config: RunConfig, source: Source) -> Dataset:

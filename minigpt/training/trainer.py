@@ -123,8 +123,7 @@ class Trainer:
         left = self._seconds_to_deadline() - 1.5 * seconds - 2.8
         self._limit = self.state.seconds + max(left, min(MIN_SECONDS, 6 * self.config.minutes))
         # A run that is continued for longer than planned has its evaluations spread anew.
-        done, _ = self._progress()
-        due = math.floor(done * self.config.num_evals)
+        due = math.floor(self._progress()[0] * self.config.num_evals)
         self.state.evaluations = min(self.state.evaluations, due)
 
     def _make_loss(self) -> nn.Module:
@@ -203,8 +202,7 @@ class Trainer:
             raise DivergedError(f"the loss grew to {state.train_loss:.1f} nats a token")
         self.report.step(state, done, state.seconds * (1.0 - done) / max(done, 1e-9))
 
-    def _parts(self, step: int, done: float) -> list[tuple[Tensor, Tensor]]:
-        """This rank's share of a training batch."""
+    def _parts(self, step: int, done: float) -> list[tuple[Tensor, Tensor]]:  # of this rank
         T, rows = self.model.config.context_length, distributed.share(self.config.batch_size)
         return training_batch(self.dataset, self.config, T, step, done, rows)
 
@@ -346,6 +344,5 @@ def _cut(batch: Tensor, length: int) -> Tensor:
 
 
 def _check_finite(name: str, value: float) -> None:
-    """Raise DivergedError if `value` is infinite or not a number."""
     if not math.isfinite(value):
         raise DivergedError(f"the {name} became {value}")

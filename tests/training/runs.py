@@ -39,7 +39,11 @@ def after_step(
 
 
 def interrupted(
-    out: Path, step: int = 3, number: int = signal.SIGINT, texts: Any = ("my.txt",), **changes: Any
+    out: str | Path,
+    step: int = 3,
+    number: int = signal.SIGINT,
+    texts: Any = ("my.txt",),
+    **changes: Any,
 ) -> Interrupted:
     """A run stopped by a signal at the end of a step, and what it was stopped with."""
     with pytest.MonkeyPatch.context() as monkeypatch, pytest.raises(Interrupted) as stopped:

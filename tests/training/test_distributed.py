@@ -7,7 +7,6 @@ every evaluation, and weights, of up to 1 in size, to 1e-3 at the end.
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -19,12 +18,12 @@ from safetensors.torch import load_file
 
 import minigpt
 from minigpt import UserError
+from minigpt.runs import read_metrics
 from minigpt.training import distributed
 from minigpt.training.checkpoint import read_state
-from minigpt.training.interruption import Interrupted
-from minigpt.training.report import Report, read_metrics
 from minigpt.training.run import resume_run
 from tests.conftest import TINY, move_into
+from tests.training.runs import interrupted
 
 several = pytest.mark.distributed
 
@@ -85,17 +84,6 @@ def launch(folder: Path, processes: int, code: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-def cut_in_step(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
-    plain = Report.step
-
-    def watched(self: Report, state: Any, *rest: float) -> None:
-        plain(self, state, *rest)
-        if state.step == step:
-            signal.raise_signal(signal.SIGTERM)
-
-    monkeypatch.setattr(Report, "step", watched)
-
-
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with runs trained by one process, by two, and by one, two and four in turn."""
@@ -105,9 +93,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         monkeypatch.setattr("minigpt.training.report.draw", lambda *a: None)
         for kind in ("adamw", "muon"):
             minigpt.train("my.txt", **(SETTINGS | {"optimizer": kind}), out=f"one {kind}")
-        cut_in_step(monkeypatch, 2)
-        with pytest.raises(Interrupted):
-            minigpt.train("my.txt", **SETTINGS, out="by 1, 2 and 4")
+        interrupted("by 1, 2 and 4", 2, **SETTINGS)
     code = f"""
 for kind, changes in {KINDS!r}.items():
     minigpt.train("my.txt", **SETTINGS | changes, out=kind)
