@@ -1,8 +1,7 @@
 """Every setting of a run: the model, its training, its text. Frozen dataclasses, saved as JSON.
 
 The help text of a field is also that of its command line option. Values are checked once, when a
-config is made; the code that receives a config trusts it. This file imports no torch, so that the
-command line can answer before torch is loaded.
+config is made; the code that receives a config trusts it. No torch, which takes long to load.
 """
 
 import dataclasses

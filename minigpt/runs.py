@@ -1,8 +1,7 @@
 """The folder of a run, `runs/<name>/`, and a trained model by any name.
 
-Training writes the folder, everything else reads it: config.json, model.safetensors,
-tokenizer.json, plan.json, metrics.jsonl, samples.txt, loss.png and checkpoint/. It can be loaded
-at every moment: a new file is written beside the old one, synced, and renamed over it.
+Training writes the folder, everything else reads it. It can be loaded at every moment: a new file
+is written beside the old one, synced, and renamed over it.
 """
 
 import contextlib
@@ -352,21 +351,18 @@ def check_free(out: Path) -> None:
 
 @contextlib.contextmanager
 def new_folder(out: Path) -> Iterator[Path]:
-    """A folder to fill; its files move to `out` if all goes well, and are removed otherwise."""
+    """A folder to fill, which becomes `out` if all goes well, and is removed otherwise."""
     check_free(out)
-    is_there = out.is_dir()  # empty, and perhaps a mount or a link
-    building = None
+    out, building = out.resolve(), None
     try:
-        place = out if is_there else next(p for p in out.absolute().parents if p.is_dir())
+        place = next(parent for parent in out.parents if parent.is_dir())
         building = Path(tempfile.mkdtemp(prefix=f".new-{out.name}-", dir=place))
         yield building
-        if is_there:
-            for file in building.iterdir():
-                file.replace(out / file.name)
-        else:
-            building.chmod(0o777 & ~umask())  # mkdtemp's are private
-            out.parent.mkdir(parents=True, exist_ok=True)
-            building.replace(out)
+        building.chmod(0o777 & ~umask())  # mkdtemp's are private
+        out.parent.mkdir(parents=True, exist_ok=True)
+        if out.is_dir():
+            out.rmdir()  # it is empty, and may be in the way
+        building.replace(out)
     except (OSError, SafetensorError) as error:
         raise UserError(f"cannot write {out}: {error}") from None
     finally:

@@ -11,9 +11,8 @@ from .rotary import RotaryPositions
 class KeyValueCache:
     """Keys and values of the tokens read so far, so that they are not computed again.
 
-    The memory is allocated once, for `context_length` tokens; `update` adds tokens at the end and
-    `trim` removes tokens from the end. It is overwritten in place, so that gradients cannot flow
-    through it.
+    The memory is allocated once, for `context_length` tokens, and overwritten in place, so that
+    gradients cannot flow through it.
 
     Args:
         batch_size: number of sequences read side by side.
@@ -61,16 +60,6 @@ class KeyValueCache:
         self.keys[:, :, start : self.length] = keys
         self.values[:, :, start : self.length] = values
         return self.keys[:, :, : self.length], self.values[:, :, : self.length]
-
-    def trim(self, length: int) -> None:
-        """Forget every token after the first `length`.
-
-        Raises:
-            ValueError: if fewer than `length` tokens are stored, or length is negative.
-        """
-        if not 0 <= length <= self.length:
-            raise ValueError(f"cannot trim a cache of {self.length} tokens to {length}")
-        self.length = length
 
 
 class MultiHeadAttention(nn.Module):

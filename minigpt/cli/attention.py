@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 _HOW_TO_READ = "A row is a token: how much it looks at itself and at each token before it."
 _INK, _LATER = "#333333", "#ececec"  # grey: later tokens, which no row may look at
 _LONGEST_LABEL, _SMALLEST_LABEL = 12, 3.5  # in characters, in points
-_MOST_LINES = 64  # tokens, up to which cells have lines between them
 # For scripts that matplotlib's own font does not have; those that are installed are used.
 _MORE_FONTS = {"Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", "Arial Unicode MS"}
 
@@ -120,14 +119,9 @@ def _draw_panel(axes: Any, weights: Any) -> Any:
     import numpy as np
     from matplotlib.colors import PowerNorm
 
-    T = len(weights)
-    seen = np.where(np.tri(T, dtype=bool), weights, np.nan)
+    seen = np.where(np.tri(len(weights), dtype=bool), weights, np.nan)
     scale = PowerNorm(0.5, 0, 1)  # square root: small weights show
     image = axes.imshow(seen, cmap="BuPu", norm=scale, interpolation="nearest")
-    if T <= _MOST_LINES:
-        between = [i - 0.5 for i in range(1, T)]
-        axes.hlines(between, -0.5, T - 0.5, "white", linewidth=0.5)
-        axes.vlines(between, -0.5, T - 0.5, "white", linewidth=0.5)
     axes.set(xticks=[], yticks=[], facecolor=_LATER)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)

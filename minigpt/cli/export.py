@@ -40,10 +40,8 @@ def run(given: argparse.Namespace) -> None:
             write_gguf(folder / file, config, weights, found.tokenizer, name, dtype)
         use = f"llama-cli -m {out / file} -p 'Once upon a time'"
     else:
-        metrics = runs.read_metrics(found.folder / runs.METRICS)
-        card = model_card(name, config, metrics)
         with runs.new_folder(out) as folder:
-            write_folder(folder, config, weights, found.tokenizer, card)
+            write_folder(folder, config, weights, found.tokenizer, model_card(name, config))
         use = f"transformers.AutoModelForCausalLM.from_pretrained({str(out)!r})"
     write(str(out))
     say(f"to use it:  {use}")

@@ -1,7 +1,4 @@
-"""`minigpt generate`, which is also generate.py: prints a text as it is written, or JSON records.
-
-With --show, `token_display.py` prints.
-"""
+"""`minigpt generate`, or generate.py: prints a text as it is written, or JSON records."""
 
 import argparse
 import dataclasses

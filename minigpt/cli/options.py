@@ -1,7 +1,5 @@
-"""Command line options from configs: every field is an option of the same name.
-
-Only the options that were given appear in the result, so that a plan can fill in the others.
-"""
+"""Command line options from configs: every field is an option of the same name. Only those that
+were given appear in the result, so that a plan can fill in the others."""
 
 import argparse
 import dataclasses

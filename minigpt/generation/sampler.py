@@ -1,8 +1,7 @@
 """From logits to tokens: filters, which are pure functions of logits, then a draw; in numpy.
 
 `TokenSampler` does what a SampleConfig asks for, in the order of transformers: logit bias,
-repetition penalty, presence and frequency penalties, temperature, top k, top p, min p. What is
-off costs nothing.
+repetition penalty, presence and frequency penalties, temperature, top k, top p, min p.
 """
 
 import math

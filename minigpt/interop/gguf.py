@@ -1,9 +1,8 @@
 """GGUF files, the format of llama.cpp and the programs built on it; the `gguf` package writes them.
 
-The file holds the tokenizer too. llama.cpp cuts a text into words by its own copy of GPT-2's
-pattern, so that a BPE with that pattern gives the same ids. It has no character tokenizer, but a
-BPE whose merges only join the bytes of one character does the same: every character of the
-vocabulary gets the id that it has here. Other characters, which we refuse, llama.cpp leaves out.
+The file holds the tokenizer too. llama.cpp has its own copy of GPT-2's pattern, so that a BPE with
+that pattern gives the same ids. It has no character tokenizer, but a BPE whose merges only join the
+bytes of one character does the same. It leaves out characters that we refuse.
 """
 
 import json

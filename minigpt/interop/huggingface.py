@@ -94,7 +94,7 @@ tags: [minigpt]
 
 A text generator trained with minigpt. {class_name} with {parameters:,} parameters:
 {config.num_layers} layers of width {config.emb_dim}, {config.num_heads} heads,
-{config.vocab_size:,} tokens, context of {config.context_length}. {result}
+{config.vocab_size:,} tokens, context of {config.context_length}.
 
     from transformers import pipeline
 
@@ -102,24 +102,11 @@ A text generator trained with minigpt. {class_name} with {parameters:,} paramete
 """
 
 
-def model_card(name: str, config: GPTConfig, metrics: list[dict[str, Any]]) -> str:
-    """The README.md of an exported model: what it is, how to use it, and how well it predicts (from
-    the rows of its run's metrics.jsonl, if there are any)."""
-    result = "How well it predicts is not known."
-    if metrics:
-        best = min(metrics, key=lambda row: row["val_loss"])
-        result = (
-            f"After {best['step']:,} steps of training it needs\n"
-            f"{best['val_bits_per_byte']:.4f} bits per byte, or {best['val_loss']:.4f} nats per "
-            "token, of validation text."
-        )
-    return _CARD.format(
-        name=name,
-        class_name=ARCHITECTURES[config.architecture].class_name,
-        parameters=count_parameters(config),
-        config=config,
-        result=result,
-    )
+def model_card(name: str, config: GPTConfig) -> str:
+    """The README.md of an exported model: what it is, and how to use it."""
+    class_name = ARCHITECTURES[config.architecture].class_name
+    parameters = count_parameters(config)
+    return _CARD.format(name=name, class_name=class_name, parameters=parameters, config=config)
 
 
 def _read_weights(folder: Path) -> dict[str, Array]:

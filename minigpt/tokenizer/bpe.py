@@ -54,11 +54,6 @@ def train_bpe(texts: Iterable[str], vocab_size: int) -> BytePairTokenizer:
     """Byte-level BPE with at most `vocab_size` tokens, learned from `texts`."""
     import tokenizers
 
-    if vocab_size < 257:
-        raise UserError(
-            f"vocab_size must be at least 257 for bpe (256 bytes and {END_OF_TEXT}), "
-            f"got {vocab_size}"
-        )
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
     _set_byte_level(tokenizer, GPT2_PATTERN)
     trainer = tokenizers.trainers.BpeTrainer(

@@ -1,7 +1,6 @@
 """The token embedding that a model starts from: tokens with similar neighbours get similar vectors.
 
-A random embedding takes many steps to learn what counting finds in about a second, for a vocabulary
-of a few thousand.
+A random embedding takes many steps to learn what counting finds in about a second.
 """
 
 import math

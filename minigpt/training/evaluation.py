@@ -1,7 +1,6 @@
 """How well a model predicts a text: nats a token, and bits a byte of the original text.
 
-The trainer evaluates on its validation tokens, `minigpt.evaluate` on text files of any size; on a
-short text without torch, which takes longer to load.
+The trainer evaluates on its validation tokens, `minigpt.evaluate` on text files of any size.
 """
 
 import dataclasses

@@ -1,8 +1,7 @@
 """The dial: what to train on a text, on this machine, in the minutes that are given.
 
 `make_plan` is a pure function of the text, the speed of the machine and what the user has set,
-which always wins. `plan_run` measures the first two for it. The rules of thumb were tried on texts
-of 20 KB to 1 MB; docs/decisions.md holds the figures.
+which always wins. The rules were tried on texts of 20 KB to 1 MB, see docs/decisions.md.
 """
 
 import json

@@ -97,11 +97,8 @@ def autocast(device: torch.device, precision: torch.dtype) -> contextlib.Abstrac
 
 
 def matmul_gflops(dtype: torch.dtype, size: int = 256) -> float:
-    """Measured speed of a square matrix product on the CPU, in 10⁹ operations a second.
-
-    It is small because processors without bfloat16 take a hundred times as long for it.
-    """
-    a = torch.ones(size, size, dtype=dtype)
+    """Measured speed of a square matrix product on the CPU, in 10⁹ operations a second."""
+    a = torch.ones(size, size, dtype=dtype)  # small: without bfloat16 it is 100 times as slow
     best = float("inf")
     for _ in range(6):
         start = time.perf_counter()

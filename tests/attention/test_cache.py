@@ -99,33 +99,6 @@ def test_a_cache_is_on_the_device_asked_for() -> None:
 # Removing tokens
 
 
-@both_forwards
-@given(kept=st.integers(0, 3), dropped=st.integers(0, 3), more=st.integers(1, 4), extra=extras)
-@few
-def test_trim_leaves_no_trace_of_what_it_removes(
-    forward: Forward, kept: int, dropped: int, more: int, extra: str
-) -> None:
-    layer = attention(**EXTRAS[extra])
-    x, other = normal(2, kept + more, D_IN), normal(2, dropped, D_IN, seed=1)
-    cache = cache_of(layer)
-    for piece in (x[:, :kept], other):
-        if piece.shape[1]:
-            forward(layer, piece, cache)
-    cache.trim(kept)
-    assert cache.length == kept
-    torch.testing.assert_close(forward(layer, x[:, kept:], cache), layer(x)[:, kept:])
-
-
-@pytest.mark.parametrize("length", [-1, 6])
-def test_trim_to_what_is_not_stored_is_refused(length: int) -> None:
-    layer = attention()
-    cache = cache_of(layer)
-    layer(normal(2, 5, D_IN), cache)
-    with pytest.raises(ValueError, match=f"cache of 5 tokens to {length}"):
-        cache.trim(length)
-    assert cache.length == 5
-
-
 # What does not fit
 
 

@@ -61,9 +61,7 @@ def test_an_export_writes_in_transformers_what_the_run_writes(
     written = model.generate(**prompt, do_sample=False, max_new_tokens=12)[0]
     expected = minigpt.load(f"runs/{name}", "cpu").generate("the", temperature=0, max_new_tokens=12)
     assert tokenizer.decode(written, skip_special_tokens=True) == expected
-    card = (tmp_path / "out/README.md").read_text()
-    best = min(read_metrics(Path(f"runs/{name}/metrics.jsonl")), key=lambda row: row["val_loss"])
-    assert f"# {name}" in card and f"{best['val_bits_per_byte']:.4f}" in card
+    assert f"# {name}" in (tmp_path / "out/README.md").read_text()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "q8_0"])

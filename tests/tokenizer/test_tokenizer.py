@@ -111,11 +111,6 @@ def test_a_bpe_vocabulary_has_the_size_asked_for_unless_the_text_is_tiny(
     assert (encoder.vocab_size, encoder.end_of_text) == (size, size - 1)
 
 
-def test_a_bpe_vocabulary_has_room_for_all_bytes() -> None:
-    with pytest.raises(UserError, match=r"vocab_size must be at least 257 .* got 256"):
-        train_bpe([FABLE], 256)
-
-
 def test_training_a_bpe_again_gives_the_same_tokenizer() -> None:
     assert train_bpe([FABLE], 320).to_json() == train_bpe([FABLE], 320).to_json()
 
