@@ -67,7 +67,9 @@ def process_group() -> Iterator[None]:
         with contextlib.suppress(ValueError):  # only the main thread may do this
             # torchrun terminates all ranks when the first has ended; first say why.
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        is_first = store.add(failures, 1) == 1
+        is_first = True
+        with contextlib.suppress(RuntimeError):  # the store may be lost as well
+            is_first = store.add(failures, 1) == 1
         if isinstance(error, UserError | OSError):
             if rank() > 0 and not _all_fail(store, failures):
                 _say(f"rank {rank()} of {world_size()}: {error}")
@@ -90,11 +92,10 @@ def _connect() -> None:
 
 def _all_fail(store: dist.Store, failures: str) -> bool:
     """Whether every rank has an error within five seconds, so that rank 0 prints it."""
-    for _ in range(100):
-        if store.add(failures, 0) == world_size():
-            return True
+    end = time.monotonic() + 5.0
+    while (failed := store.add(failures, 0)) < world_size() and time.monotonic() < end:
         time.sleep(0.05)
-    return False
+    return failed == world_size()
 
 
 def _say(line: str) -> None:  # also on a silenced rank
