@@ -33,18 +33,12 @@ class Record:
 class Cache:
     """Keys and values of the tokens already read, of several texts side by side."""
 
-    def __init__(self, config: GPTConfig, batch_size: int):
-        c = self.config = config
+    def __init__(self, c: GPTConfig, batch_size: int, start: "Cache | None" = None):
         shape = (2, c.num_layers, batch_size, c.kv_heads, c.context_length, c.head_size)
         self.both = self.keys, self.values = np.empty(shape, np.float32)
-        self.length = 0  # in tokens
-
-    def repeated(self, batch_size: int) -> "Cache":
-        """A cache with `batch_size` copies of the only text in this one."""
-        many = Cache(self.config, batch_size)
-        many.length = self.length
-        many.both[..., : self.length, :] = self.both[..., : self.length, :]
-        return many
+        self.length: int = start.length if start else 0  # in tokens
+        if (S := self.length) and start:
+            self.both[..., :S, :] = start.both[..., :S, :]
 
 
 class NumpyGPT:
@@ -78,9 +72,9 @@ class NumpyGPT:
         yield x, np.empty(0, np.float32)
         x = x.reshape(b * T, -1)
         turns = [table[start:S] for table in self._turns]
-        for i, layer in enumerate(self._layers):
-            keys, values = cache.keys[i, :, :, :S], cache.values[i, :, :, :S]
-            off = [head for number, head in heads_off if number == i]
+        cached = zip(cache.keys[..., :S, :], cache.values[..., :S, :], strict=True)
+        for i, (layer, (keys, values)) in enumerate(zip(self._layers, cached, strict=True)):
+            off = [head for number, head in heads_off if number == i] if heads_off else []
             update, weights = layer.attention(layer.attention_norm(x), keys, values, turns, off)
             x = x + update  # (b * T, emb_dim)
             x = x + layer.feed_forward(layer.feed_forward_norm(x))
@@ -109,9 +103,9 @@ class NumpyGPT:
         streams, attention = zip(*self.layers(token_ids[None], None, heads_off), strict=True)
         return Record(np.concatenate(attention[1:]), np.concatenate(streams))
 
-    def new_cache(self, batch_size: int) -> Cache:
-        """An empty cache for `batch_size` texts."""
-        return Cache(self.config, batch_size)
+    def new_cache(self, batch_size: int, start: Cache | None = None) -> Cache:
+        """A cache for so many texts: empty, or each with the tokens of the only text in `start`."""
+        return Cache(self.config, batch_size, start)
 
 
 def _check_shapes(config: GPTConfig, weights: Weights) -> None:
@@ -187,14 +181,15 @@ class Norm:
 
     def __init__(self, config: GPTConfig, weights: Weights, *names: str):
         rows = np.stack([weights[f"{name}.weight"] for name in names])
-        self.weight = rows if len(names) > 1 else rows[0]
+        d = rows.shape[1]  # mean(x²) = x·x / d: the d goes into weight and eps
+        self.weight = (rows if len(names) > 1 else rows[0]) * np.float32(math.sqrt(d))
+        self.eps = np.array(d * config.norm_eps, np.float32)  # faster than a number as an array
         self.bias = weights.get(f"{names[0]}.bias")
-        self.d, self.eps = np.float32(rows.shape[1]), np.float32(config.norm_eps)
 
     def __call__(self, x: Array) -> Array:  # (..., d) -> (..., d)
         if self.bias is not None:
-            x = x - np.add.reduce(x, axis=-1, keepdims=True) / self.d
-        x = x / np.sqrt(np.vecdot(x, x)[..., None] / self.d + self.eps) * self.weight
+            x = x - np.add.reduce(x, axis=-1, keepdims=True) / x.shape[-1]
+        x = x / np.sqrt(np.vecdot(x, x)[..., None] + self.eps) * self.weight
         return x if self.bias is None else x + self.bias
 
 
@@ -202,15 +197,18 @@ class Linear:
     """``x Wᵀ + b``; with several names, their outputs side by side."""
 
     def __init__(self, weights: Weights, *names: str):
-        self.matrices = [weights[f"{name}.weight"] for name in names]  # each (d_out, d_in)
-        if len(names) > 1 and sum(matrix.size for matrix in self.matrices) <= _SMALL:
-            self.matrices = [np.concatenate(self.matrices)]
+        matrices = [weights[f"{name}.weight"] for name in names]
+        if len(names) > 1 and sum(matrix.size for matrix in matrices) <= _SMALL:
+            matrices = [np.concatenate(matrices)]
+        self.matrices = [matrix.T for matrix in matrices]  # each (d_in, d_out)
         biases = [weights[f"{name}.bias"] for name in names if f"{name}.bias" in weights]
         self.bias = np.concatenate(biases) if biases else None
 
     def __call__(self, x: Array) -> Array:  # (n, d_in) -> (n, d_out)
-        products = [product(x, matrix) for matrix in self.matrices]
-        y = products[0] if len(products) == 1 else np.concatenate(products, axis=1)
+        if len(self.matrices) == 1:
+            y = product(x, self.matrices[0])
+        else:
+            y = np.concatenate([product(x, matrix) for matrix in self.matrices], axis=1)
         return y if self.bias is None else y + self.bias
 
 

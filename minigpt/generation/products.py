@@ -7,22 +7,25 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
-_CHUNK = 400_000  # weights; for more, BLAS starts threads, which wait for each other
+_FEW = 64  # vectors: for so many, BLAS is up to twice as fast the other way round
+_CHUNK = 400_000  # weights: for more, BLAS starts threads that wait for each other
 
 
 def product(x: NDArray[np.float32], matrix: NDArray[np.float32]) -> NDArray[np.float32]:
-    """``x Wᵀ``, ``(n, d_in)`` to ``(n, d_out)``. For one vector this takes as long as reading the
-    matrix, which two threads do faster: each takes the next chunk of rows when it is ready."""
-    d_out, d_in = matrix.shape
-    if len(x) > 1 or matrix.size <= _CHUNK:
-        return x.dot(matrix.T)
+    """Vectors ``(n, d_in)`` times a matrix ``(d_in, d_out)``. For one vector this takes as long as
+    reading the matrix, which two threads do faster: each takes the next chunk when it is ready."""
+    if 1 < len(x) <= _FEW:
+        return matrix.T.dot(x.T).T
+    if matrix.size <= _CHUNK or len(x) > 1:
+        return x.dot(matrix)
+    d_in, d_out = matrix.shape
     y = np.empty((1, d_out), np.float32)
-    rows = max(_CHUNK // d_in, 1)
-    starts = iter(range(0, d_out, rows))
+    columns = max(_CHUNK // d_in, 1)
+    starts = iter(range(0, d_out, columns))
 
     def multiply() -> None:
         for i in starts:
-            np.matmul(x, matrix[i : i + rows].T, out=y[:, i : i + rows])
+            np.matmul(x, matrix[:, i : i + columns], out=y[:, i : i + columns])
 
     helper = _thread(os.getpid()).submit(multiply)
     multiply()

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..model import GPT
+from ..model import GPT, Caches
 from .numpy_gpt import NumpyGPT
 from .window import Array, TokenIds
 
@@ -21,32 +21,21 @@ class TorchGPT:
         with torch.inference_mode():
             return _array(self.model(self._tensor(token_ids)))
 
-    def next_logits(self, token_ids: TokenIds, cache: "TorchCache") -> Array:
+    def next_logits(self, token_ids: TokenIds, cache: Caches) -> Array:
         """Read ``(b, T)`` more tokens and predict the next one, ``(b, vocab_size)``."""
         with torch.inference_mode():
-            return _array(self.model(self._tensor(token_ids), caches=cache.layers)[:, -1])
+            return _array(self.model(self._tensor(token_ids), caches=cache)[:, -1])
 
-    def new_cache(self, batch_size: int) -> "TorchCache":
-        """An empty cache for `batch_size` sequences."""
-        return TorchCache(self.model, batch_size)
+    def new_cache(self, batch_size: int, start: Caches | None = None) -> Caches:
+        """A cache for so many texts: empty, or each with the tokens of the only text in `start`."""
+        caches, rows = self.model.new_caches(batch_size), (batch_size, -1, -1, -1)
+        for new, old in zip(caches, start or (), strict=False):
+            keys, values = old.keys[:, :, : old.length], old.values[:, :, : old.length]
+            new.update(keys.expand(rows), values.expand(rows))
+        return caches
 
     def _tensor(self, token_ids: TokenIds) -> Tensor:
         return torch.from_numpy(token_ids).to(self.model.token_embedding.weight.device)
-
-
-class TorchCache:
-    """The key/value caches of all layers."""
-
-    def __init__(self, model: GPT, batch_size: int):
-        self.model, self.layers = model, model.new_caches(batch_size)
-
-    def repeated(self, batch_size: int) -> "TorchCache":
-        """A cache with `batch_size` copies of the only sequence in this one."""
-        many, rows = TorchCache(self.model, batch_size), (batch_size, -1, -1, -1)
-        for one, new in zip(self.layers, many.layers, strict=True):
-            keys, values = one.keys[:, :, : one.length], one.values[:, :, : one.length]
-            new.update(keys.expand(rows), values.expand(rows))
-        return many
 
 
 def glass_of(model: GPT) -> NumpyGPT:

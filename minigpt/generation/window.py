@@ -21,7 +21,7 @@ class Engine(Protocol):
 
     def next_logits(self, token_ids: TokenIds, cache: Any) -> Array: ...
 
-    def new_cache(self, batch_size: int) -> Any: ...
+    def new_cache(self, batch_size: int, start: Any = None) -> Any: ...
 
 
 class Window:
@@ -47,7 +47,7 @@ class Window:
         logits = self._engine.next_logits(self._unread, self._cache)
         if len(logits) == self._samples:
             return logits
-        self._cache = self._cache.repeated(self._samples)
+        self._cache = self._engine.new_cache(self._samples, self._cache)
         return np.repeat(logits, self._samples, axis=0)
 
     def append(self, token_ids: TokenIds) -> None:
