@@ -80,6 +80,14 @@ def test_minutes_of_a_plan_do_not_swallow_the_text(workplace: Path, type_: Type)
     assert [line.split()[0] for line in out.splitlines()] == ["minutes", "1", "2.5"]
 
 
+def test_the_options_that_a_plan_prints_give_the_same_plan(workplace: Path, type_: Type) -> None:
+    options = type_("train my.txt --plan --minutes 1")[1].splitlines()[-1]
+    assert options.startswith("--vocab-size")
+    again = type_(f"train my.txt --plan --minutes 1 {options}")[1].splitlines()[-1]
+    assert again == options
+    assert not (workplace / "runs").exists()
+
+
 @pytest.mark.parametrize("command", ["train", "train --plan", "plan"])
 @pytest.mark.parametrize("option", ["--validation my.txt", "--weights 3", "--init runs/my"])
 def test_an_option_about_a_text_without_a_text_is_refused(
