@@ -351,18 +351,21 @@ def check_free(out: Path) -> None:
 
 @contextlib.contextmanager
 def new_folder(out: Path) -> Iterator[Path]:
-    """A folder to fill, which becomes `out` if all goes well, and is removed otherwise."""
+    """A folder to fill; its files move to `out` if all goes well, and are removed otherwise."""
     check_free(out)
-    out, building = out.resolve(), None
+    is_there = out.is_dir()  # empty, and perhaps a mount, a link or the current folder
+    building = None
     try:
-        place = next(parent for parent in out.parents if parent.is_dir())
+        place = out if is_there else next(p for p in out.absolute().parents if p.is_dir())
         building = Path(tempfile.mkdtemp(prefix=f".new-{out.name}-", dir=place))
         yield building
-        building.chmod(0o777 & ~umask())  # mkdtemp's are private
-        out.parent.mkdir(parents=True, exist_ok=True)
-        if out.is_dir():
-            out.rmdir()  # it is empty, and may be in the way
-        building.replace(out)
+        if is_there:
+            for file in building.iterdir():
+                file.replace(out / file.name)
+        else:
+            building.chmod(0o777 & ~umask())  # mkdtemp's are private
+            out.parent.mkdir(parents=True, exist_ok=True)
+            building.replace(out)
     except (OSError, SafetensorError) as error:
         raise UserError(f"cannot write {out}: {error}") from None
     finally:
