@@ -12,14 +12,14 @@ import numpy as np
 
 from .. import UserError
 from ..config import GPTConfig, weight_shapes
-from .products import product
 from .window import Array, TokenIds
 
 Weights = Mapping[str, Array]  # by the names of the torch model's parameters
 Heads = Collection[tuple[int, int]]  # (layer, head), counted from 0
 
 _AT_ONCE = 256  # tokens of a prompt: the attention scores of more would need much memory
-_SMALL = 1 << 18  # weights: matrices up to this size are copied side by side, for one product
+_FEW = 64  # vectors: for so many, BLAS is up to twice as fast the other way round
+_SMALL = 1 << 20  # weights: fewer are copied side by side, for one product along the longer axis
 
 
 @dataclass(frozen=True)
@@ -197,18 +197,19 @@ class Linear:
     """``x Wᵀ + b``; with several names, their outputs side by side."""
 
     def __init__(self, weights: Weights, *names: str):
-        matrices = [weights[f"{name}.weight"] for name in names]
-        if len(names) > 1 and sum(matrix.size for matrix in matrices) <= _SMALL:
-            matrices = [np.concatenate(matrices)]
-        self.matrices = [matrix.T for matrix in matrices]  # each (d_in, d_out)
+        self.matrices = [weights[f"{name}.weight"].T for name in names]  # each (d_in, d_out)
+        d_in, d_out = len(self.matrices[0]), sum(len(matrix.T) for matrix in self.matrices)
+        if d_in < d_out and d_in * d_out <= _SMALL:
+            self.matrices = [np.ascontiguousarray(np.concatenate(self.matrices, axis=1))]
         biases = [weights[f"{name}.bias"] for name in names if f"{name}.bias" in weights]
         self.bias = np.concatenate(biases) if biases else None
 
     def __call__(self, x: Array) -> Array:  # (n, d_in) -> (n, d_out)
-        if len(self.matrices) == 1:
-            y = product(x, self.matrices[0])
+        if 1 < len(x) <= _FEW:
+            products = [matrix.T.dot(x.T).T for matrix in self.matrices]
         else:
-            y = np.concatenate([product(x, matrix) for matrix in self.matrices], axis=1)
+            products = [x.dot(matrix) for matrix in self.matrices]
+        y = products[0] if len(products) == 1 else np.concatenate(products, axis=1)
         return y if self.bias is None else y + self.bias
 
 

@@ -3,7 +3,6 @@ either architecture, alone or in a batch, with a cache or without.
 """
 
 import dataclasses
-import os
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from torch import Tensor, nn
 from minigpt import UserError
 from minigpt.config import GPTConfig
 from minigpt.generation.numpy_gpt import NumpyGPT
-from minigpt.generation.products import product
 from minigpt.generation.torch_gpt import TorchGPT, glass_of, torch_of
 from minigpt.generation.window import Array
 from minigpt.interop.huggingface import write_folder
@@ -214,25 +212,3 @@ def test_a_config_that_asks_for_millions_of_layers_takes_no_memory() -> None:
     huge = dataclasses.replace(glass.config, num_layers=1 << 18)
     with pytest.raises(UserError, match=r"tensor blocks\.2\..* is missing"):
         NumpyGPT(huge, glass.weights)
-
-
-# Large matrices
-
-
-@pytest.mark.parametrize("shape", [(1000, 900), (1, 500_000), (500_000, 1), (900, 1000)])
-def test_a_large_matrix_in_chunks_gives_the_same_product(shape: tuple[int, int]) -> None:
-    draw = np.random.default_rng(0)
-    matrix, x = draw.normal(size=shape).astype("f"), draw.normal(size=(1, shape[0])).astype("f")
-    for large in (matrix, np.asfortranarray(matrix)):  # as in our files and in GPT-2's
-        np.testing.assert_allclose(product(x, large), x @ matrix, rtol=1e-3, atol=1e-2)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
-@pytest.mark.filterwarnings("ignore:.*fork")
-def test_a_process_forked_from_one_that_used_threads_computes_too() -> None:
-    matrix, x = np.ones((900, 1000), np.float32), np.ones((1, 900), np.float32)
-    product(x, matrix)
-    child = os.fork()
-    if child == 0:
-        os._exit(0 if (product(x, matrix) == 900).all() else 1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
