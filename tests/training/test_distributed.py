@@ -101,7 +101,7 @@ at_step(5, lambda: os.kill(os.getpid(), signal.SIGTERM))
 try:
     resume_run("by 1, 2 and 4", dict(shard=True), time.monotonic())
 except Interrupted:
-    open(f"interrupted by {RANK}", "w").close()
+    open(f"interrupted by {{RANK}}", "w").close()
 """
     status, said = launch(folder, 2, code)
     assert status == 0 and len(list(folder.glob("interrupted by *"))) == 2, said
