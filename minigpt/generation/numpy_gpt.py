@@ -81,15 +81,17 @@ class NumpyGPT:
             yield x.reshape(b, T, -1), weights
 
     def logits(self, x: Array) -> Array:
-        """The logits ``(n, vocab_size)`` of a residual stream ``(n, emb_dim)``; of the stream after
-        an earlier layer, what the model would predict there (the logit lens)."""
-        return self._head(self._final_norm(x))
+        """The logits ``(..., vocab_size)`` of a residual stream ``(..., emb_dim)``. For a record's
+        `residual`, what the model would predict after each layer (the logit lens,
+        nostalgebraist 2020)."""
+        logits = self._head(self._final_norm(x.reshape(-1, x.shape[-1])))
+        return logits.reshape(*x.shape[:-1], -1)
 
     def __call__(self, token_ids: TokenIds) -> Array:
         """The logits after each token, ``(b, T)`` to ``(b, T, vocab_size)``."""
         with np.errstate(all="ignore"):  # damaged weights show in their logits
             *_, (x, _) = self.layers(token_ids)
-            return self.logits(x.reshape(-1, x.shape[-1])).reshape(*token_ids.shape, -1)
+            return self.logits(x)
 
     def next_logits(self, token_ids: TokenIds, cache: Cache) -> Array:
         """Read ``(b, T)`` more tokens and predict the next one, ``(b, vocab_size)``."""

@@ -75,11 +75,13 @@ def weights_of(model: GPT) -> dict[str, Any]:
     return {name: parameter.detach().numpy() for name, parameter in model.named_parameters()}
 
 
-def random_model(name: str, seed: int = 0, vocab_size: int = VOCAB_SIZE) -> GPT:
+def random_model(
+    name: str, seed: int = 0, vocab_size: int = VOCAB_SIZE, context_length: int = 128
+) -> GPT:
     """A model of one of CONFIGS in evaluation mode."""
     torch.manual_seed(seed)
-    fields = {"vocab_size": vocab_size, "context_length": 128, "num_layers": 3} | CONFIGS[name]
-    model = GPT(GPTConfig(**fields))  # type: ignore[arg-type]
+    fields: dict[str, Any] = {"num_layers": 3} | CONFIGS[name]
+    model = GPT(GPTConfig(vocab_size, context_length=context_length, **fields))
     randomize(model)
     return model.eval()
 

@@ -189,10 +189,11 @@ def test_a_hard_text_has_the_same_ids_in_transformers(name: str, tmp_path: Path)
     assert len(theirs) == ours.vocab_size
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
 def test_a_checkpoint_in_shards_and_in_half_precision_is_read_whole_as_float32(
-    tmp_path: Path, tokenizer: Tokenizer
+    dtype: torch.dtype, tmp_path: Path, tokenizer: Tokenizer
 ) -> None:
-    theirs = THEIRS["Qwen3"]().bfloat16()
+    theirs = THEIRS["Qwen3"]().to(dtype)
     whole, _ = read(saved(tmp_path / "whole", theirs, tokenizer))
     assert {p.dtype for p in whole.parameters()} == {torch.float32}
     assert torch.equal(whole.token_embedding.weight, theirs.model.embed_tokens.weight.float())
