@@ -277,11 +277,6 @@ class EvaluationConfig(_Checked):
     device: str = setting("auto", "auto, cpu, cuda, cuda:1 or mps")
 
 
-def to_dict(config: Any) -> dict[str, Any]:
-    """The fields of a config as JSON values."""
-    return dataclasses.asdict(config)
-
-
 def from_dict(cls: type[Config], data: Any) -> Config:
     """A dataclass from JSON values; UserError if a field is unknown, missing or of another type."""
     if not isinstance(data, dict):

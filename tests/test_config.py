@@ -21,7 +21,6 @@ from minigpt.config import (
     TrainConfig,
     cache_folder,
     from_dict,
-    to_dict,
 )
 
 CONFIGS = [TextConfig, GPTConfig, TrainConfig, SampleConfig, InferenceConfig, EvaluationConfig]
@@ -61,8 +60,8 @@ def refusal(cls: type, **fields: Any) -> str:
 
 @pytest.mark.parametrize("config", EXAMPLES, ids=repr)
 def test_a_config_comes_back_from_json(config: Any) -> None:
-    assert from_dict(type(config), to_dict(config)) == config
-    assert from_dict(type(config), json.loads(json.dumps(to_dict(config)))) == config
+    assert from_dict(type(config), dataclasses.asdict(config)) == config
+    assert from_dict(type(config), json.loads(json.dumps(dataclasses.asdict(config)))) == config
 
 
 # Refused

@@ -23,8 +23,8 @@ def run(given: argparse.Namespace) -> None:
     if given.dtype and given.to != "gguf":
         raise UserError("--dtype is for --to gguf; a folder for transformers holds float32")
     from .. import runs
-    from ..interop.gguf import check_gguf, write_gguf
-    from ..interop.huggingface import model_card, write_folder
+    from ..interop.gguf import write_gguf
+    from ..interop.huggingface import write_folder
 
     source = given.run if given.run is not None else runs.newest_run()
     name = runs.model_name(source)
@@ -35,13 +35,12 @@ def run(given: argparse.Namespace) -> None:
     if given.to == "gguf":
         dtype: Any = given.dtype or "float32"
         file = f"{name}-{dtype}.gguf"
-        check_gguf(found.tokenizer)
         with runs.new_folder(out) as folder:
             write_gguf(folder / file, config, weights, found.tokenizer, name, dtype)
         use = f"llama-cli -m {out / file} -p 'Once upon a time'"
     else:
         with runs.new_folder(out) as folder:
-            write_folder(folder, config, weights, found.tokenizer, model_card(name, config))
+            write_folder(folder, config, weights, found.tokenizer)
         use = f"transformers.AutoModelForCausalLM.from_pretrained({str(out)!r})"
     write(str(out))
     say(f"to use it:  {use}")

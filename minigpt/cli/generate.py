@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from .. import UserError
-from ..config import InferenceConfig, SampleConfig, count_parameters, to_dict
+from ..config import InferenceConfig, SampleConfig, count_parameters
 from .options import Parser, add_fields, given_fields
 from .prompts import read_prompt
 from .terminal import has_colours, say, write
@@ -31,7 +31,6 @@ _OUTPUT = {
 def options(parser: Parser) -> None:
     prompt = "how the text begins; - for standard input (also read if it is a pipe or a file)"
     parser.add_argument("prompt", nargs="*", help=prompt)
-    parser.add_argument("--prompt-file", metavar="FILE", help="the file that holds the prompt")
     run = "a run, or a model such as hf:gpt2 (default: the newest run)"
     parser.add_argument("--run", metavar="FOLDER", help=run)
     output = parser.add_argument_group("output")
@@ -51,13 +50,12 @@ def run(given: argparse.Namespace) -> None:
         raise UserError("--logprobs needs --json")
     if len(given.prompt) > 1:
         raise UserError(f"put quotes around the prompt: {shlex.quote(' '.join(given.prompt))}")
-    typed = given.prompt[0] if given.prompt else None
-    prompt = read_prompt(typed, given.prompt_file)
+    prompt = read_prompt(given.prompt[0] if given.prompt else None)
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # if it is not UTF-8
     from ..runs import load, newest_run
 
     name = str(newest_run() if given.run is None else given.run)
-    writer = load(name, **to_dict(machine))
+    writer = load(name, **vars(machine))
     if config.seed is None:  # so that the user can be told
         config = dataclasses.replace(config, seed=random.randrange(2**31))
     described = f"{name} ({count_parameters(writer.engine.config) / 1e6:.2f} M parameters)"
@@ -119,7 +117,7 @@ class Draft:
 
 def _write_records(prompt: str, writer: "Writer", config: SampleConfig, logprobs: bool) -> None:
     """A JSON record for each sample, one on a line."""
-    samples = writer.samples(prompt, log_probabilities=logprobs, **to_dict(config))
+    samples = writer.samples(prompt, log_probabilities=logprobs, **vars(config))
     for i, sample in enumerate(samples):
         record: dict[str, Any] = {
             "prompt": sample.prompt,

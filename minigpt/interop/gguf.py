@@ -22,15 +22,6 @@ from .mapping import Array, Weights, stacked
 Dtype = Literal["float32", "float16", "q8_0"]
 
 
-def check_gguf(tokenizer: Tokenizer) -> None:
-    """Refuse a tokenizer that llama.cpp cannot imitate, and a missing gguf package."""
-    try:
-        import gguf  # noqa: F401
-    except ImportError:
-        raise UserError("GGUF needs the gguf package: pip install 'minigpt[gguf]'") from None
-    _vocabulary(tokenizer)
-
-
 def write_gguf(
     path: Path, config: GPTConfig, weights: Weights, tokenizer: Tokenizer, name: str, dtype: Dtype
 ) -> None:
@@ -39,9 +30,10 @@ def write_gguf(
     The matrices are stored as `dtype`. Position embeddings and all other tensors stay float32. A
     matrix whose row length is not a multiple of 32 cannot be q8_0 and becomes float16.
     """
-    check_gguf(tokenizer)
-    import gguf
-
+    try:
+        import gguf
+    except ImportError:
+        raise UserError("GGUF needs the gguf package: pip install 'minigpt[gguf]'") from None
     writer = gguf.GGUFWriter(path, config.architecture)
     kinds = {
         "float32": gguf.LlamaFileType.ALL_F32,

@@ -7,7 +7,7 @@ from .. import UserError
 
 PREFIX = "hf:"
 # Weights and text only: nothing that could be run.
-_FILES = "config.json model.safetensors model-*.safetensors tokenizer.json vocab.json merges.txt"
+_FILES = "config.json model.safetensors model-*.safetensors tokenizer.json"
 
 
 def hub_folder(name: str) -> Path:

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from .. import UserError
-from ..config import GPTConfig, SampleConfig, count_parameters
-from ..tokenizer import END_OF_TEXT, Tokenizer
+from ..config import GPTConfig, SampleConfig
+from ..tokenizer import END_OF_TEXT, Tokenizer, load_tokenizer, tiktoken_tokenizer
 from .mapping import (
-    ARCHITECTURES,
     Array,
     Weights,
     config_from_huggingface,
@@ -21,10 +20,10 @@ from .mapping import (
     weights_to_huggingface,
 )
 from .safetensors_files import read_weights, write_tensors
-from .tokenizer_import import read_tokenizer
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 _SHARDS = "model-*-of-*.safetensors"
+_GPT2_VOCAB_SIZE = 50_257
 _PICKLES = ("*.bin", "*.bin.index.json", "*.pt", "*.pth", "*.ckpt")
 
 
@@ -52,11 +51,8 @@ def read_folder(folder: Path) -> tuple[GPTConfig, dict[str, Array], Tokenizer]:
     return config, weights, read_tokenizer(folder, config.vocab_size)
 
 
-def write_folder(
-    folder: Path, config: GPTConfig, weights: Weights, tokenizer: Tokenizer, card: str
-) -> None:
-    """Fill an empty folder so that transformers loads it without code of ours; `card` becomes its
-    README.md."""
+def write_folder(folder: Path, config: GPTConfig, weights: Weights, tokenizer: Tokenizer) -> None:
+    """Fill an empty folder so that transformers loads it without code of ours."""
     end = tokenizer.end_of_text
     write_tensors(weights_to_huggingface(weights, config), folder / WEIGHTS)
     ids = {"bos_token_id": end, "eos_token_id": end}
@@ -80,33 +76,27 @@ def write_folder(
     _write_json(generation | ids, folder / "generation_config.json")
     _write_json(tokenizer_config, folder / "tokenizer_config.json")
     (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
-    (folder / "README.md").write_text(card, encoding="utf-8")
 
 
-_CARD = """\
----
-library_name: transformers
-pipeline_tag: text-generation
-tags: [minigpt]
----
-
-# {name}
-
-A text generator trained with minigpt. {class_name} with {parameters:,} parameters:
-{config.num_layers} layers of width {config.emb_dim}, {config.num_heads} heads,
-{config.vocab_size:,} tokens, context of {config.context_length}.
-
-    from transformers import pipeline
-
-    print(pipeline("text-generation", model=".")("Once upon a time")[0]["generated_text"])
-"""
-
-
-def model_card(name: str, config: GPTConfig) -> str:
-    """The README.md of an exported model: what it is, and how to use it."""
-    class_name = ARCHITECTURES[config.architecture].class_name
-    parameters = count_parameters(config)
-    return _CARD.format(name=name, class_name=class_name, parameters=parameters, config=config)
+def read_tokenizer(folder: Path, vocab_size: int) -> Tokenizer:
+    """The tokenizer of a folder whose model has `vocab_size` tokens, from its `tokenizer.json`;
+    without one, a model with GPT-2's vocabulary gets tiktoken's. Ids that have no token become
+    special tokens."""
+    file = folder / "tokenizer.json"
+    if not file.exists() and vocab_size == _GPT2_VOCAB_SIZE:
+        return tiktoken_tokenizer("gpt2")
+    if not file.exists():
+        raise UserError(
+            f"{folder} has no tokenizer.json; transformers writes one: "
+            "transformers.AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)"
+        )
+    tokenizer = load_tokenizer(file, vocab_size)
+    if tokenizer.vocab_size != vocab_size:
+        raise UserError(
+            f"the tokenizer of {folder} has {tokenizer.vocab_size} tokens but the model's "
+            f"vocab_size is {vocab_size}"
+        )
+    return tokenizer
 
 
 def _read_weights(folder: Path) -> dict[str, Array]:

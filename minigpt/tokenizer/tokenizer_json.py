@@ -22,18 +22,11 @@ def load_tokenizer(path: str | Path, vocab_size: int = 0) -> Tokenizer:
         UserError: if the file is missing, damaged or of another kind.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        return _tokenizer(json.loads(Path(path).read_text(encoding="utf-8")), vocab_size)
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise UserError(f"{path} is damaged: it is not UTF-8") from None
-    return tokenizer_from_json(text, path, vocab_size)
-
-
-def tokenizer_from_json(text: str, path: str | Path, vocab_size: int) -> Tokenizer:
-    """A tokenizer from the text of a `tokenizer.json`; errors name the `path`."""
-    try:
-        return _tokenizer(json.loads(text), vocab_size)
     except (json.JSONDecodeError, RecursionError):
         raise UserError(f"{path} is damaged: it is not JSON") from None
     except KeyError as error:

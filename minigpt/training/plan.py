@@ -4,6 +4,7 @@
 which always wins. The rules were tried on texts of 20 KB to 1 MB, see docs/decisions.md.
 """
 
+import bz2
 import json
 import math
 from collections.abc import Mapping
@@ -14,10 +15,9 @@ import torch
 
 from .. import UserError
 from ..config import GPTConfig, TextConfig, TrainConfig, count_parameters
-from ..data.corpus import Source, find_source
+from ..data.corpus import Corpus, Source, find_source
 from ..model import flops_per_token
 from ..runs import FoundModel, choose_device, starting_point
-from .ngram_baseline import predictability
 from .speed import Speed, choose_precision, measure_speed
 
 _SHAPES = ((64, 3), (128, 4), (192, 6), (256, 8), (384, 8), (512, 8), (768, 12))  # width, layers
@@ -25,6 +25,8 @@ _PARAMETERS_PER_TOKEN = 20.0  # of the text; a larger model soon knows it by hea
 _BATCH_SIZES = (8, 16, 32, 64, 128, 256)  # in windows of a short context
 _LONG = 1e6  # tokens to train on; with more, a context twice as long pays off
 _MANY_STEPS = 6_000  # with more, the batch is doubled
+_SAMPLE = 800_000  # bytes from the start of a text that are packed, to see how well that goes
+_LEAST = 0.1  # bits a byte; no model predicts a repetition as surely as bz2 does
 _WHY_SO_WIDE = {
     "time": "the widest that so many steps can train",
     "text": "the widest that so much text can train",
@@ -39,7 +41,7 @@ class TextStats:
     size: int  # bytes of text to train on
     validation: int = 0  # bytes of text to validate on
     tokenizer: str = "bpe"  # as in TextConfig
-    ngram_bits_per_byte: float = 2.5  # when predicted by counting, see ngram_baseline.py
+    packed_bits_per_byte: float = 2.4  # see :func:`packed_bits_per_byte`
 
 
 @dataclass(frozen=True)
@@ -145,13 +147,26 @@ def plan_run(
 
 
 def text_stats(source: Source, text: TextConfig) -> TextStats:
-    """What a plan needs to know of a text: its size, and how predictable its beginning is."""
+    """What a plan needs to know of a text: its size, and how well its beginning can be packed."""
     size, share = sum(part.scan.text_bytes for part in source.parts), text.validation_fraction
-    bits = predictability(source.training, share)
+    bits = packed_bits_per_byte(source.training, share)
     if source.validation:
         return TextStats(size, source.validation.scan.text_bytes, text.tokenizer, bits)
     to_train_on = round(size * (1.0 - share))
     return TextStats(to_train_on, size - to_train_on, text.tokenizer, bits)
+
+
+def packed_bits_per_byte(corpus: Corpus, fraction: float) -> float:
+    """Bits that bz2 needs for a byte of the last `fraction` of a sample, once it has the rest."""
+    sample = bytearray()
+    for _, text in corpus.documents():
+        sample += text.encode()
+        if len(sample) >= _SAMPLE:
+            del sample[_SAMPLE:]
+            break
+    end = int(len(sample) * (1 - fraction))
+    added = len(bz2.compress(sample)) - len(bz2.compress(sample[:end]))
+    return min(max(8 * added / max(len(sample) - end, 1), _LEAST), 8.0)
 
 
 # The rules
@@ -233,7 +248,7 @@ def _plan_of_shape(
     split_prob = given.get("token_split_prob", split_prob)
     if "dropout" not in given:
         model = replace(model, dropout=plan_dropout(epochs, model.emb_dim, split_prob))
-    bits = expected_bits_per_byte(text.ngram_bits_per_byte, trained * count_parameters(model))
+    bits = expected_bits_per_byte(text.packed_bits_per_byte, trained * count_parameters(model))
     warmup, total = plan_warmup_context(model, given), steps * seconds
     evals = _num_evals(text, model, speed, given, processes)
     return Plan(
@@ -319,12 +334,12 @@ def plan_token_split_prob(epochs: float, width: int, tokenizer: str) -> float:
     return 0.15 if epochs * width / 128 >= 3.2 and tokenizer != "char" else 0.0
 
 
-def expected_bits_per_byte(ngram_bits_per_byte: float, work: float) -> float:
+def expected_bits_per_byte(packed_bits_per_byte: float, work: float) -> float:
     """What a run should reach on a text, judging by runs on six texts (docs/decisions.md).
 
     `work` is parameters times tokens trained on, a measure of the computation.
     """
-    return min(ngram_bits_per_byte * (0.78 + 0.05 * (1e12 / max(work, 1.0)) ** 0.4), 8.0)
+    return min(packed_bits_per_byte * (0.82 + 0.053 * (1e12 / max(work, 1.0)) ** 0.4), 8.0)
 
 
 def _bytes_per_token(tokenizer: str, vocab_size: int) -> float:

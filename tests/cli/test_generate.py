@@ -158,7 +158,6 @@ def test_log_probabilities_are_those_of_the_model(
         ("--temperature hot", "--temperature"),
         ("--json --show", "--json excludes --show"),
         ("Once upon a time", "put quotes around the prompt: 'Once upon a time'"),
-        ("Once --prompt-file some.txt", "given twice"),
         ("--logit-bias fox", "expected TEXT=X, got 'fox'"),
         ("Once", "no run in runs/ yet"),
         ("Once --run nowhere", "no such run: nowhere"),

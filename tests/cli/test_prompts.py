@@ -1,4 +1,4 @@
-"""Where a prompt comes from: an argument, a file, standard input."""
+"""Where a prompt comes from: an argument, standard input."""
 
 import io
 import os
@@ -26,7 +26,7 @@ def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.FileIO]:
 def test_what_is_piped_in_is_the_prompt(pipe: io.FileIO, given: str | None) -> None:
     pipe.write("Il était\nune fois\n".encode())
     pipe.close()
-    assert read_prompt(given, None) == "Il était\nune fois"
+    assert read_prompt(given) == "Il était\nune fois"
 
 
 def test_a_pipe_is_waited_for_however_long_it_takes(
@@ -42,7 +42,7 @@ def test_a_pipe_is_waited_for_however_long_it_takes(
             return end
 
     monkeypatch.setattr("sys.stdin", Slow(b"Once"))
-    assert read_prompt(None, None) == "Once"
+    assert read_prompt(None) == "Once"
 
 
 @pytest.mark.parametrize(
@@ -62,33 +62,28 @@ def test_one_line_end_is_dropped(
 ) -> None:
     file = tmp_path / "prompt.txt"
     file.write_bytes(content)
-    assert read_prompt(None, str(file)) == prompt
     with file.open() as redirected:
         monkeypatch.setattr("sys.stdin", redirected)
-        assert read_prompt(None, None) == prompt
+        assert read_prompt(None) == prompt
 
 
-def test_a_given_prompt_is_taken_as_it_is_and_the_pipe_left_alone(
-    pipe: io.FileIO, tmp_path: Path
-) -> None:
+def test_a_given_prompt_is_taken_as_it_is_and_the_pipe_left_alone(pipe: io.FileIO) -> None:
     """The pipe is never closed: reading it would not end."""
-    (tmp_path / "prompt.txt").write_text("from a file")
-    assert read_prompt("Once\n", None) == "Once\n"
-    assert read_prompt("", None) == ""
-    assert read_prompt(None, str(tmp_path / "prompt.txt")) == "from a file"
+    assert read_prompt("Once\n") == "Once\n"
+    assert read_prompt("") == ""
 
 
 def test_where_nothing_is_piped_in_the_text_begins_from_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("sys.stdin", None)  # as Python has it where it is closed
-    assert read_prompt(None, None) == ""
+    assert read_prompt(None) == ""
     with pytest.raises(UserError, match="standard input is closed"):
-        read_prompt("-", None)
+        read_prompt("-")
     with open(os.devnull) as nothing:
         monkeypatch.setattr("sys.stdin", nothing)
-        assert read_prompt(None, None) == ""
-        assert read_prompt("-", None) == ""
+        assert read_prompt(None) == ""
+        assert read_prompt("-") == ""
 
 
 def test_at_a_terminal_only_a_dash_waits_for_typing(
@@ -97,25 +92,15 @@ def test_at_a_terminal_only_a_dash_waits_for_typing(
     keyboard, terminal = pty.openpty()
     with os.fdopen(terminal) as stdin:
         monkeypatch.setattr("sys.stdin", stdin)
-        assert read_prompt(None, None) == ""
+        assert read_prompt(None) == ""
         os.write(keyboard, b"Once\n\x04")
-        assert read_prompt("-", None) == "Once"
+        assert read_prompt("-") == "Once"
     os.close(keyboard)
     assert "Ctrl-D" in capsys.readouterr().err
 
 
-def test_what_cannot_be_read_is_said(tmp_path: Path, pipe: io.FileIO) -> None:
-    (tmp_path / "latin1.txt").write_bytes(b"caf\xe9")
-    for given, file, words in (
-        ("Once", "prompt.txt", "given twice"),
-        ("-", "prompt.txt", "given twice"),
-        (None, "nowhere.txt", "cannot read nowhere.txt: No such file"),
-        (None, str(tmp_path), "Is a directory"),
-        (None, str(tmp_path / "latin1.txt"), r"latin1.txt is not UTF-8 \(offset 3\)"),
-    ):
-        with pytest.raises(UserError, match=words):
-            read_prompt(given, file)
-    pipe.write(b"\xff")
+def test_a_prompt_that_is_not_utf_8_is_refused(pipe: io.FileIO) -> None:
+    pipe.write(b"caf\xe9")
     pipe.close()
-    with pytest.raises(UserError, match="standard input is not UTF-8"):
-        read_prompt(None, None)
+    with pytest.raises(UserError, match=r"prompt is not UTF-8 \(offset 3\)"):
+        read_prompt(None)

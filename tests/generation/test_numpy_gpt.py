@@ -93,7 +93,7 @@ def test_all_that_happens_inside_is_as_in_the_torch_model(model: GPT) -> None:
 def test_all_that_happens_inside_is_as_in_transformers(name: str, tmp_path: Path) -> None:
     """With the model that it loads from a folder that we wrote."""
     model = random_model(name)
-    write_folder(tmp_path, model.config, weights_of(model), byte_pairs(), card="")
+    write_folder(tmp_path, model.config, weights_of(model), byte_pairs())
     theirs = transformers.AutoModelForCausalLM.from_pretrained(
         tmp_path, attn_implementation="eager"
     ).eval()

@@ -15,7 +15,7 @@ import tokenizers
 import torch
 
 from minigpt import UserError
-from minigpt.interop.gguf import check_gguf, write_gguf
+from minigpt.interop.gguf import write_gguf
 from minigpt.tokenizer import Tokenizer, load_tokenizer
 
 from .examples import CONFIGS, byte_pairs, characters, random_model, weights_of, with_gaps
@@ -146,12 +146,13 @@ def test_a_tokenizer_that_llama_cpp_would_not_follow_is_refused(tmp_path: Path) 
         refused.append(load_tokenizer(file))
     for tokenizer in refused:
         with pytest.raises(UserError, match=r"pattern other than GPT-2's.*--to hf"):
-            check_gguf(tokenizer)
+            write(tmp_path, "gpt2", tokenizer=tokenizer)
+    assert not (tmp_path / "model.gguf").exists()
 
 
 def test_without_the_gguf_package_the_user_is_told_how_to_install_it(
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "gguf", None)
     with pytest.raises(UserError, match=r"pip install 'minigpt\[gguf\]'"):
-        check_gguf(byte_pairs())
+        write(tmp_path, "gpt2")

@@ -48,7 +48,7 @@ def folder(tmp_path: Path) -> Path:
     folder = tmp_path / "snapshot"
     folder.mkdir()
     model = random_model("gpt2")
-    write_folder(folder, model.config, weights_of(model), byte_pairs(), card="")
+    write_folder(folder, model.config, weights_of(model), byte_pairs())
     return folder
 
 

@@ -20,9 +20,8 @@ from tokenizers import (
 )
 
 from minigpt import UserError
-from minigpt.interop import tokenizer_import
-from minigpt.interop.huggingface import write_folder
-from minigpt.interop.tokenizer_import import read_tokenizer
+from minigpt.interop import huggingface
+from minigpt.interop.huggingface import read_tokenizer, write_folder
 from minigpt.tokenizer import END_OF_TEXT, encode_in_pieces, load_tokenizer
 
 from .examples import HARD_TEXT, TRAINING_TEXT, random_model, weights_of, with_gaps
@@ -76,29 +75,12 @@ def test_transformers_own_gpt2_tokenizer_is_read(tmp_path: Path) -> None:
     assert ours.end_of_text == theirs.eos_token_id == 0
 
 
-def test_the_two_files_of_the_first_gpt2_are_read(tmp_path: Path, ours: Any) -> None:
-    model = content()["model"]
-    merges = "\n".join(f"{left} {right}" for left, right in model["merges"])
-    (tmp_path / "merges.txt").write_text(f"#version: 0.2\n{merges}\n", encoding="utf-8")
-    (tmp_path / "vocab.json").write_text(json.dumps(model["vocab"]))
-    with pytest.raises(UserError, match=r"vocab.json .*has no <\|endoftext\|>"):
-        read_tokenizer(tmp_path, len(model["vocab"]))
-    vocab = model["vocab"] | {END_OF_TEXT: len(model["vocab"])}
-    (tmp_path / "vocab.json").write_text(json.dumps(vocab))
-    tokenizer = read_tokenizer(tmp_path, len(vocab))
-    assert tokenizer.encode(HARD_TEXT) == ours.encode(HARD_TEXT)
-    assert tokenizer.end_of_text == ours.end_of_text
-    (tmp_path / "merges.txt").unlink()
-    with pytest.raises(UserError, match=r"vocab.json with merges.txt cannot be used"):
-        read_tokenizer(tmp_path, len(vocab))
-
-
 def test_gpt2_without_tokenizer_files_takes_tiktokens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tokenizer_import, "tiktoken_tokenizer", lambda name: name)
+    monkeypatch.setattr(huggingface, "tiktoken_tokenizer", lambda name: name)
     assert read_tokenizer(tmp_path, 50_257) == "gpt2"  # type: ignore[comparison-overlap]
-    with pytest.raises(UserError, match="has no tokenizer"):
+    with pytest.raises(UserError, match=r"has no tokenizer\.json.*save_pretrained"):
         read_tokenizer(tmp_path, 50_256)
 
 
@@ -166,7 +148,7 @@ def qwen3(qwen3_folder: Path) -> Any:
 def qwen3_exported(qwen3: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("exported")
     model = random_model("qwen3", vocab_size=qwen3.vocab_size)
-    write_folder(folder, model.config, weights_of(model), qwen3, card="")
+    write_folder(folder, model.config, weights_of(model), qwen3)
     return transformers.AutoTokenizer.from_pretrained(folder)
 
 

@@ -4,6 +4,7 @@ it is made from, how it is told, and that a run follows it.
 
 import gzip
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ texts = st.builds(
     size=st.floats(3, 10).map(lambda power: int(10**power)),
     validation=st.floats(2, 9).map(lambda power: int(10**power)),
     tokenizer=st.sampled_from(["bpe", "char", "gpt2"]),
-    ngram_bits_per_byte=st.floats(0.1, 8),
+    packed_bits_per_byte=st.floats(0.1, 8),
 )
 speeds = st.builds(
     Speed, flops=st.floats(9, 15).map(lambda power: 10**power), start=st.floats(1e-5, 1e-1)
@@ -208,6 +209,17 @@ def test_a_text_is_planned_for_alike_however_it_is_stored(tmp_path: Path) -> Non
     (tmp_path / "my.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     plain, *others = (stats(tmp_path / name) for name in ("my.txt", "my.txt.gz", "my.jsonl"))
     assert others == [plain, plain]
+
+
+def test_a_regular_text_is_expected_to_be_easier(tmp_path: Path) -> None:
+    def bits(text: str) -> float:
+        (tmp_path / "text.txt").write_text(text)
+        return stats(tmp_path / "text.txt").packed_bits_per_byte
+
+    assert 0.0 < bits("again and again " * 250) < 0.2 < bits(some_text(words=5000)) < 3
+    noise = random.Random(0).choices("abcdefghijklmnop", k=40_000)  # 4 bits each
+    assert 3.9 < bits("".join(noise)) < 4.3
+    assert 0.0 < bits("abc") <= 8.0
 
 
 @pytest.mark.parametrize("vocab_size", [320, 2048])
