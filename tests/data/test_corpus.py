@@ -190,12 +190,6 @@ def test_of_a_single_document_the_end_is_set_aside_with_either_split(tmp_path: P
         assert texts_of(training) + texts_of(validation) == [text[:cut], text[cut:]]
 
 
-def test_a_separate_validation_text_leaves_the_training_text_whole(tmp_path: Path) -> None:
-    other = write(tmp_path / "other.txt", "validation")
-    training, validation = divided(tmp_path, ["a", "b", "c"], validation=(str(other),))
-    assert (training, validation) == (["a", "b", "c"], ["validation"])
-
-
 def found_documents(*names: Path | str, **config: Any) -> list[str]:
     source = find_source(TextConfig(files=tuple(map(str, names)), **config))
     return [text for _, text in source.training.documents()]
