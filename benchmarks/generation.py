@@ -92,7 +92,7 @@ def make_models(folder: Path, shape: GPTConfig) -> None:
     (folder / "run" / CONFIG).write_text(config)
     (folder / "run" / TOKENIZER).write_text(tokenizer.to_json())
     weights = glass_of(model).weights
-    write_folder(folder / "transformers", shape, weights, tokenizer, card="")
+    write_folder(folder / "transformers", shape, weights, tokenizer)
     if has_llama():
         write_gguf(folder / "model.gguf", shape, weights, tokenizer, "benchmark", "float32")
 

@@ -1,7 +1,6 @@
 """`generate`: what stands on standard output and what on standard error, and what is refused."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -169,18 +168,6 @@ def test_what_cannot_be_done_is_refused(
     workplace: Path, type_: Type, arguments: str, words: str
 ) -> None:
     assert_refused(type_(f"generate {arguments}"), words)
-
-
-@pytest.mark.parametrize("how", [[], ["--show"], ["--json"]])
-def test_a_damaged_run_is_refused_however_it_is_to_be_used(
-    how: list[str], tiny_run: Path, tmp_path: Path, type_: Type
-) -> None:
-    run = tmp_path / "run"
-    shutil.copytree(tiny_run, run)
-    weights = run / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:-100])
-    outcome = type_("generate", "the fox", "--run", run, *how)
-    assert_refused(outcome, "model.safetensors is damaged")
 
 
 def test_a_prompt_that_cannot_be_encoded_is_refused_before_anything_is_written(
