@@ -9,8 +9,8 @@ import dataclasses
 import json
 import math
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,11 +23,11 @@ from safetensors import SafetensorError, safe_open
 
 from . import UserError
 from .config import GPTConfig, InferenceConfig, TextConfig, TrainConfig, from_dict
-from .generation.numpy_gpt import NumpyGPT
+from .generation.numpy_gpt import NumpyGPT, Weights
 from .generation.writer import Writer
 from .interop.hub import PREFIX, hub_folder
 from .interop.huggingface import is_huggingface_folder, read_folder
-from .interop.safetensors_files import read_weights, umask, write_tensors
+from .interop.safetensors_files import read_weights, write_tensors
 from .tokenizer import Tokenizer, load_tokenizer
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def find_model(name: str | Path) -> FoundModel:
     folder = hub_folder(str(name)) if str(name).startswith(PREFIX) else Path(name)
     if is_huggingface_folder(folder):
         config, weights, tokenizer = read_folder(folder)
-        return FoundModel(folder, NumpyGPT(config, weights), tokenizer)
+        return FoundModel(folder, _glass(config, weights, folder), tokenizer)
     return load_run(folder)
 
 
@@ -147,10 +147,14 @@ def load_run(folder: str | Path) -> FoundModel:
             f"but {CONFIG} says vocab_size {config.model.vocab_size}"
         )
     weights = read_weights(path := _existing(folder, WEIGHTS))
+    return FoundModel(folder, _glass(config.model, weights, path), tokenizer, config)
+
+
+def _glass(config: GPTConfig, weights: Weights, place: Path) -> NumpyGPT:
     try:
-        return FoundModel(folder, NumpyGPT(config.model, weights), tokenizer, config)
+        return NumpyGPT(config, weights)
     except UserError as error:
-        raise UserError(f"{path} does not fit {CONFIG}: {error}") from None
+        raise UserError(f"{place} does not fit {CONFIG}: {error}") from None
 
 
 def read_config(folder: Path) -> RunConfig:
@@ -354,20 +358,18 @@ def new_folder(out: Path) -> Iterator[Path]:
     """A folder to fill; its files move to `out` if all goes well, and are removed otherwise."""
     check_free(out)
     is_there = out.is_dir()  # empty, and perhaps a mount, a link or the current folder
-    building = None
+    place = out if is_there else next(p for p in out.absolute().parents if p.is_dir())
+    building = place / f".new-{out.name}-{secrets.token_hex(4)}"
     try:
-        place = out if is_there else next(p for p in out.absolute().parents if p.is_dir())
-        building = Path(tempfile.mkdtemp(prefix=f".new-{out.name}-", dir=place))
+        building.mkdir()
         yield building
         if is_there:
             for file in building.iterdir():
                 file.replace(out / file.name)
         else:
-            building.chmod(0o777 & ~umask())  # mkdtemp's are private
             out.parent.mkdir(parents=True, exist_ok=True)
             building.replace(out)
     except (OSError, SafetensorError) as error:
         raise UserError(f"cannot write {out}: {error}") from None
     finally:
-        if building is not None:
-            shutil.rmtree(building, ignore_errors=True)
+        shutil.rmtree(building, ignore_errors=True)

@@ -2,12 +2,13 @@
 
 import argparse
 import dataclasses
+import itertools
 import json
 import random
 import shlex
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from .. import UserError
@@ -62,57 +63,39 @@ def run(given: argparse.Namespace) -> None:
     if given.json:
         _write_records(prompt, writer, config, given.logprobs)
         say(f"written with {described}")
-        return
-    draft = Draft(writer, prompt, config, given.show)
+    else:
+        _write_text(prompt, writer, config, given.show, described)
+
+
+def _write_text(
+    prompt: str, writer: "Writer", config: SampleConfig, show: bool, described: str
+) -> None:
+    """Write the samples to standard output, the first as it comes. A prompt that cannot be encoded
+    is refused before anything is written."""
+    start = time.perf_counter()
+    steps = writer.steps(prompt, config, log_probabilities=show, alternatives=ALTERNATIVES * show)
     limits = f"at temperature {config.temperature:g}, {config.max_new_tokens:,} tokens at most"
     say(f"writing with {described}, {limits}")
-    draft.write()
-    say(f"{draft.figures()}   the same again: --seed {config.seed}   more: --max-new-tokens N")
+    samples: list[list[Step]] = [[] for _ in range(config.samples)]
 
-
-class Draft:
-    """Samples while they are written, and how fast.
-
-    A prompt that cannot be encoded is refused before anything is written.
-    """
-
-    def __init__(self, writer: "Writer", prompt: str, config: SampleConfig, show: bool):
-        self.prompt, self.tokens = prompt, 0  # the tokens of all samples
-        self._later: list[list[Step]] = [[] for _ in range(config.samples - 1)]
-        self._start = time.perf_counter()
-        self._display = TokenDisplay(writer.tokenizer, has_colours(sys.stdout)) if show else None
-        asked: dict[str, Any] = {"log_probabilities": show, "alternatives": ALTERNATIVES * show}
-        self._steps = writer.steps(prompt, config, **asked)
-
-    def write(self) -> None:
-        """Write the samples to standard output, the first as it comes."""
-        self._write_sample(self._first())
-        for i, steps in enumerate(self._later, start=2):
-            write(f"--- sample {i} ---")
-            self._write_sample(steps)
-
-    def _first(self) -> Iterator["Step"]:
-        """The steps of the first sample as they are drawn; the others are kept for later."""
-        for step in self._steps:
-            self.tokens += 1
+    def first() -> Iterator["Step"]:
+        for step in steps:
+            samples[step.sample].append(step)
             if step.sample == 0:
                 yield step
-            else:
-                self._later[step.sample - 1].append(step)
 
-    def _write_sample(self, steps: Iterable["Step"]) -> None:
-        if self._display is not None:
-            self._display.show(self.prompt, steps)
-            return
-        write(self.prompt, end="")
-        for step in steps:
-            write(step.text, end="")
-        write("")
-
-    def figures(self) -> str:
-        """How much was written and how fast."""
-        speed = self.tokens / max(time.perf_counter() - self._start, 1e-9)
-        return f"{self.tokens:,} tokens at {speed:,.0f} a second"
+    display = TokenDisplay(writer.tokenizer, has_colours(sys.stdout))
+    for i, sample in enumerate([first(), *samples[1:]], start=1):
+        if i > 1:
+            write(f"--- sample {i} ---")
+        if show:
+            display.show(prompt, sample)
+        else:
+            for text in itertools.chain([prompt], (step.text for step in sample), ["\n"]):
+                write(text, end="")
+    count = sum(map(len, samples))
+    speed = f"{count:,} tokens at {count / (time.perf_counter() - start):,.0f} a second"
+    say(f"{speed}   the same again: --seed {config.seed}   more: --max-new-tokens N")
 
 
 def _write_records(prompt: str, writer: "Writer", config: SampleConfig, logprobs: bool) -> None:

@@ -61,18 +61,16 @@ class Corpus:
     @cached_property
     def scan(self) -> Scan:
         """Read all of it once."""
-        digest, text_bytes, lengths, times = hashlib.sha256(), 0, array("Q"), []
-        for file in self.files:
-            times.append(_time(file))
-            digest.update(b"\xfe")  # this byte and the next occur in no text in UTF-8
-            for is_first, text in read_text(file, self.text_field):
-                if is_first:
-                    digest.update(b"\xff")
-                    lengths.append(0)
-                encoded = text.encode()
-                digest.update(encoded)
-                text_bytes += len(encoded)
-                lengths[-1] += len(text)
+        digest, text_bytes, lengths = hashlib.sha256(), 0, array("Q")
+        times = [_time(file) for file in self.files]
+        for number, text in self.documents():
+            if number == len(lengths):
+                digest.update(b"\xff")  # which occurs in no text in UTF-8
+                lengths.append(0)
+            encoded = text.encode()
+            digest.update(encoded)
+            text_bytes += len(encoded)
+            lengths[-1] += len(text)
         return Scan(digest.hexdigest(), text_bytes, lengths, times)
 
 

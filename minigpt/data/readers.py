@@ -18,7 +18,7 @@ from .. import UserError
 
 SUFFIXES = (".txt", ".md", ".jsonl")  # of the files that are read, each also with .gz
 BLOCK = 1 << 20  # bytes read at a time
-_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"  # how these formats begin: RFC 1952, RFC 8878
+_GZIP = b"\x1f\x8b"  # how such a file begins: RFC 1952
 
 
 def read_text(file: Path, text_field: str) -> Iterator[tuple[bool, str]]:
@@ -33,7 +33,7 @@ def read_text(file: Path, text_field: str) -> Iterator[tuple[bool, str]]:
 
 def kind(file: Path) -> str:
     """The suffix that says how to read a file; of my.txt.gz it is .txt."""
-    return Path(file.name.lower().removesuffix(".gz").removesuffix(".zst")).suffix
+    return Path(file.name.lower().removesuffix(".gz")).suffix
 
 
 def text_in(row: Any, text_field: str, place: str) -> str:
@@ -91,23 +91,12 @@ def _opened(file: Path) -> Iterator[io.BufferedReader | gzip.GzipFile]:
     try:
         with open(file, "rb") as raw:
             content = gzip.GzipFile(fileobj=raw) if raw.peek(2).startswith(_GZIP) else raw
-            _refuse_other_formats(file, content.peek(4))
+            if content.peek(2).startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                raise UserError(
+                    f"{file} is UTF-16, not UTF-8; convert it, for instance with "
+                    f"iconv -f utf-16 -t utf-8 {file} > utf8.txt"
+                )
             yield content
     except (OSError, EOFError, zlib.error) as error:  # gzip.BadGzipFile is an OSError
         reason = getattr(error, "strerror", None) or error
         raise UserError(f"cannot read {file}: {reason}") from None
-
-
-def _refuse_other_formats(file: Path, start: bytes) -> None:
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise UserError(
-            f"{file} is UTF-16, not UTF-8; convert it, for instance with "
-            f"iconv -f utf-16 -t utf-8 {file} > utf8.txt"
-        )
-    if kind(file) == ".parquet" or start.startswith(_ZSTD):
-        name = {".parquet": "parquet", ".jsonl": "json"}.get(kind(file), "text")
-        options = ', sample_by="document"' if name == "text" else ""
-        raise UserError(
-            f"{file}: Parquet and zstd are read with the library datasets: "
-            f'minigpt.train(datasets.load_dataset("{name}", data_files="{file}"{options}))'
-        )

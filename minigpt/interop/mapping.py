@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import UserError
-from ..config import GPTConfig, from_dict, weight_shapes
+from ..config import GPTConfig, from_dict
 
 Array = NDArray[np.float32]
 Weights = Mapping[str, Array]
@@ -232,16 +232,21 @@ def stacked(weights: Weights, config: GPTConfig) -> Iterator[tuple[str, Array]]:
 
 
 def weights_from_huggingface(weights: Weights, config: GPTConfig) -> dict[str, Array]:
-    """Our weights from their tensors; what does not fit is named."""
-    weights = _with_present_names(weights, config)
-    _check_shapes(weights, config)
-    found = {}
+    """Our weights from their tensors, of which none is missing and none is left; whoever makes a
+    model of them checks their shapes."""
+    tensors, found = _with_present_names(weights, config), {}
     for theirs, ours in _modules(config):
+        if f"{theirs}.weight" not in tensors:
+            raise UserError(f"tensor {theirs}.weight is missing")
         for name in (f"{theirs}.weight", f"{theirs}.bias"):
-            if name in weights:
-                array = weights[name].T if _TRANSPOSED.search(name) else weights[name]
-                for module, part in zip(ours, np.split(array, len(ours)), strict=True):
+            if name in tensors:
+                array = np.atleast_1d(tensors.pop(name))
+                array = array.T if _TRANSPOSED.search(name) else array
+                for module, part in zip(ours, np.array_split(array, len(ours)), strict=True):
                     found[name.replace(theirs, module)] = part
+    if tensors:
+        class_name = ARCHITECTURES[config.architecture].class_name
+        raise UserError(f"tensor {min(tensors)} does not belong to a {class_name}")
     return found
 
 
@@ -277,23 +282,3 @@ def _with_present_names(weights: Weights, config: GPTConfig) -> dict[str, Array]
     if config.tie_embeddings:
         named.pop("lm_head.weight", None)
     return named
-
-
-def _check_shapes(weights: Weights, config: GPTConfig) -> None:
-    shapes, unknown = weight_shapes(config), set(weights)
-    for theirs, ours in _modules(config):
-        for kind in ("weight", "bias"):
-            parts = [shapes.get(f"{re.sub(r'blocks.[0-9]+', 'blocks.#', m)}.{kind}") for m in ours]
-            if (first := parts[0]) is None:
-                continue
-            name = f"{theirs}.{kind}"
-            shape = (sum(part[0] for part in parts if part), *first[1:])
-            shape = shape[::-1] if _TRANSPOSED.search(name) else shape
-            if name not in weights:
-                raise UserError(f"tensor {name} is missing, {shape} by the config")
-            if (found := weights[name].shape) != shape:
-                raise UserError(f"tensor {name} is {found}, but {shape} by the config")
-            unknown.discard(name)
-    if unknown:
-        class_name = ARCHITECTURES[config.architecture].class_name
-        raise UserError(f"tensor {min(unknown)} does not belong to a {class_name}")

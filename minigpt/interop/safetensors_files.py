@@ -1,7 +1,6 @@
 """Tensors in safetensors files: data only, never code."""
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -51,12 +50,7 @@ def write_tensors(
     """Write numpy arrays, or torch tensors on a CPU, as a safetensors file with the permissions of
     any new file; the library by itself would let only the owner read it."""
     arrays = {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}
+    path.touch()
+    usual = path.stat().st_mode
     save_file(arrays, path, metadata or {"format": "pt"})  # other readers look for it
-    path.chmod(0o666 & ~umask())
-
-
-def umask() -> int:
-    """The umask of this process, which can only be read by setting it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    path.chmod(usual)

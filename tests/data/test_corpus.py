@@ -5,7 +5,7 @@ import io
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +24,14 @@ law = settings(max_examples=50, deadline=None)
 
 
 def test_a_folder_is_searched_for_texts_in_sorted_order(tmp_path: Path) -> None:
-    """Formats that are not read are found too: an error is better than a part left out."""
-    for name in ("b.txt", "a/z.md", "a/deep/er/c.TXT", "d.txt.gz", "c.jsonl.zst", "g.parquet"):
+    """Parquet, which is not read, is found too: an error is better than a part left out."""
+    for name in ("b.txt", "a/z.md", "a/deep/er/c.TXT", "d.txt.gz", "g.parquet"):
         write(tmp_path / name, name)
     for name in ("notes.rst", "a/code.py", "archive.gz", "txt", "e.txt.bak", "f.csv.gz"):
         write(tmp_path / name, "not these")
     (tmp_path / "folder.txt").mkdir()
     found = [str(f.relative_to(tmp_path)) for f in find_files((str(tmp_path),))]
-    assert found == ["a/deep/er/c.TXT", "a/z.md", "b.txt", "c.jsonl.zst", "d.txt.gz", "g.parquet"]
+    assert found == ["a/deep/er/c.TXT", "a/z.md", "b.txt", "d.txt.gz", "g.parquet"]
     message = refusal(write(tmp_path / "images" / "image.png", b"\x89PNG").parent)
     assert message.startswith("no .txt, .md, .jsonl file (or .gz of one) in folder")
 
@@ -87,7 +87,7 @@ def test_a_scan_measures_the_text_however_it_is_stored(folder: Path, texts: list
         scan = found.scan
         assert scan.text_bytes == len("".join(texts).encode())
         assert list(scan.lengths) == [len(text) for text in texts if text]
-    assert stored[0].scan.fingerprint == stored[1].scan.fingerprint
+    assert len({found.scan.fingerprint for found in stored}) == 1
 
 
 def test_a_long_document_comes_in_pieces_and_is_measured_whole(tmp_path: Path) -> None:
@@ -96,30 +96,12 @@ def test_a_long_document_comes_in_pieces_and_is_measured_whole(tmp_path: Path) -
     assert (found.scan.text_bytes, list(found.scan.lengths)) == (2 * BLOCK, [BLOCK])
 
 
-def test_texts_documents_files_and_their_order_give_other_fingerprints(tmp_path: Path) -> None:
+def test_texts_documents_and_their_order_give_other_fingerprints(tmp_path: Path) -> None:
     a, b = write(tmp_path / "a.txt", "aa"), write(tmp_path / "b.txt", "ab")
     c, d = write(tmp_path / "c.txt", "a"), write(tmp_path / "d.txt", "aab")
-    e = write(tmp_path / "e.jsonl", json_lines(["aa", "ab"]))
     long, other = (write(tmp_path / f"long{c}.txt", "a" * 2 * BLOCK + c) for c in "bc")
-    texts = ((a, b), (b, a), (c, d), (a,), (b,), (a, a), (e,), (a, e), (long,), (other,))
+    texts = ((a, b), (b, a), (c, d), (a,), (b,), (a, a), (long,), (other,))
     assert len({corpus(*files).scan.fingerprint for files in texts}) == len(texts)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [lambda file: file.write_text("more"), lambda file: os.utime(file, ns=(0, 1)), Path.unlink],
-    ids=["longer", "written at another time", "removed"],
-)
-@pytest.mark.parametrize("name", ["a.txt", "b.txt", "c.txt"])
-def test_a_file_that_changes_after_the_scan_is_named(
-    change: Callable[[Path], object], name: str, tmp_path: Path
-) -> None:
-    a, b, c = (str(write(tmp_path / name, name)) for name in ("a.txt", "b.txt", "c.txt"))
-    source = find_source(TextConfig(files=(a, b), validation=(c,)))
-    source.check_unchanged()
-    change(tmp_path / name)
-    with pytest.raises(UserError, match=f"{name} changed while it was read"):
-        source.check_unchanged()
 
 
 # What is set aside

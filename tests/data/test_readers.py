@@ -140,24 +140,3 @@ def test_a_line_that_is_not_json_or_has_no_text_is_named(
     """Half a surrogate pair is JSON but not Unicode."""
     file = write(tmp_path / "a.jsonl", b'{"text": "fine"}\n\n' + line + b'\n{"text": "fine"}\n')
     assert refusal(file) == f"{file}, line 3: {reason}"
-
-
-ZSTD = b"\x28\xb5\x2f\xfd and more"
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "arguments"),
-    [
-        ("a.parquet", b"PAR1", '"parquet", data_files="{}"'),
-        ("A.PARQUET", b"", '"parquet", data_files="{}"'),
-        ("a.jsonl.zst", ZSTD, '"json", data_files="{}"'),
-        ("a.txt.zst", ZSTD, '"text", data_files="{}", sample_by="document"'),
-        ("a.txt", ZSTD, '"text", data_files="{}", sample_by="document"'),
-    ],
-)
-def test_parquet_and_zstd_are_refused_with_the_line_of_python_that_reads_them(
-    name: str, content: bytes, arguments: str, tmp_path: Path
-) -> None:
-    file = write(tmp_path / name, content)
-    load = f"datasets.load_dataset({arguments.format(file)})"
-    assert refusal(file).endswith(f"minigpt.train({load})")

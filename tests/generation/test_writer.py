@@ -4,7 +4,6 @@ up to where it should stop; and it says how likely a text is.
 
 import math
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-import minigpt
 from minigpt import UserError
 from minigpt.config import GPTConfig, SampleConfig
 from minigpt.generation.torch_gpt import TorchGPT, glass_of
@@ -279,14 +277,3 @@ def test_weights_that_are_no_numbers_are_noticed() -> None:
     for engine in (glass_of(one.model), TorchGPT(one.model)):
         with pytest.raises(UserError, match="the model is damaged"):
             Writer(engine, one.tokenizer).generate("ab")
-
-
-# From a run
-
-
-def test_a_run_made_by_training_can_be_loaded_and_writes(tiny_run: Path) -> None:
-    one = minigpt.load(tiny_run, device="cpu")
-    assert one.generate("the fox", max_new_tokens=20, seed=1).startswith("the fox")
-    assert one.generate("é🦊", max_new_tokens=0) == "é🦊"
-    logits = one.model(torch.tensor([one.tokenizer.encode("the fox")]))
-    assert logits.shape[-1] == one.tokenizer.vocab_size and not one.model.training

@@ -25,6 +25,7 @@ from minigpt.interop.mapping import (
     config_to_huggingface,
     weights_to_huggingface,
 )
+from minigpt.runs import find_model
 from minigpt.tokenizer import Tokenizer
 
 from .examples import (
@@ -320,16 +321,19 @@ def test_weights_that_do_not_fit_name_the_tensor_and_both_shapes(
     good = weights_to_huggingface(weights_of(random_model("gpt2")), random_model("gpt2").config)
     name = "transformer.h.1.mlp.c_fc.weight"
     for change, words in (
-        ({name: np.zeros((21, 80))}, [name, "(21, 80)", "(21, 84)"]),
-        ({name: None}, [name, "missing", "(21, 84)"]),
+        ({name: np.zeros((21, 80))}, ["1.feed_forward.W_in.weight", "(80, 21)", "(84, 21)"]),
+        ({"transformer.h.1.attn.c_attn.bias": np.zeros(64)}, ["1.attention.W_query.bias", "(22,)"]),
+        ({"transformer.h.1.attn.c_attn.bias": np.array(1.0)}, ["1.attention.W_query.bias", "(1,)"]),
+        ({"transformer.h.1.attn.c_attn.bias": None}, ["1.attention.W_query.bias", "missing"]),
+        ({name: None}, [name, "missing"]),
         ({"transformer.h.9.ln_1.weight": np.zeros(21)}, ["h.9.ln_1", "GPT2LMHeadModel"]),
     ):
         tensors = {
             k: np.ascontiguousarray(v) for k, v in {**good, **change}.items() if v is not None
         }
         save_file(tensors, folder / "model.safetensors")
-        with pytest.raises(UserError) as error:
-            read_folder(folder)
+        with pytest.raises(UserError, match=f"^{folder}.*: ") as error:
+            find_model(folder)
         assert all(word in str(error.value) for word in words), error.value
 
 

@@ -255,7 +255,6 @@ SPACE_FIRST = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": Tr
         (_with_model(vocab=content()["model"]["vocab"] | {"▁the": 999}), "'▁the' is not written"),
         (_with_model(merges=[["no", "such"]]), "out of vocabulary"),
         (_with_model(vocab={"a": 0}, merges=[]), "lacks some single bytes"),
-        ({}, "it has no 'model'"),
         ([], "not supported"),
     ],
 )
