@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from .. import UserError
 from ..config import InferenceConfig, SampleConfig, count_parameters
+from . import token_display
 from .options import Parser, add_fields, given_fields
 from .prompts import read_prompt
-from .terminal import has_colours, say, write
-from .token_display import ALTERNATIVES, TokenDisplay
+from .terminal import say, write
 
 if TYPE_CHECKING:
     from ..generation.results import Step
@@ -73,7 +73,8 @@ def _write_text(
     """Write the samples to standard output, the first as it comes. A prompt that cannot be encoded
     is refused before anything is written."""
     start = time.perf_counter()
-    steps = writer.steps(prompt, config, log_probabilities=show, alternatives=ALTERNATIVES * show)
+    alternatives = token_display.ALTERNATIVES * show
+    steps = writer.steps(prompt, config, log_probabilities=show, alternatives=alternatives)
     limits = f"at temperature {config.temperature:g}, {config.max_new_tokens:,} tokens at most"
     say(f"writing with {described}, {limits}")
     samples: list[list[Step]] = [[] for _ in range(config.samples)]
@@ -84,12 +85,11 @@ def _write_text(
             if step.sample == 0:
                 yield step
 
-    display = TokenDisplay(writer.tokenizer, has_colours(sys.stdout))
     for i, sample in enumerate([first(), *samples[1:]], start=1):
         if i > 1:
             write(f"--- sample {i} ---")
         if show:
-            display.show(prompt, sample)
+            token_display.show(prompt, sample, writer.tokenizer)
         else:
             for text in itertools.chain([prompt], (step.text for step in sample), ["\n"]):
                 write(text, end="")

@@ -1,6 +1,5 @@
 """What goes to a terminal: results to standard output, messages to standard error."""
 
-import os
 import re
 import sys
 from typing import TextIO
@@ -15,12 +14,7 @@ def say(line: str) -> None:
 
 def write(text: str, end: str = "\n") -> None:
     """Print a result to standard output."""
-    print(shown(text), end=end, flush=True)
-
-
-def shown(text: str) -> str:
-    """A text for standard output; unchanged if that is a file or a pipe."""
-    return _fit(text, sys.stdout)
+    print(_fit(text, sys.stdout), end=end, flush=True)
 
 
 def _fit(text: str, stream: TextIO) -> str:
@@ -28,9 +22,3 @@ def _fit(text: str, stream: TextIO) -> str:
     if not stream.isatty():
         return text
     return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
-
-
-def has_colours(stream: TextIO) -> bool:
-    """Whether to write colours: to a terminal that has them, unless NO_COLOR is set."""
-    wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return wanted and stream.isatty()

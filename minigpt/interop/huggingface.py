@@ -24,7 +24,6 @@ from .safetensors_files import read_weights, write_tensors
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 _SHARDS = "model-*-of-*.safetensors"
 _GPT2_VOCAB_SIZE = 50_257
-_PICKLES = ("*.bin", "*.bin.index.json", "*.pt", "*.pth", "*.ckpt")
 
 
 def is_huggingface_folder(folder: Path) -> bool:
@@ -42,9 +41,6 @@ def read_folder(folder: Path) -> tuple[GPTConfig, dict[str, Array], Tokenizer]:
     data = _read_json(folder / CONFIG)
     try:
         config = config_from_huggingface(data)
-    except UserError as error:
-        raise UserError(f"{folder / CONFIG}: {error}") from None
-    try:
         weights = weights_from_huggingface(_read_weights(folder), config)
     except UserError as error:
         raise UserError(f"{folder}: {error}") from None
@@ -105,15 +101,13 @@ def _read_weights(folder: Path) -> dict[str, Array]:
     weights: dict[str, Array] = {}
     for shard in folder.glob(_SHARDS):
         weights |= read_weights(shard)
-    if weights:
-        return weights
-    if pickles := sorted(file.name for kind in _PICKLES for file in folder.glob(kind)):
+    if not weights:
         raise UserError(
-            f"its weights are a pickle ({pickles[0]}), which can run code and is not read; convert "
-            "it where you trust it: transformers.AutoModelForCausalLM.from_pretrained(FOLDER)"
-            ".save_pretrained(FOLDER)"
+            f"it has no {WEIGHTS} and no {_SHARDS}; a pickle, such as *.bin, can run code and is "
+            "not read; convert it where you trust it: "
+            "transformers.AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(FOLDER)"
         )
-    raise UserError(f"it has no {WEIGHTS} and no {_SHARDS}")
+    return weights
 
 
 def _read_json(path: Path) -> dict[str, Any]:
