@@ -21,7 +21,7 @@ Config = TypeVar("Config")
 # What is planned from the text, the machine and the minutes unless it is given.
 PLANNED = (
     "vocab_size", "context_length", "emb_dim", "num_layers", "num_heads", "dropout", "batch_size",
-    "max_epochs", "token_split_prob", "warmup_context", "num_evals",
+    "max_epochs", "token_split_prob", "warmup_context", "num_evals", "num_workers",
 )  # fmt: skip
 
 
@@ -207,6 +207,9 @@ class TrainConfig(_Checked):
     warmup_context: Count | None = setting(None, "shorter context until near the end")
     batch_size: Count = setting(8, "sequences in a training step")
     micro_batch_size: Count | None = setting(None, "how many at once, to save memory; all if unset")
+    num_workers: Count | None = setting(
+        None, "threads that share each batch on a CPU; their number changes the result a little"
+    )
     shard: bool = setting(False, "under torchrun: split model and optimizer among processes")
     optimizer: Literal["adamw", "muon"] = setting("muon", "muon: for matrices, AdamW for the rest")
     learning_rate: Positive = setting(4e-3, "peak learning rate")

@@ -5,6 +5,7 @@ One class holds both architectures; `GPTConfig` chooses one of them. The attenti
 """
 
 import math
+import threading
 from typing import Any, overload
 
 import torch
@@ -15,6 +16,8 @@ from .attention import KeyValueCache, MultiHeadAttention
 from .config import GPTConfig
 
 Caches = list[KeyValueCache]
+
+randomness = threading.local()  # its `generator` draws the dropout of a thread; or torch's own
 
 
 class Dropout(nn.Dropout):
@@ -27,9 +30,12 @@ class Dropout(nn.Dropout):
     def forward(self, x: Tensor) -> Tensor:
         """Map any shape to itself."""
         dropped = min(round(256 * self.p), 255)
-        if x.device.type != "cpu" or not self.training or dropped == 0:
+        if x.device.type != "cpu" or not self.training:
             return super().forward(x)
-        words = torch.randint(-(2**63), 2**63 - 1, (-(-x.numel() // 8),))
+        if dropped == 0:
+            return x
+        count, generator = -(-x.numel() // 8), getattr(randomness, "generator", None)
+        words = torch.randint(-(2**63), 2**63 - 1, (count,), generator=generator)
         kept = words.view(torch.uint8)[: x.numel()].view(x.shape) >= dropped
         return x * kept * (256 / (256 - dropped))
 

@@ -63,7 +63,7 @@ def known_speed() -> Iterator[None]:
     """The machine is not measured anew for each of the runs; processes of their own do measure."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         speed = Speed(flops=6e10, start=2e-3)
-        monkeypatch.setattr("minigpt.training.plan.measure_speed", lambda device, precision: speed)
+        monkeypatch.setattr("minigpt.training.plan.measure_speed", lambda *_: speed)
         yield
 
 

@@ -104,12 +104,12 @@ def evaluate(
     else:
         import torch
 
-        result = evaluate_windows(
-            found.model.to(choose_device(config.device)),
-            windows,
-            torch.tensor(found.tokenizer.byte_lengths()),
-            batch_size=config.batch_size,
-        )
+        from . import workers
+
+        model, sizes = found.model.to(choose_device(config.device)), found.tokenizer.byte_lengths()
+        with workers.team(torch.get_num_threads() if on_cpu else 1):
+            lengths, batch_size = torch.tensor(sizes), config.batch_size
+            result = evaluate_windows(model, windows, lengths, batch_size=batch_size)
     if not math.isfinite(result.loss):
         raise UserError(f"{run} is damaged: its loss is {result.loss}")
     return Measurement(**dataclasses.asdict(result), context_length=context_length, stride=stride)
@@ -170,30 +170,35 @@ def evaluate_windows(
 ) -> Evaluation:
     """Predict the last tokens of each window from all tokens before them in it.
 
-    Several processes, each given all windows, share the work.
+    Several processes, each given all windows, share the work; or workers do.
     """
     import torch
     from torch.nn import functional as F
 
-    from . import distributed
+    from . import distributed, workers
     from .speed import autocast
 
     device, was_training = model.token_embedding.weight.device, model.training
-    totals: list[tuple[float, int, int]] = []  # nats, tokens and bytes of each group of windows
-    model.eval()
-    groups = _stacked(windows, batch_size)
-    while turn := list(itertools.islice(groups, distributed.world_size())):  # one for each rank
-        mine = min(distributed.rank(), len(turn) - 1)  # all ranks compute, as a sharded model must
-        tokens, predicted = turn[mine]
+
+    def predict(group: "tuple[Tensor, int]") -> tuple[float, int, int]:
+        tokens, predicted = group
         batch = tokens.to(device)  # (b, length + 1)
         with torch.no_grad(), autocast(device, precision or torch.float32):
             logits = model(batch[:, :-1])[:, -predicted:]  # (b, predicted, vocab_size)
         targets = tokens[:, -predicted:].flatten()  # (b * predicted,)
         logits = logits.flatten(0, 1).float()  # (b * predicted, vocab_size)
         losses = F.cross_entropy(logits, targets.to(device), reduction="none")  # (b * predicted,)
-        if mine == distributed.rank():
-            nats = losses.cpu().double().sum().item()
-            totals.append((nats, len(targets), int(byte_lengths[targets].sum())))
+        nats = losses.cpu().double().sum().item()
+        return nats, len(targets), int(byte_lengths[targets].sum())
+
+    totals: list[tuple[float, int, int]] = []  # nats, tokens and bytes of each group of windows
+    model.eval()
+    groups = _stacked(windows, max(batch_size // workers.count(), 1))
+    ranks, rank = distributed.world_size(), distributed.rank()
+    while turn := list(itertools.islice(groups, ranks * workers.count())):
+        mine = turn[rank::ranks]
+        results = workers.compute(predict, mine or turn[:1])  # a sharded model needs all ranks
+        totals += results[: len(mine)]
     model.train(was_training)
     distributed.reshard(model)
     return _evaluation(itertools.chain.from_iterable(distributed.gather(totals)))

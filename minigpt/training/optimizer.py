@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor
 
 from ..config import TrainConfig
 from ..model import GPT
+from . import workers
 from .distributed import sharded_like, whole
 
 # Coefficients a, b, c of three polynomials a x + b x^3 + c x^5. Applied in turn they bring every x
@@ -28,7 +30,7 @@ def make_optimizers(
     """AdamW ("Decoupled Weight Decay Regularization", Loshchilov and Hutter 2019) for all
     parameters, or Muon for the blocks' matrices and AdamW for the rest.
 
-    `precision` is that of Muon's matrix products.
+    `precision` is that of Muon's matrix products, which workers share.
     """
     matrices, others = model.parameter_groups(config.weight_decay)
     optimizers: list[torch.optim.Optimizer] = []
@@ -64,20 +66,25 @@ class Muon(torch.optim.Optimizer):
         super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
         self._dtype = dtype
 
-    @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]
         """Update every matrix that has a gradient."""
         for group in self.param_groups:
             matrices = [p for p in group["params"] if p.grad is not None]
-            gradients = [p.grad for p in matrices]
             for p in matrices:
                 if not self.state[p]:
                     self.state[p]["momentum"] = torch.zeros_like(p)
-            averages = [self.state[p]["momentum"] for p in matrices]
-            torch._foreach_lerp_(averages, gradients, 1 - group["momentum"])
-            updates = torch._foreach_lerp(gradients, averages, group["momentum"])  # Nesterov
-            torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
-            self._apply(matrices, list(updates), group["lr"])
+            matrices.sort(key=lambda p: tuple(p.shape))
+            n = min(workers.count(), len(matrices))
+            workers.compute(partial(self._update, group), [matrices[k::n] for k in range(n)])
+
+    @torch.no_grad()
+    def _update(self, group: dict[str, Any], matrices: list[Tensor]) -> None:
+        gradients = [p.grad for p in matrices if p.grad is not None]
+        averages = [self.state[p]["momentum"] for p in matrices]
+        torch._foreach_lerp_(averages, gradients, 1 - group["momentum"])
+        updates = torch._foreach_lerp(gradients, averages, group["momentum"])  # Nesterov
+        torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
+        self._apply(matrices, list(updates), group["lr"])
 
     def _apply(self, matrices: list[Tensor], updates: list[Tensor], rate: float) -> None:
         by_shape: dict[torch.Size, list[int]] = defaultdict(list)

@@ -19,6 +19,7 @@ from ..data.corpus import Corpus, Source, find_source
 from ..model import flops_per_token
 from ..runs import FoundModel, choose_device, starting_point
 from .speed import Speed, choose_precision, measure_speed
+from .workers import can_share
 
 _SHAPES = ((64, 3), (128, 4), (192, 6), (256, 8), (384, 8), (512, 8), (768, 12))  # width, layers
 _PARAMETERS_PER_TOKEN = 20.0  # of the text; a larger model soon knows it by heart
@@ -54,6 +55,7 @@ class Plan:
     token_split_prob: float
     warmup_context: int
     num_evals: int
+    num_workers: int
     tokens: int  # of the training text; this and what follows are rough
     steps: int  # that fit into the time or the epochs
     seconds: float  # that these take
@@ -142,7 +144,10 @@ def plan_run(
     """Measure the text and the machine, and plan around what is given."""
     stats = text_stats(source, text)
     is_settled = given.get("steps") is not None and {"emb_dim", "num_layers"} <= given.keys()
-    speed = None if is_settled else measure_speed(device, getattr(torch, precision))
+    shared = can_share(device, given.get("compile", "auto"), given.get("attention_dropout", 0.0))
+    workers = given.get("num_workers") or (torch.get_num_threads() if shared else 1)
+    speed = None if is_settled else measure_speed(device, getattr(torch, precision), workers)
+    given = {"num_workers": workers, **given} if is_settled else given
     return PlannedRun(make_plan(stats, speed, given, processes), stats, speed)
 
 
@@ -251,9 +256,10 @@ def _plan_of_shape(
     bits = expected_bits_per_byte(text.packed_bits_per_byte, trained * count_parameters(model))
     warmup, total = plan_warmup_context(model, given), steps * seconds
     evals = _num_evals(text, model, speed, given, processes)
+    workers = given.get("num_workers") or min(speed.num_workers, batch_size)
     return Plan(
-        model, batch_size, max_epochs, split_prob, warmup, evals, tokens, steps, total, bits,
-        ends_early,
+        model, batch_size, max_epochs, split_prob, warmup, evals, workers, tokens, steps, total,
+        bits, ends_early,
     )  # fmt: skip
 
 

@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
+from torch import Tensor
 
 from ..config import GPTConfig, TrainConfig
 from ..model import GPT, flops_per_token
+from . import workers
 from .optimizer import make_optimizers
 
-_FEW, _MANY = 1, 16  # sequences in the steps that are timed
+_FEW, _MANY = 1, 16  # sequences in the steps timed; at least 1 and 4 a worker
 _TIMES = 5  # each, since others may use the machine
-_LIMIT = 2.0  # seconds; a slow or busy machine is judged by what was timed by then
+_LIMIT = 1.6  # seconds; a slow or busy machine is judged by what was timed by then
 _REFERENCE = GPTConfig(1024, context_length=64, emb_dim=128, num_layers=2, num_heads=2)
 _WIDE = GPTConfig(1024, context_length=256, emb_dim=512, num_layers=2, num_heads=8)
 
@@ -26,6 +28,7 @@ class Speed:
 
     flops: float  # floating-point operations a second in the matrix products
     start: float  # seconds that each block costs a step, however little it computes
+    num_workers: int = 1  # that shared the work
 
     def seconds(self, shape: GPTConfig, tokens: int) -> float:
         """The seconds of a step on `tokens` tokens with a model of this shape."""
@@ -33,21 +36,29 @@ class Speed:
 
 
 def measure_speed(
-    device: torch.device, precision: torch.dtype, clock: Callable[[], float] = time.perf_counter
+    device: torch.device,
+    precision: torch.dtype,
+    num_workers: int = 1,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> Speed:
-    """Time steps of a small model on few and on many tokens; on a GPU, of a wider one."""
+    """Time steps of a small model on few and on many tokens; on a GPU, of a wider one.
+
+    Many workers may wait for Python more than they compute: half as many are tried too.
+    """
     shape = _REFERENCE if device.type == "cpu" else _WIDE
+    sizes = [num_workers, num_workers // 2] if num_workers > 3 else [num_workers]
+
+    def loss_of(ids: Tensor) -> Tensor:
+        with autocast(device, precision):
+            return model(ids, ids)[1]
 
     def step(count: int) -> float:
         """Train on `count` sequences; the seconds that it takes."""
         ids = torch.zeros(count, shape.context_length, dtype=torch.int64, device=device)
         start = clock()
-        with autocast(device, precision):
-            _, loss = model(ids, ids)
-        loss.backward()
+        loss = workers.backward(loss_of, list(model.parameters()), ids.chunk(workers.count()))
         for optimizer in optimizers:
             optimizer.step()
-            optimizer.zero_grad()
         loss.item()  # waits until a GPU has computed
         return clock() - start
 
@@ -59,20 +70,27 @@ def measure_speed(
             times.append(step(count))
         return statistics.median(times)
 
+    def measured(n: int) -> Speed:
+        """The speed of n workers."""
+        few, many, limit = max(_FEW, n), max(_MANY, 4 * n), _LIMIT / len(sizes)
+        end = clock() + limit
+        short = median(few, end - limit / 2)
+        long = short * (few + many) / (2 * few)  # if starting and computing took the same time
+        if clock() + 2 * long < end:
+            long = median(many, end)
+        per_token = (long - short) / ((many - few) * shape.context_length)
+        per_token = max(per_token, long / (2 * many * shape.context_length))  # the line must rise
+        start = max(short - few * shape.context_length * per_token, 0.0) / shape.num_layers
+        return Speed(flops_per_token(shape) / per_token, start, n)
+
+    speeds = []
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         model = GPT(shape).to(device)
         optimizers = make_optimizers(model, TrainConfig(), precision)
-        step(_FEW)  # loads what training needs too, and so does not count
-        end = clock() + _LIMIT
-        few = median(_FEW, end - _LIMIT / 2)
-        many = few * (_FEW + _MANY) / (2 * _FEW)  # if starting and computing took the same time
-        if clock() + 2 * many < end:
-            many = median(_MANY, end)
-    per_token = (many - few) / ((_MANY - _FEW) * shape.context_length)
-    per_token = max(per_token, many / (2 * _MANY * shape.context_length))  # the line must rise
-    flops = flops_per_token(shape) / per_token
-    start = max(few - _FEW * shape.context_length * per_token, 0.0) / shape.num_layers
-    return Speed(flops, start)
+        for size in sizes:
+            with workers.team(size):
+                speeds.append(measured(size))
+    return min(speeds, key=lambda speed: speed.seconds(_REFERENCE, 1024))
 
 
 def choose_precision(
@@ -93,7 +111,8 @@ def autocast(device: torch.device, precision: torch.dtype) -> contextlib.Abstrac
     """A context in which matrix products are computed in `precision`."""
     if precision == torch.float32:
         return contextlib.nullcontext()
-    return torch.autocast(device.type, dtype=precision)
+    # No cache: threads would share it, and a step uses each weight once.
+    return torch.autocast(device.type, dtype=precision, cache_enabled=False)
 
 
 def matmul_gflops(dtype: torch.dtype, size: int = 256) -> float:

@@ -16,7 +16,7 @@ from ..config import TrainConfig
 from ..data.batches import Dataset, sample_batch
 from ..model import GPT
 from ..runs import WEIGHTS, read_best, save_weights
-from . import distributed
+from . import distributed, workers
 from .checkpoint import TrainingState, load_checkpoint, save_checkpoint
 from .compilation import Loss, compile_loss, not_compiled
 from .evaluation import Evaluation, evaluate_tokens
@@ -25,6 +25,8 @@ from .optimizer import make_optimizers
 from .report import Report
 from .schedule import learning_rate, progress, smoothed
 from .speed import autocast
+
+Part = tuple[Tensor, Tensor]  # inputs and targets (b, T)
 
 MIN_SECONDS = 5.0  # of training, however late it starts; a tenth of the minutes if that is less
 _MAX_RETRIES = 2  # with half the learning rate each
@@ -87,8 +89,11 @@ class Trainer:
 
         Raises UserError if training keeps diverging, and Interrupted after a SIGINT or SIGTERM.
         """
-        self._prepare()
-        with GracefulStop() as stop:
+        dropout = self.model.config.attention_dropout
+        is_shared = workers.can_share(self.device, self.config.compile, dropout)
+        size = self.config.num_workers or 1 if is_shared else 1
+        with workers.team(size), GracefulStop() as stop:
+            self._prepare()
             while True:
                 try:
                     done, signal_number = self._progress(stop.signal_number)
@@ -186,9 +191,9 @@ class Trainer:
         # A dropout seed for each step and rank: resuming needs no random state.
         place = f"{config.seed} {state.step} {distributed.rank()}"
         digest = hashlib.sha256(place.encode()).digest()
-        torch.manual_seed(int.from_bytes(digest[:8], "little"))
         parts = self._parts(state.step, done)
-        loss, norm, bytes_per_token = self._backward(parts)
+        seed = int.from_bytes(digest[:8], "little")
+        loss, norm, bytes_per_token = self._backward(parts, seed)
         _check_finite("loss", loss)
         _check_finite("gradient", norm)
         for optimizer in self.optimizers:
@@ -202,23 +207,32 @@ class Trainer:
             raise DivergedError(f"the loss grew to {state.train_loss:.1f} nats a token")
         self.report.step(state, done, state.seconds * (1.0 - done) / max(done, 1e-9))
 
-    def _parts(self, step: int, done: float) -> list[tuple[Tensor, Tensor]]:  # of this rank
+    def _parts(self, step: int, done: float) -> list[Part]:  # of this rank
         T, rows = self.model.config.context_length, distributed.share(self.config.batch_size)
         return training_batch(self.dataset, self.config, T, step, done, rows)
 
-    def _backward(self, parts: list[tuple[Tensor, Tensor]]) -> tuple[float, float, float]:
+    def _backward(self, parts: list[Part], seed: int) -> tuple[float, float, float]:
         """Compute the clipped gradients of the mean loss over the batch of all ranks. Returns that
         loss, the norm of the gradients before clipping, and the mean bytes of a target."""
         rows = sum(len(inputs) for inputs, _ in parts)
-        total = torch.zeros((), device=self.device)
-        for i, (inputs, targets) in enumerate(parts, start=1):  # each (b, T)
-            is_last = i == len(parts)
-            with contextlib.nullcontext() if is_last else distributed.not_averaged(self._loss):
-                with autocast(self.device, self.precision):
-                    loss = self._loss(inputs.to(self.device), targets.to(self.device))
-                    loss = loss * (len(inputs) / rows)
-                loss.backward()
-            total += loss.detach()
+
+        def loss_of(part: Part) -> Tensor:
+            inputs, targets = part  # each (b, T)
+            with autocast(self.device, self.precision):
+                loss = self._loss(inputs.to(self.device), targets.to(self.device))
+                return loss * (len(inputs) / rows)
+
+        if workers.count() > 1:
+            total = workers.backward(loss_of, list(self.model.parameters()), parts, seed)
+        else:
+            torch.manual_seed(seed)
+            total = torch.zeros((), device=self.device)
+            for i, part in enumerate(parts, start=1):
+                is_last = i == len(parts)
+                with contextlib.nullcontext() if is_last else distributed.not_averaged(self._loss):
+                    loss = loss_of(part)
+                    loss.backward()
+                total += loss.detach()
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.grad_clip)
         found = torch.stack([total, distributed.whole(norm)]).tolist()  # one wait for the device
         size = sum(int(self.byte_lengths[targets].sum()) for _, targets in parts)
@@ -312,9 +326,10 @@ def training_batch(
     step: int,
     done: float,
     rows: slice = slice(None),
-) -> list[tuple[Tensor, Tensor]]:
+) -> list[Part]:
     """Inputs and targets ``(b, T)`` of some rows of a training step's batch, in parts that are
-    computed in turn. Near the end, tokens are not split and windows not cut.
+    computed in turn, or side by side by workers. Near the end, tokens are not split and windows
+    not cut.
     """
     is_early = done < _EARLY
     split_prob = config.token_split_prob if is_early else 0.0
@@ -330,7 +345,7 @@ def training_batch(
         splitter=dataset.token_splitter if split_prob else None,
         split_prob=split_prob,
     )
-    at_once = config.micro_batch_size or len(inputs)
+    at_once = -(-(config.micro_batch_size or len(inputs)) // workers.count())
     length = (config.warmup_context if is_early else None) or context_length
     parts = zip(inputs.split(at_once), targets.split(at_once), strict=True)
     return [(_cut(x, length), _cut(y, length)) for x, y in parts]

@@ -31,7 +31,7 @@ def test_the_speed_is_a_sensible_one_and_measuring_it_draws_no_random_numbers() 
 def test_a_busy_machine_is_measured_in_two_seconds_or_three_steps(seconds: float) -> None:
     """However slow its steps are, there is an estimate; the slower they are, the lower it is."""
     clock = SlowClock(tick=seconds)
-    speed = measure_speed(CPU, torch.float32, clock)
+    speed = measure_speed(CPU, torch.float32, 1, clock)
     assert clock.now < 2.0 + 12 * seconds
     assert 0.0 < speed.flops < 1e10 / seconds
     assert 0.0 < speed.start < seconds

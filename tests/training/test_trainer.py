@@ -194,7 +194,7 @@ def test_a_loss_that_stays_nan_ends_the_training_and_keeps_the_best(
     )
     rate = r"train again with --learning-rate 0.0005 or less"
     with pytest.raises(UserError, match=f"loss became nan at step 4, .*runs/my.* {rate}"):
-        train_tiny(learning_rate=4e-3)
+        train_tiny(learning_rate=4e-3, num_workers=1)
     assert capsys.readouterr().err.count(": back to step 4") == 2
     assert [row["step"] for row in rows(Path("runs/my"))] == [4]
     assert_all_finite(Path("runs/my"))
@@ -207,7 +207,7 @@ def test_one_bad_step_is_tried_again_with_half_the_rate_and_training_ends_well(
     monkeypatch.setattr(
         "minigpt.training.trainer.Loss", lambda model: bad_loss(model, {2}, math.inf)
     )
-    folder = train_tiny()
+    folder = train_tiny(num_workers=1)
     assert capsys.readouterr().err.count("the loss became inf at step 2: back to step 0") == 1
     state = read_state(folder)
     assert (state.step, state.num_retries, state.eval_tokens) == (8, 1, 131_072)

@@ -1,0 +1,106 @@
+"""Worker threads that share a training step, its optimizer and an evaluation on a CPU.
+
+Torch's own threads meet after every small operation, so that one core that another program uses
+holds up all of them. Workers compute with one thread of torch each and meet a few times a step.
+"""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from ..model import randomness
+from .distributed import world_size
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_team = threading.local()  # of the thread that leads it
+
+
+@contextlib.contextmanager
+def team(size: int) -> Iterator[None]:
+    """Inside, this thread leads a team of so many workers, itself among them.
+
+    A team of one is none: torch computes with its own threads.
+    """
+    if size == 1:
+        yield
+        return
+    torch_threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # in this thread; each has a number of its own
+    _team.size, _team.others = (
+        size,
+        ThreadPoolExecutor(size - 1, initializer=torch.set_num_threads, initargs=(1,)),
+    )
+    try:
+        yield
+    finally:
+        _team.others.shutdown(cancel_futures=True)
+        _team.size = 1
+        torch.set_num_threads(torch_threads)
+
+
+def count() -> int:
+    """How many workers this thread leads."""
+    return getattr(_team, "size", 1)
+
+
+def compute(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """The results in the order of the items, whichever worker computes them."""
+    items = list(items)
+    if count() == 1:
+        return [function(item) for item in items]
+    futures = [_team.others.submit(function, item) for item in items]
+    own: dict[int, Result] = {}
+    for i in reversed(range(len(items))):  # the others begin with the first
+        if futures[i].cancel():  # none of them has begun with it
+            own[i] = function(items[i])
+    return [own[i] if i in own else future.result() for i, future in enumerate(futures)]
+
+
+def can_share(device: torch.device, compile: str, attention_dropout: float) -> bool:
+    """Whether workers can share a step. Several processes do so already, compiled code starts
+    torch's threads, and torch's attention draws its dropout from random numbers common to all."""
+    is_alone = device.type == "cpu" and world_size() == 1
+    return is_alone and compile != "on" and attention_dropout == 0.0
+
+
+def backward(
+    loss_of: Callable[[Item], Tensor],
+    parameters: Sequence[Tensor],
+    parts: Sequence[Item],
+    seed: int = 0,
+) -> Tensor:
+    """Set the gradients of the sum of the parts' losses, and return that sum.
+
+    Each of n workers' shares is every n-th part and draws its dropout from random numbers of its
+    own. They are added in a fixed order: the result depends on n alone.
+    """
+
+    def share(k: int) -> tuple[Tensor, list[Tensor]]:
+        randomness.generator = torch.Generator().manual_seed((seed + k) % (1 << 63))
+        total, gradients = torch.zeros(()), list[Tensor]()
+        for part in parts[k::n]:
+            loss = loss_of(part)
+            found = list(torch.autograd.grad(loss, parameters))
+            if gradients:
+                torch._foreach_add_(gradients, found)
+            total, gradients = total + loss.detach(), gradients or found
+        randomness.generator = None
+        return total, gradients
+
+    def add(k: int) -> None:  # every n-th gradient of all shares
+        for _, gradients in shares[1:]:
+            torch._foreach_add_(shares[0][1][k::n], gradients[k::n])
+
+    n = count()
+    shares = compute(share, range(min(n, len(parts))))
+    compute(add, range(n))
+    for parameter, gradient in zip(parameters, shares[0][1], strict=True):
+        parameter.grad = gradient
+    return torch.stack([loss for loss, _ in shares]).sum()

@@ -1,0 +1,159 @@
+"""Workers: a step shared out has the same gradients, whoever is slow, and each has its dropout."""
+
+import random
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from minigpt.config import GPTConfig, TrainConfig
+from minigpt.model import GPT, Dropout, randomness
+from minigpt.runs import CHECKPOINT, METRICS, read_config, read_metrics
+from minigpt.training import workers
+from minigpt.training.checkpoint import LAST
+from minigpt.training.optimizer import make_optimizers
+from minigpt.training.workers import can_share
+from tests.conftest import train_tiny
+from tests.training.runs import interrupted, resume
+
+SHAPE = GPTConfig(50, context_length=8, emb_dim=16, num_layers=2, num_heads=2)
+
+
+def gpt(**changes: Any) -> GPT:
+    torch.manual_seed(0)
+    return GPT(replace(SHAPE, **changes)).train()
+
+
+def gradients(model: GPT, count: int, parts: list[Tensor]) -> tuple[list[Tensor], Tensor]:
+    """Of the mean loss over the parts, each of the same size; and that loss."""
+
+    def loss_of(ids: Tensor) -> Tensor:
+        time.sleep(random.random() / 500)  # a share is computed now by this worker, now by that
+        return model(ids, ids)[1] / len(parts)
+
+    parameters = list(model.parameters())
+    with workers.team(count):
+        loss = workers.backward(loss_of, parameters, parts, seed=3)
+    return [p.grad.clone() for p in parameters if p.grad is not None], loss
+
+
+# Who computes what
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_results_come_in_the_order_of_the_items(count: int) -> None:
+    def square(n: int) -> int:
+        time.sleep(random.random() / 200)
+        return n * n
+
+    with workers.team(count):
+        for size in (0, 1, 3, 40):
+            assert workers.compute(square, range(size)) == [n * n for n in range(size)]
+
+
+def test_each_worker_has_one_thread_of_torch_and_the_caller_gets_its_own_back() -> None:
+    before, together = torch.get_num_threads(), threading.Barrier(3)
+
+    def threads(_: int) -> int:
+        together.wait(10)  # all three are at work at once
+        return torch.get_num_threads()
+
+    with workers.team(3):
+        assert workers.compute(threads, range(3)) == [1, 1, 1]
+    assert torch.get_num_threads() == before
+
+
+def test_an_error_of_any_worker_reaches_the_caller() -> None:
+    def invert(n: int) -> float:
+        return 1 / n
+
+    for zero in range(3):
+        with pytest.raises(ZeroDivisionError), workers.team(2):
+            workers.compute(invert, [int(n != zero) for n in range(3)])
+
+
+# A step
+
+
+@pytest.mark.parametrize(("count", "size"), [(1, 6), (2, 3), (2, 1), (3, 1), (8, 2)])
+def test_shared_gradients_are_those_of_the_whole_batch(count: int, size: int) -> None:
+    ids = torch.randint(50, (6, 8))
+    found, loss = gradients(gpt(), count, list(ids.split(size)))
+    model = gpt()
+    expected = model(ids, ids)[1]
+    torch.testing.assert_close(loss, expected.detach())
+    for own, theirs in zip(found, torch.autograd.grad(expected, model.parameters()), strict=True):
+        torch.testing.assert_close(own, theirs, rtol=1e-4, atol=1e-6)
+
+
+def test_gradients_depend_on_how_many_workers_there_are_and_on_nothing_else() -> None:
+    """To the last bit, with dropout, whichever worker computes a share."""
+    parts = list(torch.randint(50, (9, 8)).split(1))
+    first = gradients(gpt(dropout=0.3), 3, parts)[0]
+    for _ in range(4):
+        torch.rand(7)  # random numbers that others draw
+        again = gradients(gpt(dropout=0.3), 3, parts)[0]
+        assert all(map(torch.equal, first, again))
+    assert not all(map(torch.equal, first, gradients(gpt(dropout=0.3), 2, parts)[0]))
+
+
+def test_a_share_draws_dropout_of_its_own() -> None:
+    draws = []
+    for seed in (1, 1, 2):
+        randomness.generator = torch.Generator().manual_seed(seed)
+        draws.append(Dropout(0.5)(torch.ones(100)))
+    randomness.generator = None
+    assert torch.equal(draws[0], draws[1]) and not torch.equal(draws[1], draws[2])
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_muon_shared_out_gives_the_same_update(count: int) -> None:
+    weights = []
+    for number in (1, count):
+        model, ids = gpt(), torch.arange(16).view(2, 8)
+        with workers.team(number):
+            optimizers = make_optimizers(model, TrainConfig())
+            for _ in range(3):
+                model(ids, ids)[1].backward()
+                for optimizer in optimizers:
+                    optimizer.step()
+                    optimizer.zero_grad()
+        weights.append(list(model.parameters()))
+    for own, theirs in zip(*weights, strict=True):
+        torch.testing.assert_close(own, theirs, rtol=1e-4, atol=1e-5)
+
+
+# A run
+
+
+def test_what_already_uses_all_cores_is_not_shared() -> None:
+    cpu = torch.device("cpu")
+    assert can_share(cpu, "off", 0.0)
+    assert not can_share(torch.device("cuda"), "off", 0.0)
+    assert not can_share(cpu, "on", 0.0)
+    assert not can_share(cpu, "off", 0.1)
+
+
+@pytest.mark.parametrize("micro", [None, 2])
+def test_a_run_with_workers_is_the_same_again_and_when_it_was_interrupted(
+    workplace: Path, micro: int | None
+) -> None:
+    settings = {"num_workers": 2, "micro_batch_size": micro, "dropout": 0.2, "num_evals": 2}
+    whole, same = train_tiny(**settings), train_tiny(**settings)
+    interrupted("stopped", step=5, **settings)
+    weights = [load_file(f / CHECKPOINT / LAST) for f in (whole, same, resume(Path("stopped")))]
+    for other in weights[1:]:
+        assert all(torch.equal(weights[0][name], other[name]) for name in other)
+    assert read_config(whole).training.num_workers == 2
+
+
+def test_workers_change_a_run_only_by_rounding(workplace: Path) -> None:
+    folders = [train_tiny(num_workers=count, num_evals=2) for count in (1, 2, 3)]
+    first, *others = ([row["val_loss"] for row in read_metrics(f / METRICS)] for f in folders)
+    assert all(losses == pytest.approx(first, rel=1e-4) for losses in others)
