@@ -26,8 +26,6 @@ from .report import Report
 from .schedule import learning_rate, progress, smoothed
 from .speed import autocast
 
-Part = tuple[Tensor, Tensor]  # inputs and targets (b, T)
-
 MIN_SECONDS = 5.0  # of training, however late it starts; a tenth of the minutes if that is less
 _MAX_RETRIES = 2  # with half the learning rate each
 _EARLY = 0.8  # of the training, in which tokens are split and windows cut
@@ -89,10 +87,9 @@ class Trainer:
 
         Raises UserError if training keeps diverging, and Interrupted after a SIGINT or SIGTERM.
         """
-        dropout = self.model.config.attention_dropout
-        is_shared = workers.can_share(self.device, self.config.compile, dropout)
-        size = self.config.num_workers or 1 if is_shared else 1
-        with workers.team(size), GracefulStop() as stop:
+        config, dropout = self.config, self.model.config.attention_dropout
+        can_share = workers.can_share(self.device, config.compile, dropout)
+        with workers.team((can_share and config.num_workers) or 1), GracefulStop() as stop:
             self._prepare()
             while True:
                 try:
@@ -191,9 +188,9 @@ class Trainer:
         # A dropout seed for each step and rank: resuming needs no random state.
         place = f"{config.seed} {state.step} {distributed.rank()}"
         digest = hashlib.sha256(place.encode()).digest()
+        torch.manual_seed(int.from_bytes(digest[:8], "little"))
         parts = self._parts(state.step, done)
-        seed = int.from_bytes(digest[:8], "little")
-        loss, norm, bytes_per_token = self._backward(parts, seed)
+        loss, norm, bytes_per_token = self._backward(parts)
         _check_finite("loss", loss)
         _check_finite("gradient", norm)
         for optimizer in self.optimizers:
@@ -207,25 +204,23 @@ class Trainer:
             raise DivergedError(f"the loss grew to {state.train_loss:.1f} nats a token")
         self.report.step(state, done, state.seconds * (1.0 - done) / max(done, 1e-9))
 
-    def _parts(self, step: int, done: float) -> list[Part]:  # of this rank
+    def _parts(self, step: int, done: float) -> list[tuple[Tensor, Tensor]]:  # of this rank
         T, rows = self.model.config.context_length, distributed.share(self.config.batch_size)
         return training_batch(self.dataset, self.config, T, step, done, rows)
 
-    def _backward(self, parts: list[Part], seed: int) -> tuple[float, float, float]:
+    def _backward(self, parts: list[tuple[Tensor, Tensor]]) -> tuple[float, float, float]:
         """Compute the clipped gradients of the mean loss over the batch of all ranks. Returns that
         loss, the norm of the gradients before clipping, and the mean bytes of a target."""
         rows = sum(len(inputs) for inputs, _ in parts)
 
-        def loss_of(part: Part) -> Tensor:
-            inputs, targets = part  # each (b, T)
+        def loss_of(part: tuple[Tensor, Tensor]) -> Tensor:
+            inputs, targets = (ids.to(self.device) for ids in part)  # each (b, T)
             with autocast(self.device, self.precision):
-                loss = self._loss(inputs.to(self.device), targets.to(self.device))
-                return loss * (len(inputs) / rows)
+                return self._loss(inputs, targets) * (len(inputs) / rows)
 
         if workers.count() > 1:
-            total = workers.backward(loss_of, list(self.model.parameters()), parts, seed)
+            total = workers.backward(loss_of, list(self.model.parameters()), parts)
         else:
-            torch.manual_seed(seed)
             total = torch.zeros((), device=self.device)
             for i, part in enumerate(parts, start=1):
                 is_last = i == len(parts)
@@ -326,10 +321,9 @@ def training_batch(
     step: int,
     done: float,
     rows: slice = slice(None),
-) -> list[Part]:
+) -> list[tuple[Tensor, Tensor]]:
     """Inputs and targets ``(b, T)`` of some rows of a training step's batch, in parts that are
-    computed in turn, or side by side by workers. Near the end, tokens are not split and windows
-    not cut.
+    computed in turn or by workers. Near the end, tokens are not split and windows not cut.
     """
     is_early = done < _EARLY
     split_prob = config.token_split_prob if is_early else 0.0

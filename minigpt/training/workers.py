@@ -5,8 +5,9 @@ holds up all of them. Workers compute with one thread of torch each and meet a f
 """
 
 import contextlib
+import functools
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -19,29 +20,24 @@ from .distributed import world_size
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_team = threading.local()  # of the thread that leads it
+_team = threading.local()  # of the thread that leads it: its size, and a pool of the others
 
 
 @contextlib.contextmanager
 def team(size: int) -> Iterator[None]:
-    """Inside, this thread leads a team of so many workers, itself among them.
-
-    A team of one is none: torch computes with its own threads.
-    """
+    """This thread leads so many workers, itself among them. Alone, it has torch's own threads."""
     if size == 1:
         yield
         return
     torch_threads = torch.get_num_threads()
     torch.set_num_threads(1)  # in this thread; each has a number of its own
-    _team.size, _team.others = (
-        size,
-        ThreadPoolExecutor(size - 1, initializer=torch.set_num_threads, initargs=(1,)),
-    )
+    others = ThreadPoolExecutor(size - 1, "worker", torch.set_num_threads, (1,))
     try:
+        _team.size, _team.others = size, others
         yield
     finally:
-        _team.others.shutdown(cancel_futures=True)
         _team.size = 1
+        others.shutdown(cancel_futures=True)
         torch.set_num_threads(torch_threads)
 
 
@@ -50,9 +46,8 @@ def count() -> int:
     return getattr(_team, "size", 1)
 
 
-def compute(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+def compute(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     """The results in the order of the items, whichever worker computes them."""
-    items = list(items)
     if count() == 1:
         return [function(item) for item in items]
     futures = [_team.others.submit(function, item) for item in items]
@@ -71,15 +66,12 @@ def can_share(device: torch.device, compile: str, attention_dropout: float) -> b
 
 
 def backward(
-    loss_of: Callable[[Item], Tensor],
-    parameters: Sequence[Tensor],
-    parts: Sequence[Item],
-    seed: int = 0,
+    loss_of: Callable[[Item], Tensor], parameters: Sequence[Tensor], parts: Sequence[Item]
 ) -> Tensor:
     """Set the gradients of the sum of the parts' losses, and return that sum.
 
-    Each of n workers' shares is every n-th part and draws its dropout from random numbers of its
-    own. They are added in a fixed order: the result depends on n alone.
+    Each of n workers' shares is every n-th part and draws dropout from random numbers of its own,
+    by torch's seed. They are added in a fixed order: the result depends on the seed and n alone.
     """
 
     def share(k: int) -> tuple[Tensor, list[Tensor]]:
@@ -89,18 +81,16 @@ def backward(
             loss = loss_of(part)
             found = list(torch.autograd.grad(loss, parameters))
             if gradients:
-                torch._foreach_add_(gradients, found)
-            total, gradients = total + loss.detach(), gradients or found
+                torch._foreach_add_(found, gradients)
+            total, gradients = total + loss.detach(), found
         randomness.generator = None
         return total, gradients
 
-    def add(k: int) -> None:  # every n-th gradient of all shares
-        for _, gradients in shares[1:]:
-            torch._foreach_add_(shares[0][1][k::n], gradients[k::n])
+    def add(k: int) -> None:
+        for parameter, *found in list(zip(parameters, *gradients, strict=True))[k::n]:
+            parameter.grad = functools.reduce(Tensor.add_, found)
 
-    n = count()
-    shares = compute(share, range(min(n, len(parts))))
+    seed, n = torch.initial_seed(), count()
+    losses, gradients = zip(*compute(share, range(min(n, len(parts)))), strict=True)
     compute(add, range(n))
-    for parameter, gradient in zip(parameters, shares[0][1], strict=True):
-        parameter.grad = gradient
-    return torch.stack([loss for loss, _ in shares]).sum()
+    return torch.stack(losses).sum()
