@@ -5,7 +5,6 @@ where they make no sense, and the sizes that follow from others.
 import dataclasses
 import json
 import math
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,15 +34,6 @@ EXAMPLES = [
 ]
 
 
-@dataclass
-class Counter:
-    """A dataclass that checks nothing itself."""
-
-    step: int
-    seconds: float = 0.0
-    best: float | None = None
-
-
 def refusal(cls: type, **fields: Any) -> str:
     """The line a user gets for fields from a file, and for the same fields in Python."""
     fields = {**REQUIRED.get(cls, {}), **fields}
@@ -67,12 +57,12 @@ def test_a_config_comes_back_from_json(config: Any) -> None:
 # Refused
 
 
-@pytest.mark.parametrize("cls", [*CONFIGS, Counter])
+@pytest.mark.parametrize("cls", CONFIGS)
 def test_an_unknown_or_missing_field_is_named(cls: type) -> None:
     with pytest.raises(UserError, match=f"{cls.__name__}: unknown field 'embed_dim'"):
         from_dict(cls, {**REQUIRED.get(cls, {}), "embed_dim": 1})
-    for name in {GPTConfig: ["vocab_size"], Counter: ["step"]}.get(cls, []):
-        with pytest.raises(UserError, match=f"{cls.__name__}: {name} is missing"):
+    if cls is GPTConfig:
+        with pytest.raises(UserError, match="GPTConfig: vocab_size is missing"):
             from_dict(cls, {})
 
 
@@ -80,13 +70,6 @@ def test_an_unknown_or_missing_field_is_named(cls: type) -> None:
 def test_a_config_is_an_object(data: Any) -> None:
     with pytest.raises(UserError, match="GPTConfig: expected an object"):
         from_dict(GPTConfig, data)
-
-
-def test_the_types_of_any_dataclass_are_checked() -> None:
-    assert from_dict(Counter, {"step": 3, "seconds": 1}) == Counter(3, 1)
-    for fields in ({"step": "3"}, {"step": True}, {"step": 1.0}, {"step": 1, "best": "none"}):
-        with pytest.raises(UserError, match=r"must be a (whole )?number, got"):
-            from_dict(Counter, fields)
 
 
 SIZES = ["vocab_size", "context_length", "emb_dim", "num_layers", "num_heads", "hidden_dim"]
@@ -177,12 +160,6 @@ def test_heads_of_a_chosen_size_may_be_wider_together_than_the_model() -> None:
     assert message == "head_dim must be unset in the gpt2 architecture, got 8"
     message = refusal(GPTConfig, head_dim=256, context_length=2**17)
     assert message == "context_length must be at most 65,536 for heads this wide, got 131072"
-
-
-def test_sizes_that_are_unset_follow_from_the_others() -> None:
-    config = GPTConfig(vocab_size=9, emb_dim=48, num_heads=6)
-    assert (config.head_size, config.kv_heads) == (8, 6)
-    assert dataclasses.replace(config, num_kv_heads=2).kv_heads == 2
 
 
 @pytest.mark.parametrize(

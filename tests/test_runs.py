@@ -98,11 +98,6 @@ def test_weights_know_how_good_they_were(run: Path) -> None:
 # What cannot be loaded is named
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"no such run: .*nowhere"):
-        load_run(tmp_path / "nowhere")
-
-
 @pytest.mark.parametrize("name", [CONFIG, WEIGHTS, TOKENIZER])
 def test_a_missing_or_empty_file_is_named(run: Path, name: str) -> None:
     for spoil in (lambda path: path.write_bytes(b""), Path.unlink):

@@ -15,7 +15,6 @@ from .. import UserError
 from ..config import InferenceConfig, SampleConfig, count_parameters
 from . import token_display
 from .options import Parser, add_fields, given_fields
-from .prompts import read_prompt
 from .terminal import say, write
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ _OUTPUT = {
 
 
 def options(parser: Parser) -> None:
-    prompt = "how the text begins; - for standard input (also read if it is a pipe or a file)"
+    prompt = "how the text begins; - for standard input (also read if it is no terminal)"
     parser.add_argument("prompt", nargs="*", help=prompt)
     run = "a run, or a model such as hf:gpt2 (default: the newest run)"
     parser.add_argument("--run", metavar="FOLDER", help=run)
@@ -65,6 +64,23 @@ def run(given: argparse.Namespace) -> None:
         say(f"written with {described}")
     else:
         _write_text(prompt, writer, config, given.show, described)
+
+
+def read_prompt(given: str | None) -> str:
+    """How a text begins: as `given`, or as on standard input, which is read to its end if "-" is
+    given, or if nothing is given and it is no terminal. A last line end is dropped."""
+    is_piped = sys.stdin is not None and not sys.stdin.isatty()
+    if given != "-" and (given is not None or not is_piped):
+        return given or ""
+    if sys.stdin is None:
+        raise UserError("standard input is closed; leave out the - or give the prompt itself")
+    waiting = "type the prompt; Ctrl-D ends it" if sys.stdin.isatty() else "reading the prompt"
+    say(f"{waiting} (standard input)")
+    try:
+        text = sys.stdin.buffer.read().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(f"the prompt is not UTF-8 (offset {error.start})") from None
+    return text.removesuffix("\n").removesuffix("\r")
 
 
 def _write_text(

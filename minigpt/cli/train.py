@@ -19,32 +19,24 @@ def options(parser: Parser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Train, resume a training, or print a plan; a signal's status if one ended it."""
-    from ..training.interruption import Interrupted
-
-    try:
-        _train(given)
-    except Interrupted as interruption:
-        return interruption.exit_status
-    return 0
-
-
-def _train(given: argparse.Namespace) -> None:
     started = time.monotonic()
     text, model, training = training_settings(given)
     for config, fields in ((TextConfig, text), (TrainConfig, training)):
         config(**fields)  # refused before torch is loaded
-    if given.plan:
-        from ..training.plan import planned_run
+    from ..training.interruption import Interrupted
+    from ..training.plan import planned_run
+    from ..training.run import resume_run, start_run
 
-        print_plan(planned_run(text, model, training)[0])
-    elif given.resume:
-        from ..training.run import resume_run
-
-        files = text.pop("files", ())
-        if text or model:
-            raise UserError("--resume takes its text and model from the run; leave them out")
-        resume_run(given.out, training, started, files)
-    else:
-        from ..training.run import start_run
-
-        start_run(text, model, training, given.out, started)
+    try:
+        if given.plan:
+            print_plan(planned_run(text, model, training)[0])
+        elif given.resume:
+            files = text.pop("files", ())
+            if text or model:
+                raise UserError("--resume takes its text and model from the run; leave them out")
+            resume_run(given.out, training, started, files)
+        else:
+            start_run(text, model, training, given.out, started)
+    except Interrupted as interruption:
+        return interruption.exit_status
+    return 0

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from minigpt import UserError
-from minigpt.cli.prompts import read_prompt
+from minigpt.cli.generate import read_prompt
 
 
 @pytest.fixture

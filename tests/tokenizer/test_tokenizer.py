@@ -26,7 +26,7 @@ from minigpt.tokenizer import (
     train_bpe,
 )
 
-from .examples import ALPHABET, FABLE, KINDS, bare_encoding, law, texts, tokenizer
+from .examples import ALPHABET, FABLE, KINDS, law, texts, tokenizer
 
 HARD_TEXTS = [
     "",
@@ -151,14 +151,6 @@ def test_an_unknown_tokenizer_is_answered_with_those_there_are() -> None:
         make_tokenizer("gpt-2", None, ["text"])
     for name in ("'gpt-2'", "char", "bpe", *tiktoken.list_encoding_names()):
         assert name in str(refusal.value)
-
-
-def test_the_text_is_not_read_for_one_of_tiktokens(monkeypatch: pytest.MonkeyPatch) -> None:
-    encoding = bare_encoding(["th"], {END_OF_TEXT: 257}).encoding
-    monkeypatch.setattr(tiktoken, "get_encoding", lambda name: encoding)
-    text = iter(["the text"])
-    assert make_tokenizer("gpt2", None, text).encode("the") == [256, ord("e")]
-    assert next(text) == "the text"
 
 
 @pytest.fixture
