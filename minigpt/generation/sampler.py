@@ -15,9 +15,7 @@ from numpy.typing import NDArray
 from .. import UserError
 from ..config import SampleConfig
 from ..tokenizer import Tokenizer
-from .window import Array
-
-TokenIds = NDArray[np.int64]
+from .window import Array, TokenIds
 
 _COLDEST = 1e-5  # below, dividing by the temperature overflows
 

@@ -29,10 +29,9 @@ _GPT2_VOCAB_SIZE = 50_257
 def is_huggingface_folder(folder: Path) -> bool:
     """Whether the folder's config.json is in transformers' format."""
     try:
-        data = _read_json(folder / CONFIG)
+        return "model_type" in _read_json(folder / CONFIG)
     except UserError:
         return False
-    return "model_type" in data or "architectures" in data
 
 
 def read_folder(folder: Path) -> tuple[GPTConfig, dict[str, Array], Tokenizer]:

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import UserError
 from ..config import GPTConfig, from_dict
+from .safetensors_files import Array
 
-Array = NDArray[np.float32]
 Weights = Mapping[str, Array]
 
 # GPT-2 keeps the matrices of these modules as (in, out).
@@ -161,7 +160,11 @@ def config_to_huggingface(config: GPTConfig) -> dict[str, Any]:
 
 def config_from_huggingface(data: Mapping[str, Any]) -> GPTConfig:
     """Our config for a `config.json` of transformers; what our model cannot compute is refused."""
-    architecture = _find_architecture(data)
+    architecture = ARCHITECTURES.get(str(data.get("model_type")))
+    if architecture is None:
+        supported = " and ".join(ARCHITECTURES)
+        found = _short(data.get("model_type"))
+        raise UserError(f"model_type {found} is not supported, only {supported}")
     data = {**architecture.defaults, **data}
     if architecture is QWEN3:
         data = _with_plain_rotation(data)
@@ -174,19 +177,6 @@ def config_from_huggingface(data: Mapping[str, Any]) -> GPTConfig:
         raise UserError(f"{missing[0]} is missing")
     fields = {field: data[key] for field, key in architecture.keys.items()}
     return from_dict(GPTConfig, {"architecture": architecture.name, **fields})
-
-
-def _find_architecture(data: Mapping[str, Any]) -> Architecture:
-    classes = {architecture.class_name: architecture for architecture in ARCHITECTURES.values()}
-    names = data.get("architectures")
-    if isinstance(names, list) and names:
-        asked, known = names[0], classes
-    else:
-        asked, known = data.get("model_type"), ARCHITECTURES
-    if str(asked) not in known:
-        supported = " and ".join(classes)
-        raise UserError(f"architecture {_short(asked)} is not supported, only {supported}")
-    return known[str(asked)]
 
 
 def _with_plain_rotation(data: dict[str, Any]) -> dict[str, Any]:
