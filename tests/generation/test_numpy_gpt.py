@@ -111,7 +111,7 @@ def test_two_hundred_greedy_tokens_are_those_of_torch_and_transformers(
     name: str, tmp_path: Path
 ) -> None:
     model, prompt = random_model(name, context_length=256), [7, 1, 7]
-    write_folder(tmp_path, model.config, weights_of(model), byte_pairs(), card="")
+    write_folder(tmp_path, model.config, weights_of(model), byte_pairs())
     theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path).eval()
     theirs.generation_config.eos_token_id = None
     settings = {"max_new_tokens": 200, "do_sample": False, "pad_token_id": 0}
