@@ -154,22 +154,22 @@ def plan_run(
 def text_stats(source: Source, text: TextConfig) -> TextStats:
     """What a plan needs to know of a text: its size, and how well its beginning can be packed."""
     size, share = sum(part.scan.text_bytes for part in source.parts), text.validation_fraction
-    bits = packed_bits_per_byte(source.training, share)
+    bits = packed_bits_per_byte(source.training)
     if source.validation:
         return TextStats(size, source.validation.scan.text_bytes, text.tokenizer, bits)
     to_train_on = round(size * (1.0 - share))
     return TextStats(to_train_on, size - to_train_on, text.tokenizer, bits)
 
 
-def packed_bits_per_byte(corpus: Corpus, fraction: float) -> float:
-    """Bits that bz2 needs for a byte of the last `fraction` of a sample, once it has the rest."""
+def packed_bits_per_byte(corpus: Corpus) -> float:
+    """Bits that bz2 needs for a byte of the last tenth of a sample, once it has the rest."""
     sample = bytearray()
     for _, text in corpus.documents():
         sample += text.encode()
         if len(sample) >= _SAMPLE:
             del sample[_SAMPLE:]
             break
-    end = int(len(sample) * (1 - fraction))
+    end = len(sample) * 9 // 10
     added = len(bz2.compress(sample)) - len(bz2.compress(sample[:end]))
     return min(max(8 * added / max(len(sample) - end, 1), _LEAST), 8.0)
 
