@@ -9,6 +9,7 @@ import gzip
 import io
 import itertools
 import json
+import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,17 +19,19 @@ from .. import UserError
 
 SUFFIXES = (".txt", ".md", ".jsonl")  # of the files that are read, each also with .gz
 BLOCK = 1 << 20  # bytes read at a time
+_SEPARATOR = re.compile(r"[\r\n]+<\|endoftext\|>(?:[\r\n]+|\Z)")  # of documents: as the token
 _GZIP = b"\x1f\x8b"  # how such a file begins: RFC 1952
 
 
 def read_text(file: Path, text_field: str) -> Iterator[tuple[bool, str]]:
     """The text of a file in pieces, and whether each is the first of its document.
 
-    A plain file is one document; in .jsonl each line is one. Empty documents are left out.
+    In a plain file a line <|endoftext|> separates two documents, and the empty lines around it
+    belong to neither; in .jsonl each line is a document. Empty documents are left out.
     """
     if kind(file) == ".jsonl":
         return ((True, text) for text in _json_lines(file, text_field))
-    return ((i == 0, text) for i, text in enumerate(_plain_text(file)))
+    return _separated(_plain_text(file))
 
 
 def kind(file: Path) -> str:
@@ -48,6 +51,23 @@ def text_in(row: Any, text_field: str, place: str) -> str:
             f"{place}: no text in field {text_field!r}; name the field with --text-field"
         ) from None
     return text
+
+
+def _separated(pieces: Iterator[str]) -> Iterator[tuple[bool, str]]:
+    held, is_first = "", True
+    for piece in itertools.chain(pieces, [""]):
+        text = held + piece
+        # The end of a piece may be the beginning of a separator.
+        end = len(text.rstrip("\r\n<|>endoftx")) if piece else len(text)
+        held = text[end:]
+        *ended, text = _SEPARATOR.split(text[:end])
+        for document in ended:
+            if document:
+                yield is_first, document
+            is_first = True
+        if text:
+            yield is_first, text
+            is_first = False
 
 
 def _plain_text(file: Path) -> Iterator[str]:

@@ -45,6 +45,24 @@ def test_gzip_is_known_by_its_content(name: str, tmp_path: Path) -> None:
     assert documents(write(tmp_path / name, "plain é")) == ["plain é"]
 
 
+@given(texts=st.lists(any_text.map(str.strip).filter(bool), max_size=4), data=st.data())
+@law
+def test_a_line_of_its_own_separates_documents(
+    folder: Path, texts: list[str], data: st.DataObject
+) -> None:
+    lines = st.sampled_from(["\n", "\n\n", "\r\n"])
+    separators = [f"{data.draw(lines)}<|endoftext|>{data.draw(lines)}" for _ in texts]
+    file = write(folder / "a.txt", "".join(map("".join, zip(texts, separators, strict=True))))
+    assert documents(file) == texts
+
+
+def test_a_separator_may_lie_across_two_blocks_and_is_text_inside_a_line(folder: Path) -> None:
+    for before in range(22):
+        first, second = "a" * (BLOCK - before) + "<", "a <|endoftext|> b\n<|endoftext"
+        file = write(folder / "a.txt", f"{first}\n\n<|endoftext|>\n\n{second}")
+        assert documents(file) == [first, second]
+
+
 # JSON lines
 
 

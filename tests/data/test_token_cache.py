@@ -27,7 +27,7 @@ from minigpt.data.corpus import find_source, split
 from minigpt.data.token_cache import META, Tokens, open_dataset, prepare, spread
 
 from ..conftest import some_text
-from .texts import json_lines, one_line, write
+from .texts import json_lines, one_line, whole, write
 
 law = settings(max_examples=30, deadline=None)
 
@@ -130,7 +130,7 @@ def test_each_part_holds_its_documents_with_the_end_of_text_between(
     (training,), validation = split(source, config)
     end, encode = data.tokenizer.end_of_text, data.tokenizer.encode
     for ids, part in ((data.train, training), (data.validation, validation)):
-        expected = [i for _, text in part.documents() for i in [end, *encode(text)]]
+        expected = [i for text in whole(part.documents()) for i in [end, *encode(text)]]
         assert ids[:].tolist() == expected[1:]
 
 

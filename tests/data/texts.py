@@ -26,8 +26,12 @@ def corpus(*names: str | Path, text_field: str = "text") -> Corpus:
 
 
 def documents(*names: str | Path, text_field: str = "text") -> list[str]:
-    """The documents, each put together from its pieces."""
-    pieces = corpus(*names, text_field=text_field).documents()
+    """The documents of some files."""
+    return whole(corpus(*names, text_field=text_field).documents())
+
+
+def whole(pieces: Iterable[tuple[int, str]]) -> list[str]:
+    """Documents put together from their pieces."""
     return ["".join(text for _, text in own) for _, own in groupby(pieces, lambda p: p[0])]
 
 
