@@ -2,12 +2,13 @@
 
 python benchmarks/training.py [--help]. The variants are timed in turn, for several rounds. The
 table shows medians, with the slowest and fastest round, and goes to
-benchmarks/results/training.json too.
+benchmarks/results/training.json too. With --busy N other programs use N cores meanwhile.
 """
 
 import argparse
 import json
 import statistics
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,15 +18,18 @@ from torch import nn
 
 from minigpt.config import GPTConfig, TrainConfig, count_parameters
 from minigpt.model import GPT, flops_per_token
+from minigpt.training import workers
 from minigpt.training.compilation import Loss, compile_loss, not_compiled
 from minigpt.training.optimizer import make_optimizers
 from minigpt.training.speed import autocast, matmul_gflops
 
 RESULTS = Path(__file__).parent / "results"
-VARIANTS = {  # name: (precision, compiled)
-    "float32": (torch.float32, False),
-    "bfloat16": (torch.bfloat16, False),
-    "bfloat16, compiled": (torch.bfloat16, True),
+CORES = torch.get_num_threads()
+VARIANTS = {  # name: (precision, compiled, workers)
+    "float32": (torch.float32, False, CORES),
+    "float32, torch": (torch.float32, False, 1),
+    "bfloat16": (torch.bfloat16, False, CORES),
+    "bfloat16, compiled": (torch.bfloat16, True, 1),
 }
 
 
@@ -41,14 +45,20 @@ def main() -> None:
         num_heads=given.num_heads,
         dropout=given.dropout,
     )
-    steps = {name: training_step(config, given.batch_size, *v) for name, v in VARIANTS.items()}
+    batch = given.batch_size
+    steps = {name: training_step(config, batch, *v[:2]) for name, v in VARIANTS.items()}
+    loop = ["sh", "-c", "while :; do :; done"]
+    others = [subprocess.Popen(["taskset", "-c", str(i), *loop]) for i in range(given.busy)]
     peaks: dict[torch.dtype, list[float]] = {torch.float32: [], torch.bfloat16: []}
     seconds: dict[str, list[float]] = {name: [] for name in VARIANTS}
     for _ in range(given.rounds):
         for dtype, peak in peaks.items():
             peak.append(matmul_gflops(dtype, size=2048))
         for name, step in steps.items():
-            seconds[name].append(timed(step, given.steps))
+            with workers.team(VARIANTS[name][2]):
+                seconds[name].append(timed(step, given.steps))
+    for other in others:
+        other.kill()
     print(
         f"{config.architecture}, {config.num_layers} layers, width {config.emb_dim}, "
         f"{config.num_heads} heads, context {config.context_length}, batch {given.batch_size}, "
@@ -83,6 +93,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--dropout", type=float, default=0.0)
     parser.add_argument("--steps", type=int, default=10, help="training steps in a round")
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--busy", type=int, default=0, help="cores that other programs use")
     return parser.parse_args()
 
 
@@ -104,10 +115,14 @@ def training_step(
             not_compiled(loss_of)
             print(f"not compiled: {problem}")
 
-    def step() -> None:
+    def part_loss(part: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
         with autocast(torch.device("cpu"), precision):
-            loss = loss_of(inputs, targets)
-        loss.backward()
+            return loss_of(*part) * (len(part[0]) / batch_size)
+
+    def step() -> None:
+        each = -(-batch_size // workers.count())
+        parts = list(zip(inputs.split(each), targets.split(each), strict=True))
+        workers.backward(part_loss, list(model.parameters()), parts)
         nn.utils.clip_grad_norm_(model.parameters(), training.grad_clip)
         for optimizer in optimizers:
             optimizer.step()
