@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .attention import KeyValueCache, MultiHeadAttention
+from .attention.fused import linear_cross_entropy
 from .config import GPTConfig
 
 Caches = list[KeyValueCache]
@@ -150,6 +151,18 @@ class GPT(nn.Module):
             ValueError: if token_ids has another shape or, with the cached tokens, is longer
                 than context_length.
         """
+        logits = self.head(self._features(token_ids, caches))  # (b, T, vocab_size)
+        if targets is None:
+            return logits
+        return logits, F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
+
+    def loss(self, token_ids: Tensor, targets: Tensor) -> Tensor:
+        """The mean cross-entropy in nats a token, as of :meth:`forward`; keeps no logits."""
+        x = self._features(token_ids)
+        return linear_cross_entropy(x.flatten(0, 1), self.head.weight, targets.flatten())
+
+    def _features(self, token_ids: Tensor, caches: Caches | None = None) -> Tensor:
+        """What the head sees, ``(b, T, emb_dim)``."""
         start = caches[0].length if caches else 0
         self._check(token_ids, start)
         x = self.token_embedding(token_ids)  # (b, T, emb_dim)
@@ -159,10 +172,7 @@ class GPT(nn.Module):
         x = self.dropout(x)
         for i, block in enumerate(self.blocks):
             x = block(x, caches[i] if caches else None)  # (b, T, emb_dim)
-        logits = self.head(self.final_norm(x))  # (b, T, vocab_size)
-        if targets is None:
-            return logits
-        return logits, F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
+        return self.final_norm(x)
 
     def new_caches(self, batch_size: int) -> Caches:
         """An empty key/value cache for each block, for `batch_size` sequences."""

@@ -1,7 +1,8 @@
 """Attention, from the bare equations to the layer the GPT uses; imports only torch.
 
 Read `functional.py` (the equations), `stepping_stones.py` (the classes that lead up to it),
-`multi_head.py` (the layer) and `rotary.py` (its positions), in this order.
+`multi_head.py` (the layer) and `rotary.py` (its positions), in this order. `fused.py` only makes
+them faster.
 """
 
 from .functional import (

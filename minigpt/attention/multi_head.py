@@ -5,6 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .functional import attention_weights, check_dropout
+from .fused import attention
 from .rotary import RotaryPositions
 
 
@@ -162,15 +163,10 @@ class MultiHeadAttention(nn.Module):
         # Torch's `is_causal` lets query 0 see key 0 only, query 1 keys 0 and 1, and so on, which
         # is right only without earlier keys; a single query at the end needs no mask.
         mask = self._mask(x.shape[1], start, x.device) if start and x.shape[1] > 1 else None
-        context = F.scaled_dot_product_attention(
-            queries,
-            keys,
-            values,
-            attn_mask=None if mask is None else ~mask,
-            dropout_p=self.dropout if self.training else 0.0,
-            is_causal=self.causal and x.shape[1] > 1 and start == 0,
-            enable_gqa=self.num_kv_heads != self.num_heads,
-        )  # (b, num_heads, T, head_dim)
+        allowed = None if mask is None else ~mask
+        dropout = self.dropout if self.training else 0.0
+        causal = self.causal and x.shape[1] > 1 and start == 0
+        context = attention(queries, keys, values, allowed, dropout, causal)  # (b, heads, T, d)
         return self._merge(context)
 
     def forward_with_weights(

@@ -17,7 +17,7 @@ class Loss(nn.Module):
 
     def forward(self, inputs: Tensor, targets: Tensor) -> Tensor:
         """The mean cross-entropy in nats a token."""
-        return self.model(inputs, targets)[1]
+        return self.model.loss(inputs, targets)
 
 
 def compile_loss(loss: nn.Module, try_out: Callable[[], None]) -> str | None:

@@ -196,7 +196,7 @@ def parallelize(model: GPT, device: torch.device, shard: bool) -> GPT:
     """
     if not shard or world_size() == 1:
         return model.to(device)
-    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
 
     for parameter in model.parameters():  # all ranks start from those of rank 0
         dist.broadcast(parameter.data, src=0)
@@ -204,6 +204,7 @@ def parallelize(model: GPT, device: torch.device, shard: bool) -> GPT:
     for block in model.blocks:
         fully_shard(block, mesh=mesh)
     fully_shard(model, mesh=mesh)
+    register_fsdp_forward_method(model, "loss")
     return model
 
 

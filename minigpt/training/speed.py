@@ -50,7 +50,7 @@ def measure_speed(
 
     def loss_of(ids: Tensor) -> Tensor:
         with autocast(device, precision):
-            return model(ids, ids)[1]
+            return model.loss(ids, ids)
 
     def step(count: int) -> float:
         """Train on `count` sequences; the seconds that it takes."""

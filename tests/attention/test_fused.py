@@ -1,0 +1,76 @@
+"""The fast forms equal the plain expressions that other devices use, and so do their gradients."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+from torch import Tensor
+
+from minigpt.attention import fused
+
+Function = Callable[..., Tensor]
+
+
+def of(*shape: int) -> Tensor:
+    return torch.randn(shape, dtype=torch.float64, requires_grad=True)
+
+
+def attention(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+    return fused.attention(queries, keys, values, None, 0.0, True)
+
+
+def cross_entropy(x: Tensor, weight: Tensor) -> Tensor:
+    return 3 * fused.linear_cross_entropy(x, weight, torch.tensor([0, 4, 4, 10, 3, 0, 7]))
+
+
+CASES: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
+    "attention": (attention, ((2, 2, 7, 6),) * 3),
+    "cross_entropy": (cross_entropy, ((7, 3), (11, 3))),
+}
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Of 3 queries, and of 4 rows of logits, so that the last part is shorter."""
+    torch.manual_seed(0)
+    monkeypatch.setattr(fused, "_ROWS", 3)
+    monkeypatch.setattr(fused, "_LOGITS", 44)
+    yield
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_gradients_agree_with_finite_differences(name: str) -> None:
+    function, shapes = CASES[name]
+    assert torch.autograd.gradcheck(function, [of(*shape) for shape in shapes])
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_results_and_gradients_are_those_of_the_plain_expression(
+    name: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    function, shapes = CASES[name]
+    inputs = [of(*shape).detach().to(dtype).requires_grad_() for shape in shapes]
+
+    def all_of(inputs: list[Tensor]) -> list[Tensor]:
+        result = function(*inputs)
+        weights = torch.linspace(-1, 1, result.numel()).view(result.shape)
+        return [result, *torch.autograd.grad((result * weights).sum(), inputs)]
+
+    found = all_of(inputs)
+    assert [x.dtype for x in found[1:]] == [dtype] * len(inputs)
+    monkeypatch.setattr(fused, "_is_fast", lambda x: False)
+    plain = all_of([x.detach().double().requires_grad_() for x in inputs])
+    tolerance = 1e-5 if dtype == torch.float32 else 3e-2
+    for x, y in zip(found, plain, strict=True):
+        torch.testing.assert_close(x.double(), y.double(), atol=tolerance, rtol=tolerance)
+
+
+def test_a_loss_of_certain_and_of_impossible_targets_is_finite() -> None:
+    """The logits are 200 apart, which no probability of float32 can tell."""
+    x = torch.tensor([[200.0], [-200.0]], requires_grad=True)
+    weight = torch.tensor([[1.0], [0.0]], requires_grad=True)
+    loss = fused.linear_cross_entropy(x, weight, torch.tensor([0, 0]))
+    loss.backward()
+    assert loss == 100.0 and x.grad is not None
+    assert torch.equal(x.grad, torch.tensor([[0.0], [-0.5]]))
