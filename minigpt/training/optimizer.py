@@ -21,6 +21,7 @@ _POLYNOMIALS = (
     (3.6366, -2.7219, 0.5365),
     (2.6613, -1.9772, 0.4526),
 )
+_AT_ONCE = 1 << 19  # components of the matrices side by side: what is made of them fits the cache
 _MARGIN = 1.02  # rounding must not push a singular value above 1, from where it would grow
 
 
@@ -87,15 +88,17 @@ class Muon(torch.optim.Optimizer):
         self._apply(matrices, list(updates), group["lr"])
 
     def _apply(self, matrices: list[Tensor], updates: list[Tensor], rate: float) -> None:
-        by_shape: dict[torch.Size, list[int]] = defaultdict(list)
-        for i, matrix in enumerate(matrices):
-            by_shape[matrix.shape].append(i)
+        by_shape: dict[torch.Size, list[tuple[Tensor, Tensor]]] = defaultdict(list)
+        for matrix, update in zip(matrices, updates, strict=True):
+            by_shape[matrix.shape].append((matrix, update))
         for shape, same in by_shape.items():
-            stacked = torch.stack([whole(updates[i]) for i in same])  # (n, rows, columns)
-            steps = orthogonalized(stacked, self._dtype).to(stacked.dtype)
-            chosen = [matrices[i] for i in same]
-            rows = [sharded_like(step, p) for step, p in zip(steps, chosen, strict=True)]
-            torch._foreach_add_(chosen, rows, alpha=-rate * 0.2 * max(shape) ** 0.5)
+            scale, count = 0.2 * max(shape) ** 0.5, max(_AT_ONCE // shape.numel(), 4)
+            for i in range(0, len(same), count):
+                chosen, theirs = zip(*same[i : i + count], strict=True)
+                stacked = torch.stack([whole(update) for update in theirs])  # (n, rows, columns)
+                steps = orthogonalized(stacked, self._dtype).to(stacked.dtype)
+                rows = [sharded_like(step, p) for step, p in zip(steps, chosen, strict=True)]
+                torch._foreach_add_(chosen, rows, alpha=-rate * scale)
 
 
 def orthogonalized(updates: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -105,14 +108,22 @@ def orthogonalized(updates: Tensor, dtype: torch.dtype = torch.float32) -> Tenso
     brings them near 1 ("Muon: An optimizer for hidden layers in neural networks", Jordan et al.
     2024). `updates` are matrices side by side, ``(n, rows, columns)``, since one large product is
     faster than n small ones; so is the result, in `dtype`.
+
+    Of wide matrices, steps are taken by the factor P of ``P X``, from ``X Xᵀ`` alone: its products
+    are smaller. That needs more digits than bfloat16 has.
     """
     x = updates.to(dtype)
     is_tall = x.shape[-2] > x.shape[-1]
     if is_tall:
         x = x.mT  # the shorter side first makes the products below smaller
     x = x / (_MARGIN * x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
-    for a, b, c in _POLYNOMIALS:
-        gram = x @ x.mT  # (n, rows, rows)
+    gram, whole_x, small = x @ x.mT, x, None  # (n, rows, rows)
+    if x.shape[-1] > 1.5 * x.shape[-2] and dtype == torch.float32:
+        small, x = gram, torch.eye(x.shape[-2], device=x.device).expand_as(gram)
+    for i, (a, b, c) in enumerate(_POLYNOMIALS):
+        if i > 0:
+            gram = x @ x.mT if small is None else x @ small @ x.mT
         mixed = torch.baddbmm(gram, gram, gram, beta=b, alpha=c)
         x = torch.baddbmm(x, mixed, x, beta=a)
+    x = x if small is None else x @ whole_x
     return x.mT if is_tall else x
