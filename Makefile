@@ -1,4 +1,4 @@
-# make demo: train on data/fables.txt for about two minutes and print generated text.
+# make demo: train on data/tales.txt for about two minutes and print generated text.
 # make test: lint, types and tests.
 # make test-distributed, make test-kill, make test-fuzz: the long tests.
 # make bench: the measurements behind the figures of README and docs.

@@ -74,7 +74,7 @@ class TextConfig(_Checked):
     """Which text a model learns from, how it becomes tokens, and how their embeddings start."""
 
     files: tuple[str, ...] = setting(
-        ("data/fables.txt",), "text files, folders, patterns ('a/*.txt'), or - for stdin", "FILE"
+        ("data/tales.txt",), "text files, folders, patterns ('a/*.txt'), or - for stdin", "FILE"
     )
     validation: tuple[str, ...] = setting((), "text to validate on; may be given again", "FILE")
     validation_fraction: Part = setting(0.1, "share of the text set aside to validate on")

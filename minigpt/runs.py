@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
 PLAN, METRICS, SAMPLES, PICTURE = "plan.json", "metrics.jsonl", "samples.txt", "loss.png"
 CHECKPOINT, LOCK = "checkpoint", ".lock"
-_FORMAT = 2  # of config.json: another number whenever a field changes its name or meaning
+_FORMAT = 3  # of config.json: another number whenever a field changes its name or meaning
 _FIGURES = (
     "step", "seconds", "train_loss", "train_bits_per_byte", "val_loss", "val_bits_per_byte",
     "tokens_per_second",
@@ -61,6 +61,7 @@ class RunConfig:
     training: TrainConfig
     text: TextConfig
     fingerprint: str = ""  # of the text, to notice when it has changed
+    documents: int = 1  # in the text; after several, the model knows how one begins
 
     def to_json(self) -> str:
         """The text of the file."""
@@ -105,17 +106,18 @@ def load(run: str | Path, device: str = "auto", **settings: Any) -> Writer:
     asks_for_torch = config.device not in ("auto", "cpu") or config.precision != "float32"
     chosen = choose_device(config.device) if asks_for_torch else None
     found = find_model(run)
+    knows_documents = found.config is not None and found.config.documents > 1
     parameters = sum(array.size for array in found.glass.weights.values())
     if config.device == "auto" and parameters >= _WORTH_A_GPU and has_gpu():
         chosen = choose_device()
     if chosen is None:
-        return Writer(found.glass, found.tokenizer)
+        return Writer(found.glass, found.tokenizer, knows_documents)
     import torch
 
     from .generation.torch_gpt import engine_of
 
     model = found.model.to(chosen, getattr(torch, config.precision))
-    return Writer(engine_of(model), found.tokenizer)
+    return Writer(engine_of(model), found.tokenizer, knows_documents)
 
 
 def find_model(name: str | Path) -> FoundModel:
@@ -170,6 +172,7 @@ def read_config(folder: Path) -> RunConfig:
             from_dict(TrainConfig, training),
             from_dict(TextConfig, text),
             str(data["fingerprint"]),
+            int(data["documents"]),
         )
     except UserError as error:
         raise UserError(f"{path}: {error}") from None

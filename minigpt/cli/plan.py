@@ -35,7 +35,7 @@ def run(given: argparse.Namespace) -> None:
 def add_training_options(parser: Parser, skip: tuple[str, ...] = ()) -> None:
     """The text and all settings of a training."""
     files = TextConfig.__dataclass_fields__["files"].metadata["help"]
-    parser.add_argument("files", nargs="*", help=f"{files} (default: the fables)")
+    parser.add_argument("files", nargs="*", help=f"{files} (default: the tales)")
     add_fields(parser, TextConfig, "text", skip=("files",), planned=PLANNED)
     add_fields(parser, GPTConfig, "model", skip=("vocab_size",), planned=PLANNED)
     add_fields(parser, TrainConfig, "training", skip=skip, planned=PLANNED)
@@ -46,7 +46,7 @@ def training_settings(
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """The fields of TextConfig, GPTConfig and TrainConfig that were given.
 
-    An option that needs a text is refused if none is named; otherwise it is the fables.
+    An option that needs a text is refused if none is named; otherwise it is the tales.
     """
     text, model = given_fields(given, TextConfig), given_fields(given, GPTConfig)
     model.pop("vocab_size", None)  # a setting of the text

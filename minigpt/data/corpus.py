@@ -27,7 +27,7 @@ from ..tokenizer import TextChunk
 from .readers import SUFFIXES, kind, read_text, text_in
 
 STANDARD_INPUT = "-"
-FABLES = "data/fables.txt"  # what is trained on if no text is named
+TALES = "data/tales.txt"  # what is trained on if no text is named
 CHANGED = "changed while it was read; start again when it is complete"
 
 Document = tuple[int, str]  # a document's number, and a piece of its text
@@ -161,9 +161,9 @@ def find_files(names: tuple[str, ...]) -> tuple[Path, ...]:
             found.append(Path(name))
         elif matches := sorted(f for f in glob.glob(name, recursive=True) if os.path.isfile(f)):
             found += map(Path, matches)
-        elif name == FABLES:  # of an installed package, or of a checkout
-            packed = Path(__file__).parents[1] / "fables.txt"
-            found.append(packed if packed.exists() else packed.parents[1] / FABLES)
+        elif name == TALES:  # of an installed package, or of a checkout
+            packed = Path(__file__).parents[1] / "tales.txt"
+            found.append(packed if packed.exists() else packed.parents[1] / TALES)
         else:
             raise UserError(f"no such file: {name}")
     return tuple(found)

@@ -33,10 +33,13 @@ class Writer:
     Attributes:
         engine: computes logits: a `NumpyGPT`, the glass engine, or on a GPU a `TorchGPT`.
         tokenizer: has encode(text), decode(ids) and vocab_size.
+        knows_documents: whether the model was trained on several documents, so that after the
+            token between two of them it begins one.
     """
 
     engine: "NumpyGPT | TorchGPT"
     tokenizer: Tokenizer
+    knows_documents: bool = False
 
     @cached_property
     def model(self) -> "GPT":
@@ -154,7 +157,10 @@ class Writer:
         return tuple(Token(i, self.tokenizer.token_bytes(i), value) for i, value in pairs)
 
     def _first_token(self) -> int:
-        """The token that an empty prompt stands for: a new line, if the tokenizer has it."""
+        """The token that an empty prompt stands for: the one between two documents, if the model
+        knows it, or a new line, if the tokenizer has it."""
+        if self.knows_documents:
+            return self.tokenizer.end_of_text
         try:
             return self.tokenizer.encode("\n")[0]
         except ValueError:

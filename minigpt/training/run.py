@@ -127,7 +127,8 @@ def start_run(
         report.say_split(dataset, text_config)
         for i, reason in enumerate(planned.reasons()):
             report.say_row("" if i else "plan", reason)
-        config = RunConfig(gpt_config, train_config, text_config, source.fingerprint)
+        documents = sum(len(part.scan.lengths) for part in source.parts)
+        config = RunConfig(gpt_config, train_config, text_config, source.fingerprint, documents)
         gpt = start.model if start else _new_model(config, dataset)
         files = {runs.PLAN: planned.to_json(), runs.TOKENIZER: dataset.tokenizer.to_json()}
         files[runs.CONFIG] = config.to_json()
@@ -315,7 +316,7 @@ def _train(
             precision=getattr(torch, training.precision),
             report=shown,
             deadline=started + 60 * training.minutes,
-            sample=lambda model: _sample(model, dataset.tokenizer, training.seed),
+            sample=lambda model: _sample(model, dataset.tokenizer, config),
         )
         if resume:
             trainer.restore()
@@ -335,10 +336,10 @@ def _train(
     report.say_result(folder, state, dataset, time.monotonic() - started, minutes)
 
 
-def _sample(model: GPT, tokenizer: Tokenizer, seed: int) -> str:
+def _sample(model: GPT, tokenizer: Tokenizer, config: RunConfig) -> str:
     """A text by the model in its present state."""
     was_training = model.training
-    writer = Writer(engine_of(model.eval()), tokenizer)
-    text = writer.generate(max_new_tokens=_SAMPLE_TOKENS, seed=seed)
+    writer = Writer(engine_of(model.eval()), tokenizer, config.documents > 1)
+    text = writer.generate(max_new_tokens=_SAMPLE_TOKENS, seed=config.training.seed)
     model.train(was_training)
     return text

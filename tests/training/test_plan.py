@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import minigpt
 from minigpt import UserError
 from minigpt.config import TextConfig, TrainConfig, count_parameters
-from minigpt.data.corpus import FABLES, find_files, find_source
+from minigpt.data.corpus import find_source
 from minigpt.tokenizer.bpe import train_bpe
 from minigpt.training.checkpoint import read_state
 from minigpt.training.plan import (
@@ -224,7 +224,7 @@ def test_a_regular_text_is_expected_to_be_easier(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("vocab_size", [320, 2048])
 def test_the_tokens_of_an_english_text_are_guessed_within_an_eighth(vocab_size: int) -> None:
-    text = find_files((FABLES,))[0].read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "data/fables.txt").read_text(encoding="utf-8")
     tokens = len(train_bpe([text], vocab_size).encode(text))
     guessed = planned(TextStats(len(text.encode())), vocab_size=vocab_size, steps=1).tokens
     assert 7 / 8 < guessed / tokens < 9 / 8
