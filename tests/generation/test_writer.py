@@ -65,6 +65,17 @@ def saying(ids: Iterable[int], tokenizer: Tokenizer) -> Writer:
 # What is written
 
 
+@pytest.mark.parametrize("knows_documents", [False, True])
+def test_an_empty_prompt_begins_a_line_or_if_the_model_knows_them_a_document(
+    knows_documents: bool,
+) -> None:
+    tokenizer = CharacterTokenizer("\n abc")
+    engine: Any = Scripted([], tokenizer)
+    Writer(engine, tokenizer, knows_documents).generate()
+    first = tokenizer.end_of_text if knows_documents else tokenizer.encode("\n")[0]
+    assert engine.read == [[[first]]]
+
+
 @given(
     prompt=st.text("abc \n", max_size=10),
     seed=st.integers(0, 2**63 - 1),

@@ -75,6 +75,7 @@ def test_documents_are_trained_on_like_a_file_of_them(
     lines = "".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in TEXTS)
     Path("same.jsonl").write_text(lines)
     assert train_tiny(given()) == Path("runs/documents")
+    assert minigpt.load("runs/documents").knows_documents
     config = TextConfig(files=("same.jsonl",), vocab_size=300)
     same = prepare(find_source(config), config)
     for name in ("train", "validation"):

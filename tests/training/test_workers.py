@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from minigpt.config import GPTConfig, TrainConfig
-from minigpt.model import GPT, Dropout, randomness
+from minigpt.model import GPT, Dropout
 from minigpt.runs import CHECKPOINT, METRICS, read_config, read_metrics
 from minigpt.training import workers
 from minigpt.training.checkpoint import LAST
@@ -105,12 +105,15 @@ def test_gradients_depend_on_how_many_workers_there_are_and_on_nothing_else() ->
 
 
 def test_a_share_draws_dropout_of_its_own() -> None:
-    draws = []
-    for seed in (1, 1, 2):
-        randomness.generator = torch.Generator().manual_seed(seed)
-        draws.append(Dropout(0.5)(torch.ones(100)))
-    randomness.generator = None
-    assert torch.equal(draws[0], draws[1]) and not torch.equal(draws[1], draws[2])
+    weight, draws = torch.ones(1, requires_grad=True), dict[int, Tensor]()
+
+    def loss_of(part: int) -> Tensor:
+        draws[part] = Dropout(0.5)(torch.ones(100))
+        return weight.sum()
+
+    with workers.team(2):
+        workers.backward(loss_of, [weight], [0, 1])
+        assert not torch.equal(draws[0], draws[1])
 
 
 @pytest.mark.parametrize("count", [2, 3])
