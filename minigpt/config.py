@@ -114,7 +114,7 @@ class GPTConfig(_Checked):
     emb_dim: Size = setting(128, "width: size of the vector that stands for a token")
     num_layers: Size = setting(4, "number of transformer blocks")
     num_heads: Size = setting(4, "attention heads in each block")
-    num_kv_heads: Size | None = setting(None, "key/value heads (grouped-query attention), if fewer")
+    num_kv_heads: Size | None = setting(None, "key/value heads, if fewer (qwen3)")
     head_dim: Size | None = setting(None, "size of a head (qwen3); emb_dim / num_heads if unset")
     hidden_dim: Size | None = setting(None, "feed-forward width; 4 (gpt2) or 8/3 emb_dim if unset")
     dropout: Probability = setting(0.0, "probability that training drops an activation")
@@ -131,10 +131,11 @@ class GPTConfig(_Checked):
             even = not rotary or self.head_size % 2 == 0
             _require(self, "emb_dim", even, f"an even multiple of num_heads ({heads})")
         else:
-            _require(self, "head_dim", rotary, "unset in the gpt2 architecture")
+            _require(self, "head_dim", rotary, "unset in gpt2")
             _require(self, "head_dim", self.head_dim % 2 == 0, "even")
         divides, longest = heads % self.kv_heads == 0, _LARGEST_TABLE // self.head_size
         _require(self, "num_kv_heads", divides, f"a divisor of num_heads ({heads})")
+        _require(self, "num_kv_heads", rotary or self.kv_heads == heads, "unset in gpt2")
         fits = self.context_length <= longest
         _require(self, "context_length", fits, f"at most {longest:,} for heads this wide")
 

@@ -157,7 +157,9 @@ def test_heads_of_a_chosen_size_may_be_wider_together_than_the_model() -> None:
     assert GPTConfig(vocab_size=9, emb_dim=1024, num_heads=16, head_dim=128).head_size == 128
     assert GPTConfig(vocab_size=9, emb_dim=7, num_heads=4, head_dim=2).head_size == 2
     message = refusal(GPTConfig, architecture="gpt2", head_dim=8)
-    assert message == "head_dim must be unset in the gpt2 architecture, got 8"
+    assert message == "head_dim must be unset in gpt2, got 8"
+    message = refusal(GPTConfig, architecture="gpt2", num_kv_heads=2)
+    assert message == "num_kv_heads must be unset in gpt2, got 2"
     message = refusal(GPTConfig, head_dim=256, context_length=2**17)
     assert message == "context_length must be at most 65,536 for heads this wide, got 131072"
 

@@ -9,7 +9,7 @@ import shlex
 import sys
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .. import UserError
 from ..config import InferenceConfig, SampleConfig, count_parameters
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 _OUTPUT = {
     "show": "each token's probability, and what it could have been",
     "json": "one JSON record on a line for each sample, and nothing else",
-    "logprobs": "each token with its log-probability, in nats (with --json)",
 }
 
 
@@ -46,8 +45,6 @@ def run(given: argparse.Namespace) -> None:
     machine = InferenceConfig(**given_fields(given, InferenceConfig))
     if given.json and given.show:
         raise UserError("--json excludes --show; leave one of them out")
-    if given.logprobs and not given.json:
-        raise UserError("--logprobs needs --json")
     if len(given.prompt) > 1:
         raise UserError(f"put quotes around the prompt: {shlex.quote(' '.join(given.prompt))}")
     prompt = read_prompt(given.prompt[0] if given.prompt else None)
@@ -60,7 +57,7 @@ def run(given: argparse.Namespace) -> None:
         config = dataclasses.replace(config, seed=random.randrange(2**31))
     described = f"{name} ({count_parameters(writer.engine.config) / 1e6:.2f} M parameters)"
     if given.json:
-        _write_records(prompt, writer, config, given.logprobs)
+        _write_records(prompt, writer, config)
         say(f"written with {described}")
     else:
         _write_text(prompt, writer, config, given.show, described)
@@ -114,11 +111,10 @@ def _write_text(
     say(f"{speed}   the same again: --seed {config.seed}   more: --max-new-tokens N")
 
 
-def _write_records(prompt: str, writer: "Writer", config: SampleConfig, logprobs: bool) -> None:
+def _write_records(prompt: str, writer: "Writer", config: SampleConfig) -> None:
     """A JSON record for each sample, one on a line."""
-    samples = writer.samples(prompt, log_probabilities=logprobs, **vars(config))
-    for i, sample in enumerate(samples):
-        record: dict[str, Any] = {
+    for i, sample in enumerate(writer.samples(prompt, **vars(config))):
+        record = {
             "prompt": sample.prompt,
             "text": sample.text,
             "sample": i,
@@ -128,9 +124,4 @@ def _write_records(prompt: str, writer: "Writer", config: SampleConfig, logprobs
             "tokens_per_second": round(sample.tokens_per_second, 1),
             "seed": config.seed,
         }
-        if sample.log_probabilities is not None:
-            record["logprobs"] = [
-                {"id": id, "text": writer.tokenizer.decode([id]), "log_probability": nats}
-                for id, nats in zip(sample.token_ids, sample.log_probabilities, strict=True)
-            ]
         write(json.dumps(record))

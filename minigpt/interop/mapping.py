@@ -212,8 +212,6 @@ def weights_to_huggingface(weights: Weights, config: GPTConfig) -> dict[str, Arr
 
 def stacked(weights: Weights, config: GPTConfig) -> Iterator[tuple[str, Array]]:
     """Their names and tensors, each matrix as (out, in)."""
-    if config.architecture == "gpt2":
-        weights = _with_all_heads(weights, config)
     for theirs, ours in _modules(config):
         for kind in ("weight", "bias"):
             if f"{ours[0]}.{kind}" in weights:
@@ -247,18 +245,6 @@ def _modules(config: GPTConfig) -> Iterator[tuple[str, tuple[str, ...]]]:
             continue
         for i in range(config.num_layers if "#" in theirs else 1):
             yield theirs.replace("#", str(i)), tuple(name.replace("#", str(i)) for name in ours)
-
-
-def _with_all_heads(weights: Weights, config: GPTConfig) -> Weights:
-    """GPT-2 has no grouped-query heads: give each query head its copy of keys and values."""
-    copies = config.num_heads // config.kv_heads
-
-    def repeated(array: Array) -> Array:
-        heads = array.reshape(config.kv_heads, config.head_size, *array.shape[1:])
-        return heads.repeat(copies, axis=0).reshape(-1, *array.shape[1:])
-
-    shared = (".W_key.weight", ".W_key.bias", ".W_value.weight", ".W_value.bias")
-    return {name: repeated(a) if name.endswith(shared) else a for name, a in weights.items()}
 
 
 def _with_present_names(weights: Weights, config: GPTConfig) -> dict[str, Array]:

@@ -157,14 +157,9 @@ def _reduced(numbers: Sequence[float], operation: Any) -> list[float]:
 
 
 def check_batch(batch_size: int) -> None:
-    """Refuse a batch that cannot be divided evenly, naming the next sizes that can."""
-    size = world_size()
-    if left := batch_size % size:
-        below = batch_size - left
-        use = f"use --batch-size {f'{below} or ' if below else ''}{below + size}"
-        raise UserError(
-            f"batch_size must be a multiple of the {size} processes, got {batch_size}; {use}"
-        )
+    """Refuse a batch that cannot be divided evenly."""
+    if batch_size % (size := world_size()):
+        raise UserError(f"batch_size must be a multiple of {size}, the processes; got {batch_size}")
 
 
 def share(count: int) -> slice:

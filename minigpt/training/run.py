@@ -31,7 +31,6 @@ from .checkpoint import TrainingState, read_state
 from .distributed import on_all, on_main
 from .embedding_init import embedding_init
 from .interruption import Interrupted
-from .memory import keep_freed_memory
 from .plan import PlannedRun, plan_context, plan_run, settled
 from .report import Report, say
 from .speed import choose_precision
@@ -109,7 +108,6 @@ def start_run(
     if text.get("init") is not None:
         training = {"learning_rate": runs.INIT_LEARNING_RATE, **training}
     text_config, train_config = TextConfig(**text), TrainConfig(**training)
-    keep_freed_memory()
     with distributed.process_group():
         start = on_all(lambda: runs.starting_point(text, model))
         device = on_all(lambda: distributed.choose_device(train_config.device))
@@ -238,7 +236,6 @@ def resume_run(
     The run is that in the folder `out`, or else the newest one, on these files if some are named.
     Nothing on disk changes before all of it is accepted.
     """
-    keep_freed_memory()
     with distributed.process_group():
         folder = Path(out) if out is not None else on_main(lambda: _newest_run(files))
         old = on_main(lambda: runs.read_config(folder))

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-import torch
 
 import minigpt
 from minigpt.generation.results import Step
@@ -121,26 +120,7 @@ def test_json_is_a_record_for_each_sample_and_nothing_else(at_home: None, type_:
         assert record["prompt"] == "the\nfox" and record["seed"] == 3
         assert 1 <= record["tokens"] <= 9 and record["stop_reason"] in ("length", "end_of_text")
         assert record["seconds"] > 0 and record["tokens_per_second"] > 0
-        assert "logprobs" not in record
     assert type_(*given)[1] == records[0]["prompt"] + records[0]["text"] + "\n"
-
-
-def test_log_probabilities_are_those_of_the_model(
-    at_home: None, tiny_run: Path, type_: Type
-) -> None:
-    given = ["generate", "the fox", "--max-new-tokens", "5", "--json", "--logprobs"]
-    record = json.loads(type_(*given, "--temperature", "0.5")[1])
-    writer = minigpt.load(tiny_run, "cpu")
-    prompt, drawn = writer.tokenizer.encode("the fox"), [t["id"] for t in record["logprobs"]]
-    with torch.no_grad():
-        logits = writer.model(torch.tensor([[*prompt, *drawn]]))[0]
-    likely = logits.log_softmax(-1)[len(prompt) - 1 : -1].gather(1, torch.tensor(drawn)[:, None])
-    found = [token["log_probability"] for token in record["logprobs"]]
-    torch.testing.assert_close(torch.tensor(found), likely.squeeze(1), atol=1e-4, rtol=1e-4)
-    assert record["tokens"] == len(drawn)
-    assert writer.tokenizer.decode(drawn) == record["text"]
-    texts = [token["text"] for token in record["logprobs"]]
-    assert texts == [writer.tokenizer.decode([i]) for i in drawn]
 
 
 # What is refused

@@ -38,12 +38,12 @@ def models(draw: st.DrawFn) -> GPT:
         "emb_dim": draw(st.sampled_from([8, 12])) * kv_heads * group,
         "num_layers": draw(st.integers(1, 3)),
         "num_heads": kv_heads * group,
-        "num_kv_heads": kv_heads,
         "hidden_dim": draw(st.none() | st.integers(1, 40)),
         "tie_embeddings": draw(st.booleans()),
         "norm_eps": draw(st.sampled_from([1e-6, 1e-3])),
     }
     if shape["architecture"] == "qwen3":
+        shape["num_kv_heads"] = kv_heads
         shape["head_dim"] = draw(st.none() | st.sampled_from([2, 10]))
         shape["rotary_base"] = draw(st.sampled_from([100.0, 10_000.0]))
     torch.manual_seed(draw(st.integers(0, 99)))

@@ -23,7 +23,7 @@ both_architectures = pytest.mark.parametrize("architecture", ["qwen3", "gpt2"])
 def gpt(architecture: str, context_length: int) -> Engine:
     """In float64, where no two logits are so close that rounding could change their order."""
     torch.manual_seed(0)
-    shape: dict[str, Any] = {"emb_dim": 8, "num_layers": 2, "num_heads": 2, "num_kv_heads": 1}
+    shape: dict[str, Any] = {"emb_dim": 8, "num_layers": 2, "num_heads": 2}
     model = GPT(GPTConfig(VOCAB, architecture, context_length, **shape)).double()
     for parameter in model.parameters():
         nn.init.normal_(parameter)

@@ -42,7 +42,6 @@ CONFIGS = {
         "tie_embeddings": False,
         "dropout": 0.1,
     },
-    "gpt2 grouped": {**GROUPED, "architecture": "gpt2", "emb_dim": 28},
 }
 
 

@@ -83,12 +83,11 @@ def test_every_parameter_is_there_in_float32(name: str, tmp_path: Path) -> None:
         for ours, theirs in (("W_query", "attn_q"), ("W_key", "attn_k"), ("W_value", "attn_v")):
             expected = state[f"blocks.0.attention.{ours}.weight"]
             assert np.array_equal(found[f"blk.0.{theirs}.weight"], expected)
-    elif model.config.kv_heads == model.config.num_heads:
+    else:
         parts = [state[f"blocks.0.attention.W_{x}.weight"] for x in ("query", "key", "value")]
         assert np.array_equal(found["blk.0.attn_qkv.weight"], torch.cat(parts))
-    if model.config.kv_heads == model.config.num_heads or model.config.architecture == "qwen3":
-        total = sum(p.numel() for p in model.parameters())
-        assert sum(array.size for array in found.values()) == total
+    total = sum(p.numel() for p in model.parameters())
+    assert sum(array.size for array in found.values()) == total
 
 
 @pytest.mark.parametrize(("dtype", "error"), [("float16", 1e-3), ("q8_0", 1e-2)])
