@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from .. import UserError, __version__
-from . import attention, evaluate, export, generate, plan, train
+from . import attention, evaluate, export, generate, page, plan, train
 from .options import Parser
 from .terminal import say
 
@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, Callable[[Parser], None], Run]] = {
     "attention": ("draw what each attention head looks at", attention.options, attention.run),
     "evaluate": ("measure how well a model predicts a text", evaluate.options, evaluate.run),
     "export": ("write a model as a folder for other programs", export.options, export.run),
+    "page": ("make one HTML file that holds a model and shows it think", page.options, page.run),
     "import": ("make a run of a Hugging Face model", export.import_options, export.run_import),
 }
 

@@ -1,0 +1,113 @@
+// What the model expected in the place of a token: the likeliest tokens before and after the filters.
+// The logits are asked for once; the settings reshape the bars without the model.
+
+import { fill, h, lastAsked, percent, whatIsThis } from "./dom.js";
+import { ask, tokenizer } from "./model.js";
+import { filtered } from "./sampler.js";
+import { branch, chosenPlace, plain, state } from "./texts.js";
+
+const BARS = 12;
+
+export const alternativesView = {
+  id: "alternatives",
+  title: "Next token",
+  make(panel) {
+    const head = h("p", { className: "readout" });
+    const list = h("ol", { className: "bars" });
+    const rest = h("p", { className: "readout" });
+    panel.append(
+      whatIsThis(
+        "At each place the model gives every token a probability (softmax of its logits). The outline is that ",
+        "probability, the filled bar is what the settings make of it: temperature, top k, top p and min p. ",
+        "Choose a bar, and the text goes on from there; the text left behind stays among the texts of this visit.",
+      ),
+      head, list, rest,
+    );
+    const asking = lastAsked();
+    let known = { key: "" };
+    const draw = () => {
+      if (known.logits) drawBars(head, list, rest, known);
+    };
+    return async () => {
+      const place = chosenPlace();
+      const { text } = state;
+      const key = `${text.ids.slice(0, place)}`;
+      if (place === 0) {
+        known = { key: "" };
+        fill(head, "Nothing stands before the first token, so the model does not guess it.");
+        list.replaceChildren();
+        return rest.replaceChildren();
+      }
+      if (key !== known.key) {
+        const isLast = asking();
+        const logits = await ask("logits", plain(text), place);
+        if (!isLast()) return;
+        known = { key, logits, place, text };
+      }
+      draw();
+    };
+  },
+};
+
+function drawBars(head, list, rest, { logits, place, text }) {
+  const before = probabilities(logits);
+  const after = probabilities(filtered(logits, state.settings, text.ids.slice(0, place)));
+  const order = Array.from(logits.keys()).sort((a, b) => before[b] - before[a]);
+  const taken = text.ids[place];
+  const shown = order.slice(0, BARS);
+  if (taken !== undefined && !shown.includes(taken)) shown[BARS - 1] = taken;
+  const entropy = -before.reduce((sum, p) => sum + (p > 0 ? p * Math.log2(p) : 0), 0);
+  const name = (id) => h("b", { className: "token" }, tokenizer.visible(id));
+  const what =
+    taken === undefined
+      ? ["What comes next"]
+      : [name(taken), ` has ${percent(before[taken])}, rank ${order.indexOf(taken) + 1} of ${order.length.toLocaleString("en")}`];
+  fill(head, ...what, `; the uncertainty here (entropy) is ${entropy.toFixed(1)} bits.`);
+  const most = Math.max(before[order[0]], ...after);
+  fill(
+    list,
+    shown.map((id) => {
+      const label = `${tokenizer.visible(id)}: ${percent(before[id])}, after the filters ${percent(after[id])}. Go on from here`;
+      const bar = h(
+        "button",
+        {
+          type: "button", "data-key": id, "aria-label": label, className: id === taken ? "bar taken" : "bar",
+          onclick: () => branch(place, id), "--before": before[id] / most, "--after": after[id] / most,
+        },
+        h("span", { className: "token" }, tokenizer.visible(id)),
+        h("span", { className: "track" }, h("span", { className: "after" }), h("span", { className: "before" })),
+        h("span", { className: "figure" }, percent(before[id])),
+        h("span", { className: "figure" }, percent(after[id])),
+      );
+      return h("li", {}, bar);
+    }),
+  );
+  const sum = (p) => shown.reduce((left, id) => left - p[id], 1);
+  const others = order.length - shown.length;
+  const left = after.filter((p) => p > 0).length;
+  fill(rest, `All ${others.toLocaleString("en")} others: ${percent(Math.max(0, sum(before)))}, after the filters ${percent(Math.max(0, sum(after)))}. `, `${left.toLocaleString("en")} tokens can be drawn.`);
+}
+
+/** softmax, where -Infinity gives 0. */
+export function probabilities(logits) {
+  const largest = logits.reduce((a, b) => Math.max(a, b));
+  const weights = Float64Array.from(logits, (logit) => Math.exp(logit - largest));
+  const sum = weights.reduce((a, b) => a + b);
+  return weights.map((weight) => weight / sum);
+}
+
+/** The bar list of two distributions, for the view of heads: [id, before, after]. */
+export function comparison(rows) {
+  const most = Math.max(...rows.flatMap(([, a, b]) => [a, b]));
+  return rows.map(([id, before, after]) =>
+    h(
+      "li",
+      { className: "bar", "--before": before / most, "--after": after / most },
+      h("span", { className: "token" }, tokenizer.visible(id)),
+      h("span", { className: "track" }, h("span", { className: "after" }), h("span", { className: "before" })),
+      h("span", { className: "figure" }, percent(before)),
+      h("span", { className: "figure" }, percent(after)),
+    ),
+  );
+}
+

@@ -1,0 +1,178 @@
+"""Makes the page of a run: the model, its tokenizer, the code and the style in one HTML file.
+
+A run is read as for writing, without torch. The JavaScript beside this file stays as it is written:
+modules are put one after another, their import lines left out, so their names must differ.
+"""
+
+import base64
+import dataclasses
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from .. import UserError
+from ..data.corpus import find_source, split
+from ..runs import SAMPLES, WEIGHTS, FoundModel, read_best
+from ..tokenizer import BytePairTokenizer, CharacterTokenizer, Tokenizer
+from ..tokenizer.bpe import bytes_to_printable
+from ..tokenizer.chunked_encoding import PATTERNS
+from ..tokenizer.library import word_pattern
+
+LARGEST = 40_000_000  # parameters
+LARGEST_TEXT = 20_000_000  # characters
+WORKER = ("engine", "tokenizer", "sampler", "passages", "worker")
+PAGE = (
+    "tokenizer", "sampler", "dom", "model", "texts", "tokens", "settings", "alternatives",
+    "attention", "equation", "heads", "lens", "sources", "share", "main",
+)  # fmt: skip
+# Nothing may be loaded from anywhere; the code and the style are those with these hashes.
+POLICY = (
+    "default-src 'none'; script-src '{script}'; style-src '{style}'; worker-src blob:; "
+    "img-src data: blob:; base-uri 'none'; form-action 'none'"
+)
+_FOLDER = Path(__file__).parent
+_IMPORT = re.compile(r'^import [^;]*? from "\./\w+\.js";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=async|class|const|function)", re.MULTILINE)
+
+
+def build_page(
+    found: FoundModel,
+    title: str,
+    *,
+    weights: Literal["float16", "float32"] = "float16",
+    with_text: bool = False,
+) -> str:
+    """The page of a model as HTML. `weights` is how they are stored, `with_text` puts the training
+    text into the page too.
+
+    Raises:
+        UserError: if the model is too large for a page, its tokenizer is of a kind that the page
+            cannot run, or its text is not there or too large.
+    """
+    parameters = sum(array.size for array in found.glass.weights.values())
+    if parameters > LARGEST:
+        raise UserError(
+            f"a page holds at most {LARGEST:,} parameters, this model has {parameters:,}; "
+            "export it instead: minigpt export --to gguf, and use llama.cpp"
+        )
+    data, tensors = _packed(found, np.dtype(weights))
+    config = found.glass.config
+    model = {
+        "title": title,
+        "parameters": parameters,
+        "config": dataclasses.asdict(config)
+        | {"head_size": config.head_size, "kv_heads": config.kv_heads},
+        "tensors": tensors,
+        "dtype": weights,
+        "tokenizer": page_tokenizer(found.tokenizer),
+        "prompt": first_prompt(found),
+    }
+    script, style = _bundle(PAGE), (_FOLDER / "style.css").read_text(encoding="utf-8")
+    parts = {
+        "policy": POLICY.format(script=_hash(script), style=_hash(style)),
+        "style": style,
+        "model": _json(model),
+        "text": _json(training_text(found) if with_text else None),
+        "weights": data,
+        "worker": _bundle(WORKER),
+        "script": script,
+    }
+    page = (_FOLDER / "index.html").read_text(encoding="utf-8")
+    return re.sub(r"\{\{(\w+)\}\}", lambda name: parts[name[1]], page)
+
+
+def _packed(found: FoundModel, dtype: np.dtype) -> tuple[str, list[tuple[str, list[int]]]]:
+    """All weights one after another in base64, and the name and shape of each."""
+    arrays = sorted(found.glass.weights.items())
+    if not all(np.isfinite(array.astype(dtype)).all() for _, array in arrays):
+        raise UserError(f"{found.folder} has weights that are not finite numbers in {dtype}")
+    little = dtype.newbyteorder("<")
+    content = b"".join(array.astype(little).tobytes() for _, array in arrays)
+    return base64.b64encode(content).decode(), [(n, list(a.shape)) for n, a in arrays]
+
+
+def page_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
+    """What the page's tokenizer needs: tokens by id (null for a special one), how a text is cut
+    into words, and the order of the merges where it is not that of the ids."""
+    if isinstance(tokenizer, CharacterTokenizer):
+        return {"kind": "char", "tokens": tokenizer.characters, "end": tokenizer.end_of_text}
+    tokens = [tokenizer.token_bytes(i) for i in range(tokenizer.vocab_size)]
+    data: dict[str, Any] = {
+        "kind": "bpe",
+        "tokens": [bytes_to_printable(token) if token else None for token in tokens],
+        "end": tokenizer.end_of_text,
+    }
+    if isinstance(tokenizer, BytePairTokenizer):
+        return data | {"pattern": javascript_pattern(tokenizer.encoding._pat_str)}
+    saved = json.loads(tokenizer.to_json())
+    pattern, normalizer = word_pattern(saved["pre_tokenizer"]), saved["normalizer"]
+    model, added = saved["model"], [t["content"] for t in saved["added_tokens"] if not t["special"]]
+    if pattern not in PATTERNS.values() or added or normalizer not in (None, {"type": "NFC"}):
+        raise UserError("the page cannot run this model's tokenizer; export the model instead")
+    return data | {
+        "pattern": javascript_pattern(pattern),
+        "nfc": normalizer is not None,
+        "merges": [pair if isinstance(pair, list) else pair.split(" ") for pair in model["merges"]],
+        "whole": bool(model.get("ignore_merges")),
+    }
+
+
+def javascript_pattern(pattern: str) -> str:
+    """One of PATTERNS as JavaScript writes it: without possessive quantifiers, which change nothing
+    there, with Unicode's white space, and with both cases of a letter instead of (?i:...)."""
+    pattern = re.sub(r"([+*?}])\+", r"\1", pattern)
+    pattern = pattern.replace(r"\s", r"\p{White_Space}").replace(r"\S", r"\P{White_Space}")
+    return re.sub(r"\(\?i:([^()]*)\)", lambda group: f"(?:{_both_cases(group[1])})", pattern)
+
+
+def _both_cases(text: str) -> str:
+    inside, result = False, ""
+    for c in text:
+        inside = c == "[" or (inside and c != "]")
+        cases = f"{c}{c.upper()}{'ſ' if c == 's' else ''}" if c.isalpha() else c
+        result += cases if inside or not c.isalpha() else f"[{cases}]"
+    return result
+
+
+def first_prompt(found: FoundModel) -> str:
+    """What stands in the page when it opens: the sample of the best weights, if there is one."""
+    path, best = found.folder / SAMPLES, read_best(found.folder / WEIGHTS)
+    if best is None or not path.is_file():
+        return ""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    heading = f"--- step {best['step']:.0f}\n"
+    _, _, sample = f"\n{text}".partition(f"\n{heading}")
+    return re.split(r"\n--- step \d+\n", sample)[0].strip()
+
+
+def training_text(found: FoundModel) -> list[str]:
+    """The documents that the model has learned from, without those it was validated on."""
+    if found.config is None or found.config.text.init == found.config.text.files[0]:
+        raise UserError(f"{found.folder} does not say what text it learned from: no --with-text")
+    parts, _ = split(find_source(found.config.text), found.config.text)
+    documents: dict[tuple[int, int], str] = {}
+    for i, part in enumerate(parts):
+        for number, text in part.documents():
+            documents[i, number] = documents.get((i, number), "") + text
+    if (size := sum(map(len, documents.values()))) > LARGEST_TEXT:
+        raise UserError(f"--with-text takes at most {LARGEST_TEXT:,} characters, got {size:,}")
+    return list(documents.values())
+
+
+def _bundle(names: tuple[str, ...]) -> str:
+    """Modules as one, in an order in which each comes after those that it imports."""
+    files = [(_FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in names]
+    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", file)) for file in files)
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _json(value: Any) -> str:
+    """JSON that may stand in HTML."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")

@@ -1,0 +1,85 @@
+// Small helpers of all views: elements, numbers in words, the colours of the scale.
+
+/** An element with properties, attributes ("aria-label"), listeners (onclick) and CSS variables ("--x"). */
+export function h(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name.startsWith("--")) element.style.setProperty(name, value);
+    else if (name in element && !name.startsWith("aria")) element[name] = value;
+    else if (value !== null && value !== false) element.setAttribute(name, value);
+  }
+  element.append(...children.flat().filter((child) => child !== null));
+  return element;
+}
+
+/** Put new children in place of the old; what had the focus keeps it, known by its data-key. */
+export function fill(element, ...children) {
+  const active = element.contains(document.activeElement) && document.activeElement;
+  const key = active && active.dataset.key;
+  element.replaceChildren(...children.flat().filter((child) => child !== null));
+  if (key) element.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
+}
+
+export function button(label, onclick, properties = {}) {
+  return h("button", { type: "button", onclick, ...properties }, label);
+}
+
+/** A sentence or two that explain a view, folded away. */
+export function whatIsThis(...sentences) {
+  return h("details", { className: "what" }, h("summary", {}, "What is this?"), h("p", {}, ...sentences));
+}
+
+export function percent(p) {
+  if (p >= 0.9995 || p === 0) return `${(100 * p).toFixed(0)} %`;
+  return p < 0.0001 ? "< 0.01 %" : `${(100 * p).toFixed(p < 0.01 ? 2 : 1)} %`;
+}
+
+export function number(x, digits = 2) {
+  return x.toFixed(digits).replace("-", "−");
+}
+
+/** The focus moves with the arrow keys inside `element`; one child alone is in the tab order.
+ * `step(key, index, items)` gives the index to go to, or undefined. */
+export function roving(element, selector, step) {
+  element.addEventListener("keydown", (event) => {
+    const items = [...element.querySelectorAll(selector)];
+    const at = items.indexOf(document.activeElement);
+    const to = at < 0 ? undefined : step(event.key, at, items);
+    if (to === undefined || event.ctrlKey || event.altKey || event.metaKey) return;
+    event.preventDefault();
+    items[Math.max(0, Math.min(items.length - 1, to))].focus();
+  });
+}
+
+/** Where an arrow key leads in rows of `columns` items. */
+export function inGrid(key, at, columns) {
+  const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns };
+  return key in steps ? at + steps[key] : undefined;
+}
+
+/** Draw weights (rows, columns), from 0 to 1, each a pixel; what no row may look at stays empty. */
+export function paint(canvas, rows, columns, weightAt) {
+  const style = getComputedStyle(document.documentElement);
+  const [low, high] = ["--low", "--high"].map((name) => style.getPropertyValue(name).split(" ").map(Number));
+  Object.assign(canvas, { width: columns, height: rows });
+  const context = canvas.getContext("2d");
+  const image = context.createImageData(columns, rows);
+  for (let row = 0; row < rows; row++) {
+    for (let column = 0; column <= Math.min(row, columns - 1); column++) {
+      const at = 4 * (row * columns + column);
+      const weight = weightAt(row, column);
+      for (let c = 0; c < 3; c++) image.data[at + c] = low[c] + (high[c] - low[c]) * weight;
+      image.data[at + 3] = 255;
+    }
+  }
+  context.putImageData(image, 0, 0);
+}
+
+/** Turns of asking: only the answer to the last question counts. */
+export function lastAsked() {
+  let asked = 0;
+  return () => {
+    const mine = ++asked;
+    return () => mine === asked;
+  };
+}

@@ -1,0 +1,69 @@
+// Heads switched off: what changes for the chosen token, and the text written again without them.
+
+import { comparison, probabilities } from "./alternatives.js";
+import { headName } from "./attention.js";
+import { button, fill, h, inGrid, lastAsked, number, roving, whatIsThis } from "./dom.js";
+import { ask, model, tokenizer } from "./model.js";
+import { changed, chosenPlace, plain, state, write } from "./texts.js";
+
+const COMPARED = 8;
+
+export const headsView = {
+  id: "heads",
+  title: "Heads off",
+  make(panel) {
+    const { num_layers, num_heads } = model.config;
+    const switches = h("div", { className: "switches", role: "group", "aria-label": "Heads that are on", "--columns": num_heads });
+    const readout = h("p", { className: "readout" });
+    const bars = h("ol", { className: "bars" });
+    const rewrite = button("Write again without them", () => write(state.text.prompt), { className: "main" });
+    const allOn = button("All on", () => (state.off.clear(), changed()));
+    for (let layer = 0; layer < num_layers; layer++) {
+      for (let head = 0; head < num_heads; head++) {
+        const key = `${layer}.${head}`;
+        const toggle = () => {
+          if (!state.off.delete(key)) state.off.add(key);
+          changed();
+        };
+        switches.append(button(key, toggle, { tabIndex: layer + head ? -1 : 0 }));
+      }
+    }
+    panel.append(
+      whatIsThis(
+        "Attention weights show where a head looks, not whether it matters. Switch a head off and see: its context ",
+        "vector becomes zero. The outline is the whole model's probability, the filled bar that without these heads; ",
+        "the divergence says in bits how much the two differ.",
+      ),
+      h("p", {}, "On is filled. Choose heads to switch them off:"), switches,
+      h("p", { className: "row" }, rewrite, allOn), readout, bars,
+    );
+    roving(switches, "button", (key, at) => inGrid(key, at, num_heads));
+    switches.addEventListener("focusin", (event) => {
+      for (const item of switches.children) item.tabIndex = item === event.target ? 0 : -1;
+    });
+    const asking = lastAsked();
+    return async () => {
+      [...switches.children].forEach((item) => {
+        const name = headName(...item.textContent.split(".").map(Number));
+        const isOn = !state.off.has(item.textContent);
+        item.ariaPressed = String(isOn);
+        item.ariaLabel = item.title = `layer ${item.textContent.replace(".", ", head ")} on${name ? `: ${name}` : ""}`;
+      });
+      rewrite.disabled = allOn.disabled = state.off.size === 0;
+      const place = chosenPlace();
+      if (place === 0 || state.busy) return;
+      const { text } = state;
+      const isLast = asking();
+      const whole = probabilities(await ask("logits", plain(text), place));
+      const less = probabilities(await ask("logits", plain(text), place, [...state.off]));
+      if (!isLast()) return;
+      const divergence = whole.reduce((sum, p, i) => sum + (p > 1e-12 ? p * Math.log2(p / Math.max(less[i], 1e-12)) : 0), 0);
+      const taken = text.ids[place];
+      const what = taken === undefined ? "the next token" : `“${tokenizer.visible(taken)}”`;
+      const off = state.off.size === 0 ? "All heads are on" : `${state.off.size} of ${num_layers * num_heads} heads off`;
+      fill(readout, `${off}. For ${what} the divergence is ${number(Math.max(0, divergence), 3)} bits.`);
+      const order = Array.from(whole.keys()).sort((a, b) => whole[b] + less[b] - whole[a] - less[a]);
+      fill(bars, comparison(order.slice(0, COMPARED).map((id) => [id, whole[id], less[id]])));
+    };
+  },
+};

@@ -1,0 +1,178 @@
+// The page: wires text, settings and views together, and the few names for scripts in `window.minigpt`.
+
+import { alternativesView } from "./alternatives.js";
+import { attentionView } from "./attention.js";
+import { button, fill, h, roving } from "./dom.js";
+import { equationView } from "./equation.js";
+import { headsView } from "./heads.js";
+import { lensView } from "./lens.js";
+import { ask, model, ready, tokenizer } from "./model.js";
+import { drawSettings, makeSettings } from "./settings.js";
+import { copy, keep, kept, link, readLink, savePicture } from "./share.js";
+import { sourcesView } from "./sources.js";
+import { again, changed, generate, setPrompt, show, shownText, state, stop, undo, whenChanged, write } from "./texts.js";
+import { drawTokens, legend } from "./tokens.js";
+
+const $ = (id) => document.getElementById(id);
+const views = [alternativesView, attentionView, equationView, headsView, lensView, sourcesView];
+const renders = {};
+let open = "alternatives";
+let typed; // the timer of a prompt that is being typed
+
+/** For scripts: `await minigpt.ready`, then these. */
+window.minigpt = {
+  ready,
+  generate,
+  /** The logits after each token of a text, or of token ids: an array of Float32Arrays. */
+  logits: async (text) => ask("allLogits", typeof text === "string" ? tokenizer.encode(text) : text),
+  encode: (text) => tokenizer.encode(text),
+  decode: (ids) => tokenizer.decode(ids),
+};
+
+const buttons = {
+  write: button("Write", () => startWriting(), { className: "main" }),
+  stop: button("Stop", stop),
+  more: button("Continue", () => write()),
+  again: button("Again, another seed", again),
+  undo: button("Undo", () => (undo(), showPrompt())),
+  edit: button("Edit all of it", () => (($("prompt").value = shownText()), $("prompt").focus(), prompted())),
+};
+
+function showPrompt() {
+  const { text } = state;
+  $("prompt").value = tokenizer.decode(text.ids.slice(text.hidden, text.prompt));
+}
+
+/** Read the prompt when it has not been typed on for a moment. */
+function prompted() {
+  clearTimeout(typed);
+  typed = setTimeout(() => ((typed = null), setPrompt($("prompt").value)), 300);
+}
+
+async function startWriting() {
+  const pending = typed || tokenizer.decode(state.text.ids.slice(state.text.hidden, state.text.prompt)) !== $("prompt").value;
+  clearTimeout(typed);
+  typed = null;
+  if (pending && !(await setPrompt($("prompt").value))) return;
+  await write(state.text.prompt);
+}
+
+function drawControls() {
+  const { text, busy } = state;
+  const isWritten = text.ids.length > text.prompt;
+  buttons.stop.disabled = !busy;
+  buttons.more.disabled = busy || !isWritten;
+  buttons.again.disabled = buttons.undo.disabled = busy || !text.parent;
+  for (const [id, value] of [["status", state.status], ["speed", state.speed], ["problem", state.problem]]) {
+    if ($(id).textContent !== value) $(id).textContent = value;
+  }
+  const key = [state.tints === null, text.prompt, text.prompt > model.config.context_length && text.ids.length].join();
+  if ($("text-head").dataset.drawn !== key) $("text-head").replaceChildren(...legend());
+  $("text-head").dataset.drawn = key;
+  $("tokens").ariaBusy = String(busy);
+  $("texts").hidden = state.texts.length === 0;
+  if (busy) return;
+  const items = state.texts.map((written, i) => {
+    const end = written.pieces.slice(written.prompt).join("").replace(/\s+/g, " ").trim();
+    const label = `${end.slice(0, 60) || "nothing written"}${end.length > 60 ? "…" : ""}`;
+    const item = button(label, () => (show(written), showPrompt()), { "data-key": `text-${i}` });
+    if (written === text) item.ariaCurrent = "true";
+    return h("li", {}, item);
+  });
+  fill($("texts").querySelector("ol"), items);
+}
+
+function makeTabs() {
+  for (const view of views) {
+    const tab = button(view.title, () => openView(view.id), { role: "tab", id: `tab-${view.id}`, "aria-controls": `panel-${view.id}` });
+    const panel = h("div", { role: "tabpanel", id: `panel-${view.id}`, "aria-labelledby": `tab-${view.id}`, tabIndex: 0 });
+    $("tabs").append(tab);
+    $("panels").append(panel);
+    renders[view.id] = view.make(panel);
+    const save = (kind) => button(`Save ${kind.toUpperCase()}`, () => savePicture(panel, `minigpt-${view.id}`, kind));
+    panel.append(h("p", { className: "row save" }, save("svg"), save("png")));
+  }
+  roving($("tabs"), "[role=tab]", (key, at, items) => {
+    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: items.length - 1 }[key];
+    return to === undefined ? to : (to + items.length) % items.length;
+  });
+  $("tabs").addEventListener("focusin", (event) => openView(event.target.id.slice(4)));
+  openView(open);
+}
+
+function openView(id) {
+  if (open !== id) state.tints = null;
+  open = id;
+  for (const view of views) {
+    const isOpen = view.id === id;
+    Object.assign($(`tab-${view.id}`), { ariaSelected: String(isOpen), tabIndex: isOpen ? 0 : -1 });
+    $(`panel-${view.id}`).hidden = !isOpen;
+  }
+  changed();
+}
+
+function setTheme(theme) {
+  document.documentElement.dataset.theme = state.theme = theme;
+  $("theme").textContent = theme === "dark" ? "Light" : "Dark";
+  changed();
+}
+
+function makePage() {
+  const { config, parameters, title } = model;
+  document.title = `${title} · minigpt`;
+  $("title").textContent = title;
+  $("about").textContent =
+    `${(parameters / 1e6).toFixed(parameters < 1e7 ? 2 : 0)} million parameters, ${config.num_layers} layers of ${config.num_heads} heads, ` +
+    `${config.vocab_size.toLocaleString("en")} tokens, ${config.context_length} of them in sight. It runs in your browser; nothing leaves this page.`;
+  $("buttons").append(...Object.values(buttons));
+  $("text-foot").append(
+    button("Copy text", () => copy(shownText())),
+    button("Copy link", () => copy(link($("prompt").value))),
+    button("Save SVG", () => savePicture($("tokens"), "minigpt-text", "svg")),
+    button("Save PNG", () => savePicture($("tokens"), "minigpt-text", "png")),
+  );
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  dark.addEventListener("change", () => setTheme(dark.matches ? "dark" : "light"));
+  setTheme(dark.matches ? "dark" : "light");
+  $("theme").addEventListener("click", () => setTheme(state.theme === "dark" ? "light" : "dark"));
+  $("prompt").addEventListener("input", prompted);
+  makeSettings();
+  makeTabs();
+  let wasBusy = false;
+  whenChanged(() => {
+    drawTokens();
+    drawControls();
+    drawSettings();
+    // While a text streams, the views wait; the alternatives of what is hovered do not.
+    const isStreaming = state.busy && state.hovered === null && state.chosen === null;
+    if (!isStreaming && state.text.ids.length) renders[open]()?.catch((error) => ((state.problem = error.message), changed()));
+    if (wasBusy && !state.busy) keep();
+    wasBusy = state.busy;
+  });
+}
+
+async function start() {
+  makePage();
+  const before = kept();
+  const fromLink = readLink();
+  if (before && fromLink === null) {
+    Object.assign(state.settings, before.settings);
+    state.status = "Your text is still here.";
+  }
+  $("prompt").value = fromLink ?? before?.text ?? model.prompt;
+  await setPrompt($("prompt").value);
+  let left = false; // whether it was writing when the tab was left
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) keep();
+    else if (left) state.status = "Nothing was lost while this tab was away.";
+    left = document.hidden && state.busy;
+    changed();
+  });
+  window.addEventListener("hashchange", async () => {
+    const prompt = readLink();
+    if (prompt !== null) $("prompt").value = prompt;
+    await setPrompt($("prompt").value);
+  });
+}
+
+start();

@@ -1,0 +1,70 @@
+// Where did it learn this? The longest stretch that is copied from the training text word for word,
+// and the passages that are nearest. Only in a page that was made with --with-text.
+
+import { button, fill, h, lastAsked, percent, whatIsThis } from "./dom.js";
+import { ask, hasText } from "./model.js";
+import { changed, shownText, state } from "./texts.js";
+import { drawTokens, selection } from "./tokens.js";
+
+const LEAST = 30; // characters: shorter stretches are ordinary language
+
+export const sourcesView = {
+  id: "sources",
+  title: "Training text",
+  make(panel) {
+    const what = whatIsThis(
+      "A model of this size has read little, so one can look where it has something from. Choose a token, or select ",
+      "some (drag, or hold Shift with the arrow keys). A long copied stretch means that the model knows it by heart.",
+    );
+    if (!hasText) {
+      panel.append(what, h("p", {}, "The training text is not in this page. A page made with ", h("code", {}, "minigpt page --with-text"), " shows where the model learned what it writes."));
+      return () => {};
+    }
+    const found = h("div", {});
+    const share = h("p", { className: "readout" });
+    let isMarking = false;
+    const mark = button("Mark copies in the text", () => ((isMarking = !isMarking), changed()));
+    panel.append(what, found, h("p", { className: "row" }, mark), share);
+    const asking = lastAsked();
+    return async () => {
+      if (state.busy) return;
+      mark.ariaPressed = String(isMarking);
+      const { text } = state;
+      const [first, last] = selection();
+      if (last < text.hidden) return;
+      const isLast = asking();
+      const starts = [0];
+      for (let i = text.hidden; i < text.ids.length; i++) starts.push(starts.at(-1) + text.pieces[i].length);
+      const startOf = (i) => starts[Math.max(0, i - text.hidden)];
+      const whole = shownText();
+      const answer = await ask("sources", whole, startOf(first), Math.max(startOf(first) + 1, startOf(last + 1)));
+      const copies = isMarking ? await ask("copies", whole, LEAST) : [];
+      if (!isLast()) return;
+      fill(found, drawFound(answer, whole.slice(startOf(first), startOf(last + 1))));
+      state.tints = isMarking ? {} : null;
+      let copied = 0;
+      let reached = 0;
+      for (const { start, end } of copies) {
+        copied += end - Math.max(start, reached);
+        reached = end;
+        for (let i = text.hidden; i < text.ids.length; i++) if (startOf(i + 1) > start && startOf(i) < end) state.tints[i] = 0.7;
+      }
+      share.textContent = isMarking ? `${percent(whole.length ? copied / whole.length : 0)} of the text stands in copied stretches of at least ${LEAST} characters.` : "";
+      drawTokens();
+    };
+  },
+};
+
+function drawFound({ copy, nearest }, asked) {
+  const copied = copy
+    ? [
+        h("p", {}, `The longest stretch around “${asked.trim() || "↵"}” that stands in the training text word for word has ${copy.copied.length} characters:`),
+        h("blockquote", {}, `…${copy.before}`, h("mark", {}, copy.copied), `${copy.after}…`),
+      ]
+    : [h("p", {}, `No stretch around “${asked.trim() || "↵"}” stands in the training text word for word.`)];
+  const passages = nearest.map(({ passage, shared }) => {
+    const parts = passage.split(/([\p{L}\p{N}\p{M}]+)/u);
+    return h("blockquote", {}, parts.map((part) => (shared.includes(part.toLowerCase()) ? h("b", {}, part) : part)));
+  });
+  return [...copied, h("p", {}, "The nearest passages, shared words bold:"), ...passages];
+}

@@ -1,0 +1,189 @@
+// The text on view and the texts before it; what is done to them. Views draw themselves anew when
+// `changed` was called, at most once a frame.
+
+import { ask, firstToken, listen, ready, tokenizer } from "./model.js";
+
+export const state = {
+  text: emptyText(), // the text on view
+  texts: [], // all that were written during this visit
+  chosen: null, // index of a token; as many as there are tokens: the next one; null: none chosen
+  anchor: null, // the other end of a selection of tokens
+  hovered: null,
+  settings: {
+    temperature: 0.8,
+    topK: 0,
+    topP: 1,
+    minP: 0,
+    repetitionPenalty: 1,
+    seed: 1,
+    maxNewTokens: 200,
+  },
+  off: new Set(), // heads switched off, "layer.head"
+  tints: null, // what another view than the text's own wants to show in it: index -> 0 to 1
+  busy: false,
+  status: "",
+  speed: "",
+  problem: "",
+};
+
+const drawings = [];
+let isDue = false;
+
+/** Call `draw` whenever something has changed. */
+export function whenChanged(draw) {
+  drawings.push(draw);
+}
+
+export function changed() {
+  if (isDue) return;
+  isDue = true;
+  const all = () => {
+    isDue = false;
+    for (const draw of drawings) draw();
+  };
+  if (document.hidden) setTimeout(all, 250); // no frame comes then
+  else requestAnimationFrame(all);
+}
+
+function emptyText() {
+  return { ids: [], prompt: 0, hidden: 0, surprises: [], pieces: [], parent: null, decoder: null };
+}
+
+/** A text that begins with the first `n` tokens of another one. */
+function startOf(text, n, parent) {
+  const start = { ...text, parent, prompt: Math.min(text.prompt, n), decoder: new TextDecoder("utf-8", { ignoreBOM: true }) };
+  start.ids = text.ids.slice(0, n);
+  start.surprises = text.surprises.slice(0, n);
+  start.pieces = start.ids.map((id) => start.decoder.decode(tokenizer.bytes(id), { stream: true }));
+  return start;
+}
+
+function add(text, id, surprise) {
+  text.ids.push(id);
+  text.surprises.push(surprise);
+  text.pieces.push(text.decoder.decode(tokenizer.bytes(id), { stream: true }));
+}
+
+/** What of a text can be read, without the token that an empty prompt stands for. */
+export function shownText(text = state.text) {
+  const rest = text.ids.slice(text.hidden);
+  return tokenizer.decode(rest.at(-1) === tokenizer.end ? rest.slice(0, -1) : rest);
+}
+
+/** What the worker needs of a text. */
+export function plain(text = state.text) {
+  return { ids: text.ids, prompt: text.prompt };
+}
+
+/** The chosen place; without a choice that of the next token. With `last`, one that is written. */
+export function chosenPlace(last = false) {
+  const { ids } = state.text;
+  const place = state.hovered ?? state.chosen ?? ids.length;
+  return Math.min(place, last ? ids.length - 1 : ids.length);
+}
+
+/** A new text from a prompt; false, and a sentence, if the model does not know a character. */
+export async function setPrompt(prompt) {
+  let ids;
+  try {
+    ids = await ask("encode", prompt);
+  } catch (error) {
+    state.problem = error.message;
+    changed();
+    return false;
+  }
+  state.problem = "";
+  const text = { ...emptyText(), hidden: ids.length ? 0 : 1, decoder: new TextDecoder("utf-8", { ignoreBOM: true }) };
+  for (const id of ids.length ? ids : [firstToken]) add(text, id, NaN);
+  text.prompt = text.ids.length;
+  show(text);
+  await ready;
+  await ask("read", plain(text));
+  if (state.text === text) changed();
+  return true;
+}
+
+/** Look at one of the texts. */
+export function show(text) {
+  Object.assign(state, { text, chosen: null, anchor: null, hovered: null, tints: null });
+  changed();
+}
+
+listen("surprises", ({ from, surprises }) => {
+  surprises.forEach((bits, i) => (state.text.surprises[from + i] = bits));
+  changed();
+});
+
+/** Write after the first `n` tokens of the text, or after `token` in their place. */
+export async function write(n = state.text.ids.length, { token = null, parent = state.text, from = state.text } = {}) {
+  await stop();
+  const text = startOf(from, n, parent);
+  const { settings } = state;
+  if (token !== null) add(text, token, NaN);
+  if (text.ids.at(-1) === tokenizer.end) text.ids.pop(), text.surprises.pop(), text.pieces.pop();
+  state.texts.push(text);
+  show(text);
+  Object.assign(state, { busy: true, status: "Writing.", problem: "", speed: "" });
+  changed();
+  const begun = (text.begun = text.ids.length);
+  let start = performance.now();
+  let reason;
+  try {
+    await ready;
+    if (text.surprises.slice(1).some(Number.isNaN)) await ask("read", plain(text));
+    const writing = ask("write", plain(text), settings.maxNewTokens, settings, [...state.off]);
+    listen("token", ({ id, surprise }) => {
+      if (text.ids.length === begun) start = performance.now();
+      add(text, id, surprise);
+      const seconds = (performance.now() - start) / 1000;
+      const count = text.ids.length - begun - 1;
+      if (count > 4) state.speed = `${(count / seconds).toFixed(0)} tokens a second`;
+      changed();
+    });
+    reason = await writing;
+  } catch (error) {
+    state.problem = error.message;
+  }
+  const count = text.ids.length - begun;
+  const why = reason === "ended" ? ": the model ended the text" : reason === "stopped" ? ", stopped" : "";
+  Object.assign(state, { busy: false, status: `${count} tokens written${why}.` });
+  changed();
+}
+
+/** Stop at once; what is written stays. */
+export async function stop() {
+  await ask("stop");
+}
+
+/** Back to the text before the last was written. */
+export function undo() {
+  if (state.text.parent) show(state.text.parent);
+}
+
+/** The same again with another seed. */
+export function again() {
+  const { begun, parent } = state.text;
+  if (begun === undefined) return;
+  state.settings.seed += 1;
+  write(begun, { parent });
+}
+
+/** Go on from an alternative token at a place; the text left behind stays among the texts. */
+export function branch(place, token) {
+  if (!state.texts.includes(state.text)) state.texts.push(state.text);
+  return write(place, { token });
+}
+
+/** A continuation of a prompt, without touching what is on view: for scripts. */
+export async function generate(prompt, options = {}) {
+  await ready;
+  await stop();
+  const ids = await ask("encode", prompt);
+  const settings = { ...state.settings, temperature: 0.8, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1, ...options };
+  const text = { ids: ids.length ? ids : [firstToken], prompt: Math.max(1, ids.length) };
+  const written = [];
+  listen("token", ({ id }) => written.push(id));
+  await ask("write", text, settings.maxNewTokens, settings, options.off ?? []);
+  if (written.at(-1) === tokenizer.end) written.pop();
+  return prompt + tokenizer.decode(written);
+}
