@@ -109,13 +109,13 @@ def page_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
     if isinstance(tokenizer, BytePairTokenizer):
         return data | {"pattern": javascript_pattern(tokenizer.encoding._pat_str)}
     saved = json.loads(tokenizer.to_json())
-    pattern, normalizer = word_pattern(saved["pre_tokenizer"]), saved["normalizer"]
-    model, added = saved["model"], [t["content"] for t in saved["added_tokens"] if not t["special"]]
-    if pattern not in PATTERNS.values() or added or normalizer not in (None, {"type": "NFC"}):
+    model, pattern = saved["model"], word_pattern(saved["pre_tokenizer"]) or ""
+    is_known = pattern in PATTERNS.values() and saved["normalizer"] in (None, {"type": "NFC"})
+    if not is_known or not all(token["special"] for token in saved["added_tokens"]):
         raise UserError("the page cannot run this model's tokenizer; export the model instead")
     return data | {
         "pattern": javascript_pattern(pattern),
-        "nfc": normalizer is not None,
+        "nfc": saved["normalizer"] is not None,
         "merges": [pair if isinstance(pair, list) else pair.split(" ") for pair in model["merges"]],
         "whole": bool(model.get("ignore_merges")),
     }
@@ -124,7 +124,7 @@ def page_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
 def javascript_pattern(pattern: str) -> str:
     """One of PATTERNS as JavaScript writes it: without possessive quantifiers, which change nothing
     there, with Unicode's white space, and with both cases of a letter instead of (?i:...)."""
-    pattern = re.sub(r"([+*?}])\+", r"\1", pattern)
+    pattern = re.sub(r"([+*?]|\{[\d,]+\})\+", r"\1", pattern)
     pattern = pattern.replace(r"\s", r"\p{White_Space}").replace(r"\S", r"\P{White_Space}")
     return re.sub(r"\(\?i:([^()]*)\)", lambda group: f"(?:{_both_cases(group[1])})", pattern)
 

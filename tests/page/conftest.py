@@ -1,0 +1,68 @@
+"""Pages in Debian's Chromium, driven by playwright; `make test-page` installs both."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from minigpt.config import GPTConfig, weight_shapes
+from minigpt.generation.numpy_gpt import NumpyGPT
+from minigpt.page.build import build_page
+from minigpt.runs import FoundModel
+from minigpt.tokenizer import Tokenizer
+
+Open = Callable[..., Any]  # a page of a model, its file's name with what follows it
+
+
+def random_found(tokenizer: Tokenizer, folder: Path, seed: int = 0, **shape: Any) -> FoundModel:
+    """A model of this shape with wide random weights."""
+    config = GPTConfig(tokenizer.vocab_size, **shape)
+    random, weights = np.random.default_rng(seed), {}
+    for pattern, size in weight_shapes(config).items():
+        for i in range(config.num_layers if "#" in pattern else 1):
+            drawn = random.standard_normal(size).astype(np.float32)
+            wide = drawn * 1.5 / size[-1] ** 0.5 if len(size) == 2 else 1 + 0.2 * drawn
+            weights[pattern.replace("#", str(i))] = wide.astype(np.float32)
+    return FoundModel(folder, NumpyGPT(config, weights), tokenizer)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    place = shutil.which("chromium") or shutil.which("chromium-browser")
+    if place is None:
+        pytest.fail("the page is tested in chromium: apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=place, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def open_page(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
+    """Opens the page of a model; at the end there was no error and no request but for the page."""
+    folder, opened, wrong = tmp_path_factory.mktemp("page"), [], []
+    allowed = ("file://", "blob:", "data:")
+
+    def open_page(found: FoundModel, *, link: str = "", width: int = 1600, **settings: Any) -> Any:
+        file = folder / f"{len(opened)}.html"
+        file.write_text(build_page(found, "test", **settings), encoding="utf-8")
+        context = chromium.new_context(viewport={"width": width, "height": 1000})
+        context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page = context.new_page()
+        opened.append(context)
+        page.on("console", lambda message: wrong.append(message.text))
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("request", lambda r: r.url.startswith(allowed) or wrong.append(r.url))
+        page.goto(f"{file.as_uri()}{link}")
+        page.evaluate("minigpt.ready")
+        return page
+
+    yield open_page
+    for context in opened:
+        context.close()
+    assert wrong == []

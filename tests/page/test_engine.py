@@ -1,0 +1,86 @@
+"""The page's engine is the glass engine, and its tokenizers are the package's."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from minigpt.generation.writer import Writer
+from minigpt.tokenizer.chunked_encoding import PATTERNS
+
+from ..interop.examples import CONFIGS, HARD_TEXT, TOKENIZERS, byte_pairs
+from ..tokenizer.examples import ALPHABET, FABLE, bare_encoding
+from .conftest import Open, random_found
+
+pytestmark = pytest.mark.page
+PROMPT = "The crow asked"
+CRLF_AND_QUOTES = "“one 'two\r\n\r\nthree\" \u0645\u0631\u062d\u0628\u0627 日本語 e\u0301\u0323 🇩🇪"
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_logits_are_those_of_the_glass_engine(name: str, open_page: Open, tmp_path: Path) -> None:
+    fields: dict[str, Any] = {"num_layers": 3, "context_length": 80} | CONFIGS[name]
+    found = random_found(byte_pairs(), tmp_path, **fields)
+    page = open_page(found, weights="float32")
+    ids = np.random.default_rng(1).integers(found.tokenizer.vocab_size, size=70)
+    rows = page.evaluate(
+        "ids => minigpt.logits(ids).then(all => all.map(r => [...r]))", ids.tolist()
+    )
+    np.testing.assert_allclose(np.array(rows), found.glass(ids[None])[0], atol=1e-3)
+
+
+@pytest.mark.parametrize("architecture", ["qwen3", "gpt2"])
+def test_200_greedy_tokens_are_equal(architecture: str, open_page: Open, tmp_path: Path) -> None:
+    """The context is shorter than that: the window moves as in the package."""
+    shape = {"architecture": architecture, "emb_dim": 32, "num_heads": 2, "context_length": 60}
+    found = random_found(byte_pairs(), tmp_path, seed=2, num_layers=2, **shape)
+    page = open_page(found, weights="float32")
+    settings = {"temperature": 0, "maxNewTokens": 200}
+    text = page.evaluate("s => minigpt.generate('The crow asked', s)", settings)
+    writer = Writer(found.glass, found.tokenizer)
+    assert text == writer.generate(PROMPT, temperature=0, max_new_tokens=200)
+    for penalty in (1.3, 0.8):
+        settings |= {"repetitionPenalty": penalty, "maxNewTokens": 60}
+        text = page.evaluate("s => minigpt.generate('The crow asked', s)", settings)
+        options = {"temperature": 0, "max_new_tokens": 60, "repetition_penalty": penalty}
+        assert text == writer.generate(PROMPT, **options)
+
+
+def test_the_same_seed_writes_the_same_text(open_page: Open, tmp_path: Path) -> None:
+    found = random_found(byte_pairs(), tmp_path, emb_dim=16, num_layers=1, num_heads=1)
+    page = open_page(found)
+    texts = [
+        page.evaluate("seed => minigpt.generate('', {seed, maxNewTokens: 40})", seed)
+        for seed in (5, 6, 5)
+    ]
+    assert texts[0] == texts[2] != texts[1]
+
+
+def _tokenizers() -> dict[str, Any]:
+    learned = byte_pairs()
+    tokens = ["th", "the", " t", " the", "at", "aa", "aaa", "'S", " 12", "\r\n"]
+    specials = {"<|endoftext|>": 256}
+    others = {n: bare_encoding(tokens, specials, pattern) for n, pattern in PATTERNS.items()}
+    return {"bpe": learned} | {n: t() for n, t in TOKENIZERS.items()} | others
+
+
+@pytest.mark.parametrize("name", _tokenizers())
+def test_tokenizers_give_the_same_ids(name: str, open_page: Open, tmp_path: Path) -> None:
+    tokenizer = _tokenizers()[name]
+    found = random_found(tokenizer, tmp_path, emb_dim=8, num_layers=1, num_heads=1)
+    page = open_page(found)
+    known = getattr(tokenizer, "characters", None)
+    some = st.just("a" * 3000) | st.just(FABLE) | st.text(ALPHABET) | st.text()
+
+    @given(st.lists(st.text(known) if known else some, max_size=20))
+    @settings(max_examples=25, deadline=None)
+    def test(texts: list[str]) -> None:
+        texts = texts if known else [*texts, HARD_TEXT, CRLF_AND_QUOTES]
+        ids = page.evaluate("all => all.map(t => minigpt.encode(t))", texts)
+        assert ids == [tokenizer.encode(text) for text in texts]
+        assert page.evaluate("all => all.map(t => minigpt.decode(t))", ids) == texts
+
+    test()
