@@ -4,7 +4,7 @@
 import { fill, h, lastAsked, percent, whatIsThis } from "./dom.js";
 import { ask, tokenizer } from "./model.js";
 import { filtered } from "./sampler.js";
-import { branch, chosenPlace, plain, state } from "./texts.js";
+import { branch, chosenPlace, plain, state, tokenName } from "./texts.js";
 
 const BARS = 12;
 
@@ -21,13 +21,12 @@ export const alternativesView = {
         "probability, the filled bar is what the settings make of it: temperature, top k, top p and min p. ",
         "Choose a bar, and the text goes on from there; the text left behind stays among the texts of this visit.",
       ),
-      head, list, rest,
+      head,
+      list,
+      rest,
     );
     const asking = lastAsked();
     let known = { key: "" };
-    const draw = () => {
-      if (known.logits) drawBars(head, list, rest, known);
-    };
     return async () => {
       const place = chosenPlace();
       const { text } = state;
@@ -42,9 +41,9 @@ export const alternativesView = {
         const isLast = asking();
         const logits = await ask("logits", plain(text), place);
         if (!isLast()) return;
-        known = { key, logits, place, text };
+        known = { key, logits };
       }
-      draw();
+      drawBars(head, list, rest, { logits: known.logits, place, text });
     };
   },
 };
@@ -57,35 +56,33 @@ function drawBars(head, list, rest, { logits, place, text }) {
   const shown = order.slice(0, BARS);
   if (taken !== undefined && !shown.includes(taken)) shown[BARS - 1] = taken;
   const entropy = -before.reduce((sum, p) => sum + (p > 0 ? p * Math.log2(p) : 0), 0);
-  const name = (id) => h("b", { className: "token" }, tokenizer.visible(id));
+  const rank = `rank ${order.indexOf(taken) + 1} of ${order.length.toLocaleString("en")}`;
   const what =
-    taken === undefined
-      ? ["What comes next"]
-      : [name(taken), ` has ${percent(before[taken])}, rank ${order.indexOf(taken) + 1} of ${order.length.toLocaleString("en")}`];
+    taken === undefined ? ["What comes next"] : [tokenName(taken), ` has ${percent(before[taken])}, ${rank}`];
   fill(head, ...what, `; the uncertainty here (entropy) is ${entropy.toFixed(1)} bits.`);
   const most = Math.max(before[order[0]], ...after);
   fill(
     list,
     shown.map((id) => {
-      const label = `${tokenizer.visible(id)}: ${percent(before[id])}, after the filters ${percent(after[id])}. Go on from here`;
-      const bar = h(
-        "button",
-        {
-          type: "button", "data-key": id, "aria-label": label, className: id === taken ? "bar taken" : "bar",
-          onclick: () => branch(place, id), "--before": before[id] / most, "--after": after[id] / most,
-        },
-        h("span", { className: "token" }, tokenizer.visible(id)),
-        h("span", { className: "track" }, h("span", { className: "after" }), h("span", { className: "before" })),
-        h("span", { className: "figure" }, percent(before[id])),
-        h("span", { className: "figure" }, percent(after[id])),
-      );
-      return h("li", {}, bar);
+      const className = id === taken ? "bar taken" : "bar";
+      const properties = {
+        type: "button",
+        "data-key": id,
+        title: "Go on from here",
+        className,
+        onclick: () => branch(place, id),
+      };
+      return h("li", {}, bar("button", id, before[id], after[id], most, properties));
     }),
   );
   const sum = (p) => shown.reduce((left, id) => left - p[id], 1);
   const others = order.length - shown.length;
   const left = after.filter((p) => p > 0).length;
-  fill(rest, `All ${others.toLocaleString("en")} others: ${percent(Math.max(0, sum(before)))}, after the filters ${percent(Math.max(0, sum(after)))}. `, `${left.toLocaleString("en")} tokens can be drawn.`);
+  fill(
+    rest,
+    `All ${others.toLocaleString("en")} others: ${percent(Math.max(0, sum(before)))}, after the filters ${percent(Math.max(0, sum(after)))}. `,
+    `${left.toLocaleString("en")} tokens can be drawn.`,
+  );
 }
 
 /** softmax, where -Infinity gives 0. */
@@ -96,18 +93,17 @@ export function probabilities(logits) {
   return weights.map((weight) => weight / sum);
 }
 
-/** The bar list of two distributions, for the view of heads: [id, before, after]. */
-export function comparison(rows) {
-  const most = Math.max(...rows.flatMap(([, a, b]) => [a, b]));
-  return rows.map(([id, before, after]) =>
-    h(
-      "li",
-      { className: "bar", "--before": before / most, "--after": after / most },
-      h("span", { className: "token" }, tokenizer.visible(id)),
-      h("span", { className: "track" }, h("span", { className: "after" }), h("span", { className: "before" })),
-      h("span", { className: "figure" }, percent(before)),
-      h("span", { className: "figure" }, percent(after)),
-    ),
+/** A token with two probabilities, as figures and as bars relative to the largest of all. */
+export function bar(tag, id, before, after, most, properties = { className: "bar" }) {
+  const bars = [h("span", { className: "after" }), h("span", { className: "before" })];
+  const figure = (p, meaning) =>
+    h("span", { className: "figure" }, percent(p), h("span", { className: "unseen" }, ` ${meaning} `));
+  return h(
+    tag,
+    { ...properties, "--before": before / most, "--after": after / most },
+    h("span", { className: "token" }, tokenizer.visible(id)),
+    h("span", { className: "track" }, bars),
+    figure(before, "before,"),
+    figure(after, "after"),
   );
 }
-

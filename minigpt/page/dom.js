@@ -14,8 +14,8 @@ export function h(tag, properties = {}, ...children) {
 
 /** Put new children in place of the old; what had the focus keeps it, known by its data-key. */
 export function fill(element, ...children) {
-  const active = element.contains(document.activeElement) && document.activeElement;
-  const key = active && active.dataset.key;
+  const active = element.contains(document.activeElement) ? document.activeElement : null;
+  const key = active?.dataset?.key;
   element.replaceChildren(...children.flat().filter((child) => child !== null));
   if (key) element.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
 }
@@ -82,4 +82,23 @@ export function lastAsked() {
     const mine = ++asked;
     return () => mine === asked;
   };
+}
+
+/** A table: the first cell of each row names it. `look(row, column)` gives a cell its properties; row -1 is the head. */
+export function table(caption, heads, rows, look = () => ({})) {
+  const head = heads.map((cell, column) => h("th", { scope: "col", ...look(-1, column) }, cell));
+  const body = rows.map(([name, ...cells], row) =>
+    h(
+      "tr",
+      {},
+      h("th", { scope: "row", ...look(row, 0) }, name),
+      cells.map((cell, i) => h("td", look(row, i + 1), cell)),
+    ),
+  );
+  return h("table", {}, h("caption", {}, caption), h("thead", {}, h("tr", {}, head)), h("tbody", {}, body));
+}
+
+/** A place for something wide, which the arrow keys can scroll. */
+export function scrolling(label, ...children) {
+  return h("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": label }, children);
 }

@@ -2,21 +2,22 @@
 // layer adds to the stream.
 
 import { chosenHead, headName } from "./attention.js";
-import { fill, h, lastAsked, number, whatIsThis } from "./dom.js";
-import { ask, model, tokenizer } from "./model.js";
-import { changed, chosenPlace, plain, state } from "./texts.js";
+import { fill, h, lastAsked, number, scrolling, table, whatIsThis } from "./dom.js";
+import { ask, model } from "./model.js";
+import { changed, chosenPlace, plain, state, tokenName } from "./texts.js";
 
 const KEYS = 8; // how many of the keys are shown, those with the largest weights
-const COMPONENTS = 4;
+const COMPONENTS = 3;
 
 export const equationView = {
   id: "equation",
   title: "By numbers",
   make(panel) {
-    const { num_layers, num_heads, head_size } = model.config;
+    const { num_layers, num_heads } = model.config;
     const pick = (name, count) => {
+      const onchange = (event) => ((chosenHead[name] = Number(event.target.value)), changed());
       const choices = Array.from({ length: count }, (_, i) => h("option", { value: i }, i));
-      return h("select", { "aria-label": name, onchange: (event) => ((chosenHead[name] = Number(event.target.value)), changed()) }, choices);
+      return h("select", { "aria-label": name, onchange }, choices);
     };
     const [layer, head] = [pick("layer", num_layers), pick("head", num_heads)];
     const steps = h("div", { className: "steps" });
@@ -34,57 +35,71 @@ export const equationView = {
     return async () => {
       const place = chosenPlace(true);
       if (place < 0 || state.busy) return;
-      Object.assign(layer, { value: chosenHead.layer });
-      Object.assign(head, { value: chosenHead.head });
+      layer.value = chosenHead.layer;
+      head.value = chosenHead.head;
       const { text } = state;
       const isLast = asking();
       const found = await ask("query", plain(text), place, chosenHead.layer, chosenHead.head);
-      if (isLast()) fill(steps, drawSteps(found, text, place, head_size));
+      if (isLast()) fill(steps, drawSteps(found, text, place, model.config.head_size));
     };
   },
 };
 
-function drawSteps(found, text, place, head_size) {
-  const { start, query, keys, values, scores, weights, context, joined, output, stream } = found;
+function drawSteps({ start, query, keys, values, scores, weights, context, joined, output, stream }, text, place, d) {
   const { layer, head } = chosenHead;
-  const name = (j) => h("b", { className: "token" }, tokenizer.visible(text.ids[start + j]));
-  const order = Array.from(weights.keys()).sort((a, b) => weights[b] - weights[a]).slice(0, KEYS);
-  order.sort((a, b) => a - b);
-  const root = Math.sqrt(head_size);
-  const rest = 1 - order.reduce((sum, j) => sum + weights[j], 0);
-  const columns = ["token", "key k", "q · k", `÷ √${head_size}`, "softmax", "value v"];
-  const rows = order.map((j) =>
-    h(
-      "tr", { "--tint": weights[j].toFixed(2) },
-      h("th", { scope: "row" }, name(j)), h("td", {}, vector(keys[j])), h("td", {}, number(scores[j] * root)),
-      h("td", {}, number(scores[j])), h("td", { className: "weight" }, number(weights[j], 3)), h("td", {}, vector(values[j])),
-    ),
-  );
+  const name = (j) => tokenName(text.ids[start + j]);
+  const heaviest = Array.from(weights.keys()).sort((a, b) => weights[b] - weights[a]);
+  const shown = heaviest.slice(0, KEYS).sort((a, b) => a - b);
+  const cells = (j) => [vector(keys[j]), number(scores[j] * Math.sqrt(d)), number(scores[j]), number(weights[j], 3)];
+  const rows = shown.map((j) => [name(j), ...cells(j), vector(values[j])]);
   const next = text.ids[place + 1];
-  if (next !== undefined) {
-    const masked = h("td", { colSpan: 3 }, "−∞ → 0, masked: a later token");
-    rows.push(h("tr", { className: "masked" }, h("th", { scope: "row" }, h("b", { className: "token" }, tokenizer.visible(next))), h("td"), masked, h("td")));
-  }
-  const others = weights.length - order.length;
-  const caption = `Token ${place + 1}, layer ${layer}, head ${head}${headName(layer, head) ? `: ${headName(layer, head)}` : ""}`;
-  const shown = order.slice().sort((a, b) => weights[b] - weights[a]).slice(0, 3);
-  const sum = shown.map((j) => `${number(weights[j])} · ${number(values[j][0])}`).join(" + ");
-  const length = (v) => number(Math.sqrt(v.reduce((s, x) => s + x * x, 0)));
+  if (next !== undefined) rows.push([tokenName(next), "a later token", "", "−∞", number(0, 3), "masked"]);
+  const rest = 1 - shown.reduce((sum, j) => sum + weights[j], 0);
+  const terms = heaviest.slice(0, 3).map((j) => `${number(weights[j])} · ${number(values[j][0])}`);
+  const others =
+    weights.length > shown.length ? `The ${weights.length - shown.length} others share ${number(rest, 3)}.` : "";
+  const places = `${head * d} to ${(head + 1) * d - 1}`;
   return [
-    h("p", {}, "1. The query of ", name(place - start), " is q = ", vector(query), ` (${head_size} numbers).`),
-    h("p", {}, "2. It is multiplied with each key, divided by the root of their size, later tokens are masked, and softmax makes weights of it."),
+    h("p", {}, "1. The query of ", name(place - start), " is q = ", vector(query), ` (${d} numbers).`),
     h(
-      "div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": "Scores and weights" },
-      h("table", {}, h("caption", {}, caption), h("thead", {}, h("tr", {}, columns.map((c) => h("th", { scope: "col" }, c)))), h("tbody", {}, rows)),
+      "p",
+      {},
+      "2. It is multiplied with each key, divided by the root of their size, later tokens are masked, and softmax makes weights of it.",
     ),
-    others > 0 ? h("p", {}, `The ${others} other tokens share ${number(rest, 3)}.`) : null,
-    h("p", {}, `3. The context vector is the sum of weight · value. First component: ${sum}${weights.length > 3 ? " + …" : ""} = ${number(context[0])}. All: `, vector(context)),
-    h("p", {}, `4. The context vectors of all heads are joined (${joined.length} numbers, length ${length(joined)}): head ${head} fills places ${head * head_size} to ${(head + 1) * head_size - 1}.`),
-    h("p", {}, `5. out_proj mixes them: `, vector(output), `, length ${length(output)}. This is added to the stream, which had length ${length(stream)}.`),
+    scrolling(
+      "Scores and weights",
+      table(
+        `Layer ${layer}, head ${head}: ${headName(layer, head) || "no name"}. ${others}`,
+        ["token", "key k", "q · k", `÷ √${d}`, "softmax", "value v"],
+        rows,
+      ),
+    ),
+    h(
+      "p",
+      {},
+      `3. The context vector is the sum of weight · value. First component: ${terms.join(" + ")}${weights.length > 3 ? " + …" : ""} = ${number(context[0])}. All: `,
+      vector(context),
+    ),
+    h(
+      "p",
+      {},
+      `4. The context vectors of all heads are joined: ${joined.length} numbers, of which this head fills ${places}.`,
+    ),
+    h(
+      "p",
+      {},
+      "5. out_proj mixes them: ",
+      vector(output),
+      `, length ${norm2(output)}; added to the stream, which had length ${norm2(stream)}.`,
+    ),
   ];
 }
 
 function vector(numbers) {
-  const first = Array.from(numbers.slice(0, COMPONENTS), (x) => number(x)).join("  ");
+  const first = Array.from(numbers.slice(0, COMPONENTS), (x) => number(x)).join(" ");
   return h("span", { className: "vector" }, `[${first}${numbers.length > COMPONENTS ? " …" : ""}]`);
+}
+
+function norm2(numbers) {
+  return number(Math.sqrt(numbers.reduce((sum, x) => sum + x * x, 0)));
 }

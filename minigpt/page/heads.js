@@ -1,6 +1,6 @@
 // Heads switched off: what changes for the chosen token, and the text written again without them.
 
-import { comparison, probabilities } from "./alternatives.js";
+import { bar, probabilities } from "./alternatives.js";
 import { headName } from "./attention.js";
 import { button, fill, h, inGrid, lastAsked, number, roving, whatIsThis } from "./dom.js";
 import { ask, model, tokenizer } from "./model.js";
@@ -13,7 +13,12 @@ export const headsView = {
   title: "Heads off",
   make(panel) {
     const { num_layers, num_heads } = model.config;
-    const switches = h("div", { className: "switches", role: "group", "aria-label": "Heads that are on", "--columns": num_heads });
+    const switches = h("div", {
+      className: "switches",
+      role: "group",
+      "aria-label": "Heads that are on",
+      "--columns": num_heads,
+    });
     const readout = h("p", { className: "readout" });
     const bars = h("ol", { className: "bars" });
     const rewrite = button("Write again without them", () => write(state.text.prompt), { className: "main" });
@@ -34,8 +39,11 @@ export const headsView = {
         "vector becomes zero. The outline is the whole model's probability, the filled bar that without these heads; ",
         "the divergence says in bits how much the two differ.",
       ),
-      h("p", {}, "On is filled. Choose heads to switch them off:"), switches,
-      h("p", { className: "row" }, rewrite, allOn), readout, bars,
+      h("p", {}, "On is filled. Choose heads to switch them off:"),
+      switches,
+      h("p", { className: "row" }, rewrite, allOn),
+      readout,
+      bars,
     );
     roving(switches, "button", (key, at) => inGrid(key, at, num_heads));
     switches.addEventListener("focusin", (event) => {
@@ -47,7 +55,7 @@ export const headsView = {
         const name = headName(...item.textContent.split(".").map(Number));
         const isOn = !state.off.has(item.textContent);
         item.ariaPressed = String(isOn);
-        item.ariaLabel = item.title = `layer ${item.textContent.replace(".", ", head ")} on${name ? `: ${name}` : ""}`;
+        item.ariaLabel = item.title = `${item.textContent}${name && `: ${name}`}`;
       });
       rewrite.disabled = allOn.disabled = state.off.size === 0;
       const place = chosenPlace();
@@ -57,13 +65,22 @@ export const headsView = {
       const whole = probabilities(await ask("logits", plain(text), place));
       const less = probabilities(await ask("logits", plain(text), place, [...state.off]));
       if (!isLast()) return;
-      const divergence = whole.reduce((sum, p, i) => sum + (p > 1e-12 ? p * Math.log2(p / Math.max(less[i], 1e-12)) : 0), 0);
+      const divergence = whole.reduce(
+        (sum, p, i) => sum + (p > 1e-12 ? p * Math.log2(p / Math.max(less[i], 1e-12)) : 0),
+        0,
+      );
       const taken = text.ids[place];
       const what = taken === undefined ? "the next token" : `“${tokenizer.visible(taken)}”`;
-      const off = state.off.size === 0 ? "All heads are on" : `${state.off.size} of ${num_layers * num_heads} heads off`;
+      const off =
+        state.off.size === 0 ? "All heads are on" : `${state.off.size} of ${num_layers * num_heads} heads off`;
       fill(readout, `${off}. For ${what} the divergence is ${number(Math.max(0, divergence), 3)} bits.`);
       const order = Array.from(whole.keys()).sort((a, b) => whole[b] + less[b] - whole[a] - less[a]);
-      fill(bars, comparison(order.slice(0, COMPARED).map((id) => [id, whole[id], less[id]])));
+      const shown = order.slice(0, COMPARED);
+      const most = Math.max(...shown.map((id) => Math.max(whole[id], less[id])));
+      fill(
+        bars,
+        shown.map((id) => bar("li", id, whole[id], less[id], most)),
+      );
     };
   },
 };

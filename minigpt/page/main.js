@@ -10,8 +10,20 @@ import { ask, model, ready, tokenizer } from "./model.js";
 import { drawSettings, makeSettings } from "./settings.js";
 import { copy, keep, kept, link, readLink, savePicture } from "./share.js";
 import { sourcesView } from "./sources.js";
-import { again, changed, generate, setPrompt, show, shownText, state, stop, undo, whenChanged, write } from "./texts.js";
-import { drawTokens, legend } from "./tokens.js";
+import {
+  again,
+  changed,
+  generate,
+  setPrompt,
+  show,
+  shownText,
+  state,
+  stop,
+  undo,
+  whenChanged,
+  write,
+} from "./texts.js";
+import { drawTokens } from "./tokens.js";
 
 const $ = (id) => document.getElementById(id);
 const views = [alternativesView, attentionView, equationView, headsView, lensView, sourcesView];
@@ -27,6 +39,7 @@ window.minigpt = {
   logits: async (text) => ask("allLogits", typeof text === "string" ? tokenizer.encode(text) : text),
   encode: (text) => tokenizer.encode(text),
   decode: (ids) => tokenizer.decode(ids),
+  text: () => shownText(),
 };
 
 const buttons = {
@@ -50,7 +63,8 @@ function prompted() {
 }
 
 async function startWriting() {
-  const pending = typed || tokenizer.decode(state.text.ids.slice(state.text.hidden, state.text.prompt)) !== $("prompt").value;
+  const pending =
+    typed || tokenizer.decode(state.text.ids.slice(state.text.hidden, state.text.prompt)) !== $("prompt").value;
   clearTimeout(typed);
   typed = null;
   if (pending && !(await setPrompt($("prompt").value))) return;
@@ -63,12 +77,7 @@ function drawControls() {
   buttons.stop.disabled = !busy;
   buttons.more.disabled = busy || !isWritten;
   buttons.again.disabled = buttons.undo.disabled = busy || !text.parent;
-  for (const [id, value] of [["status", state.status], ["speed", state.speed], ["problem", state.problem]]) {
-    if ($(id).textContent !== value) $(id).textContent = value;
-  }
-  const key = [state.tints === null, text.prompt, text.prompt > model.config.context_length && text.ids.length].join();
-  if ($("text-head").dataset.drawn !== key) $("text-head").replaceChildren(...legend());
-  $("text-head").dataset.drawn = key;
+  for (const id of ["status", "speed", "problem"]) if ($(id).textContent !== state[id]) $(id).textContent = state[id];
   $("tokens").ariaBusy = String(busy);
   $("texts").hidden = state.texts.length === 0;
   if (busy) return;
@@ -84,8 +93,9 @@ function drawControls() {
 
 function makeTabs() {
   for (const view of views) {
-    const tab = button(view.title, () => openView(view.id), { role: "tab", id: `tab-${view.id}`, "aria-controls": `panel-${view.id}` });
-    const panel = h("div", { role: "tabpanel", id: `panel-${view.id}`, "aria-labelledby": `tab-${view.id}`, tabIndex: 0 });
+    const [tabId, panelId] = [`tab-${view.id}`, `panel-${view.id}`];
+    const tab = button(view.title, () => openView(view.id), { role: "tab", id: tabId, "aria-controls": panelId });
+    const panel = h("div", { role: "tabpanel", id: panelId, "aria-labelledby": tabId, tabIndex: 0 });
     $("tabs").append(tab);
     $("panels").append(panel);
     renders[view.id] = view.make(panel);
@@ -103,6 +113,7 @@ function makeTabs() {
 function openView(id) {
   if (open !== id) state.tints = null;
   open = id;
+  state.needsToken = !["alternatives", "heads"].includes(id);
   for (const view of views) {
     const isOpen = view.id === id;
     Object.assign($(`tab-${view.id}`), { ariaSelected: String(isOpen), tabIndex: isOpen ? 0 : -1 });
@@ -114,6 +125,12 @@ function openView(id) {
 function setTheme(theme) {
   document.documentElement.dataset.theme = state.theme = theme;
   $("theme").textContent = theme === "dark" ? "Light" : "Dark";
+  changed();
+}
+
+function tellProblem({ message }) {
+  if (state.problem === message) return;
+  state.problem = message;
   changed();
 }
 
@@ -137,6 +154,7 @@ function makePage() {
   $("theme").addEventListener("click", () => setTheme(state.theme === "dark" ? "light" : "dark"));
   $("prompt").addEventListener("input", prompted);
   makeSettings();
+  $("settings").open = innerWidth > 900; // on a phone the views come first
   makeTabs();
   let wasBusy = false;
   whenChanged(() => {
@@ -145,7 +163,7 @@ function makePage() {
     drawSettings();
     // While a text streams, the views wait; the alternatives of what is hovered do not.
     const isStreaming = state.busy && state.hovered === null && state.chosen === null;
-    if (!isStreaming && state.text.ids.length) renders[open]()?.catch((error) => ((state.problem = error.message), changed()));
+    if (!isStreaming && state.text.ids.length) renders[open]()?.catch(tellProblem);
     if (wasBusy && !state.busy) keep();
     wasBusy = state.busy;
   });

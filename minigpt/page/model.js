@@ -49,4 +49,5 @@ export function listen(event, listener) {
 export const ready = ask("open", model, read("weights"), trainingText);
 
 /** The token that an empty prompt stands for: a new line, if the tokenizer has it. */
-export const firstToken = tokenizer.data.kind === "bpe" || tokenizer.ids.has("\n") ? tokenizer.encode("\n")[0] : tokenizer.end;
+export const firstToken =
+  tokenizer.data.kind === "bpe" || tokenizer.ids.has("\n") ? tokenizer.encode("\n")[0] : tokenizer.end;

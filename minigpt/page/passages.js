@@ -2,12 +2,13 @@
 // passages that are nearest to a text by the rare words they share.
 
 const GRAM = 6; // characters that are looked up; shorter copies are no copies
+const END = "␄"; // stands between two documents
 const SLOTS = 1 << 18;
 
 export class Passages {
   /** @param {string[]} documents */
   constructor(documents) {
-    this.text = documents.join("\u0000");
+    this.text = documents.join(END);
     const n = this.text.length;
     this.newest = new Int32Array(SLOTS).fill(-1); // the last place of a gram of each hash
     this.earlier = new Int32Array(n); // the place before it with the same hash
@@ -16,7 +17,7 @@ export class Passages {
       this.earlier[i] = this.newest[slot];
       this.newest[slot] = i;
     }
-    this.passages = [...this.text.matchAll(/[^\u0000]{1,240}(?:[.!?]["”’]?\s+|[\s\u0000]|$)/gu)];
+    this.passages = [...this.text.matchAll(/[^␄]{90,260}?[.!?]["”’]?\s+|[^␄]{1,260}(?:\s|$)/gu)];
     this.byWord = new Map(); // word -> the passages that it is in
     this.passages.forEach(([passage], number) => {
       for (const word of words(passage)) {
@@ -64,8 +65,8 @@ export class Passages {
     const from = Math.max(0, place - 80);
     return {
       copied: this.text.slice(place, place + length),
-      before: this.text.slice(from, place).split("\u0000").at(-1),
-      after: this.text.slice(place + length, place + length + 80).split("\u0000")[0],
+      before: this.text.slice(from, place).split(END).at(-1),
+      after: this.text.slice(place + length, place + length + 80).split(END)[0],
     };
   }
 
@@ -80,7 +81,7 @@ export class Passages {
     }
     const best = [...scores].sort((a, b) => b[1] - a[1] || a[0] - b[0]).slice(0, count);
     return best.map(([number]) => {
-      const passage = this.passages[number][0].replaceAll("\u0000", "");
+      const passage = this.passages[number][0].replaceAll(END, "");
       return { passage, shared: [...words(passage)].filter((word) => shared.has(word)) };
     });
   }

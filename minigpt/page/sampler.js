@@ -41,10 +41,8 @@ export function keepTopP(logits, p) {
   let count = 0;
   for (let before = 0; count < weights.length && before < p; count++) before += weights[count] / all;
   const smallest = largest[count - 1];
-  let equals = count - largest.findIndex((logit) => logit === smallest);
-  return logits.map((logit) =>
-    logit > smallest || (logit === smallest && equals-- > 0) ? logit : -Infinity,
-  );
+  let equals = count - largest.indexOf(smallest);
+  return logits.map((logit) => (logit > smallest || (logit === smallest && equals-- > 0) ? logit : -Infinity));
 }
 
 /** Tokens at least p times as likely as the likeliest. */

@@ -21,7 +21,12 @@ export function makeSettings() {
     const isNumber = name === "seed" || name === "maxNewTokens";
     const output = h("output", { htmlFor: `set-${name}` });
     const input = h("input", {
-      type: isNumber ? "number" : "range", id: `set-${name}`, min, max, step, "aria-describedby": `help-${name}`,
+      type: isNumber ? "number" : "range",
+      id: `set-${name}`,
+      min,
+      max,
+      step,
+      "aria-describedby": `help-${name}`,
       oninput: () => {
         if (input.value !== "") set(name, Number(input.value));
         changed();
@@ -29,7 +34,14 @@ export function makeSettings() {
     });
     inputs[name] = { input, output: isNumber ? null : output };
     const help_ = h("small", { id: `help-${name}` }, help);
-    return h("div", { className: "setting" }, h("label", { htmlFor: `set-${name}` }, label), input, isNumber ? null : output, help_);
+    return h(
+      "div",
+      { className: "setting" },
+      h("label", { htmlFor: `set-${name}` }, label),
+      input,
+      isNumber ? null : output,
+      help_,
+    );
   });
   document.getElementById("settings").append(...rows);
 }

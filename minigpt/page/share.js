@@ -52,7 +52,11 @@ export function kept() {
 /** Save what an element shows as "svg" or "png". */
 export async function savePicture(element, name, kind) {
   const svg = pictureOf(element);
-  const [source, width, height] = [new XMLSerializer().serializeToString(svg), svg.width.baseVal.value, svg.height.baseVal.value];
+  const [source, width, height] = [
+    new XMLSerializer().serializeToString(svg),
+    svg.width.baseVal.value,
+    svg.height.baseVal.value,
+  ];
   let file = new Blob([source], { type: "image/svg+xml" });
   if (kind === "png") {
     const image = new Image();
@@ -62,7 +66,10 @@ export async function savePicture(element, name, kind) {
     canvas.getContext("2d").drawImage(image, 0, 0, 2 * width, 2 * height);
     file = await new Promise((resolve) => canvas.toBlob(resolve));
   }
-  const anchor = Object.assign(document.createElement("a"), { href: URL.createObjectURL(file), download: `${name}.${kind}` });
+  const anchor = Object.assign(document.createElement("a"), {
+    href: URL.createObjectURL(file),
+    download: `${name}.${kind}`,
+  });
   anchor.click();
   setTimeout(() => URL.revokeObjectURL(anchor.href), 1000);
 }
@@ -83,7 +90,11 @@ function pictureOf(element) {
   body.append(style, copied);
   const { width, height } = element.getBoundingClientRect();
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  for (const [name, value] of Object.entries({ width: width + 32, height: height + 32, "data-theme": document.documentElement.dataset.theme })) {
+  for (const [name, value] of Object.entries({
+    width: width + 32,
+    height: height + 32,
+    "data-theme": document.documentElement.dataset.theme,
+  })) {
     svg.setAttribute(name, value);
   }
   const foreign = document.createElementNS("http://www.w3.org/2000/svg", "foreignObject");

@@ -17,7 +17,16 @@ export const sourcesView = {
       "some (drag, or hold Shift with the arrow keys). A long copied stretch means that the model knows it by heart.",
     );
     if (!hasText) {
-      panel.append(what, h("p", {}, "The training text is not in this page. A page made with ", h("code", {}, "minigpt page --with-text"), " shows where the model learned what it writes."));
+      panel.append(
+        what,
+        h(
+          "p",
+          {},
+          "The training text is not in this page. A page made with ",
+          h("code", {}, "minigpt page --with-text"),
+          " shows where the model learned what it writes.",
+        ),
+      );
       return () => {};
     }
     const found = h("div", {});
@@ -47,9 +56,12 @@ export const sourcesView = {
       for (const { start, end } of copies) {
         copied += end - Math.max(start, reached);
         reached = end;
-        for (let i = text.hidden; i < text.ids.length; i++) if (startOf(i + 1) > start && startOf(i) < end) state.tints[i] = 0.7;
+        for (let i = text.hidden; i < text.ids.length; i++)
+          if (startOf(i + 1) > start && startOf(i) < end) state.tints[i] = 0.7;
       }
-      share.textContent = isMarking ? `${percent(whole.length ? copied / whole.length : 0)} of the text stands in copied stretches of at least ${LEAST} characters.` : "";
+      share.textContent = isMarking
+        ? `${percent(whole.length ? copied / whole.length : 0)} of the text stands in copied stretches of at least ${LEAST} characters.`
+        : "";
       drawTokens();
     };
   },
@@ -58,13 +70,21 @@ export const sourcesView = {
 function drawFound({ copy, nearest }, asked) {
   const copied = copy
     ? [
-        h("p", {}, `The longest stretch around “${asked.trim() || "↵"}” that stands in the training text word for word has ${copy.copied.length} characters:`),
+        h(
+          "p",
+          {},
+          `The longest stretch around “${asked.trim() || "↵"}” that stands in the training text word for word has ${copy.copied.length} characters:`,
+        ),
         h("blockquote", {}, `…${copy.before}`, h("mark", {}, copy.copied), `${copy.after}…`),
       ]
     : [h("p", {}, `No stretch around “${asked.trim() || "↵"}” stands in the training text word for word.`)];
   const passages = nearest.map(({ passage, shared }) => {
     const parts = passage.split(/([\p{L}\p{N}\p{M}]+)/u);
-    return h("blockquote", {}, parts.map((part) => (shared.includes(part.toLowerCase()) ? h("b", {}, part) : part)));
+    return h(
+      "blockquote",
+      {},
+      parts.map((part) => (shared.includes(part.toLowerCase()) ? h("b", {}, part) : part)),
+    );
   });
   return [...copied, h("p", {}, "The nearest passages, shared words bold:"), ...passages];
 }

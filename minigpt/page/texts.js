@@ -1,6 +1,7 @@
 // The text on view and the texts before it; what is done to them. Views draw themselves anew when
 // `changed` was called, at most once a frame.
 
+import { h } from "./dom.js";
 import { ask, firstToken, listen, ready, tokenizer } from "./model.js";
 
 export const state = {
@@ -9,17 +10,10 @@ export const state = {
   chosen: null, // index of a token; as many as there are tokens: the next one; null: none chosen
   anchor: null, // the other end of a selection of tokens
   hovered: null,
-  settings: {
-    temperature: 0.8,
-    topK: 0,
-    topP: 1,
-    minP: 0,
-    repetitionPenalty: 1,
-    seed: 1,
-    maxNewTokens: 200,
-  },
+  settings: { temperature: 0.8, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1, seed: 1, maxNewTokens: 200 },
   off: new Set(), // heads switched off, "layer.head"
   tints: null, // what another view than the text's own wants to show in it: index -> 0 to 1
+  needsToken: false, // whether the open view is about a token that is there, not about the next
   busy: false,
   status: "",
   speed: "",
@@ -41,7 +35,8 @@ export function changed() {
     isDue = false;
     for (const draw of drawings) draw();
   };
-  if (document.hidden) setTimeout(all, 250); // no frame comes then
+  if (document.hidden)
+    setTimeout(all, 250); // no frame comes then
   else requestAnimationFrame(all);
 }
 
@@ -51,7 +46,12 @@ function emptyText() {
 
 /** A text that begins with the first `n` tokens of another one. */
 function startOf(text, n, parent) {
-  const start = { ...text, parent, prompt: Math.min(text.prompt, n), decoder: new TextDecoder("utf-8", { ignoreBOM: true }) };
+  const start = {
+    ...text,
+    parent,
+    prompt: Math.min(text.prompt, n),
+    decoder: new TextDecoder("utf-8", { ignoreBOM: true }),
+  };
   start.ids = text.ids.slice(0, n);
   start.surprises = text.surprises.slice(0, n);
   start.pieces = start.ids.map((id) => start.decoder.decode(tokenizer.bytes(id), { stream: true }));
@@ -70,13 +70,18 @@ export function shownText(text = state.text) {
   return tokenizer.decode(rest.at(-1) === tokenizer.end ? rest.slice(0, -1) : rest);
 }
 
+/** A token in a sentence. */
+export function tokenName(id) {
+  return h("b", { className: "token" }, tokenizer.visible(id));
+}
+
 /** What the worker needs of a text. */
 export function plain(text = state.text) {
   return { ids: text.ids, prompt: text.prompt };
 }
 
 /** The chosen place; without a choice that of the next token. With `last`, one that is written. */
-export function chosenPlace(last = false) {
+export function chosenPlace(last = state.needsToken) {
   const { ids } = state.text;
   const place = state.hovered ?? state.chosen ?? ids.length;
   return Math.min(place, last ? ids.length - 1 : ids.length);

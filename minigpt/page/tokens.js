@@ -1,13 +1,14 @@
 // The text itself, token by token: tinted by how much each surprised the model, or by what another
 // view wants to show in it. A token is chosen by hovering, tapping or moving the focus.
 
-import { h, roving } from "./dom.js";
+import { fill, h, roving } from "./dom.js";
 import { model, tokenizer } from "./model.js";
 import { changed, chosenPlace, state } from "./texts.js";
 
 const MOST_BITS = 10; // as dark as it gets: less likely than one in a thousand
 const LONGEST = 3000; // tokens that can be chosen; what comes before them is shown as plain text
 const box = document.getElementById("tokens");
+const head = document.getElementById("text-head");
 let shown = { text: null, first: 0 };
 
 box.addEventListener("pointerover", (event) => hover(event.pointerType === "mouse" ? indexOf(event.target) : null));
@@ -72,6 +73,7 @@ export function drawTokens() {
     box.replaceChildren(...(before ? [h("span", { className: "before" }, before)] : []), nextToken());
   }
   const follows = box.scrollTop + box.clientHeight > box.scrollHeight - 40;
+  drawLegend();
   const { first } = shown;
   const options = box.querySelectorAll("[role=option]");
   const next = options[options.length - 1];
@@ -116,15 +118,19 @@ function tint(option, i) {
 }
 
 /** What the tints of the text mean, and what is not in the model's sight. */
-export function legend() {
-  const read = model.config.context_length;
+function drawLegend() {
+  const { context_length } = model.config;
   const { ids, prompt } = state.text;
-  const parts = [h("span", { className: "scale", "aria-hidden": "true" })];
-  parts.unshift(h("span", {}, state.tints ? "not at all" : "expected"));
-  parts.push(h("span", {}, state.tints ? "strongly" : "surprising"));
-  if (prompt > read) {
-    const all = ids.length.toLocaleString("en");
-    parts.push(h("span", {}, `· of ${all} tokens the model read the last ${read}; nothing of your text is lost`));
-  }
-  return parts;
+  const key = `${state.tints === null} ${prompt > context_length && ids.length}`;
+  if (head.dataset.drawn === key) return;
+  head.dataset.drawn = key;
+  const [least, most] = state.tints ? ["not at all", "strongly"] : ["expected", "surprising"];
+  const read = `· of ${ids.length.toLocaleString("en")} tokens the model read the last ${context_length}; nothing is lost`;
+  fill(
+    head,
+    h("span", {}, least),
+    h("span", { className: "scale" }),
+    h("span", {}, most),
+    prompt > context_length ? h("span", {}, read) : null,
+  );
 }

@@ -1,6 +1,6 @@
 // The worker: it alone holds the weights. The page asks it by name ({id, name, args}) and gets one
 // answer ({id, result} or {id, error}); while it reads and writes, tokens come as {event: ...}.
-import { Engine, Reading, linear, softmax } from "./engine.js";
+import { Engine, linear, Reading, softmax } from "./engine.js";
 import { Passages } from "./passages.js";
 import { draw } from "./sampler.js";
 import { Tokenizer } from "./tokenizer.js";
@@ -204,18 +204,18 @@ async function advance(text, mine, tellSurprise, off = []) {
   }
   const { reading } = writer;
   reading.truncate(ids.length - start);
-  if (tellSurprise) tell(reading, ids, start, 0);
+  if (tellSurprise) tell(reading, start, 0);
   while (reading.ids.length < ids.length - start) {
     const done = reading.ids.length;
     reading.read(ids.slice(start + done, start + done + AT_ONCE));
-    if (tellSurprise) tell(reading, ids, start, done);
+    if (tellSurprise) tell(reading, start, done);
     if (reading.ids.length < ids.length - start) await breath();
     if (mine !== job) return;
   }
 }
 
 /** The surprises of the tokens from `from` on that the reading has read. */
-function tell(reading, ids, start, from) {
+function tell(reading, start, from) {
   const surprises = [];
   for (let t = from; t < reading.ids.length; t++) {
     surprises.push(t ? bits(reading.logits(t - 1), reading.ids[t]) : NaN);
@@ -226,9 +226,7 @@ function tell(reading, ids, start, from) {
 /** A reading in which the first `n` tokens of a text are read, as they were when it was written. */
 function view({ ids, prompt }, n, off = []) {
   const start = windowStart(prompt, n);
-  const done = [writer, viewer].find(
-    (kept) => fits(kept, ids, n, start, off) && kept.reading.ids.length >= n - start,
-  );
+  const done = [writer, viewer].find((kept) => fits(kept, ids, n, start, off) && kept.reading.ids.length >= n - start);
   if (done) return done;
   viewer = { reading: new Reading(engine, new Set(off)), start };
   const end = Math.min(start + engine.config.context_length, ids.length);

@@ -26,7 +26,17 @@ def random_found(tokenizer: Tokenizer, folder: Path, seed: int = 0, **shape: Any
             drawn = random.standard_normal(size).astype(np.float32)
             wide = drawn * 1.5 / size[-1] ** 0.5 if len(size) == 2 else 1 + 0.2 * drawn
             weights[pattern.replace("#", str(i))] = wide.astype(np.float32)
+    weights["token_embedding.weight"][tokenizer.end_of_text] = 0  # hardly ever drawn
     return FoundModel(folder, NumpyGPT(config, weights), tokenizer)
+
+
+def until(page: Any, condition: str) -> None:
+    """Wait for a condition in JavaScript; playwright's own way needs what the page forbids."""
+    for _ in range(400):
+        if page.evaluate(condition):
+            return
+        page.wait_for_timeout(25)
+    raise AssertionError(f"never: {condition}")
 
 
 @pytest.fixture(scope="session")

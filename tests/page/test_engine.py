@@ -12,6 +12,7 @@ from minigpt.generation.writer import Writer
 from minigpt.tokenizer.chunked_encoding import PATTERNS
 
 from ..interop.examples import CONFIGS, HARD_TEXT, TOKENIZERS, byte_pairs
+from ..interop.test_tokenizer_import import content, read
 from ..tokenizer.examples import ALPHABET, FABLE, bare_encoding
 from .conftest import Open, random_found
 
@@ -63,13 +64,15 @@ def _tokenizers() -> dict[str, Any]:
     learned = byte_pairs()
     tokens = ["th", "the", " t", " the", "at", "aa", "aaa", "'S", " 12", "\r\n"]
     specials = {"<|endoftext|>": 256}
-    others = {n: bare_encoding(tokens, specials, pattern) for n, pattern in PATTERNS.items()}
+    others: dict[str, Any] = {
+        n: bare_encoding(tokens, specials, pattern) for n, pattern in PATTERNS.items()
+    }
     return {"bpe": learned} | {n: t() for n, t in TOKENIZERS.items()} | others
 
 
-@pytest.mark.parametrize("name", _tokenizers())
+@pytest.mark.parametrize("name", [*_tokenizers(), "with merges of its own"])
 def test_tokenizers_give_the_same_ids(name: str, open_page: Open, tmp_path: Path) -> None:
-    tokenizer = _tokenizers()[name]
+    tokenizer = _tokenizers().get(name) or read(tmp_path, content())
     found = random_found(tokenizer, tmp_path, emb_dim=8, num_layers=1, num_heads=1)
     page = open_page(found)
     known = getattr(tokenizer, "characters", None)

@@ -1,0 +1,41 @@
+"""The file of a page: what is in it, and what is refused."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import minigpt.page.build as build
+from minigpt import UserError
+from minigpt.tokenizer import make_tokenizer
+
+from ..interop.test_tokenizer_import import content, read
+from .conftest import random_found
+
+FOLDER = Path(build.__file__).parent
+
+
+def test_a_tokenizer_that_the_page_cannot_run_is_refused(tmp_path: Path) -> None:
+    split = {"type": "Split", "pattern": {"Regex": r"\S+|\s+"}, "behavior": "Isolated"}
+    steps = [split | {"invert": False}, content()["pre_tokenizer"] | {"use_regex": False}]
+    data = content() | {"pre_tokenizer": {"type": "Sequence", "pretokenizers": steps}}
+    with pytest.raises(UserError, match="cannot run this model's tokenizer"):
+        build.page_tokenizer(read(tmp_path, data))
+
+
+def test_nothing_in_a_text_ends_the_script_that_holds_it(tmp_path: Path) -> None:
+    tokenizer = make_tokenizer("char", None, ["</script><!--"])
+    found = random_found(tokenizer, tmp_path, emb_dim=8, num_layers=1, num_heads=1)
+    page = build.build_page(found, "</script><b>")
+    assert page.count("</script>") == page.count("<script") == 5
+
+
+def test_the_pages_files_are_small_and_their_names_differ() -> None:
+    files = [f for f in FOLDER.iterdir() if f.suffix in (".js", ".css", ".html")]
+    lines = {file.name: len(file.read_text().splitlines()) for file in files}
+    assert sum(lines.values()) <= 2500 and max(lines.values()) <= 400
+    for names in (build.WORKER, build.PAGE):
+        code = "".join((FOLDER / f"{name}.js").read_text() for name in names)
+        declaration = r"^(?:export )?(?:async )?(?:const|let|function|class) (\w+)"
+        names_given = re.findall(declaration, code, re.M)
+        assert len(names_given) == len(set(names_given))
