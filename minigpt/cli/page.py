@@ -5,7 +5,6 @@ import os
 import webbrowser
 from pathlib import Path
 
-from .. import UserError
 from .options import Parser
 from .terminal import say, write
 
@@ -14,12 +13,8 @@ def options(parser: Parser) -> None:
     add = parser.add_argument
     add("run", nargs="?", help="a run, or a model such as hf:NAME (default: the newest run)")
     add("--out", metavar="FILE", help="the file (default: page.html in the run's folder)")
-    add(
-        "--weights",
-        choices=("float16", "float32"),
-        default="float16",
-        help="how the weights are stored: float32 is twice as large and exact",
-    )
+    types, stored = ("float16", "float32"), "how the weights are stored (default: float16)"
+    add("--weights", choices=types, default="float16", help=stored)
     add("--with-text", action="store_true", help="put the training text into the file too")
     add("--open", action="store_true", help="open the page in a browser")
 
@@ -30,12 +25,9 @@ def run(given: argparse.Namespace) -> None:
     from ..page.build import build_page
 
     found = runs.find_model(given.run if given.run is not None else runs.newest_run())
-    is_run = found.config is not None
-    out = Path(given.out or (found.folder / "page.html" if is_run else "page.html"))
-    if not out.parent.is_dir():
-        raise UserError(f"no such folder: {out.parent}")
-    title = runs.model_name(given.run or found.folder)
-    page = build_page(found, title, weights=given.weights, with_text=given.with_text)
+    out = Path(given.out or (found.folder if found.config else Path()) / "page.html")
+    name = runs.model_name(given.run or found.folder)
+    page = build_page(found, name, weights=given.weights, with_text=given.with_text)
     runs.write_text(page, out)
     if given.with_text:
         say(f"the training text is in {out} too: whoever gets the file can read it")

@@ -18,7 +18,8 @@ const MOVES = {
   End: [0, 1e9],
 };
 const options = { by: false, hideFirst: false, table: false };
-let headScores = null;
+let headScores = null; // by layer and head, when they are measured
+let namesAsked = null;
 
 /** The name that a head has earned, with its score; empty if none. */
 export function headName(layer, head) {
@@ -109,16 +110,16 @@ export const attentionView = {
       const isIn = (found) =>
         found.text === text && found.n === text.ids.length && place >= found.start && place < found.start + found.T;
       const about = { text, n: text.ids.length, layer, head };
-      headScores ??= await ask("headScores");
       const nextSmall = isIn(small) ? small : { ...(await ask("thumbnails", plain(text), place)), ...about };
       const isSame = isIn(large) && large.layer === layer && large.head === head;
       const next = isSame ? large : { ...(await ask("attention", plain(text), place, layer, head)), ...about };
       if (!isLast()) return;
       if (next !== large) column = null;
-      const drawing = `${layer}.${head} ${state.theme}`;
+      const drawing = `${layer}.${head} ${state.theme} ${headScores !== null}`;
       if (nextSmall !== small || drawing !== drawn) drawThumbnails(heads, nextSmall, num_heads);
       [small, large, drawn] = [nextSmall, next, drawing];
       const name = headName(layer, head);
+      if (!headScores) namesAsked ??= ask("headScores").then((scores) => ((headScores = scores), changed()));
       title.textContent = `Layer ${layer}, head ${head}${name && `: ${name}`}`;
       drawLarge(place - large.start);
     };

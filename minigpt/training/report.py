@@ -236,6 +236,7 @@ def say_result(
     say(f"for comparison, in bits/byte of the same text: {others}")
     first_words = dataset.tokenizer.decode(dataset.train[:40].tolist()).split()[:3]
     prompt = shlex.quote(" ".join(first_words))
+    say(f"to see it think:  minigpt page {shlex.quote(str(folder))} --open")
     say(f"to generate:  {command('generate')} {prompt} --run {shlex.quote(str(folder))}")
 
 

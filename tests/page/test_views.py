@@ -51,7 +51,7 @@ def written(page: Any) -> str:
     return str(page.evaluate("minigpt.text()"))
 
 
-def test_a_text_is_written_continued_undone_and_written_again(page: Any) -> None:
+def test_a_text_is_written_continued_undone_and_with_the_same_seed_written_again(page: Any) -> None:
     first = write(page)
     assert first.startswith(PROMPT) and first != PROMPT
     assert re.match(r"12 tokens written", page.inner_text("#status"))

@@ -1,0 +1,102 @@
+"""The page in a browser: tokens a second, attention on screen, frames while it writes.
+
+    python benchmarks/page.py          needs chromium and playwright, as make test-page does
+
+Models with random weights of 1 and 12 million parameters; each figure is the median of some rounds.
+"""
+
+import shutil
+import statistics
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from minigpt.config import GPTConfig, weight_shapes
+from minigpt.generation.numpy_gpt import NumpyGPT
+from minigpt.page.build import build_page
+from minigpt.runs import FoundModel
+from minigpt.tokenizer import CharacterTokenizer
+
+SHAPES = {
+    "1 M": {"emb_dim": 128, "num_layers": 4, "num_heads": 2},
+    "12 M": {"emb_dim": 384, "num_layers": 6, "num_heads": 6},
+}
+ROUNDS = 5
+WRITE = """async (seed) => {
+  const start = performance.now();
+  await minigpt.generate("a", {seed, maxNewTokens: 200});
+  return 200 / (performance.now() - start) * 1000;
+}"""
+ATTENTION = """async () => {
+  const start = performance.now();
+  document.querySelector("#tab-attention").click();
+  const frame = () => new Promise(requestAnimationFrame);
+  while (document.querySelector("#panel-attention .matrix canvas").width !== 256) await frame();
+  await frame();
+  return performance.now() - start;
+}"""
+FRAMES = """async () => {
+  document.querySelector("#buttons .main").click();
+  let frames = 0;
+  const start = performance.now();
+  while (performance.now() - start < 1500) {
+    await new Promise(requestAnimationFrame);
+    frames++;
+  }
+  return frames / (performance.now() - start) * 1000;
+}"""
+
+
+def some_model(shape: dict[str, Any]) -> FoundModel:
+    """A model with random weights and 2,048 tokens, each a character."""
+    tokenizer = CharacterTokenizer(chr(0x4E00 + i) if i > 1 else "a\n"[i] for i in range(2047))
+    config = GPTConfig(2048, **shape)
+    random = np.random.default_rng(0)
+    weights = {
+        pattern.replace("#", str(i)): random.standard_normal(size, np.float32) / size[-1] ** 0.5
+        for pattern, size in weight_shapes(config).items()
+        for i in range(config.num_layers if "#" in pattern else 1)
+    }
+    weights["token_embedding.weight"][-1] = 0  # the end of the text is hardly ever drawn
+    return FoundModel(Path(), NumpyGPT(config, weights), tokenizer)
+
+
+def opened(browser: Any, found: FoundModel, folder: str, link: str = "") -> Any:
+    file = Path(folder) / "page.html"
+    file.write_text(build_page(found, "benchmark"), encoding="utf-8")
+    page = browser.new_page(viewport={"width": 1600, "height": 1000})
+    page.goto(f"{file.as_uri()}{link}")
+    page.evaluate("minigpt.ready")
+    return page
+
+
+def main() -> None:
+    from playwright.sync_api import sync_playwright
+
+    place = shutil.which("chromium") or shutil.which("chromium-browser")
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=place, args=["--no-sandbox"])
+        for name, shape in SHAPES.items():
+            page = opened(browser, some_model(shape), folder)
+            speeds = [page.evaluate(WRITE, seed) for seed in range(ROUNDS + 1)][1:]
+            print(f"{name}: {statistics.median(speeds):.0f} tokens/s", flush=True)
+            page.close()
+        times = []
+        for _ in range(ROUNDS):
+            page = opened(browser, some_model(SHAPES["1 M"]), folder, f"#prompt={'a' * 256}")
+            page.wait_for_timeout(1000)
+            times.append(page.evaluate(ATTENTION))
+            page.close()
+        print(
+            f"attention of 256 tokens over 8 heads: {statistics.median(times):.0f} ms", flush=True
+        )
+        page = opened(browser, some_model(SHAPES["1 M"]), folder, "#prompt=a&maxNewTokens=2000")
+        page.wait_for_timeout(300)
+        print(f"frames a second while writing: {page.evaluate(FRAMES):.0f}")
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
