@@ -50,7 +50,7 @@ export const alternativesView = {
 
 function drawBars(head, list, rest, { logits, place, text }) {
   const before = probabilities(logits);
-  const after = probabilities(filtered(logits, state.settings, text.ids.slice(0, place)));
+  const after = probabilities(filtered(logits, state.settings, text.ids.slice(text.hidden, place)));
   const order = Array.from(logits.keys()).sort((a, b) => before[b] - before[a]);
   const taken = text.ids[place];
   const shown = order.slice(0, BARS);

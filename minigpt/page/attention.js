@@ -18,8 +18,7 @@ const MOVES = {
   End: [0, 1e9],
 };
 const options = { by: false, hideFirst: false, table: false };
-let headScores = null; // by layer and head, when they are measured
-let namesAsked = null;
+let headScores = null; // by layer and head; undefined while they are measured
 
 /** The name that a head has earned, with its score; empty if none. */
 export function headName(layer, head) {
@@ -115,11 +114,14 @@ export const attentionView = {
       const next = isSame ? large : { ...(await ask("attention", plain(text), place, layer, head)), ...about };
       if (!isLast()) return;
       if (next !== large) column = null;
-      const drawing = `${layer}.${head} ${state.theme} ${headScores !== null}`;
+      const drawing = `${layer}.${head} ${state.theme} ${headScores !== undefined}`;
       if (nextSmall !== small || drawing !== drawn) drawThumbnails(heads, nextSmall, num_heads);
       [small, large, drawn] = [nextSmall, next, drawing];
       const name = headName(layer, head);
-      if (!headScores) namesAsked ??= ask("headScores").then((scores) => ((headScores = scores), changed()));
+      if (headScores === null) {
+        headScores = undefined;
+        ask("headScores").then((scores) => ((headScores = scores ?? undefined), changed()));
+      }
       title.textContent = `Layer ${layer}, head ${head}${name && `: ${name}`}`;
       drawLarge(place - large.start);
     };

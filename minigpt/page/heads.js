@@ -21,7 +21,9 @@ export const headsView = {
     });
     const readout = h("p", { className: "readout" });
     const bars = h("ol", { className: "bars" });
-    const rewrite = button("Write again without them", () => write(state.text.prompt), { className: "main" });
+    const rewrite = button("Write again without them", () => write(state.text.prompt, { off: [...state.off] }), {
+      className: "main",
+    });
     const allOn = button("All on", () => (state.off.clear(), changed()));
     for (let layer = 0; layer < num_layers; layer++) {
       for (let head = 0; head < num_heads; head++) {

@@ -20,28 +20,15 @@ export function makeSettings() {
   const rows = Object.entries(SETTINGS).map(([name, [label, min, max, step, help]]) => {
     const isNumber = name === "seed" || name === "maxNewTokens";
     const output = h("output", { htmlFor: `set-${name}` });
-    const input = h("input", {
-      type: isNumber ? "number" : "range",
-      id: `set-${name}`,
-      min,
-      max,
-      step,
-      "aria-describedby": `help-${name}`,
-      oninput: () => {
-        if (input.value !== "") set(name, Number(input.value));
-        changed();
-      },
-    });
+    const oninput = () => {
+      if (input.value !== "") set(name, Number(input.value));
+      changed();
+    };
+    const [id, type, note] = [`set-${name}`, isNumber ? "number" : "range", `help-${name}`];
+    const input = h("input", { type, id, min, max, step, oninput, "aria-describedby": note });
     inputs[name] = { input, output: isNumber ? null : output };
-    const help_ = h("small", { id: `help-${name}` }, help);
-    return h(
-      "div",
-      { className: "setting" },
-      h("label", { htmlFor: `set-${name}` }, label),
-      input,
-      isNumber ? null : output,
-      help_,
-    );
+    const cells = [h("label", { htmlFor: id }, label), input, isNumber ? null : output, h("small", { id: note }, help)];
+    return h("div", { className: "setting" }, cells);
   });
   document.getElementById("settings").append(...rows);
 }

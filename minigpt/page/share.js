@@ -52,13 +52,10 @@ export function kept() {
 /** Save what an element shows as "svg" or "png". */
 export async function savePicture(element, name, kind) {
   const svg = pictureOf(element);
-  const [source, width, height] = [
-    new XMLSerializer().serializeToString(svg),
-    svg.width.baseVal.value,
-    svg.height.baseVal.value,
-  ];
+  const source = new XMLSerializer().serializeToString(svg);
   let file = new Blob([source], { type: "image/svg+xml" });
   if (kind === "png") {
+    const [width, height] = [svg.width.baseVal.value, svg.height.baseVal.value];
     const image = new Image();
     image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(source)}`;
     await image.decode();

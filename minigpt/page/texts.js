@@ -77,7 +77,7 @@ export function tokenName(id) {
 
 /** What the worker needs of a text. */
 export function plain(text = state.text) {
-  return { ids: text.ids, prompt: text.prompt };
+  return { ids: text.ids, prompt: text.prompt, hidden: text.hidden };
 }
 
 /** The chosen place; without a choice that of the next token. With `last`, one that is written. */
@@ -120,7 +120,10 @@ listen("surprises", ({ from, surprises }) => {
 });
 
 /** Write after the first `n` tokens of the text, or after `token` in their place. */
-export async function write(n = state.text.ids.length, { token = null, parent = state.text, from = state.text } = {}) {
+export async function write(
+  n = state.text.ids.length,
+  { token = null, parent = state.text, from = state.text, off = [] } = {},
+) {
   await stop();
   const text = startOf(from, n, parent);
   const { settings } = state;
@@ -128,7 +131,7 @@ export async function write(n = state.text.ids.length, { token = null, parent = 
   if (text.ids.at(-1) === tokenizer.end) text.ids.pop(), text.surprises.pop(), text.pieces.pop();
   state.texts.push(text);
   show(text);
-  Object.assign(state, { busy: true, status: "Writing.", problem: "", speed: "" });
+  Object.assign(state, { busy: true, writing: text, status: "Writing.", problem: "", speed: "" });
   changed();
   const begun = (text.begun = text.ids.length);
   let start = performance.now();
@@ -136,7 +139,7 @@ export async function write(n = state.text.ids.length, { token = null, parent = 
   try {
     await ready;
     if (text.surprises.slice(1).some(Number.isNaN)) await ask("read", plain(text));
-    const writing = ask("write", plain(text), settings.maxNewTokens, settings, [...state.off]);
+    const writing = ask("write", plain(text), token === tokenizer.end ? 0 : settings.maxNewTokens, settings, off);
     listen("token", ({ id, surprise }) => {
       if (text.ids.length === begun) start = performance.now();
       add(text, id, surprise);
@@ -149,6 +152,7 @@ export async function write(n = state.text.ids.length, { token = null, parent = 
   } catch (error) {
     state.problem = error.message;
   }
+  if (state.writing !== text) return; // another text is being written already
   const count = text.ids.length - begun;
   const why = reason === "ended" ? ": the model ended the text" : reason === "stopped" ? ", stopped" : "";
   Object.assign(state, { busy: false, status: `${count} tokens written${why}.` });
@@ -185,7 +189,8 @@ export async function generate(prompt, options = {}) {
   await stop();
   const ids = await ask("encode", prompt);
   const settings = { ...state.settings, temperature: 0.8, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1, ...options };
-  const text = { ids: ids.length ? ids : [firstToken], prompt: Math.max(1, ids.length) };
+  const hidden = ids.length ? 0 : 1;
+  const text = { ids: hidden ? [firstToken] : ids, prompt: ids.length + hidden, hidden };
   const written = [];
   listen("token", ({ id }) => written.push(id));
   await ask("write", text, settings.maxNewTokens, settings, options.off ?? []);

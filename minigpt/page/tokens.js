@@ -11,17 +11,21 @@ const box = document.getElementById("tokens");
 const head = document.getElementById("text-head");
 let shown = { text: null, first: 0 };
 
-box.addEventListener("pointerover", (event) => hover(event.pointerType === "mouse" ? indexOf(event.target) : null));
+let pressed = null; // where a selection by dragging begins
+
+box.addEventListener("pointerover", ({ target, buttons, pointerType }) => {
+  const index = indexOf(target);
+  if (pressed === null || !buttons) return hover(pointerType === "mouse" ? index : null);
+  state.anchor = pressed;
+  choose(index);
+});
 box.addEventListener("pointerleave", () => hover(null));
 box.addEventListener("focusin", (event) => choose(indexOf(event.target)));
-document.addEventListener("selectionchange", () => {
-  const selection = document.getSelection();
-  if (selection.isCollapsed || !box.contains(selection.anchorNode)) return;
-  const ends = [selection.anchorNode, selection.focusNode].map((node) => indexOf(node.parentElement));
-  if (ends.includes(null)) return;
-  [state.anchor, state.chosen] = ends;
-  changed();
+box.addEventListener("pointerdown", (event) => {
+  pressed = indexOf(event.target);
+  state.anchor = state.hovered = null;
 });
+document.addEventListener("pointerup", () => (pressed = null));
 box.addEventListener("keydown", (event) => {
   if (event.shiftKey && event.key.startsWith("Arrow")) state.anchor ??= state.chosen;
   else state.anchor = null;

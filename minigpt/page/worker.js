@@ -5,7 +5,8 @@ import { Passages } from "./passages.js";
 import { draw } from "./sampler.js";
 import { Tokenizer } from "./tokenizer.js";
 
-/** @typedef {{ids: number[], prompt: number}} Text token ids, of which so many were the prompt */
+/** @typedef {{ids: number[], prompt: number, hidden: number}} Text token ids; so many were the prompt,
+ * and the first one is hidden if the prompt is empty */
 
 const AT_ONCE = 32; // tokens of a prompt between two looks at the messages that came meanwhile
 const THUMBNAIL = 48; // pixels
@@ -45,7 +46,7 @@ const tasks = {
       await advance({ ...text, ids }, mine, false, off);
       if (mine !== job) return "stopped";
       const logits = writer.reading.logits();
-      const token = draw(logits, settings, ids, ids.length);
+      const token = draw(logits, settings, ids.slice(text.hidden), ids.length);
       postMessage({ event: "token", id: token, surprise: bits(logits, token) });
       if (token === tokenizer.end) return "ended";
       ids.push(token);

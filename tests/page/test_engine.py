@@ -39,15 +39,12 @@ def test_200_greedy_tokens_are_equal(architecture: str, open_page: Open, tmp_pat
     shape = {"architecture": architecture, "emb_dim": 32, "num_heads": 2, "context_length": 60}
     found = random_found(byte_pairs(), tmp_path, seed=2, num_layers=2, **shape)
     page = open_page(found, weights="float32")
-    settings = {"temperature": 0, "maxNewTokens": 200}
-    text = page.evaluate("s => minigpt.generate('The crow asked', s)", settings)
     writer = Writer(found.glass, found.tokenizer)
-    assert text == writer.generate(PROMPT, temperature=0, max_new_tokens=200)
-    for penalty in (1.3, 0.8):
-        settings |= {"repetitionPenalty": penalty, "maxNewTokens": 60}
-        text = page.evaluate("s => minigpt.generate('The crow asked', s)", settings)
-        options = {"temperature": 0, "max_new_tokens": 60, "repetition_penalty": penalty}
-        assert text == writer.generate(PROMPT, **options)
+    for prompt, penalty, count in (PROMPT, 1.0, 200), ("", 1.3, 60), (PROMPT, 0.8, 60):
+        settings = {"temperature": 0, "maxNewTokens": count, "repetitionPenalty": penalty}
+        text = page.evaluate("([p, s]) => minigpt.generate(p, s)", [prompt, settings])
+        options = {"temperature": 0, "max_new_tokens": count, "repetition_penalty": penalty}
+        assert text == writer.generate(prompt, **options)
 
 
 def _tokenizers() -> dict[str, Any]:

@@ -171,6 +171,14 @@ def test_copied_stretches_are_found_in_the_training_text(page: Any) -> None:
     page.locator("#tokens [data-index='8']").click()
     page.wait_for_selector("#panel-sources mark")
     assert page.inner_text("#panel-sources mark") == " There the cat eats 12 dates, 345 eels."
+    page.locator("#tokens [data-index='4']").hover()
+    page.mouse.down()
+    page.locator("#tokens [data-index='6']").hover()
+    page.mouse.up()
+    until(page, "document.querySelectorAll('#tokens .selected').length === 3")
+    page.locator("#tokens [data-index='6']").click()
+    page.keyboard.press("Shift+ArrowRight")
+    until(page, "document.querySelectorAll('#tokens .selected').length === 2")
     page.get_by_role("button", name="Mark copies").click()
     until(page, "document.querySelector('#panel-sources').textContent.includes('% of')")
     share = re.search(r"([\d.]+) % of the text", page.inner_text("#panel-sources"))
@@ -200,6 +208,9 @@ def test_what_goes_wrong_is_a_sentence_and_nothing_is_lost(open_page: Open, tmp_
     page.fill("#prompt", "abc " * 25_000)
     until(page, "document.querySelector('#text-head').textContent.includes('100,000')")
     assert page.evaluate("document.querySelector('#tokens').textContent.length") == 100_001
+    page.reload()  # as a tab that was put to sleep
+    until(page, "document.querySelector('#status').textContent.includes('still here')")
+    assert page.evaluate("minigpt.text()") == "abc " * 25_000
 
 
 def test_axe_finds_nothing_in_any_view_theme_and_width(open_page: Open, found: FoundModel) -> None:
