@@ -81,7 +81,7 @@ function drawBars(head, list, rest, { logits, place, text }) {
   fill(
     rest,
     `All ${others.toLocaleString("en")} others: ${percent(Math.max(0, sum(before)))}, after the filters ${percent(Math.max(0, sum(after)))}. `,
-    `${left.toLocaleString("en")} tokens can be drawn.`,
+    `${left.toLocaleString("en")} ${left === 1 ? "token" : "tokens"} can be drawn.`,
   );
 }
 

@@ -2,7 +2,7 @@
 
 import { alternativesView } from "./alternatives.js";
 import { attentionView } from "./attention.js";
-import { button, fill, h, roving } from "./dom.js";
+import { button, fill, h, roving, whatIsThis } from "./dom.js";
 import { equationView } from "./equation.js";
 import { headsView } from "./heads.js";
 import { lensView } from "./lens.js";
@@ -142,6 +142,10 @@ function makePage() {
     `${(parameters / 1e6).toFixed(parameters < 1e7 ? 2 : 0)} million parameters, ${config.num_layers} layers of ${config.num_heads} heads, ` +
     `${config.vocab_size.toLocaleString("en")} tokens, ${config.context_length} of them in sight. It runs in your browser; nothing leaves this page.`;
   $("buttons").append(...Object.values(buttons));
+  const meaning =
+    "Each token is as dark as it surprised the model: the less likely, the darker (in bits, −log2 of its probability). " +
+    "Your own words, bold, are measured too. Choose a token, and the views show what happened there.";
+  $("text-foot").before(whatIsThis(meaning));
   $("text-foot").append(
     button("Copy text", () => copy(shownText())),
     button("Copy link", () => copy(link($("prompt").value))),
