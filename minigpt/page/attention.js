@@ -114,7 +114,7 @@ export const attentionView = {
       const next = isSame ? large : { ...(await ask("attention", plain(text), place, layer, head)), ...about };
       if (!isLast()) return;
       if (next !== large) column = null;
-      const drawing = `${layer}.${head} ${state.theme} ${headScores !== undefined}`;
+      const drawing = `${layer}.${head} ${state.theme} ${Boolean(headScores)}`;
       if (nextSmall !== small || drawing !== drawn) drawThumbnails(heads, nextSmall, num_heads);
       [small, large, drawn] = [nextSmall, next, drawing];
       const name = headName(layer, head);
