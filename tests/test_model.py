@@ -1,5 +1,5 @@
 """The GPT in its two architectures: what an untrained one predicts, what its logits may depend on,
-its cache, its parameters, what it costs, and parity with transformers.
+its cache, its parameters and what it costs. Parity with transformers is in interop/.
 """
 
 import math
@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-import transformers
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
@@ -15,7 +14,6 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from minigpt.config import GPTConfig, count_parameters
-from minigpt.interop.mapping import config_to_huggingface, weights_to_huggingface
 from minigpt.model import GPT, Dropout, flops_per_token
 
 few = settings(max_examples=25, deadline=None)
@@ -328,39 +326,3 @@ def test_flops_are_those_that_torch_counts(
         loss.backward()
     assert forward == tokens * (flops_per_token(config, training=False) + masked_half)
     assert counter.get_total_flops() == tokens * (flops_per_token(config) + 3 * masked_half)
-
-
-# Parity with transformers
-
-
-@pytest.mark.parametrize(
-    ("architecture", "shape"),
-    [
-        ("gpt2", {}),
-        ("gpt2", {"emb_dim": 15, "num_heads": 3, "hidden_dim": None}),
-        ("gpt2", {"num_layers": 3, "tie_embeddings": False, "norm_eps": 1e-2}),
-        ("qwen3", {}),
-        ("qwen3", {"num_kv_heads": 1, "tie_embeddings": False, "rotary_base": 50.0}),
-        ("qwen3", {"emb_dim": 12, "num_heads": 6, "num_kv_heads": 3, "hidden_dim": None}),
-        ("qwen3", {"num_kv_heads": None, "norm_eps": 1e-2, "num_layers": 3}),
-        ("qwen3", {"emb_dim": 10, "head_dim": 8}),
-    ],
-    ids=str,
-)
-def test_the_logits_are_those_of_transformers(architecture: str, shape: dict[str, Any]) -> None:
-    """Within 1e-4 in float32, with our weights in their model."""
-    model = gpt(architecture, **shape).float()
-    config = model.config
-    theirs = transformers.AutoModelForCausalLM.from_config(
-        transformers.AutoConfig.for_model(**config_to_huggingface(config))
-    ).eval()
-    arrays = {name: p.detach().numpy() for name, p in model.named_parameters()}
-    weights = weights_to_huggingface(arrays, config)
-    tensors = {name: torch.tensor(array) for name, array in weights.items()}
-    lacking = theirs.load_state_dict(tensors, strict=False).missing_keys
-    assert lacking == (["lm_head.weight"] if config.tie_embeddings else [])
-    inputs = ids(3, CONTEXT)
-    with torch.no_grad():
-        logits = model(inputs)
-        assert logits.std() > 0.1
-        torch.testing.assert_close(logits, theirs(inputs).logits, atol=1e-4, rtol=0)

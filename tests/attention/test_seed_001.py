@@ -101,20 +101,6 @@ def test_scaling_keeps_the_variance_of_the_scores_near_one(d_k: int) -> None:
     assert scaled.item() == pytest.approx(1.0, rel=0.1)
 
 
-# Masking
-
-
-def test_mask_allows_the_lower_triangle() -> None:
-    allowed = table("""
-        1. 0. 0. 0.
-        1. 1. 0. 0.
-        1. 1. 1. 0.
-        1. 1. 1. 1.
-    """)
-    assert causal_mask(T).dtype == torch.bool
-    assert_table(~causal_mask(T), allowed, atol=0)
-
-
 # Softmax and context vectors
 
 

@@ -19,10 +19,8 @@ from minigpt.generation.sampler import (
     draw,
     exponentials,
     filtered,
-    keep_min_p,
     keep_top_k,
     keep_top_p,
-    penalise_repetition,
 )
 from minigpt.generation.window import Array
 from minigpt.tokenizer import CharacterTokenizer, train_bpe
@@ -100,26 +98,6 @@ def test_top_p_keeps_the_first_of_equals_that_are_not_all_needed() -> None:
     kept = keep_top_p(logits, 0.45)
     assert np.isfinite(kept).astype(int).tolist() == [[0, 1, 0, 1, 0, 0], [1, 1, 1, 0, 0, 0]]
     assert np.array_equal(keep_top_p(logits, 1.0), logits)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_each_filter_does_what_transformers_does(seed: int) -> None:
-    random = np.random.default_rng(seed)
-    logits = random.normal(scale=3, size=(4, 200)).astype(np.float32)
-    ids = random.integers(200, size=(4, 30))
-    seen = np.zeros((4, 200), bool)
-    np.put_along_axis(seen, ids, True, axis=1)
-    for k, p, scale in [(1, 0.01, 0.5), (7, 0.3, 0.9), (50, 0.9, 1.3), (500, 0.999, 2.0)]:
-        penalty = transformers.RepetitionPenaltyLogitsProcessor(scale)
-        for ours, theirs in [
-            (filtered(logits, scale), transformers.TemperatureLogitsWarper(scale)),
-            (keep_top_k(logits, k), transformers.TopKLogitsWarper(k)),
-            (keep_top_p(logits, p), transformers.TopPLogitsWarper(p)),
-            (keep_min_p(logits, p), transformers.MinPLogitsWarper(p)),
-            (penalise_repetition(logits, seen, scale), penalty),
-        ]:
-            expected = theirs(torch.from_numpy(ids), torch.tensor(logits))
-            np.testing.assert_allclose(ours, expected, rtol=1e-6)
 
 
 # Randomness
