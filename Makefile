@@ -1,15 +1,15 @@
 # make demo: train on data/tales.txt for about two minutes and print generated text.
 # make test: lint, types and tests.
 # make test-distributed, make test-kill, make test-fuzz: the long tests.
-# make test-page: the page in chromium; it installs chromium where apt is there, and needs npm.
-# make bench: the measurements behind the figures of README and docs.
+# make test-page: the page in Chromium, which it installs if apt and root are there.
+# make bench, make bench-page: the measurements behind the figures of README and docs.
 # The first call of any of them makes .venv and installs what is needed.
 
 PYTHON ?= python3
 MINUTES ?= 2
 BIN := .venv/bin
 
-.PHONY: demo test test-distributed test-kill test-fuzz test-page bench clean
+.PHONY: demo test test-distributed test-kill test-fuzz test-page chromium bench bench-page clean
 
 demo: .venv/ready
 	$(BIN)/python train.py --minutes $(MINUTES)
@@ -30,27 +30,35 @@ test-kill: .venv/ready
 test-fuzz: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m fuzz
 
-test-page: .venv/ready
-	command -v chromium chromium-browser || apt-get install -y chromium || \
-		(echo "install chromium first: it runs the pages"; exit 1)
-	npm install --no-save --silent axe-core@4.14 @biomejs/biome@2.6 || \
-		(echo "install Node.js first: npm fetches axe-core and biome"; exit 1)
-	node_modules/.bin/biome check
+test-page: chromium .venv/page
+	PATH="$(CURDIR)/$(BIN):$$PATH" node_modules/.bin/biome check
 	$(BIN)/pytest -m page
+
+chromium:
+	@chromium --version >/dev/null 2>&1 || (test "$$(id -u)" = 0 && command -v apt-get && \
+		apt-get update -qq && apt-get install -qq -y chromium) >/dev/null || \
+		{ echo "make test-page needs Chromium; on Debian: apt-get install chromium, as root"; exit 1; }
 
 bench: .venv/ready
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/generation.py
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/big_text.py
-	$(BIN)/python benchmarks/page.py
 	OMP_NUM_THREADS=1 $(BIN)/torchrun --nproc-per-node 2 benchmarks/distributed.py
 
+bench-page: chromium .venv/page
+	$(BIN)/python benchmarks/page.py
+
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info node_modules
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+.venv/page: .venv/ready
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev-page]'
+	PATH="$(CURDIR)/$(BIN):$$PATH" npm install --no-save --silent axe-core@4.14 @biomejs/biome@2.6
 	touch $@

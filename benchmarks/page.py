@@ -1,6 +1,6 @@
 """The page in a browser: tokens a second, attention on screen, frames while it writes.
 
-    python benchmarks/page.py          needs chromium and playwright, as make test-page does
+    python benchmarks/page.py          make bench-page installs what it needs
 
 Models with random weights of 1 and 12 million parameters; each figure is the median of some rounds.
 """
@@ -75,7 +75,7 @@ def opened(browser: Any, found: FoundModel, folder: str, link: str = "") -> Any:
 def main() -> None:
     from playwright.sync_api import sync_playwright
 
-    place = shutil.which("chromium") or shutil.which("chromium-browser")
+    place = shutil.which("chromium")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=place, args=["--no-sandbox"])
         for name, shape in SHAPES.items():

@@ -43,7 +43,7 @@ def until(page: Any, condition: str) -> None:
 def chromium() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
-    place = shutil.which("chromium") or shutil.which("chromium-browser")
+    place = shutil.which("chromium")
     if place is None:
         pytest.fail("the page is tested in chromium: apt-get install chromium")
     with sync_playwright() as playwright:
