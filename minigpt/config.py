@@ -81,8 +81,8 @@ class TextConfig(_Checked):
     split: Literal["documents", "end"] = setting(
         "documents", "validate on documents from all over, or on the end (if there is only one)"
     )
-    weights: tuple[Positive, ...] = setting(
-        (), "how much to draw from each file; given once for each; by size if unset", "X"
+    max_characters: Count | None = setting(
+        None, "of a longer text use about this many, in stretches from all over it"
     )
     text_field: str = setting("text", "the field of .jsonl files that holds the text")
     tokenizer: str = setting("bpe", "bpe (learned from the text), char, or tiktoken's, as gpt2")
@@ -95,9 +95,7 @@ class TextConfig(_Checked):
     )
 
     def _check(self) -> None:
-        count = len(self.files)
-        _require(self, "files", count > 0, "at least one file")
-        _require(self, "weights", len(self.weights) in (0, count), f"as many as files ({count})")
+        _require(self, "files", len(self.files) > 0, "at least one file")
 
 
 @dataclass(frozen=True)

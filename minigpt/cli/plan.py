@@ -52,7 +52,7 @@ def training_settings(
     model.pop("vocab_size", None)  # a setting of the text
     if not given.files:
         del text["files"]
-        for name in ("validation", "weights", "init"):
+        for name in ("validation", "init"):
             if name in text and not vars(given).get("resume"):
                 raise UserError(f"--{name} needs a text to train on: name it too, such as my.txt")
     return text, model, given_fields(given, TrainConfig)

@@ -1,6 +1,6 @@
 """What a model learns from: the tokens of a text, and the batches of windows drawn from them."""
 
-from collections.abc import Sequence, Sized
+from collections.abc import Sized
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Protocol
@@ -31,8 +31,6 @@ class Dataset:
     tokenizer: Tokenizer
     train: TokenSequence
     validation: TokenSequence
-    sources: tuple[range, ...] = ()  # where in `train` each source is, if they have weights
-    weights: tuple[float, ...] = ()  # of the sources
 
     @cached_property
     def token_splitter(self) -> TokenSplitter:
@@ -40,11 +38,11 @@ class Dataset:
         return TokenSplitter(self.tokenizer)
 
 
-def check_length(tokens: Sized, context_length: int, name: str = "the training text") -> None:
+def check_length(tokens: Sized, context_length: int) -> None:
     """Refuse a text that does not hold a single window and its next token."""
     if len(tokens) <= context_length:
         raise UserError(
-            f"{name} has {len(tokens):,} tokens, too few for context_length "
+            f"the training text has {len(tokens):,} tokens, too few for context_length "
             f"{context_length:,}; use a longer text or --context-length {len(tokens) - 1}"
         )
 
@@ -56,8 +54,6 @@ def sample_batch(
     *,
     seed: int,
     step: int,
-    sources: Sequence[range] = (),
-    weights: Sequence[float] = (),
     rows: slice = slice(None),
     splitter: TokenSplitter | None = None,
     split_prob: float = 0.0,
@@ -65,20 +61,13 @@ def sample_batch(
     """Windows of the text, and the same windows one token later: two int64 tensors ``(b, T)``.
 
     The text is cut into windows side by side. Each is drawn once, in random order, before the next
-    epoch cuts the text elsewhere. With `weights` a source is drawn, then a window anywhere in it.
-    A batch does not depend on the steps before it. `rows` are the windows of one rank; `splitter`
-    splits the share `split_prob` of the tokens.
+    epoch cuts the text elsewhere. A batch does not depend on the steps before it. `rows` are the
+    windows of one rank; `splitter` splits the share `split_prob` of the tokens.
     """
-    if weights:
-        draw = _random(seed, step)
-        drawn = draw.choice(len(sources), size=batch_size, p=np.array(weights) / sum(weights))
-        first, last = np.array([[source.start, source.stop] for source in sources])[drawn].T
-        starts = draw.integers(first, last - context_length, size=batch_size)
-    else:
-        places = len(tokens) - context_length  # where a window can begin
-        in_epoch = max(places // context_length, 1)
-        numbers = [divmod(step * batch_size + i, in_epoch) for i in range(batch_size)]
-        starts = np.array([_epoch(places, context_length, seed, epoch)[i] for epoch, i in numbers])
+    places = len(tokens) - context_length  # where a window can begin
+    in_epoch = max(places // context_length, 1)
+    numbers = [divmod(step * batch_size + i, in_epoch) for i in range(batch_size)]
+    starts = [_epoch(places, context_length, seed, epoch)[i] for epoch, i in numbers]
     length = context_length + 1
     batch = np.stack([tokens[start : start + length] for start in starts[rows]]).astype(np.int64)
     if splitter is not None and split_prob > 0.0:

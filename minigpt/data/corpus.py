@@ -15,9 +15,9 @@ import sys
 import tempfile
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, chain
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from .readers import SUFFIXES, kind, read_text, text_in
 
 STANDARD_INPUT = "-"
 TALES = "data/tales.txt"  # what is trained on if no text is named
+_STRETCH = 1 << 14  # characters, where a part of a long text is taken
 CHANGED = "changed while it was read; start again when it is complete"
 
 Document = tuple[int, str]  # a document's number, and a piece of its text
@@ -78,25 +79,18 @@ class Corpus:
 class Source:
     """The text of a run: what to train on, and what to validate on if that is separate."""
 
-    parts: tuple[Corpus, ...]  # to train on: one for each weight, or just one
+    training: Corpus  # and to validate on, if there is no other
     validation: Corpus | None
-
-    @property
-    def training(self) -> Corpus:
-        """The parts, one after the other."""
-        files = chain.from_iterable(part.files for part in self.parts)
-        return Corpus(tuple(files), self.parts[0].text_field)
 
     @property
     def fingerprint(self) -> str:
         """A hash of all of it."""
-        parts = [part.scan.fingerprint for part in self.parts]
-        own = self.validation and self.validation.scan.fingerprint
-        return hashlib.sha256(json.dumps([parts, own]).encode()).hexdigest()
+        parts = [part and part.scan.fingerprint for part in (self.training, self.validation)]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def check_unchanged(self) -> None:
         """Refuse files that were written to after they were scanned."""
-        for corpus in filter(None, (*self.parts, self.validation)):
+        for corpus in filter(None, (self.training, self.validation)):
             for file, time in zip(corpus.files, corpus.scan.times, strict=True):
                 if _time(file) != time:
                     raise UserError(f"{file} {CHANGED}")
@@ -104,14 +98,41 @@ class Source:
 
 @dataclass(frozen=True)
 class Part:
-    """The first `kept` characters of each document, or, if `aside`, the characters after them."""
+    """The first `kept` characters of each document, or, if `aside`, the characters after them.
+
+    If these are more than `most`, stretches spread over them that have so many together.
+    """
 
     characters: int
     corpus: Corpus
     kept: Sequence[int]
     aside: bool = False
+    most: int | None = None
+
+    def at_most(self, most: int | None) -> "Part":
+        """A part of this part."""
+        return self if most is None else replace(self, most=min(most, self.most or most))
+
+    @property
+    def size(self) -> int:
+        """How many characters there are in the documents."""
+        return min(self.characters, self.most or self.characters)
 
     def documents(self) -> Iterator[Document]:
+        """Pieces of the documents, as of a :class:`Corpus`; UserError if a file has changed."""
+        length = _STRETCH if self.size < self.characters else 1 << 30
+        read = taken = 0
+        for number, text in self._whole_documents():
+            for start in range(0, len(text), length):
+                stretch = text[start : start + length]
+                read += len(stretch)
+                if (taken + len(stretch)) * self.characters <= self.size * read:
+                    taken += len(stretch)
+                    yield number, stretch
+        if read != self.characters:
+            raise UserError(f"the text {CHANGED}")
+
+    def _whole_documents(self) -> Iterator[Document]:
         left = array("Q", self.kept)
         for number, text in self.corpus.documents():
             if number == len(left):
@@ -125,20 +146,15 @@ class Part:
 def find_source(config: TextConfig) -> Source:
     """The files of the text that `config` names. Where whole documents are set aside, each file is
     read once and a file to validate on is not trained on: no document is on both sides."""
-    found = [find_files((name,)) for name in config.files]
+    found = find_files(config.files)
     aside = find_files(config.validation) if config.validation else ()
     if config.split == "documents":
-        seen = {file.resolve() for file in aside}
-        for i, files in enumerate(found):
-            new = {file.resolve(): file for file in files}
-            found[i] = tuple(file for path, file in new.items() if path not in seen)
-            seen.update(new)
-    for name, files in zip(config.files, found, strict=True):
-        if not files and (config.weights or not any(found)):
-            raise UserError(f"{name} is validation text too, or named twice; name it only once")
-    training = found if config.weights else [tuple(chain(*found))]
-    parts = tuple(Corpus(files, config.text_field) for files in training)
-    return Source(parts, Corpus(aside, config.text_field) if aside else None)
+        seen, new = {file.resolve() for file in aside}, {file.resolve(): file for file in found}
+        found = tuple(file for path, file in new.items() if path not in seen)
+    if not found:
+        raise UserError(f"{' '.join(config.files)} is validation text too; train on another text")
+    validation = Corpus(aside, config.text_field) if aside else None
+    return Source(Corpus(found, config.text_field), validation)
 
 
 def find_files(names: tuple[str, ...]) -> tuple[Path, ...]:
@@ -169,21 +185,19 @@ def find_files(names: tuple[str, ...]) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def split(source: Source, config: TextConfig) -> tuple[list[Part], Part]:
-    """The parts to train on, and the part to validate on."""
-    training, rest = [], 0
-    kept = array("Q")  # of each document the first characters, to train on
-    for corpus in source.parts:
-        lengths = corpus.scan.lengths
-        if not lengths:
-            raise UserError(f"there is no text in {', '.join(map(str, corpus.files))}")
-        own = array("Q", lengths if source.validation else _kept(lengths, config))
-        training.append(Part(sum(own), corpus, own))
-        kept += own
-        rest += sum(lengths) - sum(own)
+def split(source: Source, config: TextConfig) -> tuple[Part, Part]:
+    """What to train on, and what to validate on."""
+    corpus, lengths = source.training, source.training.scan.lengths
+    if not lengths:
+        raise UserError(f"there is no text in {', '.join(map(str, corpus.files))}")
     if (other := source.validation) is not None:
-        return training, Part(sum(other.scan.lengths), other, other.scan.lengths)
-    return training, Part(rest, source.training, kept, aside=True)
+        all_of_it = other.scan.lengths
+        validation = Part(sum(all_of_it), other, all_of_it)
+        return Part(sum(lengths), corpus, lengths).at_most(config.max_characters), validation
+    kept, most = array("Q", _kept(lengths, config)), config.max_characters
+    training = Part(sum(kept), corpus, kept).at_most(most)
+    rest = Part(sum(lengths) - sum(kept), corpus, kept, aside=True).at_most(most)
+    return training, rest
 
 
 def _kept(lengths: Sequence[int], config: TextConfig) -> Iterable[int]:

@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, pairwise
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +23,11 @@ from .. import UserError
 from ..config import TextConfig, cache_folder
 from ..tokenizer import Tokenizer, encode_in_pieces, load_tokenizer, make_tokenizer
 from .batches import Dataset, TokenIds
-from .corpus import CHANGED, Part, Source, chunks, split
+from .corpus import Part, Source, chunks, split
 
-FORMAT = 3
+FORMAT = 4
 META, TOKENIZER, TRAIN, VALIDATION = "meta.json", "tokenizer.json", "train.bin", "validation.bin"
+_MOST_TO_LEARN = 1 << 25  # characters from which a BPE is learned
 Progress = Callable[[str, int], Any]  # makes a bar, such as a tqdm, of this name and total
 
 
@@ -46,7 +47,7 @@ def prepare(
     most = _most_bytes()
     folder = (cache or cache_folder()) / _key(source, config, tokenizer)
     try:
-        return open_dataset(folder, config.weights)
+        return open_dataset(folder)
     except UserError as error:  # not there, or damaged
         if folder.exists():
             say(f"{error}; making it again")
@@ -59,7 +60,7 @@ def prepare(
             lock = _lock(folder).acquire()
         with lock:
             with contextlib.suppress(UserError):  # another process may have made it meanwhile
-                return open_dataset(folder, config.weights)
+                return open_dataset(folder)
             temporary = folder.with_suffix(".tmp")
             shutil.rmtree(temporary, ignore_errors=True)  # of a process that was killed
             try:
@@ -68,7 +69,7 @@ def prepare(
                 temporary.rename(folder)
             finally:
                 shutil.rmtree(temporary, ignore_errors=True)
-            dataset = open_dataset(folder, config.weights)
+            dataset = open_dataset(folder)
     except OSError as error:
         raise UserError(
             f"cannot write the tokens to {folder.parent}: {error.strerror or error}; make room "
@@ -79,8 +80,8 @@ def prepare(
     return dataset
 
 
-def open_dataset(folder: Path, weights: tuple[float, ...] = ()) -> Dataset:
-    """Open what :func:`prepare` made, if it is whole; `weights` belong to its sources."""
+def open_dataset(folder: Path) -> Dataset:
+    """Open what :func:`prepare` made, if it is whole."""
     try:
         meta = json.loads((folder / META).read_text(encoding="utf-8"))
         if meta["format"] != FORMAT:
@@ -89,15 +90,11 @@ def open_dataset(folder: Path, weights: tuple[float, ...] = ()) -> Dataset:
             _verify(folder / name, meta["files"][name])
         tokenizer = load_tokenizer(folder / TOKENIZER)
         train, validation = (Tokens(folder / n, tokenizer.vocab_size) for n in (TRAIN, VALIDATION))
-        ends = [0, *meta["source_ends"]]
-        if ends != sorted(ends) or ends[-1] != len(train) or len(ends) - 1 != max(len(weights), 1):
-            raise ValueError(f"its sources end at {ends[1:]}")
-        sources = tuple(range(*ends) for ends in pairwise(ends)) if weights else ()
     except (OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
         raise UserError(f"the token cache {folder} is damaged: {error}") from None
     with contextlib.suppress(OSError):  # the cache may be another user's
         os.utime(folder / META)  # when it was used last, for _evict
-    return Dataset(tokenizer, train, validation, sources, weights)
+    return Dataset(tokenizer, train, validation)
 
 
 class Tokens:
@@ -132,6 +129,7 @@ def _key(source: Source, config: TextConfig, tokenizer: Tokenizer | None) -> str
         "text": source.fingerprint,
         "validation_fraction": None if source.validation else config.validation_fraction,
         "split": config.split,
+        "max_characters": config.max_characters,
         "tokenizer": tokenizer.to_json() if tokenizer else config.tokenizer,
         "vocab_size": config.vocab_size if not tokenizer and config.tokenizer == "bpe" else None,
     }
@@ -149,63 +147,42 @@ def _write(
     """Learn a tokenizer if none is given, encode the text, and write meta.json when all is well."""
     folder.mkdir()
     training, validation = split(source, config)
-    parts = [*training, validation]  # a list of characters must cover both texts
-    learned_from = parts if config.tokenizer == "char" else training
+    # A list of characters must cover both texts.
+    learned_from = [training, validation] if config.tokenizer == "char" else [training]
     tokenizer = given or _learn(learned_from, config, progress)
-    dtype, ends, files = _dtype(tokenizer.vocab_size), [0], {}
-    with progress("tokenizing", sum(part.characters for part in parts)) as bar:
+    dtype, files = _dtype(tokenizer.vocab_size), {}
+    with progress("tokenizing", training.size + validation.size) as bar:
 
         def encoded(part: Part) -> Iterator[bytes]:
-            characters = 0
-            ends.append(ends[-1])
             for count, ids in encode_in_pieces(tokenizer, chunks(part.documents())):
                 yield ids.astype(dtype).tobytes()
                 bar.update(count)
-                characters += count
-                ends[-1] += len(ids)
-            if characters != part.characters:
-                raise UserError(f"the text {CHANGED}")
 
-        files[TRAIN] = _store(folder / TRAIN, chain.from_iterable(map(encoded, training)))
+        files[TRAIN] = _store(folder / TRAIN, encoded(training))
         files[VALIDATION] = _store(folder / VALIDATION, encoded(validation))
     source.check_unchanged()
-    *to_train, to_validate = (stop - start for start, stop in pairwise(ends))
-    if min(*to_train, to_validate) < 2:
+    counts = [files[name]["size"] // np.dtype(dtype).itemsize for name in (TRAIN, VALIDATION)]
+    if min(counts) < 2:
         raise UserError(
-            f"the text is too short: {min(to_train)} tokens to train on and {to_validate} to "
+            f"the text is too short: {counts[0]} tokens to train on and {counts[1]} to "
             "validate on, at least 2 of each are needed"
         )
     files[TOKENIZER] = _store(folder / TOKENIZER, [tokenizer.to_json().encode()])
-    meta = {"format": FORMAT, "dtype": dtype, "source_ends": ends[1:-1], "files": files}
+    meta = {"format": FORMAT, "dtype": dtype, "files": files}
     _store(folder / META, [(json.dumps(meta, indent=1) + "\n").encode()])
 
 
 def _learn(parts: Sequence[Part], config: TextConfig, progress: Progress) -> Tokenizer:
-    characters = sum(part.characters for part in parts)
-    with progress("learning the tokenizer", characters) as bar:
+    if config.tokenizer == "bpe":
+        parts = [part.at_most(_MOST_TO_LEARN) for part in parts]
+    with progress("learning the tokenizer", sum(part.size for part in parts)) as bar:
 
         def texts() -> Iterator[str]:
             for _, text in chain.from_iterable(part.documents() for part in parts):
                 yield text
                 bar.update(len(text))
 
-        read = spread(texts(), characters) if config.tokenizer == "bpe" else texts()
-        return make_tokenizer(config.tokenizer, config.vocab_size, read)
-
-
-def spread(
-    texts: Iterable[str], characters: int, most: int = 1 << 25, length: int = 1 << 16
-) -> Iterator[str]:
-    """The texts, or stretches spread over them if they have more than `most` characters."""
-    length = length if characters > most else characters
-    read = taken = 0
-    for text in texts:
-        for start in range(0, len(text), length):
-            stretch = text[start : start + length]
-            read += len(stretch)
-            if (taken + len(stretch)) * characters <= most * read:
-                taken += len(stretch)
-                yield stretch
+        return make_tokenizer(config.tokenizer, config.vocab_size, texts())
 
 
 def _store(file: Path, blocks: Iterable[bytes]) -> dict[str, Any]:

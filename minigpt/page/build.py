@@ -153,11 +153,10 @@ def training_text(found: FoundModel) -> list[str]:
     """The documents that the model has learned from, without those it was validated on."""
     if found.config is None or found.config.text.init == found.config.text.files[0]:
         raise UserError(f"{found.folder} does not say what text it learned from: no --with-text")
-    parts, _ = split(find_source(found.config.text), found.config.text)
-    documents: dict[tuple[int, int], str] = {}
-    for i, part in enumerate(parts):
-        for number, text in part.documents():
-            documents[i, number] = documents.get((i, number), "") + text
+    training, _ = split(find_source(found.config.text), found.config.text)
+    documents: dict[int, str] = {}
+    for number, text in training.documents():
+        documents[number] = documents.get(number, "") + text
     if (size := sum(map(len, documents.values()))) > LARGEST_TEXT:
         raise UserError(f"--with-text takes at most {LARGEST_TEXT:,} characters, got {size:,}")
     return list(documents.values())

@@ -27,6 +27,7 @@ _BATCH_SIZES = (8, 16, 32, 64, 128, 256)  # in windows of a short context
 _LONG = 1e6  # tokens to train on; with more, a context twice as long pays off
 _MANY_STEPS = 6_000  # with more, the batch is doubled
 _SAMPLE = 800_000  # bytes from the start of a text that are packed, to see how well that goes
+_QUICK = 8_000_000  # bytes of a text that are prepared in three seconds
 _LEAST = 0.1  # bits a byte; no model predicts a repetition as surely as bz2 does
 _WHY_SO_WIDE = {
     "time": "the widest that so many steps can train",
@@ -56,6 +57,7 @@ class Plan:
     warmup_context: int
     num_evals: int
     num_workers: int
+    max_characters: int | None  # of the text that are used, if it is far longer
     tokens: int  # of the training text; this and what follows are rough
     steps: int  # that fit into the time or the epochs
     seconds: float  # that these take
@@ -90,6 +92,9 @@ class PlannedRun:
                 f"this machine computes {self.speed.flops / 1e9:,.0f} GFLOP/s in a training step: "
                 f"about {plan.steps:,} steps in {plan.seconds / 60:.1f} minutes"
             )
+        if plan.max_characters is not None:
+            most = f"{plan.max_characters / 1e6:,.0f} million characters"
+            lines.append(f"of this long text {most} are used, from all over it")
         lines += [
             f"width {plan.model.emb_dim} is {_WHY_SO_WIDE[plan.limit]}",
             f"dropout {plan.model.dropout:g}, since the text is read {plan.epochs:,.1f} times",
@@ -153,7 +158,7 @@ def plan_run(
 
 def text_stats(source: Source, text: TextConfig) -> TextStats:
     """What a plan needs to know of a text: its size, and how well its beginning can be packed."""
-    size, share = sum(part.scan.text_bytes for part in source.parts), text.validation_fraction
+    size, share = source.training.scan.text_bytes, text.validation_fraction
     bits = packed_bits_per_byte(source.training)
     if source.validation:
         return TextStats(size, source.validation.scan.text_bytes, text.tokenizer, bits)
@@ -226,14 +231,15 @@ def _plan_of_shape(
 ) -> Plan:
     """A plan for this shape, with a long context if the time suffices for that."""
     is_long = is_long and "context_length" not in given
-    vocab_size = given.get("vocab_size") or plan_vocabulary(text)
-    tokens = max(2, round(text.size / _bytes_per_token(text.tokenizer, vocab_size)))
-    context = plan_context(tokens, text.tokenizer, is_long)
-    shape: dict[str, Any] = {"vocab_size": vocab_size, "context_length": context}
-    shape |= {"emb_dim": width, "num_layers": layers}
+    shape: dict[str, Any] = {"vocab_size": 0, "emb_dim": width, "num_layers": layers}
     shape |= {f.name: given[f.name] for f in fields(GPTConfig) if f.name in given}
     shape.setdefault("num_heads", _heads(shape["emb_dim"]))
-    model = GPTConfig(**shape)
+    blocks = GPTConfig(**shape | {"vocab_size": 1})
+    vocab_size = shape["vocab_size"] or plan_vocabulary(text, blocks)
+    bytes_per_token = _bytes_per_token(text.tokenizer, vocab_size)
+    tokens = max(2, round(text.size / bytes_per_token))
+    shape.setdefault("context_length", plan_context(tokens, text.tokenizer, is_long))
+    model = GPTConfig(**shape | {"vocab_size": vocab_size})
     max_epochs = given.get("max_epochs") or plan_max_epochs(model.emb_dim)
     # 8.5 seconds to start and to end, and a tenth of the rest for evaluations and files.
     time = 0.9 * (60 * given.get("minutes", TrainConfig.minutes) - 8.5)
@@ -256,10 +262,11 @@ def _plan_of_shape(
     bits = expected_bits_per_byte(text.packed_bits_per_byte, trained * count_parameters(model))
     warmup, total = plan_warmup_context(model, given), steps * seconds
     evals = _num_evals(text, model, speed, given, processes)
+    most = given.get("max_characters") or plan_max_characters(text.size, trained * bytes_per_token)
     workers = given.get("num_workers") or min(speed.num_workers, batch_size)
     return Plan(
-        model, batch_size, max_epochs, split_prob, warmup, evals, workers, tokens, steps, total,
-        bits, ends_early,
+        model, batch_size, max_epochs, split_prob, warmup, evals, workers, most, tokens, steps,
+        total, bits, ends_early,
     )  # fmt: skip
 
 
@@ -287,16 +294,24 @@ def _num_evals(
     return int(min(max(fitting, 4), usual))
 
 
-def plan_vocabulary(text: TextStats) -> int:
+def plan_vocabulary(text: TextStats, model: GPTConfig) -> int:
     """Size of a vocabulary: for BPE about one token for 512 bytes of text, a power of two.
 
     With more, some tokens are too rare to be learned; with fewer, context and computation are
-    wasted on spelling. Other tokenizers bring their own.
+    wasted on spelling. The table of embeddings never outweighs the blocks, whose work counts.
+    Other tokenizers bring their own.
     """
     if text.tokenizer != "bpe":
         return 128 if text.tokenizer == "char" else 50_257
-    size = 2 ** round(math.log2(max(text.size, 1) / 512))
+    most = max((count_parameters(model) - model.emb_dim) // model.emb_dim, 1)
+    size = min(2 ** round(math.log2(max(text.size, 1) / 512)), 2 ** int(math.log2(most)))
     return min(max(size, 320), 16_384)
+
+
+def plan_max_characters(size: int, to_read: float) -> int | None:
+    """How much of a text to prepare: half as much again as is read, and what takes no time."""
+    enough = round(max(1.5 * to_read, _QUICK))
+    return enough if enough < size else None
 
 
 def plan_context(tokens: int, tokenizer: str, is_long: bool) -> int:

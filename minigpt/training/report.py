@@ -60,14 +60,12 @@ def say_run(
     model, training, text = config.model, config.training, config.text
     learned = " learned from the text" if text.tokenizer in ("bpe", "char") else ""
     tokenizer = f"from {text.init}" if text.init else text.tokenizer
-    shares = zip(text.files, text.weights, strict=False)
     goal = f"{training.steps:,} steps" if training.steps else f"{training.minutes:g} minutes"
     many = f"{processes} processes{', sharded' if training.shard else ''}, each "
     threads = f" with {torch.get_num_threads()} threads" if device.type == "cpu" else ""
     rows = {
         "text": f"{len(dataset.train):,} tokens to train on, "
         f"{len(dataset.validation):,} to validate on",
-        "drawn": ", ".join(f"{share / sum(text.weights):.0%} {name}" for name, share in shares),
         "tokenizer": f"{tokenizer}, {model.vocab_size:,} tokens{'' if text.init else learned}",
         "model": f"{model.architecture}, {count_parameters(model) / 1e6:.2f} M parameters: "
         f"{model.num_layers} layers of width {model.emb_dim}, {model.num_heads} heads, "
@@ -78,8 +76,7 @@ def say_run(
         "run": f"{folder} (Ctrl-C stops early and keeps the best)",
     }
     for heading, row in rows.items():
-        if row:
-            say_row(heading, row)
+        say_row(heading, row)
 
 
 def say_row(heading: str, row: str) -> None:

@@ -117,15 +117,14 @@ def start_run(
         )
         if start is None and text_config.tokenizer == "bpe":
             text_config = replace(text_config, vocab_size=planned.plan.model.vocab_size)
+        text_config = replace(text_config, max_characters=planned.plan.max_characters)
         dataset = on_all(lambda: _tokens(source, text_config, start.tokenizer if start else None))
         gpt_config = start.glass.config if start else _fitted(planned, dataset, model)
         check_length(dataset.train, gpt_config.context_length)
-        for name, part in zip(text_config.files, dataset.sources, strict=False):
-            check_length(part, gpt_config.context_length, name)
         report.say_split(dataset, text_config)
         for i, reason in enumerate(planned.reasons()):
             report.say_row("" if i else "plan", reason)
-        documents = sum(len(part.scan.lengths) for part in source.parts)
+        documents = len(source.training.scan.lengths)
         config = RunConfig(gpt_config, train_config, text_config, source.fingerprint, documents)
         gpt = start.model if start else _new_model(config, dataset)
         files = {runs.PLAN: planned.to_json(), runs.TOKENIZER: dataset.tokenizer.to_json()}

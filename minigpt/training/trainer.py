@@ -333,8 +333,6 @@ def training_batch(
         context_length,
         seed=config.seed,
         step=step,
-        sources=dataset.sources,
-        weights=dataset.weights,
         rows=rows,
         splitter=dataset.token_splitter if split_prob else None,
         split_prob=split_prob,

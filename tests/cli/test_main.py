@@ -61,16 +61,15 @@ def test_standard_input_is_a_text_too(
 # Which text is meant
 
 
-def test_validation_and_weights_do_not_swallow_the_text(workplace: Path, type_: Type) -> None:
+def test_validation_does_not_swallow_the_text(workplace: Path, type_: Type) -> None:
     text = Path("my.txt").read_text()
     for name in ("held.txt", "other.txt", "a.txt"):
         Path(name).write_text(text)
     validation = ["--validation", "held.txt", "--validation", "other.txt"]
-    weights = ["--weights", "3", "--weights", "1"]
-    status, _, err = type_("train", *TINY_OPTIONS, *weights, *validation, "my.txt", "a.txt")
+    status, _, err = type_("train", *TINY_OPTIONS, *validation, "my.txt", "a.txt")
     assert status == 0, err
     config = read_config(Path("runs/my")).text
-    assert config.files == ("my.txt", "a.txt") and config.weights == (3.0, 1.0)
+    assert config.files == ("my.txt", "a.txt")
     assert config.validation == ("held.txt", "other.txt")
 
 

@@ -49,7 +49,6 @@ def help_of(parser: Parser) -> str:
         (GPTConfig, "--architecture gpt2", {"architecture": "gpt2"}),
         (TextConfig, "--tokenizer char", {"tokenizer": "char"}),
         (TextConfig, "--validation a.txt", {"validation": ("a.txt",)}),
-        (TextConfig, "--weights 3 --weights 0.5", {"weights": (3.0, 0.5)}),
         (SampleConfig, r"--stop the\tend --stop \n\\n", {"stop": ("the\tend", "\n\\n")}),
         (SampleConfig, r"--logit-bias a=b=-1", {"logit_bias": {"a=b": -1.0}}),
         (SampleConfig, r"--logit-bias \n=2e1", {"logit_bias": {"\n": 20.0}}),

@@ -46,12 +46,9 @@ def test_targets_are_the_inputs_one_later(
     assert torch.equal(targets, inputs + 1)
 
 
-@pytest.mark.parametrize("weights", [(), (3.0, 1.0)])
-def test_a_step_draws_the_same_batch_whatever_was_drawn_before(weights: tuple[float, ...]) -> None:
+def test_a_step_draws_the_same_batch_whatever_was_drawn_before() -> None:
     """Steps of the same epoch and of others."""
-    tokens, sources = np.arange(2_000, dtype=np.uint16), (range(0, 500), range(500, 2_000))
-
-    draw = partial(sample_batch, tokens, 8, 16, seed=1, sources=sources, weights=weights)
+    draw = partial(sample_batch, np.arange(2_000, dtype=np.uint16), 8, 16, seed=1)
     same = [torch.equal(draw(step=i)[0], draw(step=5)[0]) for i in (6, 5, 500, 5, 0)]
     assert same == [False, True, False, True, False]
 
@@ -95,24 +92,14 @@ def test_the_draws_are_the_same_on_every_machine() -> None:
     tokens = np.arange(50_000, dtype=np.uint16)
     inputs, _ = sample_batch(tokens, 6, 1, seed=5, step=7)
     assert inputs.flatten().tolist() == [38267, 3143, 7528, 15545, 21203, 20119]
-    sources = (range(0, 20_000), range(20_000, 50_000))
-    inputs, _ = sample_batch(tokens, 6, 1, seed=5, step=7, sources=sources, weights=(3.0, 1.0))
-    assert inputs.flatten().tolist() == [9881, 15588, 32364, 12476, 16574, 17829]
 
 
-@pytest.mark.parametrize("weights", [(), (3.0, 1.0)])
-def test_the_rows_of_all_ranks_are_the_whole_batch_with_and_without_split_tokens(
-    weights: tuple[float, ...],
-) -> None:
+def test_the_rows_of_all_ranks_are_the_whole_batch_with_and_without_split_tokens() -> None:
     """A window whose tokens are split begins with the same text; targets are one later."""
     tokenizer = train_bpe([some_text()], 300)
     tokens = np.array(tokenizer.encode(some_text()))
-    sources = (range(0, 300), range(300, len(tokens)))
-
-    batch = partial(
-        sample_batch, tokens, 6, 9, seed=3, step=20, sources=sources, weights=weights,
-        splitter=TokenSplitter(tokenizer),
-    )  # fmt: skip
+    splitter = TokenSplitter(tokenizer)
+    batch = partial(sample_batch, tokens, 6, 9, seed=3, step=20, splitter=splitter)
     for split_prob in (0.0, 0.5):
         rows = [slice(start, start + 2) for start in (0, 2, 4)]
         parts = [batch(split_prob=split_prob, rows=own) for own in rows]
@@ -123,22 +110,3 @@ def test_the_rows_of_all_ranks_are_the_whole_batch_with_and_without_split_tokens
     assert not torch.equal(inputs, plain)
     for one, other in zip(inputs.tolist(), plain.tolist(), strict=True):
         assert tokenizer.decode(other).startswith(tokenizer.decode(one))
-
-
-@pytest.mark.parametrize("weights", [(1.0, 1.0, 1.0), (3.0, 1.0, 0.5), (1.0, 90.0, 9.0)])
-def test_a_window_is_drawn_from_a_source_by_its_weight_and_anywhere_in_it(
-    weights: tuple[float, ...],
-) -> None:
-    """Each place in a source is as likely, and no window reaches into the next source; the bounds
-    are six sigma."""
-    sources = (range(0, 12), range(12, 32), range(32, 43))  # for 3, 11 and 2 windows of 10 tokens
-    inputs, _ = sample_batch(
-        np.arange(43), 20_000, 9, seed=1, step=0, sources=sources, weights=weights
-    )
-    counts = inputs[:, 0].bincount(minlength=43).tolist()
-    for source, weight in zip(sources, weights, strict=True):
-        places = source[: len(source) - 9]
-        chance = weight / sum(weights) / len(places)
-        for start in source:
-            expected = 20_000 * chance if start in places else 0.0
-            assert abs(counts[start] - expected) <= 6 * (expected * (1 - chance)) ** 0.5

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +23,8 @@ from minigpt import UserError
 from minigpt.config import TextConfig
 from minigpt.data.batches import Dataset
 from minigpt.data.corpus import find_source, split
-from minigpt.data.token_cache import META, Tokens, open_dataset, prepare, spread
+from minigpt.data.token_cache import META, Tokens, open_dataset, prepare
 
-from ..conftest import some_text
 from .texts import json_lines, one_line, whole, write
 
 law = settings(max_examples=30, deadline=None)
@@ -127,54 +125,11 @@ def test_each_part_holds_its_documents_with_the_end_of_text_between(
     config = TextConfig(files, validation_fraction=0.5, split=way, tokenizer="char")
     source = find_source(config)
     data = prepare(source, config, cache=folder)
-    (training,), validation = split(source, config)
+    training, validation = split(source, config)
     end, encode = data.tokenizer.end_of_text, data.tokenizer.encode
     for ids, part in ((data.train, training), (data.validation, validation)):
         expected = [i for text in whole(part.documents()) for i in [end, *encode(text)]]
         assert ids[:].tolist() == expected[1:]
-
-
-def test_a_bpe_learns_from_stretches_spread_over_a_long_text() -> None:
-    """And from all of a text that is no longer than that."""
-    text = some_text(4000)
-    pieces = [text[i : i + 777] for i in range(0, len(text), 777)]
-    assert "".join(spread(pieces, len(text), len(text), 100)) == text
-    for most in (1000, 5000):
-        read, places = list(spread(pieces, len(text), most, 100)), [0]
-        assert most - 200 <= sum(map(len, read)) <= most
-        for stretch in read:
-            places.append(text.index(stretch, places[-1]))
-        assert max(b - a for a, b in pairwise(places)) <= 2 * len(text) * 100 / most
-
-
-def test_sources_with_weights_follow_each_other_and_are_split_apart(
-    tmp_path: Path, cache: Path
-) -> None:
-    """Another weight needs no other tokens; a folder is one source."""
-    for i in range(10):
-        write(tmp_path / "many" / f"{i}.txt", "a" * 20)
-    files = (tmp_path / "many", write(tmp_path / "b.txt", "b" * 100))
-    data, between = prepared(cache, *files, weights=(1.0, 3.0)), 9 * 21 - 1
-    end = data.tokenizer.end_of_text
-    assert data.sources == (range(0, between), range(between, between + 90))
-    assert data.weights == (1.0, 3.0)
-    a, b = data.train[:between].tolist(), data.train[between:].tolist()
-    assert (set(a), set(b)) == ({0, end}, {1})
-    assert data.validation[:].tolist() == [0] * 20 + [end] + [1] * 10
-    assert prepared(cache, *files, weights=(5.0, 3.0)).weights == (5.0, 3.0)
-    assert len(entries(cache)) == 1
-    plain = prepared(cache, *files)
-    assert plain.sources == plain.weights == ()
-    assert len(entries(cache)) == 2
-
-
-def test_where_a_source_ends_is_part_of_what_a_text_is(tmp_path: Path, cache: Path) -> None:
-    for i in range(3):
-        write(tmp_path / f"{i}.txt", "ab" * 50)
-    for first, rest, length in (("0", "[12]", 90), ("[01]", "2", 181)):
-        files = tmp_path / f"{first}.txt", tmp_path / f"{rest}.txt"
-        data = prepared(cache, *files, weights=(1.0, 1.0), split="end")
-        assert len(data.sources[0]) == length
 
 
 # The cache
@@ -216,9 +171,7 @@ DAMAGES: dict[str, tuple[str, Callable[[bytes], bytes | None]]] = {
     "no tokenizer": ("tokenizer.json", lambda content: b"{}"),
     "another tokenizer": ("tokenizer.json", lambda content: content.replace(b"c", b"b")),
     "meta is a list": (META, lambda content: b"[]"),
-    "another format": (META, lambda content: content.replace(b'"format": 3', b'"format": 2')),
-    "a source too many": (META, lambda content: content.replace(b"[", b"[\n  5,", 1)),
-    "a source too long": (META, lambda content: content.replace(b"[\n  ", b"[9")),
+    "another format": (META, lambda content: content.replace(b'"format": 4', b'"format": 3')),
 }  # fmt: skip
 
 
@@ -423,12 +376,9 @@ def test_another_text_of_the_same_size_and_time_is_never_taken_for_the_whole(
         (["\ufeff"], {"tokenizer": "bpe"}, "there is no text in {file}"),
         (["\n"], {}, "0 tokens to train on and 1 to validate on"),
         (["\n" * 10], {}, "9 tokens to train on and 1 to validate on"),
-        (["a", "a" * 99], {"weights": (1.0, 1.0)}, "0 tokens to train on"),
-        (["a" * 99, "a"], {"weights": (1.0, 1.0)}, "0 tokens to train on"),
-        (["a", "a" * 99], {"weights": (1.0, 1.0), "split": "end"}, "0 tokens to train on"),
     ],
 )
-def test_a_text_or_source_too_short_to_split_is_refused(
+def test_a_text_too_short_to_split_is_refused(
     texts: list[str], config: dict[str, Any], message: str, tmp_path: Path, cache: Path
 ) -> None:
     files = [write(tmp_path / f"{i}.txt", text) for i, text in enumerate(texts)]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import minigpt
 from minigpt import UserError
-from minigpt.config import TextConfig, TrainConfig, count_parameters
+from minigpt.config import GPTConfig, TextConfig, TrainConfig, count_parameters
 from minigpt.data.corpus import find_source
 from minigpt.tokenizer.bpe import train_bpe
 from minigpt.training.checkpoint import read_state
@@ -161,8 +161,25 @@ def test_a_longer_training_gets_a_longer_context_and_a_larger_text_more_tokens()
     assert short.batch_size == 2 * long.batch_size
     contexts = [plan_context(n, "bpe", is_long=True) for n in (2, 9, 200, 1000, 10**6)]
     assert contexts == [1, 8, 8, 32, 256]
-    sizes = [plan_vocabulary(TextStats(size)) for size in (0, 1 << 20, 10**10)]
+    wide = GPTConfig(1, emb_dim=512, num_layers=8)
+    sizes = [plan_vocabulary(TextStats(size), wide) for size in (0, 1 << 20, 10**10)]
     assert sizes == [320, 2048, 16384]
+
+
+def test_the_embedding_table_of_a_large_text_does_not_outweigh_a_small_model() -> None:
+    for width, layers, size in ((64, 3, 2048), (128, 4, 4096), (192, 6, 8192)):
+        shape = GPTConfig(1, emb_dim=width, num_layers=layers)
+        assert plan_vocabulary(TextStats(10**8), shape) == size
+
+
+def test_of_a_long_text_a_part_is_used_that_the_minutes_can_read() -> None:
+    assert planned(minutes=60).max_characters is None
+    short, long = (planned(TextStats(10**9), minutes=m) for m in (1, 60))
+    for plan in (short, long):
+        assert plan.max_characters is not None
+        assert 1.2 * plan.trained_tokens < plan.max_characters < 2e8
+    assert short.max_characters < long.max_characters
+    assert planned(TextStats(10**9), max_characters=5_000).max_characters == 5_000
 
 
 def test_half_of_the_context_does_until_near_the_end() -> None:

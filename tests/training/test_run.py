@@ -23,7 +23,7 @@ from minigpt.data.corpus import find_source
 from minigpt.data.token_cache import prepare
 from minigpt.runs import METRICS, WEIGHTS, newest_run
 from minigpt.training import run as run_module
-from minigpt.training.checkpoint import LAST, read_state
+from minigpt.training.checkpoint import read_state
 from tests.conftest import TINY, some_text, train_tiny
 from tests.training.runs import after_step, contents, interrupted, resume
 
@@ -121,28 +121,6 @@ def test_training_leaves_the_random_numbers_of_its_caller_as_they_were() -> None
 
 
 # Several texts
-
-
-def test_texts_with_weights_are_drawn_by_them_and_a_resumed_run_ends_the_same(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    Path("other.txt").write_text("a b c d e f g\n" * 300)
-    texts = ("my.txt", "other.txt")
-    whole = minigpt.train(*texts, weights=(1, 3), **TINY)
-    assert "drawn      25% my.txt, 75% other.txt" in capsys.readouterr().err
-    interrupted(Path("cut"), texts=texts, weights=(1, 3))
-    resume(Path("cut"))
-    by_size = minigpt.train(*texts, **TINY)
-    ends = [load_file(Path(run, "checkpoint", LAST)) for run in (whole, "cut", by_size)]
-    assert all(torch.equal(tensor, ends[1][name]) for name, tensor in ends[0].items())
-    assert not all(torch.equal(tensor, ends[2][name]) for name, tensor in ends[0].items())
-
-
-def test_a_source_shorter_than_the_context_is_named() -> None:
-    Path("short.txt").write_text("the fox asked a crow\n")
-    with pytest.raises(UserError, match=r"^short.txt has \d+ tokens, too few .*16"):
-        minigpt.train("my.txt", "short.txt", weights=(1, 3), **TINY)
-    assert not Path("runs").exists()
 
 
 def test_few_documents_are_said_to_be_set_aside_whole(capsys: pytest.CaptureFixture[str]) -> None:
