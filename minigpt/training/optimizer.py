@@ -1,7 +1,8 @@
 """The optimizers of a model: AdamW, or Muon for its matrices and AdamW for the rest."""
 
+import contextlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,6 +22,7 @@ _POLYNOMIALS = (
     (3.6366, -2.7219, 0.5365),
     (2.6613, -1.9772, 0.4526),
 )
+_MEMORY = 0.1  # of the steps so far, for the average of the weights
 _AT_ONCE = 1 << 19  # components of the matrices side by side: what is made of them fits the cache
 _MARGIN = 1.02  # rounding must not push a singular value above 1, from where it would grow
 
@@ -31,7 +33,8 @@ def make_optimizers(
     """AdamW ("Decoupled Weight Decay Regularization", Loshchilov and Hutter 2019) for all
     parameters, or Muon for the blocks' matrices and AdamW for the rest.
 
-    `precision` is that of Muon's matrix products, which workers share.
+    `precision` is that of Muon's matrix products, which workers share. Both keep an average of the
+    weights, see :func:`averaged`.
     """
     matrices, others = model.parameter_groups(config.weight_decay)
     optimizers: list[torch.optim.Optimizer] = []
@@ -42,7 +45,50 @@ def make_optimizers(
         optimizers.append(Muon(matrices["params"], rate, config.momentum, decay, precision))
     betas = (config.beta1, config.beta2)
     optimizers.append(torch.optim.AdamW(groups, lr=config.learning_rate, betas=betas, fused=True))
+    for optimizer in optimizers:
+        optimizer.register_step_post_hook(_average)
     return optimizers
+
+
+def prepare_step(optimizers: Sequence[torch.optim.Optimizer], step: int, rate: float) -> None:
+    """Set the learning rate of a step, the first of which is 0, and its part in the average."""
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            group["lr"], group["share"] = rate, 1 / max(_MEMORY * step, 1.0)
+
+
+def _average(optimizer: torch.optim.Optimizer, *_: Any) -> None:
+    """Move the averages a little towards the weights."""
+    for group in optimizer.param_groups:
+        weights = [p for p in group["params"] if p in optimizer.state]
+        for p in weights:
+            optimizer.state[p].setdefault("average", p.detach().clone())
+        averages = [optimizer.state[p]["average"] for p in weights]
+        torch._foreach_lerp_(averages, [p.detach() for p in weights], group.get("share", 1.0))
+
+
+@contextlib.contextmanager
+def averaged(optimizers: Sequence[torch.optim.Optimizer]) -> Iterator[None]:
+    """Within, each weight is its average over about the last tenth of the steps so far.
+
+    What chance has added to a weight cancels out: the average predicts better than the weights
+    that it is made of ("Analyzing and Improving the Training Dynamics of Diffusion Models", Karras
+    et al. 2024, section 3, average over a share of the training).
+    """
+    pairs = [(p, state["average"]) for o in optimizers for p, state in o.state.items()]
+
+    @torch.no_grad()
+    def swap() -> None:
+        for weight, average in pairs:
+            kept = weight.clone()
+            weight.copy_(average)
+            average.copy_(kept)
+
+    swap()
+    try:
+        yield
+    finally:
+        swap()
 
 
 class Muon(torch.optim.Optimizer):

@@ -21,7 +21,7 @@ from .checkpoint import TrainingState, load_checkpoint, save_checkpoint
 from .compilation import Loss, compile_loss, not_compiled
 from .evaluation import Evaluation, evaluate_tokens
 from .interruption import GracefulStop, Interrupted
-from .optimizer import make_optimizers
+from .optimizer import averaged, make_optimizers, prepare_step
 from .report import Report
 from .schedule import learning_rate, progress, smoothed
 from .speed import autocast
@@ -98,7 +98,8 @@ class Trainer:
                         self.report.say("stopping and saving; once more to stop at once")
                         raise Interrupted(signal_number, saved=self._save_unfinished())
                     if done * self.config.num_evals >= self.state.evaluations + 1:
-                        self._evaluate(done)
+                        with averaged(self.optimizers):
+                            self._evaluate(done)
                         self._save()
                     if done >= 1.0:
                         return self.state
@@ -182,9 +183,7 @@ class Trainer:
         """One step of gradient descent."""
         config, state = self.config, self.state
         rate = learning_rate(done, config.learning_rate, config.warmup_ratio, config.min_lr_ratio)
-        for optimizer in self.optimizers:
-            for group in optimizer.param_groups:
-                group["lr"] = rate * 0.5**state.num_retries
+        prepare_step(self.optimizers, state.step, rate * 0.5**state.num_retries)
         # A dropout seed for each step and rank: resuming needs no random state.
         place = f"{config.seed} {state.step} {distributed.rank()}"
         digest = hashlib.sha256(place.encode()).digest()
@@ -267,7 +266,8 @@ class Trainer:
         """Write a checkpoint, and the weights if there are only those that training began with."""
         is_written = self._save()
         if self.state.best_loss is None:
-            self._keep_weights(distributed.whole_model(self.model), math.inf, math.inf)
+            with averaged(self.optimizers):
+                self._keep_weights(distributed.whole_model(self.model), math.inf, math.inf)
         return is_written
 
     def _save(self) -> bool:

@@ -245,7 +245,7 @@ with open(f"status of {{RANK}}", "w") as file:
     assert returned == 0 and "Traceback" not in said, said
     cases = dict(part.split("\n", 1) for part in said.split("case: ")[1:])
     errors = {
-        "batch": "a multiple of the 2 processes, got 7; use --batch-size 6 or 8",
+        "batch": "a multiple of 2, the processes; got 7",
         "stdin": "several processes cannot share standard input",
         "twice": "one adamw already holds a run",
         "text": "changed while it was read",
