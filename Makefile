@@ -2,6 +2,7 @@
 # make test: lint, types and tests.
 # make test-distributed, make test-kill, make test-fuzz: the long tests.
 # make test-page: the page in Chromium, which it installs if apt and root are there.
+# make test-notebooks: runs all notebooks.
 # make bench, make bench-page: the measurements behind the figures of README and docs.
 # The first call of any of them makes .venv and installs what is needed.
 
@@ -9,7 +10,7 @@ PYTHON ?= python3
 MINUTES ?= 2
 BIN := .venv/bin
 
-.PHONY: demo test test-distributed test-kill test-fuzz test-page chromium bench bench-page clean
+.PHONY: demo test test-distributed test-kill test-fuzz test-notebooks test-page chromium bench bench-page clean
 
 demo: .venv/ready
 	$(BIN)/python train.py --minutes $(MINUTES)
@@ -29,6 +30,9 @@ test-kill: .venv/ready
 
 test-fuzz: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m fuzz
+
+test-notebooks: .venv/ready
+	$(BIN)/pytest -m notebooks
 
 test-page: chromium .venv/page
 	PATH="$(CURDIR)/$(BIN):$$PATH" node_modules/.bin/biome check
