@@ -9,25 +9,23 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
 
 from .. import UserError
 from ..config import EvaluationConfig
+from ..data.batches import TokenSequence
 from ..data.corpus import Corpus, chunks, find_files
-from ..runs import FoundModel, choose_device, find_model, has_gpu
+from ..model import GPT
+from ..runs import choose_device, find_model
 from ..tokenizer import encode_in_pieces
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor
-
-    from ..data.batches import TokenSequence
-    from ..model import GPT
-
-_SHORT = 1 << 20  # bytes of text
+from . import distributed, workers
+from .speed import autocast
 
 Window = tuple[NDArray[np.integer], int]  # tokens (length + 1,), and how many at its end to predict
 
@@ -98,34 +96,13 @@ def evaluate(
         names = ", ".join(map(str, files))
         raise UserError(f"{names}: too short to evaluate on, at least 2 tokens are needed")
     windows = itertools.chain([first], windows)
-    on_cpu = config.device == "cpu" or (config.device == "auto" and not has_gpu())
-    if on_cpu and sum(path.stat().st_size for path in paths) < _SHORT:
-        result = _by_glass(found, windows)
-    else:
-        import torch
-
-        from . import workers
-
-        model, sizes = found.model.to(choose_device(config.device)), found.tokenizer.byte_lengths()
-        with workers.team(torch.get_num_threads() if on_cpu else 1):
-            lengths, batch_size = torch.tensor(sizes), config.batch_size
-            result = evaluate_windows(model, windows, lengths, batch_size=batch_size)
+    device, lengths = choose_device(config.device), torch.tensor(found.tokenizer.byte_lengths())
+    with workers.team(torch.get_num_threads() if device.type == "cpu" else 1):
+        model, batch_size = found.model.to(device), config.batch_size
+        result = evaluate_windows(model, windows, lengths, batch_size=batch_size)
     if not math.isfinite(result.loss):
         raise UserError(f"{run} is damaged: its loss is {result.loss}")
     return Measurement(**dataclasses.asdict(result), context_length=context_length, stride=stride)
-
-
-def _by_glass(found: FoundModel, windows: Iterable[Window]) -> Evaluation:
-    """Predict the last tokens of each window by the glass engine, window by window."""
-    totals, sizes = [], np.array(found.tokenizer.byte_lengths())
-    for tokens, predicted in windows:
-        logits = found.glass(tokens[None, :-1])[0, -predicted:]  # (predicted, vocab_size)
-        targets = tokens[-predicted:]
-        with np.errstate(invalid="ignore"):  # of damaged weights
-            logits -= logits.max(axis=-1, keepdims=True)
-        nats = np.log(np.exp(logits).sum(axis=-1)) - logits[np.arange(predicted), targets]
-        totals.append((float(nats.sum(dtype=float)), predicted, int(sizes[targets].sum())))
-    return _evaluation(totals)
 
 
 def _evaluation(totals: Iterable[tuple[float, int, int]]) -> Evaluation:
@@ -135,12 +112,12 @@ def _evaluation(totals: Iterable[tuple[float, int, int]]) -> Evaluation:
 
 
 def evaluate_tokens(
-    model: "GPT",
-    tokens: "TokenSequence",
-    byte_lengths: "Tensor",
+    model: GPT,
+    tokens: TokenSequence,
+    byte_lengths: Tensor,
     *,
     max_tokens: int,
-    precision: "torch.dtype | None" = None,
+    precision: torch.dtype | None = None,
     batch_size: int = 16,
 ) -> Evaluation:
     """Predict every token but the first, once, in windows of the context length side by side.
@@ -161,26 +138,20 @@ def evaluate_tokens(
 
 
 def evaluate_windows(
-    model: "GPT",
+    model: GPT,
     windows: Iterable[Window],
-    byte_lengths: "Tensor",
+    byte_lengths: Tensor,
     *,
-    precision: "torch.dtype | None" = None,
+    precision: torch.dtype | None = None,
     batch_size: int = 16,
 ) -> Evaluation:
     """Predict the last tokens of each window from all tokens before them in it.
 
     Several processes, each given all windows, share the work; or workers do.
     """
-    import torch
-    from torch.nn import functional as F
-
-    from . import distributed, workers
-    from .speed import autocast
-
     device, was_training = model.token_embedding.weight.device, model.training
 
-    def predict(group: "tuple[Tensor, int]") -> tuple[float, int, int]:
+    def predict(group: tuple[Tensor, int]) -> tuple[float, int, int]:
         tokens, predicted = group
         batch = tokens.to(device)  # (b, length + 1)
         with torch.no_grad(), autocast(device, precision or torch.float32):
@@ -224,10 +195,8 @@ def sliding_windows(
         yield held, left
 
 
-def _stacked(windows: Iterable[Window], batch_size: int) -> "Iterator[tuple[Tensor, int]]":
+def _stacked(windows: Iterable[Window], batch_size: int) -> Iterator[tuple[Tensor, int]]:
     """Windows of the same shape side by side, int64 ``(b, length + 1)``."""
-    import torch
-
     for (_, predicted), alike in itertools.groupby(windows, key=lambda w: (len(w[0]), w[1])):
         while group := [tokens for tokens, _ in itertools.islice(alike, batch_size)]:
             yield torch.from_numpy(np.stack(group).astype(np.int64)), predicted

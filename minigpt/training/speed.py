@@ -41,12 +41,9 @@ def measure_speed(
     num_workers: int = 1,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Speed:
-    """Time steps of a small model on few and on many tokens; on a GPU, of a wider one.
-
-    Many workers may wait for Python more than they compute: half as many are tried too.
-    """
+    """Time steps of a small model on few and on many tokens; on a GPU, of a wider one."""
     shape = _REFERENCE if device.type == "cpu" else _WIDE
-    sizes = [num_workers, num_workers // 2] if num_workers > 3 else [num_workers]
+    few, many = max(_FEW, num_workers), max(_MANY, 4 * num_workers)
 
     def loss_of(ids: Tensor) -> Tensor:
         with autocast(device, precision):
@@ -70,27 +67,19 @@ def measure_speed(
             times.append(step(count))
         return statistics.median(times)
 
-    def measured(n: int) -> Speed:
-        """The speed of n workers."""
-        few, many, limit = max(_FEW, n), max(_MANY, 4 * n), _LIMIT / len(sizes)
-        end = clock() + limit
-        short = median(few, end - limit / 2)
+    random_state = torch.random.fork_rng([device] if device.type == "cuda" else [])
+    with random_state, workers.team(num_workers):
+        model = GPT(shape).to(device)
+        optimizers = make_optimizers(model, TrainConfig(), precision)
+        end = clock() + _LIMIT
+        short = median(few, end - _LIMIT / 2)
         long = short * (few + many) / (2 * few)  # if starting and computing took the same time
         if clock() + 2 * long < end:
             long = median(many, end)
-        per_token = (long - short) / ((many - few) * shape.context_length)
-        per_token = max(per_token, long / (2 * many * shape.context_length))  # the line must rise
-        start = max(short - few * shape.context_length * per_token, 0.0) / shape.num_layers
-        return Speed(flops_per_token(shape) / per_token, start, n)
-
-    speeds = []
-    with torch.random.fork_rng([device] if device.type == "cuda" else []):
-        model = GPT(shape).to(device)
-        optimizers = make_optimizers(model, TrainConfig(), precision)
-        for size in sizes:
-            with workers.team(size):
-                speeds.append(measured(size))
-    return min(speeds, key=lambda speed: speed.seconds(_REFERENCE, 1024))
+    per_token = (long - short) / ((many - few) * shape.context_length)
+    per_token = max(per_token, long / (2 * many * shape.context_length))  # the line must rise
+    start = max(short - few * shape.context_length * per_token, 0.0) / shape.num_layers
+    return Speed(flops_per_token(shape) / per_token, start, num_workers)
 
 
 def choose_precision(
