@@ -65,24 +65,17 @@ function drawBars(head, list, rest, { logits, place, text }) {
     list,
     shown.map((id) => {
       const className = id === taken ? "bar taken" : "bar";
-      const properties = {
-        type: "button",
-        "data-key": id,
-        title: "Go on from here",
-        className,
-        onclick: () => branch(place, id),
-      };
+      const onclick = () => branch(place, id);
+      const properties = { type: "button", "data-key": id, title: "Go on from here", className, onclick };
       return h("li", {}, bar("button", id, before[id], after[id], most, properties));
     }),
   );
   const sum = (p) => shown.reduce((left, id) => left - p[id], 1);
   const others = order.length - shown.length;
   const left = after.filter((p) => p > 0).length;
-  fill(
-    rest,
-    `All ${others.toLocaleString("en")} others: ${percent(Math.max(0, sum(before)))}, after the filters ${percent(Math.max(0, sum(after)))}. `,
-    `${left.toLocaleString("en")} ${left === 1 ? "token" : "tokens"} can be drawn.`,
-  );
+  const shares = `${percent(Math.max(0, sum(before)))}, after the filters ${percent(Math.max(0, sum(after)))}`;
+  const drawable = `${left.toLocaleString("en")} ${left === 1 ? "token" : "tokens"} can be drawn`;
+  fill(rest, `All ${others.toLocaleString("en")} others: ${shares}. ${drawable}.`);
 }
 
 /** softmax, where -Infinity gives 0. */

@@ -9,14 +9,8 @@ import { drawTokens } from "./tokens.js";
 export const chosenHead = { layer: 0, head: 0 };
 const NAMED = 0.25; // a head is named after what takes at least this share of its attention
 const IN_TABLE = 24; // tokens
-const MOVES = {
-  ArrowLeft: [0, -1],
-  ArrowRight: [0, 1],
-  ArrowUp: [-1, 0],
-  ArrowDown: [1, 0],
-  Home: [0, -1e9],
-  End: [0, 1e9],
-};
+const DOWN = { ArrowUp: -1, ArrowDown: 1 }; // where the keys lead
+const RIGHT = { ArrowLeft: -1, ArrowRight: 1, Home: -1e9, End: 1e9 };
 const options = { by: false, hideFirst: false, table: false };
 let headScores = null; // by layer and head; undefined while they are measured
 
@@ -48,7 +42,7 @@ export const attentionView = {
       { role: "grid", tabIndex: 0, className: "matrix", "aria-label": label, "aria-activedescendant": "cell" },
       h("div", { role: "row" }, cell),
       canvas,
-      h("span", { className: "cursor", "aria-hidden": "true" }),
+      ["stripe", "cursor"].map((className) => h("span", { className, "aria-hidden": "true" })),
     );
     const [title, readout, asTable] = [h("h3"), h("p", { className: "readout" }), h("div")];
     const option = (text, name) => {
@@ -87,17 +81,14 @@ export const attentionView = {
       changed();
     };
     grid.addEventListener("keydown", (event) => {
-      if (!(event.key in MOVES) || !large.T) return;
+      if (!(event.key in DOWN || event.key in RIGHT) || !large.T) return;
       event.preventDefault();
-      const [down, right] = MOVES[event.key];
-      move(here() + down, (column ?? here()) + right);
+      move(here() + (DOWN[event.key] ?? 0), (column ?? here()) + (RIGHT[event.key] ?? 0));
     });
     canvas.addEventListener("click", (event) => {
       const { left, top, width, height } = canvas.getBoundingClientRect();
-      move(
-        Math.floor(((event.clientY - top) / height) * large.T),
-        Math.floor(((event.clientX - left) / width) * large.T),
-      );
+      const [down, right] = [(event.clientY - top) / height, (event.clientX - left) / width];
+      move(Math.floor(down * large.T), Math.floor(right * large.T));
       grid.focus();
     });
     return async () => {
@@ -137,12 +128,8 @@ export const attentionView = {
       fill(readout, ...pair, ` ${number(row[j])}`, column === null ? ", the strongest" : "");
       cell.textContent = readout.textContent;
       const [rowAt, columnAt] = options.by ? [j, t] : [t, j];
-      for (const [key, value] of [
-        ["--row", rowAt],
-        ["--column", columnAt],
-        ["--cell", 1],
-      ])
-        grid.style.setProperty(key, value / T);
+      const places = { "--row": rowAt, "--column": columnAt, "--cell": 1 };
+      for (const key in places) grid.style.setProperty(key, places[key] / T);
       state.tints = {}; // relative to the strongest
       row.forEach((weight, k) => (state.tints[start + k] = Math.sqrt(weight / (most || 1))));
       drawTokens();
@@ -163,12 +150,8 @@ function drawThumbnails(heads, { side, heads: layers }, count) {
     const label = `${short}: layer ${layer}, head ${head}${name && `, ${name}`}`;
     const onclick = () => (Object.assign(chosenHead, { layer, head }), changed());
     const tabIndex = isChosen ? 0 : -1;
-    const item = button(canvas, onclick, {
-      "data-key": `${layer}.${head}`,
-      tabIndex,
-      "aria-label": label,
-      title: label,
-    });
+    const names = { "data-key": `${layer}.${head}`, "aria-label": label, title: label };
+    const item = button(canvas, onclick, { ...names, tabIndex });
     item.append(h("span", {}, short));
     item.ariaPressed = String(isChosen);
     return item;

@@ -27,7 +27,7 @@ LARGEST_TEXT = 20_000_000  # characters
 WORKER = ("engine", "tokenizer", "sampler", "passages", "worker")
 PAGE = (
     "tokenizer", "sampler", "dom", "model", "texts", "tokens", "settings", "alternatives",
-    "attention", "equation", "heads", "lens", "sources", "share", "main",
+    "attention", "equation", "heads", "lens", "sources", "picture", "share", "main",
 )  # fmt: skip
 # Nothing may be loaded from anywhere; the code and the style are those with these hashes.
 POLICY = (

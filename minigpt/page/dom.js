@@ -24,9 +24,11 @@ export function button(label, onclick, properties = {}) {
   return h("button", { type: "button", onclick, ...properties }, label);
 }
 
+export const paragraph = (...content) => h("p", {}, ...content);
+
 /** A sentence or two that explain a view, folded away. */
 export function whatIsThis(...sentences) {
-  return h("details", { className: "what" }, h("summary", {}, "What is this?"), h("p", {}, ...sentences));
+  return h("details", { className: "what" }, h("summary", {}, "What is this?"), paragraph(...sentences));
 }
 
 export function percent(p) {
@@ -87,14 +89,10 @@ export function lastAsked() {
 /** A table: the first cell of each row names it. `look(row, column)` gives a cell its properties; row -1 is the head. */
 export function table(caption, heads, rows, look = () => ({})) {
   const head = heads.map((cell, column) => h("th", { scope: "col", ...look(-1, column) }, cell));
-  const body = rows.map(([name, ...cells], row) =>
-    h(
-      "tr",
-      {},
-      h("th", { scope: "row", ...look(row, 0) }, name),
-      cells.map((cell, i) => h("td", look(row, i + 1), cell)),
-    ),
-  );
+  const body = rows.map(([name, ...cells], row) => {
+    const first = h("th", { scope: "row", ...look(row, 0) }, name);
+    return h("tr", {}, first, ...cells.map((cell, i) => h("td", look(row, i + 1), cell)));
+  });
   return h("table", {}, h("caption", {}, caption), h("thead", {}, h("tr", {}, head)), h("tbody", {}, body));
 }
 

@@ -2,7 +2,7 @@
 // layer adds to the stream.
 
 import { chosenHead, headName } from "./attention.js";
-import { fill, h, lastAsked, number, scrolling, table, whatIsThis } from "./dom.js";
+import { fill, h, lastAsked, number, paragraph, scrolling, table, whatIsThis } from "./dom.js";
 import { ask, model } from "./model.js";
 import { changed, chosenPlace, plain, state, tokenName } from "./texts.js";
 
@@ -59,39 +59,20 @@ function drawSteps({ start, query, keys, values, scores, weights, context, joine
   const others =
     weights.length > shown.length ? `The ${weights.length - shown.length} others share ${number(rest, 3)}.` : "";
   const places = `${head * d} to ${(head + 1) * d - 1}`;
+  const caption = `Layer ${layer}, head ${head}: ${headName(layer, head) || "no name"}. ${others}`;
+  const columns = ["token", "key k", "q · k", `÷ √${d}`, "softmax", "value v"];
+  const sum = `${terms.join(" + ")}${weights.length > 3 ? " + …" : ""} = ${number(context[0])}`;
+  const lengths = `, length ${norm2(output)}; added to the stream, which had length ${norm2(stream)}.`;
   return [
-    h("p", {}, "1. The query of ", name(place - start), " is q = ", vector(query), ` (${d} numbers).`),
-    h(
-      "p",
-      {},
-      "2. It is multiplied with each key, divided by the root of their size, later tokens are masked, and softmax makes weights of it.",
+    paragraph("1. The query of ", name(place - start), " is q = ", vector(query), ` (${d} numbers).`),
+    paragraph(
+      "2. It is multiplied with each key and divided by the root of their size. ",
+      "Later tokens are masked, and softmax makes weights of it.",
     ),
-    scrolling(
-      "Scores and weights",
-      table(
-        `Layer ${layer}, head ${head}: ${headName(layer, head) || "no name"}. ${others}`,
-        ["token", "key k", "q · k", `÷ √${d}`, "softmax", "value v"],
-        rows,
-      ),
-    ),
-    h(
-      "p",
-      {},
-      `3. The context vector is the sum of weight · value. First component: ${terms.join(" + ")}${weights.length > 3 ? " + …" : ""} = ${number(context[0])}. All: `,
-      vector(context),
-    ),
-    h(
-      "p",
-      {},
-      `4. The context vectors of all heads are joined: ${joined.length} numbers, of which this head fills ${places}.`,
-    ),
-    h(
-      "p",
-      {},
-      "5. out_proj mixes them: ",
-      vector(output),
-      `, length ${norm2(output)}; added to the stream, which had length ${norm2(stream)}.`,
-    ),
+    scrolling("Scores and weights", table(caption, columns, rows)),
+    paragraph(`3. The context vector is the sum of weight · value. First component: ${sum}. All: `, vector(context)),
+    paragraph(`4. The context vectors of all heads are joined: ${joined.length} numbers; this head fills ${places}.`),
+    paragraph("5. out_proj mixes them: ", vector(output), lengths),
   ];
 }
 

@@ -13,17 +13,12 @@ export const headsView = {
   title: "Heads off",
   make(panel) {
     const { num_layers, num_heads } = model.config;
-    const switches = h("div", {
-      className: "switches",
-      role: "group",
-      "aria-label": "Heads that are on",
-      "--columns": num_heads,
-    });
+    const meaning = { role: "group", "aria-label": "Heads that are on" };
+    const switches = h("div", { className: "switches", ...meaning, "--columns": num_heads });
     const readout = h("p", { className: "readout" });
     const bars = h("ol", { className: "bars" });
-    const rewrite = button("Write again without them", () => write(state.text.prompt, { off: [...state.off] }), {
-      className: "main",
-    });
+    const rewriting = () => write(state.text.prompt, { off: [...state.off] });
+    const rewrite = button("Write again without them", rewriting, { className: "main" });
     const allOn = button("All on", () => (state.off.clear(), changed()));
     for (let layer = 0; layer < num_layers; layer++) {
       for (let head = 0; head < num_heads; head++) {
@@ -67,10 +62,8 @@ export const headsView = {
       const whole = probabilities(await ask("logits", plain(text), place));
       const less = probabilities(await ask("logits", plain(text), place, [...state.off]));
       if (!isLast()) return;
-      const divergence = whole.reduce(
-        (sum, p, i) => sum + (p > 1e-12 ? p * Math.log2(p / Math.max(less[i], 1e-12)) : 0),
-        0,
-      );
+      const part = (p, i) => (p > 1e-12 ? p * Math.log2(p / Math.max(less[i], 1e-12)) : 0);
+      const divergence = whole.map(part).reduce((a, b) => a + b);
       const taken = text.ids[place];
       const what = taken === undefined ? "the next token" : `“${tokenizer.visible(taken)}”`;
       const off =
@@ -79,10 +72,8 @@ export const headsView = {
       const order = Array.from(whole.keys()).sort((a, b) => whole[b] + less[b] - whole[a] - less[a]);
       const shown = order.slice(0, COMPARED);
       const most = Math.max(...shown.map((id) => Math.max(whole[id], less[id])));
-      fill(
-        bars,
-        shown.map((id) => bar("li", id, whole[id], less[id], most)),
-      );
+      const drawn = shown.map((id) => bar("li", id, whole[id], less[id], most));
+      fill(bars, drawn);
     };
   },
 };

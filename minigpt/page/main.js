@@ -10,19 +10,7 @@ import { ask, model, ready, tokenizer } from "./model.js";
 import { drawSettings, makeSettings } from "./settings.js";
 import { copy, keep, kept, link, readLink, savePicture } from "./share.js";
 import { sourcesView } from "./sources.js";
-import {
-  again,
-  changed,
-  generate,
-  setPrompt,
-  show,
-  shownText,
-  state,
-  stop,
-  undo,
-  whenChanged,
-  write,
-} from "./texts.js";
+import { again, changed, generate, onChange, setPrompt, show, shownText, state, stop, undo, write } from "./texts.js";
 import { drawTokens } from "./tokens.js";
 
 const $ = (id) => document.getElementById(id);
@@ -161,7 +149,7 @@ function makePage() {
   $("settings").open = innerWidth > 900; // on a phone the views come first
   makeTabs();
   let wasBusy = false;
-  whenChanged(() => {
+  onChange(() => {
     drawTokens();
     drawControls();
     drawSettings();
@@ -177,12 +165,13 @@ async function start() {
   makePage();
   const before = kept();
   const fromLink = readLink();
-  if (before && fromLink === null) {
+  if (before) {
     Object.assign(state.settings, before.settings);
     state.status = "Your text is still here.";
   }
-  $("prompt").value = fromLink ?? before?.text ?? model.prompt;
+  $("prompt").value = before?.text ?? fromLink ?? model.prompt;
   await setPrompt($("prompt").value);
+  for (const leaving of ["freeze", "pagehide"]) window.addEventListener(leaving, keep, true);
   let left = false; // whether it was writing when the tab was left
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) keep();

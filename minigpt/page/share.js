@@ -1,5 +1,6 @@
 // What leaves the page: the text, a link with prompt and settings, and pictures of the views.
 
+import { pictureOf } from "./picture.js";
 import { set } from "./settings.js";
 import { shownText, state } from "./texts.js";
 
@@ -32,10 +33,11 @@ export function readLink() {
   return parts.get("prompt");
 }
 
-/** Keep the text of a tab that may be put to sleep, or give back what was kept. */
+/** Keep the text of a tab that may be put to sleep, or give back what was kept at this address. */
 export function keep() {
+  const { settings } = state;
   try {
-    sessionStorage.setItem(KEPT, JSON.stringify({ text: shownText(), settings: state.settings }));
+    sessionStorage.setItem(KEPT, JSON.stringify({ text: shownText(), settings, address: location.href }));
   } catch {
     // a browser that keeps nothing for files
   }
@@ -43,7 +45,8 @@ export function keep() {
 
 export function kept() {
   try {
-    return JSON.parse(sessionStorage.getItem(KEPT));
+    const saved = JSON.parse(sessionStorage.getItem(KEPT));
+    return saved?.address === location.href ? saved : null;
   } catch {
     return null;
   }
@@ -69,34 +72,4 @@ export async function savePicture(element, name, kind) {
   });
   anchor.click();
   setTimeout(() => URL.revokeObjectURL(anchor.href), 1000);
-}
-
-/** An element with its style and its canvases, as it is drawn, in an SVG. */
-function pictureOf(element) {
-  const copied = element.cloneNode(true);
-  const canvases = element.querySelectorAll("canvas");
-  copied.querySelectorAll("canvas").forEach((canvas, i) => {
-    const image = Object.assign(document.createElement("img"), { src: canvases[i].toDataURL(), alt: "" });
-    canvas.replaceWith(image);
-  });
-  for (const control of copied.querySelectorAll(".what, .save")) control.remove();
-  const style = document.createElement("style");
-  style.textContent = document.querySelector("style").textContent;
-  const body = document.createElement("div");
-  body.className = "picture";
-  body.append(style, copied);
-  const { width, height } = element.getBoundingClientRect();
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  for (const [name, value] of Object.entries({
-    width: width + 32,
-    height: height + 32,
-    "data-theme": document.documentElement.dataset.theme,
-  })) {
-    svg.setAttribute(name, value);
-  }
-  const foreign = document.createElementNS("http://www.w3.org/2000/svg", "foreignObject");
-  for (const name of ["width", "height"]) foreign.setAttribute(name, "100%");
-  foreign.append(body);
-  svg.append(foreign);
-  return svg;
 }

@@ -1,7 +1,7 @@
 // Where did it learn this? The longest stretch that is copied from the training text word for word,
 // and the passages that are nearest. Only in a page that was made with --with-text.
 
-import { button, fill, h, lastAsked, percent, whatIsThis } from "./dom.js";
+import { button, fill, h, lastAsked, paragraph, percent, whatIsThis } from "./dom.js";
 import { ask, hasText } from "./model.js";
 import { changed, shownText, state } from "./texts.js";
 import { drawTokens, selection } from "./tokens.js";
@@ -17,16 +17,9 @@ export const sourcesView = {
       "some (drag, or hold Shift with the arrow keys). A long copied stretch means that the model knows it by heart.",
     );
     if (!hasText) {
-      panel.append(
-        what,
-        h(
-          "p",
-          {},
-          "The training text is not in this page. A page made with ",
-          h("code", {}, "minigpt page --with-text"),
-          " shows where the model learned what it writes.",
-        ),
-      );
+      const how = h("code", {}, "minigpt page --with-text");
+      const why = " shows where the model learned what it writes.";
+      panel.append(what, paragraph("The training text is not in this page. A page made with ", how, why));
       return () => {};
     }
     const found = h("div", {});
@@ -68,23 +61,18 @@ export const sourcesView = {
 };
 
 function drawFound({ copy, nearest }, asked) {
+  const around = `around “${asked.trim() || "↵"}”`;
+  const long = `has ${copy?.copied.length} characters:`;
   const copied = copy
     ? [
-        h(
-          "p",
-          {},
-          `The longest stretch around “${asked.trim() || "↵"}” that stands in the training text word for word has ${copy.copied.length} characters:`,
-        ),
+        paragraph(`The longest stretch ${around} that stands in the training text word for word ${long}`),
         h("blockquote", {}, `…${copy.before}`, h("mark", {}, copy.copied), `${copy.after}…`),
       ]
-    : [h("p", {}, `No stretch around “${asked.trim() || "↵"}” stands in the training text word for word.`)];
+    : [paragraph(`No stretch ${around} stands in the training text word for word.`)];
   const passages = nearest.map(({ passage, shared }) => {
     const parts = passage.split(/([\p{L}\p{N}\p{M}]+)/u);
-    return h(
-      "blockquote",
-      {},
-      parts.map((part) => (shared.includes(part.toLowerCase()) ? h("b", {}, part) : part)),
-    );
+    const marked = parts.map((part) => (shared.includes(part.toLowerCase()) ? h("b", {}, part) : part));
+    return h("blockquote", {}, marked);
   });
-  return [...copied, h("p", {}, "The nearest passages, shared words bold:"), ...passages];
+  return [...copied, paragraph("The nearest passages, shared words bold:"), ...passages];
 }

@@ -24,7 +24,7 @@ const drawings = [];
 let isDue = false;
 
 /** Call `draw` whenever something has changed. */
-export function whenChanged(draw) {
+export function onChange(draw) {
   drawings.push(draw);
 }
 
@@ -46,12 +46,8 @@ function emptyText() {
 
 /** A text that begins with the first `n` tokens of another one. */
 function startOf(text, n, parent) {
-  const start = {
-    ...text,
-    parent,
-    prompt: Math.min(text.prompt, n),
-    decoder: new TextDecoder("utf-8", { ignoreBOM: true }),
-  };
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  const start = { ...text, parent, prompt: Math.min(text.prompt, n), decoder };
   start.ids = text.ids.slice(0, n);
   start.surprises = text.surprises.slice(0, n);
   start.pieces = start.ids.map((id) => start.decoder.decode(tokenizer.bytes(id), { stream: true }));

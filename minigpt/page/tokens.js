@@ -130,11 +130,6 @@ function drawLegend() {
   head.dataset.drawn = key;
   const [least, most] = state.tints ? ["not at all", "strongly"] : ["expected", "surprising"];
   const read = `· of ${ids.length.toLocaleString("en")} tokens the model read the last ${context_length}; nothing is lost`;
-  fill(
-    head,
-    h("span", {}, least),
-    h("span", { className: "scale" }),
-    h("span", {}, most),
-    prompt > context_length ? h("span", {}, read) : null,
-  );
+  const scale = [h("span", {}, least), h("span", { className: "scale" }), h("span", {}, most)];
+  fill(head, scale, prompt > context_length ? h("span", {}, read) : null);
 }

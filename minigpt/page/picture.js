@@ -1,0 +1,117 @@
+// A picture of a part of the page: an SVG of rectangles, words and images that any viewer opens.
+
+const MARGIN = 16;
+const LEFT_OUT = ".what, .row, .unseen, .next, [role=gridcell]";
+const SIDES = { Top: [0, 0, 1, 0], Right: [1, 0, 0, 1], Bottom: [0, 1, 1, 0], Left: [0, 0, 0, 1] };
+const measure = document.createElement("canvas").getContext("2d");
+
+/** An element as it is drawn, and all of it where it scrolls; without its controls. */
+export function pictureOf(element) {
+  const svg = shape("svg", {});
+  let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
+
+  /** Add a shape that takes this place on the screen. */
+  function add(name, x, y, width, height, attributes, ...content) {
+    if (width <= 0 || height <= 0) return;
+    [left, top] = [Math.min(left, x), Math.min(top, y)];
+    [right, bottom] = [Math.max(right, x + width), Math.max(bottom, y + height)];
+    const place = name === "text" ? { x, textLength: width } : { x, y, width, height };
+    for (const key in place) place[key] = round(place[key]);
+    svg.append(shape(name, { ...place, ...attributes }, ...content));
+  }
+
+  function rect(x, y, width, height, paint) {
+    if (paint) add("rect", x, y, width, height, paint);
+  }
+
+  function box({ x, y, width, height }, style) {
+    const rx = Number.parseFloat(style.borderTopLeftRadius);
+    const background = colour("fill", style.backgroundColor);
+    rect(x, y, width, height, background && { ...background, rx });
+    const outline = style.outlineStyle !== "none" && colour("stroke", style.outlineColor);
+    rect(x, y, width, height, outline && { ...outline, "stroke-width": style.outlineWidth, fill: "none", rx });
+    const frame = Number.parseFloat(style.borderWidth);
+    if (frame && !style.borderWidth.includes(" ")) {
+      const paint = { ...colour("stroke", style.borderTopColor), "stroke-width": frame, fill: "none", rx };
+      return rect(x + frame / 2, y + frame / 2, width - frame, height - frame, paint);
+    }
+    for (const [side, [right, bottom, wide, high]] of Object.entries(SIDES)) {
+      const thick = Number.parseFloat(style[`border${side}Width`]);
+      const [atX, atY] = [x + right * (width - thick), y + bottom * (height - thick)];
+      rect(atX, atY, wide ? width : thick, high ? height : thick, colour("fill", style[`border${side}Color`]));
+    }
+  }
+
+  function words(node) {
+    const parent = node.parentElement;
+    const style = getComputedStyle(parent);
+    const { fontFamily, fontSize, fontWeight } = style;
+    measure.font = `${fontWeight} ${fontSize} ${fontFamily}`;
+    const { fontBoundingBoxAscent: ascent, fontBoundingBoxDescent: descent } = measure.measureText("x");
+    const end = style.overflowX === "hidden" ? parent.getBoundingClientRect().right : Infinity;
+    const font = { "font-family": fontFamily, "font-size": fontSize, "font-weight": fontWeight };
+    const looks = { ...font, ...colour("fill", style.color), lengthAdjust: "spacingAndGlyphs" };
+    if (style.textDecorationLine === "underline") looks["text-decoration"] = "underline";
+    const range = document.createRange();
+    const places = (from, to) => (range.setStart(node, from), range.setEnd(node, to), [...range.getClientRects()]);
+    for (const { index, 0: word } of node.data.matchAll(/\S+/g)) {
+      const isBroken = places(index, index + word.length).length > 1;
+      let at = index;
+      for (const part of isBroken ? Array.from(word) : [word]) {
+        for (const { x, y, width, height } of places(at, (at += part.length)).slice(-1)) {
+          const baseline = round(y + (height * ascent) / (ascent + descent));
+          add("text", x, y, Math.min(width, end - x), height, { ...looks, y: baseline }, part);
+        }
+      }
+    }
+  }
+
+  function visit(node) {
+    if (node instanceof Text) return words(node);
+    if (!(node instanceof Element) || node.matches(LEFT_OUT)) return;
+    if (node !== element) for (const place of node.getClientRects()) box(place, getComputedStyle(node));
+    if (node instanceof HTMLCanvasElement) {
+      const { x, y, width, height } = node.getBoundingClientRect();
+      add("image", x, y, width, height, { href: enlarged(node) });
+    }
+    for (const child of node.childNodes) visit(child);
+  }
+
+  visit(element);
+  const [width, height] = [right - left + 2 * MARGIN, bottom - top + 2 * MARGIN].map(round);
+  const [x, y] = [left - MARGIN, top - MARGIN].map(round);
+  const paper = colour("fill", getComputedStyle(document.documentElement).backgroundColor);
+  svg.prepend(shape("rect", { x, y, width, height, ...paper }));
+  for (const [key, value] of Object.entries({ width, height, viewBox: [x, y, width, height] })) {
+    svg.setAttribute(key, value);
+  }
+  return svg;
+}
+
+function shape(name, attributes, ...content) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...content);
+  return made;
+}
+
+/** A colour of the style as viewers know it, or null if nothing is to be seen. */
+function colour(name, value) {
+  const [r, g, b, alpha = 1] = value.match(/[\d.]+/g).map(Number);
+  return alpha && { [name]: `rgb(${r},${g},${b})`, [`${name}-opacity`]: alpha };
+}
+
+/** What a canvas shows, each of its pixels as a square of several: viewers would blur it. */
+function enlarged(canvas) {
+  const times = Math.ceil(600 / canvas.width);
+  const [width, height] = [times * canvas.width, times * canvas.height];
+  const large = Object.assign(document.createElement("canvas"), { width, height });
+  const context = large.getContext("2d");
+  context.imageSmoothingEnabled = false;
+  context.drawImage(canvas, 0, 0, width, height);
+  return large.toDataURL();
+}
+
+function round(x) {
+  return Math.round(100 * x) / 100;
+}
