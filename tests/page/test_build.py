@@ -1,5 +1,6 @@
 """The file of a page: what is in it, and what is refused."""
 
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -33,3 +34,12 @@ def test_the_pages_files_are_small() -> None:
     files = [f for f in FOLDER.iterdir() if f.suffix in (".js", ".css", ".html")]
     lines = {file.name: len(file.read_text().splitlines()) for file in files}
     assert sum(lines.values()) <= 2500 and max(lines.values()) <= 400
+
+
+@pytest.mark.page
+def test_the_wheel_holds_the_pages_files(tmp_path: Path) -> None:
+    from hatchling.builders.wheel import WheelBuilder
+
+    (wheel,) = WheelBuilder(str(FOLDER.parents[1])).build(directory=str(tmp_path))
+    held = {Path(name).name for name in zipfile.ZipFile(wheel).namelist() if "/page/" in name}
+    assert held == {file.name for file in FOLDER.iterdir() if file.is_file()}

@@ -1,0 +1,60 @@
+"""A model whose heads are known, because they were built, gets their names."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from minigpt.config import GPTConfig, weight_shapes
+from minigpt.generation.numpy_gpt import NumpyGPT
+from minigpt.runs import FoundModel
+from minigpt.tokenizer import make_tokenizer
+
+from .conftest import Open
+
+pytestmark = pytest.mark.page
+V, C, D = 16, 8, 80  # tokens, places, components; a head has V
+
+
+def built(folder: Path) -> FoundModel:
+    """Components of a vector say which token it is, at which place, after which token; the other
+    half of them is the same with the opposite sign, so that LayerNorm has nothing to centre."""
+    unit = np.eye(D, dtype=np.float32)
+    token, place, before = unit[:V], unit[V : V + C], unit[V + C : V + C + V]
+    always, late = place.sum(axis=0), np.arange(C) / C @ place
+    heads = [  # queries, and the keys that they look for: (layer, head, (V, D), (V, D))
+        (0, 0, place[1:], place[:-1]),
+        (0, 1, [always], [place[0]]),
+        (0, 2, place, place),
+        (0, 3, [*token[:-1], always], [*token[:-1], -late]),
+        (1, 0, token, before),
+    ]
+    config = GPTConfig(V, "gpt2", C, emb_dim=D, num_layers=2, num_heads=5)
+    weights = {
+        pattern.replace("#", str(i)): np.full(size, "norm.weight" in pattern, np.float32)
+        for pattern, size in weight_shapes(config).items()
+        for i in range(2 if "#" in pattern else 1)
+    }
+    weights["token_embedding.weight"][:] = token - np.roll(token, D // 2, axis=1)
+    weights["position_embedding.weight"][:] = place - np.roll(place, D // 2, axis=1)
+    for layer, head, queries, keys in heads:
+        for name, rows in (("W_query", 20 * np.array(queries)), ("W_key", keys)):
+            start = V * head
+            weights[f"blocks.{layer}.attention.{name}.weight"][start : start + len(rows)] = rows
+    weights["blocks.0.attention.W_value.weight"][:V] = token
+    written = before - np.roll(before, D // 2, axis=1)  # by the head that sees the token before
+    weights["blocks.0.attention.out_proj.weight"][:, :V] = written.T
+    tokenizer = make_tokenizer("char", None, ["abcdefghijklmno"])
+    return FoundModel(folder, NumpyGPT(config, weights), tokenizer)
+
+
+def test_heads_get_the_names_of_what_they_do(open_page: Open, tmp_path: Path) -> None:
+    page = open_page(built(tmp_path), link="#prompt=abcdabcd", weights="float32")
+    page.click("#tab-attention")
+    page.wait_for_selector("#panel-attention .heads [title*='induction']")
+    titles = [item.get_attribute("title") for item in page.locator(".heads button").all()]
+    names = ["previous token", "first token", "itself", "same token before", "0.4", "induction"]
+    assert [title.split(":")[0] for title in titles] == [*names, "1.1", "1.2", "1.3", "1.4"]
+    # The first token has none before it and writes its own: induction sees it twice, once in four.
+    scores = [title.split()[-1] for title in titles if title[0] not in "01"]
+    assert scores == ["1.00", "1.00", "1.00", "1.00", "0.88"]
