@@ -197,12 +197,9 @@ def test_texts_links_and_pictures_leave_the_page(page: Any, tmp_path: Path) -> N
     page.wait_for_selector("#panel-attention .heads canvas")
     png, svg = (saved(page, "attention", kind) for kind in ("PNG", "SVG"))
     assert png.startswith(b"\x89PNG")
-    parts = [element.tag.removeprefix(SVG) for element in ElementTree.fromstring(svg).iter()]
+    parts = [element.tag.split("}")[1] for element in ElementTree.fromstring(svg).iter()]
     assert set(parts) == {"svg", "rect", "text", "image"}  # which every viewer knows
     assert parts.count("image") == 7 and b">Layer</text>" in svg
-
-
-SVG = "{http://www.w3.org/2000/svg}"
 
 
 def saved(page: Any, view: str, kind: str) -> bytes:
@@ -212,7 +209,7 @@ def saved(page: Any, view: str, kind: str) -> bytes:
 
 
 def test_a_tab_that_is_put_to_sleep_goes_on_where_it_was(page: Any) -> None:
-    """Hidden while it writes, it has the whole text when it is back, and after it is thrown away."""
+    """Hidden while it writes, it has the whole text when it is back, and after it was dropped."""
     asleep = """hidden => {
         Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
         document.dispatchEvent(new Event("visibilitychange"));
