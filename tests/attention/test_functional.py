@@ -113,10 +113,6 @@ def test_the_causal_mask_forbids_exactly_the_later_keys(T: int) -> None:
     assert mask.tolist() == [[j > i for j in range(T)] for i in range(T)]
 
 
-def test_the_causal_mask_is_on_the_device_asked_for() -> None:
-    assert causal_mask(3, device="meta").device.type == "meta"
-
-
 @given(T=sizes, d=sizes, seed=seeds)
 @few
 def test_the_causal_average_is_causal_attention_with_equal_scores(

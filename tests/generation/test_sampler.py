@@ -61,18 +61,6 @@ def test_a_temperature_of_zero_or_next_to_it_takes_the_largest_logit(temperature
     assert drawn(rows, temperature=temperature, top_k=3).tolist() == [1, 1]
 
 
-@pytest.mark.parametrize("temperature", [0.5, 2.0])
-@pytest.mark.parametrize("top_k", [None, 3])
-def test_tokens_are_drawn_as_often_as_the_softmax_says(
-    temperature: float, top_k: int | None
-) -> None:
-    logits = np.array([2.0, -1.0, 0.5, 1.0, 0.0], np.float32)
-    kept = logits if top_k is None else np.where(logits < 0.5, -np.inf, logits)
-    noise, rows = exponentials(0, 1000, 5), np.tile(logits, (1000, 1))
-    tokens = [draw(rows, noise, temperature=temperature, top_k=top_k) for _ in range(20)]
-    assert_as_often(np.concatenate(tokens), softmax(kept / temperature))
-
-
 @given(logits=some_logits, k=st.integers(1, 15))
 @few
 def test_top_k_keeps_the_k_largest_and_their_equals(logits: Array, k: int) -> None:
