@@ -32,7 +32,7 @@ test-fuzz: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m fuzz
 
 test-notebooks: .venv/ready
-	$(BIN)/pytest -m notebooks
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m notebooks
 
 test-page: chromium .venv/page
 	PATH="$(CURDIR)/$(BIN):$$PATH" node_modules/.bin/biome check
