@@ -48,8 +48,8 @@ def write(page: Any) -> str:
 
 def written(page: Any) -> str:
     """The text on view once it is written."""
+    page.wait_for_timeout(200)  # until it has begun
     until(page, "document.querySelector('#tokens').ariaBusy === 'false'")
-    page.wait_for_timeout(100)
     return str(page.evaluate("minigpt.text()"))
 
 
@@ -214,7 +214,7 @@ def test_a_tab_that_is_put_to_sleep_goes_on_where_it_was(page: Any) -> None:
         Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
         document.dispatchEvent(new Event("visibilitychange"));
     }"""
-    page.fill("#set-maxNewTokens", "150")
+    page.fill("#set-maxNewTokens", "900")
     whole = write(page)
     page.get_by_role("button", name="Write", exact=True).click()
     until(page, "document.querySelector('#tokens').ariaBusy === 'true'")
