@@ -112,7 +112,10 @@ def page_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
     model, pattern = saved["model"], word_pattern(saved["pre_tokenizer"]) or ""
     is_known = pattern in PATTERNS.values() and saved["normalizer"] in (None, {"type": "NFC"})
     if not is_known or not all(token["special"] for token in saved["added_tokens"]):
-        raise UserError("the page cannot run this model's tokenizer; export the model instead")
+        raise UserError(
+            "the page cannot run this model's tokenizer: it cuts words in a way of its own or adds "
+            "tokens to its vocabulary; minigpt export takes the model elsewhere"
+        )
     return data | {
         "pattern": javascript_pattern(pattern),
         "nfc": saved["normalizer"] is not None,

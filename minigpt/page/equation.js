@@ -7,7 +7,7 @@ import { ask, model } from "./model.js";
 import { changed, chosenPlace, plain, state, tokenName } from "./texts.js";
 
 const KEYS = 8; // how many of the keys are shown, those with the largest weights
-const COMPONENTS = 3;
+const COMPONENTS = innerWidth < 500 ? 1 : 3; // of a vector
 
 export const equationView = {
   id: "equation",

@@ -4,7 +4,7 @@ import { fill, h, lastAsked, percent, scrolling, table, whatIsThis } from "./dom
 import { ask, tokenizer } from "./model.js";
 import { chosenPlace, plain, state, tokenName } from "./texts.js";
 
-const COLUMNS = 8;
+const COLUMNS = innerWidth < 500 ? 4 : 8; // a phone shows fewer
 
 export const lensView = {
   id: "lens",

@@ -14,14 +14,19 @@ def where_its_text_is(tiny_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tiny_run.parents[1])
 
 
-def test_a_run_becomes_one_file_that_names_no_other(tiny_run: Path, type_: Type) -> None:
+def test_a_run_becomes_one_file_that_names_no_other(
+    tiny_run: Path, type_: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file, line = tiny_run / "page.html", some_text().splitlines()[3]
     status, out, err = type_("page", tiny_run)
     page = file.read_text()
     assert (status, err) == (0, "") and out.startswith(f"{file}: 0.")
     assert "default-src 'none'" in page and not re.search(r"\b(src|href)=[\"']?(http|/)", page)
     assert line not in page
-    status, _, err = type_("page", tiny_run, "--with-text")
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    status, _, err = type_("page", tiny_run, "--with-text", "--open")
+    assert opened == [file.as_uri()]
     assert status == 0 and "whoever gets the file can read it" in err and line in file.read_text()
     file.unlink()
 
