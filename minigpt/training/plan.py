@@ -15,7 +15,7 @@ import torch
 
 from .. import UserError
 from ..config import GPTConfig, TextConfig, TrainConfig, count_parameters
-from ..data.corpus import Corpus, Source, find_source
+from ..data.corpus import Corpus, Part, Source, find_source
 from ..model import flops_per_token
 from ..runs import FoundModel, choose_device, starting_point
 from .speed import Speed, choose_precision, measure_speed
@@ -26,7 +26,7 @@ _PARAMETERS_PER_TOKEN = 20.0  # of the text; a larger model soon knows it by hea
 _BATCH_SIZES = (8, 16, 32, 64, 128, 256)  # in windows of a short context
 _LONG = 1e6  # tokens to train on; with more, a context twice as long pays off
 _MANY_STEPS = 6_000  # with more, the batch is doubled
-_SAMPLE = 800_000  # bytes from the start of a text that are packed, to see how well that goes
+_SAMPLE = 800_000  # characters of a text that are packed, to see how well that goes
 _QUICK = 8_000_000  # bytes of a text that are prepared in three seconds
 _LEAST = 0.1  # bits a byte; no model predicts a repetition as surely as bz2 does
 _WHY_SO_WIDE = {
@@ -157,7 +157,7 @@ def plan_run(
 
 
 def text_stats(source: Source, text: TextConfig) -> TextStats:
-    """What a plan needs to know of a text: its size, and how well its beginning can be packed."""
+    """What a plan needs to know of a text: its size, and how well it can be packed."""
     size, share = source.training.scan.text_bytes, text.validation_fraction
     bits = packed_bits_per_byte(source.training)
     if source.validation:
@@ -167,13 +167,13 @@ def text_stats(source: Source, text: TextConfig) -> TextStats:
 
 
 def packed_bits_per_byte(corpus: Corpus) -> float:
-    """Bits that bz2 needs for a byte of the last tenth of a sample, once it has the rest."""
-    sample = bytearray()
-    for _, text in corpus.documents():
-        sample += text.encode()
-        if len(sample) >= _SAMPLE:
-            del sample[_SAMPLE:]
-            break
+    """Bits that bz2 needs for a byte of the last tenth of a sample, once it has the rest.
+
+    A long text's sample comes from all over it: what it begins with may be unlike the rest.
+    """
+    lengths = corpus.scan.lengths
+    part = Part(sum(lengths), corpus, lengths).at_most(_SAMPLE)
+    sample = "".join(text for _, text in part.documents()).encode()
     end = len(sample) * 9 // 10
     added = len(bz2.compress(sample)) - len(bz2.compress(sample[:end]))
     return min(max(8 * added / max(len(sample) - end, 1), _LEAST), 8.0)
