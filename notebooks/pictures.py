@@ -25,7 +25,8 @@ def heatmap(axes, matrix, rows=(), columns=(), title="", *, signed=False, number
     most = most or max(np.nanmax(np.abs(shown)), 1e-9 if signed else 1)
     scale = Normalize(-1.3 * most, 1.3 * most) if signed else PowerNorm(0.5, 0, most)
     colours = plt.get_cmap("PuOr" if signed else "BuPu")
-    axes.pcolormesh(shown, cmap=colours, norm=scale, edgecolors="white", linewidth=1)
+    gap = min(1, 6 / len(matrix))  # between squares
+    axes.pcolormesh(shown, cmap=colours, norm=scale, edgecolors="white", linewidth=gap)
     axes.set(facecolor=FORBIDDEN, aspect="equal", title=title)
     axes.set_xticks(np.arange(len(columns)) + 0.5, columns, rotation=90 if len(columns) else 0)
     axes.set_yticks(np.arange(len(rows)) + 0.5, rows)
