@@ -237,11 +237,10 @@ def start_up(folder: Path, size: str, rounds: int) -> list[dict[str, Any]]:
 def sampling(rounds: int) -> list[dict[str, Any]]:
     """A draw with top p from GPT-2's vocabulary."""
     from minigpt.generation.sampler import TokenSampler
-    from minigpt.tokenizer import CharacterTokenizer
 
     size = SIZES["124M"].vocab_size
     config = SampleConfig(top_p=0.9, seed=0)
-    sampler = TokenSampler(config, CharacterTokenizer("a"), size, [])
+    sampler = TokenSampler(config, np.zeros(size, np.float32), [])
     logits = np.random.default_rng(0).normal(scale=3, size=(1, size)).astype(np.float32)
     times = []
     for _ in range(10 * rounds):

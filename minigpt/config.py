@@ -246,9 +246,6 @@ class SampleConfig(_Checked):
     )
     presence_penalty: Penalty = setting(0.0, "subtracted from a token's logit once written")
     frequency_penalty: Penalty = setting(0.0, "subtracted each time it was written")
-    logit_bias: Mapping[str, Penalty] | None = setting(
-        None, "added to the logit of the token TEXT; may be given again", "TEXT=X"
-    )
     stop: tuple[str, ...] = setting(
         (), r"end before this text (\n is a new line); may be given again", "TEXT"
     )
@@ -314,11 +311,6 @@ def _problem(value: Any, hint: Any) -> str | None:
             return "a list"
         problem = next(filter(None, (_problem(item, inner[0]) for item in value)), None)
         return problem and f"a list, each item {problem}"
-    if kind is Mapping:
-        if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-            return "numbers by text"
-        problem = next(filter(None, (_problem(item, inner[1]) for item in value.values())), None)
-        return problem and f"numbers by text, each {problem}"
     right = isinstance(value, int | float if hint is float else hint)
     return None if right and isinstance(value, bool) == (hint is bool) else _WORDS[hint]
 

@@ -38,11 +38,9 @@ if TYPE_CHECKING:
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
 PLAN, METRICS, SAMPLES, PICTURE = "plan.json", "metrics.jsonl", "samples.txt", "loss.png"
 CHECKPOINT, LOCK = "checkpoint", ".lock"
-_FORMAT = 3  # of config.json: another number whenever a field changes its name or meaning
-_FIGURES = (
-    "step", "seconds", "train_loss", "train_bits_per_byte", "val_loss", "val_bits_per_byte",
-    "tokens_per_second",
-)  # fmt: skip
+_FORMAT = 4  # of config.json: another number whenever a field changes its name or meaning
+_BITS = ("train_bits_per_byte", "val_bits_per_byte")
+_FIGURES = ("step", "seconds", "train_loss", "val_loss", "tokens_per_second", *_BITS)
 
 # With `--init`: fields that may differ from the model's, fields that come with the model, and the
 # learning rate, a tenth of the usual one for a model that has learned already.
@@ -61,7 +59,8 @@ class RunConfig:
     training: TrainConfig
     text: TextConfig
     fingerprint: str = ""  # of the text, to notice when it has changed
-    documents: int = 1  # in the text; after several, the model knows how one begins
+    knows_documents: bool = False  # whether there were enough of them to learn how one begins
+    alphabet: str = ""  # the bytes of the text, in hexadecimal; empty if they are not known
 
     def to_json(self) -> str:
         """The text of the file."""
@@ -89,35 +88,27 @@ class FoundModel:
 
 
 def load(run: str | Path, device: str = "auto", **settings: Any) -> Writer:
-    """The writer of a model.
+    """The writer of a run such as "runs/fables", of a folder in the Hugging Face layout, or of a
+    model of the hub such as "hf:gpt2"; UserError if it is damaged or not one of ours.
 
-    Args:
-        run: a run's folder such as "runs/fables", a folder in the Hugging Face layout, or a
-            model of the hub such as "hf:gpt2".
-        device: "cpu", "cuda", ... or "auto": a GPU where there is one, for a large model. On a CPU
-            the glass engine writes, elsewhere and in bfloat16 torch.
-        settings: other fields of :class:`~minigpt.InferenceConfig`, such as precision="bfloat16".
-
-    Raises:
-        UserError: if there is no such model, a file of it is damaged, its architecture is not one
-            of ours, or a setting is out of range.
-    """
+    `settings` are fields of :class:`~minigpt.InferenceConfig`. With device "auto" a large model
+    uses a GPU where there is one. On a CPU the glass engine writes, elsewhere torch."""
     config = InferenceConfig(device=device, **settings)
     asks_for_torch = config.device not in ("auto", "cpu") or config.precision != "float32"
     chosen = choose_device(config.device) if asks_for_torch else None
     found = find_model(run)
-    knows_documents = found.config is not None and found.config.documents > 1
+    start = (found.config.knows_documents, found.config.alphabet) if found.config else ()
     parameters = sum(array.size for array in found.glass.weights.values())
     if config.device == "auto" and parameters >= _WORTH_A_GPU and has_gpu():
         chosen = choose_device()
     if chosen is None:
-        return Writer(found.glass, found.tokenizer, knows_documents)
+        return Writer(found.glass, found.tokenizer, *start)
     import torch
 
     from .generation.torch_gpt import engine_of
 
     model = found.model.to(chosen, getattr(torch, config.precision))
-    return Writer(engine_of(model), found.tokenizer, knows_documents)
+    return Writer(engine_of(model), found.tokenizer, *start)
 
 
 def find_model(name: str | Path) -> FoundModel:
@@ -172,7 +163,8 @@ def read_config(folder: Path) -> RunConfig:
             from_dict(TrainConfig, training),
             from_dict(TextConfig, text),
             str(data["fingerprint"]),
-            int(data["documents"]),
+            bool(data["knows_documents"]),
+            bytes.fromhex(data["alphabet"]).hex(),
         )
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
@@ -282,10 +274,7 @@ def _adapted(glass: NumpyGPT, changes: dict[str, Any]) -> NumpyGPT:
 
 
 def save_weights(model: "GPT | NumpyGPT", path: Path, best: dict[str, float] | None = None) -> None:
-    """Write the parameters as safetensors, together with the figures of their evaluation.
-
-    A tied head is left out: it is the embedding.
-    """
+    """Write the parameters, but for a tied head, with the figures of their evaluation."""
     if not isinstance(model, NumpyGPT):
         from .generation.torch_gpt import glass_of
 
@@ -312,11 +301,8 @@ def write_text(text: str, path: Path) -> None:
 def replace(
     path: Path, write: Callable[[Path], Any], make_room: Callable[[], None] = lambda: None
 ) -> None:
-    """Let `write` fill a new file, sync it to disk and rename it to `path`.
-
-    `make_room` is called when the new file is on disk, before it is renamed. If something fails,
-    the file at `path` stays as it was, and OSError is raised.
-    """
+    """Let `write` fill a new file, sync it to disk and, after `make_room`, rename it to `path`. If
+    that fails, the file at `path` stays as it was, and OSError is raised."""
     new = path.with_name(f".new-{path.name}")
     try:
         write(new)
@@ -347,8 +333,12 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def check_free(out: Path) -> None:
-    """Refuse to write into a place that holds anything: only a new or an empty folder is free."""
+    """Refuse to write into a place that holds anything: only a new or an empty folder is free.
+    What a training left that was killed before its first checkpoint is removed."""
     other = "choose another --out"
+    if (out / PLAN).exists() and not any((out / name).exists() for name in (CHECKPOINT, METRICS)):
+        with locked(out):
+            shutil.rmtree(out)
     if (out / CHECKPOINT).is_dir():
         raise UserError(f"{out} already holds a run; {other}, or continue it with --resume")
     is_empty = out.is_dir() and not any(out.iterdir())

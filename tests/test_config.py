@@ -29,7 +29,7 @@ EXAMPLES = [
     GPTConfig(vocab_size=2**18, num_kv_heads=1, head_dim=2, rotary_base=2, norm_eps=1e-12),
     TextConfig(files=("a.txt", "ä b.txt"), validation=("c",), vocab_size=257),
     TrainConfig(minutes=1, steps=7, max_epochs=0.5, warmup_ratio=0, shard=True, seed=2**63 - 1),
-    SampleConfig(logit_bias={"a=": -2, "\n": 3.5}, stop=("\n", "é"), top_p=1, samples=4096, seed=0),
+    SampleConfig(stop=("\n", "é"), top_p=1, samples=4096, seed=0),
     EvaluationConfig(stride=5),
 ]
 
@@ -91,8 +91,6 @@ REFUSED = [
     (TextConfig, "text_field", [None, 5], "a text"),
     (TextConfig, "files", ["fables.txt", {"fables.txt": 1}], "a list"),
     (TextConfig, "files", [["fables.txt", 5]], "a list, each item a text"),
-    (SampleConfig, "logit_bias", [["a", 1.0], {1: 1.0}], "numbers by text"),
-    (SampleConfig, "logit_bias", [{"a": "1"}], "numbers by text, each a number"),
     # Out of range
     (TextConfig, "files", [()], "at least one file"),
     (TextConfig, "validation_fraction", [0.0, 1.0], "above 0 and below 1"),
@@ -118,7 +116,6 @@ REFUSED = [
     (SampleConfig, "repetition_penalty", [0.0, 1e3], "above 0 and below 1e3"),
     (SampleConfig, "presence_penalty", [math.nan, 1001], "between -1e3 and 1e3"),
     (SampleConfig, "frequency_penalty", [-math.inf], "between -1e3 and 1e3"),
-    (SampleConfig, "logit_bias", [{"a": math.inf}], "numbers by text, each between -1e3 and 1e3"),
     (SampleConfig, "stop", [("a", ""), ("\udcff",)], "texts, none empty"),
     (SampleConfig, "samples", [0, 4097], "between 1 and 4,096"),
     (EvaluationConfig, "stride", [0], "at least 1"),

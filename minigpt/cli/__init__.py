@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None, prog: str | None = None) -> int
         run, given = parse(sys.argv[1:] if arguments is None else arguments, prog)
         return run(given) or 0
     except UserError as error:
-        _tell(f"error: {error}")
+        say(f"error: {error}")
         return 2
     except BrokenPipeError:  # the reader of our output is gone, as in `... | head`
         _discard_output()
@@ -43,10 +43,10 @@ def main(arguments: Sequence[str] | None = None, prog: str | None = None) -> int
     except OSError as error:  # the disk is full, or a folder may not be written to
         if error.filename is None:
             _discard_output()
-        _tell(f"error: {error.filename or 'writing'}: {error.strerror or error}")
+        say(f"error: {error.filename or 'writing'}: {error.strerror or error}")
         return 2
     except KeyboardInterrupt:
-        _tell("interrupted")
+        say("interrupted")
         return 130
 
 
@@ -58,17 +58,11 @@ def parse(arguments: Sequence[str], prog: str | None) -> tuple[Run, argparse.Nam
     parser.add_argument("--version", action="version", version=f"minigpt {__version__}")
     parser.add_argument("name", metavar="COMMAND", choices=COMMANDS, help="one of these")
     parser.add_argument("rest", metavar="...", nargs=argparse.REMAINDER, help="its options")
-    typed = parser.parse_args(arguments)
+    typed = parser.parse_args(arguments or ["--help"])
     purpose, options, run = COMMANDS[typed.name]
     parser = Parser(prog or f"minigpt {typed.name}", f"{purpose.capitalize()}.")
     options(parser)
     return run, parser.parse_args(typed.rest)
-
-
-def _tell(line: str) -> None:
-    """Print a line once: the first process does, if torchrun has started several."""
-    if os.environ.get("RANK", "0") == "0" or "LOCAL_RANK" not in os.environ:
-        say(line)
 
 
 def _discard_output() -> None:

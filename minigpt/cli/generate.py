@@ -99,7 +99,7 @@ def _write_text(
                 yield step
 
     for i, sample in enumerate([first(), *samples[1:]], start=1):
-        if i > 1:
+        if len(samples) > 1:
             write(f"--- sample {i} ---")
         if show:
             token_display.show(prompt, sample, writer.tokenizer)
@@ -108,7 +108,9 @@ def _write_text(
                 write(text, end="")
     count = sum(map(len, samples))
     speed = f"{count:,} tokens at {count / (time.perf_counter() - start):,.0f} a second"
-    say(f"{speed}   the same again: --seed {config.seed}   more: --max-new-tokens N")
+    is_cut = any(step.stop_reason == "length" for sample in samples for step in sample[-1:])
+    end = "more: --max-new-tokens N" if is_cut else "it ended by itself"
+    say(f"{speed}   the same again: --seed {config.seed}   {end}")
 
 
 def _write_records(prompt: str, writer: "Writer", config: SampleConfig) -> None:

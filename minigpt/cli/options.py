@@ -5,6 +5,7 @@ import argparse
 import dataclasses
 import re
 import types
+from collections.abc import Sequence
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from .. import UserError
@@ -24,12 +25,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_fields(
-    parser: argparse.ArgumentParser,
-    config: type,
-    title: str,
-    *,
-    skip: tuple[str, ...] = (),
-    planned: tuple[str, ...] = (),
+    parser: Parser, config: type, title: str, skip: Sequence[str] = (), planned: Sequence[str] = ()
 ) -> None:
     """Add an option for each field but those to skip; the `planned` ones show no default."""
     group = parser.add_argument_group(title)
@@ -51,25 +47,18 @@ def add_fields(
 def given_fields(given: argparse.Namespace, config: type) -> dict[str, Any]:
     """The fields of `config` that were given on the command line."""
     names = [field.name for field in dataclasses.fields(config) if field.name in given]
-    return {name: _value(getattr(given, name)) for name in names}
-
-
-def _value(given: Any) -> Any:
-    """Several texts as a tuple, several pairs as a dictionary."""
-    if not isinstance(given, list) or not given:
-        return given
-    return dict(given) if isinstance(given[0], tuple) else tuple(given)
+    values = {name: getattr(given, name) for name in names}
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
 
 
 def _kind(hint: Any, field: dataclasses.Field) -> dict[str, Any]:
     """How argparse reads a field of type `hint`.
 
-    No option takes more than one value, so that none swallows the text or the prompt after it.
-    """
+    No option takes more than one value, so that none swallows the text or the prompt after it."""
     if get_origin(hint) in (Union, types.UnionType):
         (hint,) = (option for option in get_args(hint) if option is not type(None))
     if repeated := field.metadata["repeated"]:
-        reads = {"TEXT=X": _pair, "TEXT": _text, "FILE": str, "X": float}
+        reads = {"TEXT": _text, "FILE": str}
         return {"action": "append", "type": reads[repeated], "metavar": repeated}
     if get_origin(hint) is Literal:
         return {"choices": get_args(hint)}
@@ -81,12 +70,3 @@ def _kind(hint: Any, field: dataclasses.Field) -> dict[str, Any]:
 def _text(typed: str) -> str:
     r"""A text as it is typed: \n, \t and \\ stand for a new line, a tab and a backslash."""
     return re.sub(r"\\[nt\\]", lambda escape: _ESCAPES[escape[0]], typed)
-
-
-def _pair(typed: str) -> tuple[str, float]:
-    """TEXT=X, where the text may hold an equals sign too."""
-    text, _, number = typed.rpartition("=")
-    try:
-        return _text(text), float(number)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected TEXT=X, got {typed!r}") from None

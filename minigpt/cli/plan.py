@@ -4,12 +4,13 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .. import UserError
+from .. import UserError, __version__
 from ..config import PLANNED, GPTConfig, TextConfig, TrainConfig, count_parameters
 from .options import Parser, add_fields, given_fields
-from .terminal import write
+from .terminal import say, write
 
 if TYPE_CHECKING:
+    from ..data.corpus import Source
     from ..training.plan import PlannedRun
 
 MINUTES = (1.0, 10.0, 60.0)
@@ -27,9 +28,23 @@ def run(given: argparse.Namespace) -> None:
     rows = training.pop("minutes") or MINUTES
     for minutes in rows:
         TrainConfig(minutes=minutes)  # refused before torch is loaded
+    source = read_text(text)
     from ..training.plan import planned_run
 
-    print_table(*planned_run(text, model, training), rows)
+    print_table(*planned_run(source, text, model, training | {"minutes": max(rows)}), rows)
+
+
+def read_text(text: dict[str, Any]) -> "Source":
+    """Read the text, before torch is loaded, which takes seconds; what is done is said."""
+    config = TextConfig(**text)
+    say(f"minigpt {__version__}: reading {', '.join(config.files)}")
+    from ..data.corpus import find_source
+    from ..training import report
+
+    source = find_source(config, say)
+    report.say_text(source)
+    say("loading torch and measuring this machine ...")
+    return source
 
 
 def add_training_options(parser: Parser, skip: tuple[str, ...] = ()) -> None:
@@ -46,8 +61,7 @@ def training_settings(
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """The fields of TextConfig, GPTConfig and TrainConfig that were given.
 
-    An option that needs a text is refused if none is named; otherwise it is the tales.
-    """
+    An option that needs a text is refused if none is named; otherwise it is the tales."""
     text, model = given_fields(given, TextConfig), given_fields(given, GPTConfig)
     model.pop("vocab_size", None)  # a setting of the text
     if not given.files:

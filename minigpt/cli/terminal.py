@@ -1,5 +1,6 @@
 """What goes to a terminal: results to standard output, messages to standard error."""
 
+import os
 import re
 import sys
 from typing import TextIO
@@ -8,8 +9,9 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tab and line
 
 
 def say(line: str) -> None:
-    """Print a message to standard error."""
-    print(_fit(line, sys.stderr), file=sys.stderr, flush=True)
+    """Print a message to standard error; the first of several processes by torchrun does."""
+    if "LOCAL_RANK" not in os.environ or os.environ.get("RANK", "0") == "0":
+        print(_fit(line, sys.stderr), file=sys.stderr, flush=True)
 
 
 def write(text: str, end: str = "\n") -> None:

@@ -1,12 +1,15 @@
 """`minigpt train`, which is also train.py: hands what was typed to `training/run.py`."""
 
 import argparse
+import os
 import time
+from pathlib import Path
 
-from .. import UserError
+from .. import UserError, __version__
 from ..config import TextConfig, TrainConfig
 from .options import Parser
-from .plan import add_training_options, print_plan, training_settings
+from .plan import add_training_options, print_plan, read_text, training_settings
+from .terminal import say
 
 
 def options(parser: Parser) -> None:
@@ -21,22 +24,30 @@ def run(given: argparse.Namespace) -> int:
     """Train, resume a training, or print a plan; a signal's status if one ended it."""
     started = time.monotonic()
     text, model, training = training_settings(given)
+    files, source = text.get("files", ()), None
     for config, fields in ((TextConfig, text), (TrainConfig, training)):
         config(**fields)  # refused before torch is loaded
+    if given.resume and (text.keys() | model.keys()) - {"files"}:
+        raise UserError("--resume takes its text and model from the run; leave them out")
+    if given.out and not given.resume:
+        from ..runs import check_free
+
+        check_free(Path(given.out))
+    if given.resume:
+        say(f"minigpt {__version__}: loading torch, to continue a run")
+    elif "LOCAL_RANK" not in os.environ:  # several processes read the text together
+        source = read_text(text)
     from ..training.interruption import Interrupted
     from ..training.plan import planned_run
     from ..training.run import resume_run, start_run
 
     try:
         if given.plan:
-            print_plan(planned_run(text, model, training)[0])
+            print_plan(planned_run(source or read_text(text), text, model, training)[0])
         elif given.resume:
-            files = text.pop("files", ())
-            if text or model:
-                raise UserError("--resume takes its text and model from the run; leave them out")
             resume_run(given.out, training, started, files)
         else:
-            start_run(text, model, training, given.out, started)
+            start_run(text, model, training, given.out, started, source)
     except Interrupted as interruption:
         return interruption.exit_status
     return 0

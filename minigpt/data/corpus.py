@@ -14,7 +14,7 @@ import shutil
 import sys
 import tempfile
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
@@ -24,7 +24,7 @@ from typing import Any
 from .. import UserError
 from ..config import TextConfig
 from ..tokenizer import TextChunk
-from .readers import SUFFIXES, kind, read_text, text_in
+from .readers import is_text, read_text, text_in
 
 STANDARD_INPUT = "-"
 TALES = "data/tales.txt"  # what is trained on if no text is named
@@ -32,6 +32,7 @@ _STRETCH = 1 << 14  # characters, where a part of a long text is taken
 CHANGED = "changed while it was read; start again when it is complete"
 
 Document = tuple[int, str]  # a document's number, and a piece of its text
+Say = Callable[[str], object]  # gets the lines that a person should read
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Scan:
     text_bytes: int  # in UTF-8
     lengths: Sequence[int]  # of each document, in characters
     times: Sequence[object]  # when each file had been written to
+    alphabet: frozenset[int]  # the bytes that occur
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class Corpus:
     def scan(self) -> Scan:
         """Read all of it once."""
         digest, text_bytes, lengths = hashlib.sha256(), 0, array("Q")
+        alphabet: set[int] = set()
         times = [_time(file) for file in self.files]
         for number, text in self.documents():
             if number == len(lengths):
@@ -70,9 +73,10 @@ class Corpus:
                 lengths.append(0)
             encoded = text.encode()
             digest.update(encoded)
+            alphabet.update(encoded.translate(None, bytes(alphabet)))
             text_bytes += len(encoded)
             lengths[-1] += len(text)
-        return Scan(digest.hexdigest(), text_bytes, lengths, times)
+        return Scan(digest.hexdigest(), text_bytes, lengths, times, frozenset(alphabet))
 
 
 @dataclass(frozen=True)
@@ -100,8 +104,7 @@ class Source:
 class Part:
     """The first `kept` characters of each document, or, if `aside`, the characters after them.
 
-    If these are more than `most`, stretches spread over them that have so many together.
-    """
+    If these are more than `most`, stretches spread over them that have so many together."""
 
     characters: int
     corpus: Corpus
@@ -143,21 +146,24 @@ class Part:
                 yield number, half
 
 
-def find_source(config: TextConfig) -> Source:
+def find_source(config: TextConfig, say: Say = lambda line: None) -> Source:
     """The files of the text that `config` names. Where whole documents are set aside, each file is
     read once and a file to validate on is not trained on: no document is on both sides."""
-    found = find_files(config.files)
-    aside = find_files(config.validation) if config.validation else ()
+    found = find_files(config.files, say)
+    aside = find_files(config.validation, say) if config.validation else ()
     if config.split == "documents":
         seen, new = {file.resolve() for file in aside}, {file.resolve(): file for file in found}
         found = tuple(file for path, file in new.items() if path not in seen)
     if not found:
         raise UserError(f"{' '.join(config.files)} is validation text too; train on another text")
     validation = Corpus(aside, config.text_field) if aside else None
-    return Source(Corpus(found, config.text_field), validation)
+    source = Source(Corpus(found, config.text_field), validation)
+    if not source.training.scan.lengths:
+        raise UserError(f"there is no text in {' '.join(config.files)}")
+    return source
 
 
-def find_files(names: tuple[str, ...]) -> tuple[Path, ...]:
+def find_files(names: tuple[str, ...], say: Say = lambda line: None) -> tuple[Path, ...]:
     """The files that `names` stand for: files, folders to search, glob patterns, "-" for stdin."""
     found: list[Path] = []
     for name in names:
@@ -168,15 +174,11 @@ def find_files(names: tuple[str, ...]) -> tuple[Path, ...]:
             with open(found[-1], "wb") as copy:
                 shutil.copyfileobj(sys.stdin.buffer, copy)
         elif os.path.isdir(name):
-            wanted = (*SUFFIXES, ".parquet")  # better an error than a file silently left out
-            inside = (file for file in sorted(Path(name).rglob("*")) if kind(file) in wanted)
-            if not (files := [file for file in inside if os.path.isfile(file)]):
-                raise UserError(f"no {', '.join(SUFFIXES)} file (or .gz of one) in folder {name}")
-            found += files
+            found += _texts(name, glob.iglob(f"{glob.escape(name)}/**", recursive=True), say)
         elif os.path.exists(name):
             found.append(Path(name))
-        elif matches := sorted(f for f in glob.glob(name, recursive=True) if os.path.isfile(f)):
-            found += map(Path, matches)
+        elif matches := glob.glob(name, recursive=True):
+            found += _texts(name, matches, say)
         elif name == TALES:  # of an installed package, or of a checkout
             packed = Path(__file__).parents[1] / "tales.txt"
             found.append(packed if packed.exists() else packed.parents[1] / TALES)
@@ -185,11 +187,21 @@ def find_files(names: tuple[str, ...]) -> tuple[Path, ...]:
     return tuple(found)
 
 
+def _texts(place: str, found: Iterable[str], say: Say) -> list[Path]:
+    """Those of the files that hold text, whatever their names; what is left out is said."""
+    files = sorted(Path(name) for name in found if os.path.isfile(name))
+    texts = list(filter(is_text, files))
+    if left_out := [file.name for file in sorted({*files} - {*texts})]:
+        names = ", ".join(left_out[:3]) + f" and {len(left_out) - 3} more" * (len(left_out) > 3)
+        say(f"left out of {place}, since it is not plain text in UTF-8: {names}")
+    if not texts:
+        raise UserError(f"there is no text in {place}")
+    return texts
+
+
 def split(source: Source, config: TextConfig) -> tuple[Part, Part]:
     """What to train on, and what to validate on."""
     corpus, lengths = source.training, source.training.scan.lengths
-    if not lengths:
-        raise UserError(f"there is no text in {', '.join(map(str, corpus.files))}")
     if (other := source.validation) is not None:
         all_of_it = other.scan.lengths
         validation = Part(sum(all_of_it), other, all_of_it)

@@ -1,4 +1,4 @@
-"""From one file to pieces of text: plain text, Markdown or JSON lines, each also packed with gzip.
+"""From one file to pieces of text: plain text or JSON lines, each also packed with gzip.
 
 Files are read as streams, about a megabyte at a time; corpus.py joins them.
 """
@@ -17,26 +17,40 @@ from typing import Any
 
 from .. import UserError
 
-SUFFIXES = (".txt", ".md", ".jsonl")  # of the files that are read, each also with .gz
 BLOCK = 1 << 20  # bytes read at a time
-_SEPARATOR = re.compile(r"[\r\n]+<\|endoftext\|>(?:[\r\n]+|\Z)")  # of documents: as the token
+_SEPARATOR = re.compile(r"\n+<\|endoftext\|>(?:\n+|\Z)")  # of documents: as the token
 _GZIP = b"\x1f\x8b"  # how such a file begins: RFC 1952
+_DOCUMENTS = (b"PK\x03\x04", b"%PDF-", b"{\\rtf", b"\xd0\xcf\x11\xe0")  # docx, odt; pdf; rtf; doc
 
 
 def read_text(file: Path, text_field: str) -> Iterator[tuple[bool, str]]:
     """The text of a file in pieces, and whether each is the first of its document.
 
     In a plain file a line <|endoftext|> separates two documents, and the empty lines around it
-    belong to neither; in .jsonl each line is a document. Empty documents are left out.
-    """
-    if kind(file) == ".jsonl":
+    belong to neither; in .jsonl each line is a document. Empty documents are left out. Line ends
+    of Windows and of old Macs become \\n."""
+    if _is_json_lines(file):
         return ((True, text) for text in _json_lines(file, text_field))
     return _separated(_plain_text(file))
 
 
-def kind(file: Path) -> str:
-    """The suffix that says how to read a file; of my.txt.gz it is .txt."""
-    return Path(file.name.lower().removesuffix(".gz")).suffix
+def is_text(file: Path) -> bool:
+    """Whether a file that nobody named is text, judging by its beginning."""
+    try:
+        next(read_text(file, ""), None)
+        return True
+    except UserError:
+        return _is_json_lines(file)  # better an error than rows silently left out
+
+
+def has_other_line_ends(file: Path) -> bool:
+    """Whether lines at the beginning of a file end as on Windows or on old Macs."""
+    with _opened(file) as content:
+        return not _is_json_lines(file) and b"\r" in content.read(BLOCK)
+
+
+def _is_json_lines(file: Path) -> bool:
+    return file.name.lower().removesuffix(".gz").endswith(".jsonl")
 
 
 def text_in(row: Any, text_field: str, place: str) -> str:
@@ -58,7 +72,7 @@ def _separated(pieces: Iterator[str]) -> Iterator[tuple[bool, str]]:
     for piece in itertools.chain(pieces, [""]):
         text = held + piece
         # The end of a piece may be the beginning of a separator.
-        end = len(text.rstrip("\r\n<|>endoftx")) if piece else len(text)
+        end = len(text.rstrip("\n<|>endoftx")) if piece else len(text)
         held = text[end:]
         *ended, text = _SEPARATOR.split(text[:end])
         for document in ended:
@@ -71,7 +85,8 @@ def _separated(pieces: Iterator[str]) -> Iterator[tuple[bool, str]]:
 
 
 def _plain_text(file: Path) -> Iterator[str]:
-    decoder = codecs.getincrementaldecoder("utf-8-sig")()
+    utf_8 = codecs.getincrementaldecoder("utf-8-sig")()
+    decoder = io.IncrementalNewlineDecoder(utf_8, translate=True)
     position = 0
     with _opened(file) as content:
         for block in itertools.chain(iter(lambda: content.read(BLOCK), b""), [b""]):
@@ -111,6 +126,9 @@ def _opened(file: Path) -> Iterator[io.BufferedReader | gzip.GzipFile]:
     try:
         with open(file, "rb") as raw:
             content = gzip.GzipFile(fileobj=raw) if raw.peek(2).startswith(_GZIP) else raw
+            if content.peek(8).startswith(_DOCUMENTS):
+                kinds = "a word processor's file, a PDF or an archive"
+                raise UserError(f"{file} is {kinds}; save it as plain text (.txt, UTF-8)")
             if content.peek(2).startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
                 raise UserError(
                     f"{file} is UTF-16, not UTF-8; convert it, for instance with "

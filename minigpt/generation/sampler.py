@@ -1,6 +1,6 @@
 """From logits to tokens: filters, which are pure functions of logits, then a draw; in numpy.
 
-`TokenSampler` does what a SampleConfig asks for, in the order of transformers: logit bias,
+`TokenSampler` does what a SampleConfig asks for, in the order of transformers: a bias,
 repetition penalty, presence and frequency penalties, temperature, top k, top p, min p.
 """
 
@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import UserError
 from ..config import SampleConfig
-from ..tokenizer import Tokenizer
 from .window import Array, TokenIds
 
 _COLDEST = 1e-5  # below, dividing by the temperature overflows
@@ -24,13 +22,11 @@ class TokenSampler:
     """Draws the next token of each continuation, and remembers what the penalties depend on: the
     tokens of prompt and text for repetition, of the text alone for presence and frequency."""
 
-    def __init__(
-        self, config: SampleConfig, tokenizer: Tokenizer, vocab_size: int, prompt: Sequence[int]
-    ):
-        self._config, shape = config, (config.samples, vocab_size)
+    def __init__(self, config: SampleConfig, bias: Array, prompt: Sequence[int]):
+        """`bias` ``(vocab_size,)`` is added to the logits."""
+        self._config, self._bias, shape = config, bias, (config.samples, len(bias))
         seed = secrets.randbits(63) if config.seed is None else config.seed
         self._noise = exponentials(seed, *shape)
-        self._bias = _bias(config, tokenizer, vocab_size) if config.logit_bias else None
         self._seen = self._counts = None
         if config.repetition_penalty != 1.0:
             self._seen = np.zeros(shape, bool)
@@ -52,26 +48,12 @@ class TokenSampler:
 
     def adjusted(self, logits: Array) -> Array:
         """Logits ``(samples, vocab_size)`` with bias and penalties."""
-        c = self._config
-        if self._bias is not None:
-            logits = logits + self._bias
+        c, logits = self._config, logits + self._bias
         if self._seen is not None:
             logits = penalise_repetition(logits, self._seen, c.repetition_penalty)
         if self._counts is not None:
             logits = penalise_counts(logits, self._counts, c.presence_penalty, c.frequency_penalty)
         return logits
-
-
-def _bias(config: SampleConfig, tokenizer: Tokenizer, vocab_size: int) -> Array:
-    """What is added to the logits, ``(vocab_size,)``."""
-    bias = np.zeros(vocab_size, np.float32)
-    for text, value in (config.logit_bias or {}).items():
-        ids = tokenizer.encode(text)
-        if len(ids) != 1:
-            tokens = ", ".join(repr(tokenizer.decode([i])) for i in ids)
-            raise UserError(f"logit_bias: {text!r} is not one token but {len(ids)}: {tokens}")
-        bias[ids[0]] = value
-    return bias
 
 
 # Filters: logits (..., vocab_size) to logits of the same shape, -inf for tokens that are left out.
@@ -147,8 +129,7 @@ def draw(
 
     If every token i gets a time E_i / p_i with exponentially distributed E_i, token i has the
     smallest with probability p_i (the Gumbel-max trick; "A* Sampling", Maddison et al. 2014). So a
-    last bit of the logits hardly ever changes the token. `noise` yields E_i ``(b, vocab_size)``.
-    """
+    last bit of the logits hardly ever changes the token. `noise` yields E_i ``(b, vocab_size)``."""
     if temperature < _COLDEST:
         return logits.argmax(axis=-1)
     logits = filtered(logits, temperature, **filters)

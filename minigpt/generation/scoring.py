@@ -22,8 +22,7 @@ def score(engine: Engine, ids: Sequence[int]) -> list[float]:
     """The log-probability of each token but the first, given those before it, in nats.
 
     The first window predicts as many tokens as it holds; each later one overlaps with it by half
-    and predicts those of its own later half.
-    """
+    and predicts those of its own later half."""
     context_length = engine.config.context_length
     found: list[float] = []  # found[i] is that of ids[i + 1]
     while len(found) < len(ids) - 1:

@@ -9,8 +9,7 @@ class StreamDecoder:
 
     It holds back the first bytes of a character until the character is whole, and an end that could
     begin a stop string until that is decided. The text stops at the first character that completes
-    a stop string, wherever the tokens are cut. The longest string completed there is cut off.
-    """
+    a stop string, wherever the tokens are cut. The longest string completed there is cut off."""
 
     def __init__(self, stop: Sequence[str] = ()):
         self._stop, self._held = stop, ""

@@ -29,8 +29,7 @@ class Window:
 
     Every token is read once, until context_length tokens are read. Then the model forgets them and
     reads their later half again, so that a text can go on for ever. The prompt is at least one
-    token; if it is longer than the context, only its end is read.
-    """
+    token; if it is longer than the context, only its end is read."""
 
     def __init__(self, engine: Engine, prompt: Sequence[int], samples: int = 1):
         self._engine, self._samples = engine, samples

@@ -1,5 +1,6 @@
 """A trained model with its tokenizer, ready to write: `minigpt.load(run)`."""
 
+import contextlib
 import itertools
 import time
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import UserError
 from ..config import SampleConfig
@@ -33,13 +35,15 @@ class Writer:
     Attributes:
         engine: computes logits: a `NumpyGPT`, the glass engine, or on a GPU a `TorchGPT`.
         tokenizer: has encode(text), decode(ids) and vocab_size.
-        knows_documents: whether the model was trained on several documents, so that after the
+        knows_documents: whether the model was trained on many documents, so that after the
             token between two of them it begins one.
+        alphabet: the bytes of the text that it learned from, in hexadecimal; it writes no others.
     """
 
     engine: "NumpyGPT | TorchGPT"
     tokenizer: Tokenizer
     knows_documents: bool = False
+    alphabet: str = ""
 
     @cached_property
     def model(self) -> "GPT":
@@ -74,8 +78,7 @@ class Writer:
         """Several continuations of `prompt`, written side by side; settings as in :meth:`generate`.
 
         Sample i depends on the seed and i, not on the number of samples, except for rounding: it
-        differs with the batch size, and changes about one token in two million.
-        """
+        differs with the batch size, and changes about one token in two million."""
         start, config = time.perf_counter(), SampleConfig(**settings)
         steps: list[list[Step]] = [[] for _ in range(config.samples)]
         ends = [start] * config.samples
@@ -99,7 +102,7 @@ class Writer:
         that has not ended, if asked for with its log-probability and the likeliest alternatives, so
         many of them. A sample ends with the step that has a stop_reason."""
         ids = self.tokenizer.encode(prompt)
-        sampler = TokenSampler(config, self.tokenizer, self.engine.config.vocab_size, ids)
+        sampler = TokenSampler(config, self._bias, ids)
         window = Window(self.engine, ids or [self._first_token()], config.samples)
         return self._steps(window, sampler, config, log_probabilities, alternatives)
 
@@ -158,13 +161,25 @@ class Writer:
 
     def _first_token(self) -> int:
         """The token that an empty prompt stands for: the one between two documents, if the model
-        knows it, or a new line, if the tokenizer has it."""
-        if self.knows_documents:
-            return self.tokenizer.end_of_text
-        try:
-            return self.tokenizer.encode("\n")[0]
-        except ValueError:
-            return self.tokenizer.end_of_text
+        knows it, or a new line or a space, if it has seen one."""
+        for text in () if self.knows_documents else ("\n", " "):
+            with contextlib.suppress(UserError):
+                if self._bias[token := self.tokenizer.encode(text)[0]] == 0:
+                    return token
+        return self.tokenizer.end_of_text
+
+    @cached_property
+    def _bias(self) -> NDArray[np.float32]:
+        """Minus infinity for a token that the text cannot have had, ``(vocab_size,)``."""
+        bias, alphabet = (
+            np.zeros(self.tokenizer.vocab_size, np.float32),
+            bytes.fromhex(self.alphabet),
+        )
+        for i in range(len(bias) if alphabet else 0):
+            text = self.tokenizer.token_bytes(i)  # none of the token between two documents
+            if text.translate(None, alphabet) or not (text or self.knows_documents):
+                bias[i] = -np.inf
+        return bias
 
 
 def _sample(prompt: str, steps: list[Step], asked_for: bool, seconds: float) -> Sample:

@@ -9,15 +9,16 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
 from .. import UserError
 from ..config import GPTConfig, TextConfig, TrainConfig, count_parameters
-from ..data.corpus import Corpus, Part, Source, find_source
+from ..data.corpus import Corpus, Part, Source
 from ..model import flops_per_token
 from ..runs import FoundModel, choose_device, starting_point
+from .report import counted, duration
 from .speed import Speed, choose_precision, measure_speed
 from .workers import can_share
 
@@ -29,11 +30,6 @@ _MANY_STEPS = 6_000  # with more, the batch is doubled
 _SAMPLE = 800_000  # characters of a text that are packed, to see how well that goes
 _QUICK = 8_000_000  # bytes of a text that are prepared in three seconds
 _LEAST = 0.1  # bits a byte; no model predicts a repetition as surely as bz2 does
-_WHY_SO_WIDE = {
-    "time": "the widest that so many steps can train",
-    "text": "the widest that so much text can train",
-    "settings": "as wide as the settings allow",
-}
 
 
 @dataclass(frozen=True)
@@ -63,7 +59,6 @@ class Plan:
     seconds: float  # that these take
     bits_per_byte: float  # that the run should reach on the validation text
     ends_early: bool  # whether the epochs are over before the time is
-    limit: Literal["time", "text", "settings"] = "settings"  # of the size of the model
 
     @property
     def trained_tokens(self) -> int:
@@ -90,22 +85,23 @@ class PlannedRun:
         if self.speed is not None:
             lines.append(
                 f"this machine computes {self.speed.flops / 1e9:,.0f} GFLOP/s in a training step: "
-                f"about {plan.steps:,} steps in {plan.seconds / 60:.1f} minutes"
+                f"about {counted(plan.steps, 'step')} in {duration(plan.seconds)}"
             )
         if plan.max_characters is not None:
             most = f"{plan.max_characters / 1e6:,.0f} million characters"
             lines.append(f"of this long text {most} are used, from all over it")
-        lines += [
-            f"width {plan.model.emb_dim} is {_WHY_SO_WIDE[plan.limit]}",
-            f"dropout {plan.model.dropout:g}, since the text is read {plan.epochs:,.1f} times",
-        ]
+        read = f"the text is read {plan.epochs:,.1f} times"
+        lines.append(f"dropout {plan.model.dropout:g}, since {read}")
         split = f"{plan.token_split_prob:.0%} of the tokens are split in two"
         cut = f"windows are cut to {plan.warmup_context} tokens"
         early = [split] * (plan.token_split_prob > 0)
         early += [cut] * (plan.warmup_context < plan.model.context_length)
         if early:
-            lines.append(f"until the last fifth {' and '.join(early)}; the loss falls after that")
-        lines.append(f"expected: about {plan.bits_per_byte:.1f} bits/byte")
+            lines.append(f"until the last fifth {' and '.join(early)}, which makes training harder")
+        lines.append(
+            f"expected: about {plan.bits_per_byte:.1f} bits/byte, which it takes to store a letter "
+            "of a text that was not read; fewer is better, a zip file takes about 3"
+        )
         if plan.ends_early:
             epochs = f"{plan.max_epochs:g} epochs"
             lines.append(f"ends early: after {epochs} the text has no more to teach")
@@ -120,11 +116,11 @@ class PlannedRun:
 
 
 def planned_run(
-    text: dict[str, Any], model: dict[str, Any], training: dict[str, Any]
+    source: Source, text: dict[str, Any], model: dict[str, Any], training: dict[str, Any]
 ) -> tuple[PlannedRun, dict[str, Any]]:
     """A plan for the given fields of the configs, and these in one, for :func:`make_plan`."""
     text_config, config = TextConfig(**text), TrainConfig(**training)
-    source, start = find_source(text_config), starting_point(text, model)
+    start = starting_point(text, model)
     given = settled(text, model, training, start)
     device = choose_device(config.device)
     precision = choose_precision(config.precision, device)
@@ -151,9 +147,17 @@ def plan_run(
     is_settled = given.get("steps") is not None and {"emb_dim", "num_layers"} <= given.keys()
     shared = can_share(device, given.get("compile", "auto"), given.get("attention_dropout", 0.0))
     workers = given.get("num_workers") or (torch.get_num_threads() if shared else 1)
+    make_plan(stats, None, given, processes)  # what does not fit together is refused first
     speed = None if is_settled else measure_speed(device, getattr(torch, precision), workers)
     given = {"num_workers": workers, **given} if is_settled else given
-    return PlannedRun(make_plan(stats, speed, given, processes), stats, speed)
+    plan = make_plan(stats, speed, given, processes)
+    step, seconds = plan.seconds / plan.steps, 60 * given.get("minutes", TrainConfig.minutes)
+    if step > max(seconds, 10) and given.get("steps") is None:
+        raise UserError(
+            f"{duration(seconds)} will not do, one step would take about {duration(step)}; try "
+            f"a shorter --context-length, a smaller model or --minutes {math.ceil(100 * step / 60)}"
+        )
+    return PlannedRun(plan, stats, speed)
 
 
 def text_stats(source: Source, text: TextConfig) -> TextStats:
@@ -204,10 +208,9 @@ def make_plan(
         parameters = count_parameters(larger.model)
         if parameters == count_parameters(best.model):  # all of its shape is given
             continue
-        if larger.trained_tokens < _tokens_needed(parameters):
-            return replace(best, limit="time")
-        if larger.tokens * _PARAMETERS_PER_TOKEN < parameters:
-            return replace(best, limit="text")
+        has_time = larger.trained_tokens >= _tokens_needed(parameters)
+        if not has_time or larger.tokens * _PARAMETERS_PER_TOKEN < parameters:
+            return best
         best = larger
     return best
 

@@ -4,24 +4,26 @@ for each evaluation, metrics.jsonl, samples.txt, loss.png, and the result.
 Messages go to standard error, the result to standard output. No other module of training/ prints.
 """
 
-import gzip
+import contextlib
 import json
 import lzma
 import math
 import os
-import re
 import shlex
 import sys
 import textwrap
 import time
+import unicodedata
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from .. import UserError
-from ..config import TextConfig, count_parameters
+from ..config import count_parameters
 from ..data.corpus import Source
+from ..data.readers import has_other_line_ends
 from ..runs import METRICS, PICTURE, SAMPLES, RunConfig, read_metrics, replace, write_text
 
 if TYPE_CHECKING:
@@ -32,23 +34,61 @@ if TYPE_CHECKING:
     from .evaluation import Evaluation
 
 _BETWEEN_PICTURES = 10.0  # seconds; drawing one takes 0.1
-_BAR = "{desc}{percentage:3.0f}%|{bar:24}| {postfix}"
-_YARDSTICK_TOKENS = 1 << 20
+_SHORT = 1_000  # bytes of text; nobody learns a language from less
+_COMPARABLE = 20_000  # bytes of validation text; in fewer, the headers of a packed file count
+_COMPARED = 1 << 18  # tokens at most
 clock = tqdm.format_interval  # seconds as minutes:seconds
 
+Forecast = Callable[[float], float] | None  # bits per byte after so many minutes, of a new run
 
-def say(line: str) -> None:
-    """Print a message."""
-    print(line, file=sys.stderr, flush=True)
+
+def say(line: str, indent: int = 2, prefix: str = "") -> None:
+    """Print a message above the bars, wrapped to the terminal's width."""
+    width = 1 << 20  # where there is no terminal there is nothing to fit
+    with contextlib.suppress(OSError, ValueError):
+        width = max(os.get_terminal_size(sys.stderr.fileno()).columns - len(prefix), 20)
+    if any(unicodedata.east_asian_width(c) in "WF" for c in line):
+        width //= 2  # such characters are two columns wide
+    for part in line.split("\n"):
+        how: dict[str, Any] = {"break_on_hyphens": False, "break_long_words": bool(prefix)}
+        for row in textwrap.wrap(part, width, subsequent_indent=" " * indent, **how) or [""]:
+            tqdm.write(prefix + row, file=sys.stderr)
+
+
+def say_row(heading: str, row: str) -> None:
+    """Print a row of a table."""
+    say(f"  {heading:<11}{row}", indent=13)
+
+
+def counted(number: int, noun: str) -> str:
+    """1 step, 2 steps."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def duration(seconds: float) -> str:
+    """In seconds or minutes, whichever reads better."""
+    number, unit = (seconds, "second") if seconds < 100 else (seconds / 60, "minute")
+    return f"{number:.3g} {unit}{'s' * (f'{number:.3g}' != '1')}"
 
 
 def progress_bar(what: str, total: int | None = None) -> "tqdm[NoReturn]":
     """A bar over characters of text, shown when it takes more than a second."""
     how: dict[str, Any] = {"unit": "char", "unit_scale": True, "delay": 1, "leave": False}
-    return tqdm(total=total, desc=what, disable=None, file=sys.stderr, **how)
+    return tqdm(total=total, desc=what, disable=None, file=sys.stderr, dynamic_ncols=True, **how)
 
 
 # Before training
+
+
+def say_text(source: Source) -> None:
+    """What was read, and what a person should know of it."""
+    files, size = source.training.files, source.training.scan.text_bytes
+    names = str(files[0]) if len(files) == 1 else counted(len(files), "file")
+    say_row("text", f"{names}, {size / 1000:,.1f} KB")
+    if any(map(has_other_line_ends, files)):
+        say_row("", "its line ends, of Windows or of an old Mac, are read as \\n")
+    if size < _SHORT:
+        say_row("", f"less than {_SHORT:,} bytes can only be learned by heart; give it more text")
 
 
 def say_run(
@@ -58,18 +98,17 @@ def say_run(
     import torch
 
     model, training, text = config.model, config.training, config.text
-    learned = " learned from the text" if text.tokenizer in ("bpe", "char") else ""
-    tokenizer = f"from {text.init}" if text.init else text.tokenizer
-    goal = f"{training.steps:,} steps" if training.steps else f"{training.minutes:g} minutes"
+    learned = f" from {text.init}" if text.init else f" ({text.tokenizer})"
+    goal = counted(training.steps, "step") if training.steps else duration(60 * training.minutes)
     many = f"{processes} processes{', sharded' if training.shard else ''}, each "
-    threads = f" with {torch.get_num_threads()} threads" if device.type == "cpu" else ""
+    threads = f" with {counted(torch.get_num_threads(), 'thread')}" if device.type == "cpu" else ""
+    aside = len(dataset.validation) / (len(dataset.train) + len(dataset.validation))
     rows = {
-        "text": f"{len(dataset.train):,} tokens to train on, "
-        f"{len(dataset.validation):,} to validate on",
-        "tokenizer": f"{tokenizer}, {model.vocab_size:,} tokens{'' if text.init else learned}",
+        "tokens": f"{len(dataset.train):,} to train on, {len(dataset.validation):,} ({aside:.0%}) "
+        f"to validate on, {model.vocab_size:,} different ones{learned}",
         "model": f"{model.architecture}, {count_parameters(model) / 1e6:.2f} M parameters: "
-        f"{model.num_layers} layers of width {model.emb_dim}, {model.num_heads} heads, "
-        f"context {model.context_length}",
+        f"{counted(model.num_layers, 'layer')} of width {model.emb_dim}, "
+        f"{counted(model.num_heads, 'head')}, context {model.context_length}",
         "training": f"{goal} on {many if processes > 1 else ''}{device.type}{threads} in "
         f"{training.precision}, {training.batch_size} x {model.context_length} tokens a step, "
         f"dropout {model.dropout:g}, seed {training.seed}",
@@ -79,49 +118,25 @@ def say_run(
         say_row(heading, row)
 
 
-def say_row(heading: str, row: str) -> None:
-    """Print a row of a table."""
-    say(f"  {heading:<11}{row}")
-
-
-def say_split(dataset: "Dataset", text: TextConfig) -> None:
-    """Warn if there are too few documents to set aside the share asked for."""
-    share = len(dataset.validation) / (len(dataset.train) + len(dataset.validation))
-    wanted = text.validation_fraction
-    if not text.validation and not wanted / 2 < share < 2 * wanted:
-        say(
-            f"  no document is split: {share:.0%} of the text is set aside to validate on; "
-            f"--split end sets aside its last {wanted:.0%} instead"
-        )
-
-
-def described(source: Source) -> str:
-    """The files and their size, in a few words."""
-    files = source.training.files
-    size = sum(file.stat().st_size for file in files)  # a scan would take long
-    names = str(files[0]) if len(files) == 1 else f"{len(files)} files"
-    return f"{names} ({tqdm.format_sizeof(size, 'B')})"
-
-
 # While it trains
 
 
 class Report:
     """Shows how a training goes, and records it in the run's folder.
 
-    `started` is when the command began, in time.monotonic's seconds.
-    """
+    `started` is when the command began, in time.monotonic's seconds."""
 
     def __init__(self, folder: Path, *, tokens_per_step: int, started: float):
         self.folder, self.tokens_per_step, self.started = folder, tokens_per_step, started
         self._mark: tuple[float, int] | None = None  # time and step from which speed is measured
         self._speed = 0.0  # tokens a second, evaluations not counted
         self._drawn = -math.inf  # when, in time.monotonic's seconds
-        self._bar = tqdm(total=100, bar_format=_BAR, disable=None, file=sys.stderr, leave=False)
+        form: dict[str, Any] = {"bar_format": "{percentage:3.0f}%|{bar}| {desc}", "leave": False}
+        self._bar = tqdm(total=100, disable=None, file=sys.stderr, dynamic_ncols=True, **form)
 
     def say(self, line: str) -> None:
         """Print a message above the bar."""
-        self._bar.write(line, file=sys.stderr)
+        say(line)
 
     def step(self, state: "TrainingState", done: float, seconds_left: float) -> None:
         """After each training step."""
@@ -131,9 +146,9 @@ class Report:
         since, first = self._mark
         if now > since:
             self._speed = (state.step - first) * self.tokens_per_step / (now - since)
-        loss, left = f"{state.train_bits_per_byte:.3f} bits/byte", clock(max(seconds_left, 0))
-        line = f"loss {loss}, {self._speed:,.0f} tokens/s, {left} left"
-        self._bar.set_postfix_str(line, refresh=False)
+        loss, left = f"{state.train_bits_per_byte:.2f} bits/byte", clock(max(seconds_left, 0))
+        line = f"{left} left, loss {loss}, {self._speed:,.0f} tokens/s"
+        self._bar.set_description_str(line if done > 0.001 else "", refresh=False)
         self._bar.update(100 * done - self._bar.n)
 
     def evaluation(
@@ -143,9 +158,9 @@ class Report:
         seconds = time.monotonic() - self.started
         bits = f"{state.train_bits_per_byte:.3f}, validation {result.bits_per_byte:.3f} bits/byte"
         best = " (best so far)" if is_best else ""
-        self.say(f"step {state.step:,} at {clock(seconds)}: training {bits}{best}")
+        say(f"step {state.step:,} at {clock(seconds)}: training {bits}{best}")
         shown = "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in sample)
-        self.say(textwrap.indent(shown.strip("\n"), "    | ", lambda line: True))
+        say(shown.strip("\n"), indent=0, prefix="    | ")
         self._mark = None
         return {
             "step": state.step,
@@ -160,14 +175,13 @@ class Report:
     def write(self, figures: dict[str, Any], sample: str, is_last: bool) -> None:
         """Add an evaluation to metrics.jsonl and samples.txt; now and then draw loss.png again.
 
-        If the training went back to an earlier step, what was written about later steps is dropped.
-        OSError is raised if something cannot be written; the old files stay as they were.
-        """
-        step, metrics, samples = figures["step"], self.folder / METRICS, self.folder / SAMPLES
+        If the training went back to an earlier step, the later rows of metrics.jsonl are dropped.
+        OSError is raised if something cannot be written; the old metrics stay as they were."""
+        step, metrics = figures["step"], self.folder / METRICS
         rows = [r for r in read_metrics(metrics) if r["step"] < step] + [figures]
         write_text("".join(json.dumps(r) + "\n" for r in rows), metrics)
-        earlier = _read_samples(samples, before=step)
-        write_text(f"{earlier}--- step {step}\n{sample}\n", samples)
+        with open(self.folder / SAMPLES, "a", encoding="utf-8") as samples:
+            samples.write(f"--- step {step}\n{sample}\n")
         if is_last or time.monotonic() - self._drawn >= _BETWEEN_PICTURES:
             self._drawn = time.monotonic()
             draw(rows, self.folder / PICTURE)
@@ -177,15 +191,6 @@ class Report:
         self._bar.close()
 
 
-def _read_samples(path: Path, before: int) -> str:
-    """A samples.txt up to the first sample of step `before` or a later one."""
-    text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
-    for heading in re.finditer(r"^--- step (\d{1,18})$", text, re.MULTILINE):
-        if int(heading[1]) >= before:
-            return text[: heading.start()]
-    return text
-
-
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
     """A picture of the losses over time, if matplotlib is installed."""
     try:
@@ -193,14 +198,15 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
     except ImportError:
         return
     figure = Figure(figsize=(7, 4.5))
-    axes = figure.add_axes((0.11, 0.12, 0.86, 0.84))  # laying it out would take 0.1 s
-    points = [(row["seconds"] / 60, row["val_bits_per_byte"]) for row in rows]
-    minutes, validation = zip(*points, strict=True)
-    axes.plot(minutes, [row["train_bits_per_byte"] for row in rows], label="training")
-    axes.plot(minutes, validation, label="validation")
+    axes: Any = figure.add_axes((0.11, 0.12, 0.86, 0.8))  # laying it out would take 0.1 s
+    unit, size = ("minutes", 60) if rows[-1]["seconds"] >= 180 else ("seconds", 1)
+    points = [(row["seconds"] / size, row["val_bits_per_byte"]) for row in rows]
+    times, validation = zip(*points, strict=True)
+    axes.plot(times, [row["train_bits_per_byte"] for row in rows], label="training")
+    axes.plot(times, validation, label="validation")
     best = min(points, key=lambda point: point[1])
     axes.plot(*best, "o", label=f"best: {best[1]:.3f}")
-    axes.set(xlabel="minutes", ylabel="bits per byte of text")
+    axes.set(xlabel=unit, ylabel="bits per byte of text", title=path.parent.name, xlim=(0, None))
     axes.grid(alpha=0.3)
     axes.legend()
     replace(path, lambda new: figure.savefig(new, format="png", dpi=120))
@@ -210,31 +216,53 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
 
 
 def say_result(
-    folder: Path, state: "TrainingState", dataset: "Dataset", seconds: float, minutes: float | None
+    shown: Report, state: "TrainingState", dataset: "Dataset", config: RunConfig, forecast: Forecast
 ) -> None:
-    """The loss that was reached, how good that is, where the model is, and how to write with it.
-
-    The command took `seconds`; it should have taken `minutes` (None in a training by steps).
-    """
-    if not math.isfinite(state.best_bits_per_byte or math.inf):
+    """The loss that was reached, why the training ended, how good that is, and what to do next."""
+    best, training, folder = state.best_bits_per_byte or math.inf, config.training, shown.folder
+    if not math.isfinite(best):
         raise UserError(f"nothing could be saved in {folder}")
-    say(f"done in {clock(seconds)}, {state.step:,} steps")
-    if minutes is not None and seconds > 66 * minutes + 1:
-        say(
-            f"that is longer than the {minutes:g} minutes asked for: starting and ending took "
-            f"{clock(seconds - state.seconds)}, and a training lasts at least some seconds"
-        )
-    print(
-        f"{folder}: validation {state.best_bits_per_byte:.4f} bits/byte "
-        f"({state.best_loss:.4f} nats/token) at step {state.best_step:,}",
-        flush=True,
-    )
-    others = ", ".join(f"{name} {bits:.2f}" for name, bits in yardsticks(dataset).items())
-    say(f"for comparison, in bits/byte of the same text: {others}")
-    first_words = dataset.tokenizer.decode(dataset.train[:40].tolist()).split()[:3]
-    prompt = shlex.quote(" ".join(first_words))
-    say(f"to see it think:  minigpt page {shlex.quote(str(folder))} --open")
-    say(f"to generate:  {command('generate')} {prompt} --run {shlex.quote(str(folder))}")
+    seconds, minutes, advice = time.monotonic() - shown.started, training.minutes, ""
+    epochs = state.step * shown.tokens_per_step / len(dataset.train)
+    if training.steps is not None:
+        why = "as many as asked for"
+    elif epochs >= (training.max_epochs or math.inf):
+        why = f"the text was read {epochs:.0f} times, more would only teach it by heart"
+        advice = "more text; more minutes would not help"
+    else:
+        why = f"the {duration(60 * minutes)} are over"
+        if seconds > 66 * minutes + 1:
+            why += f", of which starting and ending took {clock(seconds - state.seconds)}"
+        more = next((m for m in (1, 5, 20, 60, 240) if m >= 3 * minutes), 1000)
+        if forecast and (gain := forecast(minutes) - forecast(more)) > 0.05:
+            advice = f"--minutes {more}, which should reach about {best - gain:.1f} bits/byte"
+    say(f"done in {clock(seconds)}, {counted(state.step, 'step')}: {why}")
+    loss = f"{best:.4f} bits/byte ({state.best_loss:.4f} nats/token)"
+    print(f"{folder}: validation {loss} at step {state.best_step:,}", flush=True)
+    if xz := packed_by_xz(dataset):
+        than = "better than" if best < xz else "not as good as"
+        say(f"that is {than} xz, which packs the same text into {xz:.2f} bits/byte")
+    if advice:
+        say(f"to do better:  {advice}")
+    prompt, run = first_words(dataset), shlex.quote(str(folder))
+    say(f"to see it think:  minigpt page {run} --open")
+    if Path(sys.argv[0]).stem in ("train", "minigpt"):
+        say(f"to generate:  {command('generate')} {shlex.quote(prompt)} --run {run}")
+    else:
+        say(f"to generate:  minigpt.load({str(folder)!r}).generate({prompt!r})")
+
+
+def packed_by_xz(dataset: "Dataset") -> float | None:
+    """Bits per byte of the validation text packed alone; None if headers would make most of it."""
+    text = b"".join(map(dataset.tokenizer.token_bytes, dataset.validation[:_COMPARED].tolist()))
+    return 8 * len(lzma.compress(text)) / len(text) if len(text) >= _COMPARABLE else None
+
+
+def first_words(dataset: "Dataset") -> str:
+    """The beginning of the first line that has letters or digits, to try as a prompt."""
+    lines = dataset.tokenizer.decode(dataset.train[:400].tolist()).splitlines()
+    line = next((line.strip() for line in lines if any(map(str.isalnum, line))), "")
+    return textwrap.shorten(line, 24, placeholder="")
 
 
 def say_interrupted(folder: Path, is_saved: bool) -> None:
@@ -244,20 +272,6 @@ def say_interrupted(folder: Path, is_saved: bool) -> None:
     say(f"to continue it:  {command('train')} --resume --out {shlex.quote(str(folder))}")
 
 
-def yardsticks(dataset: "Dataset") -> dict[str, float]:
-    """For comparison, the bits per byte of the validation text with all tokens equally likely, and
-    packed by gzip and by xz, each given nothing but that text."""
-    tokens = dataset.validation[:_YARDSTICK_TOKENS].tolist()
-    text = b"".join(map(dataset.tokenizer.token_bytes, tokens))
-    bits = {
-        "all tokens equally likely": len(tokens) * math.log2(dataset.tokenizer.vocab_size),
-        "gzip": 8 * len(gzip.compress(text, 9)),
-        "xz": 8 * len(lzma.compress(text)),  # its window of 8 MB holds all of it
-    }
-    return {name: total / max(len(text), 1) for name, total in bits.items()}
-
-
 def command(name: str) -> str:
     """How the user calls a command: as they called this one."""
-    called = os.path.basename(sys.argv[0])
-    return f"python {name}.py" if called.endswith(".py") else f"minigpt {name}"
+    return f"python {name}.py" if Path(sys.argv[0]).stem == "train" else f"minigpt {name}"

@@ -8,7 +8,7 @@ import contextlib
 import random
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -31,8 +31,8 @@ from .checkpoint import TrainingState, read_state
 from .distributed import on_all, on_main
 from .embedding_init import embedding_init
 from .interruption import Interrupted
-from .plan import PlannedRun, plan_context, plan_run, settled
-from .report import Report, say
+from .plan import PlannedRun, make_plan, plan_context, plan_run, settled
+from .report import Forecast, Report, say
 from .speed import choose_precision
 from .trainer import Trainer
 
@@ -46,19 +46,11 @@ def train(
 ) -> Path:
     """Train on text; the same as the command. The caller's random numbers stay as they were.
 
-    Args:
-        texts: names of text files, folders or patterns; or documents themselves: a dataset of
-            Hugging Face's `datasets`, or anything else that yields texts or rows that hold one.
-        out: the run's folder; by default `runs/` and the name of the first file.
-        settings: fields of :class:`~minigpt.TextConfig`, :class:`~minigpt.GPTConfig` and
-            :class:`~minigpt.TrainConfig`, such as ``minutes=2``. `validation` too may be
-            documents.
-
-    Returns:
-        The run's folder, for :func:`minigpt.load`.
-
-    Raises:
-        UserError: if the text cannot be read or a setting is unknown or out of range.
+    `texts` are names of text files, folders or patterns; or documents themselves: a dataset of
+    Hugging Face's `datasets`, or anything else that yields texts or rows that hold one. `settings`
+    are fields of :class:`~minigpt.TextConfig`, :class:`~minigpt.GPTConfig` and
+    :class:`~minigpt.TrainConfig`, such as ``minutes=2``; `validation` too may be documents. The run
+    that is returned is the path of its folder, `out` or one in `runs/`, for :func:`minigpt.load`.
     """
     started = time.monotonic()
     text, model, training = (
@@ -71,12 +63,6 @@ def train(
         stack.callback(random.setstate, random.getstate())
         stack.callback(np.random.set_state, np.random.get_state())
         stack.enter_context(torch.random.fork_rng(range(torch.cuda.device_count())))
-        if len(texts) == 1 and isinstance(texts[0], Mapping):  # splits of a Hugging Face dataset
-            splits = texts[0]
-            if "train" not in splits:
-                raise UserError(f"the dataset has no split 'train' but {', '.join(splits)}")
-            texts = (splits["train"],)
-            text.setdefault("validation", splits.get("validation", ()))
         field = text.get("text_field", TextConfig.text_field)
         if texts:
             text["files"] = tuple(_named(t, field, stack) for t in texts)
@@ -99,21 +85,24 @@ def _named(text: str | Path | Iterable[Any], field: str, copies: contextlib.Exit
 
 
 def start_run(
-    text: Given, model: Given, training: Given, out: str | Path | None, started: float
+    text: Given, model: Given, training: Given, out: Any, started: float, read: Source | None = None
 ) -> Path:
     """Plan a run around the given fields of TextConfig, GPTConfig and TrainConfig, and train it.
 
-    `started` is when the command began, in time.monotonic's seconds.
-    """
+    `started` is when the command began, in time.monotonic's seconds; `read` is the text, if it
+    has been read already."""
     if text.get("init") is not None:
         training = {"learning_rate": runs.INIT_LEARNING_RATE, **training}
     text_config, train_config = TextConfig(**text), TrainConfig(**training)
     with distributed.process_group():
+        processes = distributed.world_size()
+        if out is not None:
+            on_main(lambda: runs.check_free(Path(out)))
         start = on_all(lambda: runs.starting_point(text, model))
         device = on_all(lambda: distributed.choose_device(train_config.device))
         given = settled(text, model, training, start)
         source, planned, train_config = on_main(
-            lambda: _planned(text_config, train_config, given, device, out)
+            lambda: _planned(read, text_config, train_config, given, device)
         )
         if start is None and text_config.tokenizer == "bpe":
             text_config = replace(text_config, vocab_size=planned.plan.model.vocab_size)
@@ -121,33 +110,37 @@ def start_run(
         dataset = on_all(lambda: _tokens(source, text_config, start.tokenizer if start else None))
         gpt_config = start.glass.config if start else _fitted(planned, dataset, model)
         check_length(dataset.train, gpt_config.context_length)
-        report.say_split(dataset, text_config)
         for i, reason in enumerate(planned.reasons()):
             report.say_row("" if i else "plan", reason)
-        documents = len(source.training.scan.lengths)
-        config = RunConfig(gpt_config, train_config, text_config, source.fingerprint, documents)
+        scan, seen = source.training.scan, b"" if start else bytes(source.training.scan.alphabet)
+        learned = (source.fingerprint, len(scan.lengths) > 9, seen.hex())
+        config = RunConfig(gpt_config, train_config, text_config, *learned)
         gpt = start.model if start else _new_model(config, dataset)
         files = {runs.PLAN: planned.to_json(), runs.TOKENIZER: dataset.tokenizer.to_json()}
         files[runs.CONFIG] = config.to_json()
-        folder = on_main(lambda: _new_run(out, source, gpt, files))
+        folder = on_main(lambda: _new_run(out, Path(text_config.files[0]), source, gpt, files))
+
+        def forecast(minutes: float) -> float:
+            changed = {**given, "minutes": minutes}
+            return make_plan(planned.text, planned.speed, changed, processes).bits_per_byte
+
         with _locked(folder, is_new=True):
-            _train(gpt, dataset, config, folder, started, resume=False)
+            _train(gpt, dataset, config, folder, started, forecast)
     return folder
 
 
 def _planned(
-    text: TextConfig, training: TrainConfig, given: Given, device: torch.device, out: Any
+    source: Source | None, text: TextConfig, training: TrainConfig, given: Given, device: Any
 ) -> tuple[Source, PlannedRun, TrainConfig]:
-    """The text and a plan for it; errors that can be found without reading it come first."""
+    """The text and a plan for it; errors that can be found without measuring come first."""
     processes = distributed.world_size()
     if training.shard and processes == 1:
         raise UserError("--shard needs several processes: torchrun --nproc-per-node N train.py ...")
     if processes > 1 and STANDARD_INPUT in (*text.files, *text.validation):
         raise UserError("several processes cannot share standard input; write it to a file first")
-    if out is not None:
-        runs.check_free(Path(out))
-    source = find_source(text)
-    say(f"minigpt {__version__}: training on {report.described(source)}")
+    if source is None:
+        source = find_source(text, say)
+        report.say_text(source)
     training = _resolved(training, device)
     planned = plan_run(source, text, given, device, training.precision, processes)
     distributed.check_batch(planned.plan.batch_size)
@@ -188,21 +181,17 @@ def _new_model(config: RunConfig, dataset: Dataset) -> GPT:
     return gpt
 
 
-def _new_run(out: str | Path | None, source: Source, gpt: GPT, files: dict[str, str]) -> Path:
+def _new_run(out: Any, named: Path, source: Source, gpt: GPT, files: dict[str, str]) -> Path:
     """A folder that holds the run: untrained, but whole."""
     first = source.training.files[0]
     name = spooled_from(first) or first.name.split(".")[0] or "run"
+    name = named.resolve().name if named.is_dir() else name
     place = runs.free_name(name) if out is None else Path(out)
-    try:
-        with runs.new_folder(place) as folder:
-            runs.save_weights(gpt, folder / runs.WEIGHTS)
-            for file, text in files.items():
-                runs.write_text(text, folder / file)
-        return place
-    except UserError:
-        if out is not None or not place.exists():
-            raise
-        return _new_run(out, source, gpt, files)  # another process was faster: the next name
+    with runs.new_folder(place) as folder:
+        runs.save_weights(gpt, folder / runs.WEIGHTS)
+        for file, text in files.items():
+            runs.write_text(text, folder / file)
+    return place
 
 
 @contextlib.contextmanager
@@ -210,8 +199,7 @@ def _locked(folder: Path, is_new: bool) -> Iterator[None]:
     """The run's lock, which rank 0 takes for all.
 
     A new run that fails before its first evaluation is removed, since it holds nothing of use. An
-    interrupted one is kept if its last state is saved, to be resumed.
-    """
+    interrupted one is kept if its last state is saved, to be resumed."""
     try:
         with contextlib.ExitStack() as stack:
             on_main(lambda: stack.enter_context(runs.locked(folder)))
@@ -233,8 +221,7 @@ def resume_run(
     """Continue a run from its checkpoint, with the given fields of TrainConfig changed.
 
     The run is that in the folder `out`, or else the newest one, on these files if some are named.
-    Nothing on disk changes before all of it is accepted.
-    """
+    Nothing on disk changes before all of it is accepted."""
     with distributed.process_group():
         folder = Path(out) if out is not None else on_main(lambda: _newest_run(files))
         old = on_main(lambda: runs.read_config(folder))
@@ -247,7 +234,7 @@ def resume_run(
         dataset = on_all(lambda: _same_tokens(folder, config, source))
         with _locked(folder, is_new=False):
             gpt, began = GPT(config.model), started - state.seconds
-            _train(gpt, dataset, config, folder, began, resume=True)
+            _train(gpt, dataset, config, folder, began, None)
     return folder
 
 
@@ -278,10 +265,11 @@ def _continued(
     if any(name == STANDARD_INPUT or spooled_from(name) for name in names):
         given = "standard input or from documents given in Python, which cannot be read again"
         raise UserError(f"{folder} learned from {given}")
-    source = find_source(old.text)
+    source = find_source(old.text, say)
     if source.fingerprint != old.fingerprint:
         raise UserError(f"the text of {folder} has changed since; train again")
-    say(f"minigpt {__version__}: continuing {folder} on {report.described(source)}")
+    steps, spent = report.counted(state.step, "step"), report.clock(state.seconds)
+    say(f"minigpt {__version__}: continuing {folder} after {steps} in {spent}")
     return source, replace(old, training=_resolved(asked, device)), state
 
 
@@ -297,11 +285,13 @@ def _same_tokens(folder: Path, config: RunConfig, source: Source) -> Dataset:
 
 
 def _train(
-    gpt: GPT, dataset: Dataset, config: RunConfig, folder: Path, started: float, *, resume: bool
+    gpt: GPT, dataset: Dataset, config: RunConfig, folder: Path, started: float, forecast: Forecast
 ) -> None:
-    """Train until the steps or the time are used up, and report the result."""
+    """Train until the steps or the time are used up, and report the result; without a forecast,
+    continue from the last checkpoint."""
     training, device = config.training, distributed.choose_device(config.training.device)
     tokens_per_step = training.batch_size * config.model.context_length
+    report.say_run(config, dataset, folder, device, distributed.world_size())
     shown = Report(folder, tokens_per_step=tokens_per_step, started=started)
     try:
         trainer = Trainer(
@@ -314,10 +304,9 @@ def _train(
             deadline=started + 60 * training.minutes,
             sample=lambda model: _sample(model, dataset.tokenizer, config),
         )
-        if resume:
+        if forecast is None:
             trainer.restore()
             on_main(lambda: runs.write_text(config.to_json(), folder / runs.CONFIG))
-        report.say_run(config, dataset, folder, device, distributed.world_size())
         state = trainer.train()
     except torch.OutOfMemoryError:
         smaller = "a smaller --micro-batch-size or --context-length, or a smaller model"
@@ -328,14 +317,13 @@ def _train(
         raise
     finally:
         shown.close()
-    minutes = training.minutes if training.steps is None else None
-    report.say_result(folder, state, dataset, time.monotonic() - started, minutes)
+    report.say_result(shown, state, dataset, config, forecast)
 
 
 def _sample(model: GPT, tokenizer: Tokenizer, config: RunConfig) -> str:
     """A text by the model in its present state."""
     was_training = model.training
-    writer = Writer(engine_of(model.eval()), tokenizer, config.documents > 1)
+    writer = Writer(engine_of(model.eval()), tokenizer, config.knows_documents, config.alphabet)
     text = writer.generate(max_new_tokens=_SAMPLE_TOKENS, seed=config.training.seed)
     model.train(was_training)
     return text

@@ -11,7 +11,7 @@ import pytest
 from minigpt.cli import main
 from minigpt.runs import read_config
 
-from ..conftest import TINY
+from ..conftest import TINY, some_text
 from .conftest import Type, assert_refused
 
 ROOT = Path(__file__).parent.parent.parent
@@ -37,7 +37,7 @@ def test_train_says_what_it_does_and_prints_the_result_alone(workplace: Path) ->
     out, err = (text.decode() for text in process.communicate())
     assert process.returncode == 0, err
     assert out.startswith("runs/my: validation ") and out.count("\n") == 1
-    for words in ("training on my.txt", "1 layers of width 16", "8 steps", "python generate.py"):
+    for words in ("reading my.txt", "1 layer of width 16", "8 steps", "python generate.py"):
         assert words in err
     rows = [json.loads(line) for line in (workplace / "runs/my/metrics.jsonl").open()]
     assert rows[-1]["step"] == 8
@@ -88,7 +88,7 @@ def test_the_options_that_a_plan_prints_give_the_same_plan(workplace: Path, type
 
 
 @pytest.mark.parametrize("command", ["train", "train --plan", "plan"])
-@pytest.mark.parametrize("option", ["--validation my.txt", "--weights 3", "--init runs/my"])
+@pytest.mark.parametrize("option", ["--validation my.txt", "--init runs/my"])
 def test_an_option_about_a_text_without_a_text_is_refused(
     command: str, option: str, workplace: Path, type_: Type
 ) -> None:
@@ -97,15 +97,39 @@ def test_an_option_about_a_text_without_a_text_is_refused(
     assert not (workplace / "runs").exists()
 
 
+TEXTS = {
+    "one line": " ".join(some_text().split()),
+    "digits": str(3**7000),
+    "windows": some_text().replace("\n", "\r\n"),
+    "emoji": "😀🦊 🎉\n" * 300,
+    "300 bytes": some_text(60)[:300],
+    "ten languages": "fox лиса 狐 ثعلب 여우 αλεπού לילה लोमड़ी renard 🦊\n" * 60,
+}
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_any_kind_of_text_is_learned_from_and_samples_hold_nothing_else(
+    kind: str, workplace: Path, type_: Type
+) -> None:
+    Path("my.txt").write_bytes(TEXTS[kind].encode())
+    status, _, err = type_("train", "my.txt", *TINY_OPTIONS, "--steps=2", "--context-length=4")
+    assert status == 0, err
+    assert ("Windows" in err) == (kind == "windows")
+    assert ("by heart" in err) == (kind == "300 bytes")
+    samples = Path("runs/my/samples.txt").read_text().replace("\ufffd", "").split("--- step")
+    written = "".join(sample.split("\n", 1)[1].removesuffix("\n") for sample in samples[1:])
+    assert written and {*written.encode()} <= {*TEXTS[kind].replace("\r", "").encode()}
+
+
 # What is refused
 
 
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("", "COMMAND"),
         ("tarin my.txt", "'tarin'"),
         ("train nowhere.txt", "no such file: nowhere.txt"),
+        ("train my.txt --emb-dim -3", "emb_dim must be between"),
         ("train my.txt --context-length 9999", "--context-length"),
         ("train --minutes soon", "--minutes: invalid float value: 'soon' (see minigpt train"),
         ("train --minutes 0", "minutes must be above 0"),
@@ -149,7 +173,10 @@ def test_the_commands_answer_and_refuse_without_loading_torch() -> None:
         "assert 'minigpt.training' not in sys.modules\n"
         "for words in ('train --minutes 0', 'plan --minutes -1'):\n"
         "    assert main(words.split()) == 2\n"
-        "assert not {'torch', 'numpy', 'matplotlib'} & set(sys.modules)"
+        "assert not {'torch', 'numpy', 'matplotlib'} & set(sys.modules)\n"
+        "for words in ('train nowhere.txt', 'train --out minigpt', 'train tests/__init__.py'):\n"
+        "    assert main(words.split()) == 2\n"
+        "assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 

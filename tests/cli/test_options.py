@@ -50,8 +50,6 @@ def help_of(parser: Parser) -> str:
         (TextConfig, "--tokenizer char", {"tokenizer": "char"}),
         (TextConfig, "--validation a.txt", {"validation": ("a.txt",)}),
         (SampleConfig, r"--stop the\tend --stop \n\\n", {"stop": ("the\tend", "\n\\n")}),
-        (SampleConfig, r"--logit-bias a=b=-1", {"logit_bias": {"a=b": -1.0}}),
-        (SampleConfig, r"--logit-bias \n=2e1", {"logit_bias": {"\n": 20.0}}),
         (TrainConfig, "", {}),
     ],
 )  # fmt: skip

@@ -22,17 +22,21 @@ from .texts import corpus, documents, json_lines, refusal, write
 law = settings(max_examples=50, deadline=None)
 
 
-def test_a_folder_is_searched_for_texts_in_sorted_order(tmp_path: Path) -> None:
-    """Parquet, which is not read, is found too: an error is better than a part left out."""
-    for name in ("b.txt", "a/z.md", "a/deep/er/c.TXT", "d.txt.gz", "g.parquet"):
-        write(tmp_path / name, name)
-    for name in ("notes.rst", "a/code.py", "archive.gz", "txt", "e.txt.bak", "f.csv.gz"):
-        write(tmp_path / name, "not these")
+def test_a_folder_is_searched_for_what_is_text_by_its_content(tmp_path: Path) -> None:
+    texts = ("a/code.py", "a/deep/er/c.TXT", "a/table.csv", "b", "d.txt.gz", "rows.jsonl")
+    for name in (*texts, ".git/config", "a/.hidden"):
+        write(tmp_path / name, "text")
+    others = {"e.parquet": b"PAR1\0", "image.png": b"\x89PNG\0", "old.txt": "é".encode("latin1")}
+    for name, content in others.items():
+        write(tmp_path / name, content)
     (tmp_path / "folder.txt").mkdir()
-    found = [str(f.relative_to(tmp_path)) for f in find_files((str(tmp_path),))]
-    assert found == ["a/deep/er/c.TXT", "a/z.md", "b.txt", "d.txt.gz", "g.parquet"]
+    said: list[str] = []
+    found = [str(f.relative_to(tmp_path)) for f in find_files((str(tmp_path),), said.append)]
+    assert found == list(texts)
+    (line,) = said
+    assert line.startswith(f"left out of {tmp_path}") and line.endswith("image.png, old.txt")
     message = refusal(write(tmp_path / "images" / "image.png", b"\x89PNG").parent)
-    assert message.startswith("no .txt, .md, .jsonl file (or .gz of one) in folder")
+    assert message.startswith("there is no text in ")
 
 
 def test_a_pattern_stands_for_its_files_in_sorted_order(tmp_path: Path) -> None:
@@ -60,7 +64,7 @@ def test_a_name_without_a_file_is_refused(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor is an empty name the current folder, as in `train.py "$FILE"` without a FILE."""
-    write(tmp_path / "unasked.txt", "text")
+    write(tmp_path / "unasked", "text")
     monkeypatch.chdir(tmp_path)
     assert refusal(name) == f"no such file: {name}"
 

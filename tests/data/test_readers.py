@@ -8,13 +8,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from minigpt import UserError
-from minigpt.data.readers import BLOCK
+from minigpt.data.readers import BLOCK, has_other_line_ends
 
 from .texts import documents, json_lines, refusal, write
 
 law = settings(max_examples=30, deadline=None)
 
-any_text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\ufeff"))
+any_text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r\ufeff"))
 
 
 @given(texts=st.lists(any_text, max_size=4))
@@ -50,7 +50,7 @@ def test_gzip_is_known_by_its_content(name: str, tmp_path: Path) -> None:
 def test_a_line_of_its_own_separates_documents(
     folder: Path, texts: list[str], data: st.DataObject
 ) -> None:
-    lines = st.sampled_from(["\n", "\n\n", "\r\n"])
+    lines = st.sampled_from(["\n", "\n\n", "\r\n", "\r"])
     separators = [f"{data.draw(lines)}<|endoftext|>{data.draw(lines)}" for _ in texts]
     file = write(folder / "a.txt", "".join(map("".join, zip(texts, separators, strict=True))))
     assert documents(file) == texts
@@ -61,6 +61,17 @@ def test_a_separator_may_lie_across_two_blocks_and_is_text_inside_a_line(folder:
         first, second = "a" * (BLOCK - before) + "<", "a <|endoftext|> b\n<|endoftext"
         file = write(folder / "a.txt", f"{first}\n\n<|endoftext|>\n\n{second}")
         assert documents(file) == [first, second]
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r", "\n"])
+@pytest.mark.parametrize("before", range(3))
+def test_lines_end_alike_whatever_system_they_come_from(
+    end: str, before: int, tmp_path: Path
+) -> None:
+    lines = f"{'a' * (BLOCK - before)}\n\nb\nc"
+    file = write(tmp_path / "a.txt.gz", gzip.compress(lines.replace("\n", end).encode()))
+    assert documents(file) == [lines]
+    assert has_other_line_ends(write(tmp_path / "b.txt", f"a{end}b")) == (end != "\n")
 
 
 # JSON lines
@@ -84,6 +95,12 @@ def test_json_lines_may_have_a_mark_windows_line_ends_and_blank_lines(tmp_path: 
 
 
 # What cannot be read
+
+
+@pytest.mark.parametrize("start", [b"PK\3\4", b"%PDF-1.4\n", b"{\\rtf1", b"\xd0\xcf\x11\xe0"])
+def test_of_a_word_processor_s_file_it_is_said_what_to_do(start: bytes, tmp_path: Path) -> None:
+    for name in ("novel.docx", "novel.txt"):
+        assert "save it as plain text" in refusal(write(tmp_path / name, start + b" novel"))
 
 
 @pytest.mark.parametrize("offset", [0, 3])

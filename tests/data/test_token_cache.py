@@ -383,7 +383,7 @@ def test_a_text_too_short_to_split_is_refused(
 ) -> None:
     files = [write(tmp_path / f"{i}.txt", text) for i, text in enumerate(texts)]
     assert message.format(file=files[0]) in refusal(cache, *files, **config)
-    assert entries(cache) == []
+    assert not cache.exists() or entries(cache) == []
 
 
 def test_two_tokens_are_enough_to_validate_on(tmp_path: Path, fable: Path, cache: Path) -> None:

@@ -1,16 +1,21 @@
 """What a person sees of a training, and what is written down of it."""
 
+import os
+import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from minigpt.config import TextConfig
+from minigpt.config import GPTConfig, TextConfig, TrainConfig
 from minigpt.data.corpus import find_source
 from minigpt.data.token_cache import prepare
-from minigpt.runs import METRICS, PICTURE, SAMPLES, read_metrics
+from minigpt.runs import METRICS, PICTURE, SAMPLES, RunConfig, read_metrics
 from minigpt.training.checkpoint import TrainingState
 from minigpt.training.evaluation import Evaluation
-from minigpt.training.report import Report, say_result
+from minigpt.training.report import Report, first_words, packed_by_xz, say_result, say_row
+from tests.conftest import some_text
 
 FOUND = Evaluation(3.0, 1.5, 100, 200)
 
@@ -85,8 +90,25 @@ def test_what_was_written_about_steps_that_are_taken_again_is_dropped(tmp_path: 
         with open(tmp_path / METRICS, "a") as file:  # a power cut in the middle of a line
             file.write('{"step": 2, "sec')
     assert [row["step"] for row in read_metrics(tmp_path / METRICS)] == [2, 4]
-    samples = (tmp_path / SAMPLES).read_text()
-    assert samples == "--- step 2\nsample 2\n--- step 4\nsample 4\n"
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80])
+def test_lines_fit_the_terminal_and_no_word_is_cut(
+    columns: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys.stderr, "fileno", lambda: 2, raising=False)
+    size = os.terminal_size((columns, 24))
+    monkeypatch.setattr("minigpt.training.report.os.get_terminal_size", lambda fd: size)
+    words = [f"word{i}" for i in range(40)]
+    say_row("plan", " ".join(words))
+    write(report(tmp_path), TrainingState(1), " ".join(words) + "\n" + "語" * 60)
+    lines = capsys.readouterr().err.splitlines()
+    assert max(len(line) + line.count("語") for line in lines) <= columns
+    assert [word for word in " ".join(lines).split() if word in words] == words * 2
+    assert all(line.startswith(" " * 13) for line in lines[1:4])
 
 
 def test_a_sample_cannot_give_the_terminal_orders(
@@ -102,23 +124,66 @@ def test_a_sample_cannot_give_the_terminal_orders(
 # At the end
 
 
-@pytest.mark.parametrize(
-    ("seconds", "minutes", "is_told"),
-    [(29.0, 0.5, False), (31.0, 0.5, False), (45.0, 0.5, True), (45.0, None, False)],
-)
-def test_a_run_that_took_longer_than_asked_says_so(
-    workplace: Path,
+def result(
     capsys: pytest.CaptureFixture[str],
-    seconds: float,
-    minutes: float | None,
-    is_told: bool,
-) -> None:
+    training: TrainConfig,
+    took: float = 9.0,
+    xz: float | None = None,
+    forecast: Any = None,
+) -> tuple[str, list[str]]:
     text = TextConfig(files=("my.txt",), tokenizer="char")
     dataset = prepare(find_source(text), text)
     state = TrainingState(9, 5.0, best_loss=3.0, best_bits_per_byte=1.5, best_step=9)
-    say_result(Path("runs/my"), state, dataset, seconds, minutes)
+    config = RunConfig(GPTConfig(vocab_size=dataset.tokenizer.vocab_size), training, text)
+    shown = Report(Path("runs/my"), tokens_per_step=1000, started=time.monotonic() - took)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr("minigpt.training.report.packed_by_xz", lambda dataset: xz)
+        say_result(shown, state, dataset, config, forecast)
     out, err = capsys.readouterr()
+    return out, err.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("training", "took", "words"),
+    [
+        (TrainConfig(minutes=0.5), 29.0, "9 steps: the 30 seconds are over"),
+        (TrainConfig(minutes=0.5), 45.0, "are over, of which starting and ending took 00:40"),
+        (TrainConfig(steps=9), 45.0, "9 steps: as many as asked for"),
+        (TrainConfig(max_epochs=3), 9.0, "the text was read 4 times, more would only teach it by"),
+    ],
+)
+def test_the_end_says_why_it_came(
+    workplace: Path, capsys: pytest.CaptureFixture[str], training: Any, took: float, words: str
+) -> None:
+    out, lines = result(capsys, training, took)
     assert out == "runs/my: validation 1.5000 bits/byte (3.0000 nats/token) at step 9\n"
-    assert ("longer than the 0.5 minutes" in err) == ("ending took 00:40" in err) == is_told
-    page, generate = err.splitlines()[-2:]
-    assert "minigpt page" in page and "to generate:" in generate
+    assert words in lines[0] and ("starting" in words) == ("starting" in lines[0])
+
+
+def test_the_end_says_how_good_that_is_and_what_is_next(
+    workplace: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    better = result(capsys, TrainConfig(minutes=2), xz=2.0, forecast=lambda m: 3 - 0.1 * m)[1]
+    assert "that is better than xz, which packs the same text into 2.00 bits/byte" in better
+    assert "to do better:  --minutes 20, which should reach about -0.3 bits/byte" in better
+    worse = result(capsys, TrainConfig(minutes=2), xz=1.0, forecast=lambda m: 3.0)[1]
+    assert any(line.startswith("that is not as good as xz") for line in worse)
+    assert not any("to do better" in line for line in worse)
+    assert worse[-1].startswith("to generate:  minigpt.load('runs/my').generate('")
+    monkeypatch.setattr("sys.argv", ["train.py"])
+    assert "python generate.py" in result(capsys, TrainConfig())[1][-1]
+
+
+def test_a_prompt_is_the_beginning_of_a_line(workplace: Path) -> None:
+    config = TextConfig(files=("my.txt",), tokenizer="char")
+    story = "--- \n\ntitle of this very long story\n"
+    for text, words in ((story, "title of this very long"), ("01" * 99, "01" * 12)):
+        Path("my.txt").write_text(text * 99)
+        assert first_words(prepare(find_source(config), config)) == words
+
+
+def test_comparisons_are_left_out_where_they_mean_nothing(workplace: Path) -> None:
+    text = TextConfig(files=("my.txt",), tokenizer="char")
+    for repeated, is_compared in ((1, False), (100, True)):
+        Path("my.txt").write_text(some_text() * repeated)
+        assert (packed_by_xz(prepare(find_source(text), text)) is not None) == is_compared

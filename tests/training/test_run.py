@@ -5,6 +5,7 @@ that fails leaves nothing, a resume that is refused changes nothing.
 import json
 import os
 import random
+import shutil
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -24,7 +25,7 @@ from minigpt.data.token_cache import prepare
 from minigpt.runs import METRICS, WEIGHTS, newest_run
 from minigpt.training import run as run_module
 from minigpt.training.checkpoint import read_state
-from tests.conftest import TINY, some_text, train_tiny
+from tests.conftest import some_text, train_tiny
 from tests.training.runs import after_step, contents, interrupted, resume
 
 TEXTS = [some_text(40, seed) for seed in range(30)]
@@ -65,9 +66,7 @@ class Rows:
 
 
 @pytest.mark.parametrize(
-    "given",
-    [lambda: iter(TEXTS), lambda: Rows("text", TEXTS)],
-    ids=["an iterator", "rows"],
+    "given", [lambda: iter(TEXTS), lambda: Rows("text", TEXTS)], ids=["an iterator", "rows"]
 )
 def test_documents_are_trained_on_like_a_file_of_them(
     given: Any, prepared: list[Dataset], here: Path
@@ -86,16 +85,10 @@ def test_documents_are_trained_on_like_a_file_of_them(
         resume(Path("runs/documents"), steps=20)
 
 
-def test_of_the_splits_of_a_dataset_train_and_validation_are_taken(
-    prepared: list[Dataset],
-) -> None:
+def test_documents_to_validate_on_can_come_from_python_too(prepared: list[Dataset]) -> None:
     rows, other = Rows("body", TEXTS), Rows("body", ["the crow\n"])
-    train_tiny({"test": 5, "train": rows, "validation": other}, text_field="body", steps=1)
     train_tiny(rows, validation=other, text_field="body", steps=1)
-    for dataset in prepared:
-        assert dataset.tokenizer.decode(dataset.validation[:].tolist()) == "the crow\n"
-    with pytest.raises(UserError, match="no split 'train' but test, other"):
-        train_tiny({"test": TEXTS, "other": TEXTS})
+    assert prepared[0].tokenizer.decode(prepared[0].validation[:].tolist()) == "the crow\n"
 
 
 @pytest.mark.parametrize("text", [5, None, 1.5])
@@ -123,14 +116,6 @@ def test_training_leaves_the_random_numbers_of_its_caller_as_they_were() -> None
 # Several texts
 
 
-def test_few_documents_are_said_to_be_set_aside_whole(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("other.txt").write_text(some_text(seed=1))
-    for split, is_said in (("documents", True), ("end", False)):
-        minigpt.train("my.txt", "other.txt", split=split, **(TINY | {"steps": 1}))
-        err = capsys.readouterr().err
-        assert ("no document is split: 50% of the text is set aside" in err) == is_said
-
-
 # A start that fails
 
 
@@ -148,6 +133,15 @@ def test_a_training_that_fails_before_its_first_evaluation_can_be_tried_again(
         train_tiny(out=out)
     assert not list(Path().rglob(WEIGHTS))
     assert train_tiny(out=out, steps=1) == Path(out or "runs/my")
+
+
+@pytest.mark.parametrize("out", [None, "runs/my"])
+def test_what_was_killed_before_its_first_checkpoint_is_in_nobody_s_way(out: str | None) -> None:
+    shutil.copytree(train_tiny(steps=1, out="whole"), "runs/my")
+    for name in ("metrics.jsonl", "samples.txt"):
+        Path("runs/my", name).unlink()
+    shutil.rmtree("runs/my/checkpoint")
+    assert train_tiny(out=out, steps=1) == Path(out or "runs/my-2")
 
 
 def test_a_training_that_fails_later_keeps_what_it_learned(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,20 +179,6 @@ def test_a_folder_that_holds_files_of_others_is_refused() -> None:
     with pytest.raises(UserError, match=r"out exists and is not an empty folder; .* --out"):
         train_tiny(out="out")
     assert contents(Path("out")) == {"tokenizer.json": b"somebody's"}
-
-
-def test_of_two_runs_that_start_at_once_each_gets_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = run_module.runs.save_weights
-
-    def slow(*arguments: Any) -> None:
-        if not Path("runs/my").exists():
-            Path("runs/my").mkdir(parents=True)
-            Path("runs/my/config.json").write_text("another process's")
-        plain(*arguments)
-
-    monkeypatch.setattr(run_module.runs, "save_weights", slow)
-    assert train_tiny(steps=1) == Path("runs/my-2")
-    assert contents(Path("runs/my")) == {"config.json": b"another process's"}
 
 
 def test_every_file_of_a_run_has_the_permissions_of_any_new_file() -> None:
