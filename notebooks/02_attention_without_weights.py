@@ -99,8 +99,8 @@ print("softmax:           ", weights_2)
 
 # %% [markdown]
 # Subtract 1 from every score. Who is liked more, and by how much, has not changed at all. But the
-# plain division gives negative weights now. Softmax does not even notice, because $e^{\omega - 1}
-# = e^{\omega} / e$, and the $e$ cancels.
+# plain division gives negative weights now. Softmax does not even notice: every exponential is
+# divided by the same $e$, since $e^{\omega - 1} = e^{\omega} / e$, and that $e$ cancels.
 
 # %%
 lower = scores_2 - 1
