@@ -50,6 +50,7 @@ class Plan:
     batch_size: int
     max_epochs: float
     token_split_prob: float
+    weight_decay: float
     warmup_context: int
     num_evals: int
     num_workers: int
@@ -260,6 +261,7 @@ def _plan_of_shape(
     epochs = trained / tokens
     split_prob = plan_token_split_prob(epochs, model.emb_dim, text.tokenizer)
     split_prob = given.get("token_split_prob", split_prob)
+    decay = given.get("weight_decay", plan_weight_decay(epochs, model.emb_dim))
     if "dropout" not in given:
         model = replace(model, dropout=plan_dropout(epochs, model.emb_dim, split_prob))
     bits = expected_bits_per_byte(text.packed_bits_per_byte, trained * count_parameters(model))
@@ -268,8 +270,8 @@ def _plan_of_shape(
     most = given.get("max_characters") or plan_max_characters(text.size, trained * bytes_per_token)
     workers = given.get("num_workers") or min(speed.num_workers, batch_size)
     return Plan(
-        model, batch_size, max_epochs, split_prob, warmup, evals, workers, most, tokens, steps,
-        total, bits, ends_early,
+        model, batch_size, max_epochs, split_prob, decay, warmup, evals, workers, most, tokens,
+        steps, total, bits, ends_early,
     )  # fmt: skip
 
 
@@ -355,7 +357,16 @@ def plan_token_split_prob(epochs: float, width: int, tokenizer: str) -> float:
 
     For a narrow model that begins later: it has enough to learn without. Characters stay whole.
     """
-    return 0.15 if epochs * width / 128 >= 3.2 and tokenizer != "char" else 0.0
+    return 0.15 if _is_read_often(epochs, width) and tokenizer != "char" else 0.0
+
+
+def plan_weight_decay(epochs: float, width: int) -> float:
+    """More if the text is read often: it takes large weights to know it by heart."""
+    return 0.5 if _is_read_often(epochs, width) else 0.1
+
+
+def _is_read_often(epochs: float, width: int) -> bool:
+    return epochs * width / 128 >= 3.2
 
 
 def expected_bits_per_byte(packed_bits_per_byte: float, work: float) -> float:

@@ -12,7 +12,6 @@ import pytest
     [
         "import minigpt.cli as cli; cli.main(['generate', 'the fox', '--run', RUN, '--show'])",
         "import minigpt.cli as cli; cli.main(['attention', RUN, 'the fox'])",
-        "import minigpt.cli as cli; cli.main(['evaluate', RUN, 'my.txt', '--stride', '5'])",
         "import minigpt.cli as cli; cli.main(['export', RUN, '--out', 'exported'])",
         "import minigpt.cli as cli; cli.main(['page', RUN, '--out', 'page.html'])",
         "import minigpt; minigpt.load(RUN).generate('the fox', seed=1, samples=2, top_p=0.5)",
