@@ -19,7 +19,7 @@ from torch import nn
 from minigpt.config import GPTConfig, TrainConfig, count_parameters
 from minigpt.model import GPT, flops_per_token
 from minigpt.training import workers
-from minigpt.training.compilation import Loss, compile_loss, not_compiled
+from minigpt.training.compilation import Loss, compile_loss
 from minigpt.training.optimizer import make_optimizers
 from minigpt.training.speed import autocast, matmul_gflops
 
@@ -110,10 +110,7 @@ def training_step(
     loss_of = Loss(model)
     if compile:
         with autocast(torch.device("cpu"), precision):
-            problem = compile_loss(loss_of, lambda: loss_of(inputs, targets).backward())
-        if problem:
-            not_compiled(loss_of)
-            print(f"not compiled: {problem}")
+            compile_loss(loss_of, lambda: loss_of(inputs, targets).backward())
 
     def part_loss(part: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
         with autocast(torch.device("cpu"), precision):

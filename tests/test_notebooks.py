@@ -21,11 +21,6 @@ def test_a_notebook_runs_and_is_the_one_that_is_shown(name: str) -> None:
     assert run(NOTEBOOKS / name) == ""
 
 
-def test_all_notebooks_together_stay_small() -> None:
-    assert len(SOURCES) == 7
-    assert sum(path.stat().st_size for path in NOTEBOOKS.glob("*.*")) < 2_000_000
-
-
 def test_what_is_wrong_with_a_notebook_is_named(tmp_path: Path) -> None:
     source = tmp_path / "small.py"
     source.write_text("# %%\n1 + 1\n")

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from .. import UserError
 from ..model import GPT
 
 
@@ -20,8 +21,8 @@ class Loss(nn.Module):
         return self.model.loss(inputs, targets)
 
 
-def compile_loss(loss: nn.Module, try_out: Callable[[], None]) -> str | None:
-    """Compile a loss in place; returns why it cannot be compiled, if it cannot.
+def compile_loss(loss: nn.Module, try_out: Callable[[], None]) -> None:
+    """Compile a loss in place; UserError if that cannot be done.
 
     `try_out` computes it and its gradients on batches like those to come, which compiles it.
     """
@@ -31,11 +32,5 @@ def compile_loss(loss: nn.Module, try_out: Callable[[], None]) -> str | None:
     try:
         try_out()
     except (torch._dynamo.exc.TorchDynamoException, torch._inductor.exc.InductorError) as error:
-        return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-    return None
-
-
-def not_compiled(loss: nn.Module) -> None:
-    """Undo :func:`compile_loss`."""
-    del loss.forward
-    torch._dynamo.reset()
+        problem = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise UserError(f"cannot compile the model: {problem}; use --compile off") from None

@@ -261,7 +261,8 @@ def _plan_of_shape(
     epochs = trained / tokens
     split_prob = plan_token_split_prob(epochs, model.emb_dim, text.tokenizer)
     split_prob = given.get("token_split_prob", split_prob)
-    decay = given.get("weight_decay", plan_weight_decay(epochs, model.emb_dim))
+    # It takes large weights to know a text by heart.
+    decay = given.get("weight_decay", 0.5 if epochs * model.emb_dim / 128 >= 5 else 0.1)
     if "dropout" not in given:
         model = replace(model, dropout=plan_dropout(epochs, model.emb_dim, split_prob))
     bits = expected_bits_per_byte(text.packed_bits_per_byte, trained * count_parameters(model))
@@ -357,16 +358,7 @@ def plan_token_split_prob(epochs: float, width: int, tokenizer: str) -> float:
 
     For a narrow model that begins later: it has enough to learn without. Characters stay whole.
     """
-    return 0.15 if _is_read_often(epochs, width) and tokenizer != "char" else 0.0
-
-
-def plan_weight_decay(epochs: float, width: int) -> float:
-    """More if the text is read often: it takes large weights to know it by heart."""
-    return 0.5 if _is_read_often(epochs, width) else 0.1
-
-
-def _is_read_often(epochs: float, width: int) -> bool:
-    return epochs * width / 128 >= 3.2
+    return 0.15 if epochs * width / 128 >= 3.2 and tokenizer != "char" else 0.0
 
 
 def expected_bits_per_byte(packed_bits_per_byte: float, work: float) -> float:

@@ -164,8 +164,9 @@ def _fitted(planned: PlannedRun, dataset: Dataset, given: dict[str, Any]) -> GPT
 
 def _resolved(config: TrainConfig, device: torch.device) -> TrainConfig:
     """The config with what "auto" stands for here, so that a resumed run continues alike."""
-    # On a CPU compiling costs a short run more time than it gains.
-    usual: Literal["on", "off"] = "on" if device.type == "cuda" else "off"
+    # On a CPU compiling costs a short run more time than it gains; it needs a compiler of C.
+    can_gain = device.type == "cuda" and any(map(shutil.which, ("cc", "gcc", "clang")))
+    usual: Literal["on", "off"] = "on" if can_gain else "off"
     compiled = usual if config.compile == "auto" else config.compile
     return replace(config, precision=choose_precision(config.precision, device), compile=compiled)
 

@@ -18,7 +18,7 @@ from ..model import GPT
 from ..runs import WEIGHTS, read_best, save_weights
 from . import distributed, workers
 from .checkpoint import TrainingState, load_checkpoint, save_checkpoint
-from .compilation import Loss, compile_loss, not_compiled
+from .compilation import Loss, compile_loss
 from .evaluation import Evaluation, evaluate_tokens
 from .interruption import GracefulStop, Interrupted
 from .optimizer import averaged, make_optimizers, prepare_step
@@ -145,12 +145,7 @@ class Trainer:
                 self.model.zero_grad()
 
         self.report.say("compiling the model, which takes up to a minute ...")
-        problems = distributed.gather(compile_loss(plain, try_out))
-        if problem := next(filter(None, problems), None):
-            if self.config.shard:  # some ranks have gathered parameters that others have not
-                raise UserError(f"cannot compile the model: {problem}; use --compile off")
-            not_compiled(plain)
-            self.report.say(f"not compiled, which costs some speed: {problem}")
+        compile_loss(plain, try_out)
         return loss
 
     def _time_an_evaluation(self) -> float:

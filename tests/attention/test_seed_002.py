@@ -124,6 +124,24 @@ def test_the_second_word_with_three_matrices() -> None:
     assert_table(scaled_dot_product_attention(query, keys, values)[0], [0.3061, 0.8210])
 
 
+def test_the_third_word_with_three_matrices() -> None:
+    """In [28] to In [33], which take inputs[2], the third word, although they call it x_2.
+
+    In [30] scores it with its own key, not with the second word's key that the cell takes first.
+    """
+    torch.manual_seed(123)
+    layer = SelfAttentionV1(3, 2)
+    query = JOURNEY[2:3] @ layer.W_query
+    keys, values = JOURNEY @ layer.W_key, JOURNEY @ layer.W_value
+    assert_table(query[0], [0.4300, 1.4343])
+    assert_table(attention_scores(query, keys[2:3]), [[1.7877]])
+    scores = [1.2544, 1.8284, 1.7877, 1.0654, 0.5508, 1.5238]
+    assert_table(attention_scores(query, keys)[0], scores)
+    weights = [0.1503, 0.2256, 0.2192, 0.1315, 0.0914, 0.1819]
+    assert_table(attention_weights(query, keys)[0], weights)
+    assert_table(scaled_dot_product_attention(query, keys, values)[0], [0.3058, 0.8203])
+
+
 def test_context_vectors_of_the_three_matrix_version() -> None:
     """3.4.2 and In [38], on one sentence and on a batch."""
     torch.manual_seed(123)

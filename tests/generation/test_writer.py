@@ -191,14 +191,6 @@ def test_each_sample_stops_by_itself() -> None:
         assert sample.seconds > 0 and sample.tokens_per_second > 0
 
 
-def test_when_all_have_ended_nothing_more_is_computed() -> None:
-    tokenizer = CharacterTokenizer("ab")
-    ids = iter([*tokenizer.encode("ab"), tokenizer.end_of_text, 0, 0])
-    samples = saying(ids, tokenizer).samples("", samples=2)
-    assert [sample.text for sample in samples] == ["ab", "ab"]
-    assert list(ids) == [0, 0]
-
-
 # Step by step
 
 
@@ -268,17 +260,6 @@ def test_next_tokens_are_the_likeliest_in_order(text: str, k: int) -> None:
 
 
 # Prompts
-
-
-@pytest.mark.parametrize(
-    ("tokenizer", "first"), [(CharacterTokenizer("a\n"), 1), (CharacterTokenizer("ab"), 2)]
-)
-def test_an_empty_prompt_begins_after_a_new_line_or_at_the_end_of_a_text(
-    tokenizer: CharacterTokenizer, first: int
-) -> None:
-    one: Any = saying([0], tokenizer)
-    assert one.generate("", max_new_tokens=1) == "a"
-    assert one.engine.read == [[[first]]]
 
 
 def test_what_cannot_be_done_is_refused_before_anything_is_written() -> None:

@@ -11,9 +11,7 @@ from huggingface_hub.errors import LocalEntryNotFoundError
 
 import minigpt
 from minigpt import UserError
-from minigpt.cli import main
 from minigpt.interop.huggingface import write_folder
-from minigpt.runs import read_config
 
 from .examples import byte_pairs, random_model, weights_of
 
@@ -72,29 +70,12 @@ def test_a_cached_part_of_a_model_is_completed(hub: Hub, folder: Path, tmp_path:
     assert hub.calls == [("gpt2", True), ("gpt2", False)]
 
 
-def test_an_imported_model_becomes_a_run_of_its_name(hub: Hub, folder: Path, capsys: Any) -> None:
-    hub.cached = folder
-    assert main(["import", "hf:owner/gpt2"]) == 0
-    assert capsys.readouterr().out.strip() == "runs/gpt2"
-    assert read_config(Path("runs/gpt2")).text.init == "hf:owner/gpt2"
-
-
 def test_without_a_network_one_line_says_what_was_looked_for_and_where(hub: Hub) -> None:
     with pytest.raises(UserError) as error:
         minigpt.load("hf:gpt2", "cpu")
     for words in ("hf:gpt2", constants.HF_HUB_CACHE, "gpt2 cannot be reached"):
         assert words in str(error.value)
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize("name", ["hf:no-such/model", "hf:", "hf:a/b/c", "hf:../gpt2"])
-def test_the_hubs_own_package_refuses_in_one_line_too(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nothing is replaced but the switch that forbids the network."""
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(UserError, match=f"^{name} is not in .* could not be downloaded .*$"):
-        minigpt.load(name, "cpu")
 
 
 def test_without_the_hubs_package_the_user_is_told_how_to_install_it(

@@ -10,7 +10,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tokenizers import (
     AddedToken,
-    Regex,
     Tokenizer,
     decoders,
     models,
@@ -262,20 +261,3 @@ def test_a_tokenizer_of_another_kind_is_refused(tmp_path: Path, data: Any, words
     with pytest.raises(UserError, match=words) as error:
         read(tmp_path, data)
     assert "\n" not in str(error.value) and "tokenizer.json" in str(error.value)
-
-
-def test_a_pattern_that_needs_too_many_steps_ends_in_one_line(tmp_path: Path) -> None:
-    splits = pre_tokenizers.Split(Regex("(x+x+)+y"), "isolated")
-    theirs = Tokenizer.from_str(THEIRS.to_str())
-    theirs.pre_tokenizer = pre_tokenizers.Sequence([splits, THEIRS.pre_tokenizer])
-    with pytest.raises(UserError, match="retry-limit"):
-        read(tmp_path, content(theirs)).encode("x" * 40)
-
-
-def test_a_file_that_does_not_say_use_regex_is_cut_by_gpt2s_pattern(tmp_path: Path) -> None:
-    """As the first files of GPT-2 do not."""
-    first = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
-    tokenizer = read(tmp_path, _with(pre_tokenizer=first))
-    pieces = list(encode_in_pieces(tokenizer, [(False, TRAINING_TEXT)], 10))
-    assert len(pieces) > 10
-    assert [i for _, ids in pieces for i in ids.tolist()] == tokenizer.encode(TRAINING_TEXT)

@@ -1,15 +1,17 @@
-"""torch.compile: used where asked for, it changes nothing, and training goes on without it."""
+"""torch.compile: used where asked for, it changes nothing, and what is in its way is said."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from minigpt import UserError
 from minigpt.config import GPTConfig
 from minigpt.model import GPT
 from minigpt.runs import read_config
-from minigpt.training.compilation import Loss, compile_loss, not_compiled
+from minigpt.training.compilation import Loss, compile_loss
 from tests.conftest import train_tiny
 
 CPU = torch.device("cpu")
@@ -30,33 +32,19 @@ def test_a_compiled_loss_has_the_same_value_and_gradients() -> None:
         return [p.grad.clone() for p in model.parameters() if p.grad is not None]
 
     plain, compiled = Loss(model), Loss(model)
-    assert compile_loss(compiled, lambda: gradients(compiled) and None) is None
+    compile_loss(compiled, lambda: gradients(compiled) and None)
     torch.testing.assert_close(compiled(inputs, targets), plain(inputs, targets))
     for ours, theirs in zip(gradients(compiled), gradients(plain), strict=True):
         torch.testing.assert_close(ours, theirs)
 
 
-def test_without_a_compiler_a_loss_says_why_and_can_still_be_computed() -> None:
+def test_without_a_compiler_one_line_says_what_to_do() -> None:
     class Square(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return (x * x).sum()
 
     loss, x = Square(), torch.arange(3.0)
     missing = {"cpp.cxx": ("no-such-compiler",), "force_disable_caches": True}
-    with torch._inductor.config.patch(missing):
-        assert "no-such-compiler" in str(compile_loss(loss, lambda: loss(x) and None))
-    not_compiled(loss)
-    assert loss(x) == 5.0
-
-
-def test_without_a_compiler_training_goes_on_and_says_so(
-    workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def fail(loss: Loss, try_out: Any) -> str:
-        loss.forward = lambda *arguments: 1 // 0  # type: ignore[method-assign]
-        return "no compiler"
-
-    monkeypatch.setattr("minigpt.training.trainer.compile_loss", fail)
-    folder = train_tiny(compile="on", steps=2)
-    assert "not compiled, which costs some speed: no compiler" in capsys.readouterr().err
-    assert read_config(folder).training.compile == "on"
+    with torch._inductor.config.patch(missing), pytest.raises(UserError) as refused:
+        compile_loss(loss, lambda: loss(x) and None)
+    assert re.fullmatch(".*no-such-compiler.*; use --compile off", str(refused.value))

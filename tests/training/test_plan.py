@@ -27,7 +27,6 @@ from minigpt.training.plan import (
     plan_dropout,
     plan_token_split_prob,
     plan_vocabulary,
-    plan_weight_decay,
     text_stats,
 )
 from minigpt.training.speed import Speed
@@ -141,7 +140,7 @@ def test_the_more_often_a_text_is_read_the_more_of_it_is_hidden() -> None:
     assert plan_dropout(15, 256) == plan_dropout(60, 64) > plan_dropout(15, 256, split_prob=0.1) > 0
     probs = [plan_token_split_prob(epochs, 128, "bpe") for epochs in (1, 2, 4, 8)]
     assert probs[:2] == [0.0, 0.0] and probs[2] == probs[3] > 0.0
-    assert [plan_weight_decay(epochs, 128) for epochs in (1, 2, 4, 8)] == [0.1, 0.1, 0.5, 0.5]
+    assert planned(minutes=1).weight_decay < planned(minutes=10).weight_decay
     assert plan_token_split_prob(4, 64, "bpe") == plan_token_split_prob(9, 128, "char") == 0.0
 
 
