@@ -334,9 +334,11 @@ def locked(folder: Path) -> Iterator[None]:
 
 def check_free(out: Path) -> None:
     """Refuse to write into a place that holds anything: only a new or an empty folder is free.
-    What a training left that was killed before its first checkpoint is removed."""
+    What a training left that was killed before its first checkpoint is removed: the files of an
+    untrained run, and nothing else."""
     other = "choose another --out"
-    if (out / PLAN).exists() and not any((out / name).exists() for name in (CHECKPOINT, METRICS)):
+    held = {file.name for file in out.iterdir()} if out.is_dir() else set()
+    if held - {LOCK} == {CONFIG, PLAN, TOKENIZER, WEIGHTS} and not read_best(out / WEIGHTS):
         with locked(out):
             shutil.rmtree(out)
     if (out / CHECKPOINT).is_dir():

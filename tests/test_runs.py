@@ -22,6 +22,7 @@ from minigpt.runs import (
     CHECKPOINT,
     CONFIG,
     METRICS,
+    PLAN,
     TOKENIZER,
     WEIGHTS,
     RunConfig,
@@ -204,7 +205,7 @@ def fill(out: Path) -> None:
         (folder / "file.txt").write_text("new")
 
 
-@pytest.mark.parametrize("name", [WEIGHTS, ".hidden", "folder/x"])
+@pytest.mark.parametrize("name", [WEIGHTS, ".hidden", "folder/x", PLAN])
 def test_a_folder_that_holds_anything_is_not_written_to(tmp_path: Path, name: str) -> None:
     (tmp_path / "out" / name).parent.mkdir(parents=True)
     (tmp_path / "out" / name).write_text("somebody's")
@@ -221,6 +222,18 @@ def test_a_run_a_file_and_a_broken_link_are_not_written_to(run: Path, tmp_path: 
     for place, words in places.items():
         with pytest.raises(UserError, match=words):
             check_free(place)
+
+
+@pytest.mark.parametrize("more", ["", "my notes.txt", METRICS])
+def test_only_what_a_killed_start_left_is_removed(run: Path, more: str) -> None:
+    write_text("{}", run / PLAN)
+    if more:
+        write_text("mine", run / more)
+        with pytest.raises(UserError, match="is not an empty folder"):
+            check_free(run)
+    else:
+        check_free(run)
+    assert run.exists() == bool(more)
 
 
 @pytest.mark.parametrize("place", ["new", "a/b/new", "empty", "link"])

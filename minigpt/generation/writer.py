@@ -171,10 +171,8 @@ class Writer:
     @cached_property
     def _bias(self) -> NDArray[np.float32]:
         """Minus infinity for a token that the text cannot have had, ``(vocab_size,)``."""
-        bias, alphabet = (
-            np.zeros(self.tokenizer.vocab_size, np.float32),
-            bytes.fromhex(self.alphabet),
-        )
+        bias = np.zeros(self.tokenizer.vocab_size, np.float32)
+        alphabet = bytes.fromhex(self.alphabet)
         for i in range(len(bias) if alphabet else 0):
             text = self.tokenizer.token_bytes(i)  # none of the token between two documents
             if text.translate(None, alphabet) or not (text or self.knows_documents):

@@ -54,7 +54,7 @@ def prepare_step(optimizers: Sequence[torch.optim.Optimizer], step: int, rate: f
     """Set the learning rate of a step, the first of which is 0, and its part in the average."""
     for optimizer in optimizers:
         for group in optimizer.param_groups:
-            group["lr"], group["share"] = rate, 1 / max(_MEMORY * step, 1.0)
+            group["lr"], group["average_rate"] = rate, 1 / max(_MEMORY * step, 1.0)
 
 
 def _average(optimizer: torch.optim.Optimizer, *_: Any) -> None:
@@ -64,7 +64,8 @@ def _average(optimizer: torch.optim.Optimizer, *_: Any) -> None:
         for p in weights:
             optimizer.state[p].setdefault("average", p.detach().clone())
         averages = [optimizer.state[p]["average"] for p in weights]
-        torch._foreach_lerp_(averages, [p.detach() for p in weights], group.get("share", 1.0))
+        rate = group.get("average_rate", 1.0)  # unset where a checkpoint is read
+        torch._foreach_lerp_(averages, [p.detach() for p in weights], rate)
 
 
 @contextlib.contextmanager

@@ -198,16 +198,6 @@ def test_it_is_the_loss_of_the_text_encoded_whole(
     assert result.bytes == len(text.read_bytes()) - lengths[ids[0]]
 
 
-def test_a_large_file_is_evaluated_with_torch_to_the_same_loss(
-    tiny_run: Path, text: Path, tmp_path: Path
-) -> None:
-    row = json.dumps({"text": text.read_text(), "comment": " " * (1 << 20)})
-    large = minigpt.evaluate(tiny_run, write(tmp_path / "large.jsonl", row))
-    small = minigpt.evaluate(tiny_run, text)
-    assert large.loss == pytest.approx(small.loss, rel=1e-6)
-    assert (large.tokens, large.bytes) == (small.tokens, small.bytes)
-
-
 def test_documents_follow_each_other_with_an_end_of_text_between(
     tiny_run: Path, tmp_path: Path
 ) -> None:

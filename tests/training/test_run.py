@@ -135,11 +135,13 @@ def test_a_training_that_fails_before_its_first_evaluation_can_be_tried_again(
     assert train_tiny(out=out, steps=1) == Path(out or "runs/my")
 
 
-@pytest.mark.parametrize("out", [None, "runs/my"])
-def test_what_was_killed_before_its_first_checkpoint_is_in_nobody_s_way(out: str | None) -> None:
-    shutil.copytree(train_tiny(steps=1, out="whole"), "runs/my")
-    for name in ("metrics.jsonl", "samples.txt"):
-        Path("runs/my", name).unlink()
+@pytest.mark.parametrize("out", ["runs/my", None])
+def test_what_was_killed_before_its_first_checkpoint_is_in_nobody_s_way(
+    monkeypatch: pytest.MonkeyPatch, out: str | None
+) -> None:
+    after_step(monkeypatch, lambda step: step == 1, lambda: shutil.copytree("runs/my", "killed"))
+    shutil.rmtree(train_tiny())
+    shutil.move("killed", "runs/my")
     shutil.rmtree("runs/my/checkpoint")
     assert train_tiny(out=out, steps=1) == Path(out or "runs/my-2")
 

@@ -34,6 +34,7 @@ from minigpt.runs import (
 )
 from minigpt.training.checkpoint import LAST, TrainingState, read_state
 from minigpt.training.evaluation import evaluate_tokens
+from minigpt.training.optimizer import averaged
 from minigpt.training.report import Report
 from minigpt.training.trainer import Trainer, training_batch
 from tests.conftest import some_text, train_tiny
@@ -256,6 +257,16 @@ def test_weights_that_are_not_finite_are_refused_before_the_first_step(workplace
     model.final_norm.weight.data.fill_(math.nan)
     with pytest.raises(UserError, match="cannot train from these weights"):
         trainer(model, TrainConfig(steps=1, batch_size=2, compile="off")).train()
+
+
+@pytest.mark.parametrize("ratio", [0.0, 1.0])  # at the end the weights hardly move, or still do
+def test_the_better_of_last_weights_and_average_are_kept(workplace: Path, ratio: float) -> None:
+    config = TrainConfig(steps=40, num_evals=1, batch_size=2, compile="off", min_lr_ratio=ratio)
+    one = trainer(small_gpt(), config)
+    state, losses = one.train(), [one._evaluation(10**6).loss]
+    with averaged(one.optimizers):
+        losses.append(one._evaluation(10**6).loss)
+    assert state.best_loss == pytest.approx(min(losses), rel=1e-6) != pytest.approx(max(losses))
 
 
 # Training by time, with a clock that goes on only when it is read
