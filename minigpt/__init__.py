@@ -24,6 +24,7 @@ _HOMES = {
     "MultiHeadAttention": "attention",
     "MultiHeadAttentionWrapper": "attention",
     "RotaryPositions": "attention",
+    "Run": "runs",
     "Sample": "generation.results",
     "SampleConfig": "config",
     "Score": "generation.results",

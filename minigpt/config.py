@@ -63,7 +63,7 @@ class _Checked:
     """A dataclass that checks its fields; a UserError names the one that is wrong."""
 
     def __post_init__(self) -> None:
-        _check_fields(type(self), vars(self))
+        check_fields(type(self), vars(self))
         self._check()
 
     def _check(self) -> None:
@@ -281,14 +281,15 @@ def from_dict(cls: type[Config], data: Any) -> Config:
     """A dataclass from JSON values; UserError if a field is unknown, missing or of another type."""
     if not isinstance(data, dict):
         raise UserError(f"{cls.__name__}: expected an object, got {type(data).__name__}")
-    _check_fields(cls, data)
+    check_fields(cls, data)
     for field in dataclasses.fields(cls):  # type: ignore[arg-type]
         if field.default is MISSING and field.name not in data:
             raise UserError(f"{cls.__name__}: {field.name} is missing")
     return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in data.items()})
 
 
-def _check_fields(cls: type, values: Mapping[str, Any]) -> None:
+def check_fields(cls: type, values: Mapping[str, Any]) -> None:
+    """Refuse a value of another type than its field of a config, or out of its range."""
     hints = typing.get_type_hints(cls, include_extras=True)
     for name, value in values.items():
         if name not in hints:

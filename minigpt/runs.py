@@ -11,6 +11,7 @@ import math
 import os
 import secrets
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +24,7 @@ from safetensors import SafetensorError, safe_open
 
 from . import UserError
 from .config import GPTConfig, InferenceConfig, TextConfig, TrainConfig, from_dict
+from .config import count_parameters as count
 from .generation.numpy_gpt import NumpyGPT, Weights
 from .generation.writer import Writer
 from .interop.hub import PREFIX, hub_folder
@@ -40,7 +42,7 @@ PLAN, METRICS, SAMPLES, PICTURE = "plan.json", "metrics.jsonl", "samples.txt", "
 CHECKPOINT, LOCK = "checkpoint", ".lock"
 _FORMAT = 4  # of config.json: another number whenever a field changes its name or meaning
 _BITS = ("train_bits_per_byte", "val_bits_per_byte")
-_FIGURES = ("step", "seconds", "train_loss", "val_loss", "tokens_per_second", *_BITS)
+_FIGURES = ("step", "seconds", "done", "train_loss", "val_loss", "tokens_per_second", *_BITS)
 
 # With `--init`: fields that may differ from the model's, fields that come with the model, and the
 # learning rate, a tenth of the usual one for a model that has learned already.
@@ -92,7 +94,8 @@ def load(run: str | Path, device: str = "auto", **settings: Any) -> Writer:
     model of the hub such as "hf:gpt2"; UserError if it is damaged or not one of ours.
 
     `settings` are fields of :class:`~minigpt.InferenceConfig`. With device "auto" a large model
-    uses a GPU where there is one. On a CPU the glass engine writes, elsewhere torch."""
+    uses a GPU where there is one. On a CPU the glass engine writes, elsewhere torch.
+    """
     config = InferenceConfig(device=device, **settings)
     asks_for_torch = config.device not in ("auto", "cpu") or config.precision != "float32"
     chosen = choose_device(config.device) if asks_for_torch else None
@@ -194,6 +197,32 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
+class Run(type(Path())):  # type: ignore[misc]  # whatever kind of path this system has
+    """The path of a run's folder, which says what is in it where it is printed by itself."""
+
+    def about(self) -> dict[str, Any]:
+        """What `minigpt runs` tells of it; UserError if it is damaged."""
+        config, rows = read_config(self), read_metrics(self / METRICS)
+        written = time.localtime((self / WEIGHTS).stat().st_mtime)
+        return {
+            "name": str(self),
+            "text": " ".join(config.text.files),
+            "parameters": count(config.model),
+            "bits_per_byte": min((row["val_bits_per_byte"] for row in rows), default=None),
+            "written": time.strftime("%Y-%m-%d %H:%M", written),
+            "finished": not (self / PLAN).exists() or any(row["done"] == 1 for row in rows[-1:]),
+        }
+
+    def __repr__(self) -> str:
+        try:
+            name, text, size, bits, written, finished = self.about().values()
+        except (UserError, OSError) as error:
+            return f"{self}: {error}" if (self / WEIGHTS).exists() else repr(Path(self))
+        loss = f"{bits:.3f} bits/byte" if bits else "not evaluated"
+        state = "" if finished else ", not finished"
+        return f"{name}: {loss}, {size / 1e6:.2f} M parameters, {text}, {written}{state}"
+
+
 # Which one
 
 
@@ -206,10 +235,10 @@ def newest_run(runs: str | Path = "runs") -> Path:
     raise UserError(f"no run in {runs}/ yet; train one first: python train.py my.txt")
 
 
-def all_runs(runs: str | Path = "runs") -> list[Path]:
+def all_runs(runs: str | Path = "runs") -> list[Run]:
     """The runs in a folder, newest weights first."""
     weights = [f for f in Path(runs).glob(f"[!.]*/{WEIGHTS}") if (f.parent / CONFIG).exists()]
-    return [f.parent for f in sorted(weights, key=lambda f: f.stat().st_mtime, reverse=True)]
+    return [Run(f.parent) for f in sorted(weights, key=lambda f: f.stat().st_mtime, reverse=True)]
 
 
 def free_name(name: str, runs: str | Path = "runs") -> Path:

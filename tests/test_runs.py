@@ -168,7 +168,7 @@ def test_training_does_not_start_from_weights_that_are_not_finite(run: Path, num
 @pytest.mark.parametrize("line", ['{"step": 2, "sec', "[1, 2]", "", "}", '{"step": 2}'], ids=repr)
 def test_a_line_that_is_no_row_of_metrics_is_left_out(tmp_path: Path, line: str) -> None:
     names = "step seconds train_loss train_bits_per_byte val_loss val_bits_per_byte".split()
-    row = dict.fromkeys([*names, "tokens_per_second"], 1.5)
+    row = dict.fromkeys([*names, "tokens_per_second", "done"], 1.5)
     lines = [json.dumps(row), line, json.dumps(row | {"val_loss": None}), json.dumps(row)]
     (tmp_path / METRICS).write_text("\n".join(lines))
     assert read_metrics(tmp_path / METRICS) == [row, row]

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from .. import UserError, __version__
-from . import attention, evaluate, export, generate, page, plan, train
+from . import attention, evaluate, export, generate, page, plan, runs, train
 from .options import Parser
 from .terminal import say
 
@@ -19,6 +19,7 @@ Run = Callable[[argparse.Namespace], int | None]  # the exit status; None is 0
 COMMANDS: dict[str, tuple[str, Callable[[Parser], None], Run]] = {
     "train": ("train a text generator on text files", train.options, train.run),
     "plan": ("show what some minutes of training would give", plan.options, plan.run),
+    "runs": ("list the runs: their texts, sizes and losses", runs.options, runs.run),
     "generate": ("write text with a trained model", generate.options, generate.run),
     "attention": ("draw what each attention head looks at", attention.options, attention.run),
     "evaluate": ("measure how well a model predicts a text", evaluate.options, evaluate.run),

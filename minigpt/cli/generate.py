@@ -108,7 +108,7 @@ def _write_text(
                 write(text, end="")
     count = sum(map(len, samples))
     speed = f"{count:,} tokens at {count / (time.perf_counter() - start):,.0f} a second"
-    is_cut = any(step.stop_reason == "length" for sample in samples for step in sample[-1:])
+    is_cut = any(sample and sample[-1].stop_reason == "length" for sample in samples)
     end = "more: --max-new-tokens N" if is_cut else "it ended by itself"
     say(f"{speed}   the same again: --seed {config.seed}   {end}")
 

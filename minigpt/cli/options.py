@@ -54,7 +54,8 @@ def given_fields(given: argparse.Namespace, config: type) -> dict[str, Any]:
 def _kind(hint: Any, field: dataclasses.Field) -> dict[str, Any]:
     """How argparse reads a field of type `hint`.
 
-    No option takes more than one value, so that none swallows the text or the prompt after it."""
+    No option takes more than one value, so that none swallows the text or the prompt after it.
+    """
     if get_origin(hint) in (Union, types.UnionType):
         (hint,) = (option for option in get_args(hint) if option is not type(None))
     if repeated := field.metadata["repeated"]:

@@ -61,7 +61,8 @@ def training_settings(
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """The fields of TextConfig, GPTConfig and TrainConfig that were given.
 
-    An option that needs a text is refused if none is named; otherwise it is the tales."""
+    An option that needs a text is refused if none is named; otherwise it is the tales.
+    """
     text, model = given_fields(given, TextConfig), given_fields(given, GPTConfig)
     model.pop("vocab_size", None)  # a setting of the text
     if not given.files:

@@ -3,15 +3,23 @@
 import os
 import re
 import sys
+import textwrap
 from typing import TextIO
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tab and line feed
 
 
 def say(line: str) -> None:
-    """Print a message to standard error; the first of several processes by torchrun does."""
-    if "LOCAL_RANK" not in os.environ or os.environ.get("RANK", "0") == "0":
-        print(_fit(line, sys.stderr), file=sys.stderr, flush=True)
+    """Print a message to standard error, wrapped to the terminal's width; of several processes
+    that torchrun has started the first does."""
+    if "LOCAL_RANK" in os.environ and os.environ.get("RANK", "0") != "0":
+        return
+    if sys.stderr.isatty():
+        width = os.get_terminal_size(sys.stderr.fileno()).columns or 80
+        line = textwrap.fill(
+            line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        )
+    print(_fit(line, sys.stderr), file=sys.stderr, flush=True)
 
 
 def write(text: str, end: str = "\n") -> None:

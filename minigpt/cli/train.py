@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from .. import UserError, __version__
-from ..config import TextConfig, TrainConfig
+from ..config import GPTConfig, TextConfig, TrainConfig, check_fields
 from .options import Parser
 from .plan import add_training_options, print_plan, read_text, training_settings
 from .terminal import say
@@ -27,6 +27,7 @@ def run(given: argparse.Namespace) -> int:
     files, source = text.get("files", ()), None
     for config, fields in ((TextConfig, text), (TrainConfig, training)):
         config(**fields)  # refused before torch is loaded
+    check_fields(GPTConfig, model)
     if given.resume and (text.keys() | model.keys()) - {"files"}:
         raise UserError("--resume takes its text and model from the run; leave them out")
     if given.out and not given.resume:

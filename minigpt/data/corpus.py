@@ -5,11 +5,13 @@ A `Corpus` is read as a stream, as often as needed; token_cache.py encodes its d
 
 import atexit
 import contextlib
+import difflib
 import glob
 import hashlib
 import json
 import os
 import re
+import shlex
 import shutil
 import sys
 import tempfile
@@ -104,7 +106,8 @@ class Source:
 class Part:
     """The first `kept` characters of each document, or, if `aside`, the characters after them.
 
-    If these are more than `most`, stretches spread over them that have so many together."""
+    If these are more than `most`, stretches spread over them that have so many together.
+    """
 
     characters: int
     corpus: Corpus
@@ -183,7 +186,7 @@ def find_files(names: tuple[str, ...], say: Say = lambda line: None) -> tuple[Pa
             packed = Path(__file__).parents[1] / "tales.txt"
             found.append(packed if packed.exists() else packed.parents[1] / TALES)
         else:
-            raise UserError(f"no such file: {name}")
+            raise UserError(f"no such file: {name}{_hint(name)}")
     return tuple(found)
 
 
@@ -197,6 +200,17 @@ def _texts(place: str, found: Iterable[str], say: Say) -> list[Path]:
     if not texts:
         raise UserError(f"there is no text in {place}")
     return texts
+
+
+def _hint(name: str) -> str:
+    """Which file might have been meant: one with a space in its name, or one spelled alike."""
+    path = Path(name)
+    with contextlib.suppress(OSError):
+        others = [file.name for file in path.parent.iterdir()]
+        near = [other for other in others if name and other.startswith(f"{path.name} ")]
+        if near := near or difflib.get_close_matches(path.name, others):
+            return f"; did you mean {shlex.quote(str(path.with_name(near[0])))}?"
+    return ""
 
 
 def split(source: Source, config: TextConfig) -> tuple[Part, Part]:

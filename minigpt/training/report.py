@@ -33,13 +33,20 @@ if TYPE_CHECKING:
     from .checkpoint import TrainingState
     from .evaluation import Evaluation
 
+EARLY = 0.8  # of a training, in which tokens are split and windows cut
 _BETWEEN_PICTURES = 10.0  # seconds; drawing one takes 0.1
 _SHORT = 1_000  # bytes of text; nobody learns a language from less
 _COMPARABLE = 20_000  # bytes of validation text; in fewer, the headers of a packed file count
 _COMPARED = 1 << 18  # tokens at most
+_CAPTION = (
+    "Bits per byte: what it takes to store a letter of the text with the model's help. What counts "
+    "is the validation text,\nfrom which it learns nothing. Up to the dotted line training may be "
+    "harder (tokens split, windows cut), and its loss higher."
+)
 clock = tqdm.format_interval  # seconds as minutes:seconds
 
 Forecast = Callable[[float], float] | None  # bits per byte after so many minutes, of a new run
+Marks = dict[str, float]  # bits per byte to compare with
 
 
 def say(line: str, indent: int = 2, prefix: str = "") -> None:
@@ -53,6 +60,7 @@ def say(line: str, indent: int = 2, prefix: str = "") -> None:
         how: dict[str, Any] = {"break_on_hyphens": False, "break_long_words": bool(prefix)}
         for row in textwrap.wrap(part, width, subsequent_indent=" " * indent, **how) or [""]:
             tqdm.write(prefix + row, file=sys.stderr)
+    sys.stderr.flush()
 
 
 def say_row(heading: str, row: str) -> None:
@@ -121,15 +129,31 @@ def say_run(
 # While it trains
 
 
+def compared(config: RunConfig, dataset: "Dataset", expected: float | None) -> Marks:
+    """For the validation text: what is expected, a model that knows nothing, xz if that is fair."""
+    tokens = dataset.validation[:_COMPARED].tolist()
+    text = b"".join(map(dataset.tokenizer.token_bytes, tokens))
+    found = {} if expected is None else {"expected": expected}
+    if len(text) >= _COMPARABLE:
+        found["xz"] = 8 * len(lzma.compress(text)) / len(text)
+    if config.text.init is None:
+        found["untrained"] = len(tokens) * math.log2(config.model.vocab_size) / max(len(text), 1)
+    return found
+
+
 class Report:
     """Shows how a training goes, and records it in the run's folder.
 
-    `started` is when the command began, in time.monotonic's seconds."""
+    `started` is when the command began, in time.monotonic's seconds.
+    """
 
-    def __init__(self, folder: Path, *, tokens_per_step: int, started: float):
+    def __init__(
+        self, folder: Path, *, tokens_per_step: int, started: float, marks: Marks | None = None
+    ):
         self.folder, self.tokens_per_step, self.started = folder, tokens_per_step, started
+        self.marks = marks or {}
         self._mark: tuple[float, int] | None = None  # time and step from which speed is measured
-        self._speed = 0.0  # tokens a second, evaluations not counted
+        self._speed, self._done = 0.0, 0.0  # tokens a second, evaluations not counted; the share
         self._drawn = -math.inf  # when, in time.monotonic's seconds
         form: dict[str, Any] = {"bar_format": "{percentage:3.0f}%|{bar}| {desc}", "leave": False}
         self._bar = tqdm(total=100, disable=None, file=sys.stderr, dynamic_ncols=True, **form)
@@ -140,7 +164,7 @@ class Report:
 
     def step(self, state: "TrainingState", done: float, seconds_left: float) -> None:
         """After each training step."""
-        now = time.monotonic()
+        now, self._done = time.monotonic(), done
         if self._mark is None or state.step < self._mark[1]:  # training may have gone back
             self._mark = (now, state.step)
         since, first = self._mark
@@ -170,13 +194,15 @@ class Report:
             "val_loss": result.loss,
             "val_bits_per_byte": result.bits_per_byte,
             "tokens_per_second": round(self._speed, 1),
+            "done": 1.0 if state.finished else round(self._done, 4),
         }
 
     def write(self, figures: dict[str, Any], sample: str, is_last: bool) -> None:
         """Add an evaluation to metrics.jsonl and samples.txt; now and then draw loss.png again.
 
         If the training went back to an earlier step, the later rows of metrics.jsonl are dropped.
-        OSError is raised if something cannot be written; the old metrics stay as they were."""
+        OSError is raised if something cannot be written; the old metrics stay as they were.
+        """
         step, metrics = figures["step"], self.folder / METRICS
         rows = [r for r in read_metrics(metrics) if r["step"] < step] + [figures]
         write_text("".join(json.dumps(r) + "\n" for r in rows), metrics)
@@ -184,31 +210,39 @@ class Report:
             samples.write(f"--- step {step}\n{sample}\n")
         if is_last or time.monotonic() - self._drawn >= _BETWEEN_PICTURES:
             self._drawn = time.monotonic()
-            draw(rows, self.folder / PICTURE)
+            draw(rows, self.folder / PICTURE, self.marks)
 
     def close(self) -> None:
         """Remove the bar."""
         self._bar.close()
 
 
-def draw(rows: list[dict[str, Any]], path: Path) -> None:
+def draw(rows: list[dict[str, Any]], path: Path, marks: Marks) -> None:
     """A picture of the losses over time, if matplotlib is installed."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         return
-    figure = Figure(figsize=(7, 4.5))
-    axes: Any = figure.add_axes((0.11, 0.12, 0.86, 0.8))  # laying it out would take 0.1 s
     unit, size = ("minutes", 60) if rows[-1]["seconds"] >= 180 else ("seconds", 1)
-    points = [(row["seconds"] / size, row["val_bits_per_byte"]) for row in rows]
-    times, validation = zip(*points, strict=True)
-    axes.plot(times, [row["train_bits_per_byte"] for row in rows], label="training")
-    axes.plot(times, validation, label="validation")
-    best = min(points, key=lambda point: point[1])
-    axes.plot(*best, "o", label=f"best: {best[1]:.3f}")
+    figure = Figure(figsize=(7, 5))
+    axes: Any = figure.add_axes((0.11, 0.23, 0.86, 0.69))  # laying it out would take 0.1 s
+    start = [marks["untrained"]] if "untrained" in marks else []
+    times = [0.0] * len(start) + [row["seconds"] / size for row in rows]
+    for label, name in (("training", "train"), ("validation", "val")):
+        axes.plot(times, start + [row[f"{name}_bits_per_byte"] for row in rows], label=label)
+    best = min(rows, key=lambda row: row["val_bits_per_byte"])
+    bits = best["val_bits_per_byte"]
+    axes.plot(best["seconds"] / size, bits, "o", label=f"best: {bits:.3f}")
+    for name in marks.keys() & {"xz", "expected"}:
+        axes.axhline(marks[name], color="grey", linewidth=0.8, linestyle="--")
+        axes.text(0.0, marks[name], f" {name}: {marks[name]:.2f}", fontsize=8, va="bottom")
+    late = [row["seconds"] for row in rows if row["done"] > EARLY]
+    if late and len(late) < len(rows):
+        axes.axvline(times[-len(late) - 1], color="grey", linestyle=":")
     axes.set(xlabel=unit, ylabel="bits per byte of text", title=path.parent.name, xlim=(0, None))
     axes.grid(alpha=0.3)
-    axes.legend()
+    axes.legend(loc="upper right")
+    figure.text(0.03, 0.03, _CAPTION, fontsize=7.5, color="dimgrey")
     replace(path, lambda new: figure.savefig(new, format="png", dpi=120))
 
 
@@ -239,7 +273,7 @@ def say_result(
     say(f"done in {clock(seconds)}, {counted(state.step, 'step')}: {why}")
     loss = f"{best:.4f} bits/byte ({state.best_loss:.4f} nats/token)"
     print(f"{folder}: validation {loss} at step {state.best_step:,}", flush=True)
-    if xz := packed_by_xz(dataset):
+    if xz := shown.marks.get("xz"):
         than = "better than" if best < xz else "not as good as"
         say(f"that is {than} xz, which packs the same text into {xz:.2f} bits/byte")
     if advice:
@@ -250,12 +284,6 @@ def say_result(
         say(f"to generate:  {command('generate')} {shlex.quote(prompt)} --run {run}")
     else:
         say(f"to generate:  minigpt.load({str(folder)!r}).generate({prompt!r})")
-
-
-def packed_by_xz(dataset: "Dataset") -> float | None:
-    """Bits per byte of the validation text packed alone; None if headers would make most of it."""
-    text = b"".join(map(dataset.tokenizer.token_bytes, dataset.validation[:_COMPARED].tolist()))
-    return 8 * len(lzma.compress(text)) / len(text) if len(text) >= _COMPARABLE else None
 
 
 def first_words(dataset: "Dataset") -> str:

@@ -43,7 +43,7 @@ Given = dict[str, Any]  # fields of a config that were given
 
 def train(
     *texts: str | Path | Iterable[Any], out: str | Path | None = None, **settings: Any
-) -> Path:
+) -> runs.Run:
     """Train on text; the same as the command. The caller's random numbers stay as they were.
 
     `texts` are names of text files, folders or patterns; or documents themselves: a dataset of
@@ -86,11 +86,12 @@ def _named(text: str | Path | Iterable[Any], field: str, copies: contextlib.Exit
 
 def start_run(
     text: Given, model: Given, training: Given, out: Any, started: float, read: Source | None = None
-) -> Path:
+) -> runs.Run:
     """Plan a run around the given fields of TextConfig, GPTConfig and TrainConfig, and train it.
 
     `started` is when the command began, in time.monotonic's seconds; `read` is the text, if it
-    has been read already."""
+    has been read already.
+    """
     if text.get("init") is not None:
         training = {"learning_rate": runs.INIT_LEARNING_RATE, **training}
     text_config, train_config = TextConfig(**text), TrainConfig(**training)
@@ -112,8 +113,9 @@ def start_run(
         check_length(dataset.train, gpt_config.context_length)
         for i, reason in enumerate(planned.reasons()):
             report.say_row("" if i else "plan", reason)
-        scan, seen = source.training.scan, b"" if start else bytes(source.training.scan.alphabet)
-        learned = (source.fingerprint, len(scan.lengths) > 9, seen.hex())
+        scan = source.training.scan
+        alphabet = "" if start else bytes(sorted(scan.alphabet)).hex()
+        learned = (source.fingerprint, len(scan.lengths) > 9, alphabet)
         config = RunConfig(gpt_config, train_config, text_config, *learned)
         gpt = start.model if start else _new_model(config, dataset)
         files = {runs.PLAN: planned.to_json(), runs.TOKENIZER: dataset.tokenizer.to_json()}
@@ -126,7 +128,7 @@ def start_run(
 
         with _locked(folder, is_new=True):
             _train(gpt, dataset, config, folder, started, forecast)
-    return folder
+    return runs.Run(folder)
 
 
 def _planned(
@@ -185,8 +187,8 @@ def _new_model(config: RunConfig, dataset: Dataset) -> GPT:
 def _new_run(out: Any, named: Path, source: Source, gpt: GPT, files: dict[str, str]) -> Path:
     """A folder that holds the run: untrained, but whole."""
     first = source.training.files[0]
-    name = spooled_from(first) or first.name.split(".")[0] or "run"
-    name = named.resolve().name if named.is_dir() else name
+    name = named.resolve().name if named.is_dir() else first.name.split(".")[0]
+    name = spooled_from(first) or name or "run"
     place = runs.free_name(name) if out is None else Path(out)
     with runs.new_folder(place) as folder:
         runs.save_weights(gpt, folder / runs.WEIGHTS)
@@ -200,7 +202,8 @@ def _locked(folder: Path, is_new: bool) -> Iterator[None]:
     """The run's lock, which rank 0 takes for all.
 
     A new run that fails before its first evaluation is removed, since it holds nothing of use. An
-    interrupted one is kept if its last state is saved, to be resumed."""
+    interrupted one is kept if its last state is saved, to be resumed.
+    """
     try:
         with contextlib.ExitStack() as stack:
             on_main(lambda: stack.enter_context(runs.locked(folder)))
@@ -218,11 +221,12 @@ def _locked(folder: Path, is_new: bool) -> Iterator[None]:
 
 def resume_run(
     out: str | Path | None, training: Given, started: float, files: tuple[str, ...] = ()
-) -> Path:
+) -> runs.Run:
     """Continue a run from its checkpoint, with the given fields of TrainConfig changed.
 
     The run is that in the folder `out`, or else the newest one, on these files if some are named.
-    Nothing on disk changes before all of it is accepted."""
+    Nothing on disk changes before all of it is accepted.
+    """
     with distributed.process_group():
         folder = Path(out) if out is not None else on_main(lambda: _newest_run(files))
         old = on_main(lambda: runs.read_config(folder))
@@ -236,7 +240,7 @@ def resume_run(
         with _locked(folder, is_new=False):
             gpt, began = GPT(config.model), started - state.seconds
             _train(gpt, dataset, config, folder, began, None)
-    return folder
+    return runs.Run(folder)
 
 
 def _newest_run(files: tuple[str, ...]) -> Path:
@@ -291,9 +295,10 @@ def _train(
     """Train until the steps or the time are used up, and report the result; without a forecast,
     continue from the last checkpoint."""
     training, device = config.training, distributed.choose_device(config.training.device)
+    marks = report.compared(config, dataset, forecast and forecast(training.minutes))
     tokens_per_step = training.batch_size * config.model.context_length
     report.say_run(config, dataset, folder, device, distributed.world_size())
-    shown = Report(folder, tokens_per_step=tokens_per_step, started=started)
+    shown = Report(folder, tokens_per_step=tokens_per_step, started=started, marks=marks)
     try:
         trainer = Trainer(
             distributed.parallelize(gpt, device, training.shard),

@@ -11,7 +11,7 @@ import pytest
 from minigpt.cli import main
 from minigpt.runs import read_config
 
-from ..conftest import TINY, some_text
+from ..conftest import TINY, some_text, train_tiny
 from .conftest import Type, assert_refused
 
 ROOT = Path(__file__).parent.parent.parent
@@ -121,6 +121,23 @@ def test_any_kind_of_text_is_learned_from_and_samples_hold_nothing_else(
     assert written and {*written.encode()} <= {*TEXTS[kind].replace("\r", "").encode()}
 
 
+def test_runs_are_listed_newest_first(workplace: Path, type_: Type) -> None:
+    assert type_("runs")[1:] == (
+        "",
+        "no run in runs/ yet; train one first: python train.py my.txt\n",
+    )
+    for name in ("old", "new"):
+        train_tiny(out=f"runs/{name}", steps=1)
+    lines = type_("runs")[1].splitlines()
+    assert [line.split(":")[0] for line in lines] == ["runs/new", "runs/old"]
+    records = [json.loads(line) for line in type_("runs --json")[1].splitlines()]
+    assert [(r["name"], r["text"], r["finished"]) for r in records] == [
+        ("runs/new", "my.txt", True), ("runs/old", "my.txt", True)
+    ]  # fmt: skip
+    Path("runs/old/config.json").write_text("{")
+    assert "damaged" in type_("runs")[1].splitlines()[1]
+
+
 # What is refused
 
 
@@ -129,6 +146,7 @@ def test_any_kind_of_text_is_learned_from_and_samples_hold_nothing_else(
     [
         ("tarin my.txt", "'tarin'"),
         ("train nowhere.txt", "no such file: nowhere.txt"),
+        ("train ym.txt", "did you mean my.txt?"),
         ("train my.txt --emb-dim -3", "emb_dim must be between"),
         ("train my.txt --context-length 9999", "--context-length"),
         ("train --minutes soon", "--minutes: invalid float value: 'soon' (see minigpt train"),

@@ -39,6 +39,17 @@ def test_a_folder_is_searched_for_what_is_text_by_its_content(tmp_path: Path) ->
     assert message.startswith("there is no text in ")
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("nvoel.txt", "novel.txt"), ("my", "'my text.md'"), ("Novel.text", "novel.txt")],
+)
+def test_a_file_that_might_be_meant_is_named(typed: str, meant: str, tmp_path: Path) -> None:
+    for name in ("novel.txt", "my text.md"):
+        write(tmp_path / name, "text")
+    hint = meant.replace("'", f"'{tmp_path}/", 1) if "'" in meant else f"{tmp_path}/{meant}"
+    assert refusal(tmp_path / typed).endswith(f"; did you mean {hint}?")
+
+
 def test_a_pattern_stands_for_its_files_in_sorted_order(tmp_path: Path) -> None:
     for name in ("b.txt", "a.txt", "c.md", "sub/d.txt"):
         write(tmp_path / name, name)

@@ -1,5 +1,6 @@
 """What a person sees of a training, and what is written down of it."""
 
+import math
 import os
 import sys
 import time
@@ -14,7 +15,15 @@ from minigpt.data.token_cache import prepare
 from minigpt.runs import METRICS, PICTURE, SAMPLES, RunConfig, read_metrics
 from minigpt.training.checkpoint import TrainingState
 from minigpt.training.evaluation import Evaluation
-from minigpt.training.report import Report, first_words, packed_by_xz, say_result, say_row
+from minigpt.training.report import (
+    Report,
+    compared,
+    counted,
+    duration,
+    first_words,
+    say_result,
+    say_row,
+)
 from tests.conftest import some_text
 
 FOUND = Evaluation(3.0, 1.5, 100, 200)
@@ -92,6 +101,12 @@ def test_what_was_written_about_steps_that_are_taken_again_is_dropped(tmp_path: 
     assert [row["step"] for row in read_metrics(tmp_path / METRICS)] == [2, 4]
 
 
+def at_width(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stderr, "fileno", lambda: 2, raising=False)
+    size = os.terminal_size((columns, 24))
+    monkeypatch.setattr("minigpt.training.report.os.get_terminal_size", lambda fd: size)
+
+
 @pytest.mark.parametrize("columns", [40, 60, 80])
 def test_lines_fit_the_terminal_and_no_word_is_cut(
     columns: int,
@@ -99,9 +114,7 @@ def test_lines_fit_the_terminal_and_no_word_is_cut(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(sys.stderr, "fileno", lambda: 2, raising=False)
-    size = os.terminal_size((columns, 24))
-    monkeypatch.setattr("minigpt.training.report.os.get_terminal_size", lambda fd: size)
+    at_width(columns, monkeypatch)
     words = [f"word{i}" for i in range(40)]
     say_row("plan", " ".join(words))
     write(report(tmp_path), TrainingState(1), " ".join(words) + "\n" + "語" * 60)
@@ -109,6 +122,15 @@ def test_lines_fit_the_terminal_and_no_word_is_cut(
     assert max(len(line) + line.count("語") for line in lines) <= columns
     assert [word for word in " ".join(lines).split() if word in words] == words * 2
     assert all(line.startswith(" " * 13) for line in lines[1:4])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(1, "1 second"), (12.34, "12.3 seconds"), (60, "60 seconds"), (600, "10 minutes")],
+)
+def test_a_time_is_said_in_words(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
+    assert (counted(1, "head"), counted(2000, "head")) == ("1 head", "2,000 heads")
 
 
 def test_a_sample_cannot_give_the_terminal_orders(
@@ -136,9 +158,8 @@ def result(
     state = TrainingState(9, 5.0, best_loss=3.0, best_bits_per_byte=1.5, best_step=9)
     config = RunConfig(GPTConfig(vocab_size=dataset.tokenizer.vocab_size), training, text)
     shown = Report(Path("runs/my"), tokens_per_step=1000, started=time.monotonic() - took)
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr("minigpt.training.report.packed_by_xz", lambda dataset: xz)
-        say_result(shown, state, dataset, config, forecast)
+    shown.marks = {"xz": xz} if xz else {}
+    say_result(shown, state, dataset, config, forecast)
     out, err = capsys.readouterr()
     return out, err.splitlines()
 
@@ -183,7 +204,10 @@ def test_a_prompt_is_the_beginning_of_a_line(workplace: Path) -> None:
 
 
 def test_comparisons_are_left_out_where_they_mean_nothing(workplace: Path) -> None:
-    text = TextConfig(files=("my.txt",), tokenizer="char")
-    for repeated, is_compared in ((1, False), (100, True)):
+    text = TextConfig(files=("my.txt",), tokenizer="char", init=None)
+    for repeated, named in ((1, {"untrained"}), (100, {"untrained", "xz"})):
         Path("my.txt").write_text(some_text() * repeated)
-        assert (packed_by_xz(prepare(find_source(text), text)) is not None) == is_compared
+        dataset = prepare(find_source(text), text)
+        config = RunConfig(GPTConfig(vocab_size=16), TrainConfig(), text)
+        found = compared(config, dataset, None)
+        assert found.keys() == named and math.isclose(found["untrained"], 4.0, rel_tol=0.1)

@@ -146,6 +146,20 @@ def test_what_was_killed_before_its_first_checkpoint_is_in_nobody_s_way(
     assert train_tiny(out=out, steps=1) == Path(out or "runs/my-2")
 
 
+def test_a_run_says_what_it_is_where_it_is_printed() -> None:
+    run = train_tiny(steps=4)
+    assert isinstance(run, minigpt.Run) and minigpt.load(run).generate(max_new_tokens=1)
+    about = run.about()
+    assert about["text"] == "my.txt" and about["finished"] and 1 < about["bits_per_byte"] < 9
+    assert repr(run).startswith(f"runs/my: {about['bits_per_byte']:.3f} bits/byte, 0.0")
+    interrupted(Path("cut"), step=6)  # evaluated after 4 of 8
+    assert (
+        not minigpt.Run("cut").about()["finished"]
+        and repr(minigpt.Run("cut"))[-12:] == "not finished"
+    )
+    assert repr(minigpt.Run("nowhere")) == repr(Path("nowhere"))
+
+
 def test_a_training_that_fails_later_keeps_what_it_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     after_step(monkeypatch, lambda step: step == 6, fail)  # evaluated after 4 and 8
     with pytest.raises(UserError, match="out of memory"):

@@ -40,7 +40,7 @@ from minigpt.training.trainer import Trainer, training_batch
 from tests.conftest import some_text, train_tiny
 
 TRAINING, VALIDATION = {"train_loss", "train_bits_per_byte"}, {"val_loss", "val_bits_per_byte"}
-FIELDS = {"step", "seconds", "tokens_per_second"} | TRAINING | VALIDATION
+FIELDS = {"step", "seconds", "done", "tokens_per_second"} | TRAINING | VALIDATION
 
 
 @pytest.fixture(autouse=True)

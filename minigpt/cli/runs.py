@@ -1,0 +1,27 @@
+"""`minigpt runs`: the runs there are, newest first."""
+
+import argparse
+import json
+
+from .. import UserError
+from .options import Parser
+from .terminal import say, write
+
+
+def options(parser: Parser) -> None:
+    parser.add_argument("folder", nargs="?", default="runs", help="where they are (default: runs)")
+    parser.add_argument("--json", action="store_true", help="one JSON record on a line for each")
+
+
+def run(given: argparse.Namespace) -> None:
+    """Print a line for each run, or a JSON record."""
+    from ..runs import all_runs
+
+    runs = all_runs(given.folder)
+    for one in runs:
+        try:
+            write(json.dumps(one.about()) if given.json else repr(one))
+        except UserError as error:
+            say(str(error))
+    if not runs:
+        say(f"no run in {given.folder}/ yet; train one first: python train.py my.txt")
