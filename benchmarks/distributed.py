@@ -26,8 +26,6 @@ RESULTS = Path(__file__).parent / "results"
 KINDS: dict[str, dict[str, Any]] = {
     "DDP, AdamW": {"optimizer": "adamw"},
     "DDP, Muon": {"optimizer": "muon"},
-    "sharded, AdamW": {"optimizer": "adamw", "shard": True},
-    "sharded, Muon": {"optimizer": "muon", "shard": True},
 }
 
 
@@ -51,8 +49,6 @@ def main() -> None:
         rows = []
         for name, settings in KINDS.items():
             training = TrainConfig(batch_size=given.batch_size, **settings)
-            if training.shard and size == 1:
-                continue
             sent, seconds = measured(training_step(model, training), given)
             row: dict[str, Any] = {
                 "kind": name,
@@ -89,8 +85,8 @@ def training_step(model: GPTConfig, training: TrainConfig) -> Callable[[], None]
     """A step of training on random tokens, warmed up."""
     torch.manual_seed(0)
     device = distributed.choose_device("auto")
-    gpt = distributed.parallelize(GPT(model), device, training.shard)
-    loss = distributed.averaged(Loss(gpt), training.shard)
+    gpt = GPT(model).to(device)
+    loss = distributed.averaged(Loss(gpt))
     optimizers = make_optimizers(gpt, training)
     rows = training.batch_size // distributed.world_size()
     tokens = torch.randint(model.vocab_size, (rows, model.context_length), device=device)  # (b, T)

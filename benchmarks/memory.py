@@ -48,23 +48,19 @@ BYTES_OF_A_BLOCK = {
 BYTES_OF_A_LOGIT = 12  # the logit, its softmax and its gradient
 
 
-def memory(model: GPTConfig, precision: str, sequences: int = 1, shards: int = 1) -> float:
+def memory(model: GPTConfig, precision: str, sequences: int = 1) -> float:
     """Bytes that each process needs at the peak of a step, beside what torch itself takes.
 
-    P parameters take 4 P bytes, their gradients 4 P and AdamW's two averages 8 P, divided by the
-    number of shards. A sharded model gathers two blocks at a time, and all parameters outside the
-    blocks. bfloat16 adds a copy of 2 bytes for each parameter that is there whole.
+    P parameters take 4 P bytes, their gradients 4 P, AdamW's two averages 8 P and the average of
+    the weights 4 P. bfloat16 adds a copy of 2 bytes for each parameter.
 
     Args:
         model: its shape.
         precision: "float32" or "bfloat16".
         sequences: computed at once by each process.
-        shards: processes among which parameters, gradients and averages are split.
     """
     parameters = count_parameters(model)
-    gathered = count_parameters(replace(model, num_layers=2)) if shards > 1 else 0
-    copies = 2 * (gathered or parameters) if precision == "bfloat16" else 0
-    kept = 16 * parameters / shards + 4 * gathered + copies
+    kept = (22 if precision == "bfloat16" else 20) * parameters
     return kept + sequences * model.context_length * activations(model, precision)
 
 
@@ -96,7 +92,7 @@ def measured(model: GPTConfig, precision: str, sequences: int) -> int:
             optimizer.step()
             optimizer.zero_grad()
 
-    step()  # the first step makes AdamW's averages
+    step()  # the first step makes the averages
     cpu = [torch.profiler.ProfilerActivity.CPU]
     with torch.profiler.profile(activities=cpu, profile_memory=True) as profile:
         step()
@@ -105,7 +101,7 @@ def measured(model: GPTConfig, precision: str, sequences: int) -> int:
         if event.name() == "[memory]":
             allocated += event.nbytes()
             peak = max(peak, allocated)
-    return 12 * count_parameters(model) + peak  # parameters and averages were there before
+    return 16 * count_parameters(model) + peak  # parameters and averages were there before
 
 
 def main() -> None:
@@ -114,11 +110,10 @@ def main() -> None:
     parser.add_argument("--emb-dim", type=int, default=128, help="width of the small model")
     parser.add_argument("--num-layers", type=int, default=2)
     given = parser.parse_args()
-    print("| model | parameters | one device, float32 | bfloat16 | sharded among 8 | among 64 |")
-    print("|---|---|---|---|---|---|")
+    print("| model | parameters | float32 | bfloat16 |")
+    print("|---|---|---|---|")
     for name, model in MODELS.items():
         sizes = [memory(model, precision) for precision in PRECISIONS]
-        sizes += [memory(model, "bfloat16", shards=shards) for shards in (8, 64)]
         cells = [name, f"{count_parameters(model) / 1e6:,.0f} M"]
         print("|", " | ".join(cells + [f"{size / 1e9:.1f}" for size in sizes]), "|")
     print("\nMB at the peak of a step         formula  measured  formula / measured")

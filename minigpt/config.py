@@ -210,7 +210,6 @@ class TrainConfig(_Checked):
     num_workers: Count | None = setting(
         None, "threads that share each batch on a CPU; their number changes the result a little"
     )
-    shard: bool = setting(False, "under torchrun: split model and optimizer among processes")
     optimizer: Literal["adamw", "muon"] = setting("muon", "muon: for matrices, AdamW for the rest")
     learning_rate: Positive = setting(4e-3, "peak learning rate")
     min_lr_ratio: Share = setting(0.02, "last learning rate, as a share of the peak")

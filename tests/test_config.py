@@ -28,7 +28,7 @@ EXAMPLES = [
     GPTConfig(vocab_size=1, emb_dim=6, num_heads=2, architecture="gpt2", tie_embeddings=False),
     GPTConfig(vocab_size=2**18, num_kv_heads=1, head_dim=2, rotary_base=2, norm_eps=1e-12),
     TextConfig(files=("a.txt", "ä b.txt"), validation=("c",), vocab_size=257),
-    TrainConfig(minutes=1, steps=7, max_epochs=0.5, warmup_ratio=0, shard=True, seed=2**63 - 1),
+    TrainConfig(minutes=1, steps=7, max_epochs=0.5, warmup_ratio=0, seed=2**63 - 1),
     SampleConfig(stop=("\n", "é"), top_p=1, samples=4096, seed=0),
     EvaluationConfig(stride=5),
 ]

@@ -2,7 +2,7 @@
 before it until the next is whole.
 
 The file's metadata holds the counters and a SHA-256 of everything in the file. Rank 0 writes and
-reads it for all, so that any number of processes can continue it, sharded or not.
+reads it for all, so that any number of processes can continue it.
 """
 
 import dataclasses

@@ -1,7 +1,7 @@
-"""Several processes train one model together: torchrun starts them, DDP or FSDP2 is applied to the
-model from outside. With a single process the functions here do nothing, or just what they say.
+"""Several processes train one model together: torchrun starts them, DDP averages their gradients.
+With a single process the functions here do nothing, or just what they say.
 
-Numbers and objects travel through gloo on the CPU, gradients and parameters through gloo or NCCL.
+Numbers and objects travel through gloo on the CPU, gradients through gloo or NCCL.
 """
 
 import atexit
@@ -17,10 +17,9 @@ from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
-from torch import Tensor, nn
+from torch import nn
 
 from .. import UserError, runs
-from ..model import GPT
 
 T = TypeVar("T")
 
@@ -153,7 +152,7 @@ def _reduced(numbers: Sequence[float], operation: Any) -> list[float]:
     return values.tolist()
 
 
-# The batch and the model
+# The batch and the loss
 
 
 def check_batch(batch_size: int) -> None:
@@ -183,72 +182,15 @@ def choose_device(name: str) -> torch.device:
     return torch.device("cuda", local_rank)
 
 
-def parallelize(model: GPT, device: torch.device, shard: bool) -> GPT:
-    """The model on its device: whole, or this rank's rows of every parameter.
-
-    Sharded ("PyTorch FSDP: Experiences on Scaling Fully Sharded Data Parallel", Zhao et al. 2023),
-    a block's parameters are gathered just before it computes and dropped after.
-    """
-    if not shard or world_size() == 1:
-        return model.to(device)
-    from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
-
-    for parameter in model.parameters():  # all ranks start from those of rank 0
-        dist.broadcast(parameter.data, src=0)
-    mesh = dist.init_device_mesh(device.type, (world_size(),))
-    for block in model.blocks:
-        fully_shard(block, mesh=mesh)
-    fully_shard(model, mesh=mesh)
-    register_fsdp_forward_method(model, "loss")
-    return model
-
-
-def averaged(loss: nn.Module, shard: bool) -> nn.Module:
-    """A loss whose gradients are averaged over all ranks; FSDP2 does that by itself."""
-    if shard or world_size() == 1:
+def averaged(loss: nn.Module) -> nn.Module:
+    """A loss whose gradients are averaged over all ranks."""
+    if world_size() == 1:
         return loss
     return nn.parallel.DistributedDataParallel(loss, gradient_as_bucket_view=True)
 
 
 def not_averaged(loss: nn.Module) -> contextlib.AbstractContextManager:
-    """Add gradients up on each rank, to be averaged later.
-
-    A sharded model averages them at once: whole gradients would not fit.
-    """
+    """Add gradients up on each rank, to be averaged later."""
     if isinstance(loss, nn.parallel.DistributedDataParallel):
         return loss.no_sync()
     return contextlib.nullcontext()
-
-
-def reshard(model: GPT) -> None:
-    """After a forward pass without a backward pass, drop what a sharded model gathered for it."""
-    if hasattr(model, "reshard"):
-        model.reshard()  # type: ignore[operator]
-
-
-def whole(tensor: Tensor) -> Tensor:
-    """All rows of a tensor that may be sharded."""
-    return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
-
-
-def sharded_like(tensor: Tensor, other: Tensor) -> Tensor:
-    """This rank's rows of a tensor that all ranks hold whole, if `other` is sharded."""
-    if not hasattr(other, "full_tensor"):
-        return tensor
-    from torch.distributed.tensor import distribute_tensor
-
-    mesh, placements = other.device_mesh, other.placements  # type: ignore[attr-defined]
-    return distribute_tensor(tensor, mesh, placements, src_data_rank=None)
-
-
-def whole_model(model: GPT) -> GPT:
-    """The model itself, or a whole copy of a sharded one on rank 0."""
-    if not hasattr(model, "reshard"):
-        return model
-    copy = GPT(model.config) if is_main() else model
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            value = whole(parameter)
-            if is_main():
-                copy.get_parameter(name).copy_(value)
-    return copy

@@ -167,11 +167,8 @@ def evaluate_windows(
     groups = _stacked(windows, max(batch_size // workers.count(), 1))
     ranks, rank = distributed.world_size(), distributed.rank()
     while turn := list(itertools.islice(groups, ranks * workers.count())):
-        mine = turn[rank::ranks]
-        results = workers.compute(predict, mine or turn[:1])  # a sharded model needs all ranks
-        totals += results[: len(mine)]
+        totals += workers.compute(predict, turn[rank::ranks])
     model.train(was_training)
-    distributed.reshard(model)
     return _evaluation(itertools.chain.from_iterable(distributed.gather(totals)))
 
 

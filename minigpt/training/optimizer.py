@@ -12,7 +12,6 @@ from torch import Tensor
 from ..config import TrainConfig
 from ..model import GPT
 from . import workers
-from .distributed import sharded_like, whole
 
 # Coefficients a, b, c of three polynomials a x + b x^3 + c x^5. Applied in turn they bring every x
 # from 0.01 to 1 as near to 1 as three such can, between 0.73 and 1.27: each is the best for what
@@ -99,7 +98,6 @@ class Muon(torch.optim.Optimizer):
     as AdamW's and both can share a learning rate ("Muon is Scalable for LLM Training", Liu et al.
     2025, section 2.2). torch.optim.Muon does the same with five steps, one matrix at a time.
 
-    Of a sharded model every rank gathers and orthogonalizes all updates and keeps its own rows.
     `dtype` is that of the products.
     """
 
@@ -142,10 +140,9 @@ class Muon(torch.optim.Optimizer):
             scale, count = 0.2 * max(shape) ** 0.5, max(_AT_ONCE // shape.numel(), 4)
             for i in range(0, len(same), count):
                 chosen, theirs = zip(*same[i : i + count], strict=True)
-                stacked = torch.stack([whole(update) for update in theirs])  # (n, rows, columns)
+                stacked = torch.stack(theirs)  # (n, rows, columns)
                 steps = orthogonalized(stacked, self._dtype).to(stacked.dtype)
-                rows = [sharded_like(step, p) for step, p in zip(steps, chosen, strict=True)]
-                torch._foreach_add_(chosen, rows, alpha=-rate * scale)
+                torch._foreach_add_(chosen, steps.unbind(), alpha=-rate * scale)
 
 
 def orthogonalized(updates: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:

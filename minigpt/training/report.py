@@ -108,7 +108,7 @@ def say_run(
     model, training, text = config.model, config.training, config.text
     learned = f" from {text.init}" if text.init else f" ({text.tokenizer})"
     goal = counted(training.steps, "step") if training.steps else duration(60 * training.minutes)
-    many = f"{processes} processes{', sharded' if training.shard else ''}, each "
+    many = f"{processes} processes, each "
     threads = f" with {counted(torch.get_num_threads(), 'thread')}" if device.type == "cpu" else ""
     aside = len(dataset.validation) / (len(dataset.train) + len(dataset.validation))
     rows = {

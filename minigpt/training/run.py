@@ -136,8 +136,6 @@ def _planned(
 ) -> tuple[Source, PlannedRun, TrainConfig]:
     """The text and a plan for it; errors that can be found without measuring come first."""
     processes = distributed.world_size()
-    if training.shard and processes == 1:
-        raise UserError("--shard needs several processes: torchrun --nproc-per-node N train.py ...")
     if processes > 1 and STANDARD_INPUT in (*text.files, *text.validation):
         raise UserError("several processes cannot share standard input; write it to a file first")
     if source is None:
@@ -301,7 +299,7 @@ def _train(
     shown = Report(folder, tokens_per_step=tokens_per_step, started=started, marks=marks)
     try:
         trainer = Trainer(
-            distributed.parallelize(gpt, device, training.shard),
+            gpt.to(device),
             dataset,
             training,
             folder,

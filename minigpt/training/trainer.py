@@ -132,7 +132,7 @@ class Trainer:
     def _make_loss(self) -> nn.Module:
         """The model's loss, compiled if the config says so; its weights stay as they are."""
         plain = Loss(self.model)
-        loss = distributed.averaged(plain, self.config.shard)
+        loss = distributed.averaged(plain)
         if self.config.compile != "on":
             return loss
 
@@ -223,7 +223,7 @@ class Trainer:
                     loss.backward()
                 total += loss.detach()
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.grad_clip)
-        found = torch.stack([total, distributed.whole(norm)]).tolist()  # one wait for the device
+        found = torch.stack([total, norm]).tolist()  # one wait for the device
         size = sum(int(self.byte_lengths[targets].sum()) for _, targets in parts)
         count = sum(targets.numel() for _, targets in parts)
         loss_of_all, bytes_per_token = distributed.mean(found[0], max(size, 1) / count)
@@ -247,10 +247,9 @@ class Trainer:
         _check_finite("validation loss", result.loss)
         self._check_weights()
         is_best = state.best_loss is None or result.loss < state.best_loss
-        model = distributed.whole_model(self.model)  # on rank 0
         if is_best:
-            self._keep_weights(model, result.loss, result.bits_per_byte)
-        sample = distributed.on_main(lambda: self.sample(model))
+            self._keep_weights(result.loss, result.bits_per_byte)
+        sample = distributed.on_main(lambda: self.sample(self.model))
         row = self.report.evaluation(state, result, is_best, sample)
         write = partial(self.report.write, row, sample, state.finished)
         self._written("the figures", lambda: distributed.on_main(write))
@@ -259,11 +258,11 @@ class Trainer:
         evaluated = partial(evaluate_tokens, max_tokens=max_tokens, precision=self.precision)
         return evaluated(self.model, self.dataset.validation, self.byte_lengths)
 
-    def _keep_weights(self, model: GPT, loss: float, bits: float) -> None:
+    def _keep_weights(self, loss: float, bits: float) -> None:
         """Write the weights of the best evaluation so far."""
         path, state = self.folder / WEIGHTS, self.state
         best = {"val_loss": loss, "val_bits_per_byte": bits, "step": state.step}
-        write = partial(distributed.on_main, partial(save_weights, model, path, best))
+        write = partial(distributed.on_main, partial(save_weights, self.model, path, best))
         if self._written("the best weights", write):
             state.best_loss, state.best_bits_per_byte, state.best_step = loss, bits, state.step
 
@@ -272,7 +271,7 @@ class Trainer:
         is_written = self._save()
         if self.state.best_loss is None:
             with averaged(self.optimizers):
-                self._keep_weights(distributed.whole_model(self.model), math.inf, math.inf)
+                self._keep_weights(math.inf, math.inf)
         return is_written
 
     def _save(self) -> bool:
@@ -298,7 +297,7 @@ class Trainer:
 
     def _check_weights(self) -> None:
         norms = torch.stack(torch._foreach_norm(list(self.model.parameters())))
-        _check_finite("size of the weights", distributed.whole(norms.sum()).item())
+        _check_finite("size of the weights", norms.sum().item())
 
     def _retry_at_lower_lr(self, problem: DivergedError) -> None:
         """Go back to the last checkpoint and halve the learning rate, but not for ever."""

@@ -42,7 +42,6 @@ def help_of(parser: Parser) -> str:
         (TrainConfig, "--steps 77", {"steps": 77}),
         (TrainConfig, "--minutes 2.5e-1", {"minutes": 0.25}),
         (TrainConfig, "--minutes 3", {"minutes": 3.0}),
-        (TrainConfig, "--shard", {"shard": True}),
         (TrainConfig, "--seed 0", {"seed": 0}),  # the default, but given
         (GPTConfig, "--no-tie-embeddings", {"tie_embeddings": False}),
         (GPTConfig, "--tie-embeddings", {"tie_embeddings": True}),

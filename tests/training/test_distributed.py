@@ -33,12 +33,9 @@ SETTINGS = TINY | {
     "batch_size": 8, "num_layers": 2, "num_evals": 4, "learning_rate": 5e-3, "optimizer": "muon"
 }  # fmt: skip
 KINDS: dict[str, dict[str, Any]] = {
-    "ddp adamw": {"optimizer": "adamw"},
-    "ddp muon": {},
-    "sharded adamw": {"optimizer": "adamw", "shard": True},
-    "sharded muon": {"shard": True},
-    "ddp in parts": {"micro_batch_size": 3},
-    "sharded in parts": {"micro_batch_size": 3, "shard": True},
+    "adamw": {"optimizer": "adamw"},
+    "muon": {},
+    "in parts": {"micro_batch_size": 3},
 }
 
 # What each process does first: leave out the pictures, and have ways to make a process fail.
@@ -99,7 +96,7 @@ for kind, changes in {KINDS!r}.items():
     minigpt.train("my.txt", **SETTINGS | changes, out=kind)
 at_step(5, lambda: os.kill(os.getpid(), signal.SIGTERM))
 try:
-    resume_run("by 1, 2 and 4", dict(shard=True), time.monotonic())
+    resume_run("by 1, 2 and 4", dict(), time.monotonic())
 except Interrupted:
     open(f"interrupted by {{RANK}}", "w").close()
 """
@@ -163,15 +160,8 @@ def test_there_is_something_to_learn(place: Path) -> None:
 
 @several
 def test_any_number_of_processes_continues_a_checkpoint(place: Path) -> None:
-    """Two, sharded, what one began, and four what a signal to one of the two has stopped."""
+    """Two what one began, and four what a signal to one of the two has stopped."""
     assert_same_run(place / "by 1, 2 and 4", place / "one muon")
-
-
-@several
-def test_the_weights_of_a_sharded_run_are_an_ordinary_file(place: Path) -> None:
-    one, two = minigpt.load(place / "one muon"), minigpt.load(place / "sharded muon")
-    text = {"max_new_tokens": 20, "temperature": 0.0}
-    assert two.generate("the fox", **text) == one.generate("the fox", **text)
 
 
 @several
@@ -180,7 +170,7 @@ def test_a_killed_process_ends_the_others_and_the_run_can_be_resumed(
 ) -> None:
     code = """
 at_step(5, lambda: os.kill(os.getpid(), signal.SIGKILL))
-sys.exit(main(["train", "my.txt", "--shard", "--out", "killed", *command_line(**SETTINGS)]))
+sys.exit(main(["train", "my.txt", "--out", "killed", *command_line(**SETTINGS)]))
 """
     status, said = launch(place, 3, code.replace("SETTINGS)", "SETTINGS | {'batch_size': 9})"))
     assert status != 0 and said.count("error: ") == 1, said
@@ -188,7 +178,7 @@ sys.exit(main(["train", "my.txt", "--shard", "--out", "killed", *command_line(**
     monkeypatch.chdir(place)
     monkeypatch.setenv("MINIGPT_CACHE", str(place / "cache"))
     assert read_state(place / "killed").step == 4  # when it was evaluated
-    resume_run("killed", {"shard": False}, 0.0)
+    resume_run("killed", {}, 0.0)
     assert read_state(place / "killed").step == 8
 
 
