@@ -98,8 +98,7 @@ class Trainer:
                         self.report.say("stopping and saving; once more to stop at once")
                         raise Interrupted(signal_number, saved=self._save_unfinished())
                     if done * self.config.num_evals >= self.state.evaluations + 1:
-                        with self._best_weights(done):
-                            self._evaluate(done)
+                        self._evaluate(done)
                         self._save()
                     if done >= 1.0:
                         return self.state
@@ -122,8 +121,8 @@ class Trainer:
             except DivergedError as problem:
                 raise UserError(f"cannot train from these weights: {problem}") from None
         self._started = self.clock() - self.state.seconds
-        # Keep time for the last evaluations, a sample and files.
-        left = self._seconds_to_deadline() - 3.5 * seconds - 2.8
+        # Keep time for the last two evaluations, a sample, files and leaving.
+        left = self._seconds_to_deadline() - 2.5 * seconds - 1.5
         self._limit = self.state.seconds + max(left, min(MIN_SECONDS, 6 * self.config.minutes))
         # A run that is continued for longer than planned has its evaluations spread anew.
         due = math.floor(self._progress()[0] * self.config.num_evals)
@@ -229,22 +228,24 @@ class Trainer:
         loss_of_all, bytes_per_token = distributed.mean(found[0], max(size, 1) / count)
         return loss_of_all, found[1], bytes_per_token
 
-    def _best_weights(self, done: float) -> contextlib.AbstractContextManager:
-        """Within, the weights are their average. At the end, when they hardly move, a model that
-        has not yet learned what it could may be better without: then they are the last ones."""
-        if done >= 1.0:
-            last = self._evaluation(self.state.eval_tokens).loss
-            with averaged(self.optimizers):
-                if last < self._evaluation(self.state.eval_tokens).loss:
-                    return contextlib.nullcontext()
-        return averaged(self.optimizers)
-
     def _evaluate(self, done: float) -> None:
-        """Evaluate the model, keep its weights if they are the best, show a sample."""
+        """Evaluate the average of the weights, keep it if it is the best, show a sample. At the
+        end, when they hardly move, a model that has not yet learned what it could may be better
+        without: then it is the last weights."""
         state = self.state
         state.evaluations, state.finished = math.floor(done * self.config.num_evals), done >= 1.0
-        result = self._evaluation(state.eval_tokens)
+        weights: contextlib.AbstractContextManager = averaged(self.optimizers)
+        with averaged(self.optimizers):
+            result = self._evaluation(state.eval_tokens)
+        if state.finished and (last := self._evaluation(state.eval_tokens)).loss < result.loss:
+            weights, result = contextlib.nullcontext(), last
         _check_finite("validation loss", result.loss)
+        with weights:
+            self._keep_if_best(result)
+
+    def _keep_if_best(self, result: Evaluation) -> None:
+        """Report an evaluation and keep the weights if they are the best."""
+        state = self.state
         self._check_weights()
         is_best = state.best_loss is None or result.loss < state.best_loss
         if is_best:
