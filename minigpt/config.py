@@ -79,21 +79,13 @@ class TextConfig(_Checked):
     )
     validation: tuple[str, ...] = setting((), "text to validate on; may be given again", "FILE")
     validation_fraction: Part = setting(0.1, "share of the text set aside to validate on")
-    split: Literal["documents", "end"] = setting(
-        "documents", "validate on documents from all over, or on the end (if there is only one)"
-    )
-    max_characters: Count | None = setting(
-        None, "of a longer text use about this many, in stretches from all over it"
-    )
+    split: Literal["documents", "end"] = setting("documents", "validate on documents or on the end")
+    max_characters: Count | None = setting(None, "of a longer text use this many, from all over it")
     text_field: str = setting("text", "the field of .jsonl files that holds the text")
     tokenizer: str = setting("bpe", "bpe (learned from the text), char, or tiktoken's, as gpt2")
     vocab_size: VocabSize | None = setting(None, "tokens in a bpe vocabulary")
-    embedding_init: Literal["text", "random"] = setting(
-        "text", "how token embeddings start: from each token's neighbours in the text, or at random"
-    )
-    init: str | None = setting(
-        None, "a run, or a model such as hf:gpt2, to train further, at a tenth of the learning rate"
-    )
+    embedding_init: Literal["text", "random"] = setting("text", "where token embeddings come from")
+    init: str | None = setting(None, "a run, or a model such as hf:gpt2, to train further")
 
     def _check(self) -> None:
         _require(self, "files", len(self.files) > 0, "at least one file")
@@ -207,9 +199,7 @@ class TrainConfig(_Checked):
     warmup_context: Count | None = setting(None, "shorter context until near the end")
     batch_size: Count = setting(8, "sequences in a training step")
     micro_batch_size: Count | None = setting(None, "how many at once, to save memory; all if unset")
-    num_workers: Count | None = setting(
-        None, "threads that share each batch on a CPU; their number changes the result a little"
-    )
+    num_workers: Count | None = setting(None, "threads that share each batch on a CPU")
     optimizer: Literal["adamw", "muon"] = setting("muon", "muon: for matrices, AdamW for the rest")
     learning_rate: Positive = setting(4e-3, "peak learning rate")
     min_lr_ratio: Share = setting(0.02, "last learning rate, as a share of the peak")
@@ -224,12 +214,8 @@ class TrainConfig(_Checked):
     eval_tokens: Count = setting(131_072, "evaluate on at most this many tokens")
     seed: Seed = setting(0, "the same seed draws the same batches and initial weights")
     device: str = setting("auto", "auto, cpu, cuda, cuda:1 or mps")
-    precision: Literal["auto", "float32", "bfloat16"] = setting(
-        "auto", "type of the matrix products; auto: bfloat16 if this machine is faster with it"
-    )
-    compile: Literal["auto", "on", "off"] = setting(
-        "auto", "torch.compile, which takes up to a minute; auto: on a GPU"
-    )
+    precision: Literal["auto", "float32", "bfloat16"] = setting("auto", "auto: whichever is faster")
+    compile: Literal["auto", "on", "off"] = setting("auto", "by torch.compile; auto: on a GPU")
 
 
 @dataclass(frozen=True)
@@ -241,9 +227,7 @@ class SampleConfig(_Checked):
     top_k: Count | None = setting(None, "choose among this many likeliest tokens only")
     top_p: TopP | None = setting(None, "choose among the fewest tokens together this probable")
     min_p: Share | None = setting(None, "leave out tokens less likely than this times the best")
-    repetition_penalty: Factor = setting(
-        1.0, "1.1 avoids tokens of the text so far, prompt included"
-    )
+    repetition_penalty: Factor = setting(1.0, "1.1 avoids tokens of prompt and text so far")
     presence_penalty: Penalty = setting(0.0, "subtracted from a token's logit once written")
     frequency_penalty: Penalty = setting(0.0, "subtracted each time it was written")
     stop: tuple[str, ...] = setting(
@@ -326,3 +310,8 @@ def cache_folder() -> Path:
     if chosen := os.environ.get("MINIGPT_CACHE"):
         return Path(chosen)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "minigpt"
+
+
+def counted(number: int, noun: str) -> str:
+    """1 step, 2 steps."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"

@@ -63,7 +63,9 @@ def parse(arguments: Sequence[str], prog: str | None) -> tuple[Run, argparse.Nam
     purpose, options, run = COMMANDS[typed.name]
     parser = Parser(prog or f"minigpt {typed.name}", f"{purpose.capitalize()}.")
     options(parser)
-    return run, parser.parse_args(typed.rest)
+    # Files may stand before and after options, but what follows -- is no option.
+    read = parser.parse_args if "--" in typed.rest else parser.parse_intermixed_args
+    return run, read(typed.rest)
 
 
 def _discard_output() -> None:

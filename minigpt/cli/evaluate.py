@@ -4,9 +4,10 @@ import argparse
 import dataclasses
 import json
 
-from ..config import EvaluationConfig
+from .. import __version__
+from ..config import EvaluationConfig, counted
 from .options import Parser, add_fields, given_fields
-from .terminal import write
+from .terminal import say, write
 
 
 def options(parser: Parser) -> None:
@@ -20,8 +21,14 @@ def run(given: argparse.Namespace) -> None:
     """Print one line, or one JSON record."""
     settings = given_fields(given, EvaluationConfig)
     EvaluationConfig(**settings)  # refused before torch is loaded
+    from ..data.corpus import STANDARD_INPUT, find_files
+    from ..runs import find_model
+
+    find_files(tuple(name for name in given.files if name != STANDARD_INPUT))
+    find_model(given.run)
+    say(f"minigpt {__version__}: loading torch, to evaluate {given.run}")
     from ..training.evaluation import evaluate
-    from ..training.report import progress_bar
+    from ..training.report import BITS, progress_bar
 
     with progress_bar("evaluating") as bar:
         result = evaluate(given.run, *given.files, progress=bar.update, **settings)
@@ -29,8 +36,7 @@ def run(given: argparse.Namespace) -> None:
         figures = {**dataclasses.asdict(result), "perplexity": result.perplexity}
         write(json.dumps({"run": given.run, "files": given.files, **figures}))
         return
-    write(
-        f"{given.run}: {result.loss:.4f} nats/token, {result.bits_per_byte:.4f} bits/byte, "
-        f"perplexity {result.perplexity:.2f} ({result.tokens:,} tokens, "
-        f"context {result.context_length}, stride {result.stride})"
-    )
+    say(f"read {counted(result.tokens, 'token')} in windows of {result.context_length}")
+    say(f"bits/byte: {BITS}")
+    loss = f"{result.loss:.4f} nats/token, perplexity {result.perplexity:.2f}"
+    write(f"{given.run}: {result.bits_per_byte:.4f} bits/byte ({loss})")

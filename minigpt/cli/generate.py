@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .. import UserError
-from ..config import InferenceConfig, SampleConfig, count_parameters
+from ..config import InferenceConfig, SampleConfig, count_parameters, counted
 from . import token_display
 from .options import Parser, add_fields, given_fields
 from .terminal import say, write
@@ -88,8 +88,8 @@ def _write_text(
     start = time.perf_counter()
     alternatives = token_display.ALTERNATIVES * show
     steps = writer.steps(prompt, config, log_probabilities=show, alternatives=alternatives)
-    limits = f"at temperature {config.temperature:g}, {config.max_new_tokens:,} tokens at most"
-    say(f"writing with {described}, {limits}")
+    most = f"{counted(config.max_new_tokens, 'token')} at most"
+    say(f"writing with {described}, at temperature {config.temperature:g}, {most}")
     samples: list[list[Step]] = [[] for _ in range(config.samples)]
 
     def first() -> Iterator["Step"]:
@@ -107,7 +107,7 @@ def _write_text(
             for text in itertools.chain([prompt], (step.text for step in sample), ["\n"]):
                 write(text, end="")
     count = sum(map(len, samples))
-    speed = f"{count:,} tokens at {count / (time.perf_counter() - start):,.0f} a second"
+    speed = f"{counted(count, 'token')} at {count / (time.perf_counter() - start):,.0f} a second"
     is_cut = any(sample and sample[-1].stop_reason == "length" for sample in samples)
     end = "more: --max-new-tokens N" if is_cut else "it ended by itself"
     say(f"{speed}   the same again: --seed {config.seed}   {end}")

@@ -3,6 +3,7 @@ were given appear in the result, so that a plan can fill in the others."""
 
 import argparse
 import dataclasses
+import difflib
 import re
 import types
 from collections.abc import Sequence
@@ -20,8 +21,13 @@ class Parser(argparse.ArgumentParser):
         super().__init__(prog, description=description, allow_abbrev=False, **settings)
 
     def error(self, message: str) -> NoReturn:
-        """Called by argparse."""
-        raise UserError(f"{' '.join(message.split())} (see {self.prog} --help)")
+        """Called by argparse; it says which option might be meant."""
+        near, known = [], [name.strip("-") for name in self._option_string_actions]
+        if found := re.search("unrecognized arguments: -+([^ =]{2,})", message):
+            near = [name for name in known if name.startswith(found[1]) or name.endswith(found[1])]
+            near = near or difflib.get_close_matches(found[1], known, 1, 0.7)
+        hint = f"did you mean --{near[0]}?" if near else f"see {self.prog} --help"
+        raise UserError(f"{' '.join(message.split())} ({hint})")
 
 
 def add_fields(

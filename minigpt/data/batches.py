@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .. import UserError
+from ..config import counted
 from ..tokenizer import Tokenizer, TokenSplitter
 
 TokenIds = NDArray[np.unsignedinteger]
@@ -42,7 +43,7 @@ def check_length(tokens: Sized, context_length: int) -> None:
     """Refuse a text that does not hold a single window and its next token."""
     if len(tokens) <= context_length:
         raise UserError(
-            f"the training text has {len(tokens):,} tokens, too few for context_length "
+            f"the training text has {counted(len(tokens), 'token')}, too few for context_length "
             f"{context_length:,}; use a longer text or --context-length {len(tokens) - 1}"
         )
 

@@ -208,7 +208,7 @@ def _hint(name: str) -> str:
     with contextlib.suppress(OSError):
         others = [file.name for file in path.parent.iterdir()]
         near = [other for other in others if name and other.startswith(f"{path.name} ")]
-        if near := near or difflib.get_close_matches(path.name, others):
+        if near := near or difflib.get_close_matches(path.name, others, 1, 0.75):
             return f"; did you mean {shlex.quote(str(path.with_name(near[0])))}?"
     return ""
 

@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 from tqdm import tqdm
 
 from .. import UserError
-from ..config import TextConfig, cache_folder
+from ..config import TextConfig, cache_folder, counted
 from ..tokenizer import Tokenizer, encode_in_pieces, load_tokenizer, make_tokenizer
 from .batches import Dataset, TokenIds
 from .corpus import Part, Source, chunks, split
@@ -163,10 +163,8 @@ def _write(
     source.check_unchanged()
     counts = [files[name]["size"] // np.dtype(dtype).itemsize for name in (TRAIN, VALIDATION)]
     if min(counts) < 2:
-        raise UserError(
-            f"the text is too short: {counts[0]} tokens to train on and {counts[1]} to "
-            "validate on, at least 2 of each are needed"
-        )
+        found = f"{counted(counts[0], 'token')} to train on and {counts[1]} to validate on"
+        raise UserError(f"the text is too short: it gives {found}, and takes 2 of each at least")
     files[TOKENIZER] = _store(folder / TOKENIZER, [tokenizer.to_json().encode()])
     meta = {"format": FORMAT, "dtype": dtype, "files": files}
     _store(folder / META, [(json.dumps(meta, indent=1) + "\n").encode()])

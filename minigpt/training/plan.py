@@ -14,11 +14,11 @@ from typing import Any
 import torch
 
 from .. import UserError
-from ..config import GPTConfig, TextConfig, TrainConfig, count_parameters
+from ..config import GPTConfig, TextConfig, TrainConfig, count_parameters, counted
 from ..data.corpus import Corpus, Part, Source
 from ..model import flops_per_token
 from ..runs import FoundModel, choose_device, starting_point
-from .report import counted, duration
+from .report import BITS, duration
 from .speed import Speed, choose_precision, measure_speed
 from .workers import can_share
 
@@ -91,21 +91,19 @@ class PlannedRun:
         if plan.max_characters is not None:
             most = f"{plan.max_characters / 1e6:,.0f} million characters"
             lines.append(f"of this long text {most} are used, from all over it")
+        against = f", so dropout {plan.model.dropout:g} keeps it from being learned by heart"
         read = f"the text is read {plan.epochs:,.1f} times"
-        lines.append(f"dropout {plan.model.dropout:g}, since {read}")
+        lines.append(read + against * (plan.model.dropout > 0))
         split = f"{plan.token_split_prob:.0%} of the tokens are split in two"
-        cut = f"windows are cut to {plan.warmup_context} tokens"
+        cut = f"windows are cut to {counted(plan.warmup_context, 'token')}"
         early = [split] * (plan.token_split_prob > 0)
         early += [cut] * (plan.warmup_context < plan.model.context_length)
         if early:
             lines.append(f"until the last fifth {' and '.join(early)}, which makes training harder")
-        lines.append(
-            f"expected: about {plan.bits_per_byte:.1f} bits/byte, which it takes to store a letter "
-            "of a text that was not read; fewer is better, a zip file takes about 3"
-        )
+        lines.append(f"expected: about {plan.bits_per_byte:.1f} bits/byte ({BITS})")
         if plan.ends_early:
-            epochs = f"{plan.max_epochs:g} epochs"
-            lines.append(f"ends early: after {epochs} the text has no more to teach")
+            often = f"read {plan.max_epochs:g} times"
+            lines.append(f"ends early: once {often}, the text has no more to teach")
         return lines
 
     def to_json(self) -> str:
@@ -290,8 +288,10 @@ def _num_evals(
 ) -> int:
     """As many evaluations as usual, or fewer, but 4, if they would take over 5% of the time."""
     usual = given.get("num_evals", TrainConfig.num_evals)
-    if "num_evals" in given or given.get("steps") is not None:
+    if "num_evals" in given:
         return usual
+    if given.get("steps") is not None:
+        return min(usual, max(given["steps"] // 10, 1))
     found = text.validation / _bytes_per_token(text.tokenizer, model.vocab_size)
     tokens = min(found, given.get("eval_tokens", TrainConfig.eval_tokens))
     forward = tokens * flops_per_token(model, training=False) / (speed.flops * processes)

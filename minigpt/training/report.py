@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from tqdm.auto import tqdm
 
 from .. import UserError
-from ..config import count_parameters
+from ..config import count_parameters, counted
 from ..data.corpus import Source
 from ..data.readers import has_other_line_ends
 from ..runs import METRICS, PICTURE, SAMPLES, RunConfig, read_metrics, replace, write_text
@@ -43,6 +43,10 @@ _CAPTION = (
     "is the validation text,\nfrom which it learns nothing. Up to the dotted line training may be "
     "harder (tokens split, windows cut), and its loss higher."
 )
+BITS = (  # what is meant by bits/byte
+    "the bits that would store one byte, a letter or a part of one, with the model's help; fewer "
+    "is better, a zip file needs about 3"
+)
 clock = tqdm.format_interval  # seconds as minutes:seconds
 
 Forecast = Callable[[float], float] | None  # bits per byte after so many minutes, of a new run
@@ -63,14 +67,14 @@ def say(line: str, indent: int = 2, prefix: str = "") -> None:
     sys.stderr.flush()
 
 
+def say_command(purpose: str, command: str) -> None:
+    """Print a command on a line of its own, never broken, so that it can be copied."""
+    tqdm.write(f"{purpose}:\n  {command}", file=sys.stderr)
+
+
 def say_row(heading: str, row: str) -> None:
     """Print a row of a table."""
     say(f"  {heading:<11}{row}", indent=13)
-
-
-def counted(number: int, noun: str) -> str:
-    """1 step, 2 steps."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def duration(seconds: float) -> str:
@@ -92,7 +96,8 @@ def say_text(source: Source) -> None:
     """What was read, and what a person should know of it."""
     files, size = source.training.files, source.training.scan.text_bytes
     names = str(files[0]) if len(files) == 1 else counted(len(files), "file")
-    say_row("text", f"{names}, {size / 1000:,.1f} KB")
+    shown = f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.1f} KB"
+    say_row("text", f"{names}, {shown}")
     if any(map(has_other_line_ends, files)):
         say_row("", "its line ends, of Windows or of an old Mac, are read as \\n")
     if size < _SHORT:
@@ -112,8 +117,8 @@ def say_run(
     threads = f" with {counted(torch.get_num_threads(), 'thread')}" if device.type == "cpu" else ""
     aside = len(dataset.validation) / (len(dataset.train) + len(dataset.validation))
     rows = {
-        "tokens": f"{len(dataset.train):,} to train on, {len(dataset.validation):,} ({aside:.0%}) "
-        f"to validate on, {model.vocab_size:,} different ones{learned}",
+        "tokens": f"{len(dataset.train):,} pieces of text to train on, {len(dataset.validation):,} "
+        f"({aside:.0%}) to validate on, {model.vocab_size:,} different ones{learned}",
         "model": f"{model.architecture}, {count_parameters(model) / 1e6:.2f} M parameters: "
         f"{counted(model.num_layers, 'layer')} of width {model.emb_dim}, "
         f"{counted(model.num_heads, 'head')}, context {model.context_length}",
@@ -268,8 +273,9 @@ def say_result(
         if seconds > 66 * minutes + 1:
             why += f", of which starting and ending took {clock(seconds - state.seconds)}"
         more = next((m for m in (1, 5, 20, 60, 240) if m >= 3 * minutes), 1000)
-        if forecast and (gain := forecast(minutes) - forecast(more)) > 0.05:
-            advice = f"--minutes {more}, which should reach about {best - gain:.1f} bits/byte"
+        if forecast and (expected := best * forecast(more) / forecast(minutes)) < best - 0.05:
+            reached = f", which should reach about {expected:.1f} bits/byte"
+            advice = f"--minutes {more}{reached if minutes >= 0.5 else ''}"
     say(f"done in {clock(seconds)}, {counted(state.step, 'step')}: {why}")
     loss = f"{best:.4f} bits/byte ({state.best_loss:.4f} nats/token)"
     print(f"{folder}: validation {loss} at step {state.best_step:,}", flush=True)
@@ -277,13 +283,13 @@ def say_result(
         than = "better than" if best < xz else "not as good as"
         say(f"that is {than} xz, which packs the same text into {xz:.2f} bits/byte")
     if advice:
-        say(f"to do better:  {advice}")
+        say(f"to do better: {advice}")
     prompt, run = first_words(dataset), shlex.quote(str(folder))
-    say(f"to see it think:  minigpt page {run} --open")
+    say_command("to see it think", f"minigpt page {run} --open")
     if Path(sys.argv[0]).stem in ("train", "minigpt"):
-        say(f"to generate:  {command('generate')} {shlex.quote(prompt)} --run {run}")
+        say_command("to generate", f"{command('generate')} {shlex.quote(prompt)} --run {run}")
     else:
-        say(f"to generate:  minigpt.load({str(folder)!r}).generate({prompt!r})")
+        say_command("to generate", f"minigpt.load({str(folder)!r}).generate({prompt!r})")
 
 
 def first_words(dataset: "Dataset") -> str:
@@ -297,7 +303,7 @@ def say_interrupted(folder: Path, is_saved: bool) -> None:
     """What is left of a training that was interrupted, and how to continue it."""
     last = f"is in {folder}/checkpoint" if is_saved else "could not be saved"
     say(f"interrupted: the best weights are in {folder}/model.safetensors, the last state {last}")
-    say(f"to continue it:  {command('train')} --resume --out {shlex.quote(str(folder))}")
+    say_command("to continue it", f"{command('train')} --resume --out {shlex.quote(str(folder))}")
 
 
 def command(name: str) -> str:

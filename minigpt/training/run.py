@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from .. import UserError, __version__, runs
-from ..config import PLANNED, GPTConfig, TextConfig, TrainConfig
+from ..config import PLANNED, GPTConfig, TextConfig, TrainConfig, counted
 from ..data.batches import Dataset, check_length
 from ..data.corpus import STANDARD_INPUT, Source, find_source, spooled, spooled_from
 from ..data.token_cache import prepare
@@ -260,8 +260,8 @@ def _continued(
     more_steps = asked.steps is not None and asked.steps > state.step
     by_time = old.training.steps is None
     more_time = asked.steps is None and (not by_time or asked.minutes > old.training.minutes)
+    extent = f"{counted(state.step, 'step')} in {report.clock(state.seconds)}"
     if state.finished and not (more_steps or more_time):
-        extent = f"{state.step:,} steps in {report.clock(state.seconds)}"
         more = "give it more with a larger --minutes or --steps"
         raise UserError(f"{folder} is finished ({extent}); {more}")
     names = (*old.text.files, *old.text.validation)
@@ -271,8 +271,7 @@ def _continued(
     source = find_source(old.text, say)
     if source.fingerprint != old.fingerprint:
         raise UserError(f"the text of {folder} has changed since; train again")
-    steps, spent = report.counted(state.step, "step"), report.clock(state.seconds)
-    say(f"minigpt {__version__}: continuing {folder} after {steps} in {spent}")
+    say(f"minigpt {__version__}: continuing {folder} after {extent}")
     return source, replace(old, training=_resolved(asked, device)), state
 
 

@@ -80,7 +80,9 @@ def test_a_skipped_field_is_no_option_and_a_planned_one_shows_no_default() -> No
 @pytest.mark.parametrize(
     ("words", "named"),
     [
-        ("--stepz 5", "--stepz"),
+        ("--stepz=5", "--stepz=5 (did you mean --steps?)"),
+        ("--evals 5", "--evals 5 (did you mean --num-evals?)"),
+        ("--lr 5", "--lr"),
         ("stray.txt", "stray.txt"),
         ("--steps", "--steps"),
         ("--steps 1.5", "'1.5'"),
@@ -92,4 +94,8 @@ def test_what_is_wrong_is_one_line_that_points_to_the_help(words: str, named: st
     with pytest.raises(UserError) as refused:
         parser_of(TrainConfig).parse_args(words.split())
     message = str(refused.value)
-    assert named in message and "\n" not in message and message.endswith("(see minigpt --help)")
+    assert (
+        named in message
+        and "\n" not in message
+        and message.endswith("?)" if "mean" in named else "(see minigpt --help)")
+    )

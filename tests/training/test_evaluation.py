@@ -217,12 +217,10 @@ def test_the_command_prints_one_line_or_one_record(
     result = minigpt.evaluate(tiny_run, text, stride=8)
     command = ["evaluate", str(tiny_run), str(text), "--stride", "8"]
     assert main(command) == 0
-    assert tuple(capsys.readouterr()) == (
-        f"{tiny_run}: {result.loss:.4f} nats/token, {result.bits_per_byte:.4f} bits/byte, "
-        f"perplexity {math.exp(result.loss):.2f} ({result.tokens:,} tokens, context 16, "
-        "stride 8)\n",
-        "",
-    )
+    out, err = capsys.readouterr()
+    loss = f"{result.loss:.4f} nats/token, perplexity {math.exp(result.loss):.2f}"
+    assert out == f"{tiny_run}: {result.bits_per_byte:.4f} bits/byte ({loss})\n"
+    assert f"read {result.tokens} tokens in windows of 16" in err and "\nbits/byte: " in err
     assert main([*command, "--json"]) == 0
     figures = vars(result) | {"perplexity": math.exp(result.loss)}
     record = {"run": str(tiny_run), "files": [str(text)], **figures}
@@ -244,7 +242,7 @@ def test_what_cannot_be_evaluated_is_refused_in_one_line(
     file = write(tmp_path / "short.txt", content)
     assert main(["evaluate", str(tiny_run), str(file), *arguments]) == 2
     out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1) and re.match(f"error: {words}", err)
+    assert out == "" and re.match(f"error: {words}$", err.splitlines()[-1])
 
 
 def test_weights_that_are_not_finite_are_refused(

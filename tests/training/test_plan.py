@@ -153,7 +153,8 @@ def test_a_short_run_is_evaluated_less_often_the_more_so_on_a_long_validation_te
     assert 4 < evaluations(10, 10**6) < evaluations(60, 10**6) == usual
     assert evaluations(0.5, 10**6) == evaluations(0.2, 100) == 4 < evaluations(0.8, 100) < usual
     assert evaluations(0.5, 10**5, num_evals=20) == 20
-    assert evaluations(0.5, 10**5, steps=100) == usual
+    steps = (5, 10, 70, 100, 1000)
+    assert [evaluations(0.5, 10**5, steps=n) for n in steps] == [1, 1, 7, usual, usual]
 
 
 def test_a_longer_training_gets_a_longer_context_and_a_larger_text_more_tokens() -> None:

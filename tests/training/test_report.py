@@ -186,11 +186,12 @@ def test_the_end_says_how_good_that_is_and_what_is_next(
 ) -> None:
     better = result(capsys, TrainConfig(minutes=2), xz=2.0, forecast=lambda m: 3 - 0.1 * m)[1]
     assert "that is better than xz, which packs the same text into 2.00 bits/byte" in better
-    assert "to do better:  --minutes 20, which should reach about -0.3 bits/byte" in better
+    assert "to do better: --minutes 20, which should reach about 0.5 bits/byte" in better
     worse = result(capsys, TrainConfig(minutes=2), xz=1.0, forecast=lambda m: 3.0)[1]
     assert any(line.startswith("that is not as good as xz") for line in worse)
     assert not any("to do better" in line for line in worse)
-    assert worse[-1].startswith("to generate:  minigpt.load('runs/my').generate('")
+    assert worse[-2:-1] == ["to generate:"]
+    assert worse[-1].startswith("  minigpt.load('runs/my').generate('")
     monkeypatch.setattr("sys.argv", ["train.py"])
     assert "python generate.py" in result(capsys, TrainConfig())[1][-1]
 
