@@ -21,7 +21,8 @@ def run(given: argparse.Namespace) -> None:
     """Print one line, or one JSON record."""
     settings = given_fields(given, EvaluationConfig)
     EvaluationConfig(**settings)  # refused before torch is loaded
-    from ..data.corpus import STANDARD_INPUT, find_files
+    from ..data.corpus import find_files
+    from ..data.readers import STANDARD_INPUT
     from ..runs import find_model
 
     find_files(tuple(name for name in given.files if name != STANDARD_INPUT))

@@ -37,7 +37,9 @@ def run(given: argparse.Namespace) -> None:
 def read_text(text: dict[str, Any]) -> "Source":
     """Read the text, before torch is loaded, which takes seconds; what is done is said."""
     config = TextConfig(**text)
-    say(f"minigpt {__version__}: reading {', '.join(config.files)}")
+    from ..data.readers import title
+
+    say(f"minigpt {__version__}: reading {', '.join(map(title, config.files))}")
     from ..data.corpus import find_source
     from ..training import report
 

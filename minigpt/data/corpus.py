@@ -10,7 +10,6 @@ import glob
 import hashlib
 import json
 import os
-import re
 import shlex
 import shutil
 import sys
@@ -26,9 +25,8 @@ from typing import Any
 from .. import UserError
 from ..config import TextConfig
 from ..tokenizer import TextChunk
-from .readers import is_text, read_text, text_in
+from .readers import STANDARD_INPUT, is_text, read_text, text_in, title
 
-STANDARD_INPUT = "-"
 TALES = "data/tales.txt"  # what is trained on if no text is named
 _STRETCH = 1 << 14  # characters, where a part of a long text is taken
 CHANGED = "changed while it was read; start again when it is complete"
@@ -99,7 +97,7 @@ class Source:
         for corpus in filter(None, (self.training, self.validation)):
             for file, time in zip(corpus.files, corpus.scan.times, strict=True):
                 if _time(file) != time:
-                    raise UserError(f"{file} {CHANGED}")
+                    raise UserError(f"{title(file)} {CHANGED}")
 
 
 @dataclass(frozen=True)
@@ -162,7 +160,7 @@ def find_source(config: TextConfig, say: Say = lambda line: None) -> Source:
     validation = Corpus(aside, config.text_field) if aside else None
     source = Source(Corpus(found, config.text_field), validation)
     if not source.training.scan.lengths:
-        raise UserError(f"there is no text in {' '.join(config.files)}")
+        raise UserError(f"there is no text in {' '.join(map(title, config.files))}")
     return source
 
 
@@ -174,6 +172,8 @@ def find_files(names: tuple[str, ...], say: Say = lambda line: None) -> tuple[Pa
             folder = tempfile.TemporaryDirectory(prefix="minigpt-stdin-")
             atexit.register(folder.cleanup)
             found.append(Path(folder.name) / "stdin.txt")
+            if sys.stdin.isatty():
+                say("type the text; Ctrl-D ends it")
             with open(found[-1], "wb") as copy:
                 shutil.copyfileobj(sys.stdin.buffer, copy)
         elif os.path.isdir(name):
@@ -270,12 +270,6 @@ def spooled(documents: Iterable[Any], text_field: str) -> Iterator[Path]:
                 text = text_in(row, text_field, f"document {number}")
                 copy.write(json.dumps({text_field: text}, ensure_ascii=False).encode() + b"\n")
         yield file
-
-
-def spooled_from(file: str | Path) -> str | None:
-    """Whether a temporary file is a copy of "stdin" or of "documents"; None for other files."""
-    copy = re.match("minigpt-(stdin|documents)-", Path(file).parent.name)
-    return copy and copy[1]
 
 
 def _time(file: Path) -> tuple[int, int] | None:

@@ -10,6 +10,7 @@ import io
 import itertools
 import json
 import re
+import shlex
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any
 
 from .. import UserError
 
+STANDARD_INPUT = "-"
 BLOCK = 1 << 20  # bytes read at a time
 _SEPARATOR = re.compile(r"\n+<\|endoftext\|>(?:\n+|\Z)")  # of documents: as the token
 _GZIP = b"\x1f\x8b"  # how such a file begins: RFC 1952
@@ -47,6 +49,12 @@ def has_other_line_ends(file: Path) -> bool:
     """Whether lines at the beginning of a file end as on Windows or on old Macs."""
     with _opened(file) as content:
         return not _is_json_lines(file) and b"\r" in content.read(BLOCK)
+
+
+def title(file: str | Path) -> str:
+    """What to call a text: "stdin" or "documents" if the file is a temporary copy of them."""
+    copy = re.match("minigpt-(stdin|documents)-", Path(file).parent.name)
+    return copy[1] if copy else "stdin" if str(file) == STANDARD_INPUT else str(file)
 
 
 def _is_json_lines(file: Path) -> bool:
@@ -91,18 +99,22 @@ def _plain_text(file: Path) -> Iterator[str]:
     with _opened(file) as content:
         for block in itertools.chain(iter(lambda: content.read(BLOCK), b""), [b""]):
             if position == 0 and (nul := block.find(b"\0")) >= 0:
-                raise UserError(f"{file} is a binary file, not text (a NUL byte at offset {nul})")
+                raise UserError(f"{title(file)} is not text: it has a NUL byte at offset {nul}")
             position += len(block)
             try:
                 text = decoder.decode(block, final=not block)
             except UnicodeDecodeError as error:
                 bad = error.object[error.start :]  # up to the end of the block
-                raise UserError(
-                    f"{file} is not UTF-8: byte 0x{bad[0]:02x} at offset {position - len(bad)}; "
-                    f"convert it, for instance with iconv -f latin1 -t utf-8 {file} > utf8.txt"
-                ) from None
+                found = f"byte 0x{bad[0]:02x} at offset {position - len(bad)}"
+                raise _not_utf_8(file, f"not UTF-8: {found}", "latin1") from None
             if text:
                 yield text
+
+
+def _not_utf_8(file: Path, found: str, encoding: str) -> UserError:
+    name = "" if title(file) != str(file) else shlex.quote(str(file)) + " "
+    command = f"iconv -f {encoding} -t utf-8 {name}> utf8.txt"
+    return UserError(f"{title(file)} is {found}; convert it, for instance with:  {command}")
 
 
 def _json_lines(file: Path, text_field: str) -> Iterator[str]:
@@ -110,7 +122,7 @@ def _json_lines(file: Path, text_field: str) -> Iterator[str]:
         for line_number, line in enumerate(content, start=1):
             if not line.strip():
                 continue
-            place = f"{file}, line {line_number}"
+            place = f"{title(file)}, line {line_number}"
             try:
                 # Given bytes, json would also accept UTF-16 and UTF-32, unlike for plain text.
                 row = json.loads(line.decode("utf-8-sig"))
@@ -128,13 +140,10 @@ def _opened(file: Path) -> Iterator[io.BufferedReader | gzip.GzipFile]:
             content = gzip.GzipFile(fileobj=raw) if raw.peek(2).startswith(_GZIP) else raw
             if content.peek(8).startswith(_DOCUMENTS):
                 kinds = "a word processor's file, a PDF or an archive"
-                raise UserError(f"{file} is {kinds}; save it as plain text (.txt, UTF-8)")
+                raise UserError(f"{title(file)} is {kinds}; save it as plain text (.txt, UTF-8)")
             if content.peek(2).startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-                raise UserError(
-                    f"{file} is UTF-16, not UTF-8; convert it, for instance with "
-                    f"iconv -f utf-16 -t utf-8 {file} > utf8.txt"
-                )
+                raise _not_utf_8(file, "UTF-16, not UTF-8", "utf-16")
             yield content
     except (OSError, EOFError, zlib.error) as error:  # gzip.BadGzipFile is an OSError
         reason = getattr(error, "strerror", None) or error
-        raise UserError(f"cannot read {file}: {reason}") from None
+        raise UserError(f"cannot read {title(file)}: {reason}") from None

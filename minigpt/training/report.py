@@ -23,7 +23,7 @@ from tqdm.auto import tqdm
 from .. import UserError
 from ..config import count_parameters, counted
 from ..data.corpus import Source
-from ..data.readers import has_other_line_ends
+from ..data.readers import has_other_line_ends, title
 from ..runs import METRICS, PICTURE, SAMPLES, RunConfig, read_metrics, replace, write_text
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def progress_bar(what: str, total: int | None = None) -> "tqdm[NoReturn]":
 def say_text(source: Source) -> None:
     """What was read, and what a person should know of it."""
     files, size = source.training.files, source.training.scan.text_bytes
-    names = str(files[0]) if len(files) == 1 else counted(len(files), "file")
+    names = title(files[0]) if len(files) == 1 else counted(len(files), "file")
     shown = f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.1f} KB"
     say_row("text", f"{names}, {shown}")
     if any(map(has_other_line_ends, files)):

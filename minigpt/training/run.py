@@ -19,7 +19,8 @@ import torch
 from .. import UserError, __version__, runs
 from ..config import PLANNED, GPTConfig, TextConfig, TrainConfig, counted
 from ..data.batches import Dataset, check_length
-from ..data.corpus import STANDARD_INPUT, Source, find_source, spooled, spooled_from
+from ..data.corpus import Source, find_source, spooled
+from ..data.readers import STANDARD_INPUT, title
 from ..data.token_cache import prepare
 from ..generation.torch_gpt import engine_of
 from ..generation.writer import Writer
@@ -185,9 +186,8 @@ def _new_model(config: RunConfig, dataset: Dataset) -> GPT:
 def _new_run(out: Any, named: Path, source: Source, gpt: GPT, files: dict[str, str]) -> Path:
     """A folder that holds the run: untrained, but whole."""
     first = source.training.files[0]
-    name = named.resolve().name if named.is_dir() else first.name.split(".")[0]
-    name = spooled_from(first) or name or "run"
-    place = runs.free_name(name) if out is None else Path(out)
+    name = named.resolve().name if named.is_dir() else Path(title(first)).name.split(".")[0]
+    place = runs.free_name(name or "run") if out is None else Path(out)
     with runs.new_folder(place) as folder:
         runs.save_weights(gpt, folder / runs.WEIGHTS)
         for file, text in files.items():
@@ -265,7 +265,7 @@ def _continued(
         more = "give it more with a larger --minutes or --steps"
         raise UserError(f"{folder} is finished ({extent}); {more}")
     names = (*old.text.files, *old.text.validation)
-    if any(name == STANDARD_INPUT or spooled_from(name) for name in names):
+    if any(title(name) != name for name in names):
         given = "standard input or from documents given in Python, which cannot be read again"
         raise UserError(f"{folder} learned from {given}")
     source = find_source(old.text, say)

@@ -106,7 +106,7 @@ def test_of_a_word_processor_s_file_it_is_said_what_to_do(start: bytes, tmp_path
 @pytest.mark.parametrize("offset", [0, 3])
 def test_a_binary_file_is_refused(offset: int, tmp_path: Path) -> None:
     file = write(tmp_path / "model.bin", b"a" * offset + b"\0\x01\x02")
-    assert refusal(file) == f"{file} is a binary file, not text (a NUL byte at offset {offset})"
+    assert refusal(file) == f"{file} is not text: it has a NUL byte at offset {offset}"
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32"])
