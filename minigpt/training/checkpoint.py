@@ -11,7 +11,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -23,6 +22,7 @@ from ..interop.safetensors_files import write_tensors
 from ..model import GPT
 from ..runs import CHECKPOINT, replace
 from . import distributed
+from .optimizer import prepare_step
 
 LAST, PREVIOUS = "last.safetensors", "previous.safetensors"
 
@@ -51,15 +51,7 @@ def save_checkpoint(folder: Path, model: GPT, optimizers: Optimizers, state: Tra
 
     If that raises OSError, the checkpoints there stay as they are.
     """
-    import torch.distributed.checkpoint.state_dict as dcp  # slow to import
-
-    options = dcp.StateDictOptions(full_state_dict=True, cpu_offload=True)
-    used = [optimizer for optimizer in optimizers if optimizer.state]  # none before the first step
-    weights, moments = dcp.get_state_dict(model, used, options=options)  # empty but on rank 0
-    if model.config.tie_embeddings:
-        weights.pop("head.weight", None)
-    tensors = _named(weights, moments)
-    distributed.on_main(lambda: _write(folder / CHECKPOINT, state, tensors))
+    distributed.on_main(lambda: _write(folder / CHECKPOINT, state, _tensors(model, optimizers)))
 
 
 def load_checkpoint(
@@ -70,36 +62,18 @@ def load_checkpoint(
     Returns its counters, and what is wrong with a later checkpoint that was skipped. Raises
     UserError if none is whole and fits; the weights stay as they are.
     """
-    import torch.distributed.checkpoint.state_dict as dcp
-
-    for optimizer in optimizers:
-        optimizer.zero_grad()
-    blank: Any = dcp.get_optimizer_state_dict(model, optimizers)
-    parameters = dict(model.named_parameters())
-    expected = _named(parameters, blank)
-    weights: dict[str, Any] = {}
-    moments: dict[str, Any] = {}  # both are filled on rank 0
+    _make_room(optimizers)
+    own = _tensors(model, optimizers)
 
     def fill() -> tuple[TrainingState, list[str]]:
-        state, tensors, problems = _last_whole(folder, expected)
-        weights.update((name, tensors[f"model.{name}"]) for name in parameters)
-        if model.config.tie_embeddings:
-            weights["head.weight"] = weights["token_embedding.weight"]
-        if state.step:
-            moments["param_groups"] = blank["param_groups"]
-            moments["state"] = {
-                name: {key: tensors[f"optimizer.{name}.{key}"] for key in values}
-                for name, values in blank["state"].items()
-            }
+        state, tensors, problems = _last_whole(folder, own)
+        for name in own.keys() & tensors.keys():
+            own[name].copy_(tensors[name])
         return state, problems
 
     state, problems = distributed.on_main(fill)
-    several = distributed.world_size() > 1
-    options = dcp.StateDictOptions(full_state_dict=True, broadcast_from_rank0=several)
-    dcp.set_model_state_dict(model, weights, options=options)
-    if state.step:
-        dcp.set_optimizer_state_dict(model, optimizers, moments, options=options)
-    else:  # before the first step there is none
+    distributed.broadcast(own.values())
+    if state.step == 0:  # before the first step there is nothing to keep
         for optimizer in optimizers:
             optimizer.state.clear()
     return state, problems
@@ -110,12 +84,26 @@ def read_state(folder: Path) -> TrainingState:
     return _last_whole(folder, {})[0]
 
 
-def _named(weights: dict[str, Any], moments: Any) -> dict[str, Tensor]:
-    """Tensors of the model and of the optimizers' state by their names in the file."""
-    tensors = {f"model.{name}": tensor for name, tensor in weights.items()}
-    for name, values in moments.get("state", {}).items():
-        tensors |= {f"optimizer.{name}.{key}": tensor for key, tensor in values.items()}
+def _tensors(model: GPT, optimizers: Optimizers) -> dict[str, Tensor]:
+    """The parameters, and what optimizers keep for each, by their names in the file."""
+    names: dict[Tensor, str] = {p: name for name, p in model.named_parameters()}
+    tensors = {f"model.{name}": p.detach() for p, name in names.items()}
+    for optimizer in optimizers:
+        for p, kept in optimizer.state.items():
+            tensors |= {f"optimizer.{names[p]}.{key}": tensor for key, tensor in kept.items()}
     return tensors
+
+
+def _make_room(optimizers: Optimizers) -> None:
+    """Have optimizers make what they keep, by a step that changes no weight: its rate is 0."""
+    prepare_step(optimizers, 0, 0.0)
+    for optimizer in optimizers:
+        optimizer.zero_grad()
+        if not optimizer.state:
+            for parameter in (p for group in optimizer.param_groups for p in group["params"]):
+                parameter.grad = torch.zeros_like(parameter)
+            optimizer.step()
+            optimizer.zero_grad()
 
 
 def _last_whole(
@@ -162,6 +150,7 @@ def _read(path: Path) -> tuple[TrainingState, dict[str, Tensor]]:
 
 
 def _write(folder: Path, state: TrainingState, tensors: dict[str, Tensor]) -> None:
+    tensors = {name: tensor.cpu() for name, tensor in tensors.items()}
     counters, last = json.dumps(dataclasses.asdict(state)), folder / LAST
     metadata = {"state": counters, "sha256": _checksum(counters, tensors)}
 

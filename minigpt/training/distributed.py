@@ -1,7 +1,7 @@
 """Several processes train one model together: torchrun starts them, DDP averages their gradients.
 With a single process the functions here do nothing, or just what they say.
 
-Numbers and objects travel through gloo on the CPU, gradients through gloo or NCCL.
+Numbers and objects travel through gloo on the CPU, gradients and weights through gloo or NCCL.
 """
 
 import atexit
@@ -11,13 +11,13 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
-from torch import nn
+from torch import Tensor, nn
 
 from .. import UserError, runs
 
@@ -143,6 +143,12 @@ def highest(*numbers: float) -> list[float]:
 def mean(*numbers: float) -> list[float]:
     """The mean of each number over all ranks."""
     return [total / world_size() for total in _reduced(numbers, dist.ReduceOp.SUM)]
+
+
+def broadcast(tensors: Iterable[Tensor]) -> None:
+    """Give the tensors of all ranks the values of rank 0."""
+    for tensor in tensors if world_size() > 1 else ():
+        dist.broadcast(tensor, src=0)
 
 
 def _reduced(numbers: Sequence[float], operation: Any) -> list[float]:

@@ -63,7 +63,7 @@ def _average(optimizer: torch.optim.Optimizer, *_: Any) -> None:
         for p in weights:
             optimizer.state[p].setdefault("average", p.detach().clone())
         averages = [optimizer.state[p]["average"] for p in weights]
-        rate = group.get("average_rate", 1.0)  # unset where a checkpoint is read
+        rate = group.get("average_rate", 1.0)  # unset where speed is measured
         torch._foreach_lerp_(averages, [p.detach() for p in weights], rate)
 
 

@@ -27,7 +27,7 @@ from minigpt.training.checkpoint import (
     read_state,
     save_checkpoint,
 )
-from minigpt.training.optimizer import make_optimizers
+from minigpt.training.optimizer import make_optimizers, prepare_step
 
 STATE = TrainingState(7, 12.5, 3, 100, 1.5, 1.75, 1.25, 0.75, 5, True, num_retries=1)
 Optimizers = list[torch.optim.Optimizer]
@@ -49,8 +49,9 @@ def training(seed: int = 0, steps: int = 0, optimizer: str = "adamw", **changes:
 
 
 def step(model: GPT, optimizers: Optimizers, times: int) -> None:
-    for _ in range(times):
+    for number in range(times):
         torch.manual_seed(0)  # for dropout
+        prepare_step(optimizers, number, rate=0.01)
         model(torch.tensor([[0, 1, 2, 3]]), torch.tensor([[1, 2, 3, 4]]))[1].backward()
         for optimizer in optimizers:
             optimizer.step()
