@@ -14,7 +14,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +23,8 @@ from filelock import FileLock, Timeout
 from safetensors import SafetensorError, safe_open
 
 from . import UserError
-from .config import GPTConfig, InferenceConfig, TextConfig, TrainConfig, from_dict
-from .config import count_parameters as count
+from .config import GPTConfig, InferenceConfig, TextConfig, TrainConfig, count_parameters, from_dict
+from .data.corpus import read_again
 from .generation.numpy_gpt import NumpyGPT, Weights
 from .generation.writer import Writer
 from .interop.hub import PREFIX, hub_folder
@@ -100,7 +100,8 @@ def load(run: str | Path, device: str = "auto", **settings: Any) -> Writer:
     asks_for_torch = config.device not in ("auto", "cpu") or config.precision != "float32"
     chosen = choose_device(config.device) if asks_for_torch else None
     found = find_model(run)
-    start = (found.config.knows_documents, found.config.alphabet) if found.config else ()
+    c = found.config
+    start = (c.knows_documents, c.alphabet, partial(read_again, c.text, c.fingerprint)) if c else ()
     parameters = sum(array.size for array in found.glass.weights.values())
     if config.device == "auto" and parameters >= _WORTH_A_GPU and has_gpu():
         chosen = choose_device()
@@ -207,7 +208,7 @@ class Run(type(Path())):  # type: ignore[misc]  # whatever kind of path this sys
         return {
             "name": str(self),
             "text": " ".join(config.text.files),
-            "parameters": count(config.model),
+            "parameters": count_parameters(config.model),
             "bits_per_byte": min((row["val_bits_per_byte"] for row in rows), default=None),
             "written": time.strftime("%Y-%m-%d %H:%M", written),
             "finished": not (self / PLAN).exists() or any(row["done"] == 1 for row in rows[-1:]),

@@ -1,10 +1,11 @@
-"""`minigpt evaluate`: how well a model predicts a text of any size."""
+"""`minigpt evaluate`: how well a model predicts a text, and how much of a text is copied."""
 
 import argparse
 import dataclasses
 import json
+from typing import Any
 
-from .. import __version__
+from .. import UserError, __version__
 from ..config import EvaluationConfig, counted
 from .options import Parser, add_fields, given_fields
 from .terminal import say, write
@@ -12,7 +13,9 @@ from .terminal import say, write
 
 def options(parser: Parser) -> None:
     parser.add_argument("run", help="a run, or a model such as hf:gpt2")
-    parser.add_argument("files", nargs="+", help="text files, folders, patterns, or - for stdin")
+    parser.add_argument("files", nargs="*", help="text files, folders, patterns, or - for stdin")
+    copied = "how much of these texts, or of eight that it writes, stands in its training text"
+    parser.add_argument("--copied", action="store_true", help=copied)
     parser.add_argument("--json", action="store_true", help="print one JSON record")
     add_fields(parser, EvaluationConfig, "evaluation")
 
@@ -20,7 +23,15 @@ def options(parser: Parser) -> None:
 def run(given: argparse.Namespace) -> None:
     """Print one line, or one JSON record."""
     settings = given_fields(given, EvaluationConfig)
-    EvaluationConfig(**settings)  # refused before torch is loaded
+    config = EvaluationConfig(**settings)  # refused before torch is loaded
+    if not (given.files or given.copied):
+        raise UserError("name a text to predict, or ask for --copied")
+    line, figures = _copied(given, config) if given.copied else _predicted(given, settings)
+    record = {"run": given.run, "files": given.files, **figures}
+    write(json.dumps(record) if given.json else f"{given.run}: {line}")
+
+
+def _predicted(given: argparse.Namespace, settings: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     from ..data.corpus import find_files
     from ..data.readers import STANDARD_INPUT
     from ..runs import find_model
@@ -33,11 +44,19 @@ def run(given: argparse.Namespace) -> None:
 
     with progress_bar("evaluating") as bar:
         result = evaluate(given.run, *given.files, progress=bar.update, **settings)
-    if given.json:
-        figures = {**dataclasses.asdict(result), "perplexity": result.perplexity}
-        write(json.dumps({"run": given.run, "files": given.files, **figures}))
-        return
-    say(f"read {counted(result.tokens, 'token')} in windows of {result.context_length}")
-    say(f"bits/byte: {BITS}")
+    if not given.json:
+        say(f"read {counted(result.tokens, 'token')} in windows of {result.context_length}")
+        say(f"bits/byte: {BITS}")
     loss = f"{result.loss:.4f} nats/token, perplexity {result.perplexity:.2f}"
-    write(f"{given.run}: {result.bits_per_byte:.4f} bits/byte ({loss})")
+    figures = {**dataclasses.asdict(result), "perplexity": result.perplexity}
+    return f"{result.bits_per_byte:.4f} bits/byte ({loss})", figures
+
+
+def _copied(given: argparse.Namespace, config: EvaluationConfig) -> tuple[str, dict[str, Any]]:
+    from ..data.corpus import Corpus, find_files, whole
+    from ..runs import load
+
+    files = find_files(tuple(given.files))
+    texts = whole(Corpus(files, config.text_field).documents())
+    result = load(given.run, config.device).copied(*texts)
+    return str(result), dataclasses.asdict(result)

@@ -18,7 +18,8 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,24 @@ def find_source(config: TextConfig, say: Say = lambda line: None) -> Source:
     return source
 
 
+def find_again(config: TextConfig, fingerprint: str, say: Say = lambda line: None) -> Source:
+    """The text that a run learned from; UserError if it cannot be read again or has changed."""
+    if config.init == config.files[0]:
+        raise UserError("the run does not say what text it learned from")
+    if any(title(name) != name for name in config.files + config.validation):
+        given = "standard input or from documents given in Python, which cannot be read again"
+        raise UserError(f"the run learned from {given}")
+    source = find_source(config, say)
+    if source.fingerprint != fingerprint:
+        raise UserError(f"{' '.join(config.files)} has changed since the run learned from it")
+    return source
+
+
+def read_again(config: TextConfig, fingerprint: str) -> tuple[Part, Part]:
+    """What a run was trained and validated on, as of :func:`split`; errors as above."""
+    return split(find_again(config, fingerprint), config)
+
+
 def find_files(names: tuple[str, ...], say: Say = lambda line: None) -> tuple[Path, ...]:
     """The files that `names` stand for: files, folders to search, glob patterns, "-" for stdin."""
     found: list[Path] = []
@@ -249,6 +268,12 @@ def set_aside(lengths: Sequence[int], fraction: float) -> bytearray:
         last_first = reversed(range(len(lengths)))
         chosen[min(last_first, key=lambda i: abs(lengths[i] - wanted))] ^= 1
     return chosen
+
+
+def whole(documents: Iterable[Document]) -> list[str]:
+    """The documents, each in one piece."""
+    groups = groupby(documents, key=itemgetter(0))
+    return ["".join(text for _, text in group) for _, group in groups]
 
 
 def chunks(documents: Iterable[Document]) -> Iterator[TextChunk]:

@@ -32,7 +32,7 @@ def read_text(file: Path, text_field: str) -> Iterator[tuple[bool, str]]:
     belong to neither; in .jsonl each line is a document. Empty documents are left out. Line ends
     of Windows and of old Macs become \\n."""
     if _is_json_lines(file):
-        return ((True, text) for text in _json_lines(file, text_field))
+        return ((True, text) for _, text in _json_lines(file, text_field))
     return _separated(_plain_text(file))
 
 
@@ -43,6 +43,19 @@ def is_text(file: Path) -> bool:
         return True
     except UserError:
         return _is_json_lines(file)  # better an error than rows silently left out
+
+
+def find_line(file: Path, text_field: str, stretch: str) -> int | None:
+    """The number of the line of a file in which a stretch of its text begins."""
+    if _is_json_lines(file):
+        return next((n for n, text in _json_lines(file, text_field) if stretch in text), None)
+    line, held = 1, ""
+    for piece in _plain_text(file):
+        before, found, _ = (held + piece).partition(stretch)
+        if found:
+            return line + before.count("\n")
+        line, held = line + before[: -len(stretch)].count("\n"), before[-len(stretch) :]
+    return None
 
 
 def has_other_line_ends(file: Path) -> bool:
@@ -117,7 +130,7 @@ def _not_utf_8(file: Path, found: str, encoding: str) -> UserError:
     return UserError(f"{title(file)} is {found}; convert it, for instance with:  {command}")
 
 
-def _json_lines(file: Path, text_field: str) -> Iterator[str]:
+def _json_lines(file: Path, text_field: str) -> Iterator[tuple[int, str]]:
     with _opened(file) as content:
         for line_number, line in enumerate(content, start=1):
             if not line.strip():
@@ -129,7 +142,7 @@ def _json_lines(file: Path, text_field: str) -> Iterator[str]:
             except (ValueError, RecursionError):
                 raise UserError(f"{place}: not JSON in UTF-8") from None
             if text := text_in(row, text_field, place):
-                yield text
+                yield line_number, text
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 import contextlib
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from .. import UserError
 from ..config import SampleConfig
+from ..data.copies import Copies, copies
+from ..data.corpus import Part
 from ..tokenizer import Tokenizer
 from . import scoring
 from .numpy_gpt import NumpyGPT
@@ -38,12 +40,14 @@ class Writer:
         knows_documents: whether the model was trained on many documents, so that after the
             token between two of them it begins one.
         alphabet: the bytes of the text that it learned from, in hexadecimal; it writes no others.
+        read_text: reads the text that it learned from, and that it was validated on, again.
     """
 
     engine: "NumpyGPT | TorchGPT"
     tokenizer: Tokenizer
     knows_documents: bool = False
     alphabet: str = ""
+    read_text: Callable[[], tuple[Part, Part]] | None = None
 
     @cached_property
     def model(self) -> "GPT":
@@ -141,6 +145,16 @@ class Writer:
         context is read in windows that overlap by half, so that tokens see at least half of one."""
         ids = self.tokenizer.encode(text)
         return Score(self._tokens(ids, scoring.score(self.engine, [self._first_token(), *ids])))
+
+    def copied(self, *texts: str) -> Copies:
+        """How much of texts stands word for word in the training text: of these, or else of eight
+        that it writes. UserError if the training text is not known, not there or not the same."""
+        if self.read_text is None:
+            raise UserError("this model does not say what text it learned from")
+        training, validation = self.read_text()
+        if not texts:
+            texts = tuple(s.text for s in self.samples(samples=8, max_new_tokens=200, seed=0))
+        return copies(texts, training, validation)
 
     def next_tokens(self, text: str, k: int = 10) -> list[Token]:
         """The k likeliest tokens after `text`, likeliest first, at temperature 1."""

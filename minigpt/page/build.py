@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .. import UserError
-from ..data.corpus import find_source, split
+from ..data.corpus import read_again, whole
 from ..runs import SAMPLES, WEIGHTS, FoundModel, read_best
 from ..tokenizer import BytePairTokenizer, CharacterTokenizer, Tokenizer
 from ..tokenizer.bpe import bytes_to_printable
@@ -154,15 +154,14 @@ def first_prompt(found: FoundModel) -> str:
 
 def training_text(found: FoundModel) -> list[str]:
     """The documents that the model has learned from, without those it was validated on."""
-    if found.config is None or found.config.text.init == found.config.text.files[0]:
+    if found.config is None:
         raise UserError(f"{found.folder} does not say what text it learned from: no --with-text")
-    training, _ = split(find_source(found.config.text), found.config.text)
-    documents: dict[int, str] = {}
-    for number, text in training.documents():
-        documents[number] = documents.get(number, "") + text
-    if (size := sum(map(len, documents.values()))) > LARGEST_TEXT:
-        raise UserError(f"--with-text takes at most {LARGEST_TEXT:,} characters, got {size:,}")
-    return list(documents.values())
+    training, _ = read_again(found.config.text, found.config.fingerprint)
+    if training.size > LARGEST_TEXT:
+        raise UserError(
+            f"--with-text takes at most {LARGEST_TEXT:,} characters, got {training.size:,}"
+        )
+    return whole(training.documents())
 
 
 def _bundle(names: tuple[str, ...]) -> str:

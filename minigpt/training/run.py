@@ -17,9 +17,9 @@ import numpy as np
 import torch
 
 from .. import UserError, __version__, runs
-from ..config import PLANNED, GPTConfig, TextConfig, TrainConfig, counted
+from ..config import PLANNED, GPTConfig, TextConfig, TrainConfig, count_parameters, counted
 from ..data.batches import Dataset, check_length
-from ..data.corpus import Source, find_source, spooled
+from ..data.corpus import Source, find_again, find_source, spooled
 from ..data.readers import STANDARD_INPUT, title
 from ..data.token_cache import prepare
 from ..generation.torch_gpt import engine_of
@@ -264,13 +264,7 @@ def _continued(
     if state.finished and not (more_steps or more_time):
         more = "give it more with a larger --minutes or --steps"
         raise UserError(f"{folder} is finished ({extent}); {more}")
-    names = (*old.text.files, *old.text.validation)
-    if any(title(name) != name for name in names):
-        given = "standard input or from documents given in Python, which cannot be read again"
-        raise UserError(f"{folder} learned from {given}")
-    source = find_source(old.text, say)
-    if source.fingerprint != old.fingerprint:
-        raise UserError(f"the text of {folder} has changed since; train again")
+    source = find_again(old.text, old.fingerprint, say)
     say(f"minigpt {__version__}: continuing {folder} after {extent}")
     return source, replace(old, training=_resolved(asked, device)), state
 
@@ -294,6 +288,7 @@ def _train(
     training, device = config.training, distributed.choose_device(config.training.device)
     marks = report.compared(config, dataset, forecast and forecast(training.minutes))
     tokens_per_step = training.batch_size * config.model.context_length
+    deadline = started + 60 * training.minutes
     report.say_run(config, dataset, folder, device, distributed.world_size())
     shown = Report(folder, tokens_per_step=tokens_per_step, started=started, marks=marks)
     try:
@@ -304,7 +299,7 @@ def _train(
             folder,
             precision=getattr(torch, training.precision),
             report=shown,
-            deadline=started + 60 * training.minutes,
+            deadline=deadline,
             sample=lambda model: _sample(model, dataset.tokenizer, config),
         )
         if forecast is None:
@@ -321,6 +316,16 @@ def _train(
     finally:
         shown.close()
     report.say_result(shown, state, dataset, config, forecast)
+    on_main(lambda: _say_copied(folder, config, len(dataset.train), deadline))
+
+
+def _say_copied(folder: Path, config: RunConfig, tokens: int, deadline: float) -> None:
+    """How much of what the run writes stands in its text, if there is time to find out."""
+    seconds = 1 + count_parameters(config.model) / 3e6 + tokens / 3e6
+    is_late = config.training.steps is None and time.monotonic() + 1.5 * seconds > deadline
+    if seconds < 3 and not is_late:
+        with contextlib.suppress(UserError):  # the text cannot be read again
+            say(f"copied:  of what it writes, {runs.load(folder).copied()}")
 
 
 def _sample(model: GPT, tokenizer: Tokenizer, config: RunConfig) -> str:

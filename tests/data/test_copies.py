@@ -1,0 +1,108 @@
+"""What is copied is found, all of it and nothing else, and where the longest stretch stands."""
+
+import gzip
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import minigpt
+from minigpt import UserError
+from minigpt.cli import main
+from minigpt.config import TextConfig
+from minigpt.data.copies import LEAST, copies, find_copies
+from minigpt.data.corpus import find_source, split
+from tests.conftest import some_text, train_tiny
+
+from .texts import json_lines, whole, write
+
+pieces = st.lists(st.tuples(st.integers(0, 2), st.text("ab", max_size=150)), max_size=5)
+cuts = st.lists(st.tuples(st.integers(0, 400), st.integers(0, 90), st.text("ax", max_size=1)))
+
+
+def by_hand(texts: Sequence[str], documents: list[str]) -> tuple[float, int]:
+    """The same by looking for everything everywhere."""
+    everything, count, longest = "|".join(documents), 0, LEAST - 1
+    for text in texts:
+        inside: set[int] = set()
+        for i in range(len(text) - LEAST + 1):
+            if text[i : i + LEAST] in everything:
+                inside.update(range(i, i + LEAST))
+            while len(part := text[i : i + longest + 1]) > longest and part in everything:
+                longest += 1
+        count += len(inside)
+    return count / max(sum(map(len, texts)), 1), longest if longest >= LEAST else 0
+
+
+@settings(max_examples=200, deadline=None)
+@given(pieces, st.lists(cuts, max_size=3))
+def test_it_is_what_a_search_for_every_stretch_finds(
+    pieces: list[tuple[int, str]], cuts: list[list[tuple[int, int, str]]]
+) -> None:
+    pieces.sort(key=lambda piece: piece[0])
+    source = "".join(text for _, text in pieces)
+    texts = ["".join(source[i : i + n] + other for i, n, other in cut) for cut in cuts]
+    share, longest = find_copies(texts, pieces)
+    assert (share, len(longest)) == by_hand(texts, whole(pieces))
+    assert any(longest in text for text in (*texts, "")) and longest in source
+
+
+@pytest.mark.parametrize("line", ["-" * 79 + "\n", "a fox and a crow sat on a mill, "])
+def test_repetitions_are_not_compared_one_with_each(line: str) -> None:
+    share, longest = find_copies([line * 2_000], [(0, line * 3_000)])
+    assert (share, longest) == (1.0, line * 2_000)
+
+
+@pytest.mark.parametrize("name", ["my.txt", "my.jsonl", "my.txt.gz"])
+def test_the_place_of_the_longest_is_its_line(name: str, tmp_path: Path) -> None:
+    texts = [some_text(20_000), "one\n\na line that stands in no other document", some_text(seed=2)]
+    text = "\n\n<|endoftext|>\n".join(texts)
+    line = 1 + text[: text.index("a line that")].count("\n")
+    content: str | bytes = json_lines(texts) if "jsonl" in name else text
+    content = gzip.compress(text.encode()) if "gz" in name else content
+    files = [str(write(tmp_path / n, c)) for n, c in ((name, content), ("other.txt", "a crow"))]
+    config = TextConfig(files=(files[0],), validation=(files[1],))
+    result = copies(["a line that stands in no other?"], *split(find_source(config), config))
+    assert result.longest == "a line that stands in no other" and result.share == 30 / 31
+    assert (result.usual_share, result.usual_longest) == (0, "")
+    assert result.place == f"{tmp_path / name}, line {2 if 'jsonl' in name else line:,}"
+
+
+def test_a_run_tells_what_it_has_copied(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = train_tiny(validation_fraction=0.4)
+    assert re.search(r"copied:  of what it writes, \d+\.\d% of ", capsys.readouterr().err)
+    text = Path("my.txt").read_text()
+    words = "nobody wrote these words before I did"
+    result = minigpt.load(run).copied(text[:100] + words, words)
+    assert result.longest == text[:100] and result.place == "my.txt, line 1"
+    assert result.share == 100 / (100 + 2 * len(words)) and result.usual_share < 1
+    own = minigpt.load(run).copied()
+    assert own == minigpt.load(run).copied() and own.characters > 1000
+    Path("new.txt").write_text(text[:100] + words)
+    assert main(["evaluate", str(run), "new.txt", "--copied"]) == 0
+    out = capsys.readouterr().out
+    assert re.match(f"{run}: 73.0% of 137 characters .* the longest of 100: .*my.txt, line 1", out)
+    assert main(["evaluate", str(run), "--copied", "--json"]) == 0
+    assert f'"characters": {own.characters}' in capsys.readouterr().out
+
+
+def test_a_text_that_is_not_there_any_more_is_an_error_of_one_line(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = str(train_tiny())
+    write(Path("my.txt"), some_text(seed=3))
+    with pytest.raises(UserError, match=r"^my.txt has changed since the run learned from it$"):
+        minigpt.load(run).copied()
+    Path("my.txt").unlink()
+    capsys.readouterr()
+    assert main(["evaluate", run, "--copied"]) == main(["evaluate", run]) == 2
+    expected = ["error: no such file: my.txt", "error: name a text to predict, or ask for --copied"]
+    assert capsys.readouterr().err.splitlines() == expected
+    rows = minigpt.train([some_text()], out="rows", emb_dim=16, num_layers=1, num_heads=2, steps=2)
+    with pytest.raises(UserError, match="documents given in Python, which cannot be read again"):
+        minigpt.load(rows).copied()
