@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
 PLAN, METRICS, SAMPLES, PICTURE = "plan.json", "metrics.jsonl", "samples.txt", "loss.png"
 CHECKPOINT, LOCK = "checkpoint", ".lock"
-_FORMAT = 4  # of config.json: another number whenever a field changes its name or meaning
+_FORMAT = 5  # of config.json: another number whenever a field changes its name or meaning
 _BITS = ("train_bits_per_byte", "val_bits_per_byte")
 _FIGURES = ("step", "seconds", "done", "train_loss", "val_loss", "tokens_per_second", *_BITS)
 
@@ -344,8 +344,6 @@ def replace(
             descriptor = os.open(path.parent, os.O_RDONLY)
             os.fsync(descriptor)
             os.close(descriptor)
-    except SafetensorError as error:  # how safetensors reports a full disk
-        raise OSError(str(error)) from None
     finally:
         with contextlib.suppress(OSError):
             new.unlink(missing_ok=True)
@@ -373,6 +371,9 @@ def check_free(out: Path) -> None:
             shutil.rmtree(out)
     if (out / CHECKPOINT).is_dir():
         raise UserError(f"{out} already holds a run; {other}, or continue it with --resume")
+    place = next(p for p in (out, *out.absolute().parents) if p.is_dir())
+    if not os.access(place, os.W_OK):
+        raise UserError(f"no permission to write to {place}; {other}")
     is_empty = out.is_dir() and not any(out.iterdir())
     if not is_empty and (out.exists() or out.is_symlink()):
         raise UserError(f"{out} exists and is not an empty folder; {other}")
@@ -394,7 +395,7 @@ def new_folder(out: Path) -> Iterator[Path]:
         else:
             out.parent.mkdir(parents=True, exist_ok=True)
             building.replace(out)
-    except (OSError, SafetensorError) as error:
-        raise UserError(f"cannot write {out}: {error}") from None
+    except OSError as error:
+        raise UserError(f"cannot write {out}: {error.strerror or error}") from None
     finally:
         shutil.rmtree(building, ignore_errors=True)

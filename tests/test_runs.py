@@ -6,6 +6,7 @@ import ast
 import contextlib
 import json
 import os
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -259,6 +260,17 @@ def test_what_fails_on_the_way_leaves_nothing(
         (folder / "half").write_text("")
         raise error
     assert list(tmp_path.rglob("*")) == [tmp_path / "empty"]
+
+
+def test_a_full_disk_is_told_in_plain_words(run: Path, tmp_path: Path) -> None:
+    model, limits = load_run(run).glass, resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        words = f"^cannot write {tmp_path}/out: File too large$"
+        with pytest.raises(UserError, match=words), new_folder(tmp_path / "out") as folder:
+            save_weights(model, folder / WEIGHTS)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 def test_what_another_process_made_meanwhile_is_not_replaced(tmp_path: Path) -> None:

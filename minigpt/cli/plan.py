@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import UserError, __version__
@@ -34,15 +35,19 @@ def run(given: argparse.Namespace) -> None:
     print_table(*planned_run(source, text, model, training | {"minutes": max(rows)}), rows)
 
 
-def read_text(text: dict[str, Any]) -> "Source":
-    """Read the text, before torch is loaded, which takes seconds; what is done is said."""
+def read_text(text: dict[str, Any], out: Path | None = None) -> "Source":
+    """Check that a run can be written to `out` and read the text, before torch is loaded, which
+    takes seconds; what is done is said."""
     config = TextConfig(**text)
     from ..data.readers import title
 
     say(f"minigpt {__version__}: reading {', '.join(map(title, config.files))}")
     from ..data.corpus import find_source
+    from ..runs import check_free
     from ..training import report
 
+    if out is not None:
+        check_free(out)
     source = find_source(config, say)
     report.say_text(source)
     say("loading torch and measuring this machine ...")

@@ -28,16 +28,12 @@ def run(given: argparse.Namespace) -> int:
     for config, fields in ((TextConfig, text), (TrainConfig, training)):
         config(**fields)  # refused before torch is loaded
     check_fields(GPTConfig, model)
-    if given.resume and (text.keys() | model.keys()) - {"files"}:
-        raise UserError("--resume takes its text and model from the run; leave them out")
-    if given.out and not given.resume:
-        from ..runs import check_free
-
-        check_free(Path(given.out))
     if given.resume:
+        if (text.keys() | model.keys()) - {"files"}:
+            raise UserError("--resume takes its text and model from the run; leave them out")
         say(f"minigpt {__version__}: loading torch, to continue a run")
     elif "LOCAL_RANK" not in os.environ:  # several processes read the text together
-        source = read_text(text)
+        source = read_text(text, None if given.plan else Path(given.out or "runs/.any"))
     from ..training.interruption import Interrupted
     from ..training.plan import planned_run
     from ..training.run import resume_run, start_run

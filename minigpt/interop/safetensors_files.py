@@ -1,6 +1,7 @@
 """Tensors in safetensors files: data only, never code."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -52,5 +53,8 @@ def write_tensors(
     arrays = {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}
     path.touch()
     usual = path.stat().st_mode
-    save_file(arrays, path, metadata or {"format": "pt"})  # other readers look for it
+    try:
+        save_file(arrays, path, metadata or {"format": "pt"})  # other readers look for it
+    except SafetensorError as error:  # as "I/O error: No space left on device (os error 28)"
+        raise OSError(re.sub(r"^.*error: | \(os error \d+\)$", "", str(error))) from None
     path.chmod(usual)

@@ -199,7 +199,7 @@ def _new_run(out: Any, named: Path, source: Source, gpt: GPT, files: dict[str, s
 def _locked(folder: Path, is_new: bool) -> Iterator[None]:
     """The run's lock, which rank 0 takes for all.
 
-    A new run that fails before its first evaluation is removed, since it holds nothing of use. An
+    A new run that fails before it has saved what it learned is removed: it holds nothing of use. An
     interrupted one is kept if its last state is saved, to be resumed.
     """
     try:
@@ -209,7 +209,7 @@ def _locked(folder: Path, is_new: bool) -> Iterator[None]:
     except BaseException as error:
         is_saved = any((folder / runs.CHECKPOINT).glob("*"))
         is_kept = is_saved and isinstance(error, Interrupted | KeyboardInterrupt)
-        if is_new and not is_kept and not (folder / runs.METRICS).exists():
+        if is_new and not is_kept and runs.read_best(folder / runs.WEIGHTS) is None:
             shutil.rmtree(folder, ignore_errors=True)
         raise
 
