@@ -113,10 +113,13 @@ class Part:
     kept: Sequence[int]
     aside: bool = False
     most: int | None = None
+    stretch: int = _STRETCH
 
-    def at_most(self, most: int | None) -> "Part":
-        """A part of this part."""
-        return self if most is None else replace(self, most=min(most, self.most or most))
+    def at_most(self, most: int | None, stretch: int = _STRETCH) -> "Part":
+        """A part of this part, in stretches of so many characters."""
+        if most is None:
+            return self
+        return replace(self, most=min(most, self.most or most), stretch=stretch)
 
     @property
     def size(self) -> int:
@@ -125,7 +128,7 @@ class Part:
 
     def documents(self) -> Iterator[Document]:
         """Pieces of the documents, as of a :class:`Corpus`; UserError if a file has changed."""
-        length = _STRETCH if self.size < self.characters else 1 << 30
+        length = self.stretch if self.size < self.characters else 1 << 30
         read = taken = 0
         for number, text in self._whole_documents():
             for start in range(0, len(text), length):

@@ -15,7 +15,7 @@ import torch
 
 from .. import UserError
 from ..config import GPTConfig, TextConfig, TrainConfig, count_parameters, counted
-from ..data.corpus import Corpus, Part, Source
+from ..data.corpus import Part, Source, split
 from ..model import flops_per_token
 from ..runs import FoundModel, choose_device, starting_point
 from .report import BITS, duration
@@ -27,7 +27,7 @@ _PARAMETERS_PER_TOKEN = 20.0  # of the text; a larger model soon knows it by hea
 _BATCH_SIZES = (8, 16, 32, 64, 128, 256)  # in windows of a short context
 _LONG = 1e6  # tokens to train on; with more, a context twice as long pays off
 _MANY_STEPS = 6_000  # with more, the batch is doubled
-_SAMPLE = 800_000  # characters of a text that are packed, to see how well that goes
+_SAMPLE, _STRETCH = 720_000, 2_048  # characters of a text that are packed, and of each piece
 _QUICK = 8_000_000  # bytes of a text that are prepared in three seconds
 _LEAST = 0.1  # bits a byte; no model predicts a repetition as surely as bz2 does
 
@@ -162,24 +162,26 @@ def plan_run(
 def text_stats(source: Source, text: TextConfig) -> TextStats:
     """What a plan needs to know of a text: its size, and how well it can be packed."""
     size, share = source.training.scan.text_bytes, text.validation_fraction
-    bits = packed_bits_per_byte(source.training)
+    bits = packed_bits_per_byte(*split(source, text))
     if source.validation:
         return TextStats(size, source.validation.scan.text_bytes, text.tokenizer, bits)
     to_train_on = round(size * (1.0 - share))
     return TextStats(to_train_on, size - to_train_on, text.tokenizer, bits)
 
 
-def packed_bits_per_byte(corpus: Corpus) -> float:
-    """Bits that bz2 needs for a byte of the last tenth of a sample, once it has the rest.
+def packed_bits_per_byte(training: Part, validation: Part) -> float:
+    """Bits that bz2 needs for a byte of a sample of one text, once it has a sample of the other.
 
-    A long text's sample comes from all over it: what it begins with may be unlike the rest.
+    The samples come from all over the texts, in short stretches: bz2 makes more of a repetition
+    that is far away than a model does.
     """
-    lengths = corpus.scan.lengths
-    part = Part(sum(lengths), corpus, lengths).at_most(_SAMPLE)
-    sample = "".join(text for _, text in part.documents()).encode()
-    end = len(sample) * 9 // 10
-    added = len(bz2.compress(sample)) - len(bz2.compress(sample[:end]))
-    return min(max(8 * added / max(len(sample) - end, 1), _LEAST), 8.0)
+    samples = []
+    for part, most in ((training, _SAMPLE), (validation, _SAMPLE // 9)):
+        stretches = part.at_most(most, _STRETCH).documents()
+        samples.append("".join(text for _, text in stretches).encode())
+    known, new = samples
+    added = len(bz2.compress(known + new)) - len(bz2.compress(known))
+    return min(max(8 * added / max(len(new), 1), _LEAST), 8.0)
 
 
 # The rules
