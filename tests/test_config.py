@@ -119,7 +119,6 @@ REFUSED = [
     (SampleConfig, "stop", [("a", ""), ("\udcff",)], "texts, none empty"),
     (SampleConfig, "samples", [0, 4097], "between 1 and 4,096"),
     (EvaluationConfig, "stride", [0], "at least 1"),
-    (EvaluationConfig, "batch_size", [0], "at least 1"),
 ]
 
 

@@ -28,6 +28,7 @@ from .corpus import Part, Source, chunks, split
 FORMAT = 4
 META, TOKENIZER, TRAIN, VALIDATION = "meta.json", "tokenizer.json", "train.bin", "validation.bin"
 _MOST_TO_LEARN = 1 << 25  # characters from which a BPE is learned
+_MOST_BYTES = 5e9  # of texts that are kept
 Progress = Callable[[str, int], Any]  # makes a bar, such as a tqdm, of this name and total
 
 
@@ -44,7 +45,6 @@ def prepare(
 
     A `tokenizer` replaces the one of `config`; `say` gets the lines that a person should read.
     """
-    most = _most_bytes()
     folder = (cache or cache_folder()) / _key(source, config, tokenizer)
     try:
         return open_dataset(folder)
@@ -76,7 +76,7 @@ def prepare(
             "there, or set MINIGPT_CACHE to another folder"
         ) from None
     with contextlib.suppress(OSError):  # another process may do the same now
-        _evict(folder, most)
+        _evict(folder)
     return dataset
 
 
@@ -84,8 +84,6 @@ def open_dataset(folder: Path) -> Dataset:
     """Open what :func:`prepare` made, if it is whole."""
     try:
         meta = json.loads((folder / META).read_text(encoding="utf-8"))
-        if meta["format"] != FORMAT:
-            raise ValueError(f"its format is {meta['format']!r}, not {FORMAT}")
         for name in (TOKENIZER, TRAIN, VALIDATION):
             _verify(folder / name, meta["files"][name])
         tokenizer = load_tokenizer(folder / TOKENIZER)
@@ -209,23 +207,15 @@ def _verify(file: Path, record: dict[str, Any]) -> None:
             os.utime(file, ns=(record["mtime_ns"], record["mtime_ns"]))
 
 
-def _most_bytes() -> float:
-    given = os.environ.get("MINIGPT_CACHE_GB") or 5.0
-    with contextlib.suppress(ValueError):
-        if float(given) >= 0.0:
-            return 1e9 * float(given)
-    raise UserError(f"MINIGPT_CACHE_GB must be a number of gigabytes, got {given!r}")
-
-
-def _evict(made: Path, most: float) -> None:
-    """Keep the texts used last, up to `most` bytes; remove what killed processes left."""
+def _evict(made: Path) -> None:
+    """Keep the texts used last, up to 5 GB; remove what killed processes left."""
     for left_over in made.parent.glob("*.tmp"):
         _remove(left_over)
     metas = sorted(made.parent.glob(f"*/{META}"), key=lambda meta: -meta.stat().st_mtime_ns)
     size = 0
     for folder in (made, *(meta.parent for meta in metas if meta.parent != made)):
         size += sum(file.stat().st_size for file in folder.iterdir())
-        if size > most and folder != made:
+        if size > _MOST_BYTES and folder != made:
             _remove(folder)
 
 

@@ -17,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from .. import UserError
-from ..config import from_dict
+from ..config import Natural, from_dict
 from ..interop.safetensors_files import write_tensors
 from ..model import GPT
 from ..runs import CHECKPOINT, replace
@@ -33,17 +33,17 @@ Optimizers = Sequence[torch.optim.Optimizer]
 class TrainingState:
     """Where a training stands."""
 
-    step: int = 0  # optimizer steps taken
+    step: Natural = 0  # optimizer steps taken
     seconds: float = 0.0  # spent training so far
-    evaluations: int = 0  # made so far
+    evaluations: Natural = 0  # made so far
     eval_tokens: int = 1  # validation tokens that each is made on
     train_loss: float = 0.0  # of the latest steps on average, nats a token
     train_bits_per_byte: float = 0.0  # the same in bits for each byte that the tokens stand for
     best_loss: float | None = None  # lowest validation loss so far, nats a token
     best_bits_per_byte: float | None = None  # the same in bits a byte
-    best_step: int = 0  # when it was reached
+    best_step: Natural = 0  # when it was reached
     finished: bool = False  # whether all its steps or all its time are used up
-    num_retries: int = 0  # after the training diverged; each halves the learning rate
+    num_retries: Natural = 0  # after the training diverged; each halves the learning rate
 
 
 def save_checkpoint(folder: Path, model: GPT, optimizers: Optimizers, state: TrainingState) -> None:
@@ -137,16 +137,10 @@ def _read(path: Path) -> tuple[TrainingState, dict[str, Tensor]]:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         if metadata["sha256"] != _checksum(metadata["state"], tensors):
-            raise UserError("it is damaged, its checksum does not match")
-        state = from_dict(TrainingState, json.loads(metadata["state"]))
-    except UserError:
-        raise
+            raise ValueError("its checksum does not match")
+        return from_dict(TrainingState, json.loads(metadata["state"])), tensors
     except (SafetensorError, OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise UserError(f"it is damaged: {error}") from None
-    counters = (state.step, state.evaluations, state.best_step, state.num_retries)
-    if min(counters) < 0 or max(counters) >= 1 << 62 or not 0 <= state.seconds < 1e12:
-        raise UserError("a counter is out of range")
-    return state, tensors
 
 
 def _write(folder: Path, state: TrainingState, tensors: dict[str, Tensor]) -> None:

@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -137,25 +137,18 @@ def gather(value: T) -> list[T]:
 
 def highest(*numbers: float) -> list[float]:
     """The highest value of each number on any rank."""
-    return _reduced(numbers, dist.ReduceOp.MAX)
+    return [max(values) for values in zip(*gather(numbers), strict=True)]
 
 
 def mean(*numbers: float) -> list[float]:
     """The mean of each number over all ranks."""
-    return [total / world_size() for total in _reduced(numbers, dist.ReduceOp.SUM)]
+    return [sum(values) / world_size() for values in zip(*gather(numbers), strict=True)]
 
 
 def broadcast(tensors: Iterable[Tensor]) -> None:
     """Give the tensors of all ranks the values of rank 0."""
     for tensor in tensors if world_size() > 1 else ():
         dist.broadcast(tensor, src=0)
-
-
-def _reduced(numbers: Sequence[float], operation: Any) -> list[float]:
-    values = torch.tensor(numbers, dtype=torch.float64)
-    if world_size() > 1:
-        dist.all_reduce(values, operation)
-    return values.tolist()
 
 
 # The batch and the loss
@@ -189,14 +182,8 @@ def choose_device(name: str) -> torch.device:
 
 
 def averaged(loss: nn.Module) -> nn.Module:
-    """A loss whose gradients are averaged over all ranks."""
+    """A loss whose gradients are averaged over all ranks, or, while its attribute
+    `require_backward_grad_sync` is False, added up on each of them."""
     if world_size() == 1:
         return loss
     return nn.parallel.DistributedDataParallel(loss, gradient_as_bucket_view=True)
-
-
-def not_averaged(loss: nn.Module) -> contextlib.AbstractContextManager:
-    """Add gradients up on each rank, to be averaged later."""
-    if isinstance(loss, nn.parallel.DistributedDataParallel):
-        return loss.no_sync()
-    return contextlib.nullcontext()

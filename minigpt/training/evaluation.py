@@ -29,6 +29,8 @@ from .speed import autocast
 
 Window = tuple[NDArray[np.integer], int]  # tokens (length + 1,), and how many at its end to predict
 
+_BATCH_SIZE = 16  # windows at a time
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -92,23 +94,15 @@ def evaluate(
             progress(characters)
 
     windows = sliding_windows(ids(), context_length, stride)
-    if (first := next(windows, None)) is None:
-        names = ", ".join(map(str, files))
-        raise UserError(f"{names}: too short to evaluate on, at least 2 tokens are needed")
-    windows = itertools.chain([first], windows)
     device, lengths = choose_device(config.device), torch.tensor(found.tokenizer.byte_lengths())
     with workers.team(torch.get_num_threads() if device.type == "cpu" else 1):
-        model, batch_size = found.model.to(device), config.batch_size
-        result = evaluate_windows(model, windows, lengths, batch_size=batch_size)
+        result = evaluate_windows(found.model.to(device), windows, lengths)
+    if not result.tokens:
+        names = ", ".join(map(str, files))
+        raise UserError(f"{names}: too short to evaluate on, at least 2 tokens are needed")
     if not math.isfinite(result.loss):
         raise UserError(f"{run} is damaged: its loss is {result.loss}")
     return Measurement(**dataclasses.asdict(result), context_length=context_length, stride=stride)
-
-
-def _evaluation(totals: Iterable[tuple[float, int, int]]) -> Evaluation:
-    """From the nats, tokens and bytes of parts of a text."""
-    nats, count, size = map(math.fsum, zip(*totals, strict=True))  # exact in any order
-    return Evaluation(nats / count, nats / math.log(2) / max(size, 1), int(count), int(size))
 
 
 def evaluate_tokens(
@@ -117,8 +111,7 @@ def evaluate_tokens(
     byte_lengths: Tensor,
     *,
     max_tokens: int,
-    precision: torch.dtype | None = None,
-    batch_size: int = 16,
+    precision: torch.dtype = torch.float32,
 ) -> Evaluation:
     """Predict every token but the first, once, in windows of the context length side by side.
 
@@ -132,18 +125,14 @@ def evaluate_tokens(
         starts = full[:: -(-len(full) * T // max_tokens)]
     read = (tokens[start : start + T + 1] for start in starts.tolist())
     windows = ((window, len(window) - 1) for window in read)
-    return evaluate_windows(
-        model, windows, byte_lengths, precision=precision, batch_size=batch_size
-    )
+    return evaluate_windows(model, windows, byte_lengths, precision)
 
 
 def evaluate_windows(
     model: GPT,
     windows: Iterable[Window],
     byte_lengths: Tensor,
-    *,
-    precision: torch.dtype | None = None,
-    batch_size: int = 16,
+    precision: torch.dtype = torch.float32,
 ) -> Evaluation:
     """Predict the last tokens of each window from all tokens before them in it.
 
@@ -154,7 +143,7 @@ def evaluate_windows(
     def predict(group: tuple[Tensor, int]) -> tuple[float, int, int]:
         tokens, predicted = group
         batch = tokens.to(device)  # (b, length + 1)
-        with torch.no_grad(), autocast(device, precision or torch.float32):
+        with torch.no_grad(), autocast(device, precision):
             logits = model(batch[:, :-1])[:, -predicted:]  # (b, predicted, vocab_size)
         targets = tokens[:, -predicted:].flatten()  # (b * predicted,)
         logits = logits.flatten(0, 1).float()  # (b * predicted, vocab_size)
@@ -162,14 +151,17 @@ def evaluate_windows(
         nats = losses.cpu().double().sum().item()
         return nats, len(targets), int(byte_lengths[targets].sum())
 
-    totals: list[tuple[float, int, int]] = []  # nats, tokens and bytes of each group of windows
+    totals = [(0.0, 0, 0)]  # nats, tokens and bytes of each group of windows
     model.eval()
-    groups = _stacked(windows, max(batch_size // workers.count(), 1))
+    groups = _stacked(windows, max(_BATCH_SIZE // workers.count(), 1))
     ranks, rank = distributed.world_size(), distributed.rank()
     while turn := list(itertools.islice(groups, ranks * workers.count())):
         totals += workers.compute(predict, turn[rank::ranks])
     model.train(was_training)
-    return _evaluation(itertools.chain.from_iterable(distributed.gather(totals)))
+    of_all = itertools.chain.from_iterable(distributed.gather(totals))
+    nats, count, size = map(math.fsum, zip(*of_all, strict=True))  # exact in any order
+    loss, bits = nats / max(count, 1), nats / math.log(2) / max(size, 1)
+    return Evaluation(loss, bits, int(count), int(size))
 
 
 def sliding_windows(

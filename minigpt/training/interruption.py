@@ -1,9 +1,10 @@
 """Ctrl-C and SIGTERM wait for the end of a training step, so that what is saved is whole."""
 
+import contextlib
 import signal
 import threading
 from types import FrameType
-from typing import Any
+from typing import Self
 
 
 class Interrupted(Exception):
@@ -15,28 +16,18 @@ class Interrupted(Exception):
         self.exit_status = 128 + signal_number
 
 
-class GracefulStop:
+class GracefulStop(contextlib.ExitStack):
     """While open, the first SIGINT or SIGTERM only sets `signal_number`; a second one acts."""
 
-    def __init__(self) -> None:
-        self.signal_number = 0  # none yet
-        self._previous: dict[int, Any] = {}
+    signal_number = 0  # none yet
 
-    def __enter__(self) -> "GracefulStop":
+    def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 if signal.getsignal(number) != signal.SIG_IGN:  # it is for a command under nohup
-                    self._previous[number] = signal.signal(number, self._note)
+                    self.callback(signal.signal, number, signal.signal(number, self._note))
         return self
-
-    def __exit__(self, *error: object) -> None:
-        self._restore()
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.signal_number = number
-        self._restore()
-
-    def _restore(self) -> None:
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)
-        self._previous = {}
+        self.close()

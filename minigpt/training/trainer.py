@@ -216,10 +216,10 @@ class Trainer:
         else:
             total = torch.zeros((), device=self.device)
             for i, part in enumerate(parts, start=1):
-                is_last = i == len(parts)
-                with contextlib.nullcontext() if is_last else distributed.not_averaged(self._loss):
-                    loss = loss_of(part)
-                    loss.backward()
+                # Several processes average their gradients once, after the last part.
+                self._loss.require_backward_grad_sync = i == len(parts)  # type: ignore[assignment]
+                loss = loss_of(part)
+                loss.backward()
                 total += loss.detach()
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.grad_clip)
         found = torch.stack([total, norm]).tolist()  # one wait for the device

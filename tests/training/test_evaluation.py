@@ -9,6 +9,7 @@ import math
 import re
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -73,11 +74,16 @@ def assert_predicted_one_by_one(
     assert (result.tokens, result.bytes) == (count, size)
 
 
-def windows_read(model: GPT, text: np.ndarray, max_tokens: int, batch_size: int = 16) -> list[Any]:
+def side_by_side(count: int) -> Any:
+    """Within, so many windows are read at a time."""
+    return mock.patch.object(evaluation, "_BATCH_SIZE", count)
+
+
+def windows_read(model: GPT, text: np.ndarray, max_tokens: int) -> list[Any]:
     """The windows that an evaluation gives the model."""
     seen: list[Any] = []
     hook = model.register_forward_pre_hook(lambda _, inputs: seen.extend(inputs[0].tolist()))
-    evaluate_tokens(model, text, ONE_BYTE, max_tokens=max_tokens, batch_size=batch_size)
+    evaluate_tokens(model, text, ONE_BYTE, max_tokens=max_tokens)
     hook.remove()
     return seen
 
@@ -96,7 +102,8 @@ def test_every_token_but_the_first_is_predicted_once(
 ) -> None:
     """Also of a text shorter than the context, and of one that ends with a short window."""
     model, text = gpt(architecture), tokens(length)
-    result = evaluate_tokens(model, text, MORE_BYTES, max_tokens=1000, batch_size=batch_size)
+    with side_by_side(batch_size):
+        result = evaluate_tokens(model, text, MORE_BYTES, max_tokens=1000)
     assert_predicted_one_by_one(result, model, text)
 
 
@@ -126,7 +133,8 @@ def test_of_a_long_text_the_same_part_is_read_every_time(
     """At most max_tokens and a window more, or, if the text is not longer than that, all of it."""
     model, text = gpt(), np.arange(length, dtype=np.uint16) % VOCAB
     read = windows_read(model, text, max_tokens)
-    assert windows_read(model, text, max_tokens, batch_size) == read
+    with side_by_side(batch_size):
+        assert windows_read(model, text, max_tokens) == read
     count = sum(map(len, read))
     assert 1 <= count <= max_tokens + CONTEXT
     if length - 1 + CONTEXT <= max_tokens:
@@ -168,7 +176,8 @@ def test_a_stream_is_predicted_as_token_by_token(
 ) -> None:
     model, text = gpt(), tokens(length)
     windows = sliding_windows(cut(text, places), CONTEXT, stride)
-    result = evaluate_windows(model, windows, MORE_BYTES, batch_size=batch_size)
+    with side_by_side(batch_size):
+        result = evaluate_windows(model, windows, MORE_BYTES)
     assert_predicted_one_by_one(result, model, text, stride)
 
 

@@ -168,7 +168,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_used(
     last.write_bytes(data)
     resume(parts)
     said = capsys.readouterr().err
-    assert f"{LAST}: it is damaged, its checksum does not match; going back to the one" in said
+    assert f"{LAST}: it is damaged: its checksum does not match; going back to the one" in said
     assert_same_end(parts, whole)
 
 
