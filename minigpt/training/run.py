@@ -289,6 +289,9 @@ def _train(
     marks = report.compared(config, dataset, forecast and forecast(training.minutes))
     tokens_per_step = training.batch_size * config.model.context_length
     deadline = started + 60 * training.minutes
+    # About the seconds to see how much is copied; they may take a fiftieth of the minutes.
+    copying = 1 + count_parameters(config.model) / 3e6 + len(dataset.train) / 3e6
+    kept = copying if copying < 1.2 * training.minutes else 0.0
     report.say_run(config, dataset, folder, device, distributed.world_size())
     shown = Report(folder, tokens_per_step=tokens_per_step, started=started, marks=marks)
     try:
@@ -299,7 +302,7 @@ def _train(
             folder,
             precision=getattr(torch, training.precision),
             report=shown,
-            deadline=deadline,
+            deadline=deadline - kept,
             sample=lambda model: _sample(model, dataset.tokenizer, config),
         )
         if forecast is None:
@@ -316,16 +319,18 @@ def _train(
     finally:
         shown.close()
     report.say_result(shown, state, dataset, config, forecast)
-    on_main(lambda: _say_copied(folder, config, len(dataset.train), deadline))
+    if copying < 3:
+        left = deadline - time.monotonic() if training.steps is None else 3.0
+        on_main(lambda: _say_copied(folder, left))
 
 
-def _say_copied(folder: Path, config: RunConfig, tokens: int, deadline: float) -> None:
-    """How much of what the run writes stands in its text, if there is time to find out."""
-    seconds = 1 + count_parameters(config.model) / 3e6 + tokens / 3e6
-    is_late = config.training.steps is None and time.monotonic() + 1.5 * seconds > deadline
-    if seconds < 3 and not is_late:
+def _say_copied(folder: Path, left: float) -> None:
+    """How much of what the run writes stands in its text, if so many seconds suffice."""
+    writer, start = runs.load(folder), time.monotonic()
+    writer.samples(samples=8, max_new_tokens=8, seed=0)  # of the 200 that are to come
+    if 30 * (time.monotonic() - start) < left:
         with contextlib.suppress(UserError):  # the text cannot be read again
-            say(f"copied:  of what it writes, {runs.load(folder).copied()}")
+            say(f"copied: of what it writes, {writer.copied()}")
 
 
 def _sample(model: GPT, tokenizer: Tokenizer, config: RunConfig) -> str:

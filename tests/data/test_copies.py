@@ -75,7 +75,7 @@ def test_a_run_tells_what_it_has_copied(
     workplace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = train_tiny(validation_fraction=0.4)
-    assert re.search(r"copied:  of what it writes, \d+\.\d% of ", capsys.readouterr().err)
+    assert re.search(r"copied: of what it writes, \d+\.\d% of ", capsys.readouterr().err)
     text = Path("my.txt").read_text()
     words = "nobody wrote these words before I did"
     result = minigpt.load(run).copied(text[:100] + words, words)
