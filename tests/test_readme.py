@@ -37,12 +37,3 @@ def test_the_options_of_the_commands_are_known(program: str, words: str) -> None
 def test_the_examples_were_found() -> None:
     assert len(PYTHON) == 3 and len(SHELL) >= 12
     assert len(PARTS) == 3 and all("assert" in code for code in PARTS)
-
-
-def test_the_layout_names_files_that_exist() -> None:
-    layout = README.split("## How the code is laid out")[1]
-    first_cells = re.findall(r"^\| (.*?) \|", layout, re.MULTILINE)
-    names = [name for cell in first_cells for name in re.findall(r"`([^`]+)`", cell)]
-    assert len(names) > 10
-    for name in names:
-        assert (ROOT / name).exists(), name

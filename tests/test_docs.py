@@ -1,0 +1,77 @@
+"""The links of README, docs and notebooks lead somewhere, and files that are named exist."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("notebooks/*.md")])
+NOTEBOOKS = sorted(ROOT.glob("notebooks/*.ipynb"))
+PICTURES = sorted(ROOT.glob("docs/*.svg")) + sorted(ROOT.glob("docs/*.png"))
+
+
+def text_of(page: Path) -> str:
+    """Without blocks of code, in which nothing is a link."""
+    text = page.read_text(encoding="utf-8")
+    if page.suffix == ".ipynb":
+        cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown"]
+        text = "\n\n".join("".join(cell["source"]) for cell in cells)
+    return re.sub(r"^```.*?^```|^ {4}.*?$|`[^`\n]+`", "", text, flags=re.S | re.M)
+
+
+def links(page: Path) -> list[str]:
+    """The targets of links and pictures that are not on the web."""
+    found = re.findall(r"\]\(\s*([^)\s]+)\s*\)", text_of(page))
+    return [target for target in found if not re.match(r"\w+:", target)]
+
+
+def anchors(page: Path) -> set[str]:
+    """The headings, as GitHub names them in addresses."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.M)
+    return {re.sub(r"[^\w -]", "", h.lower()).strip().replace(" ", "-") for h in headings}
+
+
+@pytest.mark.parametrize("page", [*PAGES, *NOTEBOOKS], ids=lambda page: page.name)
+def test_a_link_leads_to_a_file_and_a_heading_of_it(page: Path) -> None:
+    for target in links(page):
+        name, _, anchor = target.partition("#")
+        place = (page.parent / name).resolve() if name else page
+        assert place.exists(), target
+        assert place.is_relative_to(ROOT), target
+        assert not anchor or anchor in anchors(place), target
+
+
+def test_links_were_found() -> None:
+    assert {"docs/README.md", "notebooks/README.md"} <= set(links(ROOT / "README.md"))
+    assert sum(len(links(notebook)) for notebook in NOTEBOOKS) > 0
+
+
+def test_the_index_names_every_page_and_every_picture_is_shown() -> None:
+    index = {target.partition("#")[0] for target in links(ROOT / "docs/README.md")}
+    assert {page.name for page in ROOT.glob("docs/*.md")} - {"README.md"} <= index
+    shown = {Path(target).name for page in [*PAGES, *NOTEBOOKS] for target in links(page)}
+    assert {picture.name for picture in PICTURES} <= shown
+
+
+def test_the_files_that_how_the_pieces_fit_names_exist() -> None:
+    text = (ROOT / "docs/pieces.md").read_text(encoding="utf-8")
+    names = set(re.findall(r"`([\w./]+(?:/|\.py))`", text))
+    known = [str(path) for path in (ROOT / "minigpt").rglob("*") if path.suffix in ("", ".py")]
+    assert len(names) > 30
+    for name in names:
+        is_there = any(path.endswith(f"/{name.rstrip('/')}") for path in known)
+        assert is_there or (ROOT / name).exists(), name
+
+
+def test_no_sentence_stands_in_two_places() -> None:
+    seen: dict[str, str] = {}
+    for page in PAGES:
+        if page.name == "CHANGELOG.md":
+            continue
+        for paragraph in re.split(r"\n\s*\n|\n- |\n\|", text_of(page)):
+            for sentence in re.split(r"(?<=[.:?])\s", " ".join(paragraph.split())):
+                if len(sentence) > 60:
+                    assert sentence not in seen, (page.name, seen.get(sentence), sentence)
+                    seen[sentence] = page.name
