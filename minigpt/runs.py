@@ -374,8 +374,7 @@ def check_free(out: Path) -> None:
     place = next(p for p in (out, *out.absolute().parents) if p.is_dir())
     if not os.access(place, os.W_OK):
         raise UserError(f"no permission to write to {place}; {other}")
-    is_empty = out.is_dir() and not any(out.iterdir())
-    if not is_empty and (out.exists() or out.is_symlink()):
+    if any(out.iterdir()) if out.is_dir() else out.exists() or out.is_symlink():
         raise UserError(f"{out} exists and is not an empty folder; {other}")
 
 
