@@ -50,7 +50,7 @@ def read_text(text: dict[str, Any], out: Path | None = None) -> "Source":
         check_free(out)
     source = find_source(config, say)
     report.say_text(source)
-    say("loading torch and measuring this machine ...")
+    say("loading torch ...")
     return source
 
 

@@ -18,7 +18,7 @@ from ..config import GPTConfig, TextConfig, TrainConfig, count_parameters, count
 from ..data.corpus import Part, Source, split
 from ..model import flops_per_token
 from ..runs import FoundModel, choose_device, starting_point
-from .report import BITS, duration
+from .report import BITS, duration, say
 from .speed import Speed, choose_precision, measure_speed
 from .workers import can_share
 
@@ -92,10 +92,11 @@ class PlannedRun:
             most = f"{plan.max_characters / 1e6:,.0f} million characters"
             lines.append(f"of this long text {most} are used, from all over it")
         against = f", so dropout {plan.model.dropout:g} keeps it from being learned by heart"
-        read = f"the text is read {plan.epochs:,.1f} times"
+        often = f"the text is read {plan.epochs:,.1f} times"
+        read = often if plan.epochs >= 1 else f"{plan.epochs:.1%} of the text is read"
         lines.append(read + against * (plan.model.dropout > 0))
         split = f"{plan.token_split_prob:.0%} of the tokens are split in two"
-        cut = f"windows are cut to {counted(plan.warmup_context, 'token')}"
+        cut = f"the model sees only {counted(plan.warmup_context, 'token')} at a time"
         early = [split] * (plan.token_split_prob > 0)
         early += [cut] * (plan.warmup_context < plan.model.context_length)
         if early:
@@ -147,6 +148,8 @@ def plan_run(
     shared = can_share(device, given.get("compile", "auto"), given.get("attention_dropout", 0.0))
     workers = given.get("num_workers") or (torch.get_num_threads() if shared else 1)
     make_plan(stats, None, given, processes)  # what does not fit together is refused first
+    if not is_settled:
+        say("measuring this machine ...")
     speed = None if is_settled else measure_speed(device, getattr(torch, precision), workers)
     given = {"num_workers": workers, **given} if is_settled else given
     plan = make_plan(stats, speed, given, processes)

@@ -296,7 +296,7 @@ def first_words(dataset: "Dataset") -> str:
     """The beginning of the first line that has letters or digits, to try as a prompt."""
     lines = dataset.tokenizer.decode(dataset.train[:400].tolist()).splitlines()
     line = next((line.strip() for line in lines if any(map(str.isalnum, line))), "")
-    return textwrap.shorten(line, 24, placeholder="")
+    return textwrap.shorten(line, 24, placeholder="", break_long_words=False) or line[:24]
 
 
 def say_interrupted(folder: Path, is_saved: bool) -> None:

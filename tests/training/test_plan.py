@@ -260,8 +260,10 @@ def test_the_reasons_tell_what_is_different_before_the_end_and_of_an_early_end()
         return "\n".join(PlannedRun(planned(text, **given), text, None).reasons())
 
     both = {"context_length": 64, "token_split_prob": 0.15, "warmup_context": 8}
-    assert "until the last fifth 15% of the tokens are split in two and windows" in told(**both)
-    assert "last fifth windows are cut to 8 tokens" in told(**both | {"token_split_prob": 0.0})
+    assert "until the last fifth 15% of the tokens are split in two and the model" in told(**both)
+    assert "last fifth the model sees only 8 tokens at a time" in told(
+        **both | {"token_split_prob": 0.0}
+    )
     assert "last fifth" not in told(**both | {"token_split_prob": 0.0, "warmup_context": 64})
     short = TextStats(10**5)
     assert "ends early" in told(short, minutes=30)

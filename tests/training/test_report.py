@@ -199,7 +199,8 @@ def test_the_end_says_how_good_that_is_and_what_is_next(
 def test_a_prompt_is_the_beginning_of_a_line(workplace: Path) -> None:
     config = TextConfig(files=("my.txt",), tokenizer="char")
     story = "--- \n\ntitle of this very long story\n"
-    for text, words in ((story, "title of this very long"), ("01" * 99, "01" * 12)):
+    url = "See https://www.example.org/a/b/c\n"
+    for text, words in ((story, "title of this very long"), ("01" * 99, "01" * 12), (url, "See")):
         Path("my.txt").write_text(text * 99)
         assert first_words(prepare(find_source(config), config)) == words
 
