@@ -1,6 +1,7 @@
 """`minigpt export` and `minigpt import`: a model as a folder for other programs, and back."""
 
 import argparse
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -32,16 +33,15 @@ def run(given: argparse.Namespace) -> None:
     runs.check_free(out)
     found = runs.find_model(source)
     config, weights = found.glass.config, found.glass.weights
-    if given.to == "gguf":
-        dtype: Any = given.dtype or "float32"
-        file = f"{name}-{dtype}.gguf"
-        with runs.new_folder(out) as folder:
-            write_gguf(folder / file, config, weights, found.tokenizer, name, dtype)
-        use = f"llama-cli -m {out / file} -p 'Once upon a time'"
-    else:
-        with runs.new_folder(out) as folder:
+    dtype: Any = given.dtype or "float32"
+    file = out / f"{name}-{dtype}.gguf"
+    with runs.new_folder(out) as folder:
+        if given.to == "gguf":
+            write_gguf(folder / file.name, config, weights, found.tokenizer, name, dtype)
+            use = f"llama-cli -m {shlex.quote(str(file))} -p 'Once upon a time'"
+        else:
             write_folder(folder, config, weights, found.tokenizer)
-        use = f"transformers.AutoModelForCausalLM.from_pretrained({str(out)!r})"
+            use = f"transformers.AutoModelForCausalLM.from_pretrained({str(out)!r})"
     write(str(out))
     say(f"to use it:  {use}")
 

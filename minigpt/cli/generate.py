@@ -21,11 +21,6 @@ if TYPE_CHECKING:
     from ..generation.results import Step
     from ..generation.writer import Writer
 
-_OUTPUT = {
-    "show": "each token's probability, and what it could have been",
-    "json": "one JSON record on a line for each sample, and nothing else",
-}
-
 
 def options(parser: Parser) -> None:
     prompt = "how the text begins; - for standard input (also read if it is no terminal)"
@@ -33,8 +28,10 @@ def options(parser: Parser) -> None:
     run = "a run, or a model such as hf:gpt2 (default: the newest run)"
     parser.add_argument("--run", metavar="FOLDER", help=run)
     output = parser.add_argument_group("output")
-    for name, help_ in _OUTPUT.items():
-        output.add_argument(f"--{name}", action="store_true", help=help_)
+    shown = "each token's probability, and what it could have been"
+    output.add_argument("--show", action="store_true", help=shown)
+    record = "one JSON record on a line for each sample, and nothing else"
+    output.add_argument("--json", action="store_true", help=record)
     add_fields(parser, SampleConfig, "sampling")
     add_fields(parser, InferenceConfig, "machine")
 

@@ -4,7 +4,7 @@ import os
 import re
 import sys
 import textwrap
-from typing import TextIO
+from typing import Any, TextIO
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tab and line feed
 
@@ -16,9 +16,10 @@ def say(line: str) -> None:
         return
     if sys.stderr.isatty():
         width = os.get_terminal_size(sys.stderr.fileno()).columns or 80
-        line = textwrap.fill(
-            line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-        )
+        line, _, command = line.partition(":  ")  # which is not broken, so that it can be copied
+        how: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+        line = textwrap.fill(f"{line}:" if command else line, width, subsequent_indent="  ", **how)
+        line += f"\n  {command}" if command else ""
     print(_fit(line, sys.stderr), file=sys.stderr, flush=True)
 
 

@@ -25,9 +25,8 @@ def run(given: argparse.Namespace) -> int:
     started = time.monotonic()
     text, model, training = training_settings(given)
     files, source = text.get("files", ()), None
-    for config, fields in ((TextConfig, text), (TrainConfig, training)):
-        config(**fields)  # refused before torch is loaded
-    check_fields(GPTConfig, model)
+    for config, fields in ((TextConfig, text), (GPTConfig, model), (TrainConfig, training)):
+        check_fields(config, fields)  # refused before torch is loaded
     if given.resume:
         if (text.keys() | model.keys()) - {"files"}:
             raise UserError("--resume takes its text and model from the run; leave them out")

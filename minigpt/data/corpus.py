@@ -190,6 +190,7 @@ def find_files(names: tuple[str, ...], say: Say = lambda line: None) -> tuple[Pa
     """The files that `names` stand for: files, folders to search, glob patterns, "-" for stdin."""
     found: list[Path] = []
     for name in names:
+        pattern = f"{glob.escape(name)}/**" if os.path.isdir(name) else name
         if name == STANDARD_INPUT:
             folder = tempfile.TemporaryDirectory(prefix="minigpt-stdin-")
             atexit.register(folder.cleanup)
@@ -198,11 +199,9 @@ def find_files(names: tuple[str, ...], say: Say = lambda line: None) -> tuple[Pa
                 say("type the text; Ctrl-D ends it")
             with open(found[-1], "wb") as copy:
                 shutil.copyfileobj(sys.stdin.buffer, copy)
-        elif os.path.isdir(name):
-            found += _texts(name, glob.iglob(f"{glob.escape(name)}/**", recursive=True), say)
-        elif os.path.exists(name):
+        elif os.path.exists(name) and not os.path.isdir(name):
             found.append(Path(name))
-        elif matches := glob.glob(name, recursive=True):
+        elif matches := glob.glob(pattern, recursive=True):
             found += _texts(name, matches, say)
         elif name == TALES:  # of an installed package, or of a checkout
             packed = Path(__file__).parents[1] / "tales.txt"

@@ -85,7 +85,7 @@ class PlannedRun:
         plan, lines = self.plan, []
         if self.speed is not None:
             lines.append(
-                f"this machine computes {self.speed.flops / 1e9:,.0f} GFLOP/s in a training step: "
+                f"this machine computes {self.speed.flops / 1e9:,.0f} billion operations a second: "
                 f"about {counted(plan.steps, 'step')} in {duration(plan.seconds)}"
             )
         if plan.max_characters is not None:
@@ -103,8 +103,7 @@ class PlannedRun:
             lines.append(f"until the last fifth {' and '.join(early)}, which makes training harder")
         lines.append(f"expected: about {plan.bits_per_byte:.1f} bits/byte ({BITS})")
         if plan.ends_early:
-            often = f"read {plan.max_epochs:g} times"
-            lines.append(f"ends early: once {often}, the text has no more to teach")
+            lines.append(f"ends early: after {plan.max_epochs:g} times it has no more to teach")
         return lines
 
     def to_json(self) -> str:

@@ -96,8 +96,7 @@ def say_text(source: Source) -> None:
     """What was read, and what a person should know of it."""
     files, size = source.training.files, source.training.scan.text_bytes
     names = title(files[0]) if len(files) == 1 else counted(len(files), "file")
-    shown = f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.1f} KB"
-    say_row("text", f"{names}, {shown}")
+    say_row("text", f"{names}, {tqdm.format_sizeof(size, 'B')}")
     if any(map(has_other_line_ends, files)):
         say_row("", "its line ends, of Windows or of an old Mac, are read as \\n")
     if size < _SHORT:
@@ -162,10 +161,6 @@ class Report:
         self._drawn = -math.inf  # when, in time.monotonic's seconds
         form: dict[str, Any] = {"bar_format": "{percentage:3.0f}%|{bar}| {desc}", "leave": False}
         self._bar = tqdm(total=100, disable=None, file=sys.stderr, dynamic_ncols=True, **form)
-
-    def say(self, line: str) -> None:
-        """Print a message above the bar."""
-        say(line)
 
     def step(self, state: "TrainingState", done: float, seconds_left: float) -> None:
         """After each training step."""

@@ -22,13 +22,12 @@ from .compilation import Loss, compile_loss
 from .evaluation import Evaluation, evaluate_tokens
 from .interruption import GracefulStop, Interrupted
 from .optimizer import averaged, make_optimizers, prepare_step
-from .report import Report
+from .report import EARLY, Report, say
 from .schedule import learning_rate, progress, smoothed
 from .speed import autocast
 
 MIN_SECONDS = 5.0  # of training, however late it starts; a tenth of the minutes if that is less
 _MAX_RETRIES = 2  # with half the learning rate each
-_EARLY = 0.8  # of the training, in which tokens are split and windows cut
 _SAVING_SHARE = 0.05  # of the time may go into checkpoints
 
 
@@ -80,7 +79,7 @@ class Trainer:
         self.state.best_bits_per_byte = best.get("val_bits_per_byte")
         self.state.best_step = int(best.get("step", 0))
         for problem in problems:
-            self.report.say(f"{problem}; going back to the one before it")
+            say(f"{problem}; going back to the one before it")
 
     def train(self) -> TrainingState:
         """Train until the steps or the time are used up, keeping the best weights.
@@ -95,7 +94,7 @@ class Trainer:
                 try:
                     done, signal_number = self._progress(stop.signal_number)
                     if signal_number and done < 1.0:
-                        self.report.say("stopping and saving; once more to stop at once")
+                        say("stopping and saving; once more to stop at once")
                         raise Interrupted(signal_number, saved=self._save_unfinished())
                     if done * self.config.num_evals >= self.state.evaluations + 1:
                         self._evaluate(done)
@@ -143,7 +142,7 @@ class Trainer:
                 value.backward()
                 self.model.zero_grad()
 
-        self.report.say("compiling the model, which takes up to a minute ...")
+        say("compiling the model, which takes up to a minute ...")
         compile_loss(plain, try_out)
         return loss
 
@@ -293,7 +292,7 @@ class Trainer:
             return True
         except OSError as error:
             problem = f"could not write {what} to {self.folder}: {error.strerror or error}"
-            self.report.say(f"{problem}; the old file stays as it was, training goes on")
+            say(f"{problem}; the old file stays as it was, training goes on")
             return False
 
     def _check_weights(self) -> None:
@@ -313,7 +312,7 @@ class Trainer:
         self.restore()
         self.state.num_retries = retries
         now = f"back to step {self.state.step:,}, with a learning rate of {rate:.2g}"
-        self.report.say(f"{problem} at step {step:,}: {now}")
+        say(f"{problem} at step {step:,}: {now}")
 
     def _seconds_to_deadline(self) -> float:
         return distributed.on_main(lambda: self.deadline - self.clock())
@@ -330,7 +329,7 @@ def training_batch(
     """Inputs and targets ``(b, T)`` of some rows of a training step's batch, in parts that are
     computed in turn or by workers. Near the end, tokens are not split and windows not cut.
     """
-    is_early = done < _EARLY
+    is_early = done < EARLY
     split_prob = config.token_split_prob if is_early else 0.0
     inputs, targets = sample_batch(
         dataset.train,
