@@ -3,6 +3,7 @@
 # make test-distributed, make test-kill, make test-fuzz: the long tests.
 # make test-page: the page in Chromium, which it installs if apt and root are there.
 # make test-notebooks: runs all notebooks.
+# make docs: writes docs/api/, a reference of the package; a warning is an error.
 # make bench, make bench-page: the measurements behind the figures of README and docs.
 # The first call of any of them makes .venv and installs what is needed.
 
@@ -10,7 +11,7 @@ PYTHON ?= python3
 MINUTES ?= 2
 BIN := .venv/bin
 
-.PHONY: demo test test-distributed test-kill test-fuzz test-notebooks test-page chromium bench bench-page clean
+.PHONY: demo test test-distributed test-kill test-fuzz test-notebooks test-page chromium docs bench bench-page clean
 
 demo: .venv/ready
 	$(BIN)/python train.py --minutes $(MINUTES)
@@ -43,6 +44,9 @@ chromium:
 		apt-get update -qq && apt-get install -qq -y chromium) >/dev/null || \
 		{ echo "make test-page needs Chromium; on Debian: apt-get install chromium, as root"; exit 1; }
 
+docs: .venv/ready
+	$(BIN)/python docs/reference.py
+
 bench: .venv/ready
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/generation.py
@@ -54,7 +58,7 @@ bench-page: chromium .venv/page
 	$(BIN)/python benchmarks/page.py
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info node_modules
+	rm -rf .venv docs/api .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info node_modules
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

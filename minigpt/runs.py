@@ -93,7 +93,7 @@ def load(run: str | Path, device: str = "auto", **settings: Any) -> Writer:
     """The writer of a run such as "runs/fables", of a folder in the Hugging Face layout, or of a
     model of the hub such as "hf:gpt2"; UserError if it is damaged or not one of ours.
 
-    `settings` are fields of :class:`~minigpt.InferenceConfig`. With device "auto" a large model
+    `settings` are fields of :class:`minigpt.InferenceConfig`. With device "auto" a large model
     uses a GPU where there is one. On a CPU the glass engine writes, elsewhere torch.
     """
     config = InferenceConfig(device=device, **settings)

@@ -80,7 +80,7 @@ class MultiHeadAttention(nn.Module):
         num_kv_heads: how many key/value heads; each serves ``num_heads / num_kv_heads`` query
             heads (grouped-query attention, Ainslie et al. 2023). Default: num_heads.
         rotary_base: with a number, queries and keys are turned by their position
-            (see :class:`~minigpt.attention.RotaryPositions`). Default: no positions.
+            (see :class:`minigpt.attention.RotaryPositions`). Default: no positions.
         qk_norm: whether queries and keys are RMS-normalised in each head, before turning.
         norm_eps: the epsilon of that normalisation.
         causal: whether a token attends only to itself and to earlier tokens.

@@ -66,7 +66,7 @@ class Writer:
         return glass_of(self.engine.model)
 
     def generate(self, prompt: str = "", **settings: Any) -> str:
-        """`prompt` and a continuation of it, with fields of :class:`~minigpt.SampleConfig` as
+        """`prompt` and a continuation of it, with fields of :class:`minigpt.SampleConfig` as
         settings; an empty prompt lets the model begin. Of several samples this is the first."""
         return "".join(self.stream(prompt, **settings))
 

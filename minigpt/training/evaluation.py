@@ -67,7 +67,7 @@ def evaluate(
         run: anything that :func:`minigpt.load` takes.
         files: text files, folders or patterns; documents follow each other as in training.
         progress: called with the number of characters whenever some have been read.
-        settings: fields of :class:`~minigpt.EvaluationConfig`, such as ``stride=64``.
+        settings: fields of :class:`minigpt.EvaluationConfig`, such as ``stride=64``.
 
     Returns:
         Its loss, bits per byte and perplexity, and of how many tokens and bytes.

@@ -16,7 +16,7 @@ import time
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from tqdm.auto import tqdm
 
@@ -83,7 +83,7 @@ def duration(seconds: float) -> str:
     return f"{number:.3g} {unit}{'s' * (f'{number:.3g}' != '1')}"
 
 
-def progress_bar(what: str, total: int | None = None) -> "tqdm[NoReturn]":
+def progress_bar(what: str, total: int | None = None) -> tqdm:
     """A bar over characters of text, shown when it takes more than a second."""
     how: dict[str, Any] = {"unit": "char", "unit_scale": True, "delay": 1, "leave": False}
     return tqdm(total=total, desc=what, disable=None, file=sys.stderr, dynamic_ncols=True, **how)

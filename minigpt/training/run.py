@@ -49,8 +49,8 @@ def train(
 
     `texts` are names of text files, folders or patterns; or documents themselves: a dataset of
     Hugging Face's `datasets`, or anything else that yields texts or rows that hold one. `settings`
-    are fields of :class:`~minigpt.TextConfig`, :class:`~minigpt.GPTConfig` and
-    :class:`~minigpt.TrainConfig`, such as ``minutes=2``; `validation` too may be documents. The run
+    are fields of :class:`minigpt.TextConfig`, :class:`minigpt.GPTConfig` and
+    :class:`minigpt.TrainConfig`, such as ``minutes=2``; `validation` too may be documents. The run
     that is returned is the path of its folder, `out` or one in `runs/`, for :func:`minigpt.load`.
     """
     started = time.monotonic()
