@@ -6,7 +6,8 @@
 # it.**
 #
 # Three steps make a new vector for each word: scores, weights, context vectors. They are the same
-# in every GPT. Only the scores become cleverer, in notebook 3.
+# in every GPT, the kind of language model that you will have built by notebook 6. Only the scores
+# become cleverer, in notebook 3.
 
 # %%
 import matplotlib.pyplot as plt

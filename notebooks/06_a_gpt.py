@@ -179,7 +179,7 @@ class TinyGPT(nn.Module):
 # %% [markdown]
 # These forty lines are the package's `GPT` in the architecture `gpt2`. It has the same names
 # inside, so its numbers can be put into ours, and the logits must agree. (The package's other
-# architecture, Qwen3's, has better parts in the same places.)
+# architecture is that of Qwen3, a family of open models. It has better parts in the same places.)
 
 # %%
 context_length, b = 32, 16
@@ -411,7 +411,7 @@ for temperature, p in ((0.1, 1.0), (0.8, 0.9), (1.5, 1.0)):
 #     python train.py my.txt --minutes 5
 #     python generate.py "The fox" --temperature 0.8 --top-p 0.9
 #
-# They use the same ideas, with better parts: longer tokens, Qwen3's blocks, a larger model
+# They use the same ideas, with better parts: longer tokens, blocks like Qwen3's, a larger model
 # planned for your machine, an optimizer that learns more from each step, and an engine that
 # writes without computing the past again. What such a model has learned, and how one can see it,
 # is notebook 7.

@@ -26,6 +26,7 @@ torch.set_num_threads(1)  # as in notebook 6
 # %% [markdown]
 # ## A run
 #
+# A **run** is what a training leaves: a folder with the model and all that belongs to it.
 # `minigpt.train` is `train.py` from Python. We fix its size and its steps, to be done in some ten
 # seconds, and let it read characters, which are short enough to fit into pictures. (What it
 # prints is put aside here.)
@@ -59,8 +60,8 @@ print(writer.generate("The fox ", max_new_tokens=120, temperature=0.7, seed=1))
 # ## Where do heads look?
 #
 # `minigpt.attention_maps` gives the attention weights of every head in every layer for a text, a
-# tensor of shape `(num_layers, num_heads, T, T)`. In the picture 1.3 is head 3 of layer 1; both
-# are counted from 0. A row shows where one character looks.
+# tensor of shape `(num_layers, num_heads, T, T)`. A **layer** is one of the blocks of notebook 6. In
+# the picture 1.3 is head 3 of layer 1; both are counted from 0. A row shows where one character looks.
 
 # %%
 text = "The fox saw the crow."
