@@ -61,7 +61,8 @@ print(writer.generate("The fox ", max_new_tokens=120, temperature=0.7, seed=1))
 #
 # `minigpt.attention_maps` gives the attention weights of every head in every layer for a text, a
 # tensor of shape `(num_layers, num_heads, T, T)`. A **layer** is a block of notebook 6. In
-# the picture 1.3 is head 3 of layer 1; both are counted from 0. A row shows where one character looks.
+# the picture 1.3 is head 3 of layer 1; both are counted from 0. A row shows where one character
+# looks.
 
 # %%
 text = "The fox saw the crow."
