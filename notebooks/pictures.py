@@ -15,7 +15,7 @@ FORBIDDEN = "#ececec"  # the squares that a mask forbids; their numbers are nan 
 def heatmap(axes, matrix, rows=(), columns=(), title="", *, signed=False, numbers=".2f", most=None):
     """Draw a matrix as squares, its rows from top to bottom, each with its number.
 
-    Weights, between 0 and 1, have the colours of `minigpt attention`: a square root makes small
+    Weights, between 0 and 1, have the colours of the page: a square root makes small
     ones visible. `signed` numbers are purple above 0 and amber below. The strongest colour is for
     `most`, which is 1 or the largest number if it is left out. `numbers` says how to write the
     numbers; with None they are left out.

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from .. import UserError, __version__
-from . import attention, evaluate, export, generate, page, plan, runs, train
+from . import evaluate, export, generate, page, plan, runs, train
 from .options import Parser
 from .terminal import say
 
@@ -21,7 +21,6 @@ COMMANDS: dict[str, tuple[str, Callable[[Parser], None], Run]] = {
     "plan": ("show what some minutes of training would give", plan.options, plan.run),
     "runs": ("list the runs: their texts, sizes and losses", runs.options, runs.run),
     "generate": ("write text with a trained model", generate.options, generate.run),
-    "attention": ("draw what each attention head looks at", attention.options, attention.run),
     "evaluate": ("measure how well a model predicts a text", evaluate.options, evaluate.run),
     "export": ("write a model as a folder for other programs", export.options, export.run),
     "page": ("make one HTML file that holds a model and shows it think", page.options, page.run),

@@ -1,4 +1,4 @@
-"""What every head looks at in a text, as an array; `minigpt attention` draws it."""
+"""What every head looks at in a text, as an array."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,8 @@ class AttentionMaps:
     """The attention weights of a text of T tokens.
 
     ``weights[l, h, i, j]`` is how much token i attends to token j in head h of layer l. Rows sum
-    to 1, and no token looks ahead."""
+    to 1, and no token looks ahead.
+    """
 
     tokens: tuple[str, ...]  # the text of each; ␣ stands for a space, ↵ for a new line
     weights: NDArray[np.float32]  # (num_layers, num_heads, T, T)
