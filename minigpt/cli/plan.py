@@ -44,10 +44,13 @@ def read_text(text: dict[str, Any], out: Path | None = None) -> "Source":
     say(f"minigpt {__version__}: reading {', '.join(map(title, config.files))}")
     from ..data.corpus import find_source
     from ..runs import check_free
+    from ..tokenizer import tiktoken_tokenizer
     from ..training import report
 
     if out is not None:
         check_free(out)
+    if config.tokenizer not in ("bpe", "char"):  # it has to be there
+        tiktoken_tokenizer(config.tokenizer)
     source = find_source(config, say)
     report.say_text(source)
     say("loading torch ...")

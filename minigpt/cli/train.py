@@ -31,6 +31,10 @@ def run(given: argparse.Namespace) -> int:
         if (text.keys() | model.keys()) - {"files"}:
             raise UserError("--resume takes its text and model from the run; leave them out")
         say(f"minigpt {__version__}: loading torch, to continue a run")
+        from ..runs import read_config
+
+        if given.out:
+            read_config(Path(given.out))
     elif "LOCAL_RANK" not in os.environ:  # several processes read the text together
         source = read_text(text, None if given.plan else Path(given.out or "runs/.any"))
     from ..training.interruption import Interrupted

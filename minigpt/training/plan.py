@@ -82,7 +82,7 @@ class PlannedRun:
 
     def reasons(self) -> list[str]:
         """What was measured, and why the plan is as it is: a few lines."""
-        plan, lines = self.plan, []
+        plan, dropout, lines = self.plan, self.plan.model.dropout, []
         if self.speed is not None:
             lines.append(
                 f"this machine computes {self.speed.flops / 1e9:,.0f} billion operations a second: "
@@ -91,10 +91,11 @@ class PlannedRun:
         if plan.max_characters is not None:
             most = f"{plan.max_characters / 1e6:,.0f} million characters"
             lines.append(f"of this long text {most} are used, from all over it")
-        against = f", so dropout {plan.model.dropout:g} keeps it from being learned by heart"
         often = f"the text is read {plan.epochs:,.1f} times"
-        read = often if plan.epochs >= 1 else f"{plan.epochs:.1%} of the text is read"
-        lines.append(read + against * (plan.model.dropout > 0))
+        lines.append(often if plan.epochs >= 1 else f"{plan.epochs:.1%} of the text is read")
+        lines[-1] += f", so dropout {dropout:g} keeps it from being learned by heart" * (
+            dropout > 0
+        )
         split = f"{plan.token_split_prob:.0%} of the tokens are split in two"
         cut = f"the model sees only {counted(plan.warmup_context, 'token')} at a time"
         early = [split] * (plan.token_split_prob > 0)

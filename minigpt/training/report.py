@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 EARLY = 0.8  # of a training, in which tokens are split and windows cut
 _BETWEEN_PICTURES = 10.0  # seconds; drawing one takes 0.1
-_SHORT = 1_000  # bytes of text; nobody learns a language from less
 _COMPARABLE = 20_000  # bytes of validation text; in fewer, the headers of a packed file count
 _COMPARED = 1 << 18  # tokens at most
 _CAPTION = (
@@ -99,8 +98,8 @@ def say_text(source: Source) -> None:
     say_row("text", f"{names}, {tqdm.format_sizeof(size, 'B')}")
     if any(map(has_other_line_ends, files)):
         say_row("", "its line ends, of Windows or of an old Mac, are read as \\n")
-    if size < _SHORT:
-        say_row("", f"less than {_SHORT:,} bytes can only be learned by heart; give it more text")
+    if size < 1000:  # nobody learns a language from so little
+        say_row("", "less than 1,000 bytes can only be learned by heart; give it more text")
 
 
 def say_run(
@@ -151,11 +150,9 @@ class Report:
     `started` is when the command began, in time.monotonic's seconds.
     """
 
-    def __init__(
-        self, folder: Path, *, tokens_per_step: int, started: float, marks: Marks | None = None
-    ):
-        self.folder, self.tokens_per_step, self.started = folder, tokens_per_step, started
-        self.marks = marks or {}
+    def __init__(self, folder: Path, marks: Marks, *, tokens_per_step: int, started: float):
+        self.folder, self.marks = folder, marks
+        self.tokens_per_step, self.started = tokens_per_step, started
         self._mark: tuple[float, int] | None = None  # time and step from which speed is measured
         self._speed, self._done = 0.0, 0.0  # tokens a second, evaluations not counted; the share
         self._drawn = -math.inf  # when, in time.monotonic's seconds

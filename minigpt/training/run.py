@@ -293,7 +293,7 @@ def _train(
     copying = 1 + count_parameters(config.model) / 3e6 + len(dataset.train) / 3e6
     kept = copying if copying < 1.2 * training.minutes else 0.0
     report.say_run(config, dataset, folder, device, distributed.world_size())
-    shown = Report(folder, tokens_per_step=tokens_per_step, started=started, marks=marks)
+    shown = Report(folder, marks, tokens_per_step=tokens_per_step, started=started)
     try:
         trainer = Trainer(
             gpt.to(device),

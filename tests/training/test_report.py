@@ -30,7 +30,7 @@ FOUND = Evaluation(3.0, 1.5, 100, 200)
 
 
 def report(folder: Path) -> Report:
-    return Report(folder, tokens_per_step=10, started=0.0)
+    return Report(folder, {}, tokens_per_step=10, started=0.0)
 
 
 def write(one: Report, state: TrainingState, sample: str = "") -> None:
@@ -157,8 +157,8 @@ def result(
     dataset = prepare(find_source(text), text)
     state = TrainingState(9, 5.0, best_loss=3.0, best_bits_per_byte=1.5, best_step=9)
     config = RunConfig(GPTConfig(vocab_size=dataset.tokenizer.vocab_size), training, text)
-    shown = Report(Path("runs/my"), tokens_per_step=1000, started=time.monotonic() - took)
-    shown.marks = {"xz": xz} if xz else {}
+    marks, started = {"xz": xz} if xz else {}, time.monotonic() - took
+    shown = Report(Path("runs/my"), marks, tokens_per_step=1000, started=started)
     say_result(shown, state, dataset, config, forecast)
     out, err = capsys.readouterr()
     return out, err.splitlines()

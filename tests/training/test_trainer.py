@@ -241,7 +241,7 @@ def trainer(model: GPT, config: TrainConfig, deadline: float = 0.0, **changes: A
         config,
         folder,
         precision=torch.float32,
-        report=Report(folder, tokens_per_step=16, started=0.0),
+        report=Report(folder, {}, tokens_per_step=16, started=0.0),
         deadline=deadline,
         sample=lambda model: "",
         **changes,
