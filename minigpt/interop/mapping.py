@@ -28,7 +28,6 @@ _NOT_WEIGHTS = re.compile(r"\.attn\.(masked_)?bias$|\.rotary_emb\.inv_freq$")
 class Architecture:
     """What transformers calls the parts of one of our architectures."""
 
-    name: str  # GPTConfig's; transformers and GGUF call it the same
     class_name: str
     keys: dict[str, str]  # field of GPTConfig -> key of their config.json
     defaults: dict[str, Any]  # what transformers takes for a key that is left out
@@ -38,7 +37,6 @@ class Architecture:
 
 
 GPT2 = Architecture(
-    name="gpt2",
     class_name="GPT2LMHeadModel",
     keys={
         "vocab_size": "vocab_size",
@@ -84,7 +82,6 @@ GPT2 = Architecture(
 )
 
 QWEN3 = Architecture(
-    name="qwen3",
     class_name="Qwen3ForCausalLM",
     keys={
         "vocab_size": "vocab_size",
@@ -129,7 +126,7 @@ QWEN3 = Architecture(
     },
 )
 
-ARCHITECTURES = {architecture.name: architecture for architecture in (GPT2, QWEN3)}
+ARCHITECTURES = {"gpt2": GPT2, "qwen3": QWEN3}  # the names of GPTConfig, transformers and GGUF
 
 
 # Configs
@@ -145,7 +142,7 @@ def config_to_huggingface(config: GPTConfig) -> dict[str, Any]:
     }
     theirs: dict[str, Any] = {
         "architectures": [architecture.class_name],
-        "model_type": architecture.name,
+        "model_type": config.architecture,
         "dtype": "float32",
     }
     theirs |= {key: ours[field] for field, key in architecture.keys.items()}
@@ -176,7 +173,7 @@ def config_from_huggingface(data: Mapping[str, Any]) -> GPTConfig:
     if missing:
         raise UserError(f"{missing[0]} is missing")
     fields = {field: data[key] for field, key in architecture.keys.items()}
-    return from_dict(GPTConfig, {"architecture": architecture.name, **fields})
+    return from_dict(GPTConfig, {"architecture": data["model_type"], **fields})
 
 
 def _with_plain_rotation(data: dict[str, Any]) -> dict[str, Any]:

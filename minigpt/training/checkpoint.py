@@ -47,11 +47,20 @@ class TrainingState:
 
 
 def save_checkpoint(folder: Path, model: GPT, optimizers: Optimizers, state: TrainingState) -> None:
-    """Write weights, optimizer state and counters, whole or not at all.
+    """Write weights, optimizer state and counters, whole or not at all; for rank 0.
 
     If that raises OSError, the checkpoints there stay as they are.
     """
-    distributed.on_main(lambda: _write(folder / CHECKPOINT, state, _tensors(model, optimizers)))
+    tensors = {name: tensor.cpu() for name, tensor in _tensors(model, optimizers).items()}
+    counters, last = json.dumps(dataclasses.asdict(state)), folder / CHECKPOINT / LAST
+    metadata = {"state": counters, "sha256": _checksum(counters, tensors)}
+
+    def make_room() -> None:  # at every moment one of the two is there
+        if last.exists():
+            last.replace(last.with_name(PREVIOUS))
+
+    last.parent.mkdir(exist_ok=True)
+    replace(last, lambda new: write_tensors(tensors, new, metadata), make_room)
 
 
 def load_checkpoint(
@@ -141,19 +150,6 @@ def _read(path: Path) -> tuple[TrainingState, dict[str, Tensor]]:
         return from_dict(TrainingState, json.loads(metadata["state"])), tensors
     except (SafetensorError, OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise UserError(f"it is damaged: {error}") from None
-
-
-def _write(folder: Path, state: TrainingState, tensors: dict[str, Tensor]) -> None:
-    tensors = {name: tensor.cpu() for name, tensor in tensors.items()}
-    counters, last = json.dumps(dataclasses.asdict(state)), folder / LAST
-    metadata = {"state": counters, "sha256": _checksum(counters, tensors)}
-
-    def make_room() -> None:  # at every moment one of the two is there
-        if last.exists():
-            last.replace(folder / PREVIOUS)
-
-    folder.mkdir(exist_ok=True)
-    replace(last, lambda new: write_tensors(tensors, new, metadata), make_room)
 
 
 def _checksum(counters: str, tensors: dict[str, Tensor]) -> str:

@@ -5,7 +5,6 @@ the result. Rank 0 plans and writes while other processes wait; then all read th
 """
 
 import contextlib
-import random
 import shutil
 import time
 from collections.abc import Iterable, Iterator
@@ -13,7 +12,6 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import torch
 
 from .. import UserError, __version__, runs
@@ -61,8 +59,6 @@ def train(
     if settings:
         raise UserError(f"there is no setting {', '.join(settings)}")
     with contextlib.ExitStack() as stack:
-        stack.callback(random.setstate, random.getstate())
-        stack.callback(np.random.set_state, np.random.get_state())
         stack.enter_context(torch.random.fork_rng(range(torch.cuda.device_count())))
         field = text.get("text_field", TextConfig.text_field)
         if texts:

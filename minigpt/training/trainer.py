@@ -251,8 +251,7 @@ class Trainer:
             self._keep_weights(result.loss, result.bits_per_byte)
         sample = distributed.on_main(lambda: self.sample(self.model))
         row = self.report.evaluation(state, result, is_best, sample)
-        write = partial(self.report.write, row, sample, state.finished)
-        self._written("the figures", lambda: distributed.on_main(write))
+        self._written("the figures", partial(self.report.write, row, sample, state.finished))
 
     def _evaluation(self, max_tokens: int) -> Evaluation:
         evaluated = partial(evaluate_tokens, max_tokens=max_tokens, precision=self.precision)
@@ -262,8 +261,7 @@ class Trainer:
         """Write the weights of the best evaluation so far."""
         path, state = self.folder / WEIGHTS, self.state
         best = {"val_loss": loss, "val_bits_per_byte": bits, "step": state.step}
-        write = partial(distributed.on_main, partial(save_weights, self.model, path, best))
-        if self._written("the best weights", write):
+        if self._written("the best weights", partial(save_weights, self.model, path, best)):
             state.best_loss, state.best_bits_per_byte, state.best_step = loss, bits, state.step
 
     def _save_unfinished(self) -> bool:
@@ -286,9 +284,9 @@ class Trainer:
         return is_written
 
     def _written(self, what: str, write: Callable[[], None]) -> bool:
-        """Whether `write` succeeds; if not, say what could not be written."""
+        """Whether `write` succeeds on rank 0; if not, say what could not be written."""
         try:
-            write()
+            distributed.on_main(write)
             return True
         except OSError as error:
             problem = f"could not write {what} to {self.folder}: {error.strerror or error}"
