@@ -19,15 +19,7 @@ _STD = 0.06  # of the components, found by trial (docs/decisions.md)
 
 
 @torch.no_grad()
-def embedding_init(
-    tokens: TokenSequence,
-    vocab_size: int,
-    emb_dim: int,
-    seed: int,
-    *,
-    sample: int = _SAMPLE,
-    neighbours: int | None = None,
-) -> Tensor:
+def embedding_init(tokens: TokenSequence, vocab_size: int, emb_dim: int, seed: int) -> Tensor:
     """Factors of the tokens' positive pointwise mutual information with their neighbours.
 
     ``max(0, log p(neighbour | token) / p(neighbour))``, with neighbours before and after apart, is
@@ -37,19 +29,19 @@ def embedding_init(
     Lessons Learned from Word Embeddings", Levy, Goldberg and Dagan 2015. Every vector has the same
     length; a token without neighbours has a random direction.
 
-    Of a long text `sample` tokens are counted; `neighbours` are the most frequent tokens, as many
+    Of a long text two million tokens are counted; neighbours are the most frequent tokens, as many
     as memory allows. The components of the vectors ``(V, d)`` have a standard deviation of 0.06 or
     ``ln V / d``, whichever is less: with only a norm between embedding and tied head, d times that
     is the logit of the token itself, and above ln V an untrained model predicts nothing else.
     """
-    count = 1 if len(tokens) <= sample else _PIECES
-    length = min(sample, len(tokens)) // count
+    count = 1 if len(tokens) <= _SAMPLE else _PIECES
+    length = min(_SAMPLE, len(tokens)) // count
     starts = [i * len(tokens) // count for i in range(count)]
     parts = [np.asarray(tokens[start : start + length]) for start in starts]
     text = torch.from_numpy(np.concatenate(parts).astype(np.int64))  # (count * length,)
     occurring, numbers = text.unique(return_inverse=True)  # (n,), and text numbered by these
     n = len(occurring)
-    most = min(n, neighbours or max(_CELLS // n, _FEWEST))
+    most = min(n, max(_CELLS // n, _FEWEST))
     with torch.random.fork_rng([]):
         torch.manual_seed(seed)
         vectors = 1e-6 * torch.randn(vocab_size, emb_dim)

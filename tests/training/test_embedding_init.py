@@ -57,21 +57,26 @@ def information(tokens: list[int], size: int, neighbours: list[int], step: int) 
     return found
 
 
-@pytest.mark.parametrize("neighbours", [None, 5])
-def test_they_factor_the_information_about_neighbours(neighbours: int | None) -> None:
+@pytest.mark.parametrize("neighbours", [12, 5])
+def test_they_factor_the_information_about_neighbours(
+    neighbours: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """About all of them, or the five most frequent."""
+    monkeypatch.setattr("minigpt.training.embedding_init._CELLS", 12 * neighbours)
+    monkeypatch.setattr("minigpt.training.embedding_init._FEWEST", 1)
     size = 12
     tokens = np.concatenate([some_tokens(), np.repeat(np.arange(5), 30)])
-    columns = list(range(neighbours or size))
+    columns = list(range(neighbours))
     both = [information(tokens.tolist(), size, columns, step) for step in (-1, 1)]
     left, values, _ = torch.linalg.svd(torch.cat(both, dim=1), full_matrices=False)
-    found = embedding_init(tokens, size, emb_dim=32, seed=3, neighbours=neighbours)
+    found = embedding_init(tokens, size, emb_dim=32, seed=3)
     torch.testing.assert_close(cosines(found), cosines(left * values.sqrt()), atol=1e-3, rtol=0)
 
 
-def test_a_long_text_is_counted_in_all_its_parts() -> None:
+def test_a_long_text_is_counted_in_all_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("minigpt.training.embedding_init._SAMPLE", 1600)
     ends = np.concatenate([some_tokens(20_000, 6), 6 + some_tokens(20_000, 6)])
-    alike = cosines(embedding_init(ends, 12, emb_dim=12, seed=0, sample=1600))
+    alike = cosines(embedding_init(ends, 12, emb_dim=12, seed=0))
     assert alike[:6, 6:].max() < alike[:6, :6].min()
 
 
