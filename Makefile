@@ -2,6 +2,7 @@
 # make test: lint, types and tests.
 # make test-distributed, make test-kill, make test-fuzz: the long tests.
 # make test-page: the page in Chromium, which it installs if apt and root are there.
+# make test-serve: the server with its clients, and 20,000 requests.
 # make test-notebooks: runs all notebooks.
 # make docs: writes docs/api/, a reference of the package; a warning is an error.
 # make bench, make bench-page: the measurements behind the figures of README and docs.
@@ -11,7 +12,8 @@ PYTHON ?= python3
 MINUTES ?= 2
 BIN := .venv/bin
 
-.PHONY: demo test test-distributed test-kill test-fuzz test-notebooks test-page chromium docs bench bench-page clean
+.PHONY: demo test test-distributed test-kill test-fuzz test-serve test-notebooks test-page chromium \
+	docs bench bench-page clean
 
 demo: .venv/ready
 	$(BIN)/python train.py --minutes $(MINUTES)
@@ -32,6 +34,10 @@ test-kill: .venv/ready
 test-fuzz: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m fuzz
 
+test-serve: .venv/serve
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MINIGPT_REQUESTS=20000 $(BIN)/pytest tests/serve \
+		-m 'serve or not serve'
+
 test-notebooks: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m notebooks
 
@@ -47,11 +53,12 @@ chromium:
 docs: .venv/ready
 	$(BIN)/python docs/reference.py
 
-bench: .venv/ready
+bench: .venv/ready .venv/serve
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/generation.py
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/big_text.py
+	$(BIN)/python benchmarks/serving.py
 	OMP_NUM_THREADS=1 $(BIN)/torchrun --nproc-per-node 2 benchmarks/distributed.py
 
 bench-page: chromium .venv/page
@@ -69,4 +76,8 @@ clean:
 .venv/page: .venv/ready
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev-page]'
 	PATH="$(CURDIR)/$(BIN):$$PATH" npm install --no-save --silent axe-core@4.14 @biomejs/biome@2.6
+	touch $@
+
+.venv/serve: .venv/ready
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev-serve]'
 	touch $@

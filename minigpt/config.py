@@ -59,7 +59,7 @@ def setting(default: Any, help: str, repeated: str = "") -> Any:
     return dataclasses.field(default=default, metadata={"help": help, "repeated": repeated})
 
 
-class _Checked:
+class Checked:
     """A dataclass that checks its fields; a UserError names the one that is wrong."""
 
     def __post_init__(self) -> None:
@@ -71,7 +71,7 @@ class _Checked:
 
 
 @dataclass(frozen=True)
-class TextConfig(_Checked):
+class TextConfig(Checked):
     """Which text a model learns from, how it becomes tokens, and how their embeddings start."""
 
     files: tuple[str, ...] = setting(
@@ -92,7 +92,7 @@ class TextConfig(_Checked):
 
 
 @dataclass(frozen=True)
-class GPTConfig(_Checked):
+class GPTConfig(Checked):
     """The shape of a model. The two architectures share one class:
 
     - ``qwen3``: RMSNorm, rotary positions, query/key norm, SwiGLU, no biases;
@@ -189,7 +189,7 @@ def count_parameters(config: GPTConfig) -> int:
 
 
 @dataclass(frozen=True)
-class TrainConfig(_Checked):
+class TrainConfig(Checked):
     """How a model is trained."""
 
     minutes: Positive = setting(5.0, "how long the whole command may take")
@@ -219,7 +219,7 @@ class TrainConfig(_Checked):
 
 
 @dataclass(frozen=True)
-class SampleConfig(_Checked):
+class SampleConfig(Checked):
     """How a text is generated."""
 
     max_new_tokens: Natural = setting(300, "how many tokens to write at most")
@@ -243,7 +243,7 @@ class SampleConfig(_Checked):
 
 
 @dataclass(frozen=True)
-class InferenceConfig(_Checked):
+class InferenceConfig(Checked):
     """How a trained model is run."""
 
     device: str = setting("auto", "auto, cpu, cuda, cuda:1 or mps")
@@ -251,7 +251,7 @@ class InferenceConfig(_Checked):
 
 
 @dataclass(frozen=True)
-class EvaluationConfig(_Checked):
+class EvaluationConfig(Checked):
     """How to measure how well a model predicts a text."""
 
     stride: Count | None = setting(None, "tokens from one window to the next; a context if unset")

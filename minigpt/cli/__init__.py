@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from .. import UserError, __version__
-from . import evaluate, export, generate, page, plan, runs, train
+from . import evaluate, export, generate, page, plan, runs, serve, train
 from .options import Parser
 from .terminal import say
 
@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, Callable[[Parser], None], Run]] = {
     "evaluate": ("measure how well a model predicts a text", evaluate.options, evaluate.run),
     "export": ("write a model as a folder for other programs", export.options, export.run),
     "page": ("make one HTML file that holds a model and shows it think", page.options, page.run),
+    "serve": ("answer to the OpenAI API", serve.options, serve.run),
     "import": ("make a run of a Hugging Face model", export.import_options, export.run_import),
 }
 

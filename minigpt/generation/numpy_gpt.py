@@ -7,6 +7,7 @@ It computes what `model.py` does, without torch, and reads the weights where the
 import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,10 +16,12 @@ from ..config import GPTConfig, weight_shapes
 from .window import Array, TokenIds
 
 Weights = Mapping[str, Array]  # by the names of the torch model's parameters
+At = tuple[tuple[Any, Any], Array | None, list[Array]]  # places in the cache, mask, turns
 Heads = Collection[tuple[int, int]]  # (layer, head), counted from 0
 
 _AT_ONCE = 256  # tokens of a prompt: the attention scores of more would need much memory
 _FEW = 64  # vectors: for so many, BLAS is up to twice as fast the other way round
+_ZERO = np.float32(0)
 _SMALL = 1 << 20  # weights: fewer are copied side by side, for one product along the longer axis
 
 
@@ -30,15 +33,21 @@ class Record:
     residual: Array  # (num_layers + 1, T, emb_dim): the embedding, then the stream after each layer
 
 
-class Cache:
+class Cache(NamedTuple):
     """Keys and values of the tokens already read, of several texts side by side."""
 
-    def __init__(self, c: GPTConfig, batch_size: int, start: "Cache | None" = None):
-        shape = (2, c.num_layers, batch_size, c.kv_heads, c.context_length, c.head_size)
-        self.both = self.keys, self.values = np.empty(shape, np.float32)
-        self.length: int = start.length if start else 0  # in tokens
-        if (S := self.length) and start:
-            self.both[..., :S, :] = start.both[..., :S, :]
+    both: Array  # (2, num_layers, b, context_length, kv_heads, head_dim)
+    lengths: TokenIds  # (b,), in tokens
+
+    def part(self, texts: slice) -> "Cache":
+        """The same memory, for some of the texts."""
+        return Cache(self.both[:, :, texts], self.lengths[texts])
+
+    def fill(self, start: "Cache") -> "Cache":
+        """Copy what was read of the only text in `start` to each; returns itself."""
+        self.lengths[:] = S = int(start.lengths[0])
+        self.both[:, :, :, :S] = start.both[:, :, :, :S]
+        return self
 
 
 class NumpyGPT:
@@ -62,20 +71,25 @@ class NumpyGPT:
         cache, these included. The context vectors of `heads_off` are set to zero.
         """
         (b, T), cache = token_ids.shape, cache or self.new_cache(len(token_ids))
-        start, S = cache.length, cache.length + T
+        S = int(cache.lengths.max()) + T
         if self.config.context_length < S:
             raise ValueError(f"{S} tokens do not fit into the model's context")
-        cache.length = S
+        places: tuple[Any, Any] = slice(None), slice(S - T, S)  # of the tokens in the cache, (b, T)
+        if (cache.lengths != S - T).any():  # texts of different lengths
+            places = np.arange(b)[:, None], cache.lengths[:, None] + np.arange(T)
+        cache.lengths[:] += T
         x = self.weights["token_embedding.weight"][token_ids]  # (b, T, emb_dim)
         if "position_embedding.weight" in self.weights:
-            x = x + self.weights["position_embedding.weight"][start:S]
+            x = x + self.weights["position_embedding.weight"][places[1]]
         yield x, np.empty(0, np.float32)
         x = x.reshape(b * T, -1)
-        turns = [table[start:S] for table in self._turns]
-        cached = zip(cache.keys[..., :S, :], cache.values[..., :S, :], strict=True)
+        turns, order = [table[places[1]] for table in self._turns], np.arange(S)
+        ahead = order > order[places[1]][..., None, None, :, None]  # (1 or b, 1, 1, T, S)
+        at = places, np.where(ahead, -np.inf, _ZERO) if ahead.any() else None, turns
+        cached = zip(*cache.both[:, :, :, :S], strict=True)
         for i, (layer, (keys, values)) in enumerate(zip(self._layers, cached, strict=True)):
             off = [head for number, head in heads_off if number == i] if heads_off else []
-            update, weights = layer.attention(layer.attention_norm(x), keys, values, turns, off)
+            update, weights = layer.attention(layer.attention_norm(x), keys, values, at, off)
             x = x + update  # (b * T, emb_dim)
             x = x + layer.feed_forward(layer.feed_forward_norm(x))
             yield x.reshape(b, T, -1), weights
@@ -107,7 +121,10 @@ class NumpyGPT:
 
     def new_cache(self, batch_size: int, start: Cache | None = None) -> Cache:
         """A cache for so many texts: empty, or each with the tokens of the only text in `start`."""
-        return Cache(self.config, batch_size, start)
+        c = self.config
+        shape = (2, c.num_layers, batch_size, c.context_length, c.kv_heads, c.head_size)
+        cache = Cache(np.zeros(shape, np.float32), np.zeros(batch_size, int))
+        return cache.fill(start) if start else cache
 
 
 def _check_shapes(config: GPTConfig, weights: Weights) -> None:
@@ -143,26 +160,24 @@ class Layer:
             self.W_in = Linear(weights, f"{feed_forward}.W_gate", f"{feed_forward}.W_in")
 
     def attention(
-        self, x: Array, keys: Array, values: Array, turns: list[Array], off: list[int]
+        self, x: Array, keys: Array, values: Array, at: At, off: list[int]
     ) -> tuple[Array, Array]:
         """``softmax(Q Kᵀ / sqrt(head_dim) + mask) V`` in each head, then out_proj of all heads; and
-        the attention weights. Keys and values lie in the cache, ``(b, kv_heads, S, head_dim)``; the
-        last T of them are computed from x ``(b * T, emb_dim)`` and written here."""
-        b, kv_heads, S, head_dim = keys.shape
+        the attention weights. Keys and values lie in the cache, ``(b, S, kv_heads, head_dim)``;
+        those at the places ``(b, T)`` are computed from x ``(b * T, emb_dim)`` and written here."""
+        (b, S, kv_heads, head_dim), (places, mask, turns) = keys.shape, at
         T = len(x) // b
         kqv = self.W_kqv(x).reshape(b, T, -1, head_dim)  # (b, T, heads of all kinds, head_dim)
         kq = kqv[:, :, :-kv_heads]
         if turns:
             kq = turned(self.kq_norm(kq), *turns)
-        keys[:, :, S - T :] = kq[:, :, :kv_heads].swapaxes(1, 2)
-        values[:, :, S - T :] = kqv[:, :, -kv_heads:].swapaxes(1, 2)
+        keys[places], values[places] = kq[:, :, :kv_heads], kqv[:, :, -kv_heads:]
         # Each key/value head serves a group of heads: (b, kv_heads, group, T, head_dim)
         queries = kq[:, :, kv_heads:].reshape(b, T, kv_heads, -1, head_dim).transpose(0, 2, 3, 1, 4)
-        scores = queries @ keys[:, :, None].swapaxes(3, 4) / math.sqrt(head_dim)  # (..., T, S)
-        if T > 1:
-            scores += np.triu(np.full((T, S), -np.inf, np.float32), S - T + 1)  # the mask
-        weights = softmax(scores)
-        context = (weights @ values[:, :, None]).transpose(0, 3, 1, 2, 4)
+        scores = queries @ keys.transpose(0, 2, 3, 1)[:, :, None]  # (..., T, S)
+        scores /= math.sqrt(head_dim)
+        weights = softmax(scores if mask is None else scores + mask)
+        context = (weights @ values.swapaxes(1, 2)[:, :, None]).transpose(0, 3, 1, 2, 4)
         context = context.reshape(b * T, -1, head_dim)  # (b * T, num_heads, head_dim)
         if off:
             context[:, off] = 0.0

@@ -22,11 +22,11 @@ class TokenSampler:
     """Draws the next token of each continuation, and remembers what the penalties depend on: the
     tokens of prompt and text for repetition, of the text alone for presence and frequency."""
 
-    def __init__(self, config: SampleConfig, bias: Array, prompt: Sequence[int]):
-        """`bias` ``(vocab_size,)`` is added to the logits."""
+    def __init__(self, config: SampleConfig, bias: Array, prompt: Sequence[int], first: int = 0):
+        """`bias` ``(vocab_size,)`` is added to the logits; samples count from `first`."""
         self._config, self._bias, shape = config, bias, (config.samples, len(bias))
         seed = secrets.randbits(63) if config.seed is None else config.seed
-        self._noise = exponentials(seed, *shape)
+        self._noise = exponentials(seed, *shape, first)
         self._seen = self._counts = None
         if config.repetition_penalty != 1.0:
             self._seen = np.zeros(shape, bool)
@@ -137,10 +137,11 @@ def draw(
     return (weights / next(noise)).argmax(axis=-1)
 
 
-def exponentials(seed: int, rows: int, columns: int) -> Iterator[Array]:
+def exponentials(seed: int, rows: int, columns: int, first: int = 0) -> Iterator[Array]:
     """Exponentially distributed numbers above 0, float64 ``(rows, columns)``, again and again; each
-    array overwrites the last one. A row depends on the seed and its index alone."""
-    seeds = [np.random.SeedSequence(seed, spawn_key=(row,)) for row in range(rows)]
+    array overwrites the last one. A row depends on the seed and its index, counted from `first`."""
+    indices = range(first, first + rows)
+    seeds = [np.random.SeedSequence(seed, spawn_key=(row,)) for row in indices]
     generators = [np.random.Generator(np.random.SFC64(seed)) for seed in seeds]
     numbers = np.empty((rows, columns))
     while True:

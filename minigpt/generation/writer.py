@@ -106,13 +106,14 @@ class Writer:
         that has not ended, if asked for with its log-probability and the likeliest alternatives, so
         many of them. A sample ends with the step that has a stop_reason."""
         ids = self.tokenizer.encode(prompt)
-        sampler = TokenSampler(config, self._bias, ids)
-        window = Window(self.engine, ids or [self._first_token()], config.samples)
-        return self._steps(window, sampler, config, log_probabilities, alternatives)
+        sampler = TokenSampler(config, self.bias, ids)
+        window = Window(self.engine, ids or [self.first_token()], config.samples)
+        return self.write(window, sampler, config, log_probabilities, alternatives)
 
-    def _steps(
+    def write(
         self, window: Window, sampler: TokenSampler, config: SampleConfig, nats: bool, k: int
     ) -> Iterator[Step]:
+        """:meth:`steps`, with a window and a sampler of one's own."""
         texts = [StreamDecoder(config.stop) for _ in range(config.samples)]
         unfinished = list(range(config.samples))
         likely: list[float | None] = [None] * config.samples
@@ -125,7 +126,7 @@ class Writer:
             if nats:
                 likely = scoring.log_probabilities(logits, tokens).tolist()
             if k:
-                others = self._likeliest(logits, k)
+                others = self.likeliest(logits, k)
             ids = tokens.tolist()
             for i in tuple(unfinished):
                 reason: StopReason | None = "length" if count == config.max_new_tokens else None
@@ -144,7 +145,7 @@ class Writer:
         """How likely `text` is, as the continuation of an empty prompt. A longer text than the
         context is read in windows that overlap by half, so that tokens see at least half of one."""
         ids = self.tokenizer.encode(text)
-        return Score(self._tokens(ids, scoring.score(self.engine, [self._first_token(), *ids])))
+        return Score(self._tokens(ids, scoring.score(self.engine, [self.first_token(), *ids])))
 
     def copied(self, *texts: str) -> Copies:
         """How much of texts stands word for word in the training text: of these, or else of eight
@@ -160,10 +161,10 @@ class Writer:
         """The k likeliest tokens after `text`, likeliest first, at temperature 1."""
         if k < 1:
             raise UserError(f"k must be at least 1, got {k}")
-        window = Window(self.engine, self.tokenizer.encode(text) or [self._first_token()])
-        return list(self._likeliest(window.next_logits(), k)[0])
+        window = Window(self.engine, self.tokenizer.encode(text) or [self.first_token()])
+        return list(self.likeliest(window.next_logits(), k)[0])
 
-    def _likeliest(self, logits: Array, k: int) -> list[tuple[Token, ...]]:
+    def likeliest(self, logits: Array, k: int) -> list[tuple[Token, ...]]:
         """The k likeliest tokens of each row of logits ``(b, vocab_size)``."""
         ids = np.argsort(-logits, axis=-1, kind="stable")[:, :k]  # (b, k)
         nats = np.take_along_axis(scoring.log_softmax(logits), ids, axis=-1)  # (b, k)
@@ -173,17 +174,17 @@ class Writer:
         pairs = zip(ids, nats, strict=True)
         return tuple(Token(i, self.tokenizer.token_bytes(i), value) for i, value in pairs)
 
-    def _first_token(self) -> int:
+    def first_token(self) -> int:
         """The token that an empty prompt stands for: the one between two documents, if the model
         knows it, or a new line or a space, if it has seen one."""
         for text in () if self.knows_documents else ("\n", " "):
             with contextlib.suppress(UserError):
-                if self._bias[token := self.tokenizer.encode(text)[0]] == 0:
+                if self.bias[token := self.tokenizer.encode(text)[0]] == 0:
                     return token
         return self.tokenizer.end_of_text
 
     @cached_property
-    def _bias(self) -> NDArray[np.float32]:
+    def bias(self) -> NDArray[np.float32]:
         """Minus infinity for a token that the text cannot have had, ``(vocab_size,)``."""
         bias = np.zeros(self.tokenizer.vocab_size, np.float32)
         alphabet = bytes.fromhex(self.alphabet)

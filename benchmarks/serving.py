@@ -1,0 +1,138 @@
+"""Serving: what batching gives, and how a server fares with 100 streams at once.
+
+python benchmarks/serving.py [--sizes 1M 12M] [--streams 100]. First the engine alone, with batches
+of 1 to 64 texts of different lengths; then a server in a process of its own: one stream, and many,
+each with a seed of its own, whose texts must be those that it writes alone. Figures go to
+benchmarks/results/serving.json too.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import httpx2
+import numpy as np
+from generation import RESULTS, SIZES, make_models
+
+import minigpt
+from minigpt.generation.numpy_gpt import NumpyGPT
+
+TOKENS, PORT = 100, 8765
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--sizes", nargs="+", choices=SIZES, default=["1M", "12M"])
+    parser.add_argument("--streams", type=int, default=100)
+    given = parser.parse_args()
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for size in given.sizes:
+            make_models(Path(folder, size), SIZES[size])
+            run = Path(folder, size, "run")
+            rows += [{"size": size, **row} for row in batches(minigpt.load(run).glass)]
+            rows.append({"size": size, **asyncio.run(load(run, given.streams))})
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "serving.json").write_text(json.dumps(rows, indent=2) + "\n")
+
+
+def batches(glass: NumpyGPT, steps: int = 15) -> list[dict[str, Any]]:
+    """Tokens a second of the engine alone; texts are 8 to 80 tokens long."""
+    rows: list[dict[str, Any]] = []
+    for size in (1, 2, 4, 8, 16, 32, 64):
+        cache, ids, speeds = glass.new_cache(size), np.full((size, 1), 5), []
+        for i in range(size):
+            glass.next_logits(np.full((1, 8 + 37 * i % 73), 3), cache.part(slice(i, i + 1)))
+        for _ in range(5):
+            start = time.perf_counter()
+            for _ in range(steps):
+                glass.next_logits(ids, cache)
+            speeds.append(size * steps / (time.perf_counter() - start))
+        rows.append({"batch": size, "tokens_per_second": statistics.median(speeds)})
+        print(f"batch {size:3}: {rows[-1]['tokens_per_second']:8,.0f} tokens/s", flush=True)
+    return rows
+
+
+async def load(run: Path, streams: int) -> dict[str, Any]:
+    """One stream after the other, then many at once."""
+    code = "import sys; from minigpt.cli import main; main(['serve', *sys.argv[1:]])"
+    command = [sys.executable, "-c", code, str(run), "--port", str(PORT)]
+    start = time.perf_counter()
+    server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    limits = httpx2.Limits(max_connections=None)
+    url = f"http://127.0.0.1:{PORT}"
+    async with httpx2.AsyncClient(base_url=url, timeout=600, limits=limits) as client:
+        while not await is_well(client):
+            assert server.poll() is None, "the server does not start"
+            await asyncio.sleep(0.02)
+        ready = time.perf_counter() - start
+        alone = [await stream(client, seed) for seed in range(5)]
+        one = statistics.median(TOKENS / seconds for _, _, seconds in alone)
+        waits: list[float] = []
+        watch = asyncio.create_task(health(client, waits))
+        start = time.perf_counter()
+        found = await asyncio.gather(*(stream(client, seed) for seed in range(streams)))
+        seconds = time.perf_counter() - start
+        watch.cancel()
+    server.terminate()
+    server.wait()
+    wrong = sum(text != texts[0] for (text, *_), texts in zip(found, alone, strict=False))
+    firsts = sorted(first for _, first, _ in found)
+    row = {
+        "ready_seconds": ready,
+        "one_stream": one,
+        "streams": streams,
+        "all_streams": streams * TOKENS / seconds,
+        "first_token_median": statistics.median(firsts),
+        "first_token_last": firsts[-1],
+        "health_slowest": max(waits, default=0.0),
+        "lost": sum(not text for text, *_ in found),
+        "other_than_alone": wrong,
+    }
+    print("\n".join(f"  {name:20}{value:10,.3f}" for name, value in row.items()), flush=True)
+    return row
+
+
+async def is_well(client: httpx2.AsyncClient) -> bool:
+    """Whether the server answers."""
+    try:
+        return (await client.get("/health")).status_code == 200
+    except httpx2.TransportError:
+        return False
+
+
+async def stream(client: httpx2.AsyncClient, seed: int) -> tuple[str, float, float]:
+    """A text, and the seconds to its first token and to its end."""
+    asked = {"prompt": [3, 4, 5], "max_tokens": TOKENS, "seed": seed, "stream": True}
+    start, first, text, done = time.perf_counter(), 0.0, "", False
+    async with client.stream("POST", "/v1/completions", json=asked) as answer:
+        async for line in answer.aiter_lines():
+            done = done or line == "data: [DONE]"
+            if line.startswith("data: {"):
+                first = first or time.perf_counter() - start
+                text += json.loads(line[6:])["choices"][0]["text"]
+    return text if done else "", first, time.perf_counter() - start
+
+
+async def health(client: httpx2.AsyncClient, waits: list[float]) -> None:
+    """How long /health takes meanwhile."""
+    while True:
+        start = time.perf_counter()
+        await client.get("/health")
+        waits.append(time.perf_counter() - start)
+        await asyncio.sleep(0.1)
+
+
+if __name__ == "__main__":
+    main()

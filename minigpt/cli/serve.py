@@ -1,0 +1,31 @@
+"""`minigpt serve`: the OpenAI API on a trained model."""
+
+import argparse
+import logging
+import os
+
+from .. import UserError
+from ..serve.settings import ServeConfig
+from .options import Parser, add_fields, given_fields
+
+
+def options(parser: Parser) -> None:
+    run = "a run, or a model such as hf:gpt2 (default: the newest run)"
+    parser.add_argument("run", nargs="?", help=run)
+    add_fields(parser, ServeConfig, "server")
+
+
+def run(given: argparse.Namespace) -> None:
+    """Serve until a signal comes."""
+    config = ServeConfig(**given_fields(given, ServeConfig))
+    # Beside other programs, a team of threads that waits for its last member is slower than one.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    try:
+        from ..serve.app import serve
+    except ImportError:
+        raise UserError("minigpt serve needs: pip install 'minigpt[serve]'") from None
+    from .. import runs
+
+    logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
+    source = given.run if given.run is not None else runs.newest_run()
+    serve(runs.find_model(source), runs.model_name(source), config)

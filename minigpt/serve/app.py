@@ -1,0 +1,164 @@
+"""The server: `make_app` is it as an ASGI app, `serve` runs that under uvicorn. Each request is
+checked (`Api.check`), read and answered (`protocol.py`); `engine.py` writes the texts."""
+
+import asyncio
+import contextlib
+import hmac
+import json
+import logging
+import os
+import time
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from .. import UserError
+from ..page.build import build_page
+from ..runs import FoundModel, load
+from .engine import ApiError, Engine
+from .protocol import Answer, read_job
+from .settings import BODY, GRACE, PATIENCE, Order, ServeConfig
+
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_BAD = (UserError, UnicodeError, RecursionError, TimeoutError)  # the client's own
+_NOT_CHAT = (
+    "This is not a chat model and thus not supported in the v1/chat/completions endpoint. "
+    "Did you mean to use v1/completions?"
+)
+
+
+def serve(found: FoundModel, name: str, config: ServeConfig) -> None:
+    """Serve a model until a signal ends it; a UserError if that cannot begin."""
+    file, host, port = config.api_key_file, config.host, config.port
+    key = Path(file).read_text().strip() if file else os.environ.get("MINIGPT_API_KEY", "")
+    if not key and (file or host not in _LOOPBACK):
+        raise UserError("beyond loopback clients need a key: MINIGPT_API_KEY or --api-key-file")
+    engine = Engine(load(found.folder, device="cpu"), config)
+    options: dict[str, Any] = {"http": "h11", "ws": "none", "lifespan": "off", "log_config": None}
+    options |= {"limit_concurrency": 4 * config.max_waiting, "timeout_graceful_shutdown": GRACE + 2}
+    app = make_app(engine, found, name, key)
+    server = uvicorn.Server(uvicorn.Config(app, host, port, **options))
+    engine.is_leaving = lambda: server.should_exit
+    try:
+        server.run()
+    except SystemExit:
+        raise UserError(f"cannot listen at {host}, port {port}") from None
+
+
+def make_app(engine: Engine, found: FoundModel, name: str, key: str = "") -> Starlette:
+    """A web page that calls this machine by a name of its own (DNS rebinding) is refused by its
+    host, or does not know the key."""
+    api, config = Api(engine, found, name, key), engine.config
+    acts = {"/": api.page, "/health": api.health, "/metrics": api.metrics}
+    acts |= {"/v1/models": api.models, "/v1/models/{name:path}": api.models}
+    routes = [Route(path, partial(api.check, act)) for path, act in acts.items()]
+    for path in ("/v1/completions", "/v1/chat/completions"):
+        routes.append(Route(path, partial(api.check, api.completions), methods=["POST"]))
+    hosts = ["*"] if key else [*_LOOPBACK, "[::1]", *config.allowed_host]
+    cors: Any = {"allow_origins": config.cors_origin, "allow_methods": "*", "allow_headers": "*"}
+    guards = [Middleware(CORSMiddleware, **cors)]
+    guards += [Middleware(TrustedHostMiddleware, allowed_hosts=hosts)]
+    handlers: Any = dict.fromkeys((HTTPException, ApiError, *_BAD, Exception), api.refuse)
+    return Starlette(routes=routes, middleware=guards, exception_handlers=handlers)
+
+
+class Api:
+    """The routes."""
+
+    def __init__(self, engine: Engine, found: FoundModel, name: str, key: str):
+        self._engine, self._found, self._name, self._key = engine, found, name, key.encode()
+        self._page, self._figures, now = "", engine.figures, int(time.time())
+        self._model = {"id": name, "object": "model", "created": now, "owned_by": "minigpt"}
+        self._requests, self._second = Counter[str](), 0  # in the present second, by address
+
+    async def check(self, act: Any, request: Request) -> Response:
+        """Refuse too many requests of one client, or one without the key."""
+        second, address = int(time.monotonic()), request.client.host if request.client else ""
+        if second > self._second:
+            self._requests, self._second = Counter[str](), second
+        self._requests[address] += 1
+        if self._requests[address] > self._engine.config.max_rate:
+            raise ApiError(429, "Too many requests; wait a second.", None, "rate_limit_exceeded")
+        given = request.headers.get("authorization", "").partition(" ")[2].encode("latin-1")
+        if self._key and act != self.health and not hmac.compare_digest(given, self._key):
+            raise ApiError(401, "Incorrect API key provided.", None, "invalid_api_key")
+        return await act(request)
+
+    async def refuse(self, request: Request, error: Exception) -> Response:
+        """What went wrong, in the shape of OpenAI's errors."""
+        if isinstance(error, HTTPException):
+            error = ApiError(error.status_code, f"{error.detail}.")
+        elif isinstance(error, _BAD):
+            message = f"{error}"[:300] or "The client was too slow."
+            param = message.partition(" ")[0]
+            error = ApiError(400, message, param if hasattr(Order, param) else None)
+        elif not isinstance(error, ApiError):
+            error = ApiError(500, "Something went wrong.")
+        status = error.args[0]
+        self._figures[f'requests_total{{status="{status}"}}'] += 1
+        headers = {"Retry-After": "1"} if status in (429, 503) else {}
+        return JSONResponse(error.content(), status, headers)
+
+    async def page(self, request: Request) -> Response:
+        """The page brings a strict policy of its own, which cannot say who may frame it."""
+        self._page = self._page or await run_in_threadpool(build_page, self._found, self._name)
+        policy = {"content-security-policy": "frame-ancestors 'none'"}
+        return HTMLResponse(self._page, headers=policy)
+
+    async def health(self, request: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    async def metrics(self, request: Request) -> Response:
+        now = {"texts_waiting": len(self._engine.waiting), "texts_running": len(self._engine.batch)}
+        lines = "".join(f"minigpt_{key} {n}\n" for key, n in [*now.items(), *self._figures.items()])
+        return PlainTextResponse(lines, media_type="text/plain; version=0.0.4")
+
+    async def models(self, request: Request) -> Response:
+        self._check_model(name := request.path_params.get("name"))
+        return JSONResponse(self._model if name else {"object": "list", "data": [self._model]})
+
+    def _check_model(self, name: Any) -> None:
+        if name not in (None, self._name):
+            raise ApiError(404, "No such model; see /v1/models.", "model", "model_not_found")
+
+    async def completions(self, request: Request) -> Response:
+        engine, config = self._engine, self._engine.config
+        is_chat = request.url.path.startswith("/v1/chat")
+        if is_chat and not config.chat:
+            raise ApiError(400, _NOT_CHAT, "model")
+        async with asyncio.timeout(PATIENCE):
+            body = await _read_json(request)
+        self._check_model(body.get("model"))
+        job = await run_in_threadpool(read_job, body, is_chat, engine.writer, config)
+        if config.log_prompts:
+            logging.info("prompts: %r", [text for text, _ in job.prompts])
+        engine.submit(job)
+        self._figures['requests_total{status="200"}'] += 1
+        return Answer(job, body, is_chat, self._name, engine.writer)
+
+
+async def _read_json(request: Request) -> dict[str, Any]:
+    kind, body, found = request.headers.get("content-type", ""), bytearray(), None
+    if kind.partition(";")[0].strip().lower() != "application/json":
+        raise ApiError(415, "The body must be sent as application/json.")
+    async for part in request.stream():
+        body += part
+        if len(body) > BODY:
+            raise ApiError(413, f"The body has more than {BODY} bytes.")
+    with contextlib.suppress(ValueError, RecursionError):
+        found = json.loads(body)
+    if not isinstance(found, dict):
+        raise ApiError(400, "The body must be a JSON object.")
+    return found

@@ -1,0 +1,54 @@
+"""The server's options, a request's fields, their bounds; --help reads it: no slow imports."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from .. import UserError
+from ..config import Checked, Count, Limits, Natural, Positive, SampleConfig, Temperature, setting
+
+BODY = 1 << 20  # bytes of a request; its head may have 16 KB, h11 sees to that
+CACHES = 1 << 30  # bytes of keys and values: fewer texts at once of a large model
+CHOICES = 128  # texts that one request may ask for
+STOPS = 2048  # characters of its stop strings
+SEND_EVERY = 0.05  # seconds
+GRACE = 4  # seconds that texts have to end when the server is told to
+PATIENCE = 15.0  # seconds for a client to send its request, or to read on
+ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+
+Few = Annotated[int, Limits("between 0 and 20", lambda n: 0 <= n <= 20)]
+
+
+@dataclass(frozen=True)
+class ServeConfig(Checked):
+    """How a model is served."""
+
+    host: str = setting("127.0.0.1", "the address to listen at; beyond loopback a key is required")
+    port: Count = setting(8000, "the port to listen at")
+    api_key_file: str = setting("", "a file with the key to be sent; or set MINIGPT_API_KEY")
+    allowed_host: tuple[str, ...] = setting((), "a name of this machine, as in URLs", "TEXT")
+    cors_origin: tuple[str, ...] = setting((), "a web page that may use the API", "TEXT")
+    chat: bool = setting(True, "answer chats too, by continuing their messages")
+    chat_template: tuple[str, ...] = setting((), "ROLE=the words before its messages", "TEXT")
+    max_batch: Count = setting(32, "texts written side by side")
+    max_waiting: Count = setting(128, "texts that may wait; further requests get 429")
+    max_tokens: Count = setting(4096, "tokens of one text")
+    max_seconds: Positive = setting(300.0, "for one request, waiting included")
+    max_rate: Positive = setting(100.0, "requests a second from one address")
+    log_prompts: bool = setting(False, "write prompts into the log")
+
+    def _check(self) -> None:
+        known = tuple(f"{role}=" for role in ROLES)
+        if not all(words.startswith(known) for words in self.chat_template):
+            raise UserError("--chat-template must be ROLE=WORDS, such as 'user=Q: '")
+
+
+@dataclass(frozen=True)
+class Order(SampleConfig):
+    """What a request may ask for beside the fields of a SampleConfig, by OpenAI's names."""
+
+    temperature: Temperature = 1.0
+    max_tokens: Natural = 16
+    n: Count = 1
+    logprobs: Few | None = None
+    echo: bool = False
+    stream: bool = False

@@ -1,0 +1,119 @@
+"""A server in a process of its own, and one without a network, both with the tiny run."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minigpt.generation.writer import Writer
+from minigpt.runs import find_model
+from minigpt.serve.settings import ServeConfig
+
+COMMAND = "import sys; from minigpt.cli import main; sys.exit(main(['serve', *sys.argv[1:]]))"
+
+
+class Server:
+    """A server that has said that it is well."""
+
+    def __init__(self, run: Path, *options: str, **environment: str):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        self.url, self.model = f"http://127.0.0.1:{self.port}", run.name
+        command = [sys.executable, "-c", COMMAND, str(run), "--port", str(self.port), *options]
+        self.process = subprocess.Popen(
+            command, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment}
+        )
+        for _ in range(600):
+            with contextlib.suppress(OSError), urllib.request.urlopen(f"{self.url}/health"):
+                return
+            assert self.process.poll() is None, self.process.communicate()
+            time.sleep(0.1)
+        raise AssertionError("the server does not start")
+
+    def end(self) -> str:
+        """Its log, after a signal has ended it."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        return self.process.communicate(timeout=30)[1]
+
+    def figure(self, name: str) -> float:
+        """One of its metrics."""
+        with urllib.request.urlopen(f"{self.url}/metrics") as answer:
+            lines = answer.read().decode().splitlines()
+        return sum(float(line.split()[-1]) for line in lines if line.startswith(f"minigpt_{name}"))
+
+
+@pytest.fixture(scope="module")
+def server(tiny_run: Path) -> Iterator[Server]:
+    running = Server(tiny_run)
+    yield running
+    running.end()
+
+
+class Local:
+    """The app itself, called as a server would call it, with few places and short limits."""
+
+    def __init__(self, run: Path, **settings: Any):
+        from minigpt.serve.app import make_app
+        from minigpt.serve.engine import Engine
+
+        found = find_model(run)
+        self.config = ServeConfig(**{"max_batch": 3, "max_rate": 1e5, "max_tokens": 40, **settings})
+        self.writer = Writer(found.glass, found.tokenizer)
+        self.engine = Engine(self.writer, self.config)
+        self.app = make_app(self.engine, found, "tiny")
+
+    def ask(
+        self,
+        path: str,
+        body: bytes | Any = None,
+        *,
+        method: str = "POST",
+        headers: dict[str, str] | None = None,
+        leaves: bool = False,
+    ) -> tuple[int, dict[str, str], bytes]:
+        """Status, headers and body of an answer; the client may leave before it comes."""
+        return asyncio.run(self.send(path, body, method, headers, leaves))
+
+    async def send(
+        self, path: str, body: Any, method: str, headers: dict[str, str] | None, leaves: bool
+    ) -> tuple[int, dict[str, str], bytes]:
+        sent = body if isinstance(body, bytes) else json.dumps(body).encode()
+        usual = {"host": "localhost", "content-type": "application/json", **(headers or {})}
+        scope = {
+            "type": "http", "method": method, "path": path, "raw_path": path.encode(),
+            "query_string": b"", "client": ("127.0.0.1", 1), "http_version": "1.1",
+            "headers": [(k.encode(), v.encode("latin-1")) for k, v in usual.items()],
+        }  # fmt: skip
+        incoming = [{"type": "http.request", "body": sent, "more_body": False}]
+        outgoing: list[Any] = []
+
+        async def receive() -> Any:
+            if not incoming and not leaves:
+                await asyncio.sleep(3600)
+            return incoming.pop() if incoming else {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            outgoing.append(message)
+
+        await asyncio.wait_for(self.app(scope, receive, send), 60)
+        if not outgoing:
+            return 0, {}, b""
+        answer = {k.decode(): v.decode() for k, v in outgoing[0]["headers"]}
+        return outgoing[0]["status"], answer, b"".join(m.get("body", b"") for m in outgoing[1:])
+
+
+@pytest.fixture(scope="module")
+def local(tiny_run: Path) -> Local:
+    return Local(tiny_run)

@@ -1,0 +1,180 @@
+"""The clients that people use, against a server in a process of its own."""
+
+import asyncio
+import json
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import minigpt
+
+from .conftest import Server
+
+pytestmark = pytest.mark.serve
+needs = "make test-serve installs what these tests need"
+pytest.importorskip("uvicorn", reason=needs)
+openai = pytest.importorskip("openai", reason=needs)
+langchain_openai = pytest.importorskip("langchain_openai", reason=needs)
+
+
+@pytest.fixture
+def client(server: Server) -> Any:
+    return openai.OpenAI(base_url=f"{server.url}/v1", api_key="any", max_retries=0)
+
+
+def test_a_text_is_the_one_that_generate_writes(
+    client: Any, server: Server, tiny_run: Path
+) -> None:
+    """Each of n too, far beyond the context, streamed or not, alone and in company."""
+    settings: dict[str, Any] = {"temperature": 0.9, "seed": 5, "stop": ["mill n"]}
+    samples = minigpt.load(tiny_run).samples(
+        "the fox", samples=3, max_new_tokens=60, **(settings | {"stop": ("mill n",)})
+    )
+    expected = [sample.text.rstrip("\ufffd") for sample in samples]  # half a character
+    asked = {"model": server.model, "prompt": "the fox", "max_tokens": 60, "n": 3, **settings}
+    whole = client.completions.create(**asked)
+    assert [c.text.rstrip("\ufffd") for c in whole.choices] == expected
+    assert whole.usage and whole.usage.completion_tokens == sum(len(s.token_ids) for s in samples)
+
+    async def together() -> list[list[str]]:
+        many = openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="any", max_retries=0)
+
+        async def one(k: int) -> list[str]:
+            texts = ["", "", ""]
+            options = {"stream": True, **asked, "seed": 5 if k % 2 else k}
+            async for chunk in await many.completions.create(**options):
+                texts[chunk.choices[0].index] += chunk.choices[0].text
+            return [text.rstrip("\ufffd") for text in texts]
+
+        return await asyncio.gather(*map(one, range(20)))
+
+    for texts in asyncio.run(together())[1::2]:
+        assert texts == expected
+
+
+def test_a_stream_has_the_shape_that_clients_expect(client: Any, server: Server) -> None:
+    messages = [{"role": "user", "content": "the fox"}]
+    options: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
+    chunks = list(
+        client.chat.completions.create(
+            model=server.model, messages=messages, max_tokens=5, **options
+        )
+    )
+    *texts, last, usage = chunks
+    assert len({chunk.id for chunk in chunks}) == 1
+    assert texts[0].choices[0].delta.role == "assistant"
+    assert texts[0].choices[0].delta.content == ""
+    assert {chunk.choices[0].finish_reason for chunk in texts} == {None}
+    assert last.choices[0].finish_reason == "length" and not last.choices[0].delta.content
+    assert usage.choices == [] and usage.usage.completion_tokens == 5
+
+
+def test_what_a_text_was_scored_is_what_the_writer_says(
+    client: Any, server: Server, tiny_run: Path
+) -> None:
+    """With echo and no new tokens, as evaluation harnesses ask."""
+    text = "the fox asked a crow"
+    found = client.completions.create(
+        model=server.model, prompt=text, max_tokens=0, echo=True, logprobs=2
+    ).choices[0]
+    writer = minigpt.load(tiny_run)
+    ids = writer.tokenizer.encode(text)
+    assert found.text == text and found.finish_reason == "length" and found.logprobs
+    assert found.logprobs.tokens == [writer.tokenizer.decode([i]) for i in ids]
+    nats = found.logprobs.token_logprobs
+    assert nats is not None and nats[0] is None
+    for i in range(1, len(ids)):
+        likely = writer.next_tokens(writer.tokenizer.decode(ids[:i]), k=300)
+        chance = next(token.log_probability for token in likely if token.id == ids[i])
+        assert nats[i] == pytest.approx(chance, abs=1e-4)
+        assert found.logprobs.text_offset[i] == len(writer.tokenizer.decode(ids[:i]))
+
+
+def test_a_client_that_leaves_frees_its_place(client: Any, server: Server) -> None:
+    asked = {"model": server.model, "prompt": "the", "max_tokens": 4000}
+    with client.completions.create(stream=True, **asked) as stream:
+        next(iter(stream))
+    with pytest.raises(openai.APITimeoutError):
+        client.with_options(timeout=0.05).completions.create(n=4, **asked)
+    for _ in range(100):
+        if server.figure("texts_running") == server.figure("requests_waiting") == 0:
+            return
+        time.sleep(0.05)
+    raise AssertionError("a place is still taken")
+
+
+def test_errors_are_those_of_the_official_client(client: Any, server: Server) -> None:
+    with pytest.raises(openai.NotFoundError):
+        client.completions.create(model="another", prompt="")
+    with pytest.raises(openai.BadRequestError) as caught:
+        client.completions.create(model=server.model, prompt="the fox " * 100)
+    assert caught.value.code == "context_length_exceeded" and caught.value.param == "prompt"
+    with pytest.raises(openai.UnprocessableEntityError):
+        client.completions.create(model=server.model, prompt=[10**6])
+    assert [model.id for model in client.models.list()] == [server.model]
+    assert client.models.retrieve(server.model).owned_by == "minigpt"
+
+
+def test_langchain_and_curl(server: Server) -> None:
+    chain = langchain_openai.OpenAI(
+        base_url=f"{server.url}/v1", api_key="any", model=server.model, max_tokens=9
+    )
+    texts = chain.generate(["the fox", "the crow"]).generations
+    assert len(texts) == 2 and "".join(chain.stream("the fox"))
+    asked = json.dumps({"prompt": "the", "max_tokens": 3, "stream": True})
+    curl = ["curl", "-sNi", f"{server.url}/v1/completions", "-d", asked]
+    told = subprocess.run(
+        [*curl, "-H", "content-type: application/json"], capture_output=True, text=True, check=True
+    ).stdout
+    assert "content-type: text/event-stream" in told and told.endswith("data: [DONE]\n\n")
+    assert "415" in subprocess.run(curl, capture_output=True, text=True, check=True).stdout
+
+
+def test_a_signal_lets_texts_end(tiny_run: Path) -> None:
+    server = Server(tiny_run, "--log-prompts", "--max-tokens", "100000000")
+    client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="any", max_retries=0)
+    asked: dict[str, Any] = {"model": server.model, "prompt": "the fox", "stream": True}
+    asked["logit_bias"] = {str(minigpt.load(tiny_run).tokenizer.end_of_text): -100}
+    short = client.completions.create(max_tokens=50, **asked)
+    endless = client.completions.create(max_tokens=10**8, **asked)
+    next(iter(endless))
+    server.process.send_signal(signal.SIGTERM)
+    assert list(short)[-1].choices[0].finish_reason == "length"
+    assert list(endless)[-1].choices[0].finish_reason == "length"
+    log = server.end()
+    assert server.process.returncode == -signal.SIGTERM
+    assert "the fox" in log and "Traceback" not in log
+
+
+def test_with_a_key_only_those_who_know_it_are_served(tiny_run: Path) -> None:
+    server = Server(tiny_run, "--no-chat", "--host", "0.0.0.0", MINIGPT_API_KEY="sésame")
+    client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="wrong", max_retries=0)
+    with pytest.raises(openai.AuthenticationError):
+        client.models.list()
+    known = openai.OpenAI(base_url=f"{server.url}/v1", api_key="sesame", max_retries=0)
+    with pytest.raises(openai.AuthenticationError):
+        known.models.list()
+    assert "401" in server.end()
+
+
+def test_a_client_that_never_ends_its_request_is_dropped(
+    tiny_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = "import minigpt.serve.app as app; app.PATIENCE = 0.4; "
+    monkeypatch.setattr(
+        "tests.serve.conftest.COMMAND", code + "from tests.serve.conftest import *; exec(COMMAND)"
+    )
+    server = Server(tiny_run)
+    half = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
+    with socket.create_connection(("127.0.0.1", server.port)) as slow:
+        slow.sendall(half + b"Content-Type: application/json\r\n\r\n{")
+        slow.settimeout(20)
+        assert slow.recv(100).startswith(b"HTTP/1.1 400")
+        while slow.recv(1000):
+            pass
+    server.end()

@@ -1,0 +1,216 @@
+"""Any request gets an answer in the right shape, whatever it holds, and leaves nothing behind."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import minigpt
+from minigpt import UserError
+from minigpt.runs import find_model
+from minigpt.serve.settings import BODY, ServeConfig
+
+from ..conftest import TINY
+from .conftest import Local
+
+pytest.importorskip("uvicorn", reason="make test-serve installs what these tests need")
+COUNT = int(os.environ.get("MINIGPT_REQUESTS", "100"))
+COMPLETIONS, CHAT = "/v1/completions", "/v1/chat/completions"
+
+odd = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=5,
+)
+texts = st.sampled_from(["", "the fox", "a crow said\nno", "ф🦊", "x" * 5000]) | st.text(max_size=9)
+token_ids = st.lists(st.integers(0, 299), min_size=1, max_size=18)
+FIELDS: dict[str, st.SearchStrategy[Any]] = {
+    "prompt": texts | token_ids | st.lists(texts, max_size=3) | st.lists(token_ids, max_size=2),
+    "messages": st.lists(
+        st.fixed_dictionaries({"role": st.sampled_from(["user", "assistant"]), "content": texts}),
+        max_size=3,
+    ),
+    "max_tokens": st.integers(0, 50),
+    "temperature": st.floats(0, 2),
+    "top_p": st.floats(0, 1),
+    "top_k": st.integers(-1, 400),
+    "min_p": st.floats(0, 1),
+    "n": st.integers(1, 3),
+    "stop": st.text(max_size=3) | st.lists(st.sampled_from(["the", " ", "fox"]), max_size=5),
+    "seed": st.integers(-5, 1 << 70),
+    "logprobs": st.integers(0, 5) | st.booleans(),
+    "top_logprobs": st.integers(0, 5),
+    "echo": st.booleans(),
+    "presence_penalty": st.floats(-2, 2),
+    "frequency_penalty": st.floats(-2, 2),
+    "repetition_penalty": st.floats(0.5, 2),
+    "logit_bias": st.dictionaries(st.integers(0, 310).map(str), st.floats(-100, 100), max_size=3),
+    "stream": st.booleans(),
+    "stream_options": st.fixed_dictionaries({"include_usage": st.booleans()}),
+    "suffix": st.just(""),
+    "unknown": odd,
+}
+orders = st.fixed_dictionaries({}, optional=FIELDS)
+broken = st.tuples(orders, st.sampled_from(sorted(FIELDS)), odd).map(
+    lambda drawn: {**drawn[0], drawn[1]: drawn[2]}
+)
+
+
+@given(
+    path=st.sampled_from([COMPLETIONS, CHAT]),
+    body=orders | broken | odd | st.binary(max_size=20),
+    leaves=st.integers(0, 9).map(lambda n: n == 0),
+)
+@settings(max_examples=COUNT, deadline=None, derandomize=COUNT > 1000)
+def test_any_request_is_answered(local: Local, path: str, body: Any, leaves: bool) -> None:
+    status, headers, answer = local.ask(path, body, leaves=leaves)
+    assert status in (200, 400, 422) or (leaves and not status), answer
+    if leaves and not answer:
+        return
+    if status != 200:
+        error = json.loads(answer)["error"]
+        assert set(error) == {"message", "type", "param", "code"} and error["message"]
+        assert "Traceback" not in error["message"] and "/" not in error["message"][:1]
+    elif "event-stream" in headers["content-type"]:
+        assert leaves or answer.endswith(b"data: [DONE]\n\n")
+        lines = answer.decode().split("\n\n")[:-2]
+        chunks = [
+            json.loads(line.removeprefix("data: ")) for line in lines if line != "data: [DONE]"
+        ]
+        assert len({chunk["id"] for chunk in chunks}) <= 1
+    else:
+        found = json.loads(answer)
+        usage, asked = found["usage"], body
+        assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"]
+        assert {choice["finish_reason"] for choice in found["choices"]} <= {"stop", "length"}
+        for choice in found["choices"]:
+            text = choice["text"] if "text" in choice else choice["message"]["content"]
+            stops = asked.get("stop") or []
+            new = "" if asked.get("echo") else text
+            assert not any(s in new for s in ([stops] if isinstance(stops, str) else stops))
+
+
+def test_nothing_is_left_running(local: Local) -> None:
+    """After all of the above."""
+    local.ask(COMPLETIONS, {"prompt": "the"})
+    assert not local.engine.batch and not local.engine.waiting
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "headers", "status"),
+    [
+        ("/nowhere", {}, {}, 404),
+        ("/v1/models", {}, {}, 405),
+        (COMPLETIONS, b"{", {}, 400),
+        (COMPLETIONS, b"[" * 100_000, {}, 400),
+        (COMPLETIONS, {"suffix": "end"}, {}, 422),
+        (COMPLETIONS, b" " * (BODY + 1), {}, 413),
+        (COMPLETIONS, {}, {"content-type": "text/plain"}, 415),
+        (COMPLETIONS, {}, {"host": "evil.example"}, 400),
+        (COMPLETIONS, {}, {"host": "localhost:8000"}, 200),
+        (COMPLETIONS, {}, {"host": "[::1]:8000"}, 200),
+        (COMPLETIONS, {"max_tokens": -1}, {}, 400),
+        (COMPLETIONS, {"prompt": [999_999]}, {}, 422),
+        (COMPLETIONS, {"logit_bias": {"999999": 1}}, {}, 422),
+        (COMPLETIONS, {"prompt": "half of a pair: \ud800"}, {}, 400),
+        (CHAT, {"messages": []}, {}, 400),
+        (COMPLETIONS, {"model": "another"}, {}, 404),
+        (COMPLETIONS, {"n": 100, "prompt": ["a", "b"]}, {}, 400),
+    ],
+)
+def test_each_refusal_has_its_status(
+    local: Local, path: str, body: Any, headers: dict[str, str], status: int
+) -> None:
+    found, told, answer = local.ask(path, body, headers=headers)
+    assert found == status, answer
+    assert "access-control-allow-origin" not in told
+
+
+def test_too_many_are_told_to_come_again(tiny_run: Path) -> None:
+    quick = Local(tiny_run, max_rate=1.0)
+    answers = [quick.ask("/health", method="GET") for _ in range(9)]
+    assert {status for status, _, _ in answers} == {200, 429}
+    assert {"retry-after" in headers for status, headers, _ in answers if status == 429} == {True}
+
+
+def test_a_character_that_the_model_does_not_know_is_named(workplace: Path) -> None:
+    shape = {name: value for name, value in TINY.items() if name != "vocab_size"}
+    local = Local(minigpt.train("my.txt", tokenizer="char", **shape))
+    status, _, answer = local.ask(COMPLETIONS, {"prompt": "the 🦊"})
+    assert status == 400 and "🦊" in json.loads(answer)["error"]["message"]
+
+
+def test_a_chat_is_joined_by_its_template(tiny_run: Path) -> None:
+    messages = [
+        {"role": r, "content": c} for r, c in [("user", "no"), ("assistant", "fox"), ("user", "a")]
+    ]
+    plain, roles = Local(tiny_run), ("user=Q:", "assistant=A:")
+    dialogue = Local(tiny_run, chat_template=roles)
+    for local, prompt in [(plain, "no\nfox\na"), (dialogue, "Q:no\nA:fox\nQ:a\nA:")]:
+        asked = {"seed": 1, "max_tokens": 8}
+        _, _, chat = local.ask(CHAT, {"messages": messages, **asked})
+        ids = local.writer.tokenizer.encode(prompt)[-16:]
+        _, _, text = local.ask(COMPLETIONS, {"prompt": ids, "stop": "\nQ:", **asked})
+        reply = json.loads(chat)["choices"][0]["message"]["content"]
+        assert reply == json.loads(text)["choices"][0]["text"]
+    refused = Local(tiny_run, chat=False).ask(CHAT, {"messages": messages})
+    assert refused[0] == 400 and b"Did you mean to use v1/completions?" in refused[2]
+
+
+def test_cors_is_for_the_origins_that_were_named(tiny_run: Path) -> None:
+    local = Local(tiny_run, cors_origin=("http://a.example",))
+    for origin, allowed in [("http://a.example", True), ("http://b.example", False)]:
+        _, headers, _ = local.ask(COMPLETIONS, {}, headers={"origin": origin})
+        assert (headers.get("access-control-allow-origin") == origin) == allowed
+
+
+@pytest.mark.parametrize(
+    "changes", [{"host": "0.0.0.0"}, {"api_key_file": "nowhere"}, {"host": "203.0.113.9"}]
+)
+def test_an_unsafe_server_does_not_start(tiny_run: Path, changes: dict[str, str]) -> None:
+    from minigpt.serve.app import serve
+
+    with pytest.raises((UserError, FileNotFoundError)):
+        serve(find_model(tiny_run), "tiny", ServeConfig(**changes))
+
+
+def test_the_page_comes_with_its_own_policy(local: Local) -> None:
+    status, headers, page = local.ask("/", method="GET")
+    assert status == 200 and b"<script" in page
+    assert b'http-equiv="Content-Security-Policy" content="default-src' in page
+    assert headers["content-security-policy"] == "frame-ancestors 'none'"
+
+
+def test_a_step_that_fails_is_told_and_leaves_no_place_taken(
+    tiny_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local = Local(tiny_run)
+    with monkeypatch.context() as broken_model:
+        broken_model.setattr(type(local.writer.engine), "next_logits", lambda *_: 1 / 0)
+        status, headers, answer = local.ask(COMPLETIONS, {"prompt": "the fox", "n": 5})
+    assert status == 503 and "retry-after" in headers and b"division" not in answer
+    assert local.ask(COMPLETIONS, {"prompt": "the fox", "n": 5})[0] == 200
+
+
+def test_a_full_server_says_so_and_a_late_text_ends(tiny_run: Path) -> None:
+    full = Local(tiny_run, max_waiting=1)
+
+    async def many() -> set[int]:
+        asked = [full.send(COMPLETIONS, {"n": 20}, "POST", None, False) for _ in range(20)]
+        return {status for status, _, _ in await asyncio.gather(*asked)}
+
+    assert asyncio.run(many()) == {200, 429}
+    late = json.loads(Local(tiny_run, max_seconds=1e-9).ask(COMPLETIONS, {"prompt": "the"})[2])
+    assert late["usage"]["completion_tokens"] == 1 and late["choices"][0]["finish_reason"]
+
+
+def test_torch_is_not_imported() -> None:
+    check = "import sys, minigpt.serve.app; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", check], check=True)
