@@ -22,7 +22,7 @@ from .report import BITS, duration, say
 from .speed import Speed, choose_precision, measure_speed
 from .workers import can_share
 
-_SHAPES = ((64, 3), (128, 4), (192, 6), (256, 8), (384, 8), (512, 8), (768, 12))  # width, layers
+_WIDTHS, _LAYERS = (64, 96, 128, 192, 256, 384, 512, 768), (3, 4, 4, 6, 8, 8, 8, 12)
 _PARAMETERS_PER_TOKEN = 20.0  # of the text; a larger model soon knows it by heart
 _BATCH_SIZES = (8, 16, 32, 64, 128, 256)  # in windows of a short context
 _LONG = 1e6  # tokens to train on; with more, a context twice as long pays off
@@ -200,7 +200,7 @@ def make_plan(
     """
     speed = speed or Speed(flops=1e11, start=0.0)  # none is known where it makes no difference
     plans, problem = [], None
-    for width, layers in _SHAPES:
+    for width, layers in zip(_WIDTHS, _LAYERS, strict=True):
         try:
             plans.append(_plan_of_shape(width, layers, text, speed, given, processes))
         except UserError as error:  # heads, say, that do not divide this width
@@ -222,9 +222,11 @@ def make_plan(
 def _tokens_needed(parameters: int) -> float:
     """How many tokens to train on, for this model to become better than a smaller one.
 
-    Some 0.2 for each parameter of a very small one; 20 always suffice (Hoffmann et al. 2022).
+    Some 0.5 to 0.9 for each parameter of a very small one, then more and more; 20 always suffice
+    (Hoffmann et al. 2022).
     """
-    return min(0.19 + 0.1 * parameters / 1e6, 20.0) * parameters
+    millions = parameters / 1e6
+    return max(2.5e5 + 0.42 * parameters, min(0.1 * millions, 20.0) * parameters)
 
 
 def _plan_of_shape(
