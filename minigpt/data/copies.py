@@ -1,17 +1,17 @@
 """What of a text stands word for word in the training text: what a model recites, not invents.
 
-Exact. The training text is read as a stream, of any size; ten megabytes take about a second.
+Exact. The training text is read as a stream, of any size; ten megabytes take some seconds.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 
-from .corpus import Corpus, Document, Part, whole
+from .corpus import Document, Part, whole
 from .readers import find_line, title
 
 LEAST = 30  # characters; shorter stretches are phrases that many people write
-_HALF = LEAST // 2
 _ENOUGH = 1 << 17  # characters of validation text
 
 
@@ -28,8 +28,7 @@ class Copies:
     usual_longest: str  # and its longest stretch
 
     def __str__(self) -> str:
-        place = f" ({self.place})" if self.place else ""
-        longest = f", the longest of {len(self.longest)}: {self.longest[:80]!r}{place}"
+        longest = f", the longest of {len(self.longest)}: {self.longest[:80]!r} ({self.place})"
         return (
             f"{self.share:.1%} of {self.characters:,} characters stand word for word in the "
             f"training text, in stretches of {LEAST} or more{longest if self.longest else ''}; "
@@ -40,63 +39,42 @@ class Copies:
 def copies(texts: Sequence[str], training: Part, validation: Part) -> Copies:
     """What of some texts stands in the training text, and of (much of) the validation text."""
     share, longest = find_copies(texts, training.documents())
-    others = whole(validation.at_most(_ENOUGH).documents())
-    place = _place(longest, training.corpus) if longest else ""
-    characters = sum(map(len, texts))
-    return Copies(characters, share, longest, place, *find_copies(others, training.documents()))
-
-
-def _place(stretch: str, corpus: Corpus) -> str:
-    for file in corpus.files:
-        if line := find_line(file, corpus.text_field, stretch):
-            return f"{title(file)}, line {line:,}"
-    return ""
+    place, corpus = "a place where the text was cut", training.corpus
+    for file in reversed(corpus.files if longest else ()):
+        if line := find_line(file, corpus.text_field, longest):
+            place = f"{title(file)}, line {line:,}"
+    usual = find_copies(whole(validation.at_most(_ENOUGH).documents()), training.documents())
+    return Copies(sum(map(len, texts)), share, longest, place if longest else "", *usual)
 
 
 def find_copies(texts: Sequence[str], documents: Iterable[Document]) -> tuple[float, str]:
     """The share of some texts that stands in documents, and the longest stretch that does."""
-    windows = {window for text in texts for window in _windows(text, LEAST)}
-    halves = {half for text in texts for half in _windows(text, _HALF)}
-    everything = "\ud800".join(texts)  # a character that stands in no text
+    windows = {text[i : i + LEAST] for text in texts for i in range(len(text) - LEAST + 1)}
+    everything, longest = "\ud800".join(texts), ""  # joined by what no text contains
     found: set[str] = set()
-    longest = ""
-    for stretch in _stretches(documents, windows, halves):
-        found.update(_windows(stretch, LEAST))
+    for stretch in _stretches(documents, windows):
+        found.update(stretch[i : i + LEAST] for i in range(len(stretch) - LEAST + 1))
         longest = _longest(stretch, everything, longest)
     copied = 0
     for text in texts:
-        starts = (i for i, window in enumerate(_windows(text, LEAST)) if window in found)
+        starts = (i for i in range(len(text)) if text[i : i + LEAST] in found)
         copied += sum(min(b - a, LEAST) for a, b in pairwise([*starts, len(text)]))
     return copied / max(sum(map(len, texts)), 1), longest
 
 
-def _windows(text: str, length: int) -> Iterator[str]:
-    return (text[i : i + length] for i in range(len(text) - length + 1))
-
-
-def _stretches(documents: Iterable[Document], windows: set[str], halves: set[str]) -> Iterator[str]:
+def _stretches(documents: Iterable[Document], windows: set[str]) -> Iterator[str]:
     """The stretches of documents of which every window is one of `windows`."""
     last, held = -1, ""
     for number, piece in documents:
         text = held + piece if number == last else piece
-        begin = end = -1  # of a row of such windows
-        for i in _starts(text, halves):
-            if text[i : i + LEAST] in windows:
-                if i != end and end > 0:
-                    yield text[begin : end + LEAST - 1]
-                begin, end = begin if i == end else i, i + 1
-        if end > 0:
-            yield text[begin : end + LEAST - 1]
-        # What reaches the end of this piece may go on in the next one.
-        goes_on = 0 < end > len(text) - LEAST
-        last, held = number, text[begin if goes_on else 1 - LEAST :]
-
-
-def _starts(text: str, halves: set[str]) -> Iterator[int]:
-    """Where windows may begin. Each covers one of the halves that lie side by side in the text."""
-    for i in range(0, len(text), _HALF):
-        if text[i : i + _HALF] in halves:
-            yield from range(max(i - _HALF + 1, 0), i + 1)
+        goes_on = end = max(len(text) - LEAST + 1, 0)  # from where text may go on in the next piece
+        known = enumerate(text[i : i + LEAST] in windows for i in range(end))
+        for is_known, group in groupby(known, itemgetter(1)):
+            if is_known:
+                places = [i for i, _ in group]
+                yield text[places[0] : places[-1] + LEAST]
+                goes_on = places[0] if places[-1] == end - 1 else end
+        last, held = number, text[goes_on:]
 
 
 def _longest(stretch: str, text: str, longest: str) -> str:

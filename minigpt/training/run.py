@@ -286,7 +286,7 @@ def _train(
     tokens_per_step = training.batch_size * config.model.context_length
     deadline = started + 60 * training.minutes
     # About the seconds to see how much is copied; they may take a fiftieth of the minutes.
-    copying = 1 + count_parameters(config.model) / 3e6 + len(dataset.train) / 3e6
+    copying = 1 + count_parameters(config.model) / 3e6 + len(dataset.train) / 1e6
     kept = copying if copying < 1.2 * training.minutes else 0.0
     report.say_run(config, dataset, folder, device, distributed.world_size())
     shown = Report(folder, marks, tokens_per_step=tokens_per_step, started=started)
