@@ -324,7 +324,7 @@ def _say_copied(folder: Path, left: float) -> None:
     """How much of what the run writes stands in its text, if so many seconds suffice."""
     writer, start = runs.load(folder), time.monotonic()
     writer.samples(samples=8, max_new_tokens=8, seed=0)  # of the 200 that are to come
-    if 30 * (time.monotonic() - start) < left:
+    if 60 * (time.monotonic() - start) < left:  # half of it to write, half to look them up
         with contextlib.suppress(UserError):  # the text cannot be read again
             say(f"copied: of what it writes, {writer.copied()}")
 
