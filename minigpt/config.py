@@ -230,9 +230,7 @@ class SampleConfig(Checked):
     repetition_penalty: Factor = setting(1.0, "1.1 avoids tokens of prompt and text so far")
     presence_penalty: Penalty = setting(0.0, "subtracted from a token's logit once written")
     frequency_penalty: Penalty = setting(0.0, "subtracted each time it was written")
-    stop: tuple[str, ...] = setting(
-        (), r"end before this text (\n is a new line); may be given again", "TEXT"
-    )
+    stop: tuple[str, ...] = setting((), r"end before this text (\n: new line); repeatable", "TEXT")
     samples: Samples = setting(1, "how many continuations to write, side by side")
     seed: Seed | None = setting(None, "the same seed writes the same text; random if unset")
 

@@ -28,10 +28,8 @@ def options(parser: Parser) -> None:
     run = "a run, or a model such as hf:gpt2 (default: the newest run)"
     parser.add_argument("--run", metavar="FOLDER", help=run)
     output = parser.add_argument_group("output")
-    shown = "each token's probability, and what it could have been"
-    output.add_argument("--show", action="store_true", help=shown)
-    record = "one JSON record on a line for each sample, and nothing else"
-    output.add_argument("--json", action="store_true", help=record)
+    output.add_argument("--show", action="store_true", help="how likely each token was, and others")
+    output.add_argument("--json", action="store_true", help="a JSON record for each sample")
     add_fields(parser, SampleConfig, "sampling")
     add_fields(parser, InferenceConfig, "machine")
 

@@ -195,8 +195,6 @@ def find_files(names: tuple[str, ...], say: Say = lambda line: None) -> tuple[Pa
             folder = tempfile.TemporaryDirectory(prefix="minigpt-stdin-")
             atexit.register(folder.cleanup)
             found.append(Path(folder.name) / "stdin.txt")
-            if sys.stdin.isatty():
-                say("type the text; Ctrl-D ends it")
             with open(found[-1], "wb") as copy:
                 shutil.copyfileobj(sys.stdin.buffer, copy)
         elif os.path.exists(name) and not os.path.isdir(name):

@@ -93,9 +93,8 @@ class PlannedRun:
             lines.append(f"of this long text {most} are used, from all over it")
         often = f"the text is read {plan.epochs:,.1f} times"
         lines.append(often if plan.epochs >= 1 else f"{plan.epochs:.1%} of the text is read")
-        lines[-1] += f", so dropout {dropout:g} keeps it from being learned by heart" * (
-            dropout > 0
-        )
+        if dropout:
+            lines[-1] += f", so dropout {dropout:g} keeps it from being learned by heart"
         split = f"{plan.token_split_prob:.0%} of the tokens are split in two"
         cut = f"the model sees only {counted(plan.warmup_context, 'token')} at a time"
         early = [split] * (plan.token_split_prob > 0)
