@@ -191,7 +191,7 @@ def find_files(names: tuple[str, ...], say: Say = lambda line: None) -> tuple[Pa
     found: list[Path] = []
     for name in names:
         pattern = f"{glob.escape(name)}/**" if os.path.isdir(name) else name
-        if name == STANDARD_INPUT:
+        if name == STANDARD_INPUT and sys.stdin is not None:  # it may be closed
             folder = tempfile.TemporaryDirectory(prefix="minigpt-stdin-")
             atexit.register(folder.cleanup)
             found.append(Path(folder.name) / "stdin.txt")
