@@ -11,14 +11,13 @@ import sys
 from collections.abc import Callable, Sequence
 
 from .. import UserError, __version__
-from . import evaluate, export, generate, page, plan, runs, serve, train
+from . import evaluate, export, generate, page, runs, serve, train
 from .options import Parser
 from .terminal import say
 
 Run = Callable[[argparse.Namespace], int | None]  # the exit status; None is 0
 COMMANDS: dict[str, tuple[str, Callable[[Parser], None], Run]] = {
     "train": ("train a text generator on text files", train.options, train.run),
-    "plan": ("show what some minutes of training would give", plan.options, plan.run),
     "runs": ("list the runs: their texts, sizes and losses", runs.options, runs.run),
     "generate": ("write text with a trained model", generate.options, generate.run),
     "evaluate": ("measure how well a model predicts a text", evaluate.options, evaluate.run),

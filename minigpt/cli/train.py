@@ -4,12 +4,16 @@ import argparse
 import os
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from .. import UserError, __version__
-from ..config import GPTConfig, TextConfig, TrainConfig, check_fields
-from .options import Parser
-from .plan import add_training_options, print_plan, read_text, training_settings
-from .terminal import say
+from ..config import PLANNED, GPTConfig, TextConfig, TrainConfig, check_fields
+from .options import Parser, add_fields, given_fields
+from .terminal import say, write
+
+if TYPE_CHECKING:
+    from ..data.corpus import Source
+    from ..training.plan import PlannedRun
 
 
 def options(parser: Parser) -> None:
@@ -17,13 +21,17 @@ def options(parser: Parser) -> None:
     add("--plan", action="store_true", help="print what would be trained, and why, and stop")
     add("--out", metavar="FOLDER", help="the run's folder (default: runs/FILE)")
     add("--resume", action="store_true", help="continue the run --out, or else the newest one")
-    add_training_options(parser)
+    files = TextConfig.__dataclass_fields__["files"].metadata["help"]
+    parser.add_argument("files", nargs="*", help=f"{files} (default: the tales)")
+    add_fields(parser, TextConfig, "text", skip=("files",), planned=PLANNED)
+    add_fields(parser, GPTConfig, "model", skip=("vocab_size",), planned=PLANNED)
+    add_fields(parser, TrainConfig, "training", planned=PLANNED)
 
 
 def run(given: argparse.Namespace) -> int:
     """Train, resume a training, or print a plan; a signal's status if one ended it."""
     started = time.monotonic()
-    text, model, training = training_settings(given)
+    text, model, training = _training_settings(given)
     files, source = text.get("files", ()), None
     for config, fields in ((TextConfig, text), (GPTConfig, model), (TrainConfig, training)):
         check_fields(config, fields)  # refused before torch is loaded
@@ -36,14 +44,14 @@ def run(given: argparse.Namespace) -> int:
         if given.out:
             read_config(Path(given.out))
     elif "LOCAL_RANK" not in os.environ:  # several processes read the text together
-        source = read_text(text, None if given.plan else Path(given.out or "runs/.any"))
+        source = _read_text(text, None if given.plan else Path(given.out or "runs/.any"))
     from ..training.interruption import Interrupted
     from ..training.plan import planned_run
     from ..training.run import resume_run, start_run
 
     try:
         if given.plan:
-            print_plan(planned_run(source or read_text(text), text, model, training)[0])
+            _print_plan(planned_run(source or _read_text(text), text, model, training))
         elif given.resume:
             resume_run(given.out, training, started, files)
         else:
@@ -51,3 +59,52 @@ def run(given: argparse.Namespace) -> int:
     except Interrupted as interruption:
         return interruption.exit_status
     return 0
+
+
+def _read_text(text: dict[str, Any], out: Path | None = None) -> "Source":
+    """Check that a run can be written to `out` and read the text, before torch is loaded, which
+    takes seconds; what is done is said."""
+    config = TextConfig(**text)
+    from ..data.readers import title
+
+    say(f"minigpt {__version__}: reading {', '.join(map(title, config.files))}")
+    from ..data.corpus import find_source
+    from ..runs import check_free
+    from ..tokenizer import tiktoken_tokenizer
+    from ..training import report
+
+    if out is not None:
+        check_free(out)
+    if config.tokenizer not in ("bpe", "char"):  # it has to be there
+        tiktoken_tokenizer(config.tokenizer)
+    source = find_source(config, say)
+    report.say_text(source)
+    say("loading torch ...")
+    return source
+
+
+def _training_settings(
+    given: argparse.Namespace,
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """The fields of TextConfig, GPTConfig and TrainConfig that were given.
+
+    An option that needs a text is refused if none is named; otherwise it is the tales.
+    """
+    text, model = given_fields(given, TextConfig), given_fields(given, GPTConfig)
+    model.pop("vocab_size", None)  # a setting of the text
+    if not given.files:
+        del text["files"]
+        for name in ("validation", "init"):
+            if name in text and not vars(given).get("resume"):
+                raise UserError(f"--{name} needs a text to train on: name it too, such as my.txt")
+    return text, model, given_fields(given, TrainConfig)
+
+
+def _print_plan(planned: "PlannedRun") -> None:
+    """What `train --plan` prints: the reasons, and the settings as options."""
+    plan = planned.plan
+    chosen = {n: getattr(plan if hasattr(plan, n) else plan.model, n) for n in PLANNED}
+    if planned.text.tokenizer != "bpe":
+        del chosen["vocab_size"]
+    options = (f"--{name.replace('_', '-')} {value:g}" for name, value in chosen.items())
+    write("\n".join([*planned.reasons(), " ".join(options)]))

@@ -116,14 +116,13 @@ class PlannedRun:
 
 def planned_run(
     source: Source, text: dict[str, Any], model: dict[str, Any], training: dict[str, Any]
-) -> tuple[PlannedRun, dict[str, Any]]:
-    """A plan for the given fields of the configs, and these in one, for :func:`make_plan`."""
+) -> PlannedRun:
+    """A plan for the given fields of the configs."""
     text_config, config = TextConfig(**text), TrainConfig(**training)
-    start = starting_point(text, model)
-    given = settled(text, model, training, start)
+    given = settled(text, model, training, starting_point(text, model))
     device = choose_device(config.device)
     precision = choose_precision(config.precision, device)
-    return plan_run(source, text_config, given, device, precision), given
+    return plan_run(source, text_config, given, device, precision)
 
 
 def settled(

@@ -73,12 +73,6 @@ def test_validation_does_not_swallow_the_text(workplace: Path, type_: Type) -> N
     assert config.validation == ("held.txt", "other.txt")
 
 
-def test_minutes_of_a_plan_do_not_swallow_the_text(workplace: Path, type_: Type) -> None:
-    status, out, err = type_("plan --minutes 1 --minutes 2.5 my.txt")
-    assert status == 0, err
-    assert [line.split()[0] for line in out.splitlines()] == ["minutes", "1", "2.5"]
-
-
 def test_the_options_that_a_plan_prints_give_the_same_plan(workplace: Path, type_: Type) -> None:
     options = type_("train my.txt --plan --minutes 1")[1].splitlines()[-1]
     assert options.startswith("--vocab-size")
@@ -87,7 +81,7 @@ def test_the_options_that_a_plan_prints_give_the_same_plan(workplace: Path, type
     assert not (workplace / "runs").exists()
 
 
-@pytest.mark.parametrize("command", ["train", "train --plan", "plan"])
+@pytest.mark.parametrize("command", ["train", "train --plan"])
 @pytest.mark.parametrize("option", ["--validation my.txt", "--init runs/my"])
 def test_an_option_about_a_text_without_a_text_is_refused(
     command: str, option: str, workplace: Path, type_: Type
