@@ -252,7 +252,6 @@ class InferenceConfig(Checked):
 class EvaluationConfig(Checked):
     """How to measure how well a model predicts a text."""
 
-    stride: Count | None = setting(None, "tokens from one window to the next; a context if unset")
     text_field: str = setting("text", "the field of .jsonl files that holds the text")
     device: str = setting("auto", "auto, cpu, cuda, cuda:1 or mps")
 

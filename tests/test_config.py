@@ -30,7 +30,7 @@ EXAMPLES = [
     TextConfig(files=("a.txt", "ä b.txt"), validation=("c",), vocab_size=257),
     TrainConfig(minutes=1, steps=7, max_epochs=0.5, warmup_ratio=0, seed=2**63 - 1),
     SampleConfig(stop=("\n", "é"), top_p=1, samples=4096, seed=0),
-    EvaluationConfig(stride=5),
+    EvaluationConfig(text_field="body"),
 ]
 
 
@@ -118,7 +118,6 @@ REFUSED = [
     (SampleConfig, "frequency_penalty", [-math.inf], "between -1e3 and 1e3"),
     (SampleConfig, "stop", [("a", ""), ("\udcff",)], "texts, none empty"),
     (SampleConfig, "samples", [0, 4097], "between 1 and 4,096"),
-    (EvaluationConfig, "stride", [0], "at least 1"),
 ]
 
 

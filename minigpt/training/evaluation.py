@@ -27,7 +27,7 @@ from ..tokenizer import encode_in_pieces
 from . import distributed, workers
 from .speed import autocast
 
-Window = tuple[NDArray[np.integer], int]  # tokens (length + 1,), and how many at its end to predict
+Window = NDArray[np.integer]  # tokens (length + 1,)
 
 _BATCH_SIZE = 16  # windows at a time
 
@@ -52,7 +52,6 @@ class Measurement(Evaluation):
     """The cross-entropy of text files under a model, and the windows that they were read in."""
 
     context_length: int  # tokens in a window
-    stride: int  # from one to the next
 
 
 def evaluate(
@@ -67,25 +66,19 @@ def evaluate(
         run: anything that :func:`minigpt.load` takes.
         files: text files, folders or patterns; documents follow each other as in training.
         progress: called with the number of characters whenever some have been read.
-        settings: fields of :class:`minigpt.EvaluationConfig`, such as ``stride=64``.
+        settings: fields of :class:`minigpt.EvaluationConfig`, such as ``device="cpu"``.
 
     Returns:
         Its loss, bits per byte and perplexity, and of how many tokens and bytes.
 
     Raises:
         UserError: if the model or the text cannot be read, the text holds fewer than two tokens
-            or something that the tokenizer does not know, or the stride is above the context
-            length.
+            or something that the tokenizer does not know.
     """
     config = EvaluationConfig(**settings)
     paths = find_files(tuple(map(str, files)))
     found = find_model(run)
     context_length = found.glass.config.context_length
-    stride = context_length if config.stride is None else config.stride
-    if stride > context_length:
-        raise UserError(
-            f"stride must be at most {context_length}, the context length of {run}, got {stride}"
-        )
 
     def ids() -> Iterator[NDArray[np.integer]]:
         texts = chunks(Corpus(paths, config.text_field).documents())
@@ -93,7 +86,7 @@ def evaluate(
             yield piece
             progress(characters)
 
-    windows = sliding_windows(ids(), context_length, stride)
+    windows = windows_of(ids(), context_length)
     device, lengths = choose_device(config.device), torch.tensor(found.tokenizer.byte_lengths())
     with workers.team(torch.get_num_threads() if device.type == "cpu" else 1):
         result = evaluate_windows(found.model.to(device), windows, lengths)
@@ -102,7 +95,7 @@ def evaluate(
         raise UserError(f"{names}: too short to evaluate on, at least 2 tokens are needed")
     if not math.isfinite(result.loss):
         raise UserError(f"{run} is damaged: its loss is {result.loss}")
-    return Measurement(**dataclasses.asdict(result), context_length=context_length, stride=stride)
+    return Measurement(**dataclasses.asdict(result), context_length=context_length)
 
 
 def evaluate_tokens(
@@ -123,8 +116,7 @@ def evaluate_tokens(
     if len(starts) * T > max_tokens:
         full = starts[: max(len(starts) - 1, 1)]
         starts = full[:: -(-len(full) * T // max_tokens)]
-    read = (tokens[start : start + T + 1] for start in starts.tolist())
-    windows = ((window, len(window) - 1) for window in read)
+    windows = (tokens[start : start + T + 1] for start in starts.tolist())
     return evaluate_windows(model, windows, byte_lengths, precision)
 
 
@@ -134,20 +126,18 @@ def evaluate_windows(
     byte_lengths: Tensor,
     precision: torch.dtype = torch.float32,
 ) -> Evaluation:
-    """Predict the last tokens of each window from all tokens before them in it.
+    """Predict each token of a window but the first from all tokens before it in the window.
 
     Several processes, each given all windows, share the work; or workers do.
     """
     device, was_training = model.token_embedding.weight.device, model.training
 
-    def predict(group: tuple[Tensor, int]) -> tuple[float, int, int]:
-        tokens, predicted = group
-        batch = tokens.to(device)  # (b, length + 1)
+    def predict(tokens: Tensor) -> tuple[float, int, int]:  # (b, length + 1)
         with torch.no_grad(), autocast(device, precision):
-            logits = model(batch[:, :-1])[:, -predicted:]  # (b, predicted, vocab_size)
-        targets = tokens[:, -predicted:].flatten()  # (b * predicted,)
-        logits = logits.flatten(0, 1).float()  # (b * predicted, vocab_size)
-        losses = F.cross_entropy(logits, targets.to(device), reduction="none")  # (b * predicted,)
+            logits = model(tokens[:, :-1].to(device))  # (b, length, vocab_size)
+        targets = tokens[:, 1:].flatten()  # (b * length,)
+        logits = logits.flatten(0, 1).float()  # (b * length, vocab_size)
+        losses = F.cross_entropy(logits, targets.to(device), reduction="none")  # (b * length,)
         nats = losses.cpu().double().sum().item()
         return nats, len(targets), int(byte_lengths[targets].sum())
 
@@ -164,28 +154,21 @@ def evaluate_windows(
     return Evaluation(loss, bits, int(count), int(size))
 
 
-def sliding_windows(
-    chunks: Iterable[NDArray[np.integer]], context_length: int, stride: int
-) -> Iterator[Window]:
-    """Windows over a text in chunks, each beginning `stride` tokens after the one before.
-
-    Every token but the first is predicted once. In each window but the first only the last
-    `stride` are, so that they see at least ``context_length - stride`` tokens before them.
-    """
+def windows_of(chunks: Iterable[NDArray[np.integer]], context_length: int) -> Iterator[Window]:
+    """Windows over a text in chunks, side by side; each begins with the last token of the one
+    before, so that every token but the first is predicted once."""
     held = np.empty(0, np.int64)  # the tokens from the beginning of the next window
-    new = context_length  # tokens that the next window predicts, if it is full
     for chunk in chunks:
         held = np.concatenate([held, chunk])
         while len(held) > context_length:
-            yield held[: context_length + 1], new
-            held, new = held[stride:], stride
-    left = len(held) - 1 - (context_length - new)
-    if left > 0:
-        yield held, left
+            yield held[: context_length + 1]
+            held = held[context_length:]
+    if len(held) > 1:
+        yield held
 
 
-def _stacked(windows: Iterable[Window], batch_size: int) -> Iterator[tuple[Tensor, int]]:
-    """Windows of the same shape side by side, int64 ``(b, length + 1)``."""
-    for (_, predicted), alike in itertools.groupby(windows, key=lambda w: (len(w[0]), w[1])):
-        while group := [tokens for tokens, _ in itertools.islice(alike, batch_size)]:
-            yield torch.from_numpy(np.stack(group).astype(np.int64)), predicted
+def _stacked(windows: Iterable[Window], batch_size: int) -> Iterator[Tensor]:
+    """Windows of the same length side by side, int64 ``(b, length + 1)``."""
+    for _, alike in itertools.groupby(windows, key=len):
+        while group := list(itertools.islice(alike, batch_size)):
+            yield torch.from_numpy(np.stack(group).astype(np.int64))

@@ -1,6 +1,5 @@
 """How well a model predicts a text: every token but the first, once, in nats a token and in bits a
-byte; of a long validation text always the same part, of text files all of it, in windows that may
-overlap.
+byte; of a long validation text always the same part, of text files all of it.
 """
 
 import dataclasses
@@ -31,7 +30,7 @@ from minigpt.training.evaluation import (
     Evaluation,
     evaluate_tokens,
     evaluate_windows,
-    sliding_windows,
+    windows_of,
 )
 
 from ..conftest import some_text
@@ -57,14 +56,11 @@ def tokens(length: int) -> np.ndarray:
     return np.random.default_rng(0).integers(VOCAB, size=length).astype(np.uint16)
 
 
-def assert_predicted_one_by_one(
-    result: Evaluation, model: GPT, text: np.ndarray, stride: int = CONTEXT
-) -> None:
-    """In windows of the context length, each `stride` after the one before, a token at a time."""
+def assert_predicted_one_by_one(result: Evaluation, model: GPT, text: np.ndarray) -> None:
+    """In windows of the context length, side by side, a token at a time."""
     nats, size, count = 0.0, 0, len(text) - 1
     for i in range(1, len(text)):
-        # The first window that holds the token among what it predicts.
-        start = max(-(-(i - CONTEXT) // stride), 0) * stride
+        start = (i - 1) // CONTEXT * CONTEXT
         with torch.no_grad():
             logits = model(torch.tensor([text[start:i].tolist()]))[0, -1]
         nats -= logits.log_softmax(-1)[int(text[i])].item()
@@ -155,7 +151,7 @@ def test_the_model_keeps_its_mode_and_is_judged_without_dropout(training: bool) 
     assert model.training == training
 
 
-# A stream of tokens, in windows that may overlap
+# A stream of tokens
 
 
 def cut(text: np.ndarray, places: list[int]) -> list[np.ndarray]:
@@ -164,21 +160,20 @@ def cut(text: np.ndarray, places: list[int]) -> list[np.ndarray]:
 
 @given(
     length=st.integers(2, 40),
-    stride=st.integers(1, CONTEXT),
     batch_size=st.integers(1, 4),
     places=st.lists(st.integers(0, 40), max_size=5),
 )
-@example(length=CONTEXT + 1, stride=2, batch_size=3, places=[])
-@example(length=CONTEXT + 2, stride=2, batch_size=3, places=[])
+@example(length=CONTEXT + 1, batch_size=3, places=[])
+@example(length=CONTEXT + 2, batch_size=3, places=[])
 @few
 def test_a_stream_is_predicted_as_token_by_token(
-    length: int, stride: int, batch_size: int, places: list[int]
+    length: int, batch_size: int, places: list[int]
 ) -> None:
     model, text = gpt(), tokens(length)
-    windows = sliding_windows(cut(text, places), CONTEXT, stride)
+    windows = windows_of(cut(text, places), CONTEXT)
     with side_by_side(batch_size):
         result = evaluate_windows(model, windows, MORE_BYTES)
-    assert_predicted_one_by_one(result, model, text, stride)
+    assert_predicted_one_by_one(result, model, text)
 
 
 # minigpt.evaluate, and the command
@@ -190,20 +185,17 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write(tmp_path_factory.mktemp("other") / "other.txt", some_text(400, seed=9))
 
 
-@pytest.mark.parametrize("stride", [None, 5])
-def test_it_is_the_loss_of_the_text_encoded_whole(
-    stride: int | None, tiny_run: Path, text: Path
-) -> None:
+def test_it_is_the_loss_of_the_text_encoded_whole(tiny_run: Path, text: Path) -> None:
     run = load_run(tiny_run)
     ids = torch.tensor(run.tokenizer.encode(text.read_text())).numpy()
     lengths = torch.tensor(run.tokenizer.byte_lengths())
-    expected = evaluate_windows(run.model, sliding_windows([ids], 16, stride or 16), lengths)
+    expected = evaluate_windows(run.model, windows_of([ids], 16), lengths)
     read: list[int] = []
-    result = minigpt.evaluate(tiny_run, text, stride=stride, progress=read.append)
+    result = minigpt.evaluate(tiny_run, text, progress=read.append)
     assert result.loss == pytest.approx(expected.loss, rel=1e-6)
     assert result.bits_per_byte == pytest.approx(expected.bits_per_byte, rel=1e-6)
     assert result.tokens == len(ids) - 1 and sum(read) == len(text.read_text())
-    assert (result.context_length, result.stride) == (16, stride or 16)
+    assert result.context_length == 16
     assert result.bytes == len(text.read_bytes()) - lengths[ids[0]]
 
 
@@ -223,8 +215,8 @@ def test_documents_follow_each_other_with_an_end_of_text_between(
 def test_the_command_prints_one_line_or_one_record(
     tiny_run: Path, text: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    result = minigpt.evaluate(tiny_run, text, stride=8)
-    command = ["evaluate", str(tiny_run), str(text), "--stride", "8"]
+    result = minigpt.evaluate(tiny_run, text)
+    command = ["evaluate", str(tiny_run), str(text)]
     assert main(command) == 0
     out, err = capsys.readouterr()
     loss = f"{result.loss:.4f} nats/token, perplexity {math.exp(result.loss):.2f}"
@@ -239,7 +231,6 @@ def test_the_command_prints_one_line_or_one_record(
 @pytest.mark.parametrize(
     ("content", "arguments", "words"),
     [
-        ("the fox", ["--stride", "17"], "stride must be at most 16, the context length of .*"),
         ("the fox", ["nowhere.txt"], "no such file: nowhere.txt"),
         ("", [], ".*short.txt: too short to evaluate on, at least 2 tokens are needed"),
         ("a", [], ".*short.txt: too short to evaluate on, at least 2 tokens are needed"),
