@@ -25,6 +25,7 @@ from safetensors import SafetensorError, safe_open
 from . import UserError
 from .config import GPTConfig, InferenceConfig, TextConfig, TrainConfig, count_parameters, from_dict
 from .data.corpus import read_again
+from .data.readers import title
 from .generation.numpy_gpt import NumpyGPT, Weights
 from .generation.writer import Writer
 from .interop.hub import PREFIX, hub_folder
@@ -207,7 +208,7 @@ class Run(type(Path())):  # type: ignore[misc]  # whatever kind of path this sys
         written = time.localtime((self / WEIGHTS).stat().st_mtime)
         return {
             "name": str(self),
-            "text": " ".join(config.text.files),
+            "text": " ".join(map(title, config.text.files)),
             "parameters": count_parameters(config.model),
             "bits_per_byte": min((row["val_bits_per_byte"] for row in rows), default=None),
             "written": time.strftime("%Y-%m-%d %H:%M", written),

@@ -40,7 +40,7 @@ _COMPARED = 1 << 18  # tokens at most
 _CAPTION = (
     "Bits per byte: what it takes to store a letter of the text with the model's help. What counts "
     "is the validation text,\nfrom which it learns nothing. Up to the dotted line training may be "
-    "harder (tokens split, fewer seen at a time), and its loss higher."
+    "harder (tokens split, fewer at a time), and its loss higher."
 )
 BITS = (  # what is meant by bits/byte
     "the bits that would store one byte, a letter or a part of one, with the model's help; fewer "

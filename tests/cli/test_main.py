@@ -55,6 +55,7 @@ def test_standard_input_is_a_text_too(
         monkeypatch.setattr("sys.stdin", text)
         status, out, err = type_("train", "-", *TINY_OPTIONS, "--steps", "1")
     assert status == 0 and out.startswith("runs/stdin: ") and "minigpt-stdin" not in err, err
+    assert ", stdin, " in type_("runs")[1]
     assert_refused(type_("train --resume --steps 9"), "standard input")
 
 
