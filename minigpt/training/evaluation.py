@@ -3,7 +3,6 @@
 The trainer evaluates on its validation tokens, `minigpt.evaluate` on text files of any size.
 """
 
-import dataclasses
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
@@ -40,6 +39,7 @@ class Evaluation:
     bits_per_byte: float  # compares across tokenizers
     tokens: int  # predicted
     bytes: int  # that these stand for
+    context_length: int  # tokens in a window
 
     @property
     def perplexity(self) -> float:
@@ -47,19 +47,12 @@ class Evaluation:
         return math.exp(self.loss) if self.loss < 700 else math.inf
 
 
-@dataclass(frozen=True)
-class Measurement(Evaluation):
-    """The cross-entropy of text files under a model, and the windows that they were read in."""
-
-    context_length: int  # tokens in a window
-
-
 def evaluate(
     run: str | Path,
     *files: str | Path,
     progress: Callable[[int], Any] = lambda characters: None,
     **settings: Any,
-) -> Measurement:
+) -> Evaluation:
     """Measure how well a model predicts every token of a text but the first, in constant memory.
 
     Args:
@@ -78,7 +71,6 @@ def evaluate(
     config = EvaluationConfig(**settings)
     paths = find_files(tuple(map(str, files)))
     found = find_model(run)
-    context_length = found.glass.config.context_length
 
     def ids() -> Iterator[NDArray[np.integer]]:
         texts = chunks(Corpus(paths, config.text_field).documents())
@@ -86,7 +78,7 @@ def evaluate(
             yield piece
             progress(characters)
 
-    windows = windows_of(ids(), context_length)
+    windows = windows_of(ids(), found.glass.config.context_length)
     device, lengths = choose_device(config.device), torch.tensor(found.tokenizer.byte_lengths())
     with workers.team(torch.get_num_threads() if device.type == "cpu" else 1):
         result = evaluate_windows(found.model.to(device), windows, lengths)
@@ -95,7 +87,7 @@ def evaluate(
         raise UserError(f"{names}: too short to evaluate on, at least 2 tokens are needed")
     if not math.isfinite(result.loss):
         raise UserError(f"{run} is damaged: its loss is {result.loss}")
-    return Measurement(**dataclasses.asdict(result), context_length=context_length)
+    return result
 
 
 def evaluate_tokens(
@@ -151,7 +143,7 @@ def evaluate_windows(
     of_all = itertools.chain.from_iterable(distributed.gather(totals))
     nats, count, size = map(math.fsum, zip(*of_all, strict=True))  # exact in any order
     loss, bits = nats / max(count, 1), nats / math.log(2) / max(size, 1)
-    return Evaluation(loss, bits, int(count), int(size))
+    return Evaluation(loss, bits, int(count), int(size), model.config.context_length)
 
 
 def windows_of(chunks: Iterable[NDArray[np.integer]], context_length: int) -> Iterator[Window]:

@@ -117,7 +117,7 @@ def test_guessing_takes_log2_of_the_vocabulary_for_each_token() -> None:
     assert result.loss == pytest.approx(math.log(VOCAB), rel=1e-6)
     assert result.bits_per_byte == pytest.approx(math.log2(VOCAB), rel=1e-6)
     assert result.perplexity == pytest.approx(VOCAB)
-    assert Evaluation(1e4, 1.0, 1, 1).perplexity == math.inf
+    assert Evaluation(1e4, 1.0, 1, 1, 1).perplexity == math.inf
 
 
 @given(length=st.integers(2, 300), max_tokens=st.integers(1, 100), batch_size=st.integers(1, 4))

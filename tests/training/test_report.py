@@ -26,7 +26,7 @@ from minigpt.training.report import (
 )
 from tests.conftest import some_text
 
-FOUND = Evaluation(3.0, 1.5, 100, 200)
+FOUND = Evaluation(3.0, 1.5, 100, 200, 16)
 
 
 def report(folder: Path) -> Report:
