@@ -2,7 +2,8 @@
 
 python benchmarks/serving.py [--sizes 1M 12M] [--streams 100]. First the engine alone, with batches
 of 1 to 64 texts of different lengths; then a server in a process of its own: one stream, and many,
-each with a seed of its own, whose texts must be those that it writes alone. Figures go to
+each with a seed of its own, whose texts must be those that it writes alone; and beside it the same
+model in a plain transformers loop behind the same framework. Figures go to
 benchmarks/results/serving.json too.
 """
 
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +37,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=["1M", "12M"])
     parser.add_argument("--streams", type=int, default=100)
+    parser.add_argument("--plain", help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.plain:
+        plain(given.plain)
+        return
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for size in given.sizes:
             make_models(Path(folder, size), SIZES[size])
             run = Path(folder, size, "run")
             rows += [{"size": size, **row} for row in batches(minigpt.load(run).glass)]
-            rows.append({"size": size, **asyncio.run(load(run, given.streams))})
+            code = (
+                "import sys; from minigpt.cli import main; sys.exit(main(['serve', *sys.argv[1:]]))"
+            )
+            ours = [sys.executable, "-c", code, str(run), "--port", str(PORT)]
+            rows.append({"size": size, **asyncio.run(load(ours, given.streams))})
+            print("transformers, one text after the other")
+            plainly = [sys.executable, __file__, "--plain", str(Path(folder, size, "transformers"))]
+            rows.append({"size": size, "plain": True, **asyncio.run(load(plainly, 10))})
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "serving.json").write_text(json.dumps(rows, indent=2) + "\n")
 
@@ -64,10 +77,8 @@ def batches(glass: NumpyGPT, steps: int = 15) -> list[dict[str, Any]]:
     return rows
 
 
-async def load(run: Path, streams: int) -> dict[str, Any]:
-    """One stream after the other, then many at once."""
-    code = "import sys; from minigpt.cli import main; main(['serve', *sys.argv[1:]])"
-    command = [sys.executable, "-c", code, str(run), "--port", str(PORT)]
+async def load(command: list[str], streams: int) -> dict[str, Any]:
+    """One stream after the other, then many at once, of the server that the command starts."""
     start = time.perf_counter()
     server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     limits = httpx2.Limits(max_connections=None)
@@ -132,6 +143,41 @@ async def health(client: httpx2.AsyncClient, waits: list[float]) -> None:
         await client.get("/health")
         waits.append(time.perf_counter() - start)
         await asyncio.sleep(0.1)
+
+
+def plain(folder: str) -> None:
+    """A server with a transformers model, as one would write it in ten minutes."""
+    import torch
+    import uvicorn
+    from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
+    from starlette.requests import Request
+    from starlette.responses import JSONResponse, Response, StreamingResponse
+    from starlette.routing import Route
+    from transformers import AutoModelForCausalLM
+
+    model, lock = AutoModelForCausalLM.from_pretrained(folder).eval(), asyncio.Lock()
+
+    async def events(asked: dict[str, Any]) -> AsyncIterator[str]:
+        ids, past = torch.tensor([asked["prompt"]]), None
+        noise = torch.Generator().manual_seed(asked["seed"])
+        step = torch.inference_mode()(model.forward)
+        async with lock:
+            for _ in range(asked["max_tokens"]):
+                found = await run_in_threadpool(step, ids, past_key_values=past, use_cache=True)
+                past, chances = found.past_key_values, found.logits[:, -1].softmax(-1)
+                ids = torch.multinomial(chances, 1, generator=noise)
+                yield f"data: {json.dumps({'choices': [{'text': str(ids.item())}]})}\n\n"
+        yield "data: [DONE]\n\n"
+
+    async def completions(request: Request) -> Response:
+        return StreamingResponse(events(await request.json()), media_type="text/event-stream")
+
+    async def well(request: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    routes = [Route("/health", well), Route("/v1/completions", completions, methods=["POST"])]
+    uvicorn.run(Starlette(routes=routes), port=PORT, log_level="error")
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ class ServeConfig(Checked):
     max_waiting: Count = setting(128, "texts that may wait; further requests get 429")
     max_tokens: Count = setting(4096, "tokens of one text")
     max_seconds: Positive = setting(300.0, "for one request, waiting included")
-    max_rate: Positive = setting(100.0, "requests a second from one address")
+    max_rate: Positive = setting(300.0, "requests a second from one address")
     log_prompts: bool = setting(False, "write prompts into the log")
 
     def _check(self) -> None:
