@@ -231,8 +231,7 @@ class Run(type(Path())):  # type: ignore[misc]  # whatever kind of path this sys
 def newest_run(runs: str | Path = "runs") -> Path:
     """The run with the newest weights, of those that are imported or have learned something."""
     for folder in all_runs(runs):
-        is_imported = not (folder / PLAN).exists()
-        if is_imported or read_best(folder / WEIGHTS) is not None:
+        if not (folder / PLAN).exists() or read_best(folder / WEIGHTS) is not None:
             return folder
     raise UserError(f"no run in {runs}/ yet; train one first: python train.py my.txt")
 
