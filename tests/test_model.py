@@ -302,3 +302,17 @@ def test_flops_are_those_that_torch_counts(
         loss.backward()
     assert forward == tokens * (flops_per_token(config, training=False) + masked_half)
     assert counter.get_total_flops() == tokens * (flops_per_token(config) + 3 * masked_half)
+
+
+@both_architectures
+def test_a_tiny_model_memorises_a_batch(architecture: str) -> None:
+    torch.manual_seed(0)
+    model = GPT(GPTConfig(**{**SHAPE, "architecture": architecture, "emb_dim": 32}))
+    optimizer = torch.optim.AdamW(model.parameter_groups(0.0), lr=2e-2)
+    inputs, targets = ids(3, CONTEXT), ids(3, CONTEXT, seed=1)
+    for _ in range(60):
+        loss = model(inputs, targets)[1]
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    assert loss.item() < 0.1

@@ -110,3 +110,14 @@ def test_causal_weights_and_context_vectors() -> None:
     assert_table(weights.sum(dim=-1), [1.0] * T, atol=1e-12)
     contexts = scaled_dot_product_attention(Q, K, V, mask=causal_mask(T))
     assert_table(contexts, CAUSAL_CONTEXTS, atol=EIGHT_DIGITS)
+
+
+def test_mask_allows_the_lower_triangle() -> None:
+    allowed = table("""
+        1. 0. 0. 0.
+        1. 1. 0. 0.
+        1. 1. 1. 0.
+        1. 1. 1. 1.
+    """)
+    assert causal_mask(T).dtype == torch.bool
+    assert_table(~causal_mask(T), allowed, atol=0)

@@ -11,6 +11,7 @@ from minigpt.attention import (
     attention_weights,
     causal_average,
     causal_mask,
+    scaled_dot_product_attention,
 )
 from tests.attention.seeds import assert_table, table
 
@@ -123,3 +124,14 @@ def test_weights_of_the_single_head_before_it_was_scaled(
     """)
     queries, keys = head.W_query(head_input), head.W_key(head_input)
     assert_table(attention_weights(4 * queries, keys, mask=causal_mask(T))[0], expected)
+
+
+def test_only_the_mask_separates_a_decoder_from_an_encoder(
+    head: CausalAttention, head_input: Tensor
+) -> None:
+    q, k, v = head.W_query(head_input), head.W_key(head_input), head.W_value(head_input)
+    decoded = scaled_dot_product_attention(q, k, v, mask=causal_mask(T))
+    encoded = scaled_dot_product_attention(q, k, v)
+    torch.testing.assert_close(decoded, head(head_input))
+    torch.testing.assert_close(decoded[:, -1], encoded[:, -1])  # the last position sees all
+    assert not torch.allclose(decoded[:, :-1], encoded[:, :-1])

@@ -18,8 +18,10 @@ from minigpt.generation.sampler import (
     draw,
     exponentials,
     filtered,
+    keep_min_p,
     keep_top_k,
     keep_top_p,
+    penalise_repetition,
 )
 from minigpt.generation.window import Array
 from minigpt.tokenizer import CharacterTokenizer
@@ -230,3 +232,35 @@ def test_the_logits_of_the_model_are_left_as_they_were() -> None:
     everything = {"repetition_penalty": 2.0, "presence_penalty": 1.0}
     sampler(ids("b"), bias={"d": 1.0}, top_k=3, top_p=0.9, min_p=0.1, **everything)(logits)
     assert np.array_equal(logits, before)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_each_filter_does_what_transformers_does(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    logits = random.normal(scale=3, size=(4, 200)).astype(np.float32)
+    ids = random.integers(200, size=(4, 30))
+    seen = np.zeros((4, 200), bool)
+    np.put_along_axis(seen, ids, True, axis=1)
+    for k, p, scale in [(1, 0.01, 0.5), (7, 0.3, 0.9), (50, 0.9, 1.3), (500, 0.999, 2.0)]:
+        penalty = transformers.RepetitionPenaltyLogitsProcessor(scale)
+        for ours, theirs in [
+            (filtered(logits, scale), transformers.TemperatureLogitsWarper(scale)),
+            (keep_top_k(logits, k), transformers.TopKLogitsWarper(k)),
+            (keep_top_p(logits, p), transformers.TopPLogitsWarper(p)),
+            (keep_min_p(logits, p), transformers.MinPLogitsWarper(p)),
+            (penalise_repetition(logits, seen, scale), penalty),
+        ]:
+            expected = theirs(torch.from_numpy(ids), torch.tensor(logits))
+            np.testing.assert_allclose(ours, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("temperature", [0.5, 2.0])
+@pytest.mark.parametrize("top_k", [None, 3])
+def test_tokens_are_drawn_as_often_as_the_softmax_says(
+    temperature: float, top_k: int | None
+) -> None:
+    logits = np.array([2.0, -1.0, 0.5, 1.0, 0.0], np.float32)
+    kept = logits if top_k is None else np.where(logits < 0.5, -np.inf, logits)
+    noise, rows = exponentials(0, 1000, 5), np.tile(logits, (1000, 1))
+    tokens = [draw(rows, noise, temperature=temperature, top_k=top_k) for _ in range(20)]
+    assert_as_often(np.concatenate(tokens), softmax(kept / temperature))
