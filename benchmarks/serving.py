@@ -1,8 +1,8 @@
 """Serving: what batching gives, and how a server fares with 100 streams at once.
 
 python benchmarks/serving.py [--sizes 1M 12M] [--streams 100]. First the engine alone, with batches
-of 1 to 64 texts of different lengths; then a server in a process of its own: one stream, and many,
-each with a seed of its own, whose texts must be those that it writes alone; and beside it the same
+of 1 to 64 texts of different lengths; then a server in a process of its own: streams one after the
+other, and all at once, each with a seed of its own and the text that it gave alone; and the same
 model in a plain transformers loop behind the same framework. Figures go to
 benchmarks/results/serving.json too.
 """
@@ -78,7 +78,7 @@ def batches(glass: NumpyGPT, steps: int = 15) -> list[dict[str, Any]]:
 
 
 async def load(command: list[str], streams: int) -> dict[str, Any]:
-    """One stream after the other, then many at once, of the server that the command starts."""
+    """The streams one after the other, then all at once, of the server that the command starts."""
     start = time.perf_counter()
     server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     limits = httpx2.Limits(max_connections=None)
@@ -88,7 +88,7 @@ async def load(command: list[str], streams: int) -> dict[str, Any]:
             assert server.poll() is None, "the server does not start"
             await asyncio.sleep(0.02)
         ready = time.perf_counter() - start
-        alone = [await stream(client, seed) for seed in range(5)]
+        alone = [await stream(client, seed) for seed in range(streams)]
         one = statistics.median(TOKENS / seconds for _, _, seconds in alone)
         waits: list[float] = []
         watch = asyncio.create_task(health(client, waits))
@@ -98,7 +98,7 @@ async def load(command: list[str], streams: int) -> dict[str, Any]:
         watch.cancel()
     server.terminate()
     server.wait()
-    wrong = sum(text != texts[0] for (text, *_), texts in zip(found, alone, strict=False))
+    wrong = sum(text != lone for (text, *_), (lone, *_) in zip(found, alone, strict=True))
     firsts = sorted(first for _, first, _ in found)
     row = {
         "ready_seconds": ready,
