@@ -220,11 +220,10 @@ def make_plan(
 def _tokens_needed(parameters: int) -> float:
     """How many tokens to train on, for this model to become better than a smaller one.
 
-    Some 0.5 to 0.9 for each parameter of a very small one, then more and more; 20 always suffice
-    (Hoffmann et al. 2022).
+    Some 0.6 for each parameter of a very small one; 20 always suffice (Hoffmann et al. 2022).
     """
-    millions = parameters / 1e6
-    return max(2.5e5 + 0.42 * parameters, min(0.1 * millions, 20.0) * parameters)
+    share = min(0.19 + 0.1 * parameters / 1e6, 20.0)
+    return max(3e5 + 0.3 * parameters, share * parameters)
 
 
 def _plan_of_shape(
