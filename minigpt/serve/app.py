@@ -1,28 +1,28 @@
 """The server: `make_app` is it as an ASGI app, `serve` runs that under uvicorn. Each request is
 checked (`Api.check`), read and answered (`protocol.py`); `engine.py` writes the texts."""
 
-import asyncio
 import contextlib
 import hmac
 import json
 import logging
 import os
+import re
 import time
 from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import uvicorn
+import h11
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
+from uvicorn import Config, Server
 
 from .. import UserError
 from ..page.build import build_page
@@ -31,8 +31,8 @@ from .engine import ApiError, Engine
 from .protocol import Answer, read_job
 from .settings import BODY, GRACE, PATIENCE, Order, ServeConfig
 
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
-_BAD = (UserError, UnicodeError, RecursionError, TimeoutError)  # the client's own
+_LOOPBACK = ("localhost", "127.0.0.1", "::1", "[::1]")
+_BAD = (UserError, UnicodeError, RecursionError, ClientDisconnect)  # the client's own
 _NOT_CHAT = (
     "This is not a chat model and thus not supported in the v1/chat/completions endpoint. "
     "Did you mean to use v1/completions?"
@@ -48,8 +48,10 @@ def serve(found: FoundModel, name: str, config: ServeConfig) -> None:
     engine = Engine(load(found.folder, device="cpu"), config)
     options: dict[str, Any] = {"http": "h11", "ws": "none", "lifespan": "off", "log_config": None}
     options |= {"limit_concurrency": 4 * config.max_waiting, "timeout_graceful_shutdown": GRACE + 2}
-    app = make_app(engine, found, name, key)
-    server = uvicorn.Server(uvicorn.Config(app, host, port, **options))
+    options["timeout_notify"] = PATIENCE
+    server = Server(Config(make_app(engine, found, name, key), host, port, **options))
+    clients, seen = server.server_state.connections, set[Any]()
+    server.config.callback_notify = lambda: drop_the_slow(clients, seen)
     engine.is_leaving = lambda: server.should_exit
     try:
         server.run()
@@ -57,26 +59,29 @@ def serve(found: FoundModel, name: str, config: ServeConfig) -> None:
         raise UserError(f"cannot listen at {host}, port {port}") from None
 
 
-def make_app(engine: Engine, found: FoundModel, name: str, key: str = "") -> Starlette:
-    """A web page that calls this machine by a name of its own (DNS rebinding) is refused by its
-    host, or does not know the key."""
+async def drop_the_slow(clients: set[Any], seen: set[Any]) -> None:
+    """Drop those that have not sent a whole request, or have read nothing, since the last look."""
+    now = {(c, c.cycle, c.conn.their_state, c.transport.get_write_buffer_size()) for c in clients}
+    for client, _, sends, unread in now & seen:
+        if unread or sends in (h11.IDLE, h11.SEND_BODY):
+            client.transport.abort()
+    seen.clear()
+    seen.update(now)
+
+
+def make_app(engine: Engine, found: FoundModel, name: str, key: str = "") -> ASGIApp:
     api, config = Api(engine, found, name, key), engine.config
     acts = {"/": api.page, "/health": api.health, "/metrics": api.metrics}
     acts |= {"/v1/models": api.models, "/v1/models/{name:path}": api.models}
     routes = [Route(path, partial(api.check, act)) for path, act in acts.items()]
     for path in ("/v1/completions", "/v1/chat/completions"):
         routes.append(Route(path, partial(api.check, api.completions), methods=["POST"]))
-    hosts = ["*"] if key else [*_LOOPBACK, "[::1]", *config.allowed_host]
     cors: Any = {"allow_origins": config.cors_origin, "allow_methods": "*", "allow_headers": "*"}
-    guards = [Middleware(CORSMiddleware, **cors)]
-    guards += [Middleware(TrustedHostMiddleware, allowed_hosts=hosts)]
     handlers: Any = dict.fromkeys((HTTPException, ApiError, *_BAD, Exception), api.refuse)
-    return Starlette(routes=routes, middleware=guards, exception_handlers=handlers)
+    return CORSMiddleware(Starlette(routes=routes, exception_handlers=handlers), **cors)
 
 
 class Api:
-    """The routes."""
-
     def __init__(self, engine: Engine, found: FoundModel, name: str, key: str):
         self._engine, self._found, self._name, self._key = engine, found, name, key.encode()
         self._page, self._figures, now = "", engine.figures, int(time.time())
@@ -84,13 +89,17 @@ class Api:
         self._requests, self._second = Counter[str](), 0  # in the present second, by address
 
     async def check(self, act: Any, request: Request) -> Response:
-        """Refuse too many requests of one client, or one without the key."""
+        """Refuse too many requests, a host of a web page's own (DNS rebinding) and a wrong key."""
+        config = self._engine.config
         second, address = int(time.monotonic()), request.client.host if request.client else ""
         if second > self._second:
             self._requests, self._second = Counter[str](), second
         self._requests[address] += 1
-        if self._requests[address] > self._engine.config.max_rate:
+        if self._requests[address] > config.max_rate:
             raise ApiError(429, "Too many requests; wait a second.", None, "rate_limit_exceeded")
+        host = re.sub(r":\d*$", "", request.headers.get("host", "")).lower()
+        if config.host in _LOOPBACK and host not in (*_LOOPBACK, *config.allowed_host):
+            raise ApiError(400, "Invalid host header; see --allowed-host.")
         given = request.headers.get("authorization", "").partition(" ")[2].encode("latin-1")
         if self._key and act != self.health and not hmac.compare_digest(given, self._key):
             raise ApiError(401, "Incorrect API key provided.", None, "invalid_api_key")
@@ -101,7 +110,7 @@ class Api:
         if isinstance(error, HTTPException):
             error = ApiError(error.status_code, f"{error.detail}.")
         elif isinstance(error, _BAD):
-            message = f"{error}"[:300] or "The client was too slow."
+            message = f"{error}"[:300] or "The client left."
             param = message.partition(" ")[0]
             error = ApiError(400, message, param if hasattr(Order, param) else None)
         elif not isinstance(error, ApiError):
@@ -114,8 +123,7 @@ class Api:
     async def page(self, request: Request) -> Response:
         """The page brings a strict policy of its own, which cannot say who may frame it."""
         self._page = self._page or await run_in_threadpool(build_page, self._found, self._name)
-        policy = {"content-security-policy": "frame-ancestors 'none'"}
-        return HTMLResponse(self._page, headers=policy)
+        return HTMLResponse(self._page, 200, {"content-security-policy": "frame-ancestors 'none'"})
 
     async def health(self, request: Request) -> Response:
         return JSONResponse({"status": "ok"})
@@ -138,8 +146,7 @@ class Api:
         is_chat = request.url.path.startswith("/v1/chat")
         if is_chat and not config.chat:
             raise ApiError(400, _NOT_CHAT, "model")
-        async with asyncio.timeout(PATIENCE):
-            body = await _read_json(request)
+        body = await _read_json(request)
         self._check_model(body.get("model"))
         job = await run_in_threadpool(read_job, body, is_chat, engine.writer, config)
         if config.log_prompts:

@@ -1,8 +1,5 @@
-"""One thread owns the model and writes all texts, in a batch that they join and leave.
-
-A request is a `Job` of texts, submitted by the event loop, which receives what is new. At each step
-one more text may join, and each text of the batch gets a token.
-"""
+"""One thread owns the model and writes all texts. A request is a `Job` of texts, submitted by the
+event loop; at each step one more text may join the batch, and each text there gets a token."""
 
 import asyncio
 import contextlib
@@ -29,10 +26,9 @@ _NOTHING = Step(NOT_DRAWN, 0, None, "", "length")  # where no token was to be wr
 
 
 class ApiError(Exception):
-    """What a client is told: an HTTP status, a message, and perhaps which field and what kind."""
+    """What a client is told: a status, a message, perhaps a field and a code; as OpenAI does."""
 
     def content(self) -> dict[str, Any]:
-        """It in the shape of OpenAI's."""
         status, message, param, code = (*self.args, None, None)[:4]
         kind = {429: "rate_limit_error", 503: "server_error"}.get(status, "invalid_request_error")
         return {"error": {"message": message, "type": kind, "param": param, "code": code}}

@@ -1,8 +1,5 @@
-"""The OpenAI API as data: a request's JSON becomes a `Job`, and the steps of its texts an answer.
-
-Where OpenAI's documentation is silent this follows vLLM: log-probabilities are the model's own,
-before any filter, and offsets count from the start of the answer's text.
-"""
+"""The OpenAI API as data: a request's JSON becomes a `Job`, the steps of its texts an answer. Where
+OpenAI is silent this follows vLLM: offsets count from the start of the answer's text."""
 
 import json
 import secrets
@@ -26,8 +23,7 @@ _NAMES = {field.name for field in fields(Order)} - {"samples", "max_new_tokens"}
 
 
 def read_job(body: dict[str, Any], is_chat: bool, writer: Writer, config: ServeConfig) -> Job:
-    """What a request asks for; an ApiError or UserError says what is wrong. Null is as good as
-    absent, and fields that are not known are ignored."""
+    """What a request asks for, or an ApiError or UserError. Null is absent; unknown is ignored."""
     template = dict(words.split("=", 1) for words in config.chat_template if is_chat)
     usual = {"max_tokens": writer.engine.config.context_length if is_chat else 16}
     body = usual | {name: value for name, value in body.items() if value is not None}

@@ -1,11 +1,13 @@
 """The clients that people use, against a server in a process of its own."""
 
 import asyncio
+import contextlib
 import json
 import signal
 import socket
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,14 @@ needs = "make test-serve installs what these tests need"
 pytest.importorskip("uvicorn", reason=needs)
 openai = pytest.importorskip("openai", reason=needs)
 langchain_openai = pytest.importorskip("langchain_openai", reason=needs)
+
+
+def wait_for(holds: Callable[[], bool]) -> None:
+    for _ in range(600):
+        if holds():
+            return
+        time.sleep(0.1)
+    raise AssertionError("a place is still taken")
 
 
 @pytest.fixture
@@ -102,11 +112,7 @@ def test_a_client_that_leaves_frees_its_place(client: Any, server: Server) -> No
         next(iter(stream))
     with pytest.raises(openai.APITimeoutError):
         client.with_options(timeout=0.05).completions.create(n=4, **asked)
-    for _ in range(100):
-        if server.figure("texts_running") == server.figure("texts_waiting") == 0:
-            return
-        time.sleep(0.05)
-    raise AssertionError("a place is still taken")
+    wait_for(lambda: server.figure("texts_running") == server.figure("texts_waiting") == 0)
 
 
 def test_errors_are_those_of_the_official_client(client: Any, server: Server) -> None:
@@ -163,19 +169,25 @@ def test_with_a_key_only_those_who_know_it_are_served(tiny_run: Path) -> None:
     assert "401" in server.end()
 
 
-def test_a_client_that_never_ends_its_request_is_dropped(
+def test_a_client_that_is_slow_to_send_or_does_not_read_is_dropped(
     tiny_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code = "import minigpt.serve.app as app; app.PATIENCE = 0.4; "
+    code = "from minigpt.serve import app, engine; app.PATIENCE = 0.4; engine.SEND_EVERY = 0; "
     monkeypatch.setattr(
         "tests.serve.conftest.COMMAND", code + "from tests.serve.conftest import *; exec(COMMAND)"
     )
-    server = Server(tiny_run)
-    half = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
-    with socket.create_connection(("127.0.0.1", server.port)) as slow:
-        slow.sendall(half + b"Content-Type: application/json\r\n\r\n{")
-        slow.settimeout(20)
-        assert slow.recv(100).startswith(b"HTTP/1.1 400")
-        while slow.recv(1000):
-            pass
-    server.end()
+    server, address = Server(tiny_run, "--max-tokens", "100000000"), "127.0.0.1"
+    bias = {str(minigpt.load(tiny_run).tokenizer.end_of_text): -100}
+    head = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    for half in (b"", head, head + b"Content-Length: 9\r\n\r\n{"):
+        with socket.create_connection((address, server.port), timeout=20) as slow:
+            slow.sendall(half)
+            with contextlib.suppress(ConnectionResetError):
+                assert slow.recv(100) == b""
+    asked = {"n": 32, "max_tokens": 10**8, "stream": True, "logit_bias": bias}
+    body = json.dumps(asked).encode()
+    with socket.create_connection((address, server.port)) as deaf:
+        deaf.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        deaf.recv(1)
+        wait_for(lambda: server.figure("texts_running") == 0)
+    assert "Traceback" not in server.end()
