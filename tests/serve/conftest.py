@@ -74,20 +74,12 @@ class Local:
         self.engine = Engine(self.writer, self.config)
         self.app = make_app(self.engine, found, "tiny")
 
-    def ask(
-        self,
-        path: str,
-        body: bytes | Any = None,
-        *,
-        method: str = "POST",
-        headers: dict[str, str] | None = None,
-        leaves: bool = False,
-    ) -> tuple[int, dict[str, str], bytes]:
+    def ask(self, path: str, body: Any = None, **options: Any) -> tuple[int, dict[str, str], bytes]:
         """Status, headers and body of an answer; the client may leave before it comes."""
-        return asyncio.run(self.send(path, body, method, headers, leaves))
+        return asyncio.run(self.send(path, body, **options))
 
     async def send(
-        self, path: str, body: Any, method: str, headers: dict[str, str] | None, leaves: bool
+        self, path: str, body: Any, method: str = "POST", headers: Any = None, leaves: bool = False
     ) -> tuple[int, dict[str, str], bytes]:
         sent = body if isinstance(body, bytes) else json.dumps(body).encode()
         usual = {"host": "localhost", "content-type": "application/json", **(headers or {})}
