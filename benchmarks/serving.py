@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import json
 import os
+import socket
 import statistics
 import subprocess
 import sys
@@ -29,7 +30,11 @@ from generation import RESULTS, SIZES, make_models
 import minigpt
 from minigpt.generation.numpy_gpt import NumpyGPT
 
-TOKENS, PORT = 100, 8765
+TOKENS = 100
+if "MINIGPT_PORT" not in os.environ:  # a free one, lest another server answers; for children too
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        os.environ["MINIGPT_PORT"] = str(free.getsockname()[1])
+PORT = int(os.environ["MINIGPT_PORT"])
 
 
 def main() -> None:
