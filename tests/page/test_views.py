@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from minigpt.config import TextConfig, TrainConfig
+from minigpt.data.corpus import find_source
 from minigpt.generation.scoring import log_softmax
 from minigpt.runs import FoundModel, RunConfig
 from minigpt.tokenizer import make_tokenizer
@@ -29,7 +30,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> FoundModel:
     (folder / "my.txt").write_text(FABLE)
     model = random_found(make_tokenizer("bpe", 320, [FABLE]), folder, **SHAPE)
     text = TextConfig(files=(str(folder / "my.txt"),))
-    config = RunConfig(model.glass.config, TrainConfig(), text)
+    config = RunConfig(model.glass.config, TrainConfig(), text, find_source(text).fingerprint)
     return FoundModel(folder, model.glass, model.tokenizer, config)
 
 
