@@ -21,8 +21,8 @@ Config = TypeVar("Config")
 # What is planned from the text, the machine and the minutes unless it is given.
 PLANNED = (
     "vocab_size", "context_length", "emb_dim", "num_layers", "num_heads", "dropout", "batch_size",
-    "max_epochs", "token_split_prob", "weight_decay", "warmup_context", "num_evals",
-    "num_workers",
+    "max_epochs", "token_split_prob", "learning_rate", "weight_decay", "warmup_context",
+    "num_evals", "num_workers", "tie_embeddings",
 )  # fmt: skip
 
 

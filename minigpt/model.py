@@ -190,18 +190,15 @@ class GPT(nn.Module):
         ]
 
     def parameter_groups(self, weight_decay: float) -> list[dict[str, Any]]:
-        """The parameters for an optimizer: weight decay for matrices, not for the others."""
-        matrices = [
-            p
-            for name, p in self.named_parameters()
-            if p.dim() == 2 and "embedding" not in name and not name.startswith("head.")
-        ]
-        chosen = {id(p) for p in matrices}
-        others = [p for p in self.parameters() if id(p) not in chosen]
-        return [
-            {"params": matrices, "weight_decay": weight_decay},
-            {"params": others, "weight_decay": 0.0},
-        ]
+        """The parameters for an optimizer: the blocks' matrices, the tables (embeddings and head),
+        and the rest, which has no weight decay."""
+        decay = {"weight_decay": weight_decay}
+        named = list(self.named_parameters())
+        matrices = [p for name, p in named if p.dim() == 2 and name.startswith("blocks.")]
+        tables = [p for name, p in named if p.dim() == 2 and not name.startswith("blocks.")]
+        others = [p for _, p in named if p.dim() != 2]
+        groups = [{"params": matrices, **decay}, {"params": tables, **decay}]
+        return [*groups, {"params": others, "weight_decay": 0.0}]
 
     def _check(self, token_ids: Tensor, start: int) -> None:
         if token_ids.dim() != 2:

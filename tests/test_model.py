@@ -268,16 +268,14 @@ def test_a_tied_head_is_the_embedding_and_learns_from_both_uses(architecture: st
 
 @given(config=configs())
 @few
-def test_every_parameter_is_in_one_group_and_the_matrices_of_the_blocks_decay(
-    config: GPTConfig,
-) -> None:
+def test_every_parameter_is_in_one_group_and_all_matrices_decay(config: GPTConfig) -> None:
     model = GPT(config)
     groups = model.parameter_groups(0.3)
-    assert [group["weight_decay"] for group in groups] == [0.3, 0.0]
-    decaying, others = ([id(p) for p in group["params"]] for group in groups)
-    assert sorted(decaying + others) == sorted(map(id, model.parameters()))
-    named = model.named_parameters()
-    assert set(decaying) == {id(p) for n, p in named if n.startswith("blocks.") and p.dim() == 2}
+    assert [group["weight_decay"] for group in groups] == [0.3, 0.3, 0.0]
+    matrices, tables, others = ([id(p) for p in group["params"]] for group in groups)
+    assert sorted(matrices + tables + others) == sorted(map(id, model.parameters()))
+    assert set(others) == {id(p) for p in model.parameters() if p.dim() == 1}
+    assert set(tables).isdisjoint(id(p) for p in model.blocks.parameters())
 
 
 # Cost

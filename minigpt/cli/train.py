@@ -106,5 +106,6 @@ def _print_plan(planned: "PlannedRun") -> None:
     chosen = {n: getattr(plan if hasattr(plan, n) else plan.model, n) for n in PLANNED}
     if planned.text.tokenizer != "bpe":
         del chosen["vocab_size"]
+    tied = "--tie-embeddings" if chosen.pop("tie_embeddings") else "--no-tie-embeddings"
     options = (f"--{name.replace('_', '-')} {value:g}" for name, value in chosen.items())
-    write("\n".join([*planned.reasons(), " ".join(options)]))
+    write("\n".join([*planned.reasons(), " ".join([*options, tied])]))

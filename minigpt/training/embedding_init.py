@@ -1,6 +1,7 @@
-"""The token embedding that a model starts from: tokens with similar neighbours get similar vectors.
+"""What a model starts from: a token embedding in which tokens with similar neighbours have similar
+vectors, and a head that knows which token often follows which.
 
-A random embedding takes many steps to learn what counting finds in about a second.
+Random weights take many steps to learn what counting finds in about a second.
 """
 
 import math
@@ -12,10 +13,11 @@ from torch import Tensor
 from ..data.batches import TokenSequence
 
 _REACH = 12  # tokens to either side are neighbours, the n-th of them counted as 1 / n
-_SAMPLE, _PIECES = 2_000_000, 16  # tokens that are counted, in pieces from all over the text
+_TOKENS, _PIECES = 2_000_000, 16  # tokens that are counted, in pieces from all over the text
 _CELLS, _FEWEST = 1 << 23, 512  # of a table of counts; tokens that count as neighbours
 _SMOOTHING = 0.75  # power of the neighbours' frequency: rare ones say less than they seem to
 _STD = 0.06  # of the components, found by trial (docs/decisions.md)
+_PRIOR, _ITERATIONS = 100.0, 15  # of the head: tokens that are added to every row of counts
 
 
 @torch.no_grad()
@@ -34,21 +36,67 @@ def embedding_init(tokens: TokenSequence, vocab_size: int, emb_dim: int, seed: i
     ``ln V / d``, whichever is less: with only a norm between embedding and tied head, d times that
     is the logit of the token itself, and above ln V an untrained model predicts nothing else.
     """
-    count = 1 if len(tokens) <= _SAMPLE else _PIECES
-    length = min(_SAMPLE, len(tokens)) // count
-    starts = [i * len(tokens) // count for i in range(count)]
-    parts = [np.asarray(tokens[start : start + length]) for start in starts]
-    text = torch.from_numpy(np.concatenate(parts).astype(np.int64))  # (count * length,)
-    occurring, numbers = text.unique(return_inverse=True)  # (n,), and text numbered by these
+    # (n,), and the text numbered by these: (pieces, length)
+    occurring, numbers = _sample(tokens).unique(return_inverse=True)
     n = len(occurring)
     most = min(n, max(_CELLS // n, _FEWEST))
     with torch.random.fork_rng([]):
         torch.manual_seed(seed)
         vectors = 1e-6 * torch.randn(vocab_size, emb_dim)
-        tables = [_information(counts) for counts in _counts(numbers.view(count, -1), n, most)]
+        tables = [_information(counts) for counts in _counts(numbers, n, most)]
         vectors[occurring] += _factors(torch.cat(tables, dim=1), emb_dim)
     std = min(_STD, math.log(max(vocab_size, 2)) / emb_dim)
     return vectors.mul_(std * emb_dim**0.5 / vectors.norm(dim=1, keepdim=True))
+
+
+@torch.no_grad()
+def head_init(tokens: TokenSequence, inputs: Tensor) -> Tensor:
+    """A head ``(V, d)`` that predicts the next token from the last one alone.
+
+    `inputs` ``(V, d)`` is what the head sees of each token while the blocks add nothing. The head
+    is a softmax regression on how often each token follows each other. To what follows each, 100
+    tokens drawn from the whole text are added, so that rare tokens predict little. Of a large
+    vocabulary only what follows the most frequent tokens counts.
+    """
+    V, d = inputs.shape
+    text = _sample(tokens)
+    frequencies = torch.bincount(text.flatten(), minlength=V)  # (V,)
+    rows = frequencies.topk(min(V, max(_CELLS // V, _FEWEST))).indices  # (n,)
+    number = torch.full((V,), len(rows))  # the last is for the rest and dropped below
+    number[rows] = torch.arange(len(rows))
+    pairs = number[text[:, :-1]] * V + text[:, 1:]
+    counts = torch.bincount(pairs.flatten(), minlength=(len(rows) + 1) * V).view(-1, V)[:-1]
+    share = (frequencies + 0.5) / (frequencies + 0.5).sum()  # (V,)
+    total = counts.sum(dim=1, keepdim=True)  # (n, 1)
+    weight = total / total.sum()
+    wanted = weight * (counts + _PRIOR * share) / (total + _PRIOR)  # (n, V)
+    # In coordinates in which the inputs have no preferred direction, and frequent tokens move less,
+    # a few steps suffice.
+    x = inputs[rows]
+    values, directions = torch.linalg.eigh(x.T @ (weight * x) + 1e-6 * torch.eye(d))
+    turn = directions * (values + 1e-4 * values.mean()).rsqrt()  # (d, d)
+    x, scale = x @ turn, share.unsqueeze(1) ** -0.25  # (n, d), (V, 1)
+    logits = share.log() - share.log().mean()
+    head = torch.outer(logits, (weight * x).sum(dim=0)) / scale  # (V, d)
+    optimizer = torch.optim.LBFGS([head], max_iter=_ITERATIONS, tolerance_change=0.0)
+
+    def loss() -> Tensor:
+        predicted = (x @ (head * scale).T).log_softmax(dim=1)  # (n, V)
+        value = -(wanted * predicted).sum()
+        head.grad = (weight * predicted.exp_() - wanted).T @ x * scale
+        return value
+
+    optimizer.step(loss)
+    return head * scale @ turn.T
+
+
+def _sample(tokens: TokenSequence) -> Tensor:
+    """The text, or of a long one pieces from all over it: ``(pieces, length)``."""
+    count = 1 if len(tokens) <= _TOKENS else _PIECES
+    length = min(_TOKENS, len(tokens)) // count
+    starts = [i * len(tokens) // count for i in range(count)]
+    pieces = [np.asarray(tokens[start : start + length]) for start in starts]
+    return torch.from_numpy(np.stack(pieces).astype(np.int64))
 
 
 def _counts(pieces: Tensor, n: int, most: int) -> tuple[Tensor, Tensor]:

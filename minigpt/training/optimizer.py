@@ -35,11 +35,10 @@ def make_optimizers(
     `precision` is that of Muon's matrix products, which workers share. Both keep an average of the
     weights, see :func:`averaged`.
     """
-    matrices, others = model.parameter_groups(config.weight_decay)
+    groups = model.parameter_groups(config.weight_decay)
     optimizers: list[torch.optim.Optimizer] = []
-    groups = [matrices, others]
     if config.optimizer == "muon":
-        groups = [others]
+        matrices = groups.pop(0)
         rate, decay = config.learning_rate, config.weight_decay
         optimizers.append(Muon(matrices["params"], rate, config.momentum, decay, precision))
     betas = (config.beta1, config.beta2)

@@ -50,6 +50,7 @@ class Plan:
     batch_size: int
     max_epochs: float
     token_split_prob: float
+    learning_rate: float
     weight_decay: float
     warmup_context: int
     num_evals: int
@@ -207,14 +208,19 @@ def make_plan(
         raise problem or UserError("no model can be planned")
     best = plans[0]
     for larger in plans[1:]:
-        parameters = count_parameters(larger.model)
-        if parameters == count_parameters(best.model):  # all of its shape is given
+        parameters = _size(larger.model)
+        if parameters == _size(best.model):  # all of its shape is given
             continue
         has_time = larger.trained_tokens >= _tokens_needed(parameters)
         if not has_time or larger.tokens * _PARAMETERS_PER_TOKEN < parameters:
             return best
         best = larger
     return best
+
+
+def _size(model: GPTConfig) -> int:
+    """Parameters of a model, a head of its own left out: that begins with what the text tells."""
+    return count_parameters(replace(model, tie_embeddings=True))
 
 
 def _tokens_needed(parameters: int) -> float:
@@ -263,18 +269,21 @@ def _plan_of_shape(
     epochs = trained / tokens
     split_prob = plan_token_split_prob(epochs, model.emb_dim, text.tokenizer)
     split_prob = given.get("token_split_prob", split_prob)
-    # It takes large weights to know a text by heart.
-    decay = given.get("weight_decay", 0.5 if epochs * model.emb_dim / 128 >= 5 else 0.1)
     if "dropout" not in given:
         model = replace(model, dropout=plan_dropout(epochs, model.emb_dim, split_prob))
-    bits = expected_bits_per_byte(text.packed_bits_per_byte, trained * count_parameters(model))
+    if "tie_embeddings" not in given:
+        is_tied = plan_tied(epochs, model.emb_dim, model.architecture)
+        model = replace(model, tie_embeddings=is_tied)
+    rate = given.get("learning_rate", plan_learning_rate(model.emb_dim))
+    decay = given.get("weight_decay", plan_weight_decay(epochs, model.emb_dim))
+    bits = expected_bits_per_byte(text.packed_bits_per_byte, trained * _size(model))
     warmup, total = plan_warmup_context(model, given), steps * seconds
     evals = _num_evals(text, model, speed, given, processes)
     most = given.get("max_characters") or plan_max_characters(text.size, trained * bytes_per_token)
     workers = given.get("num_workers") or min(speed.num_workers, batch_size)
     return Plan(
-        model, batch_size, max_epochs, split_prob, decay, warmup, evals, workers, most, tokens,
-        steps, total, bits, ends_early,
+        model, batch_size, max_epochs, split_prob, rate, decay, warmup, evals, workers, most,
+        tokens, steps, total, bits, ends_early,
     )  # fmt: skip
 
 
@@ -355,6 +364,25 @@ def plan_dropout(epochs: float, width: int, split_prob: float = 0.0) -> float:
     enough = 8.0 if split_prob else 4.0
     dropout = 0.1 * math.log2(max(epochs * width / 128, 1e-9) / enough)
     return min(max(round(0.05 * round(dropout / 0.05), 2), 0.0), 0.3)
+
+
+def plan_tied(epochs: float, width: int, architecture: str) -> bool:
+    """Whether one table is embedding and head: in gpt2, as published, and if a text is read often.
+
+    A head of its own begins with what the text tells (see head_init) but soon knows it by heart.
+    """
+    return architecture == "gpt2" or epochs * width / 128 >= 12
+
+
+def plan_learning_rate(width: int) -> float:
+    """The peak: of a wide model more weights act together, so each moves less."""
+    return round(TrainConfig.learning_rate * (128 / width) ** 0.5, 5)
+
+
+def plan_weight_decay(epochs: float, width: int) -> float:
+    """0.1 for each time that the text is read, at most 0.5: what is known by heart is known by
+    large weights."""
+    return round(min(max(0.1 * epochs * width / 128, 0.1), 0.5), 2)
 
 
 def plan_token_split_prob(epochs: float, width: int, tokenizer: str) -> float:

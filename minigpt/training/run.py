@@ -28,7 +28,7 @@ from ..tokenizer import Tokenizer, load_tokenizer
 from . import distributed, report
 from .checkpoint import TrainingState, read_state
 from .distributed import on_all, on_main
-from .embedding_init import embedding_init
+from .embedding_init import embedding_init, head_init
 from .interruption import Interrupted
 from .plan import PlannedRun, make_plan, plan_context, plan_run, settled
 from .report import Forecast, Report, say
@@ -169,13 +169,15 @@ def _resolved(config: TrainConfig, device: torch.device) -> TrainConfig:
 
 
 def _new_model(config: RunConfig, dataset: Dataset) -> GPT:
-    """An untrained model; its token embedding may start from the text."""
+    """An untrained model; its token embedding and its head may start from the text."""
     torch.manual_seed(config.training.seed)
     gpt = GPT(config.model)
     if config.text.embedding_init == "text":
         V, d = config.model.vocab_size, config.model.emb_dim
         vectors = embedding_init(dataset.train, V, d, config.training.seed)
         gpt.token_embedding.load_state_dict({"weight": vectors})
+        if not config.model.tie_embeddings:
+            gpt.head.load_state_dict({"weight": head_init(dataset.train, gpt.final_norm(vectors))})
     return gpt
 
 

@@ -1,6 +1,7 @@
 """A token embedding from the text: neighbours decide, counted as Levy and Goldberg do."""
 
 import math
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from torch.nn import functional as F
 from minigpt.config import GPTConfig
 from minigpt.model import GPT
 from minigpt.runs import METRICS, read_metrics
-from minigpt.training.embedding_init import embedding_init
+from minigpt.training.embedding_init import embedding_init, head_init
 
 from ..conftest import train_tiny
 
@@ -74,7 +75,7 @@ def test_they_factor_the_information_about_neighbours(
 
 
 def test_a_long_text_is_counted_in_all_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("minigpt.training.embedding_init._SAMPLE", 1600)
+    monkeypatch.setattr("minigpt.training.embedding_init._TOKENS", 1600)
     ends = np.concatenate([some_tokens(20_000, 6), 6 + some_tokens(20_000, 6)])
     alike = cosines(embedding_init(ends, 12, emb_dim=12, seed=0))
     assert alike[:6, 6:].max() < alike[:6, :6].min()
@@ -117,8 +118,32 @@ def test_a_run_that_starts_from_them_learns_sooner(
         run = train_tiny(steps=20, num_evals=1, **changes)
         return read_metrics(run / METRICS)[-1]["val_loss"]
 
-    found = trained()
-    assert found < trained(embedding_init="random") - 0.02
-    rolled = lambda *arguments: embedding_init(*arguments).roll(1, dims=0)  # noqa: E731
-    monkeypatch.setattr("minigpt.training.run.embedding_init", rolled)
-    assert found < trained() - 0.02
+    for made, is_tied in ((embedding_init, True), (head_init, False)):
+        found = trained(tie_embeddings=is_tied)
+        assert found < trained(tie_embeddings=is_tied, embedding_init="random") - 0.02
+        with monkeypatch.context() as patch:
+            rolled = lambda *given, made=made: made(*given).roll(1, dims=0)  # noqa: E731
+            patch.setattr(f"minigpt.training.run.{made.__name__}", rolled)
+            assert found < trained(tie_embeddings=is_tied) - 0.02
+
+
+@pytest.mark.parametrize("most", [12, 5])
+def test_the_head_predicts_what_follows_each_token_in_the_text(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With 100 more tokens drawn from the text. Of a large vocabulary, for the most frequent."""
+    monkeypatch.setattr("minigpt.training.embedding_init._CELLS", 12 * most)
+    monkeypatch.setattr("minigpt.training.embedding_init._FEWEST", 0)
+    draw = np.random.default_rng(0)
+    likely = draw.dirichlet(np.full(12, 0.3), size=12)  # after each token
+    tokens = [0]
+    for _ in range(4000):
+        tokens.append(draw.choice(12, p=likely[tokens[-1]]))
+    inputs = torch.randn(12, 16, generator=torch.Generator().manual_seed(0))
+    predicted = (inputs @ head_init(np.array(tokens), inputs).T).softmax(dim=1)
+    frequency = torch.tensor([(tokens.count(t) + 0.5) / (len(tokens) + 6) for t in range(12)])
+    for token in frequency.topk(most).indices:
+        followers = [b for a, b in pairwise(tokens) if a == token]
+        counts = torch.tensor([float(followers.count(t)) for t in range(12)])
+        wanted = (counts + 100 * frequency) / (len(followers) + 100)
+        torch.testing.assert_close(predicted[token], wanted, atol=0.01, rtol=0.0)

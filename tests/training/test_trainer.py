@@ -75,7 +75,7 @@ def test_a_run_holds_every_file_and_a_row_and_a_sample_for_every_evaluation(
 
 
 def test_the_loss_falls(workplace: Path) -> None:
-    folder = train_tiny(steps=60, num_evals=3, learning_rate=1e-2)
+    folder = train_tiny(steps=60, num_evals=3, embedding_init="random")
     losses = [(row["train_loss"], row["val_loss"]) for row in rows(folder)]
     assert losses[0][0] > losses[1][0] > losses[2][0]
     assert losses[2][1] < losses[0][1] < math.log(300)
@@ -85,9 +85,10 @@ def test_the_weights_kept_are_those_of_the_best_evaluation(workplace: Path) -> N
     """Judged by a text written backwards, learning to write forwards soon makes it worse."""
     Path("backwards.txt").write_text(some_text()[::-1])
     other = {"validation": ("backwards.txt",), "tokenizer": "char", "dropout": 0.0}
-    folder = train_tiny(steps=32, num_evals=16, learning_rate=1e-2, emb_dim=32, **other)
+    other |= {"embedding_init": "random", "learning_rate": 5e-3}
+    folder = train_tiny(steps=32, num_evals=16, emb_dim=32, **other)
     losses = [row["val_loss"] for row in rows(folder)]
-    assert min(losses) < min(losses[0], losses[-1]) - 0.05
+    assert min(losses) < min(losses[0], losses[-1]) - 0.02
     run = load_run(folder)
     dataset = prepare(find_source(run.config.text), run.config.text)
     lengths = torch.tensor(run.tokenizer.byte_lengths())
