@@ -45,11 +45,9 @@ _FORMAT = 5  # of config.json: another number whenever a field changes its name 
 _BITS = ("train_bits_per_byte", "val_bits_per_byte")
 _FIGURES = ("step", "seconds", "done", "train_loss", "val_loss", "tokens_per_second", *_BITS)
 
-# With `--init`: fields that may differ from the model's, fields that come with the model, and the
-# learning rate, a tenth of the usual one for a model that has learned already.
+# With `--init`: fields that may differ from the model's, and fields that come with the model.
 _FREE = {"context_length", "dropout", "attention_dropout"}
 _FIXED = {"tokenizer", "vocab_size", "embedding_init"}
-INIT_LEARNING_RATE = TrainConfig.learning_rate / 10
 
 _WORTH_A_GPU = 50_000_000  # parameters: with fewer, a text is written before torch is loaded
 

@@ -24,7 +24,6 @@ COMMANDS: dict[str, tuple[str, Callable[[Parser], None], Run]] = {
     "export": ("write a model as a folder for other programs", export.options, export.run),
     "page": ("make one HTML file that holds a model and shows it think", page.options, page.run),
     "serve": ("answer to the OpenAI API", serve.options, serve.run),
-    "import": ("make a run of a Hugging Face model", export.import_options, export.run_import),
 }
 
 

@@ -1,4 +1,4 @@
-"""`minigpt export` and `minigpt import`: a model as a folder for other programs, and back."""
+"""`minigpt export`: a model as a folder for other programs."""
 
 import argparse
 import shlex
@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from .. import UserError
-from ..config import TextConfig, TrainConfig
 from .options import Parser
 from .terminal import say, write
 
@@ -44,29 +43,3 @@ def run(given: argparse.Namespace) -> None:
             use = f"transformers.AutoModelForCausalLM.from_pretrained({str(out)!r})"
     write(str(out))
     say(f"to use it:  {use}")
-
-
-def import_options(parser: Parser) -> None:
-    parser.add_argument("model", help="a folder with config.json and safetensors, or hf:NAME")
-    parser.add_argument("--out", metavar="FOLDER", help="the run's folder (default: runs/MODEL)")
-
-
-def run_import(given: argparse.Namespace) -> None:
-    """Make a run of a folder in the Hugging Face layout, or of a model of the hub; print it."""
-    from .. import runs
-    from ..interop.huggingface import is_huggingface_folder
-
-    source = given.model
-    out = Path(given.out) if given.out is not None else runs.free_name(runs.model_name(source))
-    runs.check_free(out)
-    found = runs.find_model(source)
-    if not is_huggingface_folder(found.folder):
-        raise UserError(f"{source} is a run already")
-    # Its text and training are unknown; all that is known is the model it came from.
-    text = TextConfig(files=(source,), init=source)
-    config = runs.RunConfig(found.glass.config, TrainConfig(), text)
-    with runs.new_folder(out) as folder:
-        runs.write_text(found.tokenizer.to_json(), folder / runs.TOKENIZER)
-        runs.save_weights(found.glass, folder / runs.WEIGHTS)
-        runs.write_text(config.to_json(), folder / runs.CONFIG)
-    write(str(out))

@@ -13,7 +13,7 @@ from .terminal import say, write
 
 if TYPE_CHECKING:
     from ..data.corpus import Source
-    from ..training.plan import PlannedRun
+    from ..training.plan import Plan
 
 
 def options(parser: Parser) -> None:
@@ -46,12 +46,12 @@ def run(given: argparse.Namespace) -> int:
     elif "LOCAL_RANK" not in os.environ:  # several processes read the text together
         source = _read_text(text, None if given.plan else Path(given.out or "runs/.any"))
     from ..training.interruption import Interrupted
-    from ..training.plan import planned_run
+    from ..training.plan import plan_run
     from ..training.run import resume_run, start_run
 
     try:
         if given.plan:
-            _print_plan(planned_run(source or _read_text(text), text, model, training))
+            _print_plan(plan_run(source or _read_text(text), text, model, training))
         elif given.resume:
             resume_run(given.out, training, started, files)
         else:
@@ -100,12 +100,13 @@ def _training_settings(
     return text, model, given_fields(given, TrainConfig)
 
 
-def _print_plan(planned: "PlannedRun") -> None:
+def _print_plan(plan: "Plan") -> None:
     """What `train --plan` prints: the reasons, and the settings as options."""
-    plan = planned.plan
+    from ..training.report import reasons
+
     chosen = {n: getattr(plan if hasattr(plan, n) else plan.model, n) for n in PLANNED}
-    if planned.text.tokenizer != "bpe":
+    if plan.text.tokenizer != "bpe":
         del chosen["vocab_size"]
     tied = "--tie-embeddings" if chosen.pop("tie_embeddings") else "--no-tie-embeddings"
     options = (f"--{name.replace('_', '-')} {value:g}" for name, value in chosen.items())
-    write("\n".join([*planned.reasons(), " ".join([*options, tied])]))
+    write("\n".join([*reasons(plan), " ".join([*options, tied])]))

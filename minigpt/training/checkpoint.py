@@ -43,7 +43,6 @@ class TrainingState:
     best_bits_per_byte: float | None = None  # the same in bits a byte
     best_step: Natural = 0  # when it was reached
     finished: bool = False  # whether all its steps or all its time are used up
-    num_retries: Natural = 0  # after the training diverged; each halves the learning rate
 
 
 def save_checkpoint(folder: Path, model: GPT, optimizers: Optimizers, state: TrainingState) -> None:

@@ -5,7 +5,6 @@ which always wins. The rules were tried on texts of 20 KB to 1 MB, see docs/deci
 """
 
 import bz2
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
@@ -14,11 +13,11 @@ from typing import Any
 import torch
 
 from .. import UserError
-from ..config import GPTConfig, TextConfig, TrainConfig, count_parameters, counted
+from ..config import GPTConfig, TextConfig, TrainConfig, count_parameters
 from ..data.corpus import Part, Source, split
 from ..model import flops_per_token
 from ..runs import FoundModel, choose_device, starting_point
-from .report import BITS, duration, say
+from .report import duration, say
 from .speed import Speed, choose_precision, measure_speed
 from .workers import can_share
 
@@ -44,7 +43,8 @@ class TextStats:
 
 @dataclass(frozen=True)
 class Plan:
-    """Settings of a run, those of TrainConfig under its names, and what to expect of it."""
+    """Settings of a run, those of TrainConfig under its names, what to expect of it, and what this
+    follows from."""
 
     model: GPTConfig
     batch_size: int
@@ -61,6 +61,8 @@ class Plan:
     seconds: float  # that these take
     bits_per_byte: float  # that the run should reach on the validation text
     ends_early: bool  # whether the epochs are over before the time is
+    text: TextStats
+    speed: Speed | None  # None if all that depends on it was given
 
     @property
     def trained_tokens(self) -> int:
@@ -73,57 +75,18 @@ class Plan:
         return self.trained_tokens / self.tokens
 
 
-@dataclass(frozen=True)
-class PlannedRun:
-    """A plan, and what it was made from."""
-
-    plan: Plan
-    text: TextStats
-    speed: Speed | None  # None if all that depends on it was given
-
-    def reasons(self) -> list[str]:
-        """What was measured, and why the plan is as it is: a few lines."""
-        plan, dropout, lines = self.plan, self.plan.model.dropout, []
-        if self.speed is not None:
-            lines.append(
-                f"this machine computes {self.speed.flops / 1e9:,.0f} billion operations a second: "
-                f"about {counted(plan.steps, 'step')} in {duration(plan.seconds)}"
-            )
-        if plan.max_characters is not None:
-            most = f"{plan.max_characters / 1e6:,.0f} million characters"
-            lines.append(f"of this long text {most} are used, from all over it")
-        often = f"the text is read {plan.epochs:,.1f} times"
-        lines.append(often if plan.epochs >= 1 else f"{plan.epochs:.1%} of the text is read")
-        if dropout:
-            lines[-1] += f", so dropout {dropout:g} keeps it from being learned by heart"
-        split = f"{plan.token_split_prob:.0%} of the tokens are split in two"
-        cut = f"the model sees only {counted(plan.warmup_context, 'token')} at a time"
-        early = [split] * (plan.token_split_prob > 0)
-        early += [cut] * (plan.warmup_context < plan.model.context_length)
-        if early:
-            lines.append(f"until the last fifth {' and '.join(early)}, which makes training harder")
-        lines.append(f"expected: about {plan.bits_per_byte:.1f} bits/byte ({BITS})")
-        if plan.ends_early:
-            lines.append(f"ends early: after {plan.max_epochs:g} times it has no more to teach")
-        return lines
-
-    def to_json(self) -> str:
-        """The text of `plan.json`."""
-        return json.dumps(asdict(self) | {"reasons": self.reasons()}, indent=2) + "\n"
-
-
 # What a plan is made from
 
 
-def planned_run(
+def plan_run(
     source: Source, text: dict[str, Any], model: dict[str, Any], training: dict[str, Any]
-) -> PlannedRun:
+) -> Plan:
     """A plan for the given fields of the configs."""
-    text_config, config = TextConfig(**text), TrainConfig(**training)
+    config = TrainConfig(**training)
     given = settled(text, model, training, starting_point(text, model))
     device = choose_device(config.device)
     precision = choose_precision(config.precision, device)
-    return plan_run(source, text_config, given, device, precision)
+    return measured_plan(source, TextConfig(**text), given, device, precision)
 
 
 def settled(
@@ -133,14 +96,14 @@ def settled(
     return {**text, **(asdict(start.glass.config) if start else model), **training}
 
 
-def plan_run(
+def measured_plan(
     source: Source,
     text: TextConfig,
     given: Mapping[str, Any],
     device: torch.device,
     precision: str,
     processes: int = 1,
-) -> PlannedRun:
+) -> Plan:
     """Measure the text and the machine, and plan around what is given."""
     stats = text_stats(source, text)
     is_settled = given.get("steps") is not None and {"emb_dim", "num_layers"} <= given.keys()
@@ -158,7 +121,7 @@ def plan_run(
             f"{duration(seconds)} will not do, one step would take about {duration(step)}; try "
             f"a shorter --context-length, a smaller model or --minutes {math.ceil(100 * step / 60)}"
         )
-    return PlannedRun(plan, stats, speed)
+    return plan
 
 
 def text_stats(source: Source, text: TextConfig) -> TextStats:
@@ -197,7 +160,6 @@ def make_plan(
     `given` holds the fields of TextConfig, GPTConfig and TrainConfig that are settled, such as
     minutes. Several processes, each on a machine of this speed, share each step.
     """
-    speed = speed or Speed(flops=1e11, start=0.0)  # none is known where it makes no difference
     plans, problem = [], None
     for width, layers in zip(_WIDTHS, _LAYERS, strict=True):
         try:
@@ -236,12 +198,13 @@ def _plan_of_shape(
     width: int,
     layers: int,
     text: TextStats,
-    speed: Speed,
+    measured: Speed | None,
     given: Mapping[str, Any],
     processes: int,
     is_long: bool = True,
 ) -> Plan:
     """A plan for this shape, with a long context if the time suffices for that."""
+    speed = measured or Speed(flops=1e11, start=0.0)  # unknown where it makes no difference
     is_long = is_long and "context_length" not in given
     shape: dict[str, Any] = {"vocab_size": 0, "emb_dim": width, "num_layers": layers}
     shape |= {f.name: given[f.name] for f in fields(GPTConfig) if f.name in given}
@@ -265,7 +228,7 @@ def _plan_of_shape(
             break
     trained = steps * batch_size * model.context_length
     if is_long and trained < _LONG:
-        return _plan_of_shape(width, layers, text, speed, given, processes, is_long=False)
+        return _plan_of_shape(width, layers, text, measured, given, processes, is_long=False)
     epochs = trained / tokens
     split_prob = plan_token_split_prob(epochs, model.emb_dim, text.tokenizer)
     split_prob = given.get("token_split_prob", split_prob)
@@ -274,7 +237,8 @@ def _plan_of_shape(
     if "tie_embeddings" not in given:
         is_tied = plan_tied(epochs, model.emb_dim, model.architecture)
         model = replace(model, tie_embeddings=is_tied)
-    rate = given.get("learning_rate", plan_learning_rate(model.emb_dim))
+    rate = plan_learning_rate(model.emb_dim, is_learned=given.get("init") is not None)
+    rate = given.get("learning_rate", rate)
     decay = given.get("weight_decay", plan_weight_decay(epochs, model.emb_dim))
     bits = expected_bits_per_byte(text.packed_bits_per_byte, trained * _size(model))
     warmup, total = plan_warmup_context(model, given), steps * seconds
@@ -283,7 +247,7 @@ def _plan_of_shape(
     workers = given.get("num_workers") or min(speed.num_workers, batch_size)
     return Plan(
         model, batch_size, max_epochs, split_prob, rate, decay, warmup, evals, workers, most,
-        tokens, steps, total, bits, ends_early,
+        tokens, steps, total, bits, ends_early, text, measured,
     )  # fmt: skip
 
 
@@ -374,9 +338,11 @@ def plan_tied(epochs: float, width: int, architecture: str) -> bool:
     return architecture == "gpt2" or epochs * width / 128 >= 12
 
 
-def plan_learning_rate(width: int) -> float:
-    """The peak: of a wide model more weights act together, so each moves less."""
-    return round(TrainConfig.learning_rate * (128 / width) ** 0.5, 5)
+def plan_learning_rate(width: int, is_learned: bool) -> float:
+    """The peak: of a wide model more weights act together, so each moves less. A tenth of it for a
+    model that has learned already."""
+    rate = TrainConfig.learning_rate * (128 / max(width, 64)) ** 0.5
+    return round(rate / 10 if is_learned else rate, 6)
 
 
 def plan_weight_decay(epochs: float, width: int) -> float:

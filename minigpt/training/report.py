@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ..data.batches import Dataset
     from .checkpoint import TrainingState
     from .evaluation import Evaluation
+    from .plan import Plan
 
 EARLY = 0.8  # of a training, in which tokens are split and windows cut
 _BETWEEN_PICTURES = 10.0  # seconds; drawing one takes 0.1
@@ -100,6 +101,33 @@ def say_text(source: Source) -> None:
         say_row("", "its line ends, of Windows or of an old Mac, are read as \\n")
     if size < 1000:  # nobody learns a language from so little
         say_row("", "less than 1,000 bytes can only be learned by heart; give it more text")
+
+
+def reasons(plan: "Plan") -> list[str]:
+    """What was measured, and why the plan is as it is: a few lines."""
+    dropout, lines = plan.model.dropout, []
+    if plan.speed is not None:
+        lines.append(
+            f"this machine computes {plan.speed.flops / 1e9:,.0f} billion operations a second: "
+            f"about {counted(plan.steps, 'step')} in {duration(plan.seconds)}"
+        )
+    if plan.max_characters is not None:
+        most = f"{plan.max_characters / 1e6:,.0f} million characters"
+        lines.append(f"of this long text {most} are used, from all over it")
+    often = f"the text is read {plan.epochs:,.1f} times"
+    lines.append(often if plan.epochs >= 1 else f"{plan.epochs:.1%} of the text is read")
+    if dropout:
+        lines[-1] += f", so dropout {dropout:g} keeps it from being learned by heart"
+    split = f"{plan.token_split_prob:.0%} of the tokens are split in two"
+    cut = f"the model sees only {counted(plan.warmup_context, 'token')} at a time"
+    early = [split] * (plan.token_split_prob > 0)
+    early += [cut] * (plan.warmup_context < plan.model.context_length)
+    if early:
+        lines.append(f"until the last fifth {' and '.join(early)}, which makes training harder")
+    lines.append(f"expected: about {plan.bits_per_byte:.1f} bits/byte ({BITS})")
+    if plan.ends_early:
+        lines.append(f"ends early: after {plan.max_epochs:g} times it has no more to teach")
+    return lines
 
 
 def say_run(

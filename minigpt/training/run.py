@@ -5,10 +5,11 @@ the result. Rank 0 plans and writes while other processes wait; then all read th
 """
 
 import contextlib
+import json
 import shutil
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,7 +31,7 @@ from .checkpoint import TrainingState, read_state
 from .distributed import on_all, on_main
 from .embedding_init import embedding_init, head_init
 from .interruption import Interrupted
-from .plan import PlannedRun, make_plan, plan_context, plan_run, settled
+from .plan import Plan, make_plan, measured_plan, plan_context, settled
 from .report import Forecast, Report, say
 from .speed import choose_precision
 from .trainer import Trainer
@@ -89,8 +90,6 @@ def start_run(
     `started` is when the command began, in time.monotonic's seconds; `read` is the text, if it
     has been read already.
     """
-    if text.get("init") is not None:
-        training = {"learning_rate": runs.INIT_LEARNING_RATE, **training}
     text_config, train_config = TextConfig(**text), TrainConfig(**training)
     with distributed.process_group():
         processes = distributed.world_size()
@@ -103,19 +102,24 @@ def start_run(
             lambda: _planned(read, text_config, train_config, given, device)
         )
         if start is None and text_config.tokenizer == "bpe":
-            text_config = replace(text_config, vocab_size=planned.plan.model.vocab_size)
-        text_config = replace(text_config, max_characters=planned.plan.max_characters)
+            text_config = replace(text_config, vocab_size=planned.model.vocab_size)
+        text_config = replace(text_config, max_characters=planned.max_characters)
         dataset = on_all(lambda: _tokens(source, text_config, start.tokenizer if start else None))
         gpt_config = start.glass.config if start else _fitted(planned, dataset, model)
         check_length(dataset.train, gpt_config.context_length)
-        for i, reason in enumerate(planned.reasons()):
+        reasons = report.reasons(planned)
+        for i, reason in enumerate(reasons):
             report.say_row("" if i else "plan", reason)
         scan = source.training.scan
         alphabet = "" if start else bytes(sorted(scan.alphabet)).hex()
         learned = (source.fingerprint, len(scan.lengths) > 9, alphabet)
         config = RunConfig(gpt_config, train_config, text_config, *learned)
         gpt = start.model if start else _new_model(config, dataset)
-        files = {runs.PLAN: planned.to_json(), runs.TOKENIZER: dataset.tokenizer.to_json()}
+        plan_file = asdict(planned) | {"reasons": reasons}
+        files = {
+            runs.PLAN: json.dumps(plan_file, indent=2) + "\n",
+            runs.TOKENIZER: dataset.tokenizer.to_json(),
+        }
         files[runs.CONFIG] = config.to_json()
         folder = on_main(lambda: _new_run(out, Path(text_config.files[0]), source, gpt, files))
 
@@ -130,7 +134,7 @@ def start_run(
 
 def _planned(
     source: Source | None, text: TextConfig, training: TrainConfig, given: Given, device: Any
-) -> tuple[Source, PlannedRun, TrainConfig]:
+) -> tuple[Source, Plan, TrainConfig]:
     """The text and a plan for it; errors that can be found without measuring come first."""
     processes = distributed.world_size()
     if processes > 1 and STANDARD_INPUT in (*text.files, *text.validation):
@@ -139,9 +143,9 @@ def _planned(
         source = find_source(text, say)
         report.say_text(source)
     training = _resolved(training, device)
-    planned = plan_run(source, text, given, device, training.precision, processes)
-    distributed.check_batch(planned.plan.batch_size)
-    chosen = {n: getattr(planned.plan, n) for n in PLANNED if hasattr(planned.plan, n)}
+    planned = measured_plan(source, text, given, device, training.precision, processes)
+    distributed.check_batch(planned.batch_size)
+    chosen = {n: getattr(planned, n) for n in PLANNED if hasattr(planned, n)}
     return source, planned, replace(training, **chosen)
 
 
@@ -150,9 +154,9 @@ def _tokens(source: Source, text: TextConfig, tokenizer: Tokenizer | None) -> Da
     return prepare(source, text, tokenizer=tokenizer, say=say, progress=report.progress_bar)
 
 
-def _fitted(planned: PlannedRun, dataset: Dataset, given: dict[str, Any]) -> GPTConfig:
+def _fitted(planned: Plan, dataset: Dataset, given: dict[str, Any]) -> GPTConfig:
     """The planned shape, adapted to the number of tokens that were found."""
-    model: GPTConfig = replace(planned.plan.model, vocab_size=dataset.tokenizer.vocab_size)
+    model: GPTConfig = replace(planned.model, vocab_size=dataset.tokenizer.vocab_size)
     if "context_length" in given:
         return model
     most = plan_context(len(dataset.train), planned.text.tokenizer, is_long=True)

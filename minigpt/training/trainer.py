@@ -27,12 +27,7 @@ from .schedule import learning_rate, progress, smoothed
 from .speed import autocast
 
 MIN_SECONDS = 5.0  # of training, however late it starts; a tenth of the minutes if that is less
-_MAX_RETRIES = 2  # with half the learning rate each
 _SAVING_SHARE = 0.05  # of the time may go into checkpoints
-
-
-class DivergedError(Exception):
-    """A loss, a gradient or a weight is not finite, or the loss is worse than guessing."""
 
 
 class Trainer:
@@ -84,28 +79,25 @@ class Trainer:
     def train(self) -> TrainingState:
         """Train until the steps or the time are used up, keeping the best weights.
 
-        Raises UserError if training keeps diverging, and Interrupted after a SIGINT or SIGTERM.
+        Raises UserError if training diverges, and Interrupted after a SIGINT or SIGTERM.
         """
         config, dropout = self.config, self.model.config.attention_dropout
         can_share = workers.can_share(self.device, config.compile, dropout)
         with workers.team((can_share and config.num_workers) or 1), GracefulStop() as stop:
             self._prepare()
             while True:
-                try:
-                    done, signal_number = self._progress(stop.signal_number)
-                    if signal_number and done < 1.0:
-                        say("stopping and saving; once more to stop at once")
-                        raise Interrupted(signal_number, saved=self._save_unfinished())
-                    if done * self.config.num_evals >= self.state.evaluations + 1:
-                        self._evaluate(done)
-                        self._save()
-                    if done >= 1.0:
-                        return self.state
-                    if self.state.seconds >= self._next_save:
-                        self._save()
-                    self._step(done)
-                except DivergedError as problem:
-                    self._retry_at_lower_lr(problem)
+                done, signal_number = self._progress(stop.signal_number)
+                if signal_number and done < 1.0:
+                    say("stopping and saving; once more to stop at once")
+                    raise Interrupted(signal_number, saved=self._save_unfinished())
+                if done * self.config.num_evals >= self.state.evaluations + 1:
+                    self._evaluate(done)
+                    self._save()
+                if done >= 1.0:
+                    return self.state
+                if self.state.seconds >= self._next_save:
+                    self._save()
+                self._step(done)
 
     # Before the first step
 
@@ -115,10 +107,7 @@ class Trainer:
         self._loss = self._make_loss()
         seconds = self._time_an_evaluation()
         if self.state.step == 0:
-            try:
-                self._save()
-            except DivergedError as problem:
-                raise UserError(f"cannot train from these weights: {problem}") from None
+            self._save()
         self._started = self.clock() - self.state.seconds
         # Keep time for the last two evaluations, a sample, files and leaving.
         left = self._seconds_to_deadline() - 2.5 * seconds - 1.5
@@ -176,15 +165,15 @@ class Trainer:
         """One step of gradient descent."""
         config, state = self.config, self.state
         rate = learning_rate(done, config.learning_rate, config.warmup_ratio, config.min_lr_ratio)
-        prepare_step(self.optimizers, state.step, rate * 0.5**state.num_retries)
+        prepare_step(self.optimizers, state.step, rate)
         # A dropout seed for each step and rank: resuming needs no random state.
         place = f"{config.seed} {state.step} {distributed.rank()}"
         digest = hashlib.sha256(place.encode()).digest()
         torch.manual_seed(int.from_bytes(digest[:8], "little"))
         parts = self._parts(state.step, done)
         loss, norm, bytes_per_token = self._backward(parts)
-        _check_finite("loss", loss)
-        _check_finite("gradient", norm)
+        self._check_finite("loss", loss)
+        self._check_finite("gradient", norm)
         for optimizer in self.optimizers:
             optimizer.step()
             optimizer.zero_grad()
@@ -193,7 +182,7 @@ class Trainer:
         state.train_bits_per_byte = smoothed(state.train_bits_per_byte, bits, state.step)
         state.step += 1
         if state.train_loss > math.log(self.model.config.vocab_size) + 2.0:  # worse than guessing
-            raise DivergedError(f"the loss grew to {state.train_loss:.1f} nats a token")
+            raise self._diverged(f"the loss grew to {state.train_loss:.1f} nats a token")
         self.report.step(state, done, state.seconds * (1.0 - done) / max(done, 1e-9))
 
     def _parts(self, step: int, done: float) -> list[tuple[Tensor, Tensor]]:  # of this rank
@@ -238,7 +227,7 @@ class Trainer:
             result = self._evaluation(state.eval_tokens)
         if state.finished and (last := self._evaluation(state.eval_tokens)).loss < result.loss:
             weights, result = contextlib.nullcontext(), last
-        _check_finite("validation loss", result.loss)
+        self._check_finite("validation loss", result.loss)
         with weights:
             self._keep_if_best(result)
 
@@ -295,22 +284,21 @@ class Trainer:
 
     def _check_weights(self) -> None:
         norms = torch.stack(torch._foreach_norm(list(self.model.parameters())))
-        _check_finite("size of the weights", norms.sum().item())
+        self._check_finite("size of the weights", norms.sum().item())
 
-    def _retry_at_lower_lr(self, problem: DivergedError) -> None:
-        """Go back to the last checkpoint and halve the learning rate, but not for ever."""
-        step, retries = self.state.step, self.state.num_retries + 1
-        rate = self.config.learning_rate * 0.5**retries
-        if retries > _MAX_RETRIES:
-            kept = f"the best weights so far are in {self.folder}; " if self.state.best_step else ""
-            raise UserError(
-                f"{problem} at step {step:,}, for the third time and with a lower rate; {kept}"
-                f"train again with --learning-rate {rate:.1g} or less"
-            )
-        self.restore()
-        self.state.num_retries = retries
-        now = f"back to step {self.state.step:,}, with a learning rate of {rate:.2g}"
-        say(f"{problem} at step {step:,}: {now}")
+    def _check_finite(self, name: str, value: float) -> None:
+        if not math.isfinite(value):
+            raise self._diverged(f"the {name} became {value}")
+
+    def _diverged(self, problem: str) -> UserError:
+        """What to say when a loss, a gradient or a weight is not finite, or the loss is worse than
+        guessing."""
+        step, rate = self.state.step, self.config.learning_rate / 4
+        if step == 0:
+            return UserError(f"cannot train from these weights: {problem}")
+        kept = f"the best weights so far are in {self.folder}; " if self.state.best_step else ""
+        advice = f"train again with --learning-rate {rate:.1g} or less"
+        return UserError(f"{problem} at step {step:,}; {kept}{advice}")
 
     def _seconds_to_deadline(self) -> float:
         return distributed.on_main(lambda: self.deadline - self.clock())
@@ -350,8 +338,3 @@ def _cut(batch: Tensor, length: int) -> Tensor:
     b, T = batch.shape
     k = -(-T // length)
     return batch[:, : T - T % k].reshape(b * k, T // k)
-
-
-def _check_finite(name: str, value: float) -> None:
-    if not math.isfinite(value):
-        raise DivergedError(f"the {name} became {value}")

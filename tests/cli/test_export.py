@@ -1,4 +1,4 @@
-"""`minigpt export`, `minigpt import`, `train --init`: models that leave, come and learn more."""
+"""`minigpt export`, `train --init`: models that leave, come and learn more."""
 
 from pathlib import Path
 
@@ -77,19 +77,16 @@ def test_without_names_the_newest_run_goes_to_a_place_of_its_own(type_: Type) ->
 # In
 
 
-def test_import_makes_a_run_that_is_the_exported_one(tmp_path: Path, type_: Type) -> None:
-    assert type_(f"export runs/gpt2 --out {tmp_path}/elsewhere")[0] == 0
-    assert type_(f"import {tmp_path}/elsewhere")[:2] == (0, "runs/elsewhere\n")
-    before, after = load_run("runs/gpt2"), load_run("runs/elsewhere")
+def test_an_exported_folder_is_the_run_to_every_command(tmp_path: Path, type_: Type) -> None:
+    """But only the run knows that its text is a single document, which a text does not end."""
+    out = tmp_path / "out"
+    assert type_(f"export runs/gpt2 --out {out}")[0] == 0
+    before, after = minigpt.load("runs/gpt2", "cpu"), minigpt.load(out, "cpu")
     assert_same_weights(before.model, after.model)
     assert after.tokenizer.to_json() == before.tokenizer.to_json()
     options = "--max-new-tokens 9 --seed 3 --device cpu"
-    texts = [
-        type_(f"generate the --run {run} {options}")[1]
-        for run in ("runs/gpt2", "runs/elsewhere", tmp_path / "elsewhere")
-    ]
-    # The first alone knows that its text has a single document, which a text does not end.
-    assert texts[0].startswith(texts[1].strip()) and texts[1] == texts[2] != ""
+    texts = [type_(f"generate the --run {run} {options}")[1] for run in ("runs/gpt2", out)]
+    assert texts[0].startswith(texts[1].strip()) and texts[1]
 
 
 @pytest.mark.parametrize(
@@ -100,9 +97,6 @@ def test_import_makes_a_run_that_is_the_exported_one(tmp_path: Path, type_: Type
         ("export runs/qwen3 --to onnx", "onnx"),
         ("export runs/qwen3 --to hf --dtype q8_0", "--dtype is for --to gguf"),
         ("export runs/qwen3 --to gguf --dtype q4_0", "q4_0"),
-        ("import runs/nothing", "no such run: runs/nothing"),
-        ("import runs/qwen3", "runs/qwen3 is a run already"),
-        ("import", "model"),
     ],
 )
 def test_a_wrong_command_is_refused_and_writes_nothing(
@@ -115,7 +109,7 @@ def test_a_wrong_command_is_refused_and_writes_nothing(
 
 def test_an_out_that_holds_something_is_left_alone(tmp_path: Path, type_: Type) -> None:
     (tmp_path / "mine.txt").write_text("mine")
-    for command in ("export runs/qwen3", "export runs/qwen3 --to gguf", "import exports/char-hf"):
+    for command in ("export runs/qwen3", "export runs/qwen3 --to gguf"):
         assert_refused(type_(f"{command} --out {tmp_path}"), "not an empty folder")
     assert everything(tmp_path) == [tmp_path / "mine.txt"]
 
@@ -144,7 +138,7 @@ def test_init_learns_gently_unless_told_otherwise_and_resumes(tmp_path: Path, ty
     assert type_(f"{common}/a")[0] == 0
     assert type_(f"{common}/b --learning-rate 0.01")[0] == 0
     rates = [read_config(tmp_path / name).training.learning_rate for name in "ab"]
-    assert rates == [TrainConfig().learning_rate / 10, 0.01]
+    assert rates == [pytest.approx(TrainConfig().learning_rate * 2**0.5 / 10, rel=1e-3), 0.01]
     assert type_(f"train --resume --out {tmp_path}/a --steps 3")[0] == 0
     assert read_metrics(tmp_path / "a/metrics.jsonl")[-1]["step"] == 3
 

@@ -20,7 +20,6 @@ from minigpt.tokenizer.bpe import train_bpe
 from minigpt.training.checkpoint import read_state
 from minigpt.training.plan import (
     Plan,
-    PlannedRun,
     TextStats,
     make_plan,
     plan_context,
@@ -29,6 +28,7 @@ from minigpt.training.plan import (
     plan_vocabulary,
     text_stats,
 )
+from minigpt.training.report import reasons
 from minigpt.training.speed import Speed
 from tests.conftest import TINY, some_text, train_tiny
 
@@ -258,7 +258,7 @@ def test_the_tokens_of_an_english_text_are_guessed_within_an_eighth(vocab_size: 
 
 def test_the_reasons_tell_what_is_different_before_the_end_and_of_an_early_end() -> None:
     def told(text: TextStats = MEGABYTE, **given: Any) -> str:
-        return "\n".join(PlannedRun(planned(text, **given), text, None).reasons())
+        return "\n".join(reasons(planned(text, **given)))
 
     both = {"context_length": 64, "token_split_prob": 0.15, "warmup_context": 8}
     assert "until the last fifth 15% of the tokens are split in two and the model" in told(**both)
@@ -278,7 +278,7 @@ def test_a_run_keeps_its_plan_and_says_why(
     folder = train_tiny()
     kept = json.loads((folder / "plan.json").read_text())
     config = json.loads((folder / "config.json").read_text())
-    assert kept["plan"]["model"]["emb_dim"] == config["model"]["emb_dim"] == TINY["emb_dim"]
+    assert kept["model"]["emb_dim"] == config["model"]["emb_dim"] == TINY["emb_dim"]
     assert kept["text"]["size"] > 0
     said = capsys.readouterr().err
     assert all(reason in said for reason in kept["reasons"])
@@ -291,4 +291,4 @@ def test_a_run_ends_when_it_has_read_the_text_often_enough(workplace: Path) -> N
     assert kept["speed"]["flops"] > 0  # which decides how many steps there are
     read = state.step * TINY["batch_size"] * TINY["context_length"] / 3.0
     assert state.finished and state.seconds < 150
-    assert 0.3 < read / kept["plan"]["tokens"] < 3  # the plan only guesses the tokens
+    assert 0.3 < read / kept["tokens"] < 3  # the plan only guesses the tokens
