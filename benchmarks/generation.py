@@ -94,7 +94,7 @@ def make_models(folder: Path, shape: GPTConfig) -> None:
     weights = glass_of(model).weights
     write_folder(folder / "transformers", shape, weights, tokenizer)
     if has_llama():
-        write_gguf(folder / "model.gguf", shape, weights, tokenizer, "benchmark", "float32")
+        write_gguf(folder / "model.gguf", shape, weights, tokenizer, "benchmark")
 
 
 def has_llama() -> bool:

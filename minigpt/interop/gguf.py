@@ -7,7 +7,7 @@ bytes of one character does the same. It leaves out characters that we refuse.
 
 import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -17,31 +17,23 @@ from ..tokenizer import END_OF_TEXT, CharacterTokenizer, Tokenizer
 from ..tokenizer.bpe import bytes_to_printable
 from ..tokenizer.chunked_encoding import GPT2_PATTERN
 from ..tokenizer.library import word_pattern
-from .mapping import Array, Weights, stacked
-
-Dtype = Literal["float32", "float16", "q8_0"]
+from .mapping import Weights, stacked
 
 
 def write_gguf(
-    path: Path, config: GPTConfig, weights: Weights, tokenizer: Tokenizer, name: str, dtype: Dtype
+    path: Path, config: GPTConfig, weights: Weights, tokenizer: Tokenizer, name: str
 ) -> None:
-    """Write a model and its tokenizer as one file; `name` is what the file calls the model.
+    """Write a model and its tokenizer as one file, in float32; `name` is what it calls the model.
 
-    The matrices are stored as `dtype`. Position embeddings and all other tensors stay float32. A
-    matrix whose row length is not a multiple of 32 cannot be q8_0 and becomes float16.
+    llama.cpp's `llama-quantize` makes it smaller.
     """
     try:
         import gguf
     except ImportError:
         raise UserError("GGUF needs the gguf package: pip install 'minigpt[gguf]'") from None
     writer = gguf.GGUFWriter(path, config.architecture)
-    kinds = {
-        "float32": gguf.LlamaFileType.ALL_F32,
-        "float16": gguf.LlamaFileType.MOSTLY_F16,
-        "q8_0": gguf.LlamaFileType.MOSTLY_Q8_0,
-    }
     writer.add_name(name)
-    writer.add_file_type(kinds[dtype])
+    writer.add_file_type(gguf.LlamaFileType.ALL_F32)
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
     _add_sizes(writer, config)
     _add_tokenizer(writer, tokenizer)
@@ -50,7 +42,7 @@ def write_gguf(
     for theirs, array in stacked(weights, config):
         gguf_name = names.get_name(theirs, try_suffixes=(".weight", ".bias"))
         assert gguf_name is not None  # the package knows every tensor of both architectures
-        _add_tensor(writer, gguf_name, array, dtype)
+        writer.add_tensor(gguf_name, np.ascontiguousarray(array))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -72,17 +64,6 @@ def _add_sizes(writer: Any, config: GPTConfig) -> None:
     writer.add_value_length(config.head_size)
     writer.add_rope_freq_base(config.rotary_base)
     writer.add_layer_norm_rms_eps(config.norm_eps)
-
-
-def _add_tensor(writer: Any, name: str, array: Array, dtype: Dtype) -> None:
-    import gguf
-
-    kind = gguf.GGMLQuantizationType.F32
-    if array.ndim == 2 and name != "position_embd.weight" and dtype != "float32":
-        block_size, _ = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType.Q8_0]
-        fits = dtype == "q8_0" and array.shape[1] % block_size == 0
-        kind = gguf.GGMLQuantizationType.Q8_0 if fits else gguf.GGMLQuantizationType.F16
-    writer.add_tensor(name, gguf.quantize(np.ascontiguousarray(array), kind), raw_dtype=kind)
 
 
 def _add_tokenizer(writer: Any, tokenizer: Tokenizer) -> None:

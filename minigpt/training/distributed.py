@@ -182,8 +182,7 @@ def choose_device(name: str) -> torch.device:
 
 
 def averaged(loss: nn.Module) -> nn.Module:
-    """A loss whose gradients are averaged over all ranks, or, while its attribute
-    `require_backward_grad_sync` is False, added up on each of them."""
+    """A loss whose gradients are averaged over all ranks."""
     if world_size() == 1:
         return loss
     return nn.parallel.DistributedDataParallel(loss, gradient_as_bucket_view=True)

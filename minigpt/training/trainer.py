@@ -203,9 +203,7 @@ class Trainer:
             total = workers.backward(loss_of, list(self.model.parameters()), parts)
         else:
             total = torch.zeros((), device=self.device)
-            for i, part in enumerate(parts, start=1):
-                # Several processes average their gradients once, after the last part.
-                self._loss.require_backward_grad_sync = i == len(parts)  # type: ignore[assignment]
+            for part in parts:
                 loss = loss_of(part)
                 loss.backward()
                 total += loss.detach()
@@ -228,17 +226,12 @@ class Trainer:
         if state.finished and (last := self._evaluation(state.eval_tokens)).loss < result.loss:
             weights, result = contextlib.nullcontext(), last
         self._check_finite("validation loss", result.loss)
-        with weights:
-            self._keep_if_best(result)
-
-    def _keep_if_best(self, result: Evaluation) -> None:
-        """Report an evaluation and keep the weights if they are the best."""
-        state = self.state
-        self._check_weights()
         is_best = state.best_loss is None or result.loss < state.best_loss
-        if is_best:
-            self._keep_weights(result.loss, result.bits_per_byte)
-        sample = distributed.on_main(lambda: self.sample(self.model))
+        with weights:
+            self._check_weights()
+            if is_best:
+                self._keep_weights(result.loss, result.bits_per_byte)
+            sample = distributed.on_main(lambda: self.sample(self.model))
         row = self.report.evaluation(state, result, is_best, sample)
         self._written("the figures", partial(self.report.write, row, sample, state.finished))
 

@@ -63,10 +63,9 @@ def test_an_export_writes_in_transformers_what_the_run_writes(
     assert tokenizer.decode(written, skip_special_tokens=True) == expected
 
 
-@pytest.mark.parametrize("dtype", ["float32", "q8_0"])
-def test_an_export_to_gguf_is_one_file(dtype: str, tmp_path: Path, type_: Type) -> None:
-    assert type_(f"export runs/gpt2 --to gguf --dtype {dtype} --out {tmp_path}/out")[0] == 0
-    assert everything(tmp_path) == [tmp_path / "out", tmp_path / f"out/gpt2-{dtype}.gguf"]
+def test_an_export_to_gguf_is_one_file(tmp_path: Path, type_: Type) -> None:
+    assert type_(f"export runs/gpt2 --to gguf --out {tmp_path}/out")[0] == 0
+    assert everything(tmp_path) == [tmp_path / "out", tmp_path / "out/gpt2.gguf"]
 
 
 def test_without_names_the_newest_run_goes_to_a_place_of_its_own(type_: Type) -> None:
@@ -95,8 +94,6 @@ def test_an_exported_folder_is_the_run_to_every_command(tmp_path: Path, type_: T
         ("export nowhere/nothing", "nowhere/nothing"),
         ("export cache", "not a run"),
         ("export runs/qwen3 --to onnx", "onnx"),
-        ("export runs/qwen3 --to hf --dtype q8_0", "--dtype is for --to gguf"),
-        ("export runs/qwen3 --to gguf --dtype q4_0", "q4_0"),
     ],
 )
 def test_a_wrong_command_is_refused_and_writes_nothing(

@@ -19,12 +19,10 @@ pytestmark = pytest.mark.llama_cpp
 llama_cpp = pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
 
 
-def llama(
-    folder: Path, name: str, tokenizer: Tokenizer, dtype: Any = "float32"
-) -> tuple[Any, Writer]:
+def llama(folder: Path, name: str, tokenizer: Tokenizer) -> tuple[Any, Writer]:
     """The same model in llama.cpp and here."""
     model = random_model(name, vocab_size=tokenizer.vocab_size)
-    write_gguf(folder / "model.gguf", model.config, weights_of(model), tokenizer, name, dtype)
+    write_gguf(folder / "model.gguf", model.config, weights_of(model), tokenizer, name)
     context = llama_cpp.Llama(
         str(folder / "model.gguf"),
         n_ctx=model.config.context_length,
@@ -67,10 +65,3 @@ def test_a_hard_text_has_the_same_ids(make: Any, tmp_path: Path) -> None:
 def test_an_unknown_character_is_left_out(tmp_path: Path) -> None:
     context, writer = llama(tmp_path, "qwen3", characters())
     assert encode(context, "The € crow") == writer.tokenizer.encode("The  crow")
-
-
-@pytest.mark.parametrize("dtype", ["float16", "q8_0"])
-def test_smaller_types_load_and_write(dtype: str, tmp_path: Path) -> None:
-    for name in ("qwen3 grouped, untied", "gpt2 untied"):
-        context, _ = llama(tmp_path, name, byte_pairs(), dtype)
-        assert greedy(context, 10)
