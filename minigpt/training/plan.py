@@ -335,7 +335,7 @@ def plan_tied(epochs: float, width: int, architecture: str) -> bool:
 
     A head of its own begins with what the text tells (see head_init) but soon knows it by heart.
     """
-    return architecture == "gpt2" or epochs * width / 128 >= 12
+    return architecture == "gpt2" or epochs * width / 128 >= 14
 
 
 def plan_learning_rate(width: int, is_learned: bool) -> float:
