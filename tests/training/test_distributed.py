@@ -29,6 +29,7 @@ several = pytest.mark.distributed
 
 ROOT = Path(__file__).parent.parent.parent
 SETTINGS = TINY | {
+    "embedding_init": "random",  # which leaves more to learn
     "dropout": 0.0,  # each process draws its own
     "batch_size": 8, "num_layers": 2, "num_evals": 4, "learning_rate": 5e-3, "optimizer": "muon"
 }  # fmt: skip
