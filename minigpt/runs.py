@@ -210,7 +210,7 @@ class Run(type(Path())):  # type: ignore[misc]  # whatever kind of path this sys
             "parameters": count_parameters(config.model),
             "bits_per_byte": min((row["val_bits_per_byte"] for row in rows), default=None),
             "written": time.strftime("%Y-%m-%d %H:%M", written),
-            "finished": not (self / PLAN).exists() or any(row["done"] == 1 for row in rows[-1:]),
+            "finished": any(row["done"] == 1 for row in rows[-1:]),
         }
 
     def __repr__(self) -> str:
@@ -227,9 +227,9 @@ class Run(type(Path())):  # type: ignore[misc]  # whatever kind of path this sys
 
 
 def newest_run(runs: str | Path = "runs") -> Path:
-    """The run with the newest weights, of those that are imported or have learned something."""
+    """The run with the newest weights, of those that have learned something."""
     for folder in all_runs(runs):
-        if not (folder / PLAN).exists() or read_best(folder / WEIGHTS) is not None:
+        if read_best(folder / WEIGHTS) is not None:
             return folder
     raise UserError(f"no run in {runs}/ yet; train one first: python train.py my.txt")
 

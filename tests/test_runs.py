@@ -58,7 +58,8 @@ def write_run(folder: Path, characters: str = "abc\n", **shape: Any) -> GPT:
     text = TextConfig(files=("a.txt", "b.txt"), tokenizer="char")
     write_text(RunConfig(config, TrainConfig(minutes=3), text).to_json(), folder / CONFIG)
     write_text(tokenizer.to_json(), folder / TOKENIZER)
-    save_weights(model, folder / WEIGHTS)
+    best = {"val_loss": 1.0, "val_bits_per_byte": 2.0, "step": 3}
+    save_weights(model, folder / WEIGHTS, best)
     return model
 
 
@@ -90,8 +91,10 @@ def test_a_run_comes_back_with_the_same_logits_bit_for_bit(
 
 def test_weights_know_how_good_they_were(run: Path) -> None:
     best = {"val_loss": 2.5, "val_bits_per_byte": float("inf"), "step": 7}
+    model = load_run(run).model
+    save_weights(model, run / WEIGHTS)
     assert read_best(run / WEIGHTS) is None
-    save_weights(load_run(run).model, run / WEIGHTS, best)
+    save_weights(model, run / WEIGHTS, best)
     assert read_best(run / WEIGHTS) == best
     (run / WEIGHTS).write_bytes(b"damaged")
     assert read_best(run / WEIGHTS) is read_best(run / "nowhere") is None
@@ -225,11 +228,15 @@ def test_a_run_a_file_and_a_broken_link_are_not_written_to(run: Path, tmp_path: 
             check_free(place)
 
 
-@pytest.mark.parametrize("more", ["", "my notes.txt", METRICS])
+@pytest.mark.parametrize("more", ["", "my notes.txt", METRICS, WEIGHTS])
 def test_only_what_a_killed_start_left_is_removed(run: Path, more: str) -> None:
+    """Not even the same four files, if their weights are those of an evaluation."""
     write_text("{}", run / PLAN)
-    if more:
+    if more != WEIGHTS:
+        save_weights(load_run(run).model, run / WEIGHTS)
+    if more not in ("", WEIGHTS):
         write_text("mine", run / more)
+    if more:
         with pytest.raises(UserError, match="is not an empty folder"):
             check_free(run)
     else:

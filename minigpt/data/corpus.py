@@ -170,8 +170,6 @@ def find_source(config: TextConfig, say: Say = lambda line: None) -> Source:
 
 def find_again(config: TextConfig, fingerprint: str, say: Say = lambda line: None) -> Source:
     """The text that a run learned from; UserError if it cannot be read again or has changed."""
-    if config.init == config.files[0]:
-        raise UserError("the run does not say what text it learned from")
     if any(title(name) != name for name in config.files + config.validation):
         given = "standard input or from documents given in Python, which cannot be read again"
         raise UserError(f"the run learned from {given}")

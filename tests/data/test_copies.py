@@ -51,6 +51,15 @@ def test_it_is_what_a_search_for_every_stretch_finds(
     assert any(longest in text for text in (*texts, "")) and longest in source
 
 
+@pytest.mark.parametrize("cut", [0, 10, 29, 30, 31, 60, 71, 99])
+def test_a_stretch_goes_on_in_the_next_piece_of_its_document(cut: int) -> None:
+    text = some_text(40)[:100]
+    two = text[:cut], text[cut:]
+    assert find_copies([text], [(0, piece) for piece in two]) == (1.0, text)
+    apart = find_copies([text], enumerate(two))
+    assert apart == (sum(len(t) for t in two if len(t) >= LEAST) / 100, max(two, key=len))
+
+
 @pytest.mark.parametrize("line", ["-" * 79 + "\n", "a fox and a crow sat on a mill, "])
 def test_repetitions_are_not_compared_one_with_each(line: str) -> None:
     share, longest = find_copies([line * 2_000], [(0, line * 3_000)])
