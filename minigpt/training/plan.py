@@ -26,7 +26,7 @@ _PARAMETERS_PER_TOKEN = 20.0  # of the text; a larger model soon knows it by hea
 _BATCH_SIZES = (8, 16, 32, 64, 128, 256)  # in windows of a short context
 _LONG = 1e6  # tokens to train on; with more, a context twice as long pays off
 _MANY_STEPS = 6_000  # with more, the batch is doubled
-_SAMPLE, _STRETCH = 720_000, 2_048  # characters of a text that are packed, and of each piece
+_SAMPLE, _STRETCH = 720_000, 512  # characters of a text that are packed, and of each piece
 _QUICK = 8_000_000  # bytes of a text that are prepared in three seconds
 _LEAST = 0.1  # bits a byte; no model predicts a repetition as surely as bz2 does
 
@@ -137,8 +137,8 @@ def text_stats(source: Source, text: TextConfig) -> TextStats:
 def packed_bits_per_byte(training: Part, validation: Part) -> float:
     """Bits that bz2 needs for a byte of a sample of one text, once it has a sample of the other.
 
-    The samples come from all over the texts, in short stretches: bz2 makes more of a repetition
-    that is far away than a model does.
+    The samples come from all over the texts, in stretches of about a model's context: bz2 makes
+    more of a repetition that is farther away than a model does.
     """
     samples = []
     for part, most in ((training, _SAMPLE), (validation, _SAMPLE // 9)):
