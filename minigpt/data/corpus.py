@@ -239,8 +239,8 @@ def split(source: Source, config: TextConfig) -> tuple[Part, Part]:
         return Part(sum(lengths), corpus, lengths).at_most(config.max_characters), validation
     kept, most = array("Q", _kept(lengths, config)), config.max_characters
     training = Part(sum(kept), corpus, kept).at_most(most)
-    rest = Part(sum(lengths) - sum(kept), corpus, kept, aside=True).at_most(most)
-    return training, rest
+    rest = Part(sum(lengths) - sum(kept), corpus, kept, aside=True)
+    return training, rest.at_most(most and min(most, max(most // 8, 1 << 20)))
 
 
 def _kept(lengths: Sequence[int], config: TextConfig) -> Iterable[int]:
