@@ -235,8 +235,7 @@ def _plan_of_shape(
     if "dropout" not in given:
         model = replace(model, dropout=plan_dropout(epochs, model.emb_dim, split_prob))
     if "tie_embeddings" not in given:
-        is_tied = plan_tied(epochs, model.emb_dim, model.architecture)
-        model = replace(model, tie_embeddings=is_tied)
+        model = replace(model, tie_embeddings=plan_tied(epochs, model.architecture))
     rate = plan_learning_rate(model.emb_dim, is_learned=given.get("init") is not None)
     rate = given.get("learning_rate", rate)
     decay = given.get("weight_decay", plan_weight_decay(epochs, model.emb_dim))
@@ -330,12 +329,12 @@ def plan_dropout(epochs: float, width: int, split_prob: float = 0.0) -> float:
     return min(max(round(0.05 * round(dropout / 0.05), 2), 0.0), 0.3)
 
 
-def plan_tied(epochs: float, width: int, architecture: str) -> bool:
+def plan_tied(epochs: float, architecture: str) -> bool:
     """Whether one table is embedding and head: in gpt2, as published, and if a text is read often.
 
     A head of its own begins with what the text tells (see head_init) but soon knows it by heart.
     """
-    return architecture == "gpt2" or epochs * width / 128 >= 14
+    return architecture == "gpt2" or epochs >= 10
 
 
 def plan_learning_rate(width: int, is_learned: bool) -> float:
