@@ -58,8 +58,7 @@ def write_run(folder: Path, characters: str = "abc\n", **shape: Any) -> GPT:
     text = TextConfig(files=("a.txt", "b.txt"), tokenizer="char")
     write_text(RunConfig(config, TrainConfig(minutes=3), text).to_json(), folder / CONFIG)
     write_text(tokenizer.to_json(), folder / TOKENIZER)
-    best = {"val_loss": 1.0, "val_bits_per_byte": 2.0, "step": 3}
-    save_weights(model, folder / WEIGHTS, best)
+    save_weights(model, folder / WEIGHTS, {"val_loss": 1.0, "val_bits_per_byte": 2.0, "step": 3})
     return model
 
 

@@ -30,6 +30,7 @@ from .readers import STANDARD_INPUT, is_text, read_text, text_in, title
 
 TALES = "data/tales.txt"  # what is trained on if no text is named
 _STRETCH = 1 << 14  # characters, where a part of a long text is taken
+_TO_VALIDATE = 1 << 20  # characters of a longer text; evaluations read fewer
 CHANGED = "changed while it was read; start again when it is complete"
 
 Document = tuple[int, str]  # a document's number, and a piece of its text
@@ -240,7 +241,7 @@ def split(source: Source, config: TextConfig) -> tuple[Part, Part]:
     kept, most = array("Q", _kept(lengths, config)), config.max_characters
     training = Part(sum(kept), corpus, kept).at_most(most)
     rest = Part(sum(lengths) - sum(kept), corpus, kept, aside=True)
-    return training, rest.at_most(most and min(most, max(most // 8, 1 << 20)))
+    return training, rest.at_most(most and min(most, max(most // 8, _TO_VALIDATE)))
 
 
 def _kept(lengths: Sequence[int], config: TextConfig) -> Iterable[int]:

@@ -20,7 +20,8 @@ from .. import UserError
 
 STANDARD_INPUT = "-"
 BLOCK = 1 << 20  # bytes read at a time
-_SEPARATOR = re.compile(r"\n+<\|endoftext\|>(?:\n+|\Z)")  # of documents: as the token
+_MARK = "<|endoftext|>"  # between documents: as the token
+_SEPARATOR = re.compile(rf"\n+{re.escape(_MARK)}(?:\n+|\Z)")
 _GZIP = b"\x1f\x8b"  # how such a file begins: RFC 1952
 _DOCUMENTS = (b"PK\x03\x04", b"%PDF-", b"{\\rtf", b"\xd0\xcf\x11\xe0")  # docx, odt; pdf; rtf; doc
 
@@ -97,7 +98,7 @@ def _separated(pieces: Iterator[str]) -> Iterator[tuple[bool, str]]:
         held = text[end:]
         text = text[:end]
         # To look for the mark by itself first makes reading three times as fast.
-        *ended, text = _SEPARATOR.split(text) if "<|endoftext|>" in text else [text]
+        *ended, text = _SEPARATOR.split(text) if _MARK in text else [text]
         for document in ended:
             if document:
                 yield is_first, document

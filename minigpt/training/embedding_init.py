@@ -14,7 +14,7 @@ from ..data.batches import TokenSequence
 
 _REACH = 12  # tokens to either side are neighbours, the n-th of them counted as 1 / n
 _TOKENS, _PIECES = 2_000_000, 16  # tokens that are counted, in pieces from all over the text
-_CELLS, _FEWEST = 1 << 23, 512  # of a table of counts; tokens that count as neighbours
+_CELLS, _FEWEST = 1 << 23, 512  # of a table of counts; tokens that it is about
 _SMOOTHING = 0.75  # power of the neighbours' frequency: rare ones say less than they seem to
 _STD = 0.06  # of the components, found by trial (docs/decisions.md)
 _PRIOR, _ITERATIONS = 100.0, 15  # of the head: tokens that are added to every row of counts
@@ -61,9 +61,7 @@ def head_init(tokens: TokenSequence, inputs: Tensor) -> Tensor:
     V, d = inputs.shape
     text = _sample(tokens)
     frequencies = torch.bincount(text.flatten(), minlength=V)  # (V,)
-    rows = frequencies.topk(min(V, max(_CELLS // V, _FEWEST))).indices  # (n,)
-    number = torch.full((V,), len(rows))  # the last is for the rest and dropped below
-    number[rows] = torch.arange(len(rows))
+    rows, number = _most_frequent(frequencies, min(V, max(_CELLS // V, _FEWEST)))  # (n,), (V,)
     pairs = number[text[:, :-1]] * V + text[:, 1:]
     counts = torch.bincount(pairs.flatten(), minlength=(len(rows) + 1) * V).view(-1, V)[:-1]
     share = (frequencies + 0.5) / (frequencies + 0.5).sum()  # (V,)
@@ -103,8 +101,7 @@ def _counts(pieces: Tensor, n: int, most: int) -> tuple[Tensor, Tensor]:
     """How often each of n tokens has each of the most frequent ones before it and after it, near
     ones counted more: both ``(n, most)``."""
     frequencies = torch.bincount(pieces.flatten(), minlength=n)  # (n,)
-    column = torch.full((n,), most)  # of each neighbour; the last is for the rest and dropped below
-    column[frequencies.topk(most).indices] = torch.arange(most)
+    _, column = _most_frequent(frequencies, most)  # of each neighbour, (n,)
     before, after = torch.zeros(2, n * (most + 1))
     for piece in pieces:
         rows, columns = piece * (most + 1), column[piece]
@@ -113,6 +110,15 @@ def _counts(pieces: Tensor, n: int, most: int) -> tuple[Tensor, Tensor]:
             after.index_add_(0, rows[:-distance] + columns[distance:], weight)
             before.index_add_(0, rows[distance:] + columns[:-distance], weight)
     return before.view(n, -1)[:, :most], after.view(n, -1)[:, :most]
+
+
+def _most_frequent(frequencies: Tensor, most: int) -> tuple[Tensor, Tensor]:
+    """The most frequent tokens ``(most,)``, and the number of each token among them ``(V,)``, which
+    is `most` for all the rest: a row or column that is dropped later."""
+    tokens = frequencies.topk(most).indices
+    numbers = torch.full_like(frequencies, most)
+    numbers[tokens] = torch.arange(most)
+    return tokens, numbers
 
 
 def _information(counts: Tensor) -> Tensor:

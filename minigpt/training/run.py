@@ -115,12 +115,11 @@ def start_run(
         learned = (source.fingerprint, len(scan.lengths) > 9, alphabet)
         config = RunConfig(gpt_config, train_config, text_config, *learned)
         gpt = start.model if start else _new_model(config, dataset)
-        plan_file = asdict(planned) | {"reasons": reasons}
         files = {
-            runs.PLAN: json.dumps(plan_file, indent=2) + "\n",
+            runs.PLAN: json.dumps(asdict(planned) | {"reasons": reasons}, indent=2) + "\n",
             runs.TOKENIZER: dataset.tokenizer.to_json(),
+            runs.CONFIG: config.to_json(),
         }
-        files[runs.CONFIG] = config.to_json()
         folder = on_main(lambda: _new_run(out, Path(text_config.files[0]), source, gpt, files))
 
         def forecast(minutes: float) -> float:

@@ -195,6 +195,14 @@ def test_the_part_of_a_long_text_that_is_used_comes_from_all_over_it(tmp_path: P
             assert places == sorted(places) and places[-1] > 70_000
 
 
+def test_an_eighth_is_to_validate_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("minigpt.data.corpus._TO_VALIDATE", 1_000)
+    source = find_source(TextConfig((str(write(tmp_path / "a.txt", "a" * 10**6)),)))
+    for most, sizes in ((40_000, [40_000, 5_000]), (900, [900, 900]), (None, [900_000, 100_000])):
+        parts = split(source, TextConfig(("a.txt",), max_characters=most))
+        assert [part.size for part in parts] == sizes
+
+
 def test_of_a_single_document_the_end_is_set_aside_with_either_split(tmp_path: Path) -> None:
     text = "é" * BLOCK + "abc"  # comes in more than one piece
     file, cut = str(write(tmp_path / "a.txt", text)), int(0.9 * len(text))

@@ -1,6 +1,8 @@
-"""A token embedding from the text: neighbours decide, counted as Levy and Goldberg do."""
+"""Embedding and head from the text: neighbours, counted as Levy and Goldberg do, and followers."""
 
 import math
+from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -114,6 +116,9 @@ def test_a_run_that_starts_from_them_learns_sooner(
 ) -> None:
     """Than from chance, and than from the same vectors for other tokens."""
 
+    def rolled(made: Callable[..., Tensor], *given: Any) -> Tensor:
+        return made(*given).roll(1, dims=0)
+
     def trained(**changes: Any) -> float:
         run = train_tiny(steps=20, num_evals=1, **changes)
         return read_metrics(run / METRICS)[-1]["val_loss"]
@@ -122,8 +127,7 @@ def test_a_run_that_starts_from_them_learns_sooner(
         found = trained(tie_embeddings=is_tied)
         assert found < trained(tie_embeddings=is_tied, embedding_init="random") - 0.02
         with monkeypatch.context() as patch:
-            rolled = lambda *given, made=made: made(*given).roll(1, dims=0)  # noqa: E731
-            patch.setattr(f"minigpt.training.run.{made.__name__}", rolled)
+            patch.setattr(f"minigpt.training.run.{made.__name__}", partial(rolled, made))
             assert found < trained(tie_embeddings=is_tied) - 0.02
 
 

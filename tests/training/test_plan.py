@@ -141,7 +141,10 @@ def test_the_more_often_a_text_is_read_the_more_of_it_is_hidden() -> None:
     probs = [plan_token_split_prob(epochs, 128, "bpe") for epochs in (1, 2, 4, 8)]
     assert probs[:2] == [0.0, 0.0] and probs[2] == probs[3] > 0.0
     assert planned(minutes=1).weight_decay < planned(minutes=10).weight_decay
-    assert planned(minutes=60).model.tie_embeddings > planned(minutes=1).model.tie_embeddings
+    ties = [planned(minutes=m).model.tie_embeddings for m in (1, 60)]
+    assert ties == [False, True] and planned(minutes=1, architecture="gpt2").model.tie_embeddings
+    rates = [planned(emb_dim=width, steps=1).learning_rate for width in (64, 128, 512)]
+    assert rates == [pytest.approx(4e-3 * 2**0.5, rel=1e-3), 4e-3, 2e-3]
     assert plan_token_split_prob(4, 64, "bpe") == plan_token_split_prob(9, 128, "char") == 0.0
 
 
