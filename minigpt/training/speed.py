@@ -1,7 +1,6 @@
 """How fast this machine trains, measured in a moment, and the precision that suits it."""
 
 import contextlib
-import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from . import workers
 from .optimizer import make_optimizers
 
 _FEW, _MANY = 1, 16  # sequences in the steps timed; at least 1 and 4 a worker
-_TIMES = 5  # each, since others may use the machine
+_TIMES = 12  # each, in turn, since others may use the machine for a moment
 _LIMIT = 1.6  # seconds; a slow or busy machine is judged by what was timed by then
 _REFERENCE = GPTConfig(1024, context_length=64, emb_dim=128, num_layers=2, num_heads=2)
 _WIDE = GPTConfig(1024, context_length=256, emb_dim=512, num_layers=2, num_heads=8)
@@ -27,12 +26,13 @@ class Speed:
     """How long a training step takes: a cost of each block, and a cost of each operation."""
 
     flops: float  # floating-point operations a second in the matrix products
-    start: float  # seconds that each block costs a step, however little it computes
+    start: float  # seconds that each block of width 128 costs a step, however little it computes
     num_workers: int = 1  # that shared the work
 
     def seconds(self, shape: GPTConfig, tokens: int) -> float:
         """The seconds of a step on `tokens` tokens with a model of this shape."""
-        return shape.num_layers * self.start + tokens * flops_per_token(shape) / self.flops
+        start = self.start * (shape.emb_dim / 128) ** 0.5  # a narrow one's optimizer does less
+        return shape.num_layers * start + tokens * flops_per_token(shape) / self.flops
 
 
 def measure_speed(
@@ -59,26 +59,25 @@ def measure_speed(
         loss.item()  # waits until a GPU has computed
         return clock() - start
 
-    def median(count: int, end: float) -> float:
-        """The median time of steps until then, after a first one that is slow."""
-        step(count)
-        times = [step(count)]
-        while len(times) < _TIMES and clock() < end:
-            times.append(step(count))
-        return statistics.median(times)
-
     random_state = torch.random.fork_rng([device] if device.type == "cuda" else [])
     with random_state, workers.team(num_workers):
         model = GPT(shape).to(device)
         optimizers = make_optimizers(model, TrainConfig(), precision)
         end = clock() + _LIMIT
-        short = median(few, end - _LIMIT / 2)
-        long = short * (few + many) / (2 * few)  # if starting and computing took the same time
-        if clock() + 2 * long < end:
-            long = median(many, end)
+        step(few)  # the first is slow
+        times_of_few, times_of_many = [step(few)], list[float]()
+        while clock() < end and len(times_of_many) < _TIMES:
+            times_of_few.append(step(few))
+            if clock() + times_of_few[-1] * many / few < end:
+                times_of_many.append(step(many))
+    short = sorted(times_of_few)[len(times_of_few) // 4]  # what others take makes steps slower
+    long = short * (few + many) / (2 * few)  # if starting and computing took the same time
+    if times_of_many:
+        long = sorted(times_of_many)[len(times_of_many) // 4]
     per_token = (long - short) / ((many - few) * shape.context_length)
     per_token = max(per_token, long / (2 * many * shape.context_length))  # the line must rise
     start = max(short - few * shape.context_length * per_token, 0.0) / shape.num_layers
+    start *= (128 / shape.emb_dim) ** 0.5
     return Speed(flops_per_token(shape) / per_token, start, num_workers)
 
 
