@@ -59,8 +59,7 @@ def head_init(tokens: TokenSequence, inputs: Tensor) -> Tensor:
     vocabulary only what follows the most frequent tokens counts.
     """
     V, d = inputs.shape
-    text = _sample(tokens)
-    frequencies = torch.bincount(text.flatten(), minlength=V)  # (V,)
+    text, frequencies = _sample(tokens), count_tokens(tokens, V)
     rows, number = _most_frequent(frequencies, min(V, max(_CELLS // V, _FEWEST)))  # (n,), (V,)
     pairs = number[text[:, :-1]] * V + text[:, 1:]
     counts = torch.bincount(pairs.flatten(), minlength=(len(rows) + 1) * V).view(-1, V)[:-1]
@@ -86,6 +85,11 @@ def head_init(tokens: TokenSequence, inputs: Tensor) -> Tensor:
 
     optimizer.step(loss)
     return head * scale @ turn.T
+
+
+def count_tokens(tokens: TokenSequence, vocab_size: int) -> Tensor:
+    """How often each token occurs in the text, or in the part that is counted: ``(V,)``."""
+    return torch.bincount(_sample(tokens).flatten(), minlength=vocab_size)
 
 
 def _sample(tokens: TokenSequence) -> Tensor:

@@ -238,7 +238,8 @@ def _plan_of_shape(
         model = replace(model, tie_embeddings=plan_tied(epochs, model.architecture))
     rate = plan_learning_rate(model.emb_dim, is_learned=given.get("init") is not None)
     rate = given.get("learning_rate", rate)
-    decay = given.get("weight_decay", plan_weight_decay(epochs, model.emb_dim))
+    decay = plan_weight_decay(epochs, model.emb_dim, model.tie_embeddings)
+    decay = given.get("weight_decay", decay)
     bits = expected_bits_per_byte(text.packed_bits_per_byte, trained * _size(model))
     warmup, total = plan_warmup_context(model, given), steps * seconds
     evals = _num_evals(text, model, speed, given, processes)
@@ -277,16 +278,17 @@ def _num_evals(
 
 
 def plan_vocabulary(text: TextStats, model: GPTConfig) -> int:
-    """Size of a vocabulary: for BPE about one token for 512 bytes of text, a power of two.
+    """Size of a vocabulary: for BPE about 2 sqrt(bytes of text), a power of two.
 
-    With more, some tokens are too rare to be learned; with fewer, context and computation are
-    wasted on spelling. The table of embeddings never outweighs the blocks, whose work counts.
-    Other tokenizers bring their own.
+    The different words of a text grow like that ("Information Retrieval", Heaps 1978). With more,
+    some tokens are too rare to be learned; with fewer, context and computation are wasted on
+    spelling. The table of embeddings never outweighs the blocks, whose work counts. Other
+    tokenizers bring their own.
     """
     if text.tokenizer != "bpe":
         return 128 if text.tokenizer == "char" else 50_257
     most = max((count_parameters(model) - model.emb_dim) // model.emb_dim, 1)
-    size = min(2 ** round(math.log2(max(text.size, 1) / 512)), 2 ** int(math.log2(most)))
+    size = min(2 ** round(math.log2(2 * max(text.size, 1) ** 0.5)), 2 ** int(math.log2(most)))
     return min(max(size, 320), 16_384)
 
 
@@ -344,10 +346,10 @@ def plan_learning_rate(width: int, is_learned: bool) -> float:
     return round(rate / 10 if is_learned else rate, 6)
 
 
-def plan_weight_decay(epochs: float, width: int) -> float:
-    """0.1 for each time that the text is read, at most 0.5: what is known by heart is known by
-    large weights."""
-    return round(min(max(0.1 * epochs * width / 128, 0.1), 0.5), 2)
+def plan_weight_decay(epochs: float, width: int, is_tied: bool) -> float:
+    """0.1 for each time that the text is read, at most 0.5, or 1 with one table: what is known by
+    heart is known by large weights."""
+    return round(min(max(0.1 * epochs * width / 128, 0.1), 1.0 if is_tied else 0.5), 2)
 
 
 def plan_token_split_prob(epochs: float, width: int, tokenizer: str) -> float:

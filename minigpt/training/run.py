@@ -26,10 +26,10 @@ from ..generation.writer import Writer
 from ..model import GPT
 from ..runs import RunConfig
 from ..tokenizer import Tokenizer, load_tokenizer
-from . import distributed, report
+from . import distributed, induction, report
 from .checkpoint import TrainingState, read_state
 from .distributed import on_all, on_main
-from .embedding_init import embedding_init, head_init
+from .embedding_init import count_tokens, embedding_init, head_init
 from .interruption import Interrupted
 from .plan import Plan, make_plan, measured_plan, plan_context, settled
 from .report import Forecast, Report, say
@@ -172,15 +172,20 @@ def _resolved(config: TrainConfig, device: torch.device) -> TrainConfig:
 
 
 def _new_model(config: RunConfig, dataset: Dataset) -> GPT:
-    """An untrained model; its token embedding and its head may start from the text."""
+    """An untrained model; embedding, head and an induction circuit may start from the text."""
     torch.manual_seed(config.training.seed)
     gpt = GPT(config.model)
     if config.text.embedding_init == "text":
         V, d = config.model.vocab_size, config.model.emb_dim
-        vectors = embedding_init(dataset.train, V, d, config.training.seed)
+        has_induction = induction.fits(config.model)
+        known = d - induction.SPARE if has_induction else d
+        vectors = embedding_init(dataset.train, V, known, config.training.seed)
+        vectors = induction.with_spare(vectors) if has_induction else vectors
         gpt.token_embedding.load_state_dict({"weight": vectors})
         if not config.model.tie_embeddings:
             gpt.head.load_state_dict({"weight": head_init(dataset.train, gpt.final_norm(vectors))})
+        if has_induction:
+            induction.start(gpt, count_tokens(dataset.train, V))
     return gpt
 
 
