@@ -46,7 +46,8 @@ def start(gpt: GPT, frequencies: Tensor) -> None:
     h, d = looking_back.head_dim, gpt.config.emb_dim
     known = slice(d - SPARE)  # components that say which token it is
     told = slice(d - SPARE, d - 1)  # which one stands before it
-    share = (frequencies.sqrt() / frequencies.sqrt().sum()).unsqueeze(1)  # (V, 1)
+    share = (frequencies + 1.0).sqrt().unsqueeze(1)
+    share = share / share.sum()  # (V, 1)
     embedding = gpt.token_embedding.weight  # (V, d)
     size = embedding.norm(dim=1).mean() / d**0.5
     vectors = blocks[0].attention_norm(embedding)  # (V, d)
