@@ -1,5 +1,5 @@
-"""KeyValueCache: a sequence read in pieces gives what it gives when read whole, a trimmed cache is
-as if the removed tokens had never been read, and what does not fit is refused.
+"""KeyValueCache: a sequence read in pieces gives what it gives when read whole, and what does
+not fit is refused.
 """
 
 import pytest
@@ -94,9 +94,6 @@ def test_update_returns_what_was_read_and_allocates_nothing() -> None:
 def test_a_cache_is_on_the_device_asked_for() -> None:
     cache = KeyValueCache(1, 1, CONTEXT, HEAD_DIM, device="meta")
     assert cache.keys.device.type == cache.values.device.type == "meta"
-
-
-# Removing tokens
 
 
 # What does not fit

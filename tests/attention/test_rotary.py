@@ -54,12 +54,6 @@ def test_types_are_kept(dtype: torch.dtype, tolerance: float) -> None:
     torch.testing.assert_close(turned.double(), turn(x.double()), atol=tolerance, rtol=tolerance)
 
 
-@pytest.mark.parametrize("size", [1, 7])
-def test_an_odd_head_dim_is_refused(size: int) -> None:
-    with pytest.raises(ValueError, match=f"even head_dim, got {size}"):
-        RotaryPositions(size, CONTEXT)
-
-
 @pytest.mark.parametrize(("T", "start"), [(CONTEXT + 1, 0), (2, CONTEXT - 1)])
 def test_a_position_that_is_not_tabulated_is_refused(T: int, start: int) -> None:
     turn = RotaryPositions(8, CONTEXT)

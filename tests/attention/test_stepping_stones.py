@@ -8,12 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from minigpt.attention import (
-    CausalAttention,
-    MultiHeadAttentionWrapper,
-    SelfAttentionV1,
-    SelfAttentionV2,
-)
+from minigpt.attention import CausalAttention, MultiHeadAttentionWrapper, SelfAttentionV2
 
 from .examples import few, normal
 
@@ -34,15 +29,6 @@ def dropping(heads: int | None) -> nn.Module:
 def causal_attention(dropout: float = 0.0, qkv_bias: bool = False) -> CausalAttention:
     torch.manual_seed(123)
     return CausalAttention(D_IN, D_OUT, CONTEXT, dropout, qkv_bias).double()
-
-
-def test_v1_starts_with_uniform_numbers() -> None:
-    torch.manual_seed(123)
-    layer = SelfAttentionV1(40, 50)
-    for name in PROJECTIONS:
-        weight = getattr(layer, name)
-        assert weight.shape == (40, 50)
-        assert 0 <= weight.min() < 0.01 < 0.99 < weight.max() < 1
 
 
 @given(T=lengths, bias=st.booleans())

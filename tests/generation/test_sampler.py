@@ -27,7 +27,6 @@ from minigpt.generation.window import Array
 from minigpt.tokenizer import CharacterTokenizer
 
 few = settings(max_examples=25, deadline=None)
-some = settings(max_examples=100, deadline=None)
 
 LETTERS = CharacterTokenizer("abcdefghijklmnopqrstuvwxyz .,!?'-\n0123456789")
 V = LETTERS.vocab_size

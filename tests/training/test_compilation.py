@@ -14,8 +14,6 @@ from minigpt.runs import read_config
 from minigpt.training.compilation import Loss, compile_loss
 from tests.conftest import train_tiny
 
-CPU = torch.device("cpu")
-
 
 def test_on_a_cpu_nothing_is_compiled_unless_asked_for(workplace: Path) -> None:
     assert read_config(train_tiny(steps=1, num_evals=1, compile="auto")).training.compile == "off"

@@ -156,7 +156,6 @@ def test_there_is_something_to_learn(place: Path) -> None:
     for kind in ("adamw", "muon"):
         losses = [row["val_loss"] for row in read_metrics(place / f"one {kind}/metrics.jsonl")]
         assert losses[-1] < losses[0] - 0.2
-    assert load_file(place / "one adamw/model.safetensors").keys()
 
 
 @several

@@ -24,7 +24,6 @@ from minigpt.config import GPTConfig
 from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.model import GPT
 from minigpt.runs import load_run
-from minigpt.tokenizer import CharacterTokenizer
 from minigpt.training import evaluation
 from minigpt.training.evaluation import (
     Evaluation,
@@ -101,15 +100,6 @@ def test_every_token_but_the_first_is_predicted_once(
     with side_by_side(batch_size):
         result = evaluate_tokens(model, text, MORE_BYTES, max_tokens=1000)
     assert_predicted_one_by_one(result, model, text)
-
-
-def test_bits_a_byte_count_the_bytes_of_what_was_predicted() -> None:
-    """é has two bytes, € three; the first token is not predicted and does not count."""
-    tokenizer = CharacterTokenizer("aé€bcd")
-    text = np.array(tokenizer.encode("€aé€a"), dtype=np.uint16)
-    lengths = torch.tensor(tokenizer.byte_lengths())
-    result = evaluate_tokens(gpt(), text, lengths, max_tokens=1000)
-    assert result.bits_per_byte == pytest.approx(result.loss * 4 / math.log(2) / (1 + 2 + 3 + 1))
 
 
 def test_guessing_takes_log2_of_the_vocabulary_for_each_token() -> None:

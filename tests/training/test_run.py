@@ -1,4 +1,4 @@
-"""Training from a text to its end: on documents from Python, on several texts by weight; a start
+"""Training from a text to its end: on documents from Python; a start
 that fails leaves nothing, a resume that is refused changes nothing.
 """
 
@@ -111,9 +111,6 @@ def test_training_leaves_the_random_numbers_of_its_caller_as_they_were() -> None
     with pytest.raises(UserError):
         seeded(lambda: train_tiny("nowhere.txt"))
     assert draw() == before
-
-
-# Several texts
 
 
 # A start that fails
