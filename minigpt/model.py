@@ -6,7 +6,7 @@ One class holds both architectures; `GPTConfig` chooses one of them. The attenti
 
 import math
 import threading
-from typing import Any, overload
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -50,21 +50,17 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: GPTConfig):
         super().__init__()
-        bias = config.architecture == "gpt2"
-        self.W_gate = None
-        if config.architecture == "qwen3":
-            self.W_gate = nn.Linear(config.emb_dim, config.ff_dim, bias=False)
-        self.W_in = nn.Linear(config.emb_dim, config.ff_dim, bias=bias)
-        self.out_proj = nn.Linear(config.ff_dim, config.emb_dim, bias=bias)
+        d, hidden, gpt2 = config.emb_dim, config.ff_dim, config.architecture == "gpt2"
+        self.W_gate = None if gpt2 else nn.Linear(d, hidden, bias=False)
+        self.W_in = nn.Linear(d, hidden, bias=gpt2)
+        self.out_proj = nn.Linear(hidden, d, bias=gpt2)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map ``(b, T, emb_dim)`` to ``(b, T, emb_dim)``."""
         hidden = self.W_in(x)  # (b, T, ff_dim)
         if self.W_gate is None:
-            hidden = F.gelu(hidden, approximate="tanh")
-        else:
-            hidden = F.silu(self.W_gate(x)) * hidden
-        return self.out_proj(hidden)
+            return self.out_proj(F.gelu(hidden, approximate="tanh"))
+        return self.out_proj(F.silu(self.W_gate(x)) * hidden)
 
 
 class TransformerBlock(nn.Module):
@@ -100,10 +96,7 @@ class TransformerBlock(nn.Module):
 
 class GPT(nn.Module):
     """A decoder-only transformer ("Language Models are Unsupervised Multitask Learners",
-    Radford et al. 2019).
-
-    Args:
-        config: the shape of the model.
+    Radford et al. 2019), of the shape in `config`.
     """
 
     def __init__(self, config: GPTConfig):
@@ -121,20 +114,8 @@ class GPT(nn.Module):
             self.head.weight = self.token_embedding.weight
         self._initialise()
 
-    @overload
     def forward(
-        self, token_ids: Tensor, targets: None = None, *, caches: Caches | None = None
-    ) -> Tensor: ...
-
-    @overload
-    def forward(self, token_ids: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]: ...
-
-    def forward(
-        self,
-        token_ids: Tensor,
-        targets: Tensor | None = None,
-        *,
-        caches: Caches | None = None,
+        self, token_ids: Tensor, targets: Tensor | None = None, *, caches: Caches | None = None
     ) -> Tensor | tuple[Tensor, Tensor]:
         """The logits of the token that follows each position.
 
@@ -164,10 +145,14 @@ class GPT(nn.Module):
     def _features(self, token_ids: Tensor, caches: Caches | None = None) -> Tensor:
         """What the head sees, ``(b, T, emb_dim)``."""
         start = caches[0].length if caches else 0
-        self._check(token_ids, start)
+        if token_ids.dim() != 2:
+            raise ValueError(f"expected token ids (b, T), got {tuple(token_ids.shape)}")
+        end, limit = start + token_ids.shape[1], self.config.context_length
+        if end > limit:
+            raise ValueError(f"a sequence of {end} tokens is longer than context_length {limit}")
         x = self.token_embedding(token_ids)  # (b, T, emb_dim)
         if self.position_embedding is not None:
-            positions = torch.arange(start, start + token_ids.shape[1], device=x.device)
+            positions = torch.arange(start, end, device=x.device)
             x = x + self.position_embedding(positions)
         x = self.dropout(x)
         for i, block in enumerate(self.blocks):
@@ -176,18 +161,9 @@ class GPT(nn.Module):
 
     def new_caches(self, batch_size: int) -> Caches:
         """An empty key/value cache for each block, for `batch_size` sequences."""
-        config, weight = self.config, self.token_embedding.weight
-        return [
-            KeyValueCache(
-                batch_size,
-                config.kv_heads,
-                config.context_length,
-                config.head_size,
-                dtype=weight.dtype,
-                device=weight.device,
-            )
-            for _ in self.blocks
-        ]
+        c, w = self.config, self.token_embedding.weight
+        shape = (batch_size, c.kv_heads, c.context_length, c.head_size)
+        return [KeyValueCache(*shape, dtype=w.dtype, device=w.device) for _ in self.blocks]
 
     def parameter_groups(self, weight_decay: float) -> list[dict[str, Any]]:
         """The parameters for an optimizer: the blocks' matrices, the tables (embeddings and head),
@@ -199,16 +175,6 @@ class GPT(nn.Module):
         others = [p for _, p in named if p.dim() != 2]
         groups = [{"params": matrices, **decay}, {"params": tables, **decay}]
         return [*groups, {"params": others, "weight_decay": 0.0}]
-
-    def _check(self, token_ids: Tensor, start: int) -> None:
-        if token_ids.dim() != 2:
-            raise ValueError(f"expected token ids (b, T), got {tuple(token_ids.shape)}")
-        length = start + token_ids.shape[1]
-        if length > self.config.context_length:
-            raise ValueError(
-                f"a sequence of {length} tokens is longer than "
-                f"context_length {self.config.context_length}"
-            )
 
     def _initialise(self) -> None:
         """Draw small weights: an untrained model gives all tokens about the same probability.

@@ -137,11 +137,9 @@ def load_run(folder: str | Path) -> FoundModel:
         raise UserError(f"no such run: {folder} ({hint})")
     config = read_config(folder)
     tokenizer = load_tokenizer(_existing(folder, TOKENIZER))
-    if tokenizer.vocab_size != config.model.vocab_size:
-        raise UserError(
-            f"{folder / TOKENIZER} has {tokenizer.vocab_size} tokens "
-            f"but {CONFIG} says vocab_size {config.model.vocab_size}"
-        )
+    if (found := tokenizer.vocab_size) != (said := config.model.vocab_size):
+        problem = f"{found} tokens but {CONFIG} says vocab_size {said}"
+        raise UserError(f"{folder / TOKENIZER} has {problem}")
     weights = read_weights(path := _existing(folder, WEIGHTS))
     return FoundModel(folder, _glass(config.model, weights, path), tokenizer, config)
 
@@ -301,14 +299,12 @@ def _adapted(glass: NumpyGPT, changes: dict[str, Any]) -> NumpyGPT:
 # Writing
 
 
-def save_weights(model: "GPT | NumpyGPT", path: Path, best: dict[str, float] | None = None) -> None:
+def save_weights(model: "GPT", path: Path, best: dict[str, float] | None = None) -> None:
     """Write the parameters, but for a tied head, with the figures of their evaluation."""
-    if not isinstance(model, NumpyGPT):
-        from .generation.torch_gpt import glass_of
+    from .generation.torch_gpt import glass_of
 
-        model = glass_of(model)
-    weights, metadata = model.weights, {"best": json.dumps(best)} if best else None
-    replace(path, lambda new: write_tensors(weights, new, metadata))
+    metadata = {"best": json.dumps(best)} if best else None
+    replace(path, lambda new: write_tensors(glass_of(model).weights, new, metadata))
 
 
 def read_best(path: Path) -> dict[str, float] | None:

@@ -25,10 +25,8 @@ def attention_scores(queries: Tensor, keys: Tensor) -> Tensor:
         ValueError: if queries and keys differ in their last dimension.
     """
     if queries.shape[-1] != keys.shape[-1]:
-        raise ValueError(
-            "queries and keys need the same last dimension, "
-            f"got {tuple(queries.shape)} and {tuple(keys.shape)}"
-        )
+        both = f"{tuple(queries.shape)} and {tuple(keys.shape)}"
+        raise ValueError(f"queries and keys need the same last dimension, got {both}")
     return queries @ keys.transpose(-2, -1)  # (..., T_q, T_k)
 
 
@@ -98,10 +96,8 @@ def scaled_dot_product_attention(
             not fit, or dropout is outside [0, 1).
     """
     if keys.shape[-2] != values.shape[-2]:
-        raise ValueError(
-            "there must be one value for each key, "
-            f"got keys {tuple(keys.shape)} and values {tuple(values.shape)}"
-        )
+        both = f"keys {tuple(keys.shape)} and values {tuple(values.shape)}"
+        raise ValueError(f"there must be one value for each key, got {both}")
     weights = attention_weights(queries, keys, mask=mask)  # (..., T_q, T_k)
     weights = F.dropout(weights, check_dropout(dropout))
     return weights @ values  # (..., T_q, d_v)

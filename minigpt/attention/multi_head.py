@@ -49,10 +49,8 @@ class KeyValueCache:
             ValueError: if they have another shape, or there is no room for them.
         """
         if keys.shape != values.shape:
-            raise ValueError(
-                "keys and values need the same shape, "
-                f"got {tuple(keys.shape)} and {tuple(values.shape)}"
-            )
+            both = f"{tuple(keys.shape)} and {tuple(values.shape)}"
+            raise ValueError(f"keys and values need the same shape, got {both}")
         b, num_kv_heads, T, head_dim = keys.shape
         room = (*self.keys.shape[:2], self.keys.shape[2] - self.length, self.keys.shape[3])
         if (b, num_kv_heads, head_dim) != (room[0], room[1], room[3]) or room[2] < T:
@@ -113,14 +111,11 @@ class MultiHeadAttention(nn.Module):
     ):
         super().__init__()
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
-        _check_positive(
-            d_in=d_in,
-            d_out=d_out,
-            context_length=context_length,
-            num_heads=num_heads,
-            num_kv_heads=num_kv_heads,
-            head_dim=head_dim,
-        )
+        sizes: dict[str, int | None] = {"d_in": d_in, "d_out": d_out, "num_heads": num_heads}
+        sizes |= dict(context_length=context_length, num_kv_heads=num_kv_heads, head_dim=head_dim)
+        for name, size in sizes.items():
+            if size is not None and size < 1:
+                raise ValueError(f"{name} must be at least 1, got {size}")
         if head_dim is None and d_out % num_heads:
             raise ValueError(f"d_out ({d_out}) must be divisible by num_heads ({num_heads})")
         if num_heads % num_kv_heads:
@@ -201,11 +196,9 @@ class MultiHeadAttention(nn.Module):
         if x.dim() != 3 or x.shape[-1] != self.d_in:
             raise ValueError(f"expected (b, T, d_in={self.d_in}), got {tuple(x.shape)}")
         start = 0 if cache is None else cache.length
-        if start + x.shape[1] > self.context_length:
-            raise ValueError(
-                f"a sequence of {start + x.shape[1]} tokens is longer than "
-                f"context_length {self.context_length}"
-            )
+        end, limit = start + x.shape[1], self.context_length
+        if end > limit:
+            raise ValueError(f"a sequence of {end} tokens is longer than context_length {limit}")
         queries = self.query_norm(self._split(self.W_query(x)))  # (b, num_heads, T, head_dim)
         keys = self.key_norm(self._split(self.W_key(x)))  # (b, num_kv_heads, T, head_dim)
         values = self._split(self.W_value(x))  # (b, num_kv_heads, T, head_dim)
@@ -236,9 +229,3 @@ class _HeadNorm(nn.RMSNorm):
 
     def forward(self, x: Tensor) -> Tensor:
         return F.rms_norm(x, self.normalized_shape, self.weight.to(x.dtype), self.eps)
-
-
-def _check_positive(**sizes: int | None) -> None:
-    for name, size in sizes.items():
-        if size is not None and size < 1:
-            raise ValueError(f"{name} must be at least 1, got {size}")

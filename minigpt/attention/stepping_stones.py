@@ -84,11 +84,9 @@ class CausalAttention(nn.Module):
         Raises:
             ValueError: if T is more than context_length.
         """
-        T, context_length = x.shape[-2], self.mask.shape[0]
-        if context_length < T:
-            raise ValueError(
-                f"a sequence of {T} tokens is longer than context_length {context_length}"
-            )
+        T, limit = x.shape[-2], len(self.mask)
+        if limit < T:
+            raise ValueError(f"a sequence of {T} tokens is longer than context_length {limit}")
         return scaled_dot_product_attention(
             self.W_query(x),  # (b, T, d_out)
             self.W_key(x),  # (b, T, d_out)

@@ -8,18 +8,21 @@ import random
 import shlex
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from .. import UserError
 from ..config import InferenceConfig, SampleConfig, count_parameters, counted
-from . import token_display
+from ..generation.results import Step, Token, visible
 from .options import Parser, add_fields, given_fields
 from .terminal import say, write
 
 if TYPE_CHECKING:
-    from ..generation.results import Step
     from ..generation.writer import Writer
+    from ..tokenizer import Tokenizer
+
+_ALTERNATIVES = 4  # to ask for with --show: one of them may be the token itself
+_WIDTH = 16  # of a token, in characters
 
 
 def options(parser: Parser) -> None:
@@ -81,13 +84,13 @@ def _write_text(
     """Write the samples to standard output, the first as it comes. A prompt that cannot be encoded
     is refused before anything is written."""
     start = time.perf_counter()
-    alternatives = token_display.ALTERNATIVES * show
+    alternatives = _ALTERNATIVES * show
     steps = writer.steps(prompt, config, log_probabilities=show, alternatives=alternatives)
     most = f"{counted(config.max_new_tokens, 'token')} at most"
     say(f"writing with {described}, at temperature {config.temperature:g}, {most}")
     samples: list[list[Step]] = [[] for _ in range(config.samples)]
 
-    def first() -> Iterator["Step"]:
+    def first() -> Iterator[Step]:
         for step in steps:
             samples[step.sample].append(step)
             if step.sample == 0:
@@ -97,7 +100,7 @@ def _write_text(
         if len(samples) > 1:
             write(f"--- sample {i} ---")
         if show:
-            token_display.show(prompt, sample, writer.tokenizer)
+            show_tokens(prompt, sample, writer.tokenizer)
         else:
             for text in itertools.chain([prompt], (step.text for step in sample), ["\n"]):
                 write(text, end="")
@@ -122,3 +125,36 @@ def _write_records(prompt: str, writer: "Writer", config: SampleConfig) -> None:
             "seed": config.seed,
         }
         write(json.dumps(record))
+
+
+def show_tokens(prompt: str, steps: Iterable[Step], tokenizer: "Tokenizer") -> None:
+    """Print a line for each token of a sample as it is drawn, then the text."""
+    write(f"{'probability':>11}  {'token':<{_WIDTH}}  it could have been")
+    text = prompt
+    try:
+        for step in steps:
+            if step.log_probability is not None:
+                written = tokenizer.token_bytes(step.token_id)
+                token = Token(step.token_id, written, step.log_probability)
+                write(token_line(token, step.alternatives, tokenizer.end_of_text))
+            text += step.text
+    finally:  # also after Ctrl-C
+        write(f"\n{text}\n")
+
+
+def token_line(token: Token, alternatives: Iterable[Token], end_of_text: int) -> str:
+    """A token with its probability, and the likeliest others."""
+
+    def name(token: Token) -> str:
+        return visible(token.bytes) or ("(end)" if token.id == end_of_text else f"({token.id})")
+
+    others = [other for other in alternatives if other.id != token.id][: _ALTERNATIVES - 1]
+    listed = "  ".join(f"{name(other)} {percent(other.probability)}" for other in others)
+    return f"{percent(token.probability):>11}  {name(token):<{_WIDTH}}  {listed}"
+
+
+def percent(probability: float) -> str:
+    """A probability in two digits or so: 83%, 2.4%, <0.1%."""
+    if probability < 0.001:
+        return "<0.1%"
+    return f"{probability:.{0 if probability >= 0.0995 else 1}%}"

@@ -59,12 +59,6 @@ def find_line(file: Path, text_field: str, stretch: str) -> int | None:
     return None
 
 
-def has_other_line_ends(file: Path) -> bool:
-    """Whether lines at the beginning of a file end as on Windows or on old Macs."""
-    with _opened(file) as content:
-        return not _is_json_lines(file) and b"\r" in content.read(BLOCK)
-
-
 def title(file: str | Path) -> str:
     """What to call a text: "stdin" or "documents" if the file is a temporary copy of them."""
     copy = re.match("minigpt-(stdin|documents)-", Path(file).parent.name)

@@ -89,10 +89,8 @@ class Writer:
         for step in self.steps(prompt, config, log_probabilities=log_probabilities):
             steps[step.sample].append(step)
             ends[step.sample] = time.perf_counter()
-        return [
-            _sample(prompt, taken, log_probabilities, end - start)
-            for taken, end in zip(steps, ends, strict=True)
-        ]
+        both = zip(steps, ends, strict=True)
+        return [_sample(prompt, taken, log_probabilities, end - start) for taken, end in both]
 
     def steps(
         self,

@@ -7,7 +7,7 @@ from .. import UserError
 
 PREFIX = "hf:"
 # Weights and text only: nothing that could be run.
-_FILES = "config.json model.safetensors model-*.safetensors tokenizer.json"
+_FILES = ["config.json", "model.safetensors", "model-*.safetensors", "tokenizer.json"]
 
 
 def hub_folder(name: str) -> Path:
@@ -18,15 +18,13 @@ def hub_folder(name: str) -> Path:
         raise UserError(f"{name} needs the hub's package: pip install 'minigpt[hub]'") from None
     repository = name.removeprefix(PREFIX)
     try:
-        folder = Path(
-            snapshot_download(repository, local_files_only=True, allow_patterns=_FILES.split())
-        )
+        folder = Path(snapshot_download(repository, local_files_only=True, allow_patterns=_FILES))
         if any(folder.glob("*.safetensors")):  # another program may have cached some files only
             return folder
     except (OSError, ValueError):
         pass
     try:
-        return Path(snapshot_download(repository, allow_patterns=_FILES.split()))
+        return Path(snapshot_download(repository, allow_patterns=_FILES))
     except Exception as error:  # what its network library raises depends on its version
         reason = (str(error) or type(error).__name__).splitlines()[0]
         raise UserError(

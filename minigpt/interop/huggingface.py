@@ -86,11 +86,9 @@ def read_tokenizer(folder: Path, vocab_size: int) -> Tokenizer:
             "transformers.AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)"
         )
     tokenizer = load_tokenizer(file, vocab_size)
-    if tokenizer.vocab_size != vocab_size:
-        raise UserError(
-            f"the tokenizer of {folder} has {tokenizer.vocab_size} tokens but the model's "
-            f"vocab_size is {vocab_size}"
-        )
+    if (found := tokenizer.vocab_size) != vocab_size:
+        problem = f"{found} tokens but the model's vocab_size is {vocab_size}"
+        raise UserError(f"the tokenizer of {folder} has {problem}")
     return tokenizer
 
 
@@ -112,8 +110,6 @@ def _read_weights(folder: Path) -> dict[str, Array]:
 def _read_json(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"{path.parent} has no {path.name}") from None
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
     except (ValueError, RecursionError):

@@ -169,8 +169,7 @@ def config_from_huggingface(data: Mapping[str, Any]) -> GPTConfig:
         if data.get(key, values[0]) not in values:
             only = " or ".join(map(repr, values))
             raise UserError(f"{key} {_short(data[key])} is not supported, only {only}")
-    missing = [key for key in architecture.keys.values() if key not in data]
-    if missing:
+    if missing := [key for key in architecture.keys.values() if key not in data]:
         raise UserError(f"{missing[0]} is missing")
     fields = {field: data[key] for field, key in architecture.keys.items()}
     return from_dict(GPTConfig, {"architecture": data["model_type"], **fields})

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, AnyStr
 
 import tiktoken
 
@@ -63,12 +63,10 @@ def train_bpe(texts: Iterable[str], vocab_size: int) -> BytePairTokenizer:
     )
     tokenizer.train_from_iterator(texts, trainer)
     ranks = {printable_to_bytes(token): rank for token, rank in tokenizer.get_vocab().items()}
-    specials = {END_OF_TEXT: len(ranks)}
-    return BytePairTokenizer(
-        tiktoken.Encoding(
-            "bpe", pat_str=GPT2_PATTERN, mergeable_ranks=ranks, special_tokens=specials
-        )
+    encoding = tiktoken.Encoding(
+        "bpe", pat_str=GPT2_PATTERN, mergeable_ranks=ranks, special_tokens={END_OF_TEXT: len(ranks)}
     )
+    return BytePairTokenizer(encoding)
 
 
 def tiktoken_tokenizer(name: str) -> BytePairTokenizer:
@@ -97,7 +95,7 @@ def _set_byte_level(tokenizer: Any, pattern: str) -> None:
     tokenizer.decoder = decoders.ByteLevel()
 
 
-def merges_by_id(vocab: dict[str, int]) -> list[tuple[str, str]]:
+def merges_by_id(vocab: dict[AnyStr, int]) -> list[tuple[AnyStr, AnyStr]]:
     """Every pair of tokens that together form a token, in the order of that token's id.
 
     tiktoken merges any two neighbours that together form a token; with all such pairs listed, the

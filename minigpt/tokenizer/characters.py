@@ -23,10 +23,8 @@ class CharacterTokenizer(Tokenizer):
             return [self.ids[character] for character in text]
         except KeyError:
             position = next(i for i, character in enumerate(text) if character not in self.ids)
-            raise UserError(
-                f"character {text[position]!r} at position {position} is not in the vocabulary "
-                f"of this character tokenizer ({len(self.characters)} characters)"
-            ) from None
+            found = f"character {text[position]!r} at position {position}"
+            raise UserError(f"{found} is not in the vocabulary of this tokenizer") from None
 
     def token_bytes(self, token_id: int) -> bytes:
         return b"" if token_id == self.end_of_text else self.characters[token_id].encode()

@@ -5,6 +5,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .base import Tokenizer
+from .bpe import merges_by_id
 
 Ids = NDArray[np.int64]
 Uniform = NDArray[np.floating]  # random numbers from 0 to 1
@@ -21,12 +22,7 @@ class TokenSplitter:
     def __init__(self, tokenizer: Tokenizer):
         tokens = [tokenizer.token_bytes(i) for i in range(tokenizer.vocab_size)]
         ids = {token: i for i, token in enumerate(tokens) if token}
-        pairs = [
-            (i, ids[token[:cut]], ids[token[cut:]])
-            for i, token in enumerate(tokens)
-            for cut in range(1, len(token))
-            if token[:cut] in ids and token[cut:] in ids
-        ]
+        pairs = [(ids[a + b], ids[a], ids[b]) for a, b in merges_by_id(ids)]
         whole, *halves = np.array(pairs, np.int64).reshape(-1, 3).T
         self._pairs = np.stack(halves)  # (2, number of pairs)
         self._counts = np.bincount(whole, minlength=len(tokens))  # pairs of each token

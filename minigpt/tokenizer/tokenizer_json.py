@@ -25,10 +25,8 @@ def load_tokenizer(path: str | Path, vocab_size: int = 0) -> Tokenizer:
         return _tokenizer(json.loads(Path(path).read_text(encoding="utf-8")), vocab_size)
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{path} is damaged: it is not UTF-8") from None
-    except (json.JSONDecodeError, RecursionError):
-        raise UserError(f"{path} is damaged: it is not JSON") from None
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
+        raise UserError(f"{path} is damaged: it is not JSON in UTF-8") from None
     except KeyError as error:
         raise UserError(f"{path} is damaged or not supported: it has no {error}") from None
     except (TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
@@ -52,9 +50,8 @@ def _tokenizer(data: dict[str, Any], vocab_size: int) -> Tokenizer:
     more = [_SPECIAL | {"content": name, "id": i} for name, i in unused.items()]
     # All names go into the vocabulary: the library would give others the next free id.
     model = data["model"] | {"vocab": vocab | added | unused}
-    return _byte_pair_tokenizer(
-        data | {"model": model, "added_tokens": data["added_tokens"] + more}
-    )
+    data |= {"model": model, "added_tokens": data["added_tokens"] + more}
+    return _byte_pair_tokenizer(data)
 
 
 _FLAGS = ("single_word", "lstrip", "rstrip", "normalized")
@@ -87,11 +84,10 @@ def _byte_pair_tokenizer(data: dict[str, Any]) -> Tokenizer:
     pattern = word_pattern(data["pre_tokenizer"])
     plain = pattern in PATTERNS.values() and all(special.values()) and not data.get("normalizer")
     if plain and [tuple(pair) for pair in data["model"]["merges"]] == merges_by_id(vocab):
-        return BytePairTokenizer(
-            tiktoken.Encoding(
-                "bpe", pat_str=str(pattern), mergeable_ranks=ranks, special_tokens=names
-            )
+        encoding = tiktoken.Encoding(
+            "bpe", pat_str=str(pattern), mergeable_ranks=ranks, special_tokens=names
         )
+        return BytePairTokenizer(encoding)
     tokens = {i: token for token, i in ranks.items()}
     tokens |= {i: b"" if special[name] else name.encode() for name, i in names.items()}
     return LibraryTokenizer(data, tokens)

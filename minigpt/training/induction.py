@@ -10,6 +10,7 @@ from typing import cast
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from ..config import GPTConfig
 from ..model import GPT, TransformerBlock
@@ -18,7 +19,6 @@ _CODE = 16  # components of a vector that say which token stands before
 SPARE = _CODE + 1  # and one that is the same in all token vectors
 _CONSTANT = 2.0  # that one, if the standard deviation of the others is 1
 _WRITTEN = 0.25  # standard deviation of the code, likewise: it hardly disturbs the others
-_LOGITS = 1.0  # by which a token that has all the attention becomes more likely
 _RIDGE = 0.3  # share of its mean that is added to the diagonal of a matrix before it is inverted
 
 
@@ -41,16 +41,14 @@ def start(gpt: GPT, frequencies: Tensor) -> None:
 
     The token vectors come from :func:`with_spare`, the head is what training begins with.
     """
-    blocks = [cast(TransformerBlock, block) for block in gpt.blocks]
-    looking_back, inducing = blocks[0].attention, blocks[1].attention
+    looking_back, inducing = (cast(TransformerBlock, b).attention for b in gpt.blocks[:2])
     h, d = looking_back.head_dim, gpt.config.emb_dim
     known = slice(d - SPARE)  # components that say which token it is
     told = slice(d - SPARE, d - 1)  # which one stands before it
-    share = (frequencies + 1.0).sqrt().unsqueeze(1)
-    share = share / share.sum()  # (V, 1)
+    share = F.normalize((frequencies + 1.0).sqrt(), p=1, dim=0).unsqueeze(1)  # (V, 1)
     embedding = gpt.token_embedding.weight  # (V, d)
     size = embedding.norm(dim=1).mean() / d**0.5
-    vectors = blocks[0].attention_norm(embedding)  # (V, d)
+    vectors = F.rms_norm(embedding, (d,))  # (V, d)
     code = _code(vectors[:, known], share, vectors[0, -1])  # (16, d)
     for attention in (looking_back, inducing):
         for linear in (attention.W_query, attention.W_key, attention.W_value):
@@ -66,8 +64,7 @@ def start(gpt: GPT, frequencies: Tensor) -> None:
     looking_back.out_proj.weight[told, :_CODE] = _WRITTEN * size * torch.eye(_CODE)
 
     # The slowest turns hardly tell positions apart: there the codes are compared.
-    slow = torch.arange(h // 2 - _CODE // 2, h // 2)
-    slow = torch.cat((slow, slow + h // 2))  # (16,)
+    slow = torch.arange(h).view(2, -1)[:, -_CODE // 2 :].flatten()  # (16,)
     inducing.W_query.weight[slow] = code
     inducing.W_key.weight[slow, told] = torch.eye(_CODE)
     values, outputs = _copying(vectors, gpt.head.weight / size, share, h)
@@ -82,8 +79,8 @@ def _code(vectors: Tensor, share: Tensor, constant: Tensor) -> Tensor:
     least = 1e-3 * values.mean() + 1e-6
     whitening = directions * (values + least).rsqrt() @ directions.T
     chosen = torch.linalg.qr(torch.randn(len(mean), _CODE)).Q.T @ whitening  # (16, d - 17)
-    untold = torch.zeros(_CODE, _CODE)
-    return torch.cat((chosen, untold, -(chosen @ mean / constant).unsqueeze(1)), dim=1)
+    shift = -(chosen @ mean / constant).unsqueeze(1)  # (16, 1)
+    return torch.cat((chosen, torch.zeros(_CODE, _CODE), shift), dim=1)
 
 
 def _copying(vectors: Tensor, head: Tensor, share: Tensor, h: int) -> tuple[Tensor, Tensor]:
@@ -96,12 +93,12 @@ def _copying(vectors: Tensor, head: Tensor, share: Tensor, h: int) -> tuple[Tens
     left, sizes, right = torch.linalg.svd(copying)
     left, sizes, right = left[:, :h], sizes[:h], right[:h]
     raised = (share * (vectors @ right.T * sizes @ left.T) * head).sum().clamp(min=1e-6)
-    root = (_LOGITS * sizes / raised).sqrt()  # (h,)
+    root = (sizes / raised).sqrt()  # (h,)
     return root.unsqueeze(1) * right, left * root
 
 
 def _ridge(x: Tensor, share: Tensor) -> Tensor:
     """The inverse of the covariance of ``(V, d)``, the diagonal raised: ``(d, d)``."""
     covariance = x.T @ (share * x)
-    raised = (_RIDGE * covariance.diagonal().mean() + 1e-6) * torch.eye(len(covariance))
-    return torch.linalg.inv(covariance + raised)
+    covariance.diagonal().add_(_RIDGE * covariance.diagonal().mean() + 1e-6)
+    return torch.linalg.inv(covariance)

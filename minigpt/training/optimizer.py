@@ -16,11 +16,7 @@ from . import workers
 # Coefficients a, b, c of three polynomials a x + b x^3 + c x^5. Applied in turn they bring every x
 # from 0.01 to 1 as near to 1 as three such can, between 0.73 and 1.27: each is the best for what
 # the one before it leaves ("The Polar Express", Amsel et al. 2025, section 3).
-_POLYNOMIALS = (
-    (8.0934, -23.6204, 17.4462),
-    (3.6366, -2.7219, 0.5365),
-    (2.6613, -1.9772, 0.4526),
-)
+_POLYNOMIALS = ((8.0934, -23.6204, 17.4462), (3.6366, -2.7219, 0.5365), (2.6613, -1.9772, 0.4526))
 _MEMORY = 0.1  # of the steps so far, for the average of the weights
 _AT_ONCE = 1 << 19  # components of the matrices side by side: what is made of them fits the cache
 _MARGIN = 1.02  # rounding must not push a singular value above 1, from where it would grow
@@ -129,9 +125,6 @@ class Muon(torch.optim.Optimizer):
         torch._foreach_lerp_(averages, gradients, 1 - group["momentum"])
         updates = torch._foreach_lerp(gradients, averages, group["momentum"])  # Nesterov
         torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
-        self._apply(matrices, list(updates), group["lr"])
-
-    def _apply(self, matrices: list[Tensor], updates: list[Tensor], rate: float) -> None:
         by_shape: dict[torch.Size, list[tuple[Tensor, Tensor]]] = defaultdict(list)
         for matrix, update in zip(matrices, updates, strict=True):
             by_shape[matrix.shape].append((matrix, update))
@@ -141,7 +134,7 @@ class Muon(torch.optim.Optimizer):
                 chosen, theirs = zip(*same[i : i + count], strict=True)
                 stacked = torch.stack(theirs)  # (n, rows, columns)
                 steps = orthogonalized(stacked, self._dtype).to(stacked.dtype)
-                torch._foreach_add_(chosen, steps.unbind(), alpha=-rate * scale)
+                torch._foreach_add_(chosen, steps.unbind(), alpha=-group["lr"] * scale)
 
 
 def orthogonalized(updates: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:

@@ -230,16 +230,13 @@ def _plan_of_shape(
     if is_long and trained < _LONG:
         return _plan_of_shape(width, layers, text, measured, given, processes, is_long=False)
     epochs = trained / tokens
-    split_prob = plan_token_split_prob(epochs, model.emb_dim, text.tokenizer)
-    split_prob = given.get("token_split_prob", split_prob)
-    if "dropout" not in given:
-        model = replace(model, dropout=plan_dropout(epochs, model.emb_dim, split_prob))
-    if "tie_embeddings" not in given:
-        model = replace(model, tie_embeddings=plan_tied(epochs, model.architecture))
-    rate = plan_learning_rate(model.emb_dim, is_learned=given.get("init") is not None)
-    rate = given.get("learning_rate", rate)
-    decay = plan_weight_decay(epochs, model.emb_dim, model.tie_embeddings)
-    decay = given.get("weight_decay", decay)
+    d, is_learned = model.emb_dim, given.get("init") is not None
+    split_prob = given.get("token_split_prob", plan_token_split_prob(epochs, d, text.tokenizer))
+    dropout = given.get("dropout", plan_dropout(epochs, d, split_prob))
+    tied = given.get("tie_embeddings", plan_tied(epochs, model.architecture))
+    model = replace(model, dropout=dropout, tie_embeddings=tied)
+    rate = given.get("learning_rate", plan_learning_rate(d, is_learned))
+    decay = given.get("weight_decay", plan_weight_decay(epochs, d, tied))
     bits = expected_bits_per_byte(text.packed_bits_per_byte, trained * _size(model))
     warmup, total = plan_warmup_context(model, given), steps * seconds
     evals = _num_evals(text, model, speed, given, processes)

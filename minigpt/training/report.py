@@ -23,7 +23,7 @@ from tqdm.auto import tqdm
 from .. import UserError
 from ..config import count_parameters, counted
 from ..data.corpus import Source
-from ..data.readers import has_other_line_ends, title
+from ..data.readers import title
 from ..runs import METRICS, PICTURE, SAMPLES, RunConfig, read_metrics, replace, write_text
 
 if TYPE_CHECKING:
@@ -97,8 +97,6 @@ def say_text(source: Source) -> None:
     files, size = source.training.files, source.training.scan.text_bytes
     names = title(files[0]) if len(files) == 1 else counted(len(files), "file")
     say_row("text", f"{names}, {tqdm.format_sizeof(size, 'B')}")
-    if any(map(has_other_line_ends, files)):
-        say_row("", "its line ends, of Windows or of an old Mac, are read as \\n")
     if size < 1000:  # nobody learns a language from so little
         say_row("", "less than 1,000 bytes can only be learned by heart; give it more text")
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+import timeit
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -71,9 +72,9 @@ def measure_speed(
             if clock() + times_of_few[-1] * many / few < end:
                 times_of_many.append(step(many))
     short = sorted(times_of_few)[len(times_of_few) // 4]  # what others take makes steps slower
-    long = short * (few + many) / (2 * few)  # if starting and computing took the same time
-    if times_of_many:
-        long = sorted(times_of_many)[len(times_of_many) // 4]
+    # Without a time of many, starting and computing may have taken the same time.
+    guess = [short * (few + many) / (2 * few)]
+    long = sorted(times_of_many or guess)[len(times_of_many) // 4]
     per_token = (long - short) / ((many - few) * shape.context_length)
     per_token = max(per_token, long / (2 * many * shape.context_length))  # the line must rise
     start = max(short - few * shape.context_length * per_token, 0.0) / shape.num_layers
@@ -106,9 +107,4 @@ def autocast(device: torch.device, precision: torch.dtype) -> contextlib.Abstrac
 def matmul_gflops(dtype: torch.dtype, size: int = 256) -> float:
     """Measured speed of a square matrix product on the CPU, in 10⁹ operations a second."""
     a = torch.ones(size, size, dtype=dtype)  # small: without bfloat16 it is 100 times as slow
-    best = float("inf")
-    for _ in range(6):
-        start = time.perf_counter()
-        a @ a
-        best = min(best, time.perf_counter() - start)
-    return 2 * size**3 / best / 1e9
+    return 2 * size**3 / min(timeit.repeat(lambda: a @ a, repeat=6, number=1)) / 1e9

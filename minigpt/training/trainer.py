@@ -298,12 +298,7 @@ class Trainer:
 
 
 def training_batch(
-    dataset: Dataset,
-    config: TrainConfig,
-    context_length: int,
-    step: int,
-    done: float,
-    rows: slice = slice(None),
+    dataset: Dataset, config: TrainConfig, context_length: int, step: int, done: float, rows: slice
 ) -> list[tuple[Tensor, Tensor]]:
     """Inputs and targets ``(b, T)`` of some rows of a training step's batch, in parts that are
     computed in turn or by workers. Near the end, tokens are not split and windows not cut.

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from minigpt import UserError
-from minigpt.data.readers import BLOCK, has_other_line_ends
+from minigpt.data.readers import BLOCK
 
 from .texts import documents, json_lines, refusal, write
 
@@ -71,7 +71,6 @@ def test_lines_end_alike_whatever_system_they_come_from(
     lines = f"{'a' * (BLOCK - before)}\n\nb\nc"
     file = write(tmp_path / "a.txt.gz", gzip.compress(lines.replace("\n", end).encode()))
     assert documents(file) == [lines]
-    assert has_other_line_ends(write(tmp_path / "b.txt", f"a{end}b")) == (end != "\n")
 
 
 # JSON lines

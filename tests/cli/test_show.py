@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from minigpt.cli.token_display import percent, show, token_line
+from minigpt.cli.generate import percent, show_tokens, token_line
 from minigpt.generation.results import Step, Token, visible
 from minigpt.tokenizer import CharacterTokenizer
 
@@ -46,7 +46,7 @@ def test_each_token_has_its_line_as_it_is_drawn_and_the_text_comes_last_also_aft
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        show("ba", steps(), CharacterTokenizer("ab\n"))
+        show_tokens("ba", steps(), CharacterTokenizer("ab\n"))
     last, *text = capsys.readouterr().out.splitlines()
     lines = [line.split()[:2] for line in [*shown, last]]
     assert lines == [["probability", "token"], ["90%", "a"], ["30%", "b"], ["0.4%", "↵"]]
