@@ -269,7 +269,7 @@ def test_what_fails_on_the_way_leaves_nothing(
 
 
 def test_a_full_disk_is_told_in_plain_words(run: Path, tmp_path: Path) -> None:
-    model, limits = load_run(run).glass, resource.getrlimit(resource.RLIMIT_FSIZE)
+    model, limits = load_run(run).model, resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
     try:
         words = f"^cannot write {tmp_path}/out: File too large$"
