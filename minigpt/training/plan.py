@@ -26,7 +26,8 @@ _PARAMETERS_PER_TOKEN = 20.0  # of the text; a larger model soon knows it by hea
 _BATCH_SIZES = (8, 16, 32, 64, 128, 256)  # in windows of a short context
 _LONG = 1e6  # tokens to train on; with more, a context twice as long pays off
 _MANY_STEPS = 6_000  # with more, the batch is doubled
-_SAMPLE, _STRETCH = 720_000, 512  # characters of a text that are packed, and of each piece
+_SAMPLE = 720_000  # characters of a text that are packed, in pieces
+_PIECE, _LONG_PIECE = 512, 2_048  # characters of each, about a short context and a very long one
 _QUICK = 8_000_000  # bytes of a text that are prepared in three seconds
 _LEAST = 0.1  # bits a byte; no model predicts a repetition as surely as bz2 does
 
@@ -39,6 +40,7 @@ class TextStats:
     validation: int = 0  # bytes of text to validate on
     tokenizer: str = "bpe"  # as in TextConfig
     packed_bits_per_byte: float = 2.4  # see :func:`packed_bits_per_byte`
+    repeats_afar: bool = False  # whether long pieces pack far better, as those of programs do
 
 
 @dataclass(frozen=True)
@@ -127,22 +129,23 @@ def measured_plan(
 def text_stats(source: Source, text: TextConfig) -> TextStats:
     """What a plan needs to know of a text: its size, and how well it can be packed."""
     size, share = source.training.scan.text_bytes, text.validation_fraction
-    bits = packed_bits_per_byte(*split(source, text))
+    near, far = (packed_bits_per_byte(*split(source, text), n) for n in (_PIECE, _LONG_PIECE))
+    packed = (far, True) if far < 0.95 * near else (near, False)
     if source.validation:
-        return TextStats(size, source.validation.scan.text_bytes, text.tokenizer, bits)
+        return TextStats(size, source.validation.scan.text_bytes, text.tokenizer, *packed)
     to_train_on = round(size * (1.0 - share))
-    return TextStats(to_train_on, size - to_train_on, text.tokenizer, bits)
+    return TextStats(to_train_on, size - to_train_on, text.tokenizer, *packed)
 
 
-def packed_bits_per_byte(training: Part, validation: Part) -> float:
+def packed_bits_per_byte(training: Part, validation: Part, piece: int) -> float:
     """Bits that bz2 needs for a byte of a sample of one text, once it has a sample of the other.
 
-    The samples come from all over the texts, in stretches of about a model's context: bz2 makes
-    more of a repetition that is farther away than a model does.
+    The samples come from all over the texts, in pieces of so many characters, about a model's
+    context: bz2 makes more of a repetition that is farther away than a model does.
     """
     samples = []
     for part, most in ((training, _SAMPLE), (validation, _SAMPLE // 9)):
-        stretches = part.at_most(most, _STRETCH).documents()
+        stretches = part.at_most(most, piece).documents()
         samples.append("".join(text for _, text in stretches).encode())
     known, new = samples
     added = len(bz2.compress(known + new)) - len(bz2.compress(known))
@@ -173,7 +176,8 @@ def make_plan(
         parameters = _size(larger.model)
         if parameters == _size(best.model):  # all of its shape is given
             continue
-        has_time = larger.trained_tokens >= _tokens_needed(parameters)
+        needed = _tokens_needed(parameters) * (3 if text.repeats_afar else 1)  # to copy needs less
+        has_time = larger.trained_tokens >= needed
         if not has_time or larger.tokens * _PARAMETERS_PER_TOKEN < parameters:
             return best
         best = larger
@@ -205,7 +209,8 @@ def _plan_of_shape(
 ) -> Plan:
     """A plan for this shape, with a long context if the time suffices for that."""
     speed = measured or Speed(flops=1e11, start=0.0)  # unknown where it makes no difference
-    is_long = is_long and "context_length" not in given
+    is_given = "context_length" in given
+    times = 1 if is_given else 4 if text.repeats_afar else 2 if is_long else 1
     shape: dict[str, Any] = {"vocab_size": 0, "emb_dim": width, "num_layers": layers}
     shape |= {f.name: given[f.name] for f in fields(GPTConfig) if f.name in given}
     shape.setdefault("num_heads", _heads(shape["emb_dim"]))
@@ -213,12 +218,12 @@ def _plan_of_shape(
     vocab_size = shape["vocab_size"] or plan_vocabulary(text, blocks)
     bytes_per_token = _bytes_per_token(text.tokenizer, vocab_size)
     tokens = max(2, round(text.size / bytes_per_token))
-    shape.setdefault("context_length", plan_context(tokens, text.tokenizer, is_long))
+    shape.setdefault("context_length", plan_context(tokens, text.tokenizer, times))
     model = GPTConfig(**shape | {"vocab_size": vocab_size})
     max_epochs = given.get("max_epochs") or plan_max_epochs(model.emb_dim)
     # 8.5 seconds to start and to end, and a tenth of the rest for evaluations and files.
     time = 0.9 * (60 * given.get("minutes", TrainConfig.minutes) - 8.5)
-    for batch_size in _batch_sizes(given, processes, is_long):
+    for batch_size in _batch_sizes(given, processes, times):
         seconds = speed.seconds(model, batch_size * model.context_length // processes)
         most = max_epochs * tokens / (batch_size * model.context_length)
         in_time = given.get("steps") or max(time / seconds, 1.0)
@@ -227,7 +232,7 @@ def _plan_of_shape(
         if steps <= _MANY_STEPS:
             break
     trained = steps * batch_size * model.context_length
-    if is_long and trained < _LONG:
+    if times == 2 and trained < _LONG:
         return _plan_of_shape(width, layers, text, measured, given, processes, is_long=False)
     epochs = trained / tokens
     d, is_learned = model.emb_dim, given.get("init") is not None
@@ -248,13 +253,12 @@ def _plan_of_shape(
     )  # fmt: skip
 
 
-def _batch_sizes(given: Mapping[str, Any], processes: int, is_long: bool) -> tuple[int, ...]:
-    """The batch sizes to choose among, the smallest first."""
+def _batch_sizes(given: Mapping[str, Any], processes: int, times: int) -> tuple[int, ...]:
+    """The batch sizes to choose among, the smallest first; windows are so many times as long."""
     if "batch_size" in given:
         return (given["batch_size"],)
     sizes = _BATCH_SIZES if given.get("steps") is None else (TrainConfig.batch_size,)
-    shares = processes * (2 if is_long else 1)  # a long window is worth two short ones
-    return tuple(-(-size // shares) * processes for size in sizes)
+    return tuple(-(-size // (processes * times)) * processes for size in sizes)
 
 
 def _num_evals(
@@ -295,9 +299,9 @@ def plan_max_characters(size: int, to_read: float) -> int | None:
     return enough if enough < size else None
 
 
-def plan_context(tokens: int, tokenizer: str, is_long: bool) -> int:
-    """How far back the model looks: some 300 characters or 600, less in a short text."""
-    context_length = (256 if tokenizer == "char" else 128) * (2 if is_long else 1)
+def plan_context(tokens: int, tokenizer: str, times: int) -> int:
+    """How far back the model looks: some 300 characters times so many, less in a short text."""
+    context_length = (256 if tokenizer == "char" else 128) * times
     while context_length > 8 and context_length * 16 > tokens:
         context_length //= 2
     return max(1, min(context_length, tokens - 1))

@@ -158,7 +158,7 @@ def _fitted(planned: Plan, dataset: Dataset, given: dict[str, Any]) -> GPTConfig
     model: GPTConfig = replace(planned.model, vocab_size=dataset.tokenizer.vocab_size)
     if "context_length" in given:
         return model
-    most = plan_context(len(dataset.train), planned.text.tokenizer, is_long=True)
+    most = plan_context(len(dataset.train), planned.text.tokenizer, times=4)
     return replace(model, context_length=min(model.context_length, most))
 
 

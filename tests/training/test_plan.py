@@ -5,6 +5,7 @@ it is made from, how it is told, and that a run follows it.
 import gzip
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -165,7 +166,7 @@ def test_a_longer_training_gets_a_longer_context_and_a_larger_text_more_tokens()
     short, long = (planned(minutes=m) for m in (1, 5))
     assert 2 * short.model.context_length == long.model.context_length
     assert short.batch_size == 2 * long.batch_size
-    contexts = [plan_context(n, "bpe", is_long=True) for n in (2, 9, 200, 1000, 10**6)]
+    contexts = [plan_context(n, "bpe", times=2) for n in (2, 9, 200, 1000, 10**6)]
     assert contexts == [1, 8, 8, 32, 256]
     wide = GPTConfig(1, emb_dim=512, num_layers=8)
     sizes = [plan_vocabulary(TextStats(size), wide) for size in (0, 1 << 20, 10**10)]
@@ -233,6 +234,17 @@ def test_a_text_is_planned_for_alike_however_it_is_stored(tmp_path: Path) -> Non
     names = ("my.txt", "my.txt.gz", "my.jsonl")
     plain, *others = (stats(tmp_path / name, split="end") for name in names)
     assert others == [plain, plain]
+
+
+def test_a_model_looks_far_back_in_a_text_that_repeats_itself_far_away(tmp_path: Path) -> None:
+    draw = random.Random(0)
+    blocks = ["".join(draw.choices("abcdefghijklmnop", k=1000)) for _ in range(1200)]
+    (tmp_path / "twice.txt").write_text("".join(2 * block for block in blocks))
+    (tmp_path / "prose.txt").write_text(some_text(words=5000))
+    far, near = stats(tmp_path / "twice.txt"), stats(tmp_path / "prose.txt")
+    assert (far.repeats_afar, near.repeats_afar) == (True, False)
+    plans = [planned(replace(MEGABYTE, repeats_afar=afar), minutes=1) for afar in (True, False)]
+    assert [(p.model.context_length, p.batch_size) for p in plans] == [(512, 2), (128, 8)]
 
 
 def test_a_regular_text_is_expected_to_be_easier(tmp_path: Path) -> None:
