@@ -71,10 +71,10 @@ def measure_speed(
             times_of_few.append(step(few))
             if clock() + times_of_few[-1] * many / few < end:
                 times_of_many.append(step(many))
-    short = sorted(times_of_few)[len(times_of_few) // 4]  # what others take makes steps slower
+    short = sorted(times_of_few)[len(times_of_few) // 2]  # the median
     # Without a time of many, starting and computing may have taken the same time.
     guess = [short * (few + many) / (2 * few)]
-    long = sorted(times_of_many or guess)[len(times_of_many) // 4]
+    long = sorted(times_of_many or guess)[len(times_of_many) // 2]
     per_token = (long - short) / ((many - few) * shape.context_length)
     per_token = max(per_token, long / (2 * many * shape.context_length))  # the line must rise
     start = max(short - few * shape.context_length * per_token, 0.0) / shape.num_layers
