@@ -1,7 +1,7 @@
 """The dial: what to train on a text, on this machine, in the minutes that are given.
 
 `make_plan` is a pure function of the text, the speed of the machine and what the user has set,
-which always wins. The rules were tried on texts of 20 KB to 1 MB, see docs/decisions.md.
+which always wins. The rules were tried on texts of 20 KB to 20 MB, see docs/decisions.md.
 """
 
 import bz2
@@ -128,13 +128,13 @@ def measured_plan(
 
 def text_stats(source: Source, text: TextConfig) -> TextStats:
     """What a plan needs to know of a text: its size, and how well it can be packed."""
+    parts = split(source, text)
+    near, far = (packed_bits_per_byte(*parts, piece) for piece in (_PIECE, _LONG_PIECE))
     size, share = source.training.scan.text_bytes, text.validation_fraction
-    near, far = (packed_bits_per_byte(*split(source, text), n) for n in (_PIECE, _LONG_PIECE))
-    packed = (0.85 * far, True) if far < 0.95 * near else (near, False)  # a model copies better
-    if source.validation:
-        return TextStats(size, source.validation.scan.text_bytes, text.tokenizer, *packed)
-    to_train_on = round(size * (1.0 - share))
-    return TextStats(to_train_on, size - to_train_on, text.tokenizer, *packed)
+    known = size if source.validation else round(size * (1.0 - share))
+    aside = source.validation.scan.text_bytes if source.validation else size - known
+    packed = (far, True) if far < 0.95 * near else (near, False)
+    return TextStats(known, aside, text.tokenizer, *packed)
 
 
 def packed_bits_per_byte(training: Part, validation: Part, piece: int) -> float:
@@ -205,12 +205,11 @@ def _plan_of_shape(
     measured: Speed | None,
     given: Mapping[str, Any],
     processes: int,
-    is_long: bool = True,
+    times: int = 2,
 ) -> Plan:
-    """A plan for this shape, with a long context if the time suffices for that."""
+    """A plan for this shape, with a context twice as long if the time suffices for that."""
     speed = measured or Speed(flops=1e11, start=0.0)  # unknown where it makes no difference
-    is_given = "context_length" in given
-    times = 1 if is_given else 4 if text.repeats_afar else 2 if is_long else 1
+    times = 1 if "context_length" in given else 4 if text.repeats_afar else times
     shape: dict[str, Any] = {"vocab_size": 0, "emb_dim": width, "num_layers": layers}
     shape |= {f.name: given[f.name] for f in fields(GPTConfig) if f.name in given}
     shape.setdefault("num_heads", _heads(shape["emb_dim"]))
@@ -233,7 +232,7 @@ def _plan_of_shape(
             break
     trained = steps * batch_size * model.context_length
     if times == 2 and trained < _LONG:
-        return _plan_of_shape(width, layers, text, measured, given, processes, is_long=False)
+        return _plan_of_shape(width, layers, text, measured, given, processes, times=1)
     epochs = trained / tokens
     d, is_learned = model.emb_dim, given.get("init") is not None
     split_prob = given.get("token_split_prob", plan_token_split_prob(epochs, d, text.tokenizer))
@@ -242,7 +241,7 @@ def _plan_of_shape(
     model = replace(model, dropout=dropout, tie_embeddings=tied)
     rate = given.get("learning_rate", plan_learning_rate(d, is_learned))
     decay = given.get("weight_decay", plan_weight_decay(epochs, d, tied))
-    bits = expected_bits_per_byte(text.packed_bits_per_byte, trained * _size(model))
+    bits = expected_bits_per_byte(text, trained * _size(model))
     warmup, total = plan_warmup_context(model, given), steps * seconds
     evals = _num_evals(text, model, speed, given, processes)
     most = given.get("max_characters") or plan_max_characters(text.size, trained * bytes_per_token)
@@ -361,12 +360,14 @@ def plan_token_split_prob(epochs: float, width: int, tokenizer: str) -> float:
     return 0.15 if epochs * width / 128 >= 3.2 and tokenizer != "char" else 0.0
 
 
-def expected_bits_per_byte(packed_bits_per_byte: float, work: float) -> float:
-    """What a run should reach on a text, judging by runs on six texts (docs/decisions.md).
+def expected_bits_per_byte(text: TextStats, work: float) -> float:
+    """What a run should reach on a text, judging by runs on eight texts (docs/decisions.md).
 
     `work` is parameters times tokens trained on, a measure of the computation.
     """
-    return min(packed_bits_per_byte * (0.82 + 0.053 * (1e12 / max(work, 1.0)) ** 0.4), 8.0)
+    copying = 0.85 if text.repeats_afar else 1.0  # a model copies better than bz2
+    share = copying * (0.82 + 0.053 * (1e12 / max(work, 1.0)) ** 0.4)
+    return min(share * text.packed_bits_per_byte, 8.0)
 
 
 def _bytes_per_token(tokenizer: str, vocab_size: int) -> float:
