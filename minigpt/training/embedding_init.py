@@ -37,7 +37,7 @@ def embedding_init(tokens: TokenSequence, vocab_size: int, emb_dim: int, seed: i
     is the logit of the token itself, and above ln V an untrained model predicts nothing else.
     """
     # (n,), and the text numbered by these: (pieces, length)
-    occurring, numbers = _sample(tokens).unique(return_inverse=True)
+    occurring, numbers = sample(tokens).unique(return_inverse=True)
     n = len(occurring)
     most = min(n, max(_CELLS // n, _FEWEST))
     with torch.random.fork_rng([]):
@@ -59,7 +59,8 @@ def head_init(tokens: TokenSequence, inputs: Tensor) -> Tensor:
     vocabulary only what follows the most frequent tokens counts.
     """
     V, d = inputs.shape
-    text, frequencies = _sample(tokens), count_tokens(tokens, V)
+    text = sample(tokens)
+    frequencies = torch.bincount(text.flatten(), minlength=V)  # (V,)
     rows, number = _most_frequent(frequencies, min(V, max(_CELLS // V, _FEWEST)))  # (n,), (V,)
     pairs = number[text[:, :-1]] * V + text[:, 1:]
     counts = torch.bincount(pairs.flatten(), minlength=(len(rows) + 1) * V).view(-1, V)[:-1]
@@ -87,12 +88,7 @@ def head_init(tokens: TokenSequence, inputs: Tensor) -> Tensor:
     return head * scale @ turn.T
 
 
-def count_tokens(tokens: TokenSequence, vocab_size: int) -> Tensor:
-    """How often each token occurs in the text, or in the part that is counted: ``(V,)``."""
-    return torch.bincount(_sample(tokens).flatten(), minlength=vocab_size)
-
-
-def _sample(tokens: TokenSequence) -> Tensor:
+def sample(tokens: TokenSequence) -> Tensor:
     """The text, or of a long one pieces from all over it: ``(pieces, length)``."""
     count = 1 if len(tokens) <= _TOKENS else _PIECES
     length = min(_TOKENS, len(tokens)) // count

@@ -16,40 +16,48 @@ from ..config import GPTConfig
 from ..model import GPT, TransformerBlock
 
 _CODE = 16  # components of a vector that say which token stands before
-SPARE = _CODE + 1  # and one that is the same in all token vectors
-_CONSTANT = 2.0  # that one, if the standard deviation of the others is 1
-_WRITTEN = 0.25  # standard deviation of the code, likewise: it hardly disturbs the others
-_RIDGE = 0.3  # share of its mean that is added to the diagonal of a matrix before it is inverted
+_CONSTANT = 2.0  # one that is the same in all token vectors, if the others' standard deviation is 1
+_WRITTEN = 0.5  # standard deviation of what the circuit writes, likewise: it disturbs little
+_FEWEST = 256  # tokens of a vocabulary; what followed a single character tells too little
+_NATS = 10.0  # that a copy adds to a logit if all that a text repeats goes on as it did before
 
 
-def fits(config: GPTConfig) -> bool:
-    """Whether a model has the blocks, the rotary positions and the room for it."""
-    has_room = config.emb_dim > 3 * SPARE and config.head_size >= 2 * _CODE
-    return config.architecture == "qwen3" and config.num_layers > 1 and has_room
+def spare(config: GPTConfig) -> int:
+    """Components of the token vectors that the circuit takes for itself, or 0 if it does not fit.
+
+    It needs two blocks, rotary positions, room and tokens that are more than single characters.
+    """
+    d, h = config.emb_dim, config.head_size
+    has_room = d >= 64 and h >= 2 * _CODE and config.vocab_size >= _FEWEST
+    if config.architecture != "qwen3" or config.num_layers < 2 or not has_room:
+        return 0
+    return _CODE + (0 if config.tie_embeddings else min(d // 4, h)) + 1
 
 
-def with_spare(vectors: Tensor) -> Tensor:
-    """Token vectors ``(V, d - 17)`` with components to spare, ``(V, d)``."""
-    V, d = vectors.shape
-    constant = _CONSTANT * vectors.norm(dim=1, keepdim=True) / d**0.5
-    return torch.cat((vectors, torch.zeros(V, _CODE), constant), dim=1)
+def with_spare(vectors: Tensor, spare: int) -> Tensor:
+    """Token vectors ``(V, d - spare)`` with components to spare, ``(V, d)``."""
+    V, known = vectors.shape
+    constant = _CONSTANT * vectors.norm(dim=1, keepdim=True) / known**0.5
+    return torch.cat((vectors, torch.zeros(V, spare - 1), constant), dim=1)
 
 
 @torch.no_grad()
-def start(gpt: GPT, frequencies: Tensor) -> None:
-    """Set the first heads of the first two blocks; ``(V,)`` counts tell how often tokens occur.
+def start(gpt: GPT, tokens: Tensor) -> None:
+    """Set the first heads of the first two blocks, and the head for what they copy.
 
-    The token vectors come from :func:`with_spare`, the head is what training begins with.
+    `tokens` are a sample of the text, ``(pieces, length)``. The token vectors come from
+    :func:`with_spare`, the head is what training begins with.
     """
     looking_back, inducing = (cast(TransformerBlock, b).attention for b in gpt.blocks[:2])
     h, d = looking_back.head_dim, gpt.config.emb_dim
-    known = slice(d - SPARE)  # components that say which token it is
-    told = slice(d - SPARE, d - 1)  # which one stands before it
-    share = F.normalize((frequencies + 1.0).sqrt(), p=1, dim=0).unsqueeze(1)  # (V, 1)
-    embedding = gpt.token_embedding.weight  # (V, d)
+    C = min(d // 4, h)  # numbers that say which token is copied
+    n = d - spare(gpt.config)  # components that say which token it is
+    told = slice(n, n + _CODE)  # which one stands before it
+    copied = slice(n + _CODE, d - 1)  # and which one to repeat
+    embedding, ids = gpt.token_embedding.weight, tokens.flatten()  # (V, d), (tokens,)
     size = embedding.norm(dim=1).mean() / d**0.5
     vectors = F.rms_norm(embedding, (d,))  # (V, d)
-    code = _code(vectors[:, known], share, vectors[0, -1])  # (16, d)
+    share = F.normalize((ids.bincount(minlength=len(vectors)) + 1.0).sqrt(), p=1, dim=0)  # (V,)
     for attention in (looking_back, inducing):
         for linear in (attention.W_query, attention.W_key, attention.W_value):
             linear.weight[:h] *= 0.1  # what they learn besides begins small
@@ -60,45 +68,39 @@ def start(gpt: GPT, frequencies: Tensor) -> None:
     length = angle**0.75
     looking_back.W_query.weight[: h // 2, -1] = length
     looking_back.W_key.weight[:h, -1] = torch.cat((length * angle.cos(), length * angle.sin()))
-    looking_back.W_value.weight[:_CODE] = code
+    codes = _codes(vectors, n, share)  # (n, d)
+    looking_back.W_value.weight[:_CODE] = codes[:_CODE]
     looking_back.out_proj.weight[told, :_CODE] = _WRITTEN * size * torch.eye(_CODE)
 
     # The slowest turns hardly tell positions apart: there the codes are compared.
     slow = torch.arange(h).view(2, -1)[:, -_CODE // 2 :].flatten()  # (16,)
-    inducing.W_query.weight[slow] = code
+    inducing.W_query.weight[slow] = codes[:_CODE]
     inducing.W_key.weight[slow, told] = torch.eye(_CODE)
-    values, outputs = _copying(vectors, gpt.head.weight / size, share, h)
-    inducing.W_value.weight[:h], inducing.out_proj.weight[:, :h] = values, outputs
+    nats = _NATS * _repetition(ids, gpt.config.context_length)
+    inducing.W_value.weight[:C] = codes[-C:]
+    if gpt.config.tie_embeddings:  # the head is the embedding: the vector itself is written
+        inducing.out_proj.weight[:, :C] = nats / C * codes[-C:].T
+    else:  # in components of its own, by which the head can tell similar tokens apart
+        inducing.out_proj.weight[copied, :C] = _WRITTEN * size * torch.eye(C)
+        gpt.head.weight[:, copied] = nats / (C * _WRITTEN) * vectors @ codes[-C:].T
 
 
-def _code(vectors: Tensor, share: Tensor, constant: Tensor) -> Tensor:
-    """A matrix ``(16, d)`` that maps each token's vector to a code, of mean 0 and variance 1."""
-    mean = (share * vectors).sum(dim=0)  # (d - 17,)
-    centred = vectors - mean
-    values, directions = torch.linalg.eigh(centred.T @ (share * centred))
-    least = 1e-3 * values.mean() + 1e-6
-    whitening = directions * (values + least).rsqrt() @ directions.T
-    chosen = torch.linalg.qr(torch.randn(len(mean), _CODE)).Q.T @ whitening  # (16, d - 17)
-    shift = -(chosen @ mean / constant).unsqueeze(1)  # (16, 1)
-    return torch.cat((chosen, torch.zeros(_CODE, _CODE), shift), dim=1)
+def _codes(vectors: Tensor, n: int, share: Tensor) -> Tensor:
+    """A random matrix ``(n, d)``: from a token vector to n numbers, uncorrelated, of variance 1."""
+    x = vectors[:, :n]  # (V, n)
+    mean = share @ x  # (n,)
+    values, directions = torch.linalg.eigh((x - mean).T * share @ (x - mean))
+    sizes = (values + 1e-3 * values.mean() + 1e-6).rsqrt()
+    codes = torch.zeros(n, vectors.shape[1])
+    codes[:, :n] = torch.linalg.qr(torch.randn(n, n)).Q * sizes @ directions.T
+    codes[:, -1] = -(codes[:, :n] @ mean) / vectors[0, -1]
+    return codes
 
 
-def _copying(vectors: Tensor, head: Tensor, share: Tensor, h: int) -> tuple[Tensor, Tensor]:
-    """Values ``(h, d)`` and outputs ``(d, h)``: what they make of a token's vector raises this
-    token's own logit, by 1 on average, and that of others as little as can be."""
-    vectors, head = (x - (share * x).sum(dim=0) for x in (vectors, head))
-    wanted = head.T @ (share * vectors)
-    copying = _ridge(head, share) @ wanted @ _ridge(vectors, share)  # (d, d)
-    copying[-SPARE:] = copying[:, -SPARE:] = 0.0
-    left, sizes, right = torch.linalg.svd(copying)
-    left, sizes, right = left[:, :h], sizes[:h], right[:h]
-    raised = (share * (vectors @ right.T * sizes @ left.T) * head).sum().clamp(min=1e-6)
-    root = (sizes / raised).sqrt()  # (h,)
-    return root.unsqueeze(1) * right, left * root
-
-
-def _ridge(x: Tensor, share: Tensor) -> Tensor:
-    """The inverse of the covariance of ``(V, d)``, the diagonal raised: ``(d, d)``."""
-    covariance = x.T @ (share * x)
-    covariance.diagonal().add_(_RIDGE * covariance.diagonal().mean() + 1e-6)
-    return torch.linalg.inv(covariance)
+def _repetition(tokens: Tensor, context_length: int) -> float:
+    """Of the tokens ``(n,)`` that stand in the context already, the share that is followed by the
+    same token as there."""
+    window = torch.arange(len(tokens)) // context_length
+    keys, order = (window * (tokens.max() + 1) + tokens).sort(stable=True)
+    again, following = keys[1:] == keys[:-1], tokens.roll(-1)[order]
+    return (following[1:] == following[:-1])[again].float().mean().nan_to_num().item()

@@ -29,7 +29,7 @@ from ..tokenizer import Tokenizer, load_tokenizer
 from . import distributed, induction, report
 from .checkpoint import TrainingState, read_state
 from .distributed import on_all, on_main
-from .embedding_init import count_tokens, embedding_init, head_init
+from .embedding_init import embedding_init, head_init, sample
 from .interruption import Interrupted
 from .plan import Plan, make_plan, measured_plan, plan_context, settled
 from .report import Forecast, Report, say
@@ -177,15 +177,14 @@ def _new_model(config: RunConfig, dataset: Dataset) -> GPT:
     gpt = GPT(config.model)
     if config.text.embedding_init == "text":
         V, d = config.model.vocab_size, config.model.emb_dim
-        has_induction = induction.fits(config.model)
-        known = d - induction.SPARE if has_induction else d
-        vectors = embedding_init(dataset.train, V, known, config.training.seed)
-        vectors = induction.with_spare(vectors) if has_induction else vectors
+        spare = induction.spare(config.model)
+        vectors = embedding_init(dataset.train, V, d - spare, config.training.seed)
+        vectors = induction.with_spare(vectors, spare) if spare else vectors
         gpt.token_embedding.load_state_dict({"weight": vectors})
         if not config.model.tie_embeddings:
             gpt.head.load_state_dict({"weight": head_init(dataset.train, gpt.final_norm(vectors))})
-        if has_induction:
-            induction.start(gpt, count_tokens(dataset.train, V))
+        if spare:
+            induction.start(gpt, sample(dataset.train))
     return gpt
 
 

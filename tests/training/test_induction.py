@@ -12,28 +12,34 @@ from minigpt.model import GPT, TransformerBlock
 from minigpt.training import induction
 
 
-def started(V: int = 300, **shape: Any) -> GPT:
-    """An untrained model with random token vectors and the circuit."""
+def started(V: int = 300, text: Tensor | None = None, **shape: Any) -> GPT:
+    """An untrained model with random token vectors and the circuit, for a text that repeats itself
+    about half of the time."""
     usual = {"context_length": 128, "emb_dim": 128, "num_layers": 2, "num_heads": 2}
     usual |= {"tie_embeddings": False}
     torch.manual_seed(0)
     gpt = GPT(GPTConfig(V, **usual | shape))
-    vectors = 0.06 * torch.randn(V, gpt.config.emb_dim - induction.SPARE)
-    gpt.token_embedding.load_state_dict({"weight": induction.with_spare(vectors)})
-    induction.start(gpt, torch.randint(1, 1000, (V,)))
+    spare = induction.spare(gpt.config)
+    vectors = 0.06 * torch.randn(V, gpt.config.emb_dim - spare)
+    gpt.token_embedding.load_state_dict({"weight": induction.with_spare(vectors, spare)})
+    says_twice = torch.cat([repeated(V, seed=seed) for seed in range(40)], dim=1)
+    chance = torch.randint(V, says_twice.shape)
+    mixed = torch.where(torch.rand(chance.shape) < 0.3, chance, says_twice)
+    induction.start(gpt, mixed if text is None else text)
     return gpt.eval()
 
 
-def repeated(V: int = 300, T: int = 100) -> Tensor:
+def repeated(V: int = 300, T: int = 100, seed: int = 99) -> Tensor:
     """T / 2 different tokens, twice."""
-    return torch.randperm(V, generator=torch.Generator().manual_seed(1))[: T // 2].repeat(1, 2)
+    return torch.randperm(V, generator=torch.Generator().manual_seed(seed))[: T // 2].repeat(1, 2)
 
 
-SHAPES = [{}, {"emb_dim": 64, "num_heads": 1}, {"num_kv_heads": 1}]
+TIED = {"tie_embeddings": True}
+SHAPES = [{}, {"emb_dim": 64, "num_heads": 1}, {"num_kv_heads": 1}, TIED]
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("shape", [*SHAPES, {"tie_embeddings": True}])
+@pytest.mark.parametrize("shape", SHAPES)
 def test_one_head_looks_back_by_a_token_and_one_to_what_followed_before(
     shape: dict[str, Any],
 ) -> None:
@@ -50,34 +56,50 @@ def test_one_head_looks_back_by_a_token_and_one_to_what_followed_before(
     assert inducing.diagonal(1 - half)[1:].mean() > 0.6  # from the second half to the first
 
 
-@torch.no_grad()
-@pytest.mark.parametrize("shape", SHAPES)
-def test_an_untrained_model_predicts_what_is_repeated(shape: dict[str, Any]) -> None:
-    gpt, ids = started(**shape), repeated()
+def losses(gpt: GPT, ids: Tensor) -> Tensor:
+    """Of all tokens but the first: ``(T - 1,)``, in nats."""
     logits = gpt(ids[:, :-1]).log_softmax(dim=-1)  # (1, T - 1, V)
-    losses = -logits.gather(2, ids[:, 1:, None])[0, :, 0]  # (T - 1,)
-    first, second = losses.tensor_split(2)
-    assert second[1:].mean() < first.mean() - 0.2
+    return -logits.gather(2, ids[:, 1:, None])[0, :, 0]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("shape", SHAPES[:3])
+def test_an_untrained_model_predicts_what_is_repeated(shape: dict[str, Any]) -> None:
+    first, second = losses(started(**shape), repeated()).tensor_split(2)
+    assert second[1:].mean() < first.mean() - 1.0
     assert first.mean() < math.log(300) + 0.2  # and guesses where nothing is
 
 
-@pytest.mark.parametrize("frequencies", [[7, 0, 0, 0], [0, 0, 0, 0], [5, 5, 0, 0]])
-def test_a_text_of_one_token_or_two_gives_weights_that_are_numbers(frequencies: list[int]) -> None:
-    gpt = started(V=4, emb_dim=64)
-    induction.start(gpt, torch.tensor(frequencies))
+@torch.no_grad()
+def test_it_copies_as_surely_as_the_text_repeats_itself() -> None:
+    """A token comes again in both texts, but only in one the same follows."""
+    repeating = repeated(50).repeat(1, 40)
+    shuffled = repeating[:, torch.randperm(repeating.shape[1])]
+    sure, unsure = (losses(started(text=t), repeated())[50:].mean() for t in (repeating, shuffled))
+    assert sure < 1.0 < math.log(300) - 0.5 < unsure < math.log(300) + 0.2
+
+
+@pytest.mark.parametrize("text", [[7] * 9, [0, 1, 2, 3], [5, 5, 9, 9], list(range(300))], ids=str)
+@pytest.mark.parametrize("shape", [{}, TIED])
+def test_any_text_gives_weights_that_are_numbers(text: list[int], shape: dict[str, Any]) -> None:
+    gpt = started(text=torch.tensor([text]), **shape)
     assert all(parameter.isfinite().all() for parameter in gpt.parameters())
 
 
 @pytest.mark.parametrize(
-    ("shape", "fits"),
+    ("shape", "spare"),
     [
-        ({}, True),
-        ({"num_layers": 1}, False),
-        ({"emb_dim": 48, "num_heads": 1}, False),
-        ({"num_heads": 8}, False),  # 16 components each
-        ({"architecture": "gpt2"}, False),
+        ({}, 49),
+        (TIED, 17),
+        ({"emb_dim": 64, "num_heads": 1}, 33),
+        ({"num_layers": 1}, 0),
+        ({"emb_dim": 48, "num_heads": 1}, 0),
+        ({"num_heads": 8}, 0),  # 16 components each
+        ({"architecture": "gpt2"}, 0),
+        ({"vocab_size": 99}, 0),  # characters
     ],
 )
-def test_it_needs_rotary_positions_two_blocks_and_room(shape: dict[str, Any], fits: bool) -> None:
-    usual: dict[str, Any] = {"emb_dim": 128, "num_layers": 2, "num_heads": 2}
-    assert induction.fits(GPTConfig(10, **usual | shape)) is fits
+def test_it_needs_rotary_positions_blocks_room_and_words(shape: dict[str, Any], spare: int) -> None:
+    usual: dict[str, Any] = {"vocab_size": 300, "emb_dim": 128, "num_layers": 2, "num_heads": 2}
+    usual |= {"tie_embeddings": False}
+    assert induction.spare(GPTConfig(**usual | shape)) == spare
