@@ -243,8 +243,10 @@ def test_a_model_looks_far_back_in_a_text_that_repeats_itself_far_away(tmp_path:
     (tmp_path / "prose.txt").write_text(some_text(words=5000))
     far, near = stats(tmp_path / "twice.txt"), stats(tmp_path / "prose.txt")
     assert (far.repeats_afar, near.repeats_afar) == (True, False)
-    plans = [planned(replace(MEGABYTE, repeats_afar=afar), minutes=1) for afar in (True, False)]
-    assert [(p.model.context_length, p.batch_size) for p in plans] == [(512, 2), (128, 8)]
+    a, b = (planned(replace(MEGABYTE, repeats_afar=afar), minutes=3) for afar in (True, False))
+    assert [(p.model.context_length, p.batch_size) for p in (a, b)] == [(512, 2), (256, 4)]
+    assert a.model.emb_dim < b.model.emb_dim and a.bits_per_byte < b.bits_per_byte
+    assert ["far away" in "".join(reasons(p)) for p in (a, b)] == [True, False]
 
 
 def test_a_regular_text_is_expected_to_be_easier(tmp_path: Path) -> None:
