@@ -1,11 +1,12 @@
 """The dial: what to train on a text, on this machine, in the minutes that are given.
 
 `make_plan` is a pure function of the text, the speed of the machine and what the user has set,
-which always wins. The rules were tried on texts of 20 KB to 20 MB, see docs/decisions.md.
+which always wins. The rules were tried on texts of 3 KB to 200 MB, see docs/decisions.md.
 """
 
 import bz2
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
@@ -26,10 +27,10 @@ _PARAMETERS_PER_TOKEN = 20.0  # of the text; a larger model soon knows it by hea
 _BATCH_SIZES = (8, 16, 32, 64, 128, 256)  # in windows of a short context
 _LONG = 1e6  # tokens to train on; with more, a context twice as long pays off
 _MANY_STEPS = 6_000  # with more, the batch is doubled
-_SAMPLE = 720_000  # characters of a text that are packed, in pieces
-_PIECE, _LONG_PIECE = 512, 2_048  # characters of each, about a short context and a very long one
+_SAMPLE = 640_000  # characters of a text that are packed, in pieces
+_NEAR, _FAR = 256, 2_048  # characters that most of a short and of a long context see
+_MUCH = 0.06  # of the characters repeat what is far away: programs have 0.13, prose 0.02
 _QUICK = 8_000_000  # bytes of a text that are prepared in three seconds
-_LEAST = 0.1  # bits a byte; no model predicts a repetition as surely as bz2 does
 
 
 @dataclass(frozen=True)
@@ -40,13 +41,12 @@ class TextStats:
     validation: int = 0  # bytes of text to validate on
     tokenizer: str = "bpe"  # as in TextConfig
     packed_bits_per_byte: float = 2.4  # see :func:`packed_bits_per_byte`
-    repeats_afar: bool = False  # whether long pieces pack far better, as those of programs do
+    repeats_afar: bool = False  # as programs do, see :func:`repeated_afar`
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Settings of a run, those of TrainConfig under its names, what to expect of it, and what this
-    follows from."""
+    """Settings, under the names of TrainConfig, what to expect, and what this follows from."""
 
     model: GPTConfig
     batch_size: int
@@ -127,29 +127,46 @@ def measured_plan(
 
 
 def text_stats(source: Source, text: TextConfig) -> TextStats:
-    """What a plan needs to know of a text: its size, and how well it can be packed."""
-    parts = split(source, text)
-    near, far = (packed_bits_per_byte(*parts, piece) for piece in (_PIECE, _LONG_PIECE))
+    """What a plan needs to know of a text: its size, and how much it repeats itself."""
+    training, validation = split(source, text)
     size, share = source.training.scan.text_bytes, text.validation_fraction
     known = size if source.validation else round(size * (1.0 - share))
     aside = source.validation.scan.text_bytes if source.validation else size - known
-    packed = (far, True) if far < 0.95 * near else (near, False)
-    return TextStats(known, aside, text.tokenizer, *packed)
+    repeats = repeated_afar(training) >= _MUCH
+    packed = packed_bits_per_byte(training, validation, _FAR if repeats else 2 * _NEAR)
+    return TextStats(known, aside, text.tokenizer, packed, repeats)
 
 
 def packed_bits_per_byte(training: Part, validation: Part, piece: int) -> float:
-    """Bits that bz2 needs for a byte of a sample of one text, once it has a sample of the other.
+    """Bits, 0.1 to 8, that bz2 needs for a byte of one text's sample once it has the other's.
 
     The samples come from all over the texts, in pieces of so many characters, about a model's
     context: bz2 makes more of a repetition that is farther away than a model does.
     """
-    samples = []
-    for part, most in ((training, _SAMPLE), (validation, _SAMPLE // 9)):
-        stretches = part.at_most(most, piece).documents()
-        samples.append("".join(text for _, text in stretches).encode())
-    known, new = samples
-    added = len(bz2.compress(known + new)) - len(bz2.compress(known))
-    return min(max(8 * added / max(len(new), 1), _LEAST), 8.0)
+    known, new = (
+        "".join(text for _, text in part.at_most(most, piece).documents())
+        for part, most in ((training, _SAMPLE), (validation, _SAMPLE // 3))
+    )
+    # Usual characters as numbers below 128, a byte each: of letters of two bytes bz2 makes little.
+    table = {ord(c): i for i, (c, _) in enumerate(sorted(Counter(known).most_common(128)))}
+    less, more = (len(bz2.compress(s.translate(table).encode())) for s in (known, known + new))
+    return min(max(8 * (more - less) / max(len(new.encode()), 1), 0.1), 8.0)
+
+
+def repeated_afar(part: Part) -> float:
+    """Share of a sample where the last 12 characters stood 257 to 2,048 before, and not since.
+
+    That is farther than a short context reaches, and not than a long one.
+    """
+    afar = read = 0
+    for _, piece in part.at_most(_SAMPLE // 2, 4 * _FAR).documents():
+        last: dict[str, int] = {}
+        for end in range(12, len(piece)):
+            seen = piece[end - 12 : end]
+            afar += _NEAR < end - last.get(seen, -_FAR) <= _FAR
+            last[seen] = end
+        read += len(piece)
+    return afar / max(read, 1)
 
 
 # The rules
@@ -176,9 +193,8 @@ def make_plan(
         parameters = _size(larger.model)
         if parameters == _size(best.model):  # all of its shape is given
             continue
-        needed = _tokens_needed(parameters) * (3 if text.repeats_afar else 1)  # to copy needs less
-        has_time = larger.trained_tokens >= needed
-        if not has_time or larger.tokens * _PARAMETERS_PER_TOKEN < parameters:
+        needed = _tokens_needed(parameters) * (2.8 if text.repeats_afar else 1)  # copying is easy
+        if larger.trained_tokens < needed or larger.tokens * _PARAMETERS_PER_TOKEN < parameters:
             return best
         best = larger
     return best
@@ -194,7 +210,7 @@ def _tokens_needed(parameters: int) -> float:
 
     Some 0.6 for each parameter of a very small one; 20 always suffice (Hoffmann et al. 2022).
     """
-    share = min(0.19 + 0.1 * parameters / 1e6, 20.0)
+    share = min(0.18 + 0.09 * parameters / 1e6, 20.0)
     return max(3e5 + 0.3 * parameters, share * parameters)
 
 
@@ -222,7 +238,7 @@ def _plan_of_shape(
     max_epochs = given.get("max_epochs") or plan_max_epochs(model.emb_dim)
     # 8.5 seconds to start and to end, and a tenth of the rest for evaluations and files.
     time = 0.9 * (60 * given.get("minutes", TrainConfig.minutes) - 8.5)
-    for batch_size in _batch_sizes(given, processes, times):
+    for batch_size in _batch_sizes(given, processes, 1 if text.repeats_afar else times):
         seconds = speed.seconds(model, batch_size * model.context_length // processes)
         most = max_epochs * tokens / (batch_size * model.context_length)
         in_time = given.get("steps") or max(time / seconds, 1.0)
@@ -233,8 +249,7 @@ def _plan_of_shape(
     trained = steps * batch_size * model.context_length
     if times == 2 and trained < _LONG:
         return _plan_of_shape(width, layers, text, measured, given, processes, times=1)
-    epochs = trained / tokens
-    d, is_learned = model.emb_dim, given.get("init") is not None
+    d, epochs, is_learned = model.emb_dim, trained / tokens, given.get("init") is not None
     split_prob = given.get("token_split_prob", plan_token_split_prob(epochs, d, text.tokenizer))
     dropout = given.get("dropout", plan_dropout(epochs, d, split_prob))
     tied = given.get("tie_embeddings", plan_tied(epochs, model.architecture))
@@ -281,13 +296,13 @@ def plan_vocabulary(text: TextStats, model: GPTConfig) -> int:
     """Size of a vocabulary: for BPE about 2 sqrt(bytes of text), a power of two.
 
     The different words of a text grow like that ("Information Retrieval", Heaps 1978). With more,
-    some tokens are too rare to be learned; with fewer, context and computation are wasted on
-    spelling. The table of embeddings never outweighs the blocks, whose work counts. Other
-    tokenizers bring their own.
+    some tokens are too rare to be learned; with fewer, computation is wasted on spelling. The table
+    of embeddings outweighs the blocks, whose work counts, only where 4,096 tokens let a context
+    reach farther back in a text that repeats itself. Other tokenizers bring their own.
     """
     if text.tokenizer != "bpe":
         return 128 if text.tokenizer == "char" else 50_257
-    most = max((count_parameters(model) - model.emb_dim) // model.emb_dim, 1)
+    most = max(count_parameters(model) // model.emb_dim - 1, 4096 if text.repeats_afar else 1)
     size = min(2 ** round(math.log2(2 * max(text.size, 1) ** 0.5)), 2 ** int(math.log2(most)))
     return min(max(size, 320), 16_384)
 
@@ -326,8 +341,7 @@ def plan_dropout(epochs: float, width: int, split_prob: float = 0.0) -> float:
 
     None up to some 5 epochs at width 128, or 9 if tokens are split.
     """
-    enough = 8.0 if split_prob else 4.0
-    dropout = 0.1 * math.log2(max(epochs * width / 128, 1e-9) / enough)
+    dropout = 0.1 * math.log2(max(epochs * width / 128, 1e-9) / (8.0 if split_prob else 4.0))
     return min(max(round(0.05 * round(dropout / 0.05), 2), 0.0), 0.3)
 
 
@@ -361,12 +375,12 @@ def plan_token_split_prob(epochs: float, width: int, tokenizer: str) -> float:
 
 
 def expected_bits_per_byte(text: TextStats, work: float) -> float:
-    """What a run should reach on a text, judging by runs on eight texts (docs/decisions.md).
+    """What a run should reach on a text, judging by runs on ten texts (docs/decisions.md).
 
-    `work` is parameters times tokens trained on, a measure of the computation.
+    `work` is parameters times tokens trained on. More of it helps most where there is much to copy.
     """
-    copying = 0.85 if text.repeats_afar else 1.0  # a model copies better than bz2
-    share = copying * (0.82 + 0.053 * (1e12 / max(work, 1.0)) ** 0.4)
+    excess = (1e12 / max(work, 1.0)) ** 0.4  # falls as the model learns
+    share = 0.55 + 0.27 * excess if text.repeats_afar else 0.82 + 0.053 * excess
     return min(share * text.packed_bits_per_byte, 8.0)
 
 
@@ -380,5 +394,4 @@ def _bytes_per_token(tokenizer: str, vocab_size: int) -> float:
 
 def _heads(emb_dim: int) -> int:
     """Heads of 64 or more, since few wide ones compute faster, and of an even size for rotary."""
-    at_most = max(emb_dim // 64, 1)
-    return next((n for n in range(at_most, 0, -1) if emb_dim % (2 * n) == 0), 1)
+    return next((n for n in range(max(emb_dim // 64, 1), 0, -1) if emb_dim % (2 * n) == 0), 1)

@@ -14,7 +14,6 @@ import sys
 import textwrap
 import time
 import unicodedata
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +48,6 @@ BITS = (  # what is meant by bits/byte
 )
 clock = tqdm.format_interval  # seconds as minutes:seconds
 
-Forecast = Callable[[float], float] | None  # bits per byte after so many minutes, of a new run
 Marks = dict[str, float]  # bits per byte to compare with
 
 
@@ -274,15 +272,13 @@ def draw(rows: list[dict[str, Any]], path: Path, marks: Marks) -> None:
 # At the end
 
 
-def say_result(
-    shown: Report, state: "TrainingState", dataset: "Dataset", config: RunConfig, forecast: Forecast
-) -> None:
+def say_result(shown: Report, state: "TrainingState", data: "Dataset", config: RunConfig) -> None:
     """The loss that was reached, why the training ended, how good that is, and what to do next."""
     best, training, folder = state.best_bits_per_byte or math.inf, config.training, shown.folder
     if not math.isfinite(best):
         raise UserError(f"nothing could be saved in {folder}")
     seconds, minutes, advice = time.monotonic() - shown.started, training.minutes, ""
-    epochs = state.step * shown.tokens_per_step / len(dataset.train)
+    epochs = state.step * shown.tokens_per_step / len(data.train)
     if training.steps is not None:
         why = "as many as asked for"
     elif epochs >= (training.max_epochs or math.inf):
@@ -292,10 +288,7 @@ def say_result(
         why = f"the {duration(60 * minutes)} are over"
         if seconds > 66 * minutes + 1:
             why += f", of which starting and ending took {clock(seconds - state.seconds)}"
-        more = next((m for m in (1, 5, 20, 60, 240) if m >= 3 * minutes), 1000)
-        if forecast and (expected := best * forecast(more) / forecast(minutes)) < best - 0.05:
-            reached = f", which should reach about {expected:.1f} bits/byte"
-            advice = f"--minutes {more}{reached if minutes >= 0.5 else ''}"
+        advice = f"--minutes {next((m for m in (1, 5, 20, 60, 240) if m >= 3 * minutes), 1000)}"
     say(f"done in {clock(seconds)}, {counted(state.step, 'step')}: {why}")
     loss = f"{best:.4f} bits/byte ({state.best_loss:.4f} nats/token)"
     print(f"{folder}: validation {loss} at step {state.best_step:,}", flush=True)
@@ -304,7 +297,7 @@ def say_result(
         say(f"that is {than} xz, which packs the same text into {xz:.2f} bits/byte")
     if advice:
         say(f"to do better: {advice}")
-    prompt, run = first_words(dataset), shlex.quote(str(folder))
+    prompt, run = first_words(data), shlex.quote(str(folder))
     say_command("to see it think", f"minigpt page {run} --open")
     if Path(sys.argv[0]).stem in ("train", "minigpt"):
         say_command("to generate", f"{command('generate')} {shlex.quote(prompt)} --run {run}")

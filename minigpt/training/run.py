@@ -31,8 +31,8 @@ from .checkpoint import TrainingState, read_state
 from .distributed import on_all, on_main
 from .embedding_init import embedding_init, head_init, sample
 from .interruption import Interrupted
-from .plan import Plan, make_plan, measured_plan, plan_context, settled
-from .report import Forecast, Report, say
+from .plan import Plan, measured_plan, plan_context, settled
+from .report import Report, say
 from .speed import choose_precision
 from .trainer import Trainer
 
@@ -92,7 +92,6 @@ def start_run(
     """
     text_config, train_config = TextConfig(**text), TrainConfig(**training)
     with distributed.process_group():
-        processes = distributed.world_size()
         if out is not None:
             on_main(lambda: runs.check_free(Path(out)))
         start = on_all(lambda: runs.starting_point(text, model))
@@ -121,13 +120,8 @@ def start_run(
             runs.CONFIG: config.to_json(),
         }
         folder = on_main(lambda: _new_run(out, Path(text_config.files[0]), source, gpt, files))
-
-        def forecast(minutes: float) -> float:
-            changed = {**given, "minutes": minutes}
-            return make_plan(planned.text, planned.speed, changed, processes).bits_per_byte
-
         with _locked(folder, is_new=True):
-            _train(gpt, dataset, config, folder, started, forecast)
+            _train(gpt, dataset, config, folder, started, planned.bits_per_byte)
     return runs.Run(folder)
 
 
@@ -241,8 +235,7 @@ def resume_run(
         source, config, state = on_main(lambda: _continued(folder, old, asked, device))
         dataset = on_all(lambda: _same_tokens(folder, config, source))
         with _locked(folder, is_new=False):
-            gpt, began = GPT(config.model), started - state.seconds
-            _train(gpt, dataset, config, folder, began, None)
+            _train(GPT(config.model), dataset, config, folder, started - state.seconds, None)
     return runs.Run(folder)
 
 
@@ -286,12 +279,12 @@ def _same_tokens(folder: Path, config: RunConfig, source: Source) -> Dataset:
 
 
 def _train(
-    gpt: GPT, dataset: Dataset, config: RunConfig, folder: Path, started: float, forecast: Forecast
+    gpt: GPT, dataset: Dataset, config: RunConfig, folder: Path, started: float, bits: float | None
 ) -> None:
-    """Train until the steps or the time are used up, and report the result; without a forecast,
-    continue from the last checkpoint."""
+    """Train until the steps or the time are used up, and report the result. So many bits per byte
+    are expected of a new run; None continues one from its last checkpoint."""
     training, device = config.training, distributed.choose_device(config.training.device)
-    marks = report.compared(config, dataset, forecast and forecast(training.minutes))
+    marks = report.compared(config, dataset, bits)
     tokens_per_step = training.batch_size * config.model.context_length
     deadline = started + 60 * training.minutes
     # About the seconds to see how much is copied; they may take a fiftieth of the minutes.
@@ -310,7 +303,7 @@ def _train(
             deadline=deadline - kept,
             sample=lambda model: _sample(model, dataset.tokenizer, config),
         )
-        if forecast is None:
+        if bits is None:
             trainer.restore()
             on_main(lambda: runs.write_text(config.to_json(), folder / runs.CONFIG))
         state = trainer.train()
@@ -323,7 +316,7 @@ def _train(
         raise
     finally:
         shown.close()
-    report.say_result(shown, state, dataset, config, forecast)
+    report.say_result(shown, state, dataset, config)
     if copying < 3:
         left = deadline - time.monotonic() if training.steps is None else 3.0
         on_main(lambda: _say_copied(folder, left))

@@ -177,6 +177,7 @@ def test_the_embedding_table_of_a_large_text_does_not_outweigh_a_small_model() -
     for width, layers, size in ((64, 3, 2048), (128, 4, 4096), (192, 6, 8192)):
         shape = GPTConfig(1, emb_dim=width, num_layers=layers)
         assert plan_vocabulary(TextStats(10**8), shape) == size
+        assert plan_vocabulary(TextStats(10**8, repeats_afar=True), shape) == max(size, 4096)
 
 
 def test_of_a_long_text_a_part_is_used_that_the_minutes_can_read() -> None:
@@ -237,14 +238,16 @@ def test_a_text_is_planned_for_alike_however_it_is_stored(tmp_path: Path) -> Non
 
 
 def test_a_model_looks_far_back_in_a_text_that_repeats_itself_far_away(tmp_path: Path) -> None:
-    draw = random.Random(0)
-    blocks = ["".join(draw.choices("abcdefghijklmnop", k=1000)) for _ in range(1200)]
-    (tmp_path / "twice.txt").write_text("".join(2 * block for block in blocks))
-    (tmp_path / "prose.txt").write_text(some_text(words=5000))
-    far, near = stats(tmp_path / "twice.txt"), stats(tmp_path / "prose.txt")
-    assert (far.repeats_afar, near.repeats_afar) == (True, False)
+    draw, fables = random.Random(0), Path(__file__).parents[2] / "data/fables.txt"
+    found = [stats(fables)]
+    for size in (100, 1000, 4000):  # of blocks that stand twice: what is too far is as good as none
+        blocks = ["".join(draw.choices("abcdefghijklmnop", k=size)) for _ in range(10**6 // size)]
+        (tmp_path / "twice.txt").write_text("".join(2 * block for block in blocks))
+        found.append(stats(tmp_path / "twice.txt"))
+    assert [text.repeats_afar for text in found] == [False, False, True, False]
+    assert found[2].packed_bits_per_byte < 3.3  # in pieces that hold the repetition
     a, b = (planned(replace(MEGABYTE, repeats_afar=afar), minutes=3) for afar in (True, False))
-    assert [(p.model.context_length, p.batch_size) for p in (a, b)] == [(512, 2), (256, 4)]
+    assert [(p.model.context_length, p.batch_size) for p in (a, b)] == [(512, 8), (256, 4)]
     assert a.model.emb_dim < b.model.emb_dim and a.bits_per_byte < b.bits_per_byte
     assert ["far away" in "".join(reasons(p)) for p in (a, b)] == [True, False]
 
@@ -254,7 +257,10 @@ def test_a_regular_text_is_expected_to_be_easier(tmp_path: Path) -> None:
         (tmp_path / "text.txt").write_text(text)
         return stats(tmp_path / "text.txt").packed_bits_per_byte
 
-    assert 0.0 < bits("again and again " * 250) < 0.2 < bits(some_text(words=5000)) < 3
+    latin = some_text(words=5000)
+    assert 0.0 < bits("again and again " * 250) < 0.2 < bits(latin) < 3
+    cyrillic = latin.translate({ord("a") + i: 0x430 + i for i in range(26)})  # two bytes each
+    assert bits(cyrillic) * len(cyrillic.encode()) / len(latin) == pytest.approx(bits(latin), 0.01)
     noise = random.Random(0).choices("abcdefghijklmnop", k=40_000)  # 4 bits each
     assert 3.9 < bits("".join(noise)) < 4.3
     more = random.Random(1).choices("abcdefghijklmnop", k=10**6)
