@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
+import torch.distributed.nn  # not later: its functions would keep a group, and its threads, alive
 from torch import Tensor, nn
 
 from .. import UserError, runs

@@ -89,11 +89,9 @@ def choose_precision(
     """The type of the matrix products; "auto" is the faster one."""
     if name != "auto":
         return name
-    if device.type == "cuda":
-        is_faster = torch.cuda.is_bf16_supported(False)
-    else:
-        ratio = matmul_gflops(torch.bfloat16) / matmul_gflops(torch.float32)
-        is_faster = device.type == "cpu" and ratio > 1.3
+    is_faster = device.type == "cuda" and torch.cuda.is_bf16_supported(False)
+    if device.type == "cpu":
+        is_faster = matmul_gflops(torch.bfloat16) > 1.3 * matmul_gflops(torch.float32)
     return "bfloat16" if is_faster else "float32"
 
 
