@@ -18,18 +18,18 @@ from ..model import GPT, TransformerBlock
 _CODE = 16  # components of a vector that say which token stands before
 _CONSTANT = 2.0  # one that is the same in all token vectors, if the others' standard deviation is 1
 _WRITTEN = 0.5  # standard deviation of what the circuit writes, likewise: it disturbs little
-_FEWEST = 256  # tokens of a vocabulary; what followed a single character tells too little
 _NATS = 10.0  # that a copy adds to a logit if all that a text repeats goes on as it did before
 
 
-def spare(config: GPTConfig) -> int:
+def spare(config: GPTConfig, tokenizer: str) -> int:
     """Components of the token vectors that the circuit takes for itself, or 0 if it does not fit.
 
-    It needs two blocks, rotary positions, room and tokens that are more than single characters.
+    It needs two blocks, rotary positions, room, and tokens that are more than single characters:
+    what followed one of these before tells too little.
     """
     d, h = config.emb_dim, config.head_size
-    has_room = d >= 64 and h >= 2 * _CODE and config.vocab_size >= _FEWEST
-    if config.architecture != "qwen3" or config.num_layers < 2 or not has_room:
+    has_room = d >= 64 and h >= 2 * _CODE and config.num_layers >= 2
+    if config.architecture != "qwen3" or tokenizer == "char" or not has_room:
         return 0
     return _CODE + (0 if config.tie_embeddings else min(d // 4, h)) + 1
 
@@ -42,16 +42,16 @@ def with_spare(vectors: Tensor, spare: int) -> Tensor:
 
 
 @torch.no_grad()
-def start(gpt: GPT, tokens: Tensor) -> None:
+def start(gpt: GPT, tokens: Tensor, spare: int) -> None:
     """Set the first heads of the first two blocks, and the head for what they copy.
 
     `tokens` are a sample of the text, ``(pieces, length)``. The token vectors come from
-    :func:`with_spare`, the head is what training begins with.
+    :func:`with_spare`, with so many to spare; the head is what training begins with.
     """
     looking_back, inducing = (cast(TransformerBlock, b).attention for b in gpt.blocks[:2])
     h, d = looking_back.head_dim, gpt.config.emb_dim
     C = min(d // 4, h)  # numbers that say which token is copied
-    n = d - spare(gpt.config)  # components that say which token it is
+    n = d - spare  # components that say which token it is
     told = slice(n, n + _CODE)  # which one stands before it
     copied = slice(n + _CODE, d - 1)  # and which one to repeat
     embedding, ids = gpt.token_embedding.weight, tokens.flatten()  # (V, d), (tokens,)

@@ -41,7 +41,7 @@ class TextStats:
     validation: int = 0  # bytes of text to validate on
     tokenizer: str = "bpe"  # as in TextConfig
     packed_bits_per_byte: float = 2.4  # see :func:`packed_bits_per_byte`
-    repeats_afar: bool = False  # as programs do, see :func:`repeated_afar`
+    repeats_afar: bool = False  # as programs do, and the model can copy it
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,8 @@ def measured_plan(
     processes: int = 1,
 ) -> Plan:
     """Measure the text and the machine, and plan around what is given."""
-    stats = text_stats(source, text)
+    can_copy = text.tokenizer != "char" and given.get("architecture") != "gpt2"  # by a circuit
+    stats = text_stats(source, text, can_copy)
     is_settled = given.get("steps") is not None and {"emb_dim", "num_layers"} <= given.keys()
     shared = can_share(device, given.get("compile", "auto"), given.get("attention_dropout", 0.0))
     workers = given.get("num_workers") or (torch.get_num_threads() if shared else 1)
@@ -126,13 +127,13 @@ def measured_plan(
     return plan
 
 
-def text_stats(source: Source, text: TextConfig) -> TextStats:
-    """What a plan needs to know of a text: its size, and how much it repeats itself."""
+def text_stats(source: Source, text: TextConfig, can_copy: bool = True) -> TextStats:
+    """What a plan needs to know of a text: its size, and what of it a model can copy."""
     training, validation = split(source, text)
     size, share = source.training.scan.text_bytes, text.validation_fraction
     known = size if source.validation else round(size * (1.0 - share))
     aside = source.validation.scan.text_bytes if source.validation else size - known
-    repeats = repeated_afar(training) >= _MUCH
+    repeats = can_copy and repeated_afar(training) >= _MUCH
     packed = packed_bits_per_byte(training, validation, _FAR if repeats else 2 * _NEAR)
     return TextStats(known, aside, text.tokenizer, packed, repeats)
 

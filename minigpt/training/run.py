@@ -171,14 +171,14 @@ def _new_model(config: RunConfig, dataset: Dataset) -> GPT:
     gpt = GPT(config.model)
     if config.text.embedding_init == "text":
         V, d = config.model.vocab_size, config.model.emb_dim
-        spare = induction.spare(config.model)
+        spare = induction.spare(config.model, config.text.tokenizer)
         vectors = embedding_init(dataset.train, V, d - spare, config.training.seed)
         vectors = induction.with_spare(vectors, spare) if spare else vectors
         gpt.token_embedding.load_state_dict({"weight": vectors})
         if not config.model.tie_embeddings:
             gpt.head.load_state_dict({"weight": head_init(dataset.train, gpt.final_norm(vectors))})
         if spare:
-            induction.start(gpt, sample(dataset.train))
+            induction.start(gpt, sample(dataset.train), spare)
     return gpt
 
 

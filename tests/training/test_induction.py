@@ -19,13 +19,13 @@ def started(V: int = 300, text: Tensor | None = None, **shape: Any) -> GPT:
     usual |= {"tie_embeddings": False}
     torch.manual_seed(0)
     gpt = GPT(GPTConfig(V, **usual | shape))
-    spare = induction.spare(gpt.config)
+    spare = induction.spare(gpt.config, "bpe")
     vectors = 0.03 + 0.06 * torch.randn(V, gpt.config.emb_dim - spare)
     gpt.token_embedding.load_state_dict({"weight": induction.with_spare(vectors, spare)})
     says_twice = torch.cat([repeated(V, seed=seed) for seed in range(40)], dim=1)
     chance = torch.randint(V, says_twice.shape)
     mixed = torch.where(torch.rand(chance.shape) < 0.3, chance, says_twice)
-    induction.start(gpt, mixed if text is None else text)
+    induction.start(gpt, mixed if text is None else text, spare)
     return gpt.eval()
 
 
@@ -95,10 +95,11 @@ def test_any_text_gives_weights_that_are_numbers(text: list[int], shape: dict[st
         ({"emb_dim": 48, "num_heads": 1}, 0),
         ({"num_heads": 8}, 0),  # 16 components each
         ({"architecture": "gpt2"}, 0),
-        ({"vocab_size": 99}, 0),  # characters
+        ({"tokenizer": "char"}, 0),  # however many
     ],
 )
 def test_it_needs_rotary_positions_blocks_room_and_words(shape: dict[str, Any], spare: int) -> None:
     usual: dict[str, Any] = {"vocab_size": 300, "emb_dim": 128, "num_layers": 2, "num_heads": 2}
-    usual |= {"tie_embeddings": False}
-    assert induction.spare(GPTConfig(**usual | shape)) == spare
+    usual |= {"tie_embeddings": False} | shape
+    tokenizer = usual.pop("tokenizer", "bpe")
+    assert induction.spare(GPTConfig(**usual), tokenizer) == spare
