@@ -24,8 +24,7 @@ _NATS = 10.0  # that a copy adds to a logit if all that a text repeats goes on a
 def spare(config: GPTConfig, tokenizer: str) -> int:
     """Components of the token vectors that the circuit takes for itself, or 0 if it does not fit.
 
-    It needs two blocks, rotary positions, room, and tokens that are more than single characters:
-    what followed one of these before tells too little.
+    It needs two blocks, rotary positions, room, and tokens longer than a character.
     """
     d, h = config.emb_dim, config.head_size
     has_room = d >= 64 and h >= 2 * _CODE and config.num_layers >= 2

@@ -18,6 +18,7 @@ from ..config import GPTConfig, TextConfig, TrainConfig, count_parameters
 from ..data.corpus import Part, Source, split
 from ..model import flops_per_token
 from ..runs import FoundModel, choose_device, starting_point
+from . import induction
 from .report import duration, say
 from .speed import Speed, choose_precision, measure_speed
 from .workers import can_share
@@ -107,8 +108,8 @@ def measured_plan(
     processes: int = 1,
 ) -> Plan:
     """Measure the text and the machine, and plan around what is given."""
-    can_copy = text.tokenizer != "char" and given.get("architecture") != "gpt2"  # by a circuit
-    stats = text_stats(source, text, can_copy)
+    usual = GPTConfig(1, architecture=given.get("architecture", "qwen3"))
+    stats = text_stats(source, text, can_copy=induction.spare(usual, text.tokenizer) > 0)
     is_settled = given.get("steps") is not None and {"emb_dim", "num_layers"} <= given.keys()
     shared = can_share(device, given.get("compile", "auto"), given.get("attention_dropout", 0.0))
     workers = given.get("num_workers") or (torch.get_num_threads() if shared else 1)
@@ -127,7 +128,7 @@ def measured_plan(
     return plan
 
 
-def text_stats(source: Source, text: TextConfig, can_copy: bool = True) -> TextStats:
+def text_stats(source: Source, text: TextConfig, can_copy: bool) -> TextStats:
     """What a plan needs to know of a text: its size, and what of it a model can copy."""
     training, validation = split(source, text)
     size, share = source.training.scan.text_bytes, text.validation_fraction

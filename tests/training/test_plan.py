@@ -25,9 +25,9 @@ from minigpt.training.plan import (
     make_plan,
     plan_context,
     plan_dropout,
+    plan_run,
     plan_token_split_prob,
     plan_vocabulary,
-    text_stats,
 )
 from minigpt.training.report import reasons
 from minigpt.training.speed import Speed
@@ -209,9 +209,10 @@ def test_processes_share_every_batch_evenly_and_train_a_larger_model() -> None:
 # What it is made from
 
 
-def stats(file: Path, can_copy: bool = True, **given: Any) -> TextStats:
-    config = TextConfig(files=(str(file),), **given)
-    return text_stats(find_source(config), config, can_copy)
+def stats(file: Path, architecture: str = "qwen3", **given: Any) -> TextStats:
+    text: dict[str, Any] = {"files": (str(file),), **given}
+    model = {"architecture": architecture, "emb_dim": 64, "num_layers": 2}
+    return plan_run(find_source(TextConfig(**text)), text, model, {"steps": 1}).text
 
 
 def test_the_part_to_train_on_is_what_counts(tmp_path: Path) -> None:
@@ -243,9 +244,10 @@ def test_a_model_looks_far_back_in_a_text_that_repeats_itself_far_away(tmp_path:
     for size in (100, 1000, 4000):  # of blocks that stand twice: what is too far is as good as none
         blocks = ["".join(draw.choices("abcdefghijklmnop", k=size)) for _ in range(10**6 // size)]
         (tmp_path / "twice.txt").write_text("".join(2 * block for block in blocks))
-        found += [stats(tmp_path / "twice.txt"), stats(tmp_path / "twice.txt", can_copy=False)]
-    assert [i for i, text in enumerate(found) if text.repeats_afar] == [3]
-    assert found[3].packed_bits_per_byte < 3.3  # in pieces that hold the repetition
+        twice = tmp_path / "twice.txt"  # which gpt2 cannot copy, nor a model of characters
+        found += [stats(twice), stats(twice, "gpt2"), stats(twice, tokenizer="char")]
+    assert [i for i, text in enumerate(found) if text.repeats_afar] == [4]
+    assert found[4].packed_bits_per_byte < 3.3  # in pieces that hold the repetition
     a, b = (planned(replace(MEGABYTE, repeats_afar=afar), minutes=3) for afar in (True, False))
     assert [(p.model.context_length, p.batch_size) for p in (a, b)] == [(512, 8), (256, 4)]
     assert a.model.emb_dim < b.model.emb_dim and a.bits_per_byte < b.bits_per_byte
