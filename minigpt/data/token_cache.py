@@ -1,7 +1,8 @@
 """The token ids of a text on disk: made once, found again by the next run, read piece by piece.
 
-A prepared text is a folder in the user's cache folder (docs/token_files.md), named after a hash of
-the text and of the settings that its tokens depend on. `say` and `progress` show what is done.
+A prepared text is a folder in `tokens/` of the user's cache folder (docs/token_files.md), named
+after a hash of the text and of the settings that its tokens depend on. `say` and `progress` show
+what is done.
 """
 
 import contextlib
@@ -9,6 +10,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
@@ -26,7 +28,9 @@ from .batches import Dataset, TokenIds
 from .corpus import Part, Source, chunks, split
 
 FORMAT = 4
+FOLDER = "tokens"  # in the cache folder, which may hold other programs' files
 META, TOKENIZER, TRAIN, VALIDATION = "meta.json", "tokenizer.json", "train.bin", "validation.bin"
+_NAME = re.compile(r"[0-9a-f]{32}(\.tmp)?")  # of a prepared text, or of one that is being made
 _MOST_TO_LEARN = 1 << 25  # characters from which a BPE is learned
 _MOST_BYTES = 5e9  # of texts that are kept
 Progress = Callable[[str, int], Any]  # makes a bar, such as a tqdm, of this name and total
@@ -45,7 +49,7 @@ def prepare(
 
     A `tokenizer` replaces the one of `config`; `say` gets the lines that a person should read.
     """
-    folder = (cache or cache_folder()) / _key(source, config, tokenizer)
+    folder = (cache or cache_folder()) / FOLDER / _key(source, config, tokenizer)
     try:
         return open_dataset(folder)
     except UserError as error:  # not there, or damaged
@@ -209,14 +213,37 @@ def _verify(file: Path, record: dict[str, Any]) -> None:
 
 def _evict(made: Path) -> None:
     """Keep the texts used last, up to 5 GB; remove what killed processes left."""
-    for left_over in made.parent.glob("*.tmp"):
-        _remove(left_over)
-    metas = sorted(made.parent.glob(f"*/{META}"), key=lambda meta: -meta.stat().st_mtime_ns)
-    size = 0
-    for folder in (made, *(meta.parent for meta in metas if meta.parent != made)):
-        size += sum(file.stat().st_size for file in folder.iterdir())
-        if size > _MOST_BYTES and folder != made:
+    texts = []
+    for folder in filter(_is_ours, made.parent.iterdir()):
+        if folder.suffix == ".tmp":
             _remove(folder)
+        elif folder != made:
+            texts.append(folder)
+
+    size = _size(made)
+    for folder in sorted(texts, key=_last_used, reverse=True):
+        size += _size(folder)
+        if size > _MOST_BYTES:
+            _remove(folder)
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether a folder is certainly a prepared text, or one that was not finished: by its name, and
+    by all that it holds."""
+    if not _NAME.fullmatch(folder.name) or folder.is_symlink() or not folder.is_dir():
+        return False
+    held = {file.name for file in folder.iterdir()}
+    ours = {META, TOKENIZER, TRAIN, VALIDATION}
+    return held <= ours if folder.suffix == ".tmp" else held == ours
+
+
+def _last_used(folder: Path) -> int:
+    """When a text was used last, in nanoseconds."""
+    return (folder / META).stat().st_mtime_ns
+
+
+def _size(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.iterdir())
 
 
 def _remove(folder: Path) -> None:

@@ -23,7 +23,7 @@ from minigpt import UserError
 from minigpt.config import TextConfig
 from minigpt.data.batches import Dataset
 from minigpt.data.corpus import find_source, split
-from minigpt.data.token_cache import META, Tokens, open_dataset, prepare
+from minigpt.data.token_cache import FOLDER, META, Tokens, open_dataset, prepare
 
 from .texts import json_lines, one_line, whole, write
 
@@ -78,7 +78,8 @@ def decoded(data: Dataset) -> tuple[str, ...]:
 
 
 def entries(cache: Path) -> list[Path]:
-    return [folder for folder in cache.iterdir() if folder.is_dir()]
+    """The prepared texts, and those that are being made."""
+    return [folder for folder in (cache / FOLDER).iterdir() if folder.is_dir()]
 
 
 @pytest.fixture
@@ -196,7 +197,7 @@ def test_a_copied_cache_is_verified_by_its_checksums_once(fable: Path, cache: Pa
     assert not is_made(copy, fable)
     assert decoded(prepared(copy, fable)) == before
     times = [
-        [file.stat().st_mtime_ns for file in sorted(folder.glob("*/*")) if file.name != META]
+        [file.stat().st_mtime_ns for file in sorted(folder.glob("*/*/*")) if file.name != META]
         for folder in (cache, copy)
     ]
     assert times[0] == times[1]  # so that the next start need not read them
@@ -251,7 +252,7 @@ def test_the_cache_keeps_what_was_used_last_up_to_its_bound(
     assert not any(is_made(cache, file) for file in texts[:5])  # by default gigabytes are kept
     monkeypatch.setattr("minigpt.data.token_cache._MOST_BYTES", 50_000)  # room for two texts
     in_use = prepared(cache, texts[0])
-    for meta in cache.glob(f"*/{META}"):
+    for meta in cache.glob(f"*/*/{META}"):
         os.utime(meta, (1, 1))  # long ago
     assert not is_made(cache, texts[3])  # used again
     assert is_made(cache, texts[5])
@@ -261,6 +262,21 @@ def test_the_cache_keeps_what_was_used_last_up_to_its_bound(
     monkeypatch.setattr("minigpt.data.token_cache._MOST_BYTES", 0)
     assert [is_made(cache, texts[i]) for i in (0, 0, 1, 1)] == [True, False, True, False]
     assert len(entries(cache)) == 1
+
+
+def test_folders_of_other_programs_in_the_cache_folder_are_left_alone(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever their names and files, also among our own, and where there is no room."""
+    monkeypatch.setattr("minigpt.data.token_cache._MOST_BYTES", 0)
+    hashed = "0123456789abcdef" * 2
+    names = ("model/meta.json", "model.tmp/work", f"{hashed}/meta.json", f"{'b' * 32}.tmp/theirs")
+    theirs = [write(place / name, "{}") for place in (cache, cache / FOLDER) for name in names]
+    (cache / FOLDER / ("a" * 32)).symlink_to(cache / "model")
+    for i in range(3):
+        assert is_made(cache, write(tmp_path / f"{i}.txt", f"{i}" * 1000))
+    assert [file.read_text() for file in theirs] == ["{}"] * 8
+    assert len(list(cache.glob("*/*/train.bin"))) == 1  # of ours only the last is kept
 
 
 # Several at once, and what ends in the middle
@@ -283,7 +299,7 @@ def test_of_two_at_once_one_prepares_the_text_and_the_other_waits(fable: Path, c
         second = pool.submit(prepared, cache, fable, bars=bars, say=wait)
         assert decoded(first.result()) == decoded(second.result())
     assert bars.totals == {}
-    assert len(list(cache.glob("*.lock"))) == 1  # to remove it would let two work at once
+    assert len(list(cache.glob("*/*.lock"))) == 1  # to remove it would let two work at once
 
 
 @pytest.mark.parametrize("later", ["a.txt", "b.txt"])
@@ -302,11 +318,11 @@ def test_what_a_killed_preparation_leaves_is_removed_by_a_later_one(
     process.start()
     assert is_working.wait(30)
     assert is_made(cache, c)
-    assert len(list(cache.glob("*.tmp"))) == 1  # its maker lives
+    assert len(list(cache.glob("*/*.tmp"))) == 1  # its maker lives
     process.kill()
     process.join()
     assert is_made(cache, a if later == "a.txt" else write(tmp_path / later, FABLE))
-    assert list(cache.glob("*.tmp")) == []
+    assert list(cache.glob("*/*.tmp")) == []
     assert "".join(decoded(prepared(cache, a))) == FABLE + "a.txt"
 
 
@@ -336,9 +352,12 @@ def test_a_full_disk_is_said_in_one_line_and_leaves_nothing(fable: Path, cache: 
         message = refusal(cache, fable)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert f"tokens to {cache}: File too large; make room there, or set MINIGPT_CACHE" in message
+    assert (
+        f"tokens to {cache / FOLDER}: File too large; make room there, or set MINIGPT_CACHE"
+        in message
+    )
     assert entries(cache) == []
-    assert f"cannot write the tokens to {fable}: " in refusal(fable, fable)  # no folder
+    assert f"cannot write the tokens to {fable / FOLDER}: " in refusal(fable, fable)  # no folder
 
 
 @pytest.mark.parametrize("others", [["é" + "a" * 98], ["a" * 39] * 2])
