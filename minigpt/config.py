@@ -50,6 +50,7 @@ TopP = Annotated[float, Limits("above 0 and at most 1", lambda x: 0 < x <= 1)]
 Factor = Annotated[float, Limits("above 0 and below 1e3", lambda x: 0 < x < 1e3)]
 Base = Annotated[float, Limits("above 1 and below 1e12", lambda x: 1 < x < 1e12)]
 
+SMALLEST_VOCABULARY = 320  # tokens of a bpe that is planned
 _LARGEST_TABLE = 1 << 24  # numbers, of rotary positions
 _WORDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
 

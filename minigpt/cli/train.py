@@ -44,14 +44,14 @@ def run(given: argparse.Namespace) -> int:
         if given.out:
             read_config(Path(given.out))
     elif "LOCAL_RANK" not in os.environ:  # several processes read the text together
-        source = _read_text(text, None if given.plan else Path(given.out or "runs/.any"))
+        source = _read_text(text, model, None if given.plan else Path(given.out or "runs/.any"))
     from ..training.interruption import Interrupted
     from ..training.plan import plan_run
     from ..training.run import resume_run, start_run
 
     try:
         if given.plan:
-            _print_plan(plan_run(source or _read_text(text), text, model, training))
+            _print_plan(plan_run(source or _read_text(text, model), text, model, training))
         elif given.resume:
             resume_run(given.out, training, started, files)
         else:
@@ -61,14 +61,15 @@ def run(given: argparse.Namespace) -> int:
     return 0
 
 
-def _read_text(text: dict[str, Any], out: Path | None = None) -> "Source":
-    """Check that a run can be written to `out` and read the text, before torch is loaded, which
-    takes seconds; what is done is said."""
+def _read_text(text: dict[str, Any], model: dict[str, Any], out: Path | None = None) -> "Source":
+    """Check that a run can be written to `out`, read the text and refuse one that is too short,
+    before torch is loaded, which takes seconds; what is done is said."""
     config = TextConfig(**text)
     from ..data.readers import title
 
     say(f"minigpt {__version__}: reading {', '.join(map(title, config.files))}")
     from ..data.corpus import find_source
+    from ..data.lengths import check_short_text
     from ..runs import check_free
     from ..tokenizer import tiktoken_tokenizer
     from ..training import report
@@ -78,6 +79,8 @@ def _read_text(text: dict[str, Any], out: Path | None = None) -> "Source":
     if config.tokenizer not in ("bpe", "char"):  # it has to be there
         tiktoken_tokenizer(config.tokenizer)
     source = find_source(config, say)
+    if config.init is None:  # else the model is read first, and brings its tokenizer
+        check_short_text(source, config, model.get("context_length"))
     report.say_text(source)
     say("loading torch ...")
     return source

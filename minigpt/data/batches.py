@@ -1,6 +1,5 @@
 """What a model learns from: the tokens of a text, and the batches of windows drawn from them."""
 
-from collections.abc import Sized
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Protocol
@@ -10,8 +9,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .. import UserError
-from ..config import counted
 from ..tokenizer import Tokenizer, TokenSplitter
 
 TokenIds = NDArray[np.unsignedinteger]
@@ -37,15 +34,6 @@ class Dataset:
     def token_splitter(self) -> TokenSplitter:
         """Other ways to write the text in the tokenizer's tokens."""
         return TokenSplitter(self.tokenizer)
-
-
-def check_length(tokens: Sized, context_length: int) -> None:
-    """Refuse a text that does not hold a single window and its next token."""
-    if len(tokens) <= context_length:
-        raise UserError(
-            f"the training text has {counted(len(tokens), 'token')}, too few for context_length "
-            f"{context_length:,}; use a longer text or --context-length {len(tokens) - 1}"
-        )
 
 
 def sample_batch(

@@ -22,10 +22,11 @@ from filelock import FileLock, Timeout
 from tqdm import tqdm
 
 from .. import UserError
-from ..config import TextConfig, cache_folder, counted
+from ..config import TextConfig, cache_folder
 from ..tokenizer import Tokenizer, encode_in_pieces, load_tokenizer, make_tokenizer
 from .batches import Dataset, TokenIds
 from .corpus import Part, Source, chunks, split
+from .lengths import check_counts
 
 FORMAT = 4
 FOLDER = "tokens"  # in the cache folder, which may hold other programs' files
@@ -164,9 +165,7 @@ def _write(
         files[VALIDATION] = _store(folder / VALIDATION, encoded(validation))
     source.check_unchanged()
     counts = [files[name]["size"] // np.dtype(dtype).itemsize for name in (TRAIN, VALIDATION)]
-    if min(counts) < 2:
-        found = f"{counted(counts[0], 'token')} to train on and {counts[1]} to validate on"
-        raise UserError(f"the text is too short: it gives {found}, and takes 2 of each at least")
+    check_counts(counts[0], counts[1], config)
     files[TOKENIZER] = _store(folder / TOKENIZER, [tokenizer.to_json().encode()])
     meta = {"format": FORMAT, "dtype": dtype, "files": files}
     _store(folder / META, [(json.dumps(meta, indent=1) + "\n").encode()])

@@ -14,8 +14,9 @@ from typing import Any
 import torch
 
 from .. import UserError
-from ..config import GPTConfig, TextConfig, TrainConfig, count_parameters
+from ..config import SMALLEST_VOCABULARY, GPTConfig, TextConfig, TrainConfig, count_parameters
 from ..data.corpus import Part, Source, split
+from ..data.lengths import check_short_text
 from ..model import flops_per_token
 from ..runs import FoundModel, choose_device, starting_point
 from . import induction
@@ -86,10 +87,14 @@ def plan_run(
 ) -> Plan:
     """A plan for the given fields of the configs."""
     config = TrainConfig(**training)
-    given = settled(text, model, training, starting_point(text, model))
+    text_config = TextConfig(**text)
+    start = starting_point(text, model)
+    given = settled(text, model, training, start)
+    tokenizer = start.tokenizer if start else None
+    check_short_text(source, text_config, given.get("context_length"), tokenizer)
     device = choose_device(config.device)
     precision = choose_precision(config.precision, device)
-    return measured_plan(source, TextConfig(**text), given, device, precision)
+    return measured_plan(source, text_config, given, device, precision)
 
 
 def settled(
@@ -306,7 +311,7 @@ def plan_vocabulary(text: TextStats, model: GPTConfig) -> int:
         return 128 if text.tokenizer == "char" else 50_257
     most = max(count_parameters(model) // model.emb_dim - 1, 4096 if text.repeats_afar else 1)
     size = min(2 ** round(math.log2(2 * max(text.size, 1) ** 0.5)), 2 ** int(math.log2(most)))
-    return min(max(size, 320), 16_384)
+    return min(max(size, SMALLEST_VOCABULARY), 16_384)
 
 
 def plan_max_characters(size: int, to_read: float) -> int | None:

@@ -17,8 +17,9 @@ import torch
 
 from .. import UserError, __version__, runs
 from ..config import PLANNED, GPTConfig, TextConfig, TrainConfig, count_parameters, counted
-from ..data.batches import Dataset, check_length
+from ..data.batches import Dataset
 from ..data.corpus import Source, find_again, find_source, spooled
+from ..data.lengths import check_context, check_short_text
 from ..data.readers import STANDARD_INPUT, title
 from ..data.token_cache import prepare
 from ..generation.torch_gpt import engine_of
@@ -98,14 +99,14 @@ def start_run(
         device = on_all(lambda: distributed.choose_device(train_config.device))
         given = settled(text, model, training, start)
         source, planned, train_config = on_main(
-            lambda: _planned(read, text_config, train_config, given, device)
+            lambda: _planned(read, text_config, train_config, given, device, start)
         )
         if start is None and text_config.tokenizer == "bpe":
             text_config = replace(text_config, vocab_size=planned.model.vocab_size)
         text_config = replace(text_config, max_characters=planned.max_characters)
         dataset = on_all(lambda: _tokens(source, text_config, start.tokenizer if start else None))
         gpt_config = start.glass.config if start else _fitted(planned, dataset, model)
-        check_length(dataset.train, gpt_config.context_length)
+        check_context(len(dataset.train), gpt_config.context_length)
         reasons = report.reasons(planned)
         for i, reason in enumerate(reasons):
             report.say_row("" if i else "plan", reason)
@@ -126,14 +127,22 @@ def start_run(
 
 
 def _planned(
-    source: Source | None, text: TextConfig, training: TrainConfig, given: Given, device: Any
+    source: Source | None,
+    text: TextConfig,
+    training: TrainConfig,
+    given: Given,
+    device: Any,
+    start: runs.FoundModel | None,
 ) -> tuple[Source, Plan, TrainConfig]:
     """The text and a plan for it; errors that can be found without measuring come first."""
     processes = distributed.world_size()
     if processes > 1 and STANDARD_INPUT in (*text.files, *text.validation):
         raise UserError("several processes cannot share standard input; write it to a file first")
-    if source is None:
-        source = find_source(text, say)
+    is_read = source is not None
+    source = source or find_source(text, say)
+    tokenizer = start.tokenizer if start else None
+    check_short_text(source, text, given.get("context_length"), tokenizer)
+    if not is_read:
         report.say_text(source)
     training = _resolved(training, device)
     planned = measured_plan(source, text, given, device, training.precision, processes)

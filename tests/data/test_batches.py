@@ -3,27 +3,16 @@
 from functools import partial
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from minigpt import UserError
-from minigpt.data.batches import check_length, sample_batch
+from minigpt.data.batches import sample_batch
 from minigpt.tokenizer import TokenSplitter, train_bpe
 
 from ..conftest import some_text
 
 law = settings(max_examples=50, deadline=None)
-
-
-def test_a_context_longer_than_the_text_is_refused_with_one_that_would_do() -> None:
-    tokens = np.zeros(1500, dtype=np.uint16)
-    with pytest.raises(UserError, match=r"1,500 tokens.*2,048.*--context-length 1499"):
-        check_length(tokens, 2048)
-    with pytest.raises(UserError):
-        check_length(tokens, 1500)
-    check_length(tokens, 1499)
 
 
 @given(
