@@ -16,6 +16,7 @@ from torch.nn import functional as F
 from minigpt.config import GPTConfig
 from minigpt.model import GPT
 from minigpt.runs import METRICS, read_metrics
+from minigpt.tokenizer import make_tokenizer
 from minigpt.training.embedding_init import embedding_init, head_init
 
 from ..conftest import train_tiny
@@ -151,3 +152,56 @@ def test_the_head_predicts_what_follows_each_token_in_the_text(
         counts = torch.tensor([float(followers.count(t)) for t in range(12)])
         wanted = (counts + 100 * frequency) / (len(followers) + 100)
         torch.testing.assert_close(predicted[token], wanted, atol=0.01, rtol=0.0)
+
+
+def song(times: int) -> str:
+    """A text so regular that the next token is nearly always sure."""
+    lines = (
+        "Row, row, row your boat",
+        "Gently down the stream",
+        "Merrily, merrily, merrily, merrily",
+        "Life is but a dream",
+    )
+    return "\n".join(lines * times)
+
+
+REGULAR = {
+    "a song": song(100),
+    "a line repeated": "the quick brown fox jumps over the lazy dog\n" * 300,
+    "a table": "".join(f"{i},{i * i},{i % 3},{'yes' if i % 2 else 'no'}\n" for i in range(700)),
+    "numbered lines": "".join(f"Line {i}: the same words again and again.\n" for i in range(350)),
+    "a word repeated": "word " * 3000,
+    "a letter repeated": "a\n" * 2500,
+}
+
+
+@pytest.mark.parametrize("name", REGULAR)
+@pytest.mark.parametrize("kind", ["bpe", "char"])
+def test_a_head_predicts_a_regular_text_no_worse_than_frequencies_or_guessing(
+    kind: str, name: str
+) -> None:
+    """In a text so regular L-BFGS overshoots, unless a line search keeps it from that."""
+    text = REGULAR[name]
+    tokenizer = make_tokenizer(kind, 1024, [text])
+    V = tokenizer.vocab_size
+    tokens = np.array(tokenizer.encode(text)).astype(np.uint16)
+    ids = torch.from_numpy(tokens.astype(np.int64))  # (n,)
+    vectors = embedding_init(tokens, V, emb_dim=64, seed=0)
+    inputs = F.rms_norm(vectors, (64,))  # (V, 64)
+    assert vectors.isfinite().all()
+
+    head = head_init(tokens, inputs)
+    loss = F.cross_entropy(inputs[ids[:-1]] @ head.T, ids[1:])
+    share = ids.bincount(minlength=V) / len(ids)  # (V,)
+    loss_by_frequency = torch.special.entr(share).sum()
+    few = 0.05  # that the 100 tokens drawn from the whole text take away
+    assert loss < loss_by_frequency + few
+    assert loss < math.log(V)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "char"])
+def test_a_run_on_a_regular_text_learns_it(kind: str, workplace: Path) -> None:
+    Path("song.txt").write_text(song(100))
+    run = train_tiny("song.txt", emb_dim=64, tokenizer=kind, tie_embeddings=False)
+    first, last = (row["val_loss"] for row in read_metrics(run / METRICS))
+    assert last < first < 1.5
