@@ -37,6 +37,7 @@ class TrainingState:
     seconds: float = 0.0  # spent training so far
     evaluations: Natural = 0  # made so far
     eval_tokens: int = 1  # validation tokens that each is made on
+    first_loss: float = 0.0  # of the first step, nats a token
     train_loss: float = 0.0  # of the latest steps on average, nats a token
     train_bits_per_byte: float = 0.0  # the same in bits for each byte that the tokens stand for
     best_loss: float | None = None  # lowest validation loss so far, nats a token

@@ -28,6 +28,7 @@ from .speed import autocast
 
 MIN_SECONDS = 5.0  # of training, however late it starts; a tenth of the minutes if that is less
 _SAVING_SHARE = 0.05  # of the time may go into checkpoints
+_FAR_ABOVE = 2.0  # nats a token: a loss that has grown by so much will not fall again
 
 
 class Trainer:
@@ -178,11 +179,12 @@ class Trainer:
             optimizer.step()
             optimizer.zero_grad()
         bits = loss / math.log(2) / bytes_per_token
+        if state.step == 0:
+            state.first_loss = loss
         state.train_loss = smoothed(state.train_loss, loss, state.step)
         state.train_bits_per_byte = smoothed(state.train_bits_per_byte, bits, state.step)
         state.step += 1
-        if state.train_loss > math.log(self.model.config.vocab_size) + 2.0:  # worse than guessing
-            raise self._diverged(f"the loss grew to {state.train_loss:.1f} nats a token")
+        self._check_loss()
         self.report.step(state, done, state.seconds * (1.0 - done) / max(done, 1e-9))
 
     def _parts(self, step: int, done: float) -> list[tuple[Tensor, Tensor]]:  # of this rank
@@ -279,13 +281,23 @@ class Trainer:
         norms = torch.stack(torch._foreach_norm(list(self.model.parameters())))
         self._check_finite("size of the weights", norms.sum().item())
 
+    def _check_loss(self) -> None:
+        """Raise UserError if the loss is far above the one that training began with, and above that
+        of guessing.
+
+        A model that is trained further on another language begins far above guessing.
+        """
+        first, latest = self.state.first_loss, self.state.train_loss
+        loss_of_guessing = math.log(self.model.config.vocab_size)
+        if latest > max(first, loss_of_guessing) + _FAR_ABOVE:
+            raise self._diverged(f"the loss grew from {first:.1f} to {latest:.1f} nats a token")
+
     def _check_finite(self, name: str, value: float) -> None:
         if not math.isfinite(value):
             raise self._diverged(f"the {name} became {value}")
 
     def _diverged(self, problem: str) -> UserError:
-        """What to say when a loss, a gradient or a weight is not finite, or the loss is worse than
-        guessing."""
+        """What to say when a loss, a gradient or a weight is not finite, or the loss has grown."""
         step, rate = self.state.step, self.config.learning_rate / 4
         if step == 0:
             return UserError(f"cannot train from these weights: {problem}")

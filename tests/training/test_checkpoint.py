@@ -29,7 +29,7 @@ from minigpt.training.checkpoint import (
 )
 from minigpt.training.optimizer import make_optimizers, prepare_step
 
-STATE = TrainingState(7, 12.5, 3, 100, 1.5, 1.75, 1.25, 0.75, 5, True)
+STATE = TrainingState(7, 12.5, 3, 100, 4.5, 1.5, 1.75, 1.25, 0.75, 5, True)
 Optimizers = list[torch.optim.Optimizer]
 Training = tuple[GPT, Optimizers]
 

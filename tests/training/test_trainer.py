@@ -37,7 +37,8 @@ from minigpt.training.evaluation import evaluate_tokens
 from minigpt.training.optimizer import averaged
 from minigpt.training.report import Report
 from minigpt.training.trainer import Trainer, training_batch
-from tests.conftest import some_text, train_tiny
+from tests.conftest import TINY, move_into, some_text, train_tiny
+from tests.training.runs import resume
 
 TRAINING, VALIDATION = {"train_loss", "train_bits_per_byte"}, {"val_loss", "val_bits_per_byte"}
 FIELDS = {"step", "seconds", "done", "tokens_per_second"} | TRAINING | VALIDATION
@@ -211,6 +212,64 @@ def test_weights_that_become_nan_in_the_step_before_an_evaluation_are_not_kept(
     if step:
         assert all(w.isfinite().all() for w in load_file(folder / WEIGHTS).values())
         assert len(rows(folder)) == step
+
+
+TALES = Path(__file__).parents[2] / "data" / "tales.txt"
+FASTER: dict[str, Any] = {"steps": 80, "num_evals": 1, "emb_dim": 32, "learning_rate": 0.02}
+
+
+@pytest.fixture(scope="module")
+def english(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that has learned from tales, to train further."""
+    folder = tmp_path_factory.mktemp("english")
+    with pytest.MonkeyPatch.context() as patch:
+        move_into(folder, patch)
+        patch.setattr("minigpt.training.report.draw", lambda *_: None)
+        Path("tales.txt").write_text(TALES.read_text()[:100_000])
+        return folder / train_tiny("tales.txt", out="english", **FASTER)
+
+
+FURTHER: dict[str, Any] = {"steps": 24, "num_evals": 4, "batch_size": 4, "device": "cpu"}
+FOREIGN = {
+    "Russian": "Жили-были старик да старуха. Была у них курочка ряба.\n" * 100,
+    "Python": "def gcd(a: int, b: int) -> int:\n    return a if b == 0 else gcd(b, a % b)\n\n" * 80,
+}
+
+
+@pytest.mark.parametrize("language", FOREIGN)
+def test_a_model_is_trained_further_on_what_it_does_not_know_yet(
+    language: str, english: Path, workplace: Path
+) -> None:
+    """Its loss begins far above that of guessing, but it falls."""
+    Path("foreign.txt").write_text(FOREIGN[language])
+    run = minigpt.train("foreign.txt", init=str(english), **FURTHER)
+    losses = [row["train_loss"] for row in rows(run)]
+    assert losses == sorted(losses, reverse=True)
+    if language == "Russian":
+        assert read_state(run).first_loss > math.log(300) + 2.0
+
+
+@pytest.mark.parametrize("begins", ["from nothing", "from a model that knows the text"])
+def test_a_loss_that_grows_ends_the_training(begins: str, english: Path, workplace: Path) -> None:
+    init = {} if begins == "from nothing" else {"init": str(english)}
+    shape = TINY if begins == "from nothing" else FURTHER
+    grew = (
+        r"the loss grew from \d+\.\d to \d+\.\d nats a token at step \d; .*--learning-rate 2e\+02"
+    )
+    with pytest.raises(UserError, match=grew):
+        minigpt.train("my.txt", **shape, **init, learning_rate=1000.0)
+
+
+def test_a_loss_that_grows_from_far_above_guessing_ends_the_training_also_once_resumed(
+    english: Path, workplace: Path
+) -> None:
+    """It is compared with the loss of the first step, before the interruption."""
+    Path("foreign.txt").write_text(FOREIGN["Russian"])
+    run = minigpt.train("foreign.txt", init=str(english), **FURTHER)
+    first_loss = read_state(run).first_loss
+    grew = f"the loss grew from {first_loss:.1f} to "
+    with pytest.raises(UserError, match=grew):
+        resume(run, steps=60, learning_rate=1000.0)
 
 
 def trainer(model: GPT, config: TrainConfig, deadline: float = 0.0, **changes: Any) -> Trainer:
