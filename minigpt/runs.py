@@ -39,8 +39,10 @@ if TYPE_CHECKING:
     from .model import GPT
 
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
+LAST, PREVIOUS = "last.safetensors", "previous.safetensors"  # in the folder of checkpoints
 PLAN, METRICS, SAMPLES, PICTURE = "plan.json", "metrics.jsonl", "samples.txt", "loss.png"
 CHECKPOINT, LOCK = "checkpoint", ".lock"
+_BEGINNING = {CONFIG, PLAN, TOKENIZER, WEIGHTS}  # the files of a run before its first step
 _FORMAT = 6  # of config.json: another number whenever a field changes its name or meaning
 _BITS = ("train_bits_per_byte", "val_bits_per_byte")
 _FIGURES = ("step", "seconds", "done", "train_loss", "val_loss", "tokens_per_second", *_BITS)
@@ -327,7 +329,7 @@ def replace(
 ) -> None:
     """Let `write` fill a new file, sync it to disk and, after `make_room`, rename it to `path`. If
     that fails, the file at `path` stays as it was, and OSError is raised."""
-    new = path.with_name(f".new-{path.name}")
+    new = path.with_name(_unfinished(path.name))
     try:
         write(new)
         with open(new, "rb+") as file:
@@ -343,6 +345,11 @@ def replace(
             new.unlink(missing_ok=True)
 
 
+def _unfinished(name: str) -> str:
+    """What a file is called while it is being written."""
+    return f".new-{name}"
+
+
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Keep other processes from training in `folder` until this one ends, however it ends."""
@@ -356,13 +363,11 @@ def locked(folder: Path) -> Iterator[None]:
 
 def check_free(out: Path) -> None:
     """Refuse to write into a place that holds anything: only a new or an empty folder is free.
-    What a training left that was killed before its first checkpoint is removed: the files of an
-    untrained run, and nothing else."""
+    What a training left that was killed before its first checkpoint is removed."""
     other = "choose another --out"
-    held = {file.name for file in out.iterdir()} if out.is_dir() else set()
-    if held - {LOCK} == {CONFIG, PLAN, TOKENIZER, WEIGHTS} and not read_best(out / WEIGHTS):
+    if is_untrained(out):
         with locked(out):
-            shutil.rmtree(out)
+            remove_untrained(out)
     if (out / CHECKPOINT).is_dir():
         raise UserError(f"{out} already holds a run; {other}, or continue it with --resume")
     place = next(p for p in (out, *out.absolute().parents) if p.is_dir())
@@ -372,13 +377,41 @@ def check_free(out: Path) -> None:
         raise UserError(f"{out} exists and is not an empty folder; {other}")
 
 
+def is_untrained(folder: Path) -> bool:
+    """Whether a folder holds a run that has learned nothing: the files that it began with and no
+    others, no checkpoint, and weights that no evaluation has chosen."""
+    try:
+        held = {file.name for file in folder.iterdir()}
+        saved = {file.name for file in (folder / CHECKPOINT).glob("*")}
+        if held - {LOCK, CHECKPOINT} != _BEGINNING or saved - {_unfinished(LAST)}:
+            return False
+        with safe_open(folder / WEIGHTS, "np") as file:
+            return "best" not in (file.metadata() or {})
+    except (SafetensorError, OSError):
+        return False
+
+
+def remove_untrained(folder: Path) -> None:
+    """Remove a run that has learned nothing. A folder that holds anything else stays as it is."""
+    if not is_untrained(folder):
+        return
+    for file in (folder / CHECKPOINT).glob("*"):
+        file.unlink()
+    with contextlib.suppress(FileNotFoundError):
+        (folder / CHECKPOINT).rmdir()
+    for name in (*_BEGINNING, LOCK):
+        (folder / name).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # it may be a mount, a link or the current folder
+        folder.rmdir()
+
+
 @contextlib.contextmanager
 def new_folder(out: Path) -> Iterator[Path]:
     """A folder to fill; its files move to `out` if all goes well, and are removed otherwise."""
     check_free(out)
     is_there = out.is_dir()  # empty, and perhaps a mount, a link or the current folder
     place = out if is_there else next(p for p in out.absolute().parents if p.is_dir())
-    building = place / f".new-{out.name}-{secrets.token_hex(4)}"
+    building = place / f".new-{out.name}-{secrets.token_hex(16)}"  # which nobody else has chosen
     try:
         building.mkdir()
         yield building

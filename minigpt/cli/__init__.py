@@ -9,6 +9,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Sequence
+from typing import TextIO
 
 from .. import UserError, __version__
 from . import evaluate, export, generate, page, runs, serve, train
@@ -30,6 +31,7 @@ COMMANDS: dict[str, tuple[str, Callable[[Parser], None], Run]] = {
 def main(arguments: Sequence[str] | None = None, prog: str | None = None) -> int:
     """Run a command, such as ["train", "my.txt"], by default the one that was typed; returns the
     exit status. `prog` is its name in its help, by default "minigpt train" and so on."""
+    _open_closed_streams()
     try:
         run, given = parse(sys.argv[1:] if arguments is None else arguments, prog)
         return run(given) or 0
@@ -37,16 +39,21 @@ def main(arguments: Sequence[str] | None = None, prog: str | None = None) -> int
         say(f"error: {error}")
         return 2
     except BrokenPipeError:  # the reader of our output is gone, as in `... | head`
-        _discard_output()
+        _discard(sys.stdout)
         return 141
     except OSError as error:  # the disk is full, or a folder may not be written to
         if error.filename is None:
-            _discard_output()
+            _discard(sys.stdout)
         say(f"error: {error.filename or 'writing'}: {error.strerror or error}")
         return 2
     except KeyboardInterrupt:
         say("interrupted")
         return 130
+    finally:
+        try:
+            sys.stderr.flush()
+        except (OSError, ValueError):  # its reader is gone, or the terminal
+            _discard(sys.stderr)
 
 
 def parse(arguments: Sequence[str], prog: str | None) -> tuple[Run, argparse.Namespace]:
@@ -66,7 +73,14 @@ def parse(arguments: Sequence[str], prog: str | None) -> tuple[Run, argparse.Nam
     return run, read(typed.rest)
 
 
-def _discard_output() -> None:
+def _open_closed_streams() -> None:
+    """Where standard output or error was closed, as by `2>&-`, what is written goes nowhere."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115, it stays open
+
+
+def _discard(stream: TextIO) -> None:
     """Discard what Python still has to write, so that its last attempt at exit does not fail."""
     with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

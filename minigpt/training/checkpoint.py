@@ -20,11 +20,9 @@ from .. import UserError
 from ..config import Natural, from_dict
 from ..interop.safetensors_files import write_tensors
 from ..model import GPT
-from ..runs import CHECKPOINT, replace
+from ..runs import CHECKPOINT, LAST, PREVIOUS, replace
 from . import distributed
 from .optimizer import prepare_step
-
-LAST, PREVIOUS = "last.safetensors", "previous.safetensors"
 
 Optimizers = Sequence[torch.optim.Optimizer]
 
@@ -68,8 +66,9 @@ def load_checkpoint(
 ) -> tuple[TrainingState, list[str]]:
     """Put model and optimizers back to where the last checkpoint left them.
 
-    Returns its counters, and what is wrong with a later checkpoint that was skipped. Raises
-    UserError if none is whole and fits; the weights stay as they are.
+    Returns its counters, and what is wrong with a later checkpoint that was skipped; that is kept
+    under another name, so that it never takes the place of a whole one. Raises UserError if none
+    is whole and fits; the weights stay as they are.
     """
     _make_room(optimizers)
     own = _tensors(model, optimizers)
@@ -78,6 +77,9 @@ def load_checkpoint(
         state, tensors, problems = _last_whole(folder, own)
         for name in own.keys() & tensors.keys():
             own[name].copy_(tensors[name])
+        if problems:
+            last = folder / CHECKPOINT / LAST
+            last.replace(last.with_name("damaged.safetensors"))
         return state, problems
 
     state, problems = distributed.on_main(fill)

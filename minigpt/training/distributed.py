@@ -99,7 +99,8 @@ def _all_fail(store: dist.Store, failures: str) -> bool:
 
 
 def _say(line: str) -> None:  # also on a silenced rank
-    print(f"error: {line}", file=sys.__stderr__, flush=True)
+    with contextlib.suppress(OSError, ValueError):  # nobody can read it any more
+        print(f"error: {line}", file=sys.__stderr__, flush=True)
 
 
 def on_main(action: Callable[[], T]) -> T:

@@ -1,10 +1,14 @@
-"""Ctrl-C and SIGTERM wait for the end of a training step, so that what is saved is whole."""
+"""Ctrl-C, SIGTERM and SIGHUP wait for the end of a step, so that what is saved is whole."""
 
 import contextlib
 import signal
 import threading
 from types import FrameType
 from typing import Self
+
+_SIGNALS = [signal.SIGINT, signal.SIGTERM]
+if hasattr(signal, "SIGHUP"):  # the terminal was closed; Windows has no such signal
+    _SIGNALS.append(signal.SIGHUP)
 
 
 class Interrupted(Exception):
@@ -17,13 +21,13 @@ class Interrupted(Exception):
 
 
 class GracefulStop(contextlib.ExitStack):
-    """While open, the first SIGINT or SIGTERM only sets `signal_number`; a second one acts."""
+    """While open, the first of these signals only sets `signal_number`; a second one acts."""
 
     signal_number = 0  # none yet
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in _SIGNALS:
                 if signal.getsignal(number) != signal.SIG_IGN:  # it is for a command under nohup
                     self.callback(signal.signal, number, signal.signal(number, self._note))
         return self

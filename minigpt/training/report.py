@@ -54,20 +54,35 @@ Marks = dict[str, float]  # bits per byte to compare with
 def say(line: str, indent: int = 2, prefix: str = "") -> None:
     """Print a message above the bars, wrapped to the terminal's width."""
     width = 1 << 20  # where there is no terminal there is nothing to fit
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, AttributeError):
         width = max(os.get_terminal_size(sys.stderr.fileno()).columns - len(prefix), 20)
     if any(unicodedata.east_asian_width(c) in "WF" for c in line):
         width //= 2  # such characters are two columns wide
     for part in line.split("\n"):
         how: dict[str, Any] = {"break_on_hyphens": False, "break_long_words": bool(prefix)}
         for row in textwrap.wrap(part, width, subsequent_indent=" " * indent, **how) or [""]:
-            tqdm.write(prefix + row, file=sys.stderr)
-    sys.stderr.flush()
+            _print(prefix + row)
 
 
 def say_command(purpose: str, command: str) -> None:
     """Print a command on a line of its own, never broken, so that it can be copied."""
-    tqdm.write(f"{purpose}:\n  {command}", file=sys.stderr)
+    _print(f"{purpose}:\n  {command}")
+
+
+def _print(line: str) -> None:
+    """Print a line above the bars. Where nobody can read it any more, since the reader of a pipe or
+    the terminal is gone or standard error is closed, training goes on without it."""
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):
+            tqdm.write(line, file=sys.stderr)
+            sys.stderr.flush()
+
+
+def _is_terminal() -> bool:
+    """Whether standard error is a terminal; it may also be closed, or may never have been open."""
+    with contextlib.suppress(ValueError, AttributeError):
+        return sys.stderr.isatty()
+    return False
 
 
 def say_row(heading: str, row: str) -> None:
@@ -83,8 +98,14 @@ def duration(seconds: float) -> str:
 
 def progress_bar(what: str, total: int | None = None) -> tqdm:
     """A bar over characters of text, shown when it takes more than a second."""
-    how: dict[str, Any] = {"unit": "char", "unit_scale": True, "delay": 1, "leave": False}
-    return tqdm(total=total, desc=what, disable=None, file=sys.stderr, dynamic_ncols=True, **how)
+    how: dict[str, Any] = {"unit": "char", "unit_scale": True, "delay": 1}
+    return _bar(total=total, desc=what, **how)
+
+
+def _bar(**how: Any) -> tqdm:
+    """A bar at a terminal. If that goes away, tqdm stops drawing it."""
+    is_hidden = not _is_terminal()
+    return tqdm(file=sys.stderr, disable=is_hidden, leave=False, dynamic_ncols=True, **how)
 
 
 # Before training
@@ -149,7 +170,7 @@ def say_run(
         "training": f"{goal} on {many if processes > 1 else ''}{device.type}{threads} in "
         f"{training.precision}, {training.batch_size} x {model.context_length} tokens a step, "
         f"dropout {model.dropout:g}, seed {training.seed}",
-        "run": f"{folder} (Ctrl-C stops early and keeps the best)",
+        "run": f"{folder} (Ctrl-C saves and stops, twice stops at once)",
     }
     for heading, row in rows.items():
         say_row(heading, row)
@@ -182,8 +203,7 @@ class Report:
         self._mark: tuple[float, int] | None = None  # time and step from which speed is measured
         self._speed, self._done = 0.0, 0.0  # tokens a second, evaluations not counted; the share
         self._drawn = -math.inf  # when, in time.monotonic's seconds
-        form: dict[str, Any] = {"bar_format": "{percentage:3.0f}%|{bar}| {desc}", "leave": False}
-        self._bar = tqdm(total=100, disable=None, file=sys.stderr, dynamic_ncols=True, **form)
+        self._bar = _bar(total=100, bar_format="{percentage:3.0f}%|{bar}| {desc}")
 
     def step(self, state: "TrainingState", done: float, seconds_left: float) -> None:
         """After each training step."""

@@ -207,19 +207,17 @@ def _new_run(out: Any, named: Path, source: Source, gpt: GPT, files: dict[str, s
 def _locked(folder: Path, is_new: bool) -> Iterator[None]:
     """The run's lock, which rank 0 takes for all.
 
-    A new run that fails before it has saved what it learned is removed: it holds nothing of use. An
-    interrupted one is kept if its last state is saved, to be resumed.
+    A new run that fails before its first checkpoint has learned nothing, and rank 0 removes it.
     """
-    try:
-        with contextlib.ExitStack() as stack:
-            on_main(lambda: stack.enter_context(runs.locked(folder)))
+    with contextlib.ExitStack() as stack:
+        on_main(lambda: stack.enter_context(runs.locked(folder)))
+        try:
             yield
-    except BaseException as error:
-        is_saved = any((folder / runs.CHECKPOINT).glob("*"))
-        is_kept = is_saved and isinstance(error, Interrupted | KeyboardInterrupt)
-        if is_new and not is_kept and runs.read_best(folder / runs.WEIGHTS) is None:
-            shutil.rmtree(folder, ignore_errors=True)
-        raise
+        except BaseException:
+            if is_new and distributed.is_main():
+                with contextlib.suppress(OSError):  # the first error is the one to tell
+                    runs.remove_untrained(folder)
+            raise
 
 
 # An earlier run

@@ -89,26 +89,24 @@ class Trainer:
             while True:
                 done, signal_number = self._progress(stop.signal_number)
                 if signal_number and done < 1.0:
-                    say("stopping and saving; once more to stop at once")
-                    raise Interrupted(signal_number, saved=self._save_unfinished())
+                    is_saved = self._save_unfinished()  # before a word is said
+                    raise Interrupted(signal_number, saved=is_saved)
                 if done * self.config.num_evals >= self.state.evaluations + 1:
                     self._evaluate(done)
                     self._save()
                 if done >= 1.0:
                     return self.state
-                if self.state.seconds >= self._next_save:
+                if self.state.step > 0 and self.state.seconds >= self._next_save:
                     self._save()
                 self._step(done)
 
     # Before the first step
 
     def _prepare(self) -> None:
-        """Compile, save what there is to go back to, and find out how much time there is."""
+        """Compile, and find out how much time there is."""
         self.model.train()
         self._loss = self._make_loss()
         seconds = self._time_an_evaluation()
-        if self.state.step == 0:
-            self._save()
         self._started = self.clock() - self.state.seconds
         # Keep time for the last two evaluations, a sample, files and leaving.
         left = self._seconds_to_deadline() - 2.5 * seconds - 1.5

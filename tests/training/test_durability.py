@@ -1,10 +1,11 @@
-"""A run is never lost: killed at any moment, interrupted, out of disk, started twice.
+"""A run is never lost: killed at any moment, interrupted, out of disk, started twice, unheard.
 
 Every fault is a real one: a signal to a real process, a write that the system refuses. What must
 survive is compared bit by bit with a training nothing happened to. Run by `make test-kill`.
 """
 
 import os
+import pty
 import random
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -40,7 +42,15 @@ sys.exit(main(["train", *sys.argv[1:]]))
 """
 
 
-def start(folder: Path, *arguments: str, code: str = "") -> subprocess.Popen[str]:
+SLOWLY = """
+import time
+from minigpt.training.report import Report
+step = Report.step
+Report.step = lambda *a: (step(*a), time.sleep(0.01))
+"""
+
+
+def start(folder: Path, *arguments: str, code: str = "", **streams: Any) -> subprocess.Popen[str]:
     """train.py in a process of its own, `code` run first in it."""
     folder.mkdir(exist_ok=True)
     (folder / "my.txt").write_text(TEXT)
@@ -49,9 +59,8 @@ def start(folder: Path, *arguments: str, code: str = "") -> subprocess.Popen[str
         cwd=folder,
         env=os.environ
         | {"MINIGPT_CACHE": str(folder / "cache"), "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
         text=True,
+        **({"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE} | streams),
     )
 
 
@@ -100,9 +109,7 @@ def test_a_signal_saves_and_a_resumed_run_ends_as_if_nothing_had_happened(
     number: signal.Signals, status: int, whole: Path, tmp_path: Path
 ) -> None:
     cut = tmp_path / "cut"
-    slowly = "import time; from minigpt.training.report import Report; step = Report.step\n"
-    slowly += "Report.step = lambda *a: (step(*a), time.sleep(0.01))"
-    process = start(cut, *TINY, "--steps", "300", code=slowly)
+    process = start(cut, *TINY, "--steps", "300", code=SLOWLY)
     wait_until((cut / "run" / METRICS).exists, process)
     process.send_signal(number)
     returned, err = finish(process)
@@ -112,6 +119,64 @@ def test_a_signal_saves_and_a_resumed_run_ends_as_if_nothing_had_happened(
     run(cut, *RESUME)
     assert_same_files(cut, whole)
     assert [row["step"] for row in read_metrics(cut / "run" / METRICS)] == [75, 150, 225, 300]
+
+
+def test_the_reader_of_all_output_dies_and_ctrl_c_saves_and_stops(
+    whole: Path, tmp_path: Path
+) -> None:
+    """As in `train.py my.txt 2>&1 | tee log`, where Ctrl-C ends tee first."""
+    cut, (reader, writer) = tmp_path / "cut", os.pipe()
+    process = start(cut, *TINY, "--steps", "300", code=SLOWLY, stdout=writer, stderr=writer)
+    os.close(writer)
+    wait_until(last_of(cut).exists, process)
+    os.close(reader)
+    wait_until((cut / "run" / METRICS).exists, process)  # it has had something to say
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=60) == 130
+    assert 75 <= read_state(cut / "run").step < 300
+    run(cut, *RESUME)
+    assert_same_files(cut, whole)
+
+
+@pytest.mark.parametrize("gone", ["pipe", "terminal", "closed", "result"])
+def test_a_training_that_nobody_hears_goes_on_to_its_end(
+    gone: str, whole: Path, tmp_path: Path
+) -> None:
+    """Standard error is a pipe without a reader, a terminal that is gone, or was never open; or
+    standard output has no reader, which the exit status tells when the run is whole."""
+    cut = tmp_path / "cut"
+    reader, writer = pty.openpty() if gone == "terminal" else os.pipe()
+    streams = {"stdout" if gone == "result" else "stderr": writer}
+    close = "import os, sys; os.close(2); sys.stderr = None\n"
+    process = start(
+        cut, *TINY, "--steps", "300", code=SLOWLY + close * (gone == "closed"), **streams
+    )
+    os.close(writer)
+    wait_until(last_of(cut).exists, process)
+    os.close(reader)
+    assert process.wait(timeout=60) == (141 if gone == "result" else 0)
+    assert_same_files(cut, whole)
+    assert [row["step"] for row in read_metrics(cut / "run" / METRICS)] == [75, 150, 225, 300]
+
+
+def test_out_of_memory_after_300_steps_keeps_what_was_learned(tmp_path: Path) -> None:
+    """The machine has no more to give, before the first evaluation of a long run."""
+    code = """
+import torch
+from minigpt.training.report import Report
+step = Report.step
+def watched(self, state, *rest):
+    step(self, state, *rest)
+    if state.step == 300:
+        torch.empty(1 << 60)
+Report.step = watched
+"""
+    often = ("--checkpoint-seconds", "0.01")
+    process = start(tmp_path, *TINY, "--steps", "9000", *often, code=code)
+    assert finish(process)[0] != 0
+    assert read_state(tmp_path / "run").step > 100
+    run(tmp_path, *RESUME, "--steps", "310")
+    load_run(tmp_path / "run")
 
 
 def test_a_full_disk_leaves_the_earlier_checkpoint_as_it_was(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from minigpt import UserError
 from minigpt.runs import CHECKPOINT, METRICS, SAMPLES, WEIGHTS, load_run, read_metrics, save_weights
 from minigpt.training.checkpoint import LAST, PREVIOUS, read_state
 from minigpt.training.interruption import Interrupted
-from minigpt.training.report import Report
 from tests.conftest import train_tiny
 from tests.training.runs import after_step, contents, interrupted, resume
 
@@ -60,26 +59,30 @@ def test_an_interrupted_run_ends_as_the_uninterrupted_one(workplace: Path, step:
     assert_same_end(parts, whole)
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+
+
+@pytest.mark.parametrize(("number", "status"), SIGNALS)
 def test_a_signal_is_said_once_and_is_the_exit_status(
     workplace: Path, number: int, status: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    handlers = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
+    handlers = [signal.getsignal(n) for n, _ in SIGNALS]
     assert interrupted(Path("runs/my"), 3, number).exit_status == status
-    assert capsys.readouterr().err.count("stopping and saving; once more to stop at once") == 1
-    assert [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)] == handlers
+    assert capsys.readouterr().err.count("interrupted: ") == 1
+    assert [signal.getsignal(n) for n, _ in SIGNALS] == handlers
 
 
 def test_a_second_signal_acts_at_once(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def step(self: Report, *arguments: float) -> None:
+    def press_twice() -> None:
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
         raise AssertionError("the second signal waited too")
 
-    monkeypatch.setattr(Report, "step", step)
+    after_step(monkeypatch, lambda step: step == 3, press_twice)
     with pytest.raises(KeyboardInterrupt):
         train_tiny()
     assert load_run("runs/my").config.training.steps == 8
+    assert read_state(Path("runs/my")).step == 1
 
 
 # Resuming
@@ -158,15 +161,27 @@ def test_weights_are_only_replaced_by_better_ones_than_those_in_the_file(workpla
 
 
 def test_a_damaged_checkpoint_is_named_and_the_one_before_it_used(
-    workplace: Path, capsys: pytest.CaptureFixture[str]
+    workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """The damaged one never takes its place, which would leave a moment without a whole one."""
     whole, parts = train_tiny(), Path("runs/parts")
     interrupted(parts, 6)
     last = parts / CHECKPOINT / LAST
     data = bytearray(last.read_bytes())
     data[-100] ^= 1  # a bit of a tensor
     last.write_bytes(data)
-    resume(parts)
+    before = (parts / CHECKPOINT / PREVIOUS).read_bytes()
+
+    def look() -> None:  # after the first save, while the next is not yet due
+        assert (parts / CHECKPOINT / PREVIOUS).read_bytes() == before
+        assert read_state(parts).step == 4
+        looked.append(True)
+
+    looked: list[bool] = []
+    with monkeypatch.context() as patch:
+        after_step(patch, lambda step: step == 5, look)
+        resume(parts)
+    assert looked
     said = capsys.readouterr().err
     assert f"{LAST}: it is damaged: its checksum does not match; going back to the one" in said
     assert_same_end(parts, whole)

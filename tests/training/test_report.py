@@ -1,5 +1,6 @@
 """What a person sees of a training, and what is written down of it."""
 
+import io
 import math
 import os
 import sys
@@ -21,6 +22,8 @@ from minigpt.training.report import (
     counted,
     duration,
     first_words,
+    progress_bar,
+    say_command,
     say_result,
     say_row,
 )
@@ -141,6 +144,33 @@ def test_a_sample_cannot_give_the_terminal_orders(
     err = capsys.readouterr().err
     assert not {"\x1b", "\r", "\x9b"} & set(err) and "é🦊" in err
     assert "a\x1b[2J\rb" in (tmp_path / SAMPLES).read_bytes().decode()
+
+
+class Unheard(io.StringIO):
+    """Standard error whose reader is gone."""
+
+    def write(self, text: str) -> int:
+        raise BrokenPipeError
+
+    def isatty(self) -> bool:
+        raise ValueError("I/O operation on closed file")
+
+
+@pytest.mark.parametrize("stream", [Unheard(), None], ids=["a pipe without a reader", "none"])
+def test_what_nobody_can_read_ends_nothing(
+    stream: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Nor does it go to standard output instead."""
+    monkeypatch.setattr(sys, "stderr", stream)
+    evaluate_once(tmp_path, 5)
+    say_command("to generate", "minigpt generate")
+    with progress_bar("tokenizing", 10) as bar:
+        bar.update(10)
+    assert read_metrics(tmp_path / METRICS)[0]["step"] == 5
+    assert capsys.readouterr().out == ""
 
 
 # At the end

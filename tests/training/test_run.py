@@ -120,13 +120,59 @@ def fail() -> None:
     raise torch.OutOfMemoryError
 
 
+class Terminated(BaseException):
+    """What nothing in the package knows."""
+
+
+FAILURES = [
+    torch.OutOfMemoryError(), RuntimeError("DefaultCPUAllocator: not enough memory"), OSError("io"),
+    BrokenPipeError(), MemoryError(), UserError("diverged"), KeyboardInterrupt(), Terminated(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("failure", FAILURES, ids=repr)
+def test_a_run_with_a_checkpoint_is_kept_whatever_ends_it(
+    failure: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before its first evaluation, too; continued, it ends as if nothing had happened."""
+
+    def end() -> None:
+        raise failure
+
+    whole = train_tiny(out="whole", num_evals=1)
+    with monkeypatch.context() as patch, pytest.raises((type(failure), UserError)):
+        after_step(patch, lambda step: step == 5, end)
+        train_tiny(num_evals=1)
+    assert not Path("runs/my", METRICS).exists() and read_state(Path("runs/my")).step >= 1
+    resume(Path("runs/my"))
+    assert Path("runs/my", WEIGHTS).read_bytes() == (whole / WEIGHTS).read_bytes()
+
+
+def test_of_two_that_start_in_a_folder_the_second_leaves_the_first_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also while that has no checkpoint yet."""
+
+    def start_again() -> None:
+        before = contents(Path("runs/my"))
+        with (
+            pytest.raises(UserError, match="another process is training"),
+            run_module._locked(Path("runs/my"), is_new=True),
+        ):
+            pass
+        assert contents(Path("runs/my")) == before
+
+    after_step(monkeypatch, lambda step: step == 1, start_again)
+    assert read_state(train_tiny()).finished
+
+
 @pytest.mark.parametrize("out", [None, "empty"])
-def test_a_training_that_fails_before_its_first_evaluation_can_be_tried_again(
+def test_a_training_that_fails_before_its_first_checkpoint_can_be_tried_again(
     out: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("empty").mkdir()
     with monkeypatch.context() as patch, pytest.raises(UserError, match="out of memory"):
-        after_step(patch, lambda step: step == 3, fail)
+        after_step(patch, lambda step: step == 1, fail)
         train_tiny(out=out)
     assert not list(Path().rglob(WEIGHTS))
     assert train_tiny(out=out, steps=1) == Path(out or "runs/my")
@@ -136,10 +182,12 @@ def test_a_training_that_fails_before_its_first_evaluation_can_be_tried_again(
 def test_what_was_killed_before_its_first_checkpoint_is_in_nobody_s_way(
     monkeypatch: pytest.MonkeyPatch, out: str | None
 ) -> None:
+    """Half a checkpoint may be there."""
     after_step(monkeypatch, lambda step: step == 1, lambda: shutil.copytree("runs/my", "killed"))
     shutil.rmtree(train_tiny())
     shutil.move("killed", "runs/my")
-    shutil.rmtree("runs/my/checkpoint")
+    Path("runs/my/checkpoint").mkdir()
+    Path("runs/my/checkpoint/.new-last.safetensors").write_bytes(b"half")
     assert train_tiny(out=out, steps=1) == Path(out or "runs/my-2")
 
 
