@@ -1,6 +1,6 @@
 """How likely tokens are under a model, at temperature 1, no filter applied."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -16,6 +16,17 @@ def log_softmax(logits: Array) -> Array:
 def log_probabilities(logits: Array, tokens: TokenIds) -> Array:
     """Those of the given tokens ``(n,)`` under logits ``(n, vocab_size)``."""
     return log_softmax(logits)[np.arange(len(tokens)), tokens]
+
+
+def likeliest(logits: Array, k: int) -> Iterator[tuple[list[int], list[float]]]:
+    """For each row of logits ``(n, vocab_size)`` the ids of its k likeliest tokens, likeliest
+    first, of equals the smallest id first, and their log-probabilities."""
+    k = min(k, logits.shape[-1])
+    smallest = np.partition(logits, -k)[:, -k]  # (n,): only what is wanted is sorted
+    for row, nats, least in zip(logits, log_softmax(logits), smallest, strict=True):
+        kept = np.flatnonzero(row >= least)  # k, or more with equals
+        ids = kept[np.argsort(-row[kept], kind="stable")[:k]]
+        yield ids.tolist(), nats[ids].tolist()
 
 
 def score(engine: Engine, ids: Sequence[int]) -> list[float]:

@@ -163,10 +163,11 @@ class Writer:
         return list(self.likeliest(window.next_logits(), k)[0])
 
     def likeliest(self, logits: Array, k: int) -> list[tuple[Token, ...]]:
-        """The k likeliest tokens of each row of logits ``(b, vocab_size)``."""
-        ids = np.argsort(-logits, axis=-1, kind="stable")[:, :k]  # (b, k)
-        nats = np.take_along_axis(scoring.log_softmax(logits), ids, axis=-1)  # (b, k)
-        return [self._tokens(*row) for row in zip(ids.tolist(), nats.tolist(), strict=True)]
+        """The k likeliest tokens of each row of logits ``(b, vocab_size)``; of equals, those with
+        the smallest ids."""
+        if k == 0:
+            return [()] * len(logits)
+        return [self._tokens(*likely) for likely in scoring.likeliest(logits, k)]
 
     def _tokens(self, ids: list[int], nats: list[float]) -> tuple[Token, ...]:
         pairs = zip(ids, nats, strict=True)

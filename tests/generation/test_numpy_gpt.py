@@ -130,6 +130,26 @@ def test_rows_of_a_batch_do_not_see_each_other(model: GPT) -> None:
     assert_close(glass(ids), np.concatenate([glass(row[None]) for row in ids]))
 
 
+@given(model=models(), data=st.data())
+@few
+def test_texts_of_different_lengths_side_by_side_get_the_logits_that_each_gets_alone(
+    model: GPT, data: st.DataObject
+) -> None:
+    """Each has positions of its own, whether it is the longest or not."""
+    glass, ids = glass_of(model), some_ids(model, 3)
+    longest = ids.shape[1] - 1
+    lengths = data.draw(st.lists(st.integers(0, longest), min_size=3, max_size=3))
+    cache = glass.new_cache(3)
+    for i, length in enumerate(lengths):
+        if length:
+            glass.next_logits(ids[i : i + 1, :length], cache.part(slice(i, i + 1)))
+    new = data.draw(st.integers(1, ids.shape[1] - max(lengths)))
+    rows = [row[length : length + new] for row, length in zip(ids, lengths, strict=True)]
+    logits = glass.next_logits(np.array(rows), cache)
+    for row, length, together in zip(ids, lengths, logits, strict=True):
+        assert_close(together, glass(row[None, : length + new])[0, -1])
+
+
 @given(model=models())
 @few
 def test_a_cache_of_one_text_can_be_repeated(model: GPT) -> None:

@@ -88,6 +88,25 @@ def test_top_p_keeps_the_first_of_equals_that_are_not_all_needed() -> None:
     assert np.array_equal(keep_top_p(logits, 1.0), logits)
 
 
+@pytest.mark.parametrize(
+    ("weights", "p", "count"),
+    [
+        ([1, 1, 1, 1], 0.5, 2),
+        ([1, 1, 1, 1], 0.75, 3),
+        ([2, 1, 1], 0.5, 1),
+        ([4, 2, 1, 1], 0.75, 2),
+        ([1, 1, 2], 0.75, 2),
+        ([1, 1], 1.0, 2),
+    ],
+)
+def test_top_p_keeps_no_token_more_when_the_likeliest_reach_p_exactly(
+    weights: list[int], p: float, count: int
+) -> None:
+    """Here probabilities and their sums are exact."""
+    logits = np.log2(np.array([weights], np.float32)) * np.float32(np.log(2))
+    assert np.isfinite(keep_top_p(logits, p)).sum() == count
+
+
 # Randomness
 
 
@@ -109,6 +128,25 @@ def test_seeds_and_rows_have_numbers_of_their_own_however_many_rows_there_are() 
     found = [first(2, seed, 3, 50) for seed in (0, 1, 2, 1 + 2**32, 1 + 2 * 2**32, 2**63 - 1)]
     assert len(np.unique(found)) == 6 * 2 * 3 * 50 and np.min(found) > 0
     assert np.array_equal(first(2, 1, 8, 50)[:, :3], found[1])
+
+
+def test_rows_may_be_counted_from_any_number() -> None:
+    """Row 3 is the same whether rows 0 to 2 are there or not: a server writes a text alone that
+    generate writes beside others."""
+    for start in (1, 3):
+        together = first(3, 7, 5, 20)[:, start:]
+        alone = islice(exponentials(7, 5 - start, 20, start), 3)
+        assert np.array_equal(together, np.stack([numbers.copy() for numbers in alone]))
+
+
+def test_a_sampler_that_counts_from_another_sample_draws_what_that_sample_draws() -> None:
+    config = SampleConfig(samples=4, seed=3, temperature=2.0)
+    logits = np.random.default_rng(0).normal(size=(4, V)).astype(np.float32)
+    bias = np.zeros(V, np.float32)
+    together = TokenSampler(config, bias, [])(logits)
+    one = SampleConfig(samples=1, seed=3, temperature=2.0)
+    alone = [TokenSampler(one, bias, [], first=i)(logits[i : i + 1])[0] for i in range(4)]
+    assert together.tolist() == alone
 
 
 def test_a_token_without_probability_is_never_drawn() -> None:

@@ -259,6 +259,22 @@ def test_next_tokens_are_the_likeliest_in_order(text: str, k: int) -> None:
     assert greedy == text + tokens[0].text
 
 
+@given(
+    logits=st.lists(st.sampled_from([-1.5, 0.0, 0.25, 3.0]), min_size=1, max_size=9),
+    k=st.integers(0, 12),
+)
+@few
+def test_of_equally_likely_tokens_those_with_the_smallest_ids_come_first(
+    logits: list[float], k: int
+) -> None:
+    """As when all are sorted, for each row by itself."""
+    one = writer(CharacterTokenizer("abcdefgh"[: len(logits) - 1]))
+    rows = np.array([logits, logits[::-1]], np.float32)
+    for row, found in zip(rows, one.likeliest(rows, k), strict=True):
+        expected = sorted(range(len(row)), key=lambda i: (-row[i], i))[:k]
+        assert [token.id for token in found] == expected
+
+
 # Prompts
 
 
