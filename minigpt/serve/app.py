@@ -6,7 +6,7 @@ import hmac
 import json
 import logging
 import os
-import re
+import sys
 import time
 from collections import Counter
 from functools import partial
@@ -27,11 +27,11 @@ from uvicorn import Config, Server
 from .. import UserError
 from ..page.build import build_page
 from ..runs import FoundModel, load
-from .engine import ApiError, Engine
-from .protocol import Answer, read_job
-from .settings import BODY, GRACE, PATIENCE, Order, ServeConfig
+from .engine import ApiError, Engine, Job
+from .listening import listen
+from .protocol import Answer, read_bias, read_order, read_prompts
+from .settings import BODY, GRACE, PATIENCE, Order, ServeConfig, host_name
 
-_LOOPBACK = ("localhost", "127.0.0.1", "::1", "[::1]")
 _BAD = (UserError, UnicodeError, RecursionError, ClientDisconnect)  # the client's own
 _NOT_CHAT = (
     "This is not a chat model and thus not supported in the v1/chat/completions endpoint. "
@@ -41,22 +41,53 @@ _NOT_CHAT = (
 
 def serve(found: FoundModel, name: str, config: ServeConfig) -> None:
     """Serve a model until a signal ends it; a UserError if that cannot begin."""
-    file, host, port = config.api_key_file, config.host, config.port
-    key = Path(file).read_text().strip() if file else os.environ.get("MINIGPT_API_KEY", "")
-    if not key and (file or host not in _LOOPBACK):
-        raise UserError("beyond loopback clients need a key: MINIGPT_API_KEY or --api-key-file")
+    key = read_key(config)
+    sockets = listen(config.host, config.port)
+    # The loop that sends waits for Python's lock at most so long, in seconds, while texts are
+    # written: 100 streams would feel the usual 0.005.
+    sys.setswitchinterval(0.0005)
+
     engine = Engine(load(found.folder, device="cpu"), config)
-    options: dict[str, Any] = {"http": "h11", "ws": "none", "lifespan": "off", "log_config": None}
-    options |= {"limit_concurrency": 4 * config.max_waiting, "timeout_graceful_shutdown": GRACE + 2}
-    options["timeout_notify"] = PATIENCE
-    server = Server(Config(make_app(engine, found, name, key), host, port, **options))
-    clients, seen = server.server_state.connections, set[Any]()
-    server.config.callback_notify = lambda: drop_the_slow(clients, seen)
+    server = make_server(make_app(engine, found, name, key), config)
     engine.is_leaving = lambda: server.should_exit
-    try:
-        server.run()
-    except SystemExit:
-        raise UserError(f"cannot listen at {host}, port {port}") from None
+    engine.start()
+
+    for opened in sockets:
+        host, port = opened.getsockname()[:2]
+        shown = f"[{host}]" if ":" in host else host
+        logging.info("serving %s at http://%s:%d", name, shown, port)
+    server.run(sockets)
+
+
+def read_key(config: ServeConfig) -> str:
+    """What clients have to send; empty if nothing. A UserError if others than this machine can
+    reach the server without."""
+    key = os.environ.get("MINIGPT_API_KEY", "")
+    if config.api_key_file:
+        key = Path(config.api_key_file).read_text().strip()
+    if not key and (config.api_key_file or not config.is_local):
+        raise UserError("beyond loopback clients need a key: MINIGPT_API_KEY or --api-key-file")
+    return key
+
+
+def make_server(app: ASGIApp, config: ServeConfig) -> Server:
+    """The app under uvicorn."""
+    options = Config(
+        app,
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        # A client is known by its connection: anybody can write X-Forwarded-For.
+        proxy_headers=False,
+        limit_concurrency=4 * config.max_waiting,
+        timeout_graceful_shutdown=GRACE + 2,
+        timeout_notify=PATIENCE,  # type: ignore[arg-type]
+    )
+    server = Server(options)
+    clients, seen = server.server_state.connections, set[Any]()
+    options.callback_notify = lambda: drop_the_slow(clients, seen)
+    return server
 
 
 async def drop_the_slow(clients: set[Any], seen: set[Any]) -> None:
@@ -83,25 +114,36 @@ def make_app(engine: Engine, found: FoundModel, name: str, key: str = "") -> ASG
 
 class Api:
     def __init__(self, engine: Engine, found: FoundModel, name: str, key: str):
-        self._engine, self._found, self._name, self._key = engine, found, name, key.encode()
-        self._page, self._figures, now = "", engine.figures, int(time.time())
+        self._engine = engine
+        self._found = found
+        self._name = name
+        self._key = key.encode()
+        self._hosts = engine.config.hosts
+        self._page = ""
+        self._figures = engine.figures
+        now = int(time.time())
         self._model = {"id": name, "object": "model", "created": now, "owned_by": "minigpt"}
-        self._requests, self._second = Counter[str](), 0  # in the present second, by address
+        self._requests = Counter[str]()  # in the present second, by address
+        self._second = 0
 
     async def check(self, act: Any, request: Request) -> Response:
         """Refuse too many requests, a host of a web page's own (DNS rebinding) and a wrong key."""
         config = self._engine.config
-        second, address = int(time.monotonic()), request.client.host if request.client else ""
+        second = int(time.monotonic())
+        address = request.client.host if request.client else ""
         if second > self._second:
-            self._requests, self._second = Counter[str](), second
+            self._requests = Counter[str]()
+            self._second = second
         self._requests[address] += 1
         if self._requests[address] > config.max_rate:
             raise ApiError(429, "Too many requests; wait a second.", None, "rate_limit_exceeded")
-        host = re.sub(r":\d*$", "", request.headers.get("host", "")).lower()
-        if config.host in _LOOPBACK and host not in (*_LOOPBACK, *config.allowed_host):
+
+        if config.is_local and host_name(request.headers.get("host", "")) not in self._hosts:
             raise ApiError(400, "Invalid host header; see --allowed-host.")
-        given = request.headers.get("authorization", "").partition(" ")[2].encode("latin-1")
-        if self._key and act != self.health and not hmac.compare_digest(given, self._key):
+
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        is_known = hmac.compare_digest(given.encode("latin-1"), self._key)
+        if self._key and act != self.health and not (is_known and scheme.lower() == "bearer"):
             raise ApiError(401, "Incorrect API key provided.", None, "invalid_api_key")
         return await act(request)
 
@@ -129,7 +171,8 @@ class Api:
         return JSONResponse({"status": "ok"})
 
     async def metrics(self, request: Request) -> Response:
-        now = {"texts_waiting": len(self._engine.waiting), "texts_running": len(self._engine.batch)}
+        engine = self._engine
+        now = {"texts_waiting": engine.texts_waiting, "texts_running": engine.texts_running}
         lines = "".join(f"minigpt_{key} {n}\n" for key, n in [*now.items(), *self._figures.items()])
         return PlainTextResponse(lines, media_type="text/plain; version=0.0.4")
 
@@ -143,17 +186,26 @@ class Api:
 
     async def completions(self, request: Request) -> Response:
         engine, config = self._engine, self._engine.config
+        writer = engine.writer
         is_chat = request.url.path.startswith("/v1/chat")
         if is_chat and not config.chat:
             raise ApiError(400, _NOT_CHAT, "model")
         body = await _read_json(request)
+        arrived = time.monotonic()
         self._check_model(body.get("model"))
-        job = await run_in_threadpool(read_job, body, is_chat, engine.writer, config)
+
+        # The queue is asked before any prompt is read, which takes longer.
+        context_length = writer.engine.config.context_length
+        order, given = read_order(body, is_chat, context_length, config)
+        engine.check_room(order.n * len(given))
+
+        prompts = await run_in_threadpool(read_prompts, given, is_chat, writer, config)
         if config.log_prompts:
-            logging.info("prompts: %r", [text for text, _ in job.prompts])
+            logging.info("prompts: %r", [text for text, _ in prompts])
+        job = Job(order, prompts, read_bias(body, writer), arrived)
         engine.submit(job)
         self._figures['requests_total{status="200"}'] += 1
-        return Answer(job, body, is_chat, self._name, engine.writer)
+        return Answer(job, body, is_chat, self._name, writer)
 
 
 async def _read_json(request: Request) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The server's options, a request's fields, their bounds; --help reads it: no slow imports."""
 
+import re
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -11,10 +12,16 @@ CACHES = 1 << 30  # bytes of keys and values: fewer texts at once of a large mod
 CHOICES = 128  # texts that one request may ask for
 STOPS = 2048  # characters of its stop strings
 SEND_EVERY = 0.05  # seconds
+TOKENS_AT_ONCE = 64  # of prompts, read between two steps of the texts that are being written
+LOGITS_AT_ONCE = 1 << 21  # of a prompt that is scored: fewer tokens of a large vocabulary
 GRACE = 4  # seconds that texts have to end when the server is told to
 PATIENCE = 15.0  # seconds for a client to send its request, or to read on
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+_HOST = re.compile(r"(\[[\da-fA-F:.]+\]|[^\s/:@\[\]]+)(:\d+)?")
+
+Port = Annotated[int, Limits("between 0 and 65,535", lambda n: 0 <= n < 1 << 16)]
 Few = Annotated[int, Limits("between 0 and 20", lambda n: 0 <= n <= 20)]
 
 
@@ -23,16 +30,16 @@ class ServeConfig(Checked):
     """How a model is served."""
 
     host: str = setting("127.0.0.1", "the address to listen at; beyond loopback a key is required")
-    port: Count = setting(8000, "the port to listen at")
+    port: Port = setting(8000, "the port to listen at; 0: one that is free")
     api_key_file: str = setting("", "a file with the key to be sent; or set MINIGPT_API_KEY")
     allowed_host: tuple[str, ...] = setting((), "a name of this machine, as in URLs", "TEXT")
     cors_origin: tuple[str, ...] = setting((), "a web page that may use the API", "TEXT")
     chat: bool = setting(True, "answer chats too, by continuing their messages")
     chat_template: tuple[str, ...] = setting((), "ROLE=the words before its messages", "TEXT")
     max_batch: Count = setting(32, "texts written side by side")
-    max_waiting: Count = setting(128, "texts that may wait; further requests get 429")
+    max_waiting: Count = setting(128, "texts that may wait; further requests get status 429")
     max_tokens: Count = setting(4096, "tokens of one text")
-    max_seconds: Positive = setting(300.0, "for one request, waiting included")
+    max_seconds: Positive = setting(300.0, "for one request from its arrival, waiting included")
     max_rate: Positive = setting(300.0, "requests a second from one address")
     log_prompts: bool = setting(False, "write prompts into the log")
 
@@ -40,6 +47,30 @@ class ServeConfig(Checked):
         known = tuple(f"{role}=" for role in ROLES)
         if not all(words.startswith(known) for words in self.chat_template):
             raise UserError("--chat-template must be ROLE=WORDS, such as 'user=Q: '")
+        for name in self.allowed_host:
+            if not _HOST.fullmatch(name):
+                raise UserError(f"--allowed-host must be a name such as mybox, got {name!r}")
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only programs on this machine can reach the server."""
+        from ipaddress import ip_address
+
+        name = self.host.strip("[]").lower()
+        try:
+            return name == "localhost" or ip_address(name).is_loopback
+        except ValueError:  # another name
+            return False
+
+    @property
+    def hosts(self) -> set[str]:
+        """The names of this machine that a request may address, as :func:`host_name` has them."""
+        return {host_name(name) for name in (*LOOPBACK, self.host, *self.allowed_host)}
+
+
+def host_name(address: str) -> str:
+    """The host of an address as in a URL, without its port: ``MyBox:8000`` is ``mybox``."""
+    return re.sub(r":\d*$", "", address.lower())
 
 
 @dataclass(frozen=True)

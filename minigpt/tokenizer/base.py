@@ -3,6 +3,7 @@
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from functools import cached_property
 
 END_OF_TEXT = "<|endoftext|>"
 
@@ -43,3 +44,8 @@ class Tokenizer(ABC):
     def byte_lengths(self) -> list[int]:
         """For each id, how many bytes of text it stands for."""
         return [len(self.token_bytes(i)) for i in range(self.vocab_size)]
+
+    @cached_property
+    def most_bytes(self) -> int:
+        """The bytes of the longest token."""
+        return max(self.byte_lengths())

@@ -64,15 +64,23 @@ def server(tiny_run: Path) -> Iterator[Server]:
 class Local:
     """The app itself, called as a server would call it, with few places and short limits."""
 
-    def __init__(self, run: Path, **settings: Any):
+    def __init__(self, run: Path, key: str = "", writer: Writer | None = None, **settings: Any):
         from minigpt.serve.app import make_app
         from minigpt.serve.engine import Engine
 
         found = find_model(run)
         self.config = ServeConfig(**{"max_batch": 3, "max_rate": 1e5, "max_tokens": 40, **settings})
-        self.writer = Writer(found.glass, found.tokenizer)
+        self.writer = writer or Writer(found.glass, found.tokenizer)
         self.engine = Engine(self.writer, self.config)
-        self.app = make_app(self.engine, found, "tiny")
+        self.engine.start()
+        self.app = make_app(self.engine, found, "tiny", key)
+
+    def complete(self, **body: Any) -> dict[str, Any]:
+        """The answer to a request for completions, which must be one."""
+        status, _, answer = self.ask("/v1/completions", body)
+        assert status == 200, answer
+        found: dict[str, Any] = json.loads(answer)
+        return found
 
     def ask(self, path: str, body: Any = None, **options: Any) -> tuple[int, dict[str, str], bytes]:
         """Status, headers and body of an answer; the client may leave before it comes."""

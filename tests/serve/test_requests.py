@@ -213,16 +213,19 @@ def test_a_step_that_fails_is_told_and_leaves_no_place_taken(
     assert local.ask(COMPLETIONS, {"prompt": "the fox", "n": 5})[0] == 200
 
 
-def test_a_full_server_says_so_and_a_late_text_ends(tiny_run: Path) -> None:
-    full = Local(tiny_run, max_waiting=1)
+def test_a_full_server_says_so_and_so_does_one_that_has_no_time(tiny_run: Path) -> None:
+    full = Local(tiny_run, max_waiting=20)
 
     async def many() -> set[int]:
         asked = [full.send(COMPLETIONS, {"n": 20}) for _ in range(20)]
         return {status for status, _, _ in await asyncio.gather(*asked)}
 
     assert asyncio.run(many()) == {200, 429}
-    late = json.loads(Local(tiny_run, max_seconds=1e-9).ask(COMPLETIONS, {"prompt": "the"})[2])
-    assert late["usage"]["completion_tokens"] == 1 and late["choices"][0]["finish_reason"]
+    late = Local(tiny_run, max_seconds=1e-9)
+    for is_stream in (False, True):
+        status, headers, answer = late.ask(COMPLETIONS, {"prompt": "the", "stream": is_stream})
+        assert b"no time for the request" in answer
+        assert is_stream or (status == 503 and "retry-after" in headers)
 
 
 def test_torch_is_not_imported() -> None:

@@ -1,0 +1,256 @@
+"""Who is let in: by key, by the host that a request addresses, by where it comes from; and where
+the server can listen at all."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minigpt import UserError
+from minigpt.cli import main
+from minigpt.serve.settings import ServeConfig
+
+from .conftest import Local
+
+pytest.importorskip("uvicorn", reason="make test-serve installs what these tests need")
+from starlette.routing import Route
+
+from minigpt.serve import app, listening
+from minigpt.serve.listening import listen
+
+ROUTES = {  # what each answers to who is let in
+    "/": ("GET", None, 200),
+    "/health": ("GET", None, 200),
+    "/metrics": ("GET", None, 200),
+    "/v1/models": ("GET", None, 200),
+    "/v1/models/{name:path}": ("GET", None, 404),
+    "/v1/completions": ("POST", {"max_tokens": 1}, 200),
+    "/v1/chat/completions": ("POST", {"messages": [{"role": "user", "content": "a"}]}, 200),
+}
+KEYS = {
+    None: 401,
+    "": 401,
+    "Bearer": 401,
+    "Bearer ": 401,
+    "Bearer wrong": 401,
+    "Bearer sesam": 401,
+    "Bearer sesames": 401,
+    "Bearer Sesame": 401,
+    "Bearer ssame\xe9": 401,
+    "sesame": 401,
+    "Basic sesame": 401,
+    "Bearer sesame": 0,  # let in
+    "bearer sesame": 0,
+}
+
+
+@pytest.fixture(scope="module")
+def locked(tiny_run: Path) -> Local:
+    return Local(tiny_run, key="sesame")
+
+
+def test_the_table_names_every_route(locked: Local) -> None:
+    starlette: Any = locked.app
+    found = {route.path for route in starlette.app.routes if isinstance(route, Route)}
+    assert found == set(ROUTES)
+
+
+@pytest.mark.parametrize("path", ROUTES)
+def test_only_the_right_key_opens_a_route(locked: Local, path: str) -> None:
+    """All but /health, which tells nothing."""
+    method, body, usual = ROUTES[path]
+    for given, refused in KEYS.items():
+        headers = {} if given is None else {"authorization": given}
+        status, _, answer = locked.ask(path, body, method=method, headers=headers)
+        expected = usual if path == "/health" else refused or usual
+        assert status == expected, (path, given, answer)
+        assert status != 401 or b"invalid_api_key" in answer
+
+
+@pytest.mark.parametrize("path", ROUTES)
+def test_without_a_key_any_is_as_good_as_none(local: Local, path: str) -> None:
+    method, body, usual = ROUTES[path]
+    for headers in ({}, {"authorization": "Bearer any"}):
+        assert local.ask(path, body, method=method, headers=headers)[0] == usual
+
+
+HOSTS = {
+    "localhost": True,
+    "localhost:8000": True,
+    "LOCALHOST:1": True,
+    "127.0.0.1": True,
+    "127.0.0.1:8000": True,
+    "[::1]:8000": True,
+    "mybox": True,
+    "MyBox:8000": True,
+    "MYBOX": True,
+    "other.example:8000": True,
+    "[fe80::1]:8000": True,
+    "": False,
+    ":8000": False,
+    "localhost.evil.example": False,
+    "evil-localhost": False,
+    "evil.localhost": False,
+    "localhost:8000.evil.example": False,
+    "localhost:8000:8000": False,
+    "localhost@evil.example": False,
+    "localhost,evil.example": False,
+    "localhost evil.example": False,
+    "127.0.0.1.evil.example": False,
+    "127.0.0.10": False,
+    "27.0.0.1": False,
+    "::1": False,
+    "[::1].evil.example": False,
+    "[::2]": False,
+    "mybox.evil.example": False,
+    "notmybox": False,
+    "mybo": False,
+    "other.example.evil.example": False,
+    "xother.example": False,
+    "otherxexample": False,
+    "evil.example": False,
+}
+
+
+def test_only_names_of_this_machine_are_answered(tiny_run: Path) -> None:
+    """Whatever the route, and with the right key too."""
+    names = ("MyBox", "Other.Example:8000", "[FE80::1]")
+    for key in ("", "sesame"):
+        local = Local(tiny_run, key=key, allowed_host=names)
+        for host, is_known in HOSTS.items():
+            headers = {"host": host, "authorization": f"Bearer {key}"}
+            status, _, answer = local.ask("/v1/models", method="GET", headers=headers)
+            assert status == (200 if is_known else 400), (host, answer)
+        for path, (method, body, usual) in ROUTES.items():
+            for host, expected in (("mybox", usual), ("evil.example", 400)):
+                headers = {"host": host, "authorization": f"Bearer {key}"}
+                assert local.ask(path, body, method=method, headers=headers)[0] == expected
+
+
+def test_a_name_is_known_only_if_it_was_given(local: Local) -> None:
+    for host, is_known in HOSTS.items():
+        is_loopback = host.lower().startswith(("localhost", "127", "[::1"))
+        status, _, _ = local.ask("/health", method="GET", headers={"host": host})
+        assert status == (200 if is_known and is_loopback else 400), host
+
+
+@pytest.mark.parametrize("name", ["", "http://mybox", "mybox/", "my box", "mybox:x", "fe80::1"])
+def test_an_allowed_host_that_no_request_can_name_is_refused(name: str) -> None:
+    with pytest.raises(UserError, match="--allowed-host must be a name such as mybox"):
+        ServeConfig(allowed_host=(name,))
+
+
+@pytest.mark.parametrize(
+    ("host", "is_local"),
+    [
+        ("127.0.0.1", True),
+        ("127.0.0.2", True),
+        ("LocalHost", True),
+        ("::1", True),
+        ("[::1]", True),
+        ("", False),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("192.168.0.7", False),
+        ("localhost.evil.example", False),
+        ("127.0.0.1.evil.example", False),
+    ],
+)
+def test_beyond_this_machine_a_key_is_required(
+    host: str, is_local: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MINIGPT_API_KEY", raising=False)
+    config = ServeConfig(host=host)
+    assert config.is_local == is_local
+    if is_local:
+        assert app.read_key(config) == ""
+    else:
+        with pytest.raises(UserError, match="beyond loopback clients need a key"):
+            app.read_key(config)
+
+    monkeypatch.setenv("MINIGPT_API_KEY", "sesame")
+    assert app.read_key(config) == "sesame"
+    (tmp_path / "key").write_text("another\n")
+    assert app.read_key(ServeConfig(host=host, api_key_file=str(tmp_path / "key"))) == "another"
+    (tmp_path / "key").write_text("\n")
+    with pytest.raises(UserError, match="need a key"):
+        app.read_key(ServeConfig(host=host, api_key_file=str(tmp_path / "key")))
+
+
+def test_a_client_is_known_by_its_connection_whatever_it_says(tiny_run: Path) -> None:
+    """With the app as uvicorn calls it: X-Forwarded-For gives nobody more requests."""
+    local = Local(tiny_run, max_rate=3.0)
+    server = app.make_server(local.app, local.config)
+    server.config.load()
+    local.app = server.config.loaded_app  # type: ignore[assignment]
+    statuses = []
+    for i in range(20):
+        headers = {"x-forwarded-for": f"203.0.113.{i}", "x-forwarded-host": "evil.example"}
+        statuses.append(local.ask("/health", method="GET", headers=headers)[0])
+    assert statuses.count(200) <= 2 * 3  # the clock may begin another second
+    assert 429 in statuses
+
+
+# Where it listens
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        yield other.getsockname()[1]
+
+
+def told(capsys: pytest.CaptureFixture[str], run: Path, *options: str) -> str:
+    """The line that says why a server does not start; nothing is loaded for that."""
+    assert main(["serve", str(run), *options]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    return line
+
+
+@pytest.mark.parametrize("port", ["70000", "65536", "-1"])
+def test_a_port_that_there_is_not_is_refused(
+    tiny_run: Path, capsys: pytest.CaptureFixture[str], port: str
+) -> None:
+    line = told(capsys, tiny_run, "--port", port)
+    assert "port must be between 0 and 65,535" in line and port in line
+
+
+def test_a_port_in_use_is_told_in_one_line(
+    tiny_run: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    taken: int,
+) -> None:
+    monkeypatch.setattr(app, "load", lambda *_, **__: 1 / 0)  # not before it is known
+    for host in ("127.0.0.1", "localhost"):
+        line = told(capsys, tiny_run, "--port", str(taken), "--host", host)
+        assert f"cannot listen at {host}, port {taken}: Address already in use" in line
+
+
+def test_a_port_that_only_root_may_use_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> Any:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(listening, "_bind", refuse)
+    with pytest.raises(UserError, match=r"cannot listen at 127\.0\.0\.1, port 80: Permission"):
+        listen("127.0.0.1", 80)
+
+
+@pytest.mark.parametrize("host", ["nowhere.invalid", "192.0.2.1", "a" * 70 + ".example"])
+def test_an_address_that_is_not_this_machine_s_is_refused(host: str) -> None:
+    with pytest.raises(UserError, match=f"cannot listen at {host}, port 0: "):
+        listen(host, 0)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_port_0_is_one_that_is_free(host: str) -> None:
+    """The same for each address of the host, and a client can come before the server is ready."""
+    sockets = listen(host, 0)
+    ports = {opened.getsockname()[1] for opened in sockets}
+    assert len(ports) == 1 and 0 not in ports
+    for opened in sockets:
+        with socket.create_connection(opened.getsockname()[:2], timeout=5):
+            pass
+        opened.close()

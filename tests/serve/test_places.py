@@ -1,0 +1,348 @@
+"""Who gets a place: requests in the order in which they come, none of them kept waiting by a large
+one or by many small ones, and none left without an answer. Steps are made one by one here."""
+
+import asyncio
+import contextlib
+import itertools
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import minigpt
+from minigpt.generation.results import Step
+from minigpt.generation.scoring import log_probabilities
+from minigpt.generation.writer import Writer
+
+from .conftest import Local
+
+pytest.importorskip("uvicorn", reason="make test-serve installs what these tests need")
+from minigpt.serve import engine as engines
+from minigpt.serve.engine import ApiError, Engine, Job
+from minigpt.serve.settings import Order, ServeConfig
+
+
+@pytest.fixture(scope="module")
+def writer(tiny_run: Path) -> Writer:
+    return minigpt.load(tiny_run)
+
+
+def by_hand(check: Callable[[], None]) -> None:
+    """Run a check that submits jobs, where an event loop runs."""
+
+    async def run() -> None:
+        check()
+
+    asyncio.run(run())
+
+
+def a_job(writer: Writer, n: int = 1, prompt: str = "the fox", **fields: Any) -> Job:
+    """A request that goes on until its last token."""
+    bias = writer.bias.copy()
+    bias[writer.tokenizer.end_of_text] = -np.inf
+    count = fields.pop("max_tokens", 3)
+    order = Order(n=n, max_tokens=count, max_new_tokens=count, **fields)
+    ids = writer.tokenizer.encode(prompt)
+    return Job(order, [(prompt, ids)], bias, time.monotonic())
+
+
+def an_engine(writer: Writer, places: int, **settings: Any) -> Engine:
+    return Engine(writer, ServeConfig(max_batch=places, **settings))
+
+
+def news(engine: Engine, job: Job) -> list[tuple[int, Any]]:
+    """All that a job was told."""
+    return list(engine._outbox[job])
+
+
+def steps(engine: Engine, job: Job, i: int) -> list[Step]:
+    return [step for text, step in news(engine, job) if text == i]
+
+
+def test_requests_take_turns_in_the_order_in_which_they_came(writer: Writer) -> None:
+    def check() -> None:
+        engine = an_engine(writer, places=1)
+        jobs = dict(zip("abcd", [a_job(writer, n) for n in (3, 1, 2, 1)], strict=True))
+        for job in jobs.values():
+            engine.submit(job)
+        begun = list[str]()
+        while engine.waiting or engine.batch:
+            engine.step()
+            for name, job in jobs.items():
+                for i, _ in news(engine, job):
+                    if f"{name}{i}" not in begun:
+                        begun.append(f"{name}{i}")
+        assert begun == ["a0", "b0", "c0", "d0", "a1", "c1", "a2"]
+
+    by_hand(check)
+
+
+def test_a_stream_of_single_texts_does_not_starve_a_request_of_several(writer: Writer) -> None:
+    """Others always wait, and more come than can be served; three texts need three turns."""
+
+    def check() -> None:
+        engine = an_engine(writer, places=2, max_waiting=8)
+        several = a_job(writer, 3)
+        for job in (a_job(writer), a_job(writer), several):
+            engine.submit(job)
+        for _ in range(60):
+            for _ in range(2):
+                with contextlib.suppress(ApiError):  # too many wait
+                    engine.submit(a_job(writer))
+            engine.step()
+        ends = [step for _, step in news(engine, several) if step.stop_reason]
+        assert len(ends) == 3 and engine.texts_waiting > 5
+
+    by_hand(check)
+
+
+def test_a_large_request_of_long_texts_gives_a_place_to_another(writer: Writer) -> None:
+    """At the next step; and its texts are the same as without that."""
+    samples = writer.samples("the fox", max_new_tokens=40, samples=4, seed=1, temperature=1.0)
+
+    def check() -> None:
+        engine = an_engine(writer, places=3)
+        large = a_job(writer, 4, max_tokens=40, seed=1)
+        large.bias = writer.bias
+        engine.submit(large)
+        for _ in range(5):
+            engine.step()
+        assert [text.job for text in engine.batch] == [large] * 3
+
+        others = [a_job(writer, max_tokens=20) for _ in range(3)]
+        for other in others:
+            engine.submit(other)
+        engine.step()
+        assert all(len(news(engine, other)) == 1 for other in others[:2])
+        assert [text.job for text in engine.batch].count(large) == 1  # one is left to it
+
+        while engine.waiting or engine.reading or engine.batch:
+            engine.step()
+        for i, sample in enumerate(samples):
+            assert tuple(step.token_id for step in steps(engine, large, i)) == sample.token_ids
+
+    by_hand(check)
+
+
+def test_two_large_requests_share_the_places(writer: Writer) -> None:
+    def check() -> None:
+        engine = an_engine(writer, places=4)
+        first, second = (a_job(writer, 9, max_tokens=5) for _ in range(2))
+        engine.submit(first)
+        engine.step()
+        engine.submit(second)
+        for _ in range(7):
+            engine.step()
+        assert [text.job for text in engine.batch].count(second) == 2
+
+    by_hand(check)
+
+
+def test_a_request_that_waited_too_long_is_told_so(writer: Writer) -> None:
+    """Its time counts from its arrival. One whose texts are all begun ends with what it has."""
+
+    def check() -> None:
+        engine = an_engine(writer, places=1, max_seconds=100.0)
+        running, waiting = a_job(writer, max_tokens=400), a_job(writer, 2)
+        engine.submit(running)
+        engine.step()
+        engine.submit(waiting)
+        engine.step()
+        assert not news(engine, waiting)
+        waiting.arrived -= 101
+        engine.step()
+        assert [(i, error.args[0]) for i, error in news(engine, waiting)] == [(0, 503)]
+        assert waiting.is_over and not engine.waiting
+        running.arrived -= 101
+        engine.step()
+        assert steps(engine, running, 0)[-1].stop_reason == "length" and not engine.batch
+
+    by_hand(check)
+
+
+def test_a_text_that_was_put_back_ends_in_time_too(writer: Writer) -> None:
+    def check() -> None:
+        engine = an_engine(writer, places=2, max_seconds=100.0)
+        two = a_job(writer, 2, max_tokens=400)
+        engine.submit(two)
+        engine.step()
+        engine.submit(a_job(writer, max_tokens=400))
+        engine.step()
+        assert engine.texts_waiting == 1
+        two.arrived -= 101
+        engine.step()
+        for i in (0, 1):
+            assert [step.stop_reason for step in steps(engine, two, i)][-1] == "length"
+        assert not two.is_over
+
+    by_hand(check)
+
+
+def test_texts_end_when_the_server_leaves(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that have begun with what they have, the others with an error."""
+    monkeypatch.setattr(engines, "GRACE", -1)
+
+    def check() -> None:
+        engine = an_engine(writer, places=1)
+        running, waiting = a_job(writer, max_tokens=400), a_job(writer)
+        engine.submit(running)
+        engine.step()
+        engine.submit(waiting)
+        engine.is_leaving = lambda: True
+        engine.step()
+        assert steps(engine, running, 0)[-1].stop_reason == "length"
+        assert isinstance(news(engine, waiting)[0][1], ApiError)
+
+    by_hand(check)
+
+
+def test_a_late_text_shows_what_was_held_back_for_a_stop_string(writer: Writer) -> None:
+    def check() -> None:
+        engine = an_engine(writer, places=1, max_seconds=100.0)
+        everything = tuple(f"{letter}?" for letter in "abcdefghijklmnopqrstuvwxyz \n")
+        job = a_job(writer, max_tokens=400, stop=everything)
+        engine.submit(job)
+        for _ in range(6):
+            engine.step()
+        job.arrived -= 101
+        engine.step()
+        told = steps(engine, job, 0)
+        text = writer.tokenizer.decode([step.token_id for step in told])
+        assert "".join(step.text for step in told) == text and told[-1].stop_reason == "length"
+
+    by_hand(check)
+
+
+def test_who_left_is_not_waited_for_whatever_the_engine_does_meanwhile(writer: Writer) -> None:
+    """The event loop may say so at any moment between two lines of the engine's thread."""
+
+    class Leaving(Job):
+        asked = 0
+
+        @property
+        def is_over(self) -> bool:
+            before = self.__dict__.get("left", False)
+            self.asked += 1
+            if self.asked == 3:  # the client leaves as soon as the engine has looked
+                self.__dict__["left"] = True
+            return before
+
+        @is_over.setter
+        def is_over(self, value: bool) -> None:
+            self.__dict__["left"] = value
+
+    def check() -> None:
+        for look in range(1, 9):
+            engine = an_engine(writer, places=1)
+            job = a_job(writer, max_tokens=400)
+            leaving = Leaving(job.order, job.prompts, job.bias, job.arrived)
+            leaving.asked = 3 - look
+            engine.submit(leaving)
+            for _ in range(9):
+                if engine.waiting or engine.batch:
+                    engine.step()
+            assert not engine.batch and leaving.is_over
+
+    by_hand(check)
+
+
+# What costs much
+
+
+def test_a_long_prompt_is_read_in_parts_while_others_write(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And scored in parts; its log-probabilities are those of reading it at once."""
+    monkeypatch.setattr(engines, "TOKENS_AT_ONCE", 4)
+    monkeypatch.setattr(engines, "LOGITS_AT_ONCE", 3 * len(writer.bias))
+    rows = list[int]()
+    logits_of = type(writer.glass).logits
+
+    def watched(glass: Any, x: Any) -> Any:
+        rows.append(len(x))
+        return logits_of(glass, x)
+
+    monkeypatch.setattr(type(writer.glass), "logits", watched)
+
+    def check() -> None:
+        engine = an_engine(writer, places=2)
+        other = a_job(writer, max_tokens=400)
+        engine.submit(other)
+        engine.step()
+        text = "the fox asked a crow for bread and said no"
+        scored = a_job(writer, prompt=text, max_tokens=0, echo=True, logprobs=0)
+        engine.submit(scored)
+        before = len(news(engine, other))
+        while engine.waiting or engine.reading:
+            engine.step()
+        assert len(news(engine, other)) > before + 1
+        assert max(rows) == 3
+
+        first, *told, _ = [step.log_probability for step in steps(engine, scored, 0)]
+        ids = scored.prompts[0][1]
+        logits = writer.glass(np.array([ids[:-1]]))[0]
+        assert first is None and len(ids) > 9
+        np.testing.assert_allclose(told, log_probabilities(logits, np.array(ids[1:])), rtol=1e-5)
+
+    by_hand(check)
+
+
+def test_logits_of_a_prompt_are_computed_and_sorted_only_for_who_wants_them(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[str]()
+    for name, owner in (("logits", type(writer.glass)), ("likeliest", engines.Writer)):
+        found = getattr(owner, name)
+
+        def watched(*given: Any, name: str = name, found: Any = found) -> Any:
+            if name == "logits" or given[2]:
+                asked.append(name)
+            return found(*given)
+
+        monkeypatch.setattr(owner, name, watched)
+
+    def check() -> None:
+        for logprobs, expected in [(None, set()), (0, {"logits"}), (2, {"logits", "likeliest"})]:
+            asked.clear()
+            engine = an_engine(writer, places=1)
+            engine.submit(a_job(writer, max_tokens=0, echo=True, logprobs=logprobs))
+            engine.step()
+            assert set(asked) == expected
+
+    by_hand(check)
+
+
+def test_the_longest_token_is_looked_for_once(
+    tiny_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local = Local(tiny_run)
+    tokenizer, calls = local.writer.tokenizer, itertools.count()
+    lengths = tokenizer.byte_lengths()
+    monkeypatch.setattr(
+        type(tokenizer), "byte_lengths", lambda _: lengths if next(calls) >= 0 else []
+    )
+    for _ in range(3):
+        local.complete(prompt=["the", "fox"] * 9, max_tokens=1)
+    assert next(calls) <= 1
+
+
+def test_a_full_server_refuses_before_it_reads_a_prompt(
+    tiny_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local = Local(tiny_run, max_waiting=2)
+    monkeypatch.setattr(type(local.writer.tokenizer), "encode", lambda *_: 1 / 0)
+    monkeypatch.setattr(type(local.engine), "texts_waiting", 1)
+    status, headers, answer = local.ask("/v1/completions", {"prompt": ["the", "fox"]})
+    assert status == 429 and "retry-after" in headers, answer
+
+
+def test_a_request_of_more_texts_than_may_wait_is_never_let_in(tiny_run: Path) -> None:
+    """It is told so, rather than to come again."""
+    local = Local(tiny_run, max_waiting=4)
+    assert local.complete(prompt=["the", "a"], n=2)["choices"][3]
+    status, _, answer = local.ask("/v1/completions", {"prompt": ["the", "a"], "n": 3})
+    assert status == 400 and "at most 4" in json.loads(answer)["error"]["message"]
