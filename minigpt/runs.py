@@ -377,6 +377,11 @@ def check_free(out: Path) -> None:
         raise UserError(f"{out} exists and is not an empty folder; {other}")
 
 
+def has_checkpoint(folder: Path) -> bool:
+    """Whether a run has a checkpoint, whole or damaged."""
+    return any((folder / CHECKPOINT / name).exists() for name in (LAST, PREVIOUS))
+
+
 def is_untrained(folder: Path) -> bool:
     """Whether a folder holds a run that has learned nothing: the files that it began with and no
     others, no checkpoint, and weights that no evaluation has chosen."""

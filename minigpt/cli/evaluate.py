@@ -26,7 +26,10 @@ def run(given: argparse.Namespace) -> None:
     config = EvaluationConfig(**settings)  # refused before torch is loaded
     if not (given.files or given.copied):
         raise UserError("name a text to predict, or ask for --copied")
-    line, figures = _copied(given, config) if given.copied else _predicted(given, settings)
+    from ..training.interruption import orderly_exit
+
+    with orderly_exit():  # there may be a copy of standard input to remove
+        line, figures = _copied(given, config) if given.copied else _predicted(given, settings)
     record = {"run": given.run, "files": given.files, **figures}
     write(json.dumps(record) if given.json else f"{given.run}: {line}")
 

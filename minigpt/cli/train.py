@@ -30,6 +30,17 @@ def options(parser: Parser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Train, resume a training, or print a plan; a signal's status if one ended it."""
+    from ..training.interruption import Interrupted, orderly_exit
+
+    try:
+        with orderly_exit():
+            _run(given)
+    except Interrupted as interruption:
+        return interruption.exit_status
+    return 0
+
+
+def _run(given: argparse.Namespace) -> None:
     started = time.monotonic()
     text, model, training = _training_settings(given)
     files, source = text.get("files", ()), None
@@ -45,20 +56,15 @@ def run(given: argparse.Namespace) -> int:
             read_config(Path(given.out))
     elif "LOCAL_RANK" not in os.environ:  # several processes read the text together
         source = _read_text(text, model, None if given.plan else Path(given.out or "runs/.any"))
-    from ..training.interruption import Interrupted
     from ..training.plan import plan_run
     from ..training.run import resume_run, start_run
 
-    try:
-        if given.plan:
-            _print_plan(plan_run(source or _read_text(text, model), text, model, training))
-        elif given.resume:
-            resume_run(given.out, training, started, files)
-        else:
-            start_run(text, model, training, given.out, started, source)
-    except Interrupted as interruption:
-        return interruption.exit_status
-    return 0
+    if given.plan:
+        _print_plan(plan_run(source or _read_text(text, model), text, model, training))
+    elif given.resume:
+        resume_run(given.out, training, started, files)
+    else:
+        start_run(text, model, training, given.out, started, source)
 
 
 def _read_text(text: dict[str, Any], model: dict[str, Any], out: Path | None = None) -> "Source":

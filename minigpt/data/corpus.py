@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import shlex
-import shutil
 import sys
 import tempfile
 from array import array
@@ -21,12 +20,12 @@ from functools import cached_property
 from itertools import accumulate, groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from .. import UserError
 from ..config import TextConfig
 from ..tokenizer import TextChunk
-from .readers import STANDARD_INPUT, is_text, read_text, text_in, title
+from .readers import BLOCK, STANDARD_INPUT, is_text, read_text, text_in, title
 
 TALES = "data/tales.txt"  # what is trained on if no text is named
 _STRETCH = 1 << 14  # characters, where a part of a long text is taken
@@ -195,7 +194,7 @@ def find_files(names: tuple[str, ...], say: Say = lambda line: None) -> tuple[Pa
             atexit.register(folder.cleanup)
             found.append(Path(folder.name) / "stdin.txt")
             with open(found[-1], "wb") as copy:
-                shutil.copyfileobj(sys.stdin.buffer, copy)
+                _copy_standard_input(copy)
         elif os.path.exists(name) and not os.path.isdir(name):
             found.append(Path(name))
         elif matches := glob.glob(pattern, recursive=True):
@@ -206,6 +205,13 @@ def find_files(names: tuple[str, ...], say: Say = lambda line: None) -> tuple[Pa
         else:
             raise UserError(f"no such file: {name}{_hint(name)}")
     return tuple(found)
+
+
+def _copy_standard_input(copy: BinaryIO) -> None:
+    """Piece by piece as they come, so that a signal has its effect between two of them."""
+    standard_input: Any = sys.stdin.buffer
+    while block := standard_input.read1(BLOCK):
+        copy.write(block)
 
 
 def _texts(place: str, found: Iterable[str], say: Say) -> list[Path]:

@@ -76,7 +76,9 @@ def process_group() -> Iterator[None]:
         elif isinstance(error, dist.DistError) or "gloo" in str(error):
             if is_first:  # and not because another rank has said its error and ended
                 _say("a process has ended or cannot be reached; continue with --resume")
-            os._exit(2)  # an ordinary exit waits for the lost process for ever
+            # To leave the process group would be to wait for the lost process for ever.
+            atexit.register(os._exit, 2)
+            raise SystemExit(2) from None
         raise
 
 

@@ -1,8 +1,12 @@
-"""Ctrl-C, SIGTERM and SIGHUP wait for the end of a step, so that what is saved is whole."""
+"""Ctrl-C, SIGTERM and SIGHUP leave nothing half done. In training they wait for the end of a step,
+so that what is saved is whole; before it they end the command, which removes its temporary files.
+"""
 
 import contextlib
 import signal
+import sys
 import threading
+from collections.abc import Iterator
 from types import FrameType
 from typing import Self
 
@@ -18,6 +22,23 @@ class Interrupted(Exception):
         super().__init__(signal.Signals(signal_number).name)
         self.saved = saved
         self.exit_status = 128 + signal_number
+
+
+@contextlib.contextmanager
+def orderly_exit() -> Iterator[None]:
+    """Inside, SIGTERM and SIGHUP end the program as sys.exit does: what has to be tidied up on
+    leaving is. By themselves they would end it on the spot. Ctrl-C is a KeyboardInterrupt already.
+    """
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    with contextlib.ExitStack() as handlers:
+        if threading.current_thread() is threading.main_thread():
+            for number in _SIGNALS:
+                if signal.getsignal(number) == signal.SIG_DFL:
+                    handlers.callback(signal.signal, number, signal.signal(number, leave))
+        yield
 
 
 class GracefulStop(contextlib.ExitStack):

@@ -23,7 +23,17 @@ from .. import UserError
 from ..config import count_parameters, counted
 from ..data.corpus import Source
 from ..data.readers import title
-from ..runs import METRICS, PICTURE, SAMPLES, RunConfig, read_metrics, replace, write_text
+from ..runs import (
+    METRICS,
+    PICTURE,
+    SAMPLES,
+    WEIGHTS,
+    RunConfig,
+    read_best,
+    read_metrics,
+    replace,
+    write_text,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -335,7 +345,9 @@ def first_words(dataset: "Dataset") -> str:
 def say_interrupted(folder: Path, is_saved: bool) -> None:
     """What is left of a training that was interrupted, and how to continue it."""
     last = f"is in {folder}/checkpoint" if is_saved else "could not be saved"
-    say(f"interrupted: the best weights are in {folder}/model.safetensors, the last state {last}")
+    is_kept = read_best(folder / WEIGHTS) is not None
+    best = f"are in {folder / WEIGHTS}" if is_kept else "could not be saved"
+    say(f"interrupted: the best weights {best}, the last state {last}")
     say_command("to continue it", f"{command('train')} --resume --out {shlex.quote(str(folder))}")
 
 

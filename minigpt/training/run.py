@@ -31,7 +31,7 @@ from . import distributed, induction, report
 from .checkpoint import TrainingState, read_state
 from .distributed import on_all, on_main
 from .embedding_init import embedding_init, head_init, sample
-from .interruption import Interrupted
+from .interruption import Interrupted, orderly_exit
 from .plan import Plan, measured_plan, plan_context, settled
 from .report import Report, say
 from .speed import choose_precision
@@ -60,7 +60,7 @@ def train(
     )
     if settings:
         raise UserError(f"there is no setting {', '.join(settings)}")
-    with contextlib.ExitStack() as stack:
+    with orderly_exit(), contextlib.ExitStack() as stack:
         stack.enter_context(torch.random.fork_rng(range(torch.cuda.device_count())))
         field = text.get("text_field", TextConfig.text_field)
         if texts:

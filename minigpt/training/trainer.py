@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import math
+import shlex
 import time
 from collections.abc import Callable
 from functools import partial
@@ -15,7 +16,7 @@ from .. import UserError
 from ..config import TrainConfig
 from ..data.batches import Dataset, sample_batch
 from ..model import GPT
-from ..runs import WEIGHTS, read_best, save_weights
+from ..runs import WEIGHTS, has_checkpoint, read_best, save_weights
 from . import distributed, workers
 from .checkpoint import TrainingState, load_checkpoint, save_checkpoint
 from .compilation import Loss, compile_loss
@@ -64,6 +65,7 @@ class Trainer:
             tokens = config.max_epochs * len(dataset.train)
             self._max_steps = math.ceil(tokens / (config.batch_size * model.config.context_length))
         self._next_save = 0.0
+        self._is_kept = True  # whether the latest of the best weights could be written
 
     def restore(self) -> None:
         """Return to the last checkpoint that is whole; UserError if there is none that fits."""
@@ -80,7 +82,8 @@ class Trainer:
     def train(self) -> TrainingState:
         """Train until the steps or the time are used up, keeping the best weights.
 
-        Raises UserError if training diverges, and Interrupted after a SIGINT or SIGTERM.
+        Raises UserError if training diverges or the best weights could not be written, and
+        Interrupted after a SIGINT, SIGTERM or SIGHUP.
         """
         config, dropout = self.config, self.model.config.attention_dropout
         can_share = workers.can_share(self.device, config.compile, dropout)
@@ -95,6 +98,7 @@ class Trainer:
                     self._evaluate(done)
                     self._save()
                 if done >= 1.0:
+                    self._check_kept()
                     return self.state
                 if self.state.step > 0 and self.state.seconds >= self._next_save:
                     self._save()
@@ -234,6 +238,8 @@ class Trainer:
             sample = distributed.on_main(lambda: self.sample(self.model))
         row = self.report.evaluation(state, result, is_best, sample)
         self._written("the figures", partial(self.report.write, row, sample, state.finished))
+        if state.finished and not self._is_kept:  # continued, the run makes this evaluation again
+            state.finished, state.evaluations = False, state.evaluations - 1
 
     def _evaluation(self, max_tokens: int) -> Evaluation:
         evaluated = partial(evaluate_tokens, max_tokens=max_tokens, precision=self.precision)
@@ -243,7 +249,9 @@ class Trainer:
         """Write the weights of the best evaluation so far."""
         path, state = self.folder / WEIGHTS, self.state
         best = {"val_loss": loss, "val_bits_per_byte": bits, "step": state.step}
-        if self._written("the best weights", partial(save_weights, self.model, path, best)):
+        save = partial(save_weights, self.model, path, best)
+        self._is_kept = self._written("the best weights", save)
+        if self._is_kept:
             state.best_loss, state.best_bits_per_byte, state.best_step = loss, bits, state.step
 
     def _save_unfinished(self) -> bool:
@@ -274,6 +282,16 @@ class Trainer:
             problem = f"could not write {what} to {self.folder}: {error.strerror or error}"
             say(f"{problem}; the old file stays as it was, training goes on")
             return False
+
+    def _check_kept(self) -> None:
+        """Raise a UserError if the best weights are not on disk."""
+        if self._is_kept:
+            return
+        problem = f"the best weights could not be written to {self.folder / WEIGHTS}"
+        if not has_checkpoint(self.folder):
+            raise UserError(f"{problem}, nor a checkpoint; make room and train again")
+        resume = f"--resume --out {shlex.quote(str(self.folder))}"
+        raise UserError(f"{problem}; make room there, then continue with {resume}")
 
     def _check_weights(self) -> None:
         norms = torch.stack(torch._foreach_norm(list(self.model.parameters())))

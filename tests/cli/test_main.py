@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -15,15 +17,18 @@ from ..conftest import TINY, some_text, train_tiny
 from .conftest import Type, assert_refused
 
 ROOT = Path(__file__).parent.parent.parent
+MAIN = "import sys; from minigpt.cli import main; sys.exit(main(sys.argv[1:]))"
 TINY_OPTIONS = [f"--{name.replace('_', '-')}={value}" for name, value in TINY.items()]
 
 
-def start(folder: Path, *arguments: str | Path) -> subprocess.Popen[bytes]:
+def start(
+    folder: Path, *arguments: str | Path, stdin: int = subprocess.DEVNULL
+) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, *map(str, arguments)],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
-        stdin=subprocess.DEVNULL,
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
@@ -193,6 +198,34 @@ def test_the_commands_answer_and_refuse_without_loading_torch() -> None:
         "assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+ENDED = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+
+
+@pytest.mark.parametrize(("number", "status"), ENDED)
+@pytest.mark.parametrize("command", ["train", "evaluate"])
+def test_a_command_that_is_ended_while_it_reads_leaves_no_copy_of_what_was_piped_in(
+    command: str,
+    number: signal.Signals,
+    status: int,
+    tiny_run: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    arguments = ["-"] if command == "train" else [tiny_run, "--copied", "-"]
+    process = start(tmp_path, "-c", MAIN, command, *arguments, stdin=subprocess.PIPE)
+    assert process.stdin is not None and process.stderr is not None
+    process.stdin.write(b"the fox " * 10_000)
+    process.stdin.flush()
+    while [f.stat().st_size for f in tmp_path.glob("minigpt-stdin-*/stdin.txt")] != [80_000]:
+        assert process.poll() is None, process.stderr.read().decode()
+        time.sleep(0.01)
+    process.send_signal(number)
+    assert process.wait(timeout=60) == status
+    assert b"Traceback" not in process.stderr.read()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_reader_that_leaves_early_causes_no_traceback(tiny_run: Path, tmp_path: Path) -> None:

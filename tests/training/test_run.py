@@ -18,16 +18,19 @@ from safetensors.torch import load_file
 
 import minigpt
 from minigpt import UserError
+from minigpt.cli import main
 from minigpt.config import TextConfig
 from minigpt.data.batches import Dataset
 from minigpt.data.corpus import find_source
 from minigpt.data.token_cache import prepare
-from minigpt.runs import METRICS, WEIGHTS, newest_run
+from minigpt.runs import METRICS, WEIGHTS, newest_run, read_metrics
 from minigpt.training import run as run_module
+from minigpt.training import trainer as trainer_module
 from minigpt.training.checkpoint import read_state
-from tests.conftest import some_text, train_tiny
+from tests.conftest import TINY, some_text, train_tiny
 from tests.training.runs import after_step, contents, interrupted, resume
 
+TINY_OPTIONS = [f"--{name.replace('_', '-')}={value}" for name, value in TINY.items()]
 TEXTS = [some_text(40, seed) for seed in range(30)]
 
 
@@ -248,6 +251,44 @@ def test_every_file_of_a_run_has_the_permissions_of_any_new_file() -> None:
     files = [f for f in run.rglob("*") if f.is_file() and f.name != ".lock"]
     modes = {str(f): oct(f.stat().st_mode & 0o777) for f in files}
     assert len(modes) > 7 and set(modes.values()) == {"0o640"}, modes
+
+
+def refuse(*_: Any) -> None:
+    raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize("refused_from", [1, 2])
+def test_a_run_whose_best_weights_could_not_be_written_says_so_and_writes_them_when_continued(
+    refused_from: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From its first evaluation, or from its second and best."""
+    whole, writes = train_tiny(out="whole"), []
+    plain = trainer_module.save_weights
+    capsys.readouterr()
+
+    def save(*arguments: Any) -> None:
+        writes.append(arguments)
+        if len(writes) >= refused_from:
+            refuse()
+        plain(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(trainer_module, "save_weights", save)
+        status = main(["train", "my.txt", *TINY_OPTIONS])
+    out, err = capsys.readouterr()
+    assert (status, out, len(writes)) == (2, "", 2)
+    assert "error: the best weights could not be written to runs/my/model.safetensors; " in err
+    assert err.endswith("--resume --out runs/my\n")
+    assert main(["train", "--resume", "--out", "runs/my"]) == 0
+    assert Path("runs/my", WEIGHTS).read_bytes() == (whole / WEIGHTS).read_bytes()
+    assert [row["step"] for row in read_metrics(Path("runs/my", METRICS))] == [4, 8]
+
+
+def test_a_run_of_which_nothing_could_be_written_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trainer_module, "save_weights", refuse)
+    monkeypatch.setattr(trainer_module, "save_checkpoint", refuse)
+    with pytest.raises(UserError, match=r"could not be written to .*, nor a checkpoint; make room"):
+        train_tiny()
 
 
 # Resuming
