@@ -30,7 +30,10 @@ def make_tokenizer(kind: str, vocab_size: int | None, texts: Iterable[str]) -> T
     """The tokenizer named `kind`: "char" or "bpe", learned from `texts`, or one of tiktoken's, such
     as "gpt2", for which they are not read. `vocab_size` is for bpe, END_OF_TEXT included."""
     if kind == "char":
-        return CharacterTokenizer(sorted(set().union(*texts)))
+        characters: set[str] = set()
+        for text in texts:
+            characters.update(text)
+        return CharacterTokenizer(sorted(characters))
     if kind == "bpe":
         return train_bpe(texts, vocab_size or 1024)
     return tiktoken_tokenizer(kind)

@@ -1,7 +1,9 @@
 """Byte-pair encoding: learned from a text, or one of tiktoken's encodings such as "gpt2"."""
 
 import os
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
 from typing import Any, AnyStr
 
 import tiktoken
@@ -9,6 +11,8 @@ import tiktoken
 from .. import UserError
 from .base import END_OF_TEXT, Tokenizer
 from .chunked_encoding import GPT2_PATTERN, places_to_cut
+
+_LONGEST_WORD = 128  # characters of a word from which tokens are learned together
 
 
 class BytePairTokenizer(Tokenizer):
@@ -45,28 +49,66 @@ class BytePairTokenizer(Tokenizer):
         unused = {f"<|unused_{i}|>": i for i in range(self.vocab_size) if i not in used}
         names = self.encoding._special_tokens | unused
         tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(vocab | names, merges_by_id(vocab)))
-        _set_byte_level(tokenizer, self.encoding._pat_str)
+        _set_byte_level(tokenizer, tokenizers.Regex(self.encoding._pat_str))
         tokenizer.add_special_tokens(sorted(names, key=lambda name: names[name]))
         return tokenizer.to_str()
 
 
 def train_bpe(texts: Iterable[str], vocab_size: int) -> BytePairTokenizer:
-    """Byte-level BPE with at most `vocab_size` tokens, learned from `texts`."""
+    """Byte-level BPE with at most `vocab_size` tokens, learned from `texts`.
+
+    Each merge goes through the whole of a word. So a long one, such as a line of DNA, is learned
+    from in parts: otherwise the time would grow with the square of its length.
+    """
     import tokenizers
 
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
-    _set_byte_level(tokenizer, GPT2_PATTERN)
+    parts = tokenizers.Regex(rf"[\s\S]{{1,{_LONGEST_WORD}}}")
+    _set_byte_level(tokenizer, tokenizers.Regex(GPT2_PATTERN), parts)
     trainer = tokenizers.trainers.BpeTrainer(
         vocab_size=vocab_size - 1,
         initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    tokenizer.train_from_iterator(texts, trainer)
+    _learn(tokenizer, trainer, texts)
+
     ranks = {printable_to_bytes(token): rank for token, rank in tokenizer.get_vocab().items()}
     encoding = tiktoken.Encoding(
         "bpe", pat_str=GPT2_PATTERN, mergeable_ranks=ranks, special_tokens={END_OF_TEXT: len(ranks)}
     )
     return BytePairTokenizer(encoding)
+
+
+def _learn(tokenizer: Any, trainer: Any, texts: Iterable[str]) -> None:
+    """Let the library learn, in a thread of its own, so that Ctrl-C is heard meanwhile: Python
+    handles signals in its main thread, and only between two of Python's own instructions."""
+    result: Future[None] = Future()
+    is_over, is_interrupted = threading.Event(), threading.Event()
+
+    def read() -> Iterator[str]:
+        for text in texts:
+            if is_interrupted.is_set():
+                return
+            yield text
+
+    def learn() -> None:
+        try:
+            tokenizer.train_from_iterator(read(), trainer)
+            result.set_result(None)
+        except BaseException as error:
+            result.set_exception(error)
+        finally:
+            is_over.set()
+
+    threading.Thread(target=learn, name="learning a BPE", daemon=True).start()
+    try:
+        while not is_over.wait(timeout=0.1):
+            pass
+    except BaseException:
+        is_interrupted.set()
+        is_over.wait(timeout=0.5)  # it is better to end before Python does; if that is soon
+        raise
+    result.result()
 
 
 def tiktoken_tokenizer(name: str) -> BytePairTokenizer:
@@ -85,13 +127,14 @@ def tiktoken_tokenizer(name: str) -> BytePairTokenizer:
         ) from None
 
 
-def _set_byte_level(tokenizer: Any, pattern: str) -> None:
-    """Cut texts into words by `pattern`, and write their bytes as printable characters."""
-    from tokenizers import Regex, decoders, pre_tokenizers
+def _set_byte_level(tokenizer: Any, *patterns: Any) -> None:
+    """Cut texts into words by a pattern, these into parts by the next one if there is one, and
+    write their bytes as printable characters."""
+    from tokenizers import decoders, pre_tokenizers
 
-    words = pre_tokenizers.Split(Regex(pattern), "isolated")
+    cuts = [pre_tokenizers.Split(pattern, "isolated") for pattern in patterns]
     characters = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([words, characters])
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*cuts, characters])
     tokenizer.decoder = decoders.ByteLevel()
 
 

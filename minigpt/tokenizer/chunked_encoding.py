@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from .base import Tokenizer
 
 PIECE = 1 << 16  # characters
+LONGEST = 1 << 18  # characters that are encoded at once where there is no place to cut
 # Whether this text begins a new document after another one (so that an end of text goes between
 # them), and the text.
 TextChunk = tuple[bool, str]
@@ -27,18 +28,22 @@ def encode_in_pieces(
 ) -> Iterator[Encoded]:
     """Encode documents in pieces of about `size` characters.
 
-    A document gets the ids that it has when it is encoded whole. Short documents are put together
-    in one piece, with the end of text between them.
+    A document gets the ids that it has when it is encoded whole, unless :func:`cut_in_pieces` finds
+    no place to cut. Short documents are put together in one piece, with the end of text between
+    them.
     """
     threads = os.cpu_count() or 1
     waiting: deque[Future[Encoded]] = deque()
-    with ThreadPoolExecutor(threads) as pool:
+    pool = ThreadPoolExecutor(threads)
+    try:
         for batch in _batches(cut_in_pieces(chunks, tokenizer.cut, size), size):
             waiting.append(pool.submit(_encode, tokenizer, batch))
             if len(waiting) > 2 * threads:  # enough to keep all of them busy, in bounded memory
                 yield waiting.popleft().result()
         for future in waiting:
             yield future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)  # after Ctrl-C nobody waits for what has not begun
 
 
 def cut_in_pieces(
@@ -46,8 +51,9 @@ def cut_in_pieces(
 ) -> Iterator[TextChunk]:
     """The same documents in pieces that can be encoded one by one.
 
-    A document is cut at the first match of `cut` after `size` characters; one without a match
-    stays whole.
+    A document is cut at the first match of `cut` after `size` characters. Where none comes, as in
+    a line of DNA, memory and Ctrl-C ask for a cut all the same: every `LONGEST` characters, before
+    a space if there is one. Two or three tokens there differ from those of the whole document.
     """
     begins, rest, searched = False, "", 0
     for begins_document, text in chunks:
@@ -56,12 +62,22 @@ def cut_in_pieces(
                 yield begins, rest
             begins, rest, searched = True, "", 0
         rest += text
-        while place := cut.search(rest, max(size, searched)):
-            yield begins, rest[: place.start()]
-            begins, rest, searched = False, rest[place.start() :], 0
+        while (end := _end_of_piece(rest, cut, max(size, searched))) is not None:
+            yield begins, rest[:end]
+            begins, rest, searched = False, rest[end:], 0
         searched = len(rest)
     if rest:
         yield begins, rest
+
+
+def _end_of_piece(text: str, cut: re.Pattern[str], start: int) -> int | None:
+    """Where to cut a text: at the first place from `start` on, or else where it is too long."""
+    if place := cut.search(text, start, LONGEST):
+        return place.start()
+    if len(text) <= LONGEST:
+        return None  # a place may come yet
+    last_space = text.rfind(" ", 1, LONGEST)
+    return LONGEST if last_space < 0 else last_space
 
 
 def _batches(pieces: Iterable[TextChunk], size: int) -> Iterator[list[TextChunk]]:

@@ -106,6 +106,26 @@ def test_a_text_whose_words_are_cut_in_another_way_is_encoded_whole() -> None:
         assert encoded(encoder, chunks, size) == encoder.encode(text)
 
 
+@pytest.mark.parametrize("kind", ["bpe", *PATTERNS])
+def test_a_text_without_a_place_to_cut_comes_in_bounded_pieces_that_decode_to_it(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("minigpt.tokenizer.chunked_encoding.LONGEST", 100)
+    encoder = tokenizer(kind)
+    for text in ("ACGT" * 300, "我是猫没有名字" * 90, "a" * 1000, " " * 1000, "-" * 1000):
+        chunks = [(False, text[i : i + 30]) for i in range(0, len(text), 30)]
+        pieces = list(encode_in_pieces(encoder, chunks, 40))
+        assert max(characters for characters, _ in pieces) <= 100
+        assert encoder.decode(i for _, ids in pieces for i in ids.tolist()) == text
+
+
+def test_where_no_place_is_safe_a_cut_is_before_a_space(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("minigpt.tokenizer.chunked_encoding.LONGEST", 100)
+    nowhere = re.compile("(?!)")
+    pieces = [piece for _, piece in cut_in_pieces([(False, "some words " * 50)], nowhere, 40)]
+    assert all(piece.startswith(" ") and 80 < len(piece) <= 100 for piece in pieces[1:-1])
+
+
 @given(text=some_text, size=st.integers(1, 9))
 @few
 def test_characters_are_cut_anywhere(text: str, size: int) -> None:
@@ -168,9 +188,9 @@ def test_a_text_is_looked_through_once_even_where_it_cannot_be_cut() -> None:
     searched = []
 
     class Counted:
-        def search(self, text: str, start: int) -> re.Match[str] | None:
-            searched.append(len(text) - start)
-            return tokenizer("bpe").cut.search(text, start)
+        def search(self, text: str, start: int, end: int) -> re.Match[str] | None:
+            searched.append(min(len(text), end) - start)
+            return tokenizer("bpe").cut.search(text, start, end)
 
     list(cut_in_pieces([(False, "." * 100)] * 50, Counted(), 10))  # type: ignore[arg-type]
     assert sum(searched) <= 50 * 100

@@ -2,7 +2,10 @@
 encodings without a network. What holds for any text is tried on generated text.
 """
 
+import json
 import os
+import signal
+import threading
 import types
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +28,7 @@ from minigpt.tokenizer import (
     tiktoken_tokenizer,
     train_bpe,
 )
+from minigpt.tokenizer.chunked_encoding import GPT2_PATTERN
 
 from .examples import ALPHABET, FABLE, KINDS, law, texts, tokenizer
 
@@ -113,6 +117,86 @@ def test_a_bpe_vocabulary_has_the_size_asked_for_unless_the_text_is_tiny(
 
 def test_training_a_bpe_again_gives_the_same_tokenizer() -> None:
     assert train_bpe([FABLE], 320).to_json() == train_bpe([FABLE], 320).to_json()
+
+
+@pytest.mark.parametrize("name", ["my.txt", "tales.txt", "Chinese", "code"])
+def test_words_of_usual_length_are_learned_from_whole(name: str) -> None:
+    """The same vocabulary as the library learns by itself."""
+    samples = {
+        "my.txt": FABLE * 3,
+        "tales.txt": Path("data/tales.txt").read_text()[:100_000],
+        "Chinese": "「我是猫。」他说：没有名字！\n" * 20,
+        "code": Path(tiktoken.__file__).with_name("core.py").read_text(),
+    }
+    library = tokenizers.Tokenizer(tokenizers.models.BPE())
+    words = tokenizers.pre_tokenizers.Split(tokenizers.Regex(GPT2_PATTERN), "isolated")
+    printable = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    library.pre_tokenizer = tokenizers.pre_tokenizers.Sequence([words, printable])
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=599, initial_alphabet=printable.alphabet(), show_progress=False
+    )
+    library.train_from_iterator([samples[name]], trainer)
+    ours = json.loads(train_bpe([samples[name]], 600).to_json())["model"]["vocab"]
+    assert ours == library.get_vocab() | {END_OF_TEXT: len(ours) - 1}
+
+
+def test_a_word_without_end_is_learned_from_in_parts() -> None:
+    """Else every merge would go through all of it. Of 'aaaa...', no token is longer than a part."""
+    encoder = train_bpe(["a" * 100_000], 600)
+    assert max(encoder.byte_lengths()) == 128
+    assert len(encoder.encode("a" * 100_000)) < 1_000
+
+
+def test_ctrl_c_is_heard_while_a_vocabulary_is_learned() -> None:
+    """Also while the library does not return; its thread then reads nothing more and ends."""
+    goes_on, said = threading.Event(), []
+
+    def texts() -> Iterator[str]:
+        yield FABLE
+        os.kill(os.getpid(), signal.SIGINT)
+        goes_on.wait(timeout=30)
+        said.append("the next text")
+        yield FABLE
+        said.append("one more text")
+        yield FABLE
+
+    with pytest.raises(KeyboardInterrupt):
+        train_bpe(texts(), 600)
+    said.append("interrupted")
+    goes_on.set()
+    for thread in threading.enumerate():
+        if thread.name == "learning a BPE":
+            thread.join(timeout=30)
+    assert said == ["interrupted", "the next text"]
+
+
+def test_an_error_in_a_text_that_is_learned_from_is_raised_as_it_is() -> None:
+    def texts() -> Iterator[str]:
+        yield FABLE
+        raise UserError("the text changed")
+
+    with pytest.raises(UserError, match="the text changed"):
+        train_bpe(texts(), 600)
+
+
+def test_the_characters_of_a_text_are_found_in_constant_memory() -> None:
+    """Each text is let go before the next one is read."""
+
+    class Text(str):
+        alive = 0
+
+        def __init__(self, content: str):
+            Text.alive += 1
+
+        def __del__(self) -> None:
+            Text.alive -= 1
+
+    def texts() -> Iterator[str]:
+        for i in range(20):
+            yield Text("ab" * (i + 1))
+            assert Text.alive <= 2
+
+    assert make_tokenizer("char", None, texts()).encode("ab") == [0, 1]
 
 
 def test_no_token_reaches_over_two_words() -> None:
