@@ -18,6 +18,9 @@ from .config import GPTConfig
 
 Caches = list[KeyValueCache]
 
+# Logits computed at once in an evaluation: on a CPU they stay in the cache.
+_LOGITS_ON_CPU, _LOGITS_ON_GPU = 1 << 20, 1 << 24
+
 randomness = threading.local()  # its `generator` draws the dropout of a thread; or torch's own
 
 
@@ -141,6 +144,34 @@ class GPT(nn.Module):
         """The mean cross-entropy in nats a token, as of :meth:`forward`; keeps no logits."""
         x = self._features(token_ids)
         return linear_cross_entropy(x.flatten(0, 1), self.head.weight, targets.flatten())
+
+    @torch.no_grad()
+    def token_losses(self, token_ids: Tensor, targets: Tensor) -> Tensor:
+        """The cross-entropy of single tokens, without gradients.
+
+        Only a few rows of logits are in memory at a time.
+
+        Args:
+            token_ids: ``(b, T)``, integers below vocab_size.
+            targets: ``(b, n)``, the tokens that follow the last n positions, n <= T.
+
+        Returns:
+            The cross-entropy of each target in nats, ``(b, n)``, in float32 or wider.
+        """
+        n = targets.shape[1]
+        x = self._features(token_ids)[:, -n:].flatten(0, 1)  # (b * n, emb_dim)
+        wide = torch.promote_types(x.dtype, torch.float32)
+        device = x.device.type
+        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
+        weight = self.head.weight.to(dtype)  # (vocab_size, emb_dim), converted once
+
+        logits_at_once = _LOGITS_ON_CPU if device == "cpu" else _LOGITS_ON_GPU
+        rows = max(logits_at_once // len(weight), 1)
+        losses = []
+        for xs, ts in zip(x.split(rows), targets.flatten().split(rows), strict=True):
+            logits = F.linear(xs.to(dtype), weight).to(wide)  # (rows, vocab_size)
+            losses.append(F.cross_entropy(logits, ts, reduction="none"))  # (rows,)
+        return torch.cat(losses).view(targets.shape)
 
     def _features(self, token_ids: Tensor, caches: Caches | None = None) -> Tensor:
         """What the head sees, ``(b, T, emb_dim)``."""

@@ -131,6 +131,35 @@ def test_the_loss_is_the_mean_cross_entropy_of_the_logits(architecture: str) -> 
     assert loss.item() == pytest.approx(expected.item(), rel=1e-6)
 
 
+@both_architectures
+@pytest.mark.parametrize("n", [1, 5, 7])
+@pytest.mark.parametrize("tied", [True, False])
+def test_the_losses_of_tokens_are_those_of_their_logits(
+    architecture: str, n: int, tied: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the last n, whether their logits are computed at once or two rows at a time."""
+    model, inputs, targets = gpt(architecture, tie_embeddings=tied), ids(3, 7), ids(3, 7, seed=1)
+    logits = model(inputs)
+    every = -logits.log_softmax(-1).gather(-1, targets[..., None]).squeeze(-1)  # (3, 7)
+    for size in (1 << 20, 2 * VOCAB):
+        monkeypatch.setattr("minigpt.model._LOGITS_ON_CPU", size)
+        found = model.token_losses(inputs, targets[:, -n:])
+        assert found.shape == (3, n) and not found.requires_grad
+        torch.testing.assert_close(found, every[:, -n:].detach())
+
+
+def test_the_losses_of_tokens_are_computed_in_the_precision_asked_for() -> None:
+    """Of the products: the losses themselves are in float32."""
+    model, inputs, targets = gpt("qwen3").float(), ids(3, 7), ids(3, 7, seed=1)
+    with torch.autocast("cpu", torch.bfloat16):
+        logits = model(inputs).float()
+        found = model.token_losses(inputs, targets)
+    expected = nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found.mean(), expected.detach(), rtol=1e-6, atol=0)
+    assert not torch.equal(found, model.token_losses(inputs, targets))
+
+
 @given(architecture=architectures, T=st.integers(1, CONTEXT), data=st.data())
 @few
 def test_a_token_never_changes_the_logits_before_it(

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TextIO
 
 from .. import UserError, __version__
+from ..memory import enough_memory
 from . import evaluate, export, generate, page, runs, serve, train
 from .options import Parser
 from .terminal import say
@@ -34,7 +35,8 @@ def main(arguments: Sequence[str] | None = None, prog: str | None = None) -> int
     _open_closed_streams()
     try:
         run, given = parse(sys.argv[1:] if arguments is None else arguments, prog)
-        return run(given) or 0
+        with enough_memory("a smaller model, or end other programs"):
+            return run(given) or 0
     except UserError as error:
         say(f"error: {error}")
         return 2

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from .. import UserError
 from ..config import InferenceConfig, SampleConfig, count_parameters, counted
 from ..generation.results import Step, Token, visible
+from ..memory import enough_memory
 from .options import Parser, add_fields, given_fields
 from .terminal import say, write
 
@@ -47,6 +48,13 @@ def run(given: argparse.Namespace) -> None:
         raise UserError(f"put quotes around the prompt: {shlex.quote(' '.join(given.prompt))}")
     prompt = read_prompt(given.prompt[0] if given.prompt else None)
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # if it is not UTF-8
+    with enough_memory("fewer --samples, or a smaller model"):
+        _generate(prompt, given, config, machine)
+
+
+def _generate(
+    prompt: str, given: argparse.Namespace, config: SampleConfig, machine: InferenceConfig
+) -> None:
     from ..runs import load, newest_run
 
     name = str(newest_run() if given.run is None else given.run)

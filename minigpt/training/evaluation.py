@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import functional as F
 
 from .. import UserError
 from ..config import EvaluationConfig
 from ..data.batches import TokenSequence
 from ..data.corpus import Corpus, chunks, find_files
+from ..memory import enough_memory
 from ..model import GPT
 from ..runs import choose_device, find_model
 from ..tokenizer import encode_in_pieces
@@ -27,8 +27,6 @@ from . import distributed, workers
 from .speed import autocast
 
 Window = NDArray[np.integer]  # tokens (length + 1,)
-
-_BATCH_SIZE = 16  # windows at a time
 
 
 @dataclass(frozen=True)
@@ -80,8 +78,11 @@ def evaluate(
 
     windows = windows_of(ids(), found.glass.config.context_length)
     device, lengths = choose_device(config.device), torch.tensor(found.tokenizer.byte_lengths())
-    with workers.team(torch.get_num_threads() if device.type == "cpu" else 1):
-        result = evaluate_windows(found.model.to(device), windows, lengths)
+    threads = torch.get_num_threads() if device.type == "cpu" else 1
+    smaller = "a smaller --batch-size"
+    with enough_memory(smaller), workers.team(min(threads, config.batch_size)):
+        model = found.model.to(device)
+        result = evaluate_windows(model, windows, lengths, at_once=config.batch_size)
     if not result.tokens:
         names = ", ".join(map(str, files))
         raise UserError(f"{names}: too short to evaluate on, at least 2 tokens are needed")
@@ -96,12 +97,13 @@ def evaluate_tokens(
     byte_lengths: Tensor,
     *,
     max_tokens: int,
+    at_once: int = EvaluationConfig.batch_size,
     precision: torch.dtype = torch.float32,
 ) -> Evaluation:
     """Predict every token but the first, once, in windows of the context length side by side.
 
     Of a text longer than `max_tokens` only windows spread evenly over it are read, always the same.
-    ``byte_lengths``, of shape (vocab_size,), are the bytes of text that each token stands for.
+    For the rest see :func:`evaluate_windows`.
     """
     T = min(model.config.context_length, len(tokens) - 1)
     starts = np.arange(0, len(tokens) - 1, T)  # of each window; the last one may be short
@@ -109,33 +111,41 @@ def evaluate_tokens(
         full = starts[: max(len(starts) - 1, 1)]
         starts = full[:: -(-len(full) * T // max_tokens)]
     windows = (tokens[start : start + T + 1] for start in starts.tolist())
-    return evaluate_windows(model, windows, byte_lengths, precision)
+    return evaluate_windows(model, windows, byte_lengths, at_once=at_once, precision=precision)
 
 
 def evaluate_windows(
     model: GPT,
     windows: Iterable[Window],
     byte_lengths: Tensor,
+    *,
+    at_once: int = EvaluationConfig.batch_size,
     precision: torch.dtype = torch.float32,
 ) -> Evaluation:
     """Predict each token of a window but the first from all tokens before it in the window.
 
     Several processes, each given all windows, share the work; or workers do.
+
+    Args:
+        model: keeps its mode, training or not; dropout is off meanwhile.
+        windows: tokens ``(length + 1,)`` each.
+        byte_lengths: of the text that each token stands for, ``(vocab_size,)``.
+        at_once: windows that a process computes at once; all its workers together, but for each
+            one at least.
+        precision: of the matrix products.
     """
     device, was_training = model.token_embedding.weight.device, model.training
 
     def predict(tokens: Tensor) -> tuple[float, int, int]:  # (b, length + 1)
-        with torch.no_grad(), autocast(device, precision):
-            logits = model(tokens[:, :-1].to(device))  # (b, length, vocab_size)
-        targets = tokens[:, 1:].flatten()  # (b * length,)
-        logits = logits.flatten(0, 1).float()  # (b * length, vocab_size)
-        losses = F.cross_entropy(logits, targets.to(device), reduction="none")  # (b * length,)
+        inputs, targets = tokens[:, :-1], tokens[:, 1:]  # each (b, length)
+        with autocast(device, precision):
+            losses = model.token_losses(inputs.to(device), targets.to(device))  # (b, length)
         nats = losses.cpu().double().sum().item()
-        return nats, len(targets), int(byte_lengths[targets].sum())
+        return nats, targets.numel(), int(byte_lengths[targets].sum())
 
     totals = [(0.0, 0, 0)]  # nats, tokens and bytes of each group of windows
     model.eval()
-    groups = _stacked(windows, max(_BATCH_SIZE // workers.count(), 1))
+    groups = _stacked(windows, max(at_once // workers.count(), 1))
     ranks, rank = distributed.world_size(), distributed.rank()
     while turn := list(itertools.islice(groups, ranks * workers.count())):
         totals += workers.compute(predict, turn[rank::ranks])

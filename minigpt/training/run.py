@@ -24,6 +24,7 @@ from ..data.readers import STANDARD_INPUT, title
 from ..data.token_cache import prepare
 from ..generation.torch_gpt import engine_of
 from ..generation.writer import Writer
+from ..memory import enough_memory
 from ..model import GPT
 from ..runs import RunConfig
 from ..tokenizer import Tokenizer, load_tokenizer
@@ -38,6 +39,9 @@ from .speed import choose_precision
 from .trainer import Trainer
 
 _SAMPLE_TOKENS = 80
+_SMALLER = (
+    "a smaller --micro-batch-size or --context-length, or a smaller model"  # takes less memory
+)
 
 Given = dict[str, Any]  # fields of a config that were given
 
@@ -92,7 +96,7 @@ def start_run(
     has been read already.
     """
     text_config, train_config = TextConfig(**text), TrainConfig(**training)
-    with distributed.process_group():
+    with distributed.process_group(), enough_memory(_SMALLER):
         if out is not None:
             on_main(lambda: runs.check_free(Path(out)))
         start = on_all(lambda: runs.starting_point(text, model))
@@ -231,7 +235,7 @@ def resume_run(
     The run is that in the folder `out`, or else the newest one, on these files if some are named.
     Nothing on disk changes before all of it is accepted.
     """
-    with distributed.process_group():
+    with distributed.process_group(), enough_memory(_SMALLER):
         folder = Path(out) if out is not None else on_main(lambda: _newest_run(files))
         old = on_main(lambda: runs.read_config(folder))
         if "minutes" in training:  # more time is worth as many evaluations as usual
@@ -314,9 +318,6 @@ def _train(
             trainer.restore()
             on_main(lambda: runs.write_text(config.to_json(), folder / runs.CONFIG))
         state = trainer.train()
-    except torch.OutOfMemoryError:
-        smaller = "a smaller --micro-batch-size or --context-length, or a smaller model"
-        raise UserError(f"out of memory; try {smaller}") from None
     except Interrupted as interruption:
         shown.close()
         report.say_interrupted(folder, interruption.saved)

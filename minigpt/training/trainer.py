@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from .. import UserError
-from ..config import TrainConfig
-from ..data.batches import Dataset, sample_batch
+from ..config import EvaluationConfig, TrainConfig
+from ..data.batches import Dataset, TokenSequence, sample_batch
 from ..model import GPT
 from ..runs import WEIGHTS, has_checkpoint, read_best, save_weights
 from . import distributed, workers
@@ -28,6 +28,7 @@ from .schedule import learning_rate, progress, smoothed
 from .speed import autocast
 
 MIN_SECONDS = 5.0  # of training, however late it starts; a tenth of the minutes if that is less
+_FEWEST_WINDOWS = 4  # to evaluate on
 _SAVING_SHARE = 0.05  # of the time may go into checkpoints
 _FAR_ABOVE = 2.0  # nats a token: a loss that has grown by so much will not fall again
 
@@ -58,6 +59,9 @@ class Trainer:
         self.byte_lengths = torch.tensor(dataset.tokenizer.byte_lengths())  # (vocab_size,)
         self.optimizers = make_optimizers(model, config, precision)
         self.state = TrainingState()
+        # In an evaluation: no more than in a step, which takes more memory for each.
+        in_a_step = config.micro_batch_size or config.batch_size // distributed.world_size()
+        self._windows_at_once = min(in_a_step, EvaluationConfig.batch_size)
         self._started = clock()  # when training began, had there been no interruptions
         self._limit = 0.0  # seconds that training may take
         self._max_steps: int | None = None  # in which the text is read as often as it may be
@@ -140,18 +144,26 @@ class Trainer:
 
     def _time_an_evaluation(self) -> float:
         """Seconds that an evaluation takes. By time, choose how many tokens to evaluate on, so
-        that all evaluations together take a tenth of it."""
-        few = 4 * self.model.config.context_length
-        self._evaluation(few)  # the first one is slow
+        that all evaluations together take a tenth of it.
+
+        As many windows are computed at once as there will be later, so that memory that does not
+        suffice is missed now.
+        """
+        T, most = self.model.config.context_length, self.config.eval_tokens
+        windows = max(self._windows_at_once, workers.count()) * distributed.world_size()
+        count = min(windows * T, max(most, T))
+        beginning = self.dataset.validation[: count + 1]
+        self._evaluation(count, beginning)  # the first one is slow
         start = self.clock()
-        self._evaluation(few)
-        per_token = distributed.on_main(lambda: self.clock() - start) / few
+        result = self._evaluation(count, beginning)
+        per_token = distributed.on_main(lambda: self.clock() - start) / result.tokens
+
         if self.state.step == 0:
-            self.state.eval_tokens = self.config.eval_tokens
+            self.state.eval_tokens = most
             if self.config.steps is None:
                 seconds = 0.1 * max(self._seconds_to_deadline(), 0.0) / self.config.num_evals
-                affordable = max(few, int(seconds / per_token))
-                self.state.eval_tokens = min(self.config.eval_tokens, affordable)
+                affordable = max(_FEWEST_WINDOWS * T, int(seconds / per_token))
+                self.state.eval_tokens = min(most, affordable)
         return per_token * min(self.state.eval_tokens, len(self.dataset.validation))
 
     # The steps of the loop
@@ -241,9 +253,16 @@ class Trainer:
         if state.finished and not self._is_kept:  # continued, the run makes this evaluation again
             state.finished, state.evaluations = False, state.evaluations - 1
 
-    def _evaluation(self, max_tokens: int) -> Evaluation:
-        evaluated = partial(evaluate_tokens, max_tokens=max_tokens, precision=self.precision)
-        return evaluated(self.model, self.dataset.validation, self.byte_lengths)
+    def _evaluation(self, max_tokens: int, tokens: TokenSequence | None = None) -> Evaluation:
+        """Of the model as it is now, on the validation text or on other tokens."""
+        return evaluate_tokens(
+            self.model,
+            self.dataset.validation if tokens is None else tokens,
+            self.byte_lengths,
+            max_tokens=max_tokens,
+            at_once=self._windows_at_once,
+            precision=self.precision,
+        )
 
     def _keep_weights(self, loss: float, bits: float) -> None:
         """Write the weights of the best evaluation so far."""

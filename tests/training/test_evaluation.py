@@ -8,7 +8,6 @@ import math
 import re
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -69,16 +68,12 @@ def assert_predicted_one_by_one(result: Evaluation, model: GPT, text: np.ndarray
     assert (result.tokens, result.bytes) == (count, size)
 
 
-def side_by_side(count: int) -> Any:
-    """Within, so many windows are read at a time."""
-    return mock.patch.object(evaluation, "_BATCH_SIZE", count)
-
-
-def windows_read(model: GPT, text: np.ndarray, max_tokens: int) -> list[Any]:
+def windows_read(model: GPT, text: np.ndarray, max_tokens: int, at_once: int = 16) -> list[Any]:
     """The windows that an evaluation gives the model."""
     seen: list[Any] = []
-    hook = model.register_forward_pre_hook(lambda _, inputs: seen.extend(inputs[0].tolist()))
-    evaluate_tokens(model, text, ONE_BYTE, max_tokens=max_tokens)
+    embedding = model.token_embedding
+    hook = embedding.register_forward_pre_hook(lambda _, inputs: seen.extend(inputs[0].tolist()))
+    evaluate_tokens(model, text, ONE_BYTE, max_tokens=max_tokens, at_once=at_once)
     hook.remove()
     return seen
 
@@ -97,8 +92,7 @@ def test_every_token_but_the_first_is_predicted_once(
 ) -> None:
     """Also of a text shorter than the context, and of one that ends with a short window."""
     model, text = gpt(architecture), tokens(length)
-    with side_by_side(batch_size):
-        result = evaluate_tokens(model, text, MORE_BYTES, max_tokens=1000)
+    result = evaluate_tokens(model, text, MORE_BYTES, max_tokens=1000, at_once=batch_size)
     assert_predicted_one_by_one(result, model, text)
 
 
@@ -119,8 +113,7 @@ def test_of_a_long_text_the_same_part_is_read_every_time(
     """At most max_tokens and a window more, or, if the text is not longer than that, all of it."""
     model, text = gpt(), np.arange(length, dtype=np.uint16) % VOCAB
     read = windows_read(model, text, max_tokens)
-    with side_by_side(batch_size):
-        assert windows_read(model, text, max_tokens) == read
+    assert windows_read(model, text, max_tokens, batch_size) == read
     count = sum(map(len, read))
     assert 1 <= count <= max_tokens + CONTEXT
     if length - 1 + CONTEXT <= max_tokens:
@@ -139,6 +132,25 @@ def test_the_model_keeps_its_mode_and_is_judged_without_dropout(training: bool) 
     first, second = (evaluate_tokens(model, tokens(33), ONE_BYTE, max_tokens=99) for _ in range(2))
     assert first == second == evaluate_tokens(gpt(), tokens(33), ONE_BYTE, max_tokens=99)
     assert model.training == training
+
+
+def test_of_the_logits_only_a_few_are_in_memory_at_a_time() -> None:
+    """All of them would take 131 MB; a step of training takes less than a tenth of that."""
+    vocab_size, context_length = 32_000, 64
+    config = GPTConfig(vocab_size, "gpt2", context_length, emb_dim=8, num_layers=1, num_heads=1)
+    model, text = GPT(config), np.arange(16 * context_length + 1)
+    lengths = torch.ones(vocab_size, dtype=torch.int64)
+    cpu = [torch.profiler.ProfilerActivity.CPU]
+    with torch.profiler.profile(activities=cpu, profile_memory=True) as profile:
+        result = evaluate_tokens(model, text, lengths, max_tokens=10**6)
+    assert result.tokens == 16 * context_length
+
+    allocated = peak = 0
+    for event in profile.profiler.kineto_results.events():
+        if event.name() == "[memory]":
+            allocated += event.nbytes()
+            peak = max(peak, allocated)
+    assert 4 * vocab_size < peak < 16e6
 
 
 # A stream of tokens
@@ -161,8 +173,7 @@ def test_a_stream_is_predicted_as_token_by_token(
 ) -> None:
     model, text = gpt(), tokens(length)
     windows = windows_of(cut(text, places), CONTEXT)
-    with side_by_side(batch_size):
-        result = evaluate_windows(model, windows, MORE_BYTES)
+    result = evaluate_windows(model, windows, MORE_BYTES, at_once=batch_size)
     assert_predicted_one_by_one(result, model, text)
 
 

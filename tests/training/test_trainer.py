@@ -312,6 +312,25 @@ def test_the_better_of_last_weights_and_average_are_kept(workplace: Path, ratio:
     assert one._evaluation(10**6).loss == pytest.approx(min(losses), rel=1e-6)
 
 
+@pytest.mark.parametrize(("changes", "at_once"), [({}, 3), ({"micro_batch_size": 2}, 2)])
+def test_an_evaluation_is_tried_at_the_start_and_takes_as_many_windows_at_once_as_a_step(
+    workplace: Path, changes: dict[str, Any], at_once: int
+) -> None:
+    """Memory that does not suffice is missed before the first step, not at the first evaluation."""
+    config = TrainConfig(steps=4, num_evals=2, batch_size=3, compile="off", **changes)
+    one = trainer(small_gpt(), config)
+    seen: list[tuple[int, int]] = []  # step and windows of each part of an evaluation
+
+    def look(_: Any, inputs: tuple[Tensor]) -> None:
+        if not one.model.training:
+            seen.append((one.state.step, len(inputs[0])))
+
+    one.model.token_embedding.register_forward_pre_hook(look)
+    one.train()
+    for step in (0, 2, 4):
+        assert max(windows for at, windows in seen if at == step) == at_once
+
+
 # Training by time, with a clock that goes on only when it is read
 
 

@@ -1,0 +1,27 @@
+"""Running out of memory, told in one line: of a machine or a GPU, in Python, numpy or torch."""
+
+import contextlib
+from collections.abc import Iterator
+
+from . import UserError
+
+# In what torch says: of a GPU, of a CPU, of a CPU under Windows, of a GPU by the library of its
+# matrix products.
+_SIGNS = ("out of memory", "can't allocate memory", "not enough memory", "ALLOC_FAILED")
+
+
+@contextlib.contextmanager
+def enough_memory(smaller: str) -> Iterator[None]:
+    """Within, to run out of memory is a UserError that advises what is to be `smaller`."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if not _is_out_of_memory(error):
+            raise
+        raise UserError(f"out of memory; try {smaller}") from None
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Whether an error says so. torch has a class of its own for GPUs, and for CPUs it has none."""
+    is_named = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+    return is_named or any(sign in str(error) for sign in _SIGNS)
