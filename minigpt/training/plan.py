@@ -123,7 +123,9 @@ def measured_plan(
         say("measuring this machine ...")
     speed = None if is_settled else measure_speed(device, getattr(torch, precision), workers)
     given = {"num_workers": workers, **given} if is_settled else given
-    plan = make_plan(stats, speed, given, processes)
+    plan = make_plan(stats, speed and speed.rounded(), given, processes)
+    if speed is not None:
+        plan = forecast(plan, speed, given, processes)
     step, seconds = plan.seconds / plan.steps, 60 * given.get("minutes", TrainConfig.minutes)
     if step > max(seconds, 10) and given.get("steps") is None:
         raise UserError(
@@ -243,14 +245,10 @@ def _plan_of_shape(
     shape.setdefault("context_length", plan_context(tokens, text.tokenizer, times))
     model = GPTConfig(**shape | {"vocab_size": vocab_size})
     max_epochs = given.get("max_epochs") or plan_max_epochs(model.emb_dim)
-    # 8.5 seconds to start and to end, and a tenth of the rest for evaluations and files.
-    time = 0.9 * (60 * given.get("minutes", TrainConfig.minutes) - 8.5)
     for batch_size in _batch_sizes(given, processes, 1 if text.repeats_afar else times):
         seconds = speed.seconds(model, batch_size * model.context_length // processes)
         most = max_epochs * tokens / (batch_size * model.context_length)
-        in_time = given.get("steps") or max(time / seconds, 1.0)
-        ends_early = most < in_time and given.get("steps") is None
-        steps = max(round(most if ends_early else in_time), 1)
+        steps, ends_early = _count_steps(given, seconds, most)
         if steps <= _MANY_STEPS:
             break
     trained = steps * batch_size * model.context_length
@@ -272,6 +270,37 @@ def _plan_of_shape(
         model, batch_size, max_epochs, split_prob, rate, decay, warmup, evals, workers, most,
         tokens, steps, total, bits, ends_early, text, measured,
     )  # fmt: skip
+
+
+def forecast(plan: Plan, speed: Speed, given: Mapping[str, Any], processes: int = 1) -> Plan:
+    """The same settings, with what to expect of them at this speed.
+
+    So a plan may be made for a rounded speed and still tell what the measured one gives.
+    """
+    per_step = plan.batch_size * plan.model.context_length
+    seconds = speed.seconds(plan.model, per_step // processes)
+    most = plan.max_epochs * plan.tokens / per_step
+    steps, ends_early = _count_steps(given, seconds, most)
+    bits = expected_bits_per_byte(plan.text, steps * per_step * _size(plan.model))
+    return replace(
+        plan,
+        steps=steps,
+        seconds=steps * seconds,
+        bits_per_byte=bits,
+        ends_early=ends_early,
+        speed=speed,
+    )
+
+
+def _count_steps(given: Mapping[str, Any], seconds: float, most: float) -> tuple[int, bool]:
+    """The steps that are given, or fit into the time if each takes so many seconds, but at most
+    `most`; and whether these are over before the time is."""
+    if given.get("steps") is not None:
+        return given["steps"], False
+    # 8.5 seconds to start and to end, and a tenth of the rest for evaluations and files.
+    time = 0.9 * (60 * given.get("minutes", TrainConfig.minutes) - 8.5)
+    in_time = max(time / seconds, 1.0)
+    return max(round(min(most, in_time)), 1), most < in_time
 
 
 def _batch_sizes(given: Mapping[str, Any], processes: int, times: int) -> tuple[int, ...]:

@@ -1,9 +1,10 @@
 """How fast this machine trains, measured in a moment, and the precision that suits it."""
 
 import contextlib
+import math
 import time
 import timeit
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -15,9 +16,10 @@ from ..model import GPT, flops_per_token
 from . import workers
 from .optimizer import make_optimizers
 
-_FEW, _MANY = 1, 16  # sequences in the steps timed; at least 1 and 4 a worker
+_FEW, _MANY = 1, 32  # sequences in the steps timed; at least 1 and 8 a worker
 _TIMES = 12  # each, in turn, since others may use the machine for a moment
 _LIMIT = 1.6  # seconds; a slow or busy machine is judged by what was timed by then
+_GPU_WARM_UP = 3  # rounds: a GPU loads its libraries in the first, and chooses how to compute
 _REFERENCE = GPTConfig(1024, context_length=64, emb_dim=128, num_layers=2, num_heads=2)
 _WIDE = GPTConfig(1024, context_length=256, emb_dim=512, num_layers=2, num_heads=8)
 
@@ -36,6 +38,24 @@ class Speed:
         slow = replace(shape, context_length=2 * shape.context_length)  # attention is half as fast
         return shape.num_layers * start + tokens * flops_per_token(slow) / self.flops
 
+    def rounded(self) -> "Speed":
+        """This speed in coarse steps: to plan with, so that the same machine plans the same again.
+
+        The seconds of a step on 2,048 tokens become a power of two: of all that is measured they
+        differ least from time to time. How many operations one start is worth becomes a power of
+        four.
+        """
+        tokens = 2048
+        seconds = 2.0 ** round(math.log2(self.seconds(_REFERENCE, tokens)))
+        worth = self.start * self.flops  # operations
+        if worth > 0.0:
+            worth = 4.0 ** round(math.log(worth, 4))
+
+        # With starts of this worth, the step takes so long at this many operations a second.
+        operations = replace(self, flops=1.0, start=worth).seconds(_REFERENCE, tokens)
+        flops = operations / seconds
+        return replace(self, flops=flops, start=worth / flops)
+
 
 def measure_speed(
     device: torch.device,
@@ -45,7 +65,7 @@ def measure_speed(
 ) -> Speed:
     """Time steps of a small model on few and on many tokens; on a GPU, of a wider one."""
     shape = _REFERENCE if device.type == "cpu" else _WIDE
-    few, many = max(_FEW, num_workers), max(_MANY, 4 * num_workers)
+    few, many = max(_FEW, num_workers), max(_MANY, 8 * num_workers)
 
     def loss_of(ids: Tensor) -> Tensor:
         with autocast(device, precision):
@@ -58,13 +78,18 @@ def measure_speed(
         loss = workers.backward(loss_of, list(model.parameters()), ids.chunk(workers.count()))
         for optimizer in optimizers:
             optimizer.step()
-        loss.item()  # waits until a GPU has computed
+        loss.item()  # waits until a GPU has computed all of this
         return clock() - start
 
     random_state = torch.random.fork_rng([device] if device.type == "cuda" else [])
     with random_state, workers.team(num_workers):
         model = GPT(shape).to(device)
         optimizers = make_optimizers(model, TrainConfig(), precision)
+        if device.type != "cpu":
+            for _ in range(_GPU_WARM_UP):
+                step(few)
+                step(many)
+
         end = clock() + _LIMIT
         step(few)  # the first is slow
         times_of_few, times_of_many = [step(few)], list[float]()
@@ -72,15 +97,22 @@ def measure_speed(
             times_of_few.append(step(few))
             if clock() + times_of_few[-1] * many / few < end:
                 times_of_many.append(step(many))
-    short = sorted(times_of_few)[len(times_of_few) // 2]  # the median
+
+    short = _usual(times_of_few)
     # Without a time of many, starting and computing may have taken the same time.
-    guess = [short * (few + many) / (2 * few)]
-    long = sorted(times_of_many or guess)[len(times_of_many) // 2]
+    guess = short * (few + many) / (2 * few)
+    long = _usual(times_of_many or [guess])
     per_token = (long - short) / ((many - few) * shape.context_length)
     per_token = max(per_token, long / (2 * many * shape.context_length))  # the line must rise
     start = max(short - few * shape.context_length * per_token, 0.0) / shape.num_layers
     start *= (128 / shape.emb_dim) ** 0.5
     return Speed(flops_per_token(shape) / per_token, start, num_workers)
+
+
+def _usual(times: Sequence[float]) -> float:
+    """The lower quartile: other programs make a step longer, never shorter, so that of all
+    quantiles the lower ones repeat best, and a single lucky step does not decide."""
+    return sorted(times)[(len(times) - 1) // 4]
 
 
 def choose_precision(
@@ -91,7 +123,7 @@ def choose_precision(
         return name
     is_faster = device.type == "cuda" and torch.cuda.is_bf16_supported(False)
     if device.type == "cpu":
-        is_faster = matmul_gflops(torch.bfloat16) > 1.3 * matmul_gflops(torch.float32)
+        is_faster = _gain_of_bfloat16() > 1.3
     return "bfloat16" if is_faster else "float32"
 
 
@@ -105,5 +137,23 @@ def autocast(device: torch.device, precision: torch.dtype) -> contextlib.Abstrac
 
 def matmul_gflops(dtype: torch.dtype, size: int = 256) -> float:
     """Measured speed of a square matrix product on the CPU, in 10⁹ operations a second."""
+    return 2 * size**3 / _matmul_seconds(dtype, size, repeat=6) / 1e9
+
+
+def _gain_of_bfloat16() -> float:
+    """How many times as fast as in float32 a matrix product is on the CPU.
+
+    Both are timed in turn, so that another program slows down both of them alike.
+    """
+    seconds = dict[torch.dtype, float]()
+    for _ in range(6):
+        for dtype in (torch.float32, torch.bfloat16):
+            found = _matmul_seconds(dtype, size=256, repeat=4)
+            seconds[dtype] = min(found, seconds.get(dtype, math.inf))
+    return seconds[torch.float32] / seconds[torch.bfloat16]
+
+
+def _matmul_seconds(dtype: torch.dtype, size: int, repeat: int) -> float:
+    """The least seconds that a square matrix product took."""
     a = torch.ones(size, size, dtype=dtype)  # small: without bfloat16 it is 100 times as slow
-    return 2 * size**3 / min(timeit.repeat(lambda: a @ a, repeat=6, number=1)) / 1e9
+    return min(timeit.repeat(lambda: a @ a, repeat=repeat, number=1))

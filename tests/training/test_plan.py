@@ -215,6 +215,28 @@ def stats(file: Path, architecture: str = "qwen3", **given: Any) -> TextStats:
     return plan_run(find_source(TextConfig(**text)), text, model, {"steps": 1}).text
 
 
+def test_the_same_command_plans_the_same_settings_again_and_forecasts_by_what_it_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my.txt").write_text(some_text(words=40_000))
+    text = {"files": (str(tmp_path / "my.txt"),)}
+
+    def planned_at(flops: float, start: float) -> Plan:
+        speed = Speed(flops, start, num_workers=2)
+        monkeypatch.setattr("minigpt.training.plan.measure_speed", lambda *_: speed)
+        return plan_run(find_source(TextConfig(**text)), text, {}, {"minutes": 1.0})
+
+    plans = [planned_at(1.18e11, 9.3e-3), planned_at(1.5e11, 9.1e-3)]
+    steps = [plan.steps for plan in plans]
+    seconds = [plan.seconds for plan in plans]
+    assert steps[0] < 0.95 * steps[1] and seconds == pytest.approx([46, 46], abs=2)
+    assert [plan.speed.flops for plan in plans if plan.speed] == [1.18e11, 1.5e11]
+
+    expected = {"steps": 0, "seconds": 0.0, "bits_per_byte": 0.0, "speed": None}
+    settings = [replace(plan, **expected) for plan in plans]
+    assert settings[0] == settings[1]
+
+
 def test_the_part_to_train_on_is_what_counts(tmp_path: Path) -> None:
     file, text = tmp_path / "my.txt", some_text(words=2000)
     file.write_text(text)
