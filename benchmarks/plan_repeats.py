@@ -3,7 +3,8 @@
 python benchmarks/plan_repeats.py [TEXT ...] [--help]. Each start is `train.py TEXT --plan` in a new
 process. The texts take turns, so that a busy minute of the machine is shared by all of them.
 Compared are the settings that it prints, on which steps and seconds have no influence. Beside the
-texts that are named, four are made of the Python sources on this machine, of 20 KB to 20 MB. Run it
+texts that are named, four are made of the Python sources on this machine, of 20 KB to
+20 MB. Run it
 on an idle machine; ten starts of eight texts take some seven minutes.
 """
 
@@ -19,7 +20,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 TRAIN = HERE.parent / "train.py"
 TALES, FABLES = HERE.parent / "data/tales.txt", HERE.parent / "data/fables.txt"
-SIZES = {"20KB": 20_000, "200KB": 200_000, "2MB": 2_000_000, "20MB": 20_000_000}  # bytes
+SIZES = {"20KB": 20_000, "200KB": 200_000, "2MB": 2_000_000, "20MB": 20_000_000}  # characters
 
 
 def main() -> None:
@@ -56,23 +57,13 @@ def sources(folder: Path) -> Iterator[Path]:
     places = [Path(sysconfig.get_path(name)) for name in ("stdlib", "platlib")]
     for name, size in SIZES.items():
         text = folder / f"python-{name}.txt"
-        with text.open("wb") as out:
-            for file in (file for place in places for file in sorted(place.rglob("*.py"))):
-                source = file.read_bytes()
-                if is_utf8(source):
-                    out.write(source)
-                if out.tell() >= size:
-                    break
-            out.truncate(min(out.tell(), size))
+        read = ""
+        for file in (file for place in places for file in sorted(place.rglob("*.py"))):
+            read += file.read_text(encoding="utf-8", errors="ignore").replace("\0", "")
+            if len(read) >= size:
+                break
+        text.write_text(read[:size], encoding="utf-8")
         yield text
-
-
-def is_utf8(source: bytes) -> bool:
-    """Whether it is text that a training takes."""
-    try:
-        return "\0" not in source.decode()
-    except UnicodeDecodeError:
-        return False
 
 
 def settings(text: Path, minutes: float) -> str:
