@@ -2,15 +2,18 @@
 
 python benchmarks/serving.py [--sizes 1M 12M] [--streams 100]. First the engine alone, with batches
 of 1 to 64 texts of different lengths; then a server in a process of its own: streams one after the
-other, and all at once, each with a seed of its own and the text that it gave alone; and the same
-model in a plain transformers loop behind the same framework. Figures go to
+other, and all at once, each with a seed of its own and the text that it gave alone. Meanwhile
+another process asks for /health ten times a second, which has to take less than 50 ms. Then the
+same model in a plain transformers loop behind the same framework. Figures go to
 benchmarks/results/serving.json too.
 """
 
 import argparse
 import asyncio
+import http.client
 import json
 import os
+import select
 import socket
 import statistics
 import subprocess
@@ -43,7 +46,11 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=["1M", "12M"])
     parser.add_argument("--streams", type=int, default=100)
     parser.add_argument("--plain", help=argparse.SUPPRESS)
+    parser.add_argument("--watch", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.watch:
+        watch()
+        return
     if given.plain:
         plain(given.plain)
         return
@@ -95,12 +102,11 @@ async def load(command: list[str], streams: int) -> dict[str, Any]:
         ready = time.perf_counter() - start
         alone = [await stream(client, seed) for seed in range(streams)]
         one = statistics.median(TOKENS / seconds for _, _, seconds in alone)
-        waits: list[float] = []
-        watch = asyncio.create_task(health(client, waits))
+        watching = start_watching()
         start = time.perf_counter()
         found = await asyncio.gather(*(stream(client, seed) for seed in range(streams)))
         seconds = time.perf_counter() - start
-        watch.cancel()
+        waits = json.loads(watching.communicate()[0])
     server.terminate()
     server.wait()
     wrong = sum(text != lone for (text, *_), (lone, *_) in zip(found, alone, strict=True))
@@ -112,7 +118,8 @@ async def load(command: list[str], streams: int) -> dict[str, Any]:
         "all_streams": streams * TOKENS / seconds,
         "first_token_median": statistics.median(firsts),
         "first_token_last": firsts[-1],
-        "health_slowest": max(waits, default=0.0),
+        "health_median": statistics.median(waits),
+        "health_slowest": max(waits),
         "lost": sum(not text for text, *_ in found),
         "other_than_alone": wrong,
     }
@@ -141,13 +148,30 @@ async def stream(client: httpx2.AsyncClient, seed: int) -> tuple[str, float, flo
     return text if done else "", first, time.perf_counter() - start
 
 
-async def health(client: httpx2.AsyncClient, waits: list[float]) -> None:
-    """How long /health takes meanwhile."""
-    while True:
+def start_watching() -> "subprocess.Popen[str]":
+    """A process that measures /health until it is told to end; it has its first answer."""
+    command = [sys.executable, __file__, "--watch"]
+    environment = {**os.environ, "MINIGPT_PORT": str(PORT)}
+    watching = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    )
+    assert watching.stdout is not None
+    watching.stdout.readline()
+    return watching
+
+
+def watch() -> None:
+    """How long /health takes, in seconds, until standard input ends."""
+    connection = http.client.HTTPConnection("127.0.0.1", PORT)
+    waits: list[float] = []
+    while not (waits and select.select([sys.stdin], [], [], 0.1)[0]):
         start = time.perf_counter()
-        await client.get("/health")
+        connection.request("GET", "/health")
+        connection.getresponse().read()
         waits.append(time.perf_counter() - start)
-        await asyncio.sleep(0.1)
+        if len(waits) == 1:
+            print("begun", flush=True)
+    print(json.dumps(waits))
 
 
 def plain(folder: str) -> None:

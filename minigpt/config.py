@@ -5,6 +5,7 @@ config is made; the code that receives a config trusts it. No torch, which takes
 """
 
 import dataclasses
+import functools
 import math
 import os
 import typing
@@ -271,12 +272,17 @@ def from_dict(cls: type[Config], data: Any) -> Config:
 
 def check_fields(cls: type, values: Mapping[str, Any]) -> None:
     """Refuse a value of another type than its field of a config, or out of its range."""
-    hints = typing.get_type_hints(cls, include_extras=True)
+    hints = _type_hints(cls)
     for name, value in values.items():
         if name not in hints:
             raise UserError(f"{cls.__name__}: unknown field {name!r}")
         if (expected := _problem(value, hints[name])) is not None:
             raise UserError(f"{name} must be {expected}, got {value!r}")
+
+
+@functools.cache  # it takes longer than the check itself; a server checks every request
+def _type_hints(cls: type) -> dict[str, Any]:
+    return typing.get_type_hints(cls, include_extras=True)
 
 
 def _problem(value: Any, hint: Any) -> str | None:

@@ -1,6 +1,7 @@
 """The server: `make_app` is it as an ASGI app, `serve` runs that under uvicorn. Each request is
 checked (`Api.check`), read and answered (`protocol.py`); `engine.py` writes the texts."""
 
+import asyncio
 import contextlib
 import hmac
 import json
@@ -30,7 +31,7 @@ from ..runs import FoundModel, load
 from .engine import ApiError, Engine, Job
 from .listening import listen
 from .protocol import Answer, read_bias, read_order, read_prompts
-from .settings import BODY, GRACE, PATIENCE, Order, ServeConfig, host_name
+from .settings import BODY, GRACE, PATIENCE, READERS, SHORT, Order, ServeConfig, host_name
 
 _BAD = (UserError, UnicodeError, RecursionError, ClientDisconnect)  # the client's own
 _NOT_CHAT = (
@@ -125,6 +126,8 @@ class Api:
         self._model = {"id": name, "object": "model", "created": now, "owned_by": "minigpt"}
         self._requests = Counter[str]()  # in the present second, by address
         self._second = 0
+        # Of a hundred requests that come at once few are read in a turn of the event loop.
+        self._readers = asyncio.Semaphore(READERS)
 
     async def check(self, act: Any, request: Request) -> Response:
         """Refuse too many requests, a host of a web page's own (DNS rebinding) and a wrong key."""
@@ -190,34 +193,46 @@ class Api:
         is_chat = request.url.path.startswith("/v1/chat")
         if is_chat and not config.chat:
             raise ApiError(400, _NOT_CHAT, "model")
-        body = await _read_json(request)
+        sent = await _read_body(request)
         arrived = time.monotonic()
-        self._check_model(body.get("model"))
+        async with self._readers:
+            await asyncio.sleep(0)  # a turn of the event loop for whatever else there is
+            body = _parse(sent)
+            self._check_model(body.get("model"))
 
-        # The queue is asked before any prompt is read, which takes longer.
-        context_length = writer.engine.config.context_length
-        order, given = read_order(body, is_chat, context_length, config)
-        engine.check_room(order.n * len(given))
+            # The queue is asked before any prompt is read, which takes longer.
+            context_length = writer.engine.config.context_length
+            order, given = read_order(body, is_chat, context_length, config)
+            engine.check_room(order.n * len(given))
 
-        prompts = await run_in_threadpool(read_prompts, given, is_chat, writer, config)
-        if config.log_prompts:
-            logging.info("prompts: %r", [text for text, _ in prompts])
-        job = Job(order, prompts, read_bias(body, writer), arrived)
-        engine.submit(job)
+            if len(sent) < SHORT:  # quicker than to hand it to a thread
+                prompts = read_prompts(given, is_chat, writer, config)
+            else:
+                prompts = await run_in_threadpool(read_prompts, given, is_chat, writer, config)
+            if config.log_prompts:
+                logging.info("prompts: %r", [text for text, _ in prompts])
+            job = Job(order, prompts, read_bias(body, writer), arrived)
+            engine.submit(job)
         self._figures['requests_total{status="200"}'] += 1
         return Answer(job, body, is_chat, self._name, writer)
 
 
-async def _read_json(request: Request) -> dict[str, Any]:
-    kind, body, found = request.headers.get("content-type", ""), bytearray(), None
+async def _read_body(request: Request) -> bytes:
+    kind = request.headers.get("content-type", "")
     if kind.partition(";")[0].strip().lower() != "application/json":
         raise ApiError(415, "The body must be sent as application/json.")
+    body = bytearray()
     async for part in request.stream():
         body += part
         if len(body) > BODY:
             raise ApiError(413, f"The body has more than {BODY} bytes.")
+    return bytes(body)
+
+
+def _parse(sent: bytes) -> dict[str, Any]:
+    found = None
     with contextlib.suppress(ValueError, RecursionError):
-        found = json.loads(body)
+        found = json.loads(sent)
     if not isinstance(found, dict):
         raise ApiError(400, "The body must be a JSON object.")
     return found

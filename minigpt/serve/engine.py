@@ -152,6 +152,7 @@ class Engine:
         self.is_leaving = lambda: False
 
         self._glass = writer.glass
+        self._first_token = writer.first_token()
         size = self._glass.new_cache(1).both.nbytes
         self.places = max(min(config.max_batch, CACHES // size), 1)
         self._cache = self._glass.new_cache(self.places + 1)
@@ -188,8 +189,7 @@ class Engine:
         """Let its texts wait, in the event loop; an ApiError if there is no room."""
         self._loop = asyncio.get_running_loop()
         self.check_room(job.texts)
-        first_token = self.writer.first_token()
-        job.waiting.extend(Text(job, i, first_token) for i in range(job.texts))
+        job.waiting.extend(Text(job, i, self._first_token) for i in range(job.texts))
         with self._change:
             self.waiting.append(job)
             self._change.notify()

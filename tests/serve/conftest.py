@@ -10,9 +10,9 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -20,6 +20,7 @@ from minigpt.generation.writer import Writer
 from minigpt.runs import find_model
 from minigpt.serve.settings import ServeConfig
 
+Result = TypeVar("Result")
 COMMAND = "import sys; from minigpt.cli import main; sys.exit(main(['serve', *sys.argv[1:]]))"
 
 
@@ -74,6 +75,7 @@ class Local:
         self.engine = Engine(self.writer, self.config)
         self.engine.start()
         self.app = make_app(self.engine, found, "tiny", key)
+        self._loop = asyncio.Runner()
 
     def complete(self, **body: Any) -> dict[str, Any]:
         """The answer to a request for completions, which must be one."""
@@ -84,7 +86,11 @@ class Local:
 
     def ask(self, path: str, body: Any = None, **options: Any) -> tuple[int, dict[str, str], bytes]:
         """Status, headers and body of an answer; the client may leave before it comes."""
-        return asyncio.run(self.send(path, body, **options))
+        return self.run(self.send(path, body, **options))
+
+    def run(self, asking: Coroutine[Any, Any, Result]) -> Result:
+        """In the event loop of this server."""
+        return self._loop.run(asking)
 
     async def send(
         self, path: str, body: Any, method: str = "POST", headers: Any = None, leaves: bool = False

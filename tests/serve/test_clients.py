@@ -6,7 +6,9 @@ import json
 import signal
 import socket
 import subprocess
+import sys
 import time
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ import pytest
 
 import minigpt
 
-from .conftest import Server
+from .conftest import COMMAND, Server
 
 pytestmark = pytest.mark.serve
 needs = "make test-serve installs what these tests need"
@@ -167,6 +169,23 @@ def test_with_a_key_only_those_who_know_it_are_served(tiny_run: Path) -> None:
     with pytest.raises(openai.AuthenticationError):
         known.models.list()
     assert "401" in server.end()
+
+
+def test_port_0_is_told_and_a_server_leaves_no_socket_behind(tiny_run: Path) -> None:
+    """Started again at once at the same port, it listens."""
+    command = [sys.executable, "-c", COMMAND, str(tiny_run), "--port"]
+    port = "0"
+    for _ in range(2):
+        server = subprocess.Popen([*command, port], stderr=subprocess.PIPE, text=True)
+        assert server.stderr is not None
+        line = server.stderr.readline()
+        url = line.split()[-1]
+        port = url.rpartition(":")[2]
+        assert f"serving {tiny_run.name} at http://127.0.0.1:" in line and port != "0"
+        with urllib.request.urlopen(f"{url}/health") as answer:
+            assert answer.status == 200
+        server.send_signal(signal.SIGTERM)
+        assert "Traceback" not in server.communicate(timeout=30)[1]
 
 
 def test_a_client_that_is_slow_to_send_or_does_not_read_is_dropped(

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import json
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from .conftest import Local
 pytest.importorskip("uvicorn", reason="make test-serve installs what these tests need")
 from minigpt.serve import engine as engines
 from minigpt.serve.engine import ApiError, Engine, Job
-from minigpt.serve.settings import Order, ServeConfig
+from minigpt.serve.settings import READERS, Order, ServeConfig
 
 
 @pytest.fixture(scope="module")
@@ -338,6 +339,36 @@ def test_a_full_server_refuses_before_it_reads_a_prompt(
     monkeypatch.setattr(type(local.engine), "texts_waiting", 1)
     status, headers, answer = local.ask("/v1/completions", {"prompt": ["the", "fox"]})
     assert status == 429 and "retry-after" in headers, answer
+
+
+def test_many_requests_at_once_leave_turns_to_others(tiny_run: Path) -> None:
+    """The event loop reads a few of them, and then looks for what else there is, as /health."""
+    local = Local(tiny_run)
+    turns = itertools.count()
+    turn = next(turns)
+    read_in = Counter[int]()
+    submit = local.engine.submit
+
+    def watched(job: Job) -> None:
+        read_in[turn] += 1
+        submit(job)
+
+    local.engine.submit = watched  # type: ignore[method-assign]
+
+    async def others() -> None:
+        nonlocal turn
+        while True:
+            turn = next(turns)
+            await asyncio.sleep(0)
+
+    async def ask() -> None:
+        other = asyncio.create_task(others())
+        asked = {"prompt": "the", "max_tokens": 1}
+        await asyncio.gather(*(local.send("/v1/completions", asked) for _ in range(30)))
+        other.cancel()
+
+    local.run(ask())
+    assert read_in.total() == 30 and max(read_in.values()) <= READERS
 
 
 def test_a_request_of_more_texts_than_may_wait_is_never_let_in(tiny_run: Path) -> None:

@@ -240,7 +240,7 @@ def test_n_texts_are_those_that_the_writer_samples(tiny_run: Path) -> None:
         found: dict[str, Any] = json.loads(answer)
         return found
 
-    answer = asyncio.run(together())
+    answer = local.run(together())
     for choice, sample in zip(answer["choices"], samples, strict=True):
         assert choice["text"] == sample.text
         nats = choice["logprobs"]["token_logprobs"]
