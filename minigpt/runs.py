@@ -42,6 +42,7 @@ CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json
 LAST, PREVIOUS = "last.safetensors", "previous.safetensors"  # in the folder of checkpoints
 PLAN, METRICS, SAMPLES, PICTURE = "plan.json", "metrics.jsonl", "samples.txt", "loss.png"
 CHECKPOINT, LOCK = "checkpoint", ".lock"
+LAUNCH = ".torchrun"  # which torchrun processes began the run, to find it again when they restart
 _BEGINNING = {CONFIG, PLAN, TOKENIZER, WEIGHTS}  # the files of a run before its first step
 _FORMAT = 6  # of config.json: another number whenever a field changes its name or meaning
 _BITS = ("train_bits_per_byte", "val_bits_per_byte")
@@ -234,10 +235,55 @@ def newest_run(runs: str | Path = "runs") -> Path:
     raise UserError(f"no run in {runs}/ yet; train one first: python train.py my.txt")
 
 
+def unfinished_run(text: TextConfig, fingerprint: str, runs: str | Path = "runs") -> Run | None:
+    """The newest run in a folder that can be continued: begun on the same files, which have not
+    changed since, not finished, and trained by no process now."""
+    files = _full_names(text)
+    if files is None:
+        return None
+    for folder in all_runs(runs):
+        with contextlib.suppress(UserError, OSError):  # damaged, of another version, or busy
+            config = read_config(folder)
+            is_same = config.fingerprint == fingerprint and _full_names(config.text) == files
+            if is_same and _is_finished(folder) is False:
+                with locked(folder):
+                    return folder
+    return None
+
+
+def _full_names(text: TextConfig) -> list[str] | None:
+    """The full names of a text's files; None if they cannot be read again, as standard input."""
+    names = [*text.files, *text.validation]
+    if any(title(name) != name for name in names):
+        return None
+    return [os.path.abspath(name) for name in names]
+
+
+def _is_finished(folder: Path) -> bool | None:
+    """Whether a run's last checkpoint says that it is finished, without reading its tensors; None
+    if there is no checkpoint."""
+    for name in (LAST, PREVIOUS):
+        with contextlib.suppress(SafetensorError, OSError, ValueError, LookupError, TypeError):
+            with safe_open(folder / CHECKPOINT / name, "np") as file:
+                state = json.loads(file.metadata()["state"])
+            return bool(state["finished"])
+    return None
+
+
 def all_runs(runs: str | Path = "runs") -> list[Run]:
     """The runs in a folder, newest weights first."""
     weights = [f for f in Path(runs).glob(f"[!.]*/{WEIGHTS}") if (f.parent / CONFIG).exists()]
     return [Run(f.parent) for f in sorted(weights, key=lambda f: f.stat().st_mtime, reverse=True)]
+
+
+def run_of_launch(launch: list[str], out: Path | None, runs: str | Path = "runs") -> Path | None:
+    """The run that one of these torchrun processes began: `out`, or in a folder of runs."""
+    for folder in all_runs(runs) if out is None else [out]:
+        with contextlib.suppress(OSError, ValueError):
+            began = (folder / LAUNCH).read_text(encoding="utf-8").splitlines()
+            if {*began} & {*launch}:
+                return folder
+    return None
 
 
 def free_name(name: str, runs: str | Path = "runs") -> Path:
@@ -388,7 +434,7 @@ def is_untrained(folder: Path) -> bool:
     try:
         held = {file.name for file in folder.iterdir()}
         saved = {file.name for file in (folder / CHECKPOINT).glob("*")}
-        if held - {LOCK, CHECKPOINT} != _BEGINNING or saved - {_unfinished(LAST)}:
+        if held - {LOCK, LAUNCH, CHECKPOINT} != _BEGINNING or saved - {_unfinished(LAST)}:
             return False
         with safe_open(folder / WEIGHTS, "np") as file:
             return "best" not in (file.metadata() or {})
@@ -404,7 +450,7 @@ def remove_untrained(folder: Path) -> None:
         file.unlink()
     with contextlib.suppress(FileNotFoundError):
         (folder / CHECKPOINT).rmdir()
-    for name in (*_BEGINNING, LOCK):
+    for name in (*_BEGINNING, LAUNCH, LOCK):
         (folder / name).unlink(missing_ok=True)
     with contextlib.suppress(OSError):  # it may be a mount, a link or the current folder
         folder.rmdir()

@@ -88,6 +88,8 @@ def _read_text(text: dict[str, Any], model: dict[str, Any], out: Path | None = N
     if config.init is None:  # else the model is read first, and brings its tokenizer
         check_short_text(source, config, model.get("context_length"))
     report.say_text(source)
+    if out is not None:
+        report.say_unfinished(config, source)
     say("loading torch ...")
     return source
 

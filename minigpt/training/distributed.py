@@ -9,10 +9,12 @@ import contextlib
 import itertools
 import os
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -103,6 +105,20 @@ def _all_fail(store: dist.Store, failures: str) -> bool:
 def _say(line: str) -> None:  # also on a silenced rank
     with contextlib.suppress(OSError, ValueError):  # nobody can read it any more
         print(f"error: {line}", file=sys.__stderr__, flush=True)
+
+
+def launch(number: int) -> list[str]:
+    """Names the torchrun processes that started these, one on each machine, and the training among
+    those that they do in turn. After a restart at least one name is the same. Without torchrun
+    there is none."""
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
+        return []
+    parent, started = os.getppid(), ""
+    with contextlib.suppress(OSError, IndexError):  # another process may have had its number before
+        status = Path(f"/proc/{parent}/stat").read_text()
+        started = status.rpartition(")")[2].split()[19]  # see proc(5)
+    own = f"{os.environ['TORCHELASTIC_RUN_ID']} {socket.gethostname()} {parent} {started} {number}"
+    return sorted({*gather(own)})
 
 
 def on_main(action: Callable[[], T]) -> T:

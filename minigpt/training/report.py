@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm.auto import tqdm
 
 from .. import UserError
-from ..config import count_parameters, counted
+from ..config import TextConfig, count_parameters, counted
 from ..data.corpus import Source
 from ..data.readers import title
 from ..runs import (
@@ -32,6 +32,7 @@ from ..runs import (
     read_best,
     read_metrics,
     replace,
+    unfinished_run,
     write_text,
 )
 
@@ -128,6 +129,13 @@ def say_text(source: Source) -> None:
     say_row("text", f"{names}, {tqdm.format_sizeof(size, 'B')}")
     if size < 1000:  # nobody learns a language from so little
         say_row("", "less than 1,000 bytes can only be learned by heart; give it more text")
+
+
+def say_unfinished(text: TextConfig, source: Source) -> None:
+    """If a run on the same text was not finished: where it is, and how to continue it."""
+    if folder := unfinished_run(text, source.fingerprint):
+        resume = f"{command('train')} --resume --out {shlex.quote(str(folder))}"
+        say_command(f"{folder} is an unfinished run on this text; to continue it instead", resume)
 
 
 def reasons(plan: "Plan") -> list[str]:

@@ -5,6 +5,7 @@ the result. Rank 0 plans and writes while other processes wait; then all read th
 """
 
 import contextlib
+import itertools
 import json
 import shutil
 import time
@@ -42,6 +43,7 @@ _SAMPLE_TOKENS = 80
 _SMALLER = (
     "a smaller --micro-batch-size or --context-length, or a smaller model"  # takes less memory
 )
+_starts = itertools.count()  # trainings that this process has begun
 
 Given = dict[str, Any]  # fields of a config that were given
 
@@ -97,6 +99,12 @@ def start_run(
     """
     text_config, train_config = TextConfig(**text), TrainConfig(**training)
     with distributed.process_group(), enough_memory(_SMALLER):
+        launch = distributed.launch(next(_starts))
+        begun = on_main(lambda: runs.run_of_launch(launch, None if out is None else Path(out)))
+        if begun is not None:  # before torchrun restarted these processes
+            if on_main(lambda: runs.has_checkpoint(begun)):
+                return _restarted(begun, started)
+            out = begun
         if out is not None:
             on_main(lambda: runs.check_free(Path(out)))
         start = on_all(lambda: runs.starting_point(text, model))
@@ -124,6 +132,8 @@ def start_run(
             runs.TOKENIZER: dataset.tokenizer.to_json(),
             runs.CONFIG: config.to_json(),
         }
+        if launch:
+            files[runs.LAUNCH] = "\n".join(launch) + "\n"
         folder = on_main(lambda: _new_run(out, Path(text_config.files[0]), source, gpt, files))
         with _locked(folder, is_new=True):
             _train(gpt, dataset, config, folder, started, planned.bits_per_byte)
@@ -148,6 +158,7 @@ def _planned(
     check_short_text(source, text, given.get("context_length"), tokenizer)
     if not is_read:
         report.say_text(source)
+        report.say_unfinished(text, source)
     training = _resolved(training, device)
     planned = measured_plan(source, text, given, device, training.precision, processes)
     distributed.check_batch(planned.batch_size)
@@ -237,16 +248,27 @@ def resume_run(
     """
     with distributed.process_group(), enough_memory(_SMALLER):
         folder = Path(out) if out is not None else on_main(lambda: _newest_run(files))
-        old = on_main(lambda: runs.read_config(folder))
-        if "minutes" in training:  # more time is worth as many evaluations as usual
-            usual = max(old.training.num_evals, TrainConfig.num_evals)
-            training = {"steps": None, "num_evals": usual, **training}
-        asked = replace(old.training, **training)
-        device = on_all(lambda: distributed.choose_device(asked.device))
-        source, config, state = on_main(lambda: _continued(folder, old, asked, device))
-        dataset = on_all(lambda: _same_tokens(folder, config, source))
-        with _locked(folder, is_new=False):
-            _train(GPT(config.model), dataset, config, folder, started - state.seconds, None)
+        return _resume(folder, training, started)
+
+
+def _restarted(folder: Path, started: float) -> runs.Run:
+    """Continue the run that these processes began before torchrun restarted them."""
+    if on_main(lambda: read_state(folder).finished):
+        return runs.Run(folder)
+    return _resume(folder, {}, started)
+
+
+def _resume(folder: Path, training: Given, started: float) -> runs.Run:
+    old = on_main(lambda: runs.read_config(folder))
+    if "minutes" in training:  # more time is worth as many evaluations as usual
+        usual = max(old.training.num_evals, TrainConfig.num_evals)
+        training = {"steps": None, "num_evals": usual, **training}
+    asked = replace(old.training, **training)
+    device = on_all(lambda: distributed.choose_device(asked.device))
+    source, config, state = on_main(lambda: _continued(folder, old, asked, device))
+    dataset = on_all(lambda: _same_tokens(folder, config, source))
+    with _locked(folder, is_new=False):
+        _train(GPT(config.model), dataset, config, folder, started - state.seconds, None)
     return runs.Run(folder)
 
 

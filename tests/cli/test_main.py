@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from minigpt.cli import main
-from minigpt.runs import read_config
+from minigpt.runs import locked, read_config
 
 from ..conftest import TINY, some_text, train_tiny
+from ..training.runs import interrupted
 from .conftest import Type, assert_refused
 
 ROOT = Path(__file__).parent.parent.parent
@@ -62,6 +63,43 @@ def test_standard_input_is_a_text_too(
     assert status == 0 and out.startswith("runs/stdin: ") and "minigpt-stdin" not in err, err
     assert ", stdin, " in type_("runs")[1]
     assert_refused(type_("train --resume --steps 9"), "standard input")
+
+
+def test_an_unfinished_run_on_the_same_text_is_named_with_the_command_that_continues_it(
+    workplace: Path, type_: Type
+) -> None:
+    def hint(*arguments: str) -> list[str]:
+        status, _, err = type_("train", *arguments, *TINY_OPTIONS, "--steps=1")
+        assert status == 0, err
+        lines = err.splitlines()
+        at = [i for i, line in enumerate(lines) if "is an unfinished run on this text" in line]
+        return [lines[i].split()[0] + lines[i + 1] for i in at]
+
+    Path("other.txt").write_text(some_text(seed=1))
+    interrupted("runs/cut")
+    assert hint("other.txt") == []
+    assert hint("./my.txt") == ["runs/cut  minigpt train --resume --out runs/cut"]
+    with locked(Path("runs/cut")):  # another process is training it
+        assert hint("my.txt") == []
+    text = Path("my.txt").read_text()
+    Path("my.txt").write_text(text + "more")  # it could not be continued
+    assert hint("my.txt") == []
+    Path("my.txt").write_text(text)
+    assert type_("train --resume --out runs/cut")[0] == 0
+    assert hint("my.txt") == []
+
+
+def test_from_python_too_an_unfinished_run_on_the_same_text_is_named(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = [some_text(40, seed) for seed in range(9)]
+    interrupted("runs/documents", texts=(texts,))
+    interrupted("runs/my cut")
+    capsys.readouterr()
+    train_tiny(texts, steps=1)
+    assert "unfinished" not in capsys.readouterr().err  # documents cannot be read again
+    train_tiny(steps=1)
+    assert "\n  minigpt train --resume --out 'runs/my cut'\n" in capsys.readouterr().err
 
 
 # Which text is meant

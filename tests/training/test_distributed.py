@@ -7,6 +7,7 @@ every evaluation, and weights, of up to 1 in size, to 1e-3 at the end.
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -23,7 +24,7 @@ from minigpt.training import distributed
 from minigpt.training.checkpoint import read_state
 from minigpt.training.run import resume_run
 from tests.conftest import TINY, move_into
-from tests.training.runs import interrupted
+from tests.training.runs import contents, interrupted
 
 several = pytest.mark.distributed
 
@@ -68,14 +69,14 @@ def command_line(**settings):
 """
 
 
-def launch(folder: Path, processes: int, code: str) -> tuple[int, str]:
+def launch(folder: Path, processes: int, code: str, *options: str) -> tuple[int, str]:
     """Run code in processes that torchrun starts; its exit status and what they print."""
     (folder / "script.py").write_text(PRELUDE + code)
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(processes)]
     env = {"MINIGPT_CACHE": str(folder / "cache"), "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     how: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     how |= {"cwd": folder, "env": os.environ | env, "timeout": 300}
-    done = subprocess.run([*torchrun, "script.py"], check=False, **how)
+    done = subprocess.run([*torchrun, *options, "script.py"], check=False, **how)
     return done.returncode, done.stdout
 
 
@@ -177,6 +178,40 @@ sys.exit(main(["train", "my.txt", "--out", "killed", *command_line(**SETTINGS)])
     assert read_state(place / "killed").step == 4  # when it was evaluated
     resume_run("killed", {}, 0.0)
     assert read_state(place / "killed").step == 8
+
+
+@several
+def test_after_a_restart_by_torchrun_the_run_goes_on_from_its_last_checkpoint(place: Path) -> None:
+    """That in --out, or the one that these processes began. One that had no checkpoint yet is begun
+    again, one that is finished is left as it is."""
+    code = """
+attempt = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+def die_at(steps):
+    at_step(steps.get(attempt), lambda: os.kill(os.getpid(), signal.SIGKILL))
+
+die_at({0: 5})
+assert main(["train", "my.txt", "--out", "restarted", *command_line(**SETTINGS)]) == 0
+os.chdir("elsewhere")
+die_at({1: 1, 2: 6})
+assert main(["train", "my.txt", *command_line(**SETTINGS)]) == 0
+print("the last attempt:", attempt, flush=True)
+"""
+    (place / "elsewhere").mkdir()
+    shutil.copy(place / "my.txt", place / "elsewhere")
+    status, said = launch(place, 2, code, "--max-restarts", "3")
+    assert status == 0 and "the last attempt: 3" in said, said
+    for run in ("restarted", "elsewhere/runs/my"):
+        assert_same_run(place / run, place / "one muon")
+    assert [run.name for run in (place / "elsewhere/runs").iterdir()] == ["my"]
+
+
+@several
+def test_a_run_of_an_earlier_launch_is_not_continued_by_a_restart(place: Path) -> None:
+    before = contents(place / "one muon")
+    code = 'sys.exit(main(["train", "my.txt", "--out", "one muon", *command_line(**SETTINGS)]))'
+    status, said = launch(place, 1, code, "--max-restarts", "1")
+    assert status != 0 and said.count("one muon already holds a run") == 2, said
+    assert contents(place / "one muon") == before
 
 
 @several

@@ -159,6 +159,27 @@ def test_a_training_that_nobody_hears_goes_on_to_its_end(
     assert [row["step"] for row in read_metrics(cut / "run" / METRICS)] == [75, 150, 225, 300]
 
 
+def test_a_program_ended_while_it_hands_over_documents_leaves_no_copy_of_them(
+    tmp_path: Path,
+) -> None:
+    code = f"""
+import os, tempfile, time
+tempfile.tempdir = {str(tmp_path)!r}
+import minigpt
+def documents():
+    yield "the fox"
+    open("begun", "w").close()
+    time.sleep(100)
+minigpt.train(documents())
+"""
+    process = start(tmp_path, code=code)
+    wait_until((tmp_path / "begun").exists, process)
+    assert list(tmp_path.glob("minigpt-documents-*"))
+    process.send_signal(signal.SIGTERM)
+    assert finish(process)[0] == 143
+    assert not list(tmp_path.glob("minigpt-documents-*"))
+
+
 def test_out_of_memory_after_300_steps_keeps_what_was_learned(tmp_path: Path) -> None:
     """The machine has no more to give, before the first evaluation of a long run."""
     code = """
