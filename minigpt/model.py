@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .attention import KeyValueCache, MultiHeadAttention
-from .attention.fused import linear_cross_entropy
+from .attention.fused import cross_entropy, is_transformed, linear_cross_entropy
 from .config import GPTConfig
 
 Caches = list[KeyValueCache]
@@ -33,13 +33,17 @@ class Dropout(nn.Dropout):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map any shape to itself."""
-        dropped = min(round(256 * self.p), 255)
-        if x.device.type != "cpu" or not self.training:
+        if x.device.type != "cpu" or not self.training or is_transformed():
             return super().forward(x)
+
+        dropped = min(round(256 * self.p), 255)
         if dropped == 0:
             return x
-        count, generator = -(-x.numel() // 8), getattr(randomness, "generator", None)
-        words = torch.randint(-(2**63), 2**63 - 1, (count,), generator=generator)
+
+        count = -(-x.numel() // 8)
+        generator = getattr(randomness, "generator", None)
+        own = {} if generator is None else {"generator": generator}
+        words = torch.randint(-(2**63), 2**63 - 1, (count,), **own)
         kept = words.view(torch.uint8)[: x.numel()].view(x.shape) >= dropped
         return x * kept * (256 / (256 - dropped))
 
@@ -138,7 +142,7 @@ class GPT(nn.Module):
         logits = self.head(self._features(token_ids, caches))  # (b, T, vocab_size)
         if targets is None:
             return logits
-        return logits, F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
+        return logits, cross_entropy(logits.flatten(0, 1), targets.flatten())
 
     def loss(self, token_ids: Tensor, targets: Tensor) -> Tensor:
         """The mean cross-entropy in nats a token, as of :meth:`forward`; keeps no logits."""

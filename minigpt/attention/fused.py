@@ -1,7 +1,8 @@
 """Fast forms of a few functions for training on a CPU, each with its gradient written out.
 
-They pass over memory less often than torch does, and compute less. On other devices, and in
-compiled code, the plain expression of each is used.
+They pass over memory less often than torch does, and compute less. On other devices, in compiled
+code and under the transforms of torch.func, the plain expression of each is used. So it is for the
+gradient of a gradient, which the fast form would give in part only.
 """
 
 import functools
@@ -9,9 +10,11 @@ import math
 from typing import Any
 
 import torch
-from torch import Tensor
-from torch.autograd.function import once_differentiable
+from torch import Tensor, nn
+from torch.autograd import forward_ad
 from torch.nn import functional as F
+
+from .functional import attention_weights, causal_mask, scaled_dot_product_attention
 
 _LOGITS = 1 << 18  # computed at once: they stay in the cache
 _ROWS = 64  # queries whose scores are computed at once: later keys are left out
@@ -22,12 +25,16 @@ def attention(
     queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, dropout: float, causal: bool
 ) -> Tensor:
     """``softmax(Q Kᵀ / sqrt(d)) V``, all ``(b, heads, T, d)``; a mask is True where attended."""
+    if is_transformed():  # torch's fused kernels know neither forward mode nor second derivatives
+        return _explicit_attention(queries, keys, values, mask, dropout, causal)
+
     is_short = queries.shape == keys.shape and queries.shape[-2] <= _LONGEST
-    if _is_fast(queries) and causal and not dropout and is_short:
+    if _is_fast(queries, keys, values) and causal and not dropout and is_short:
         with torch.autocast("cpu", enabled=False):  # as fast with float32, and more exact
             wide = torch.promote_types(queries.dtype, torch.float32)
             parts = (x.flatten(0, 1).to(wide) for x in (queries, keys, values))  # (n, T, d)
             return _CausalAttention.apply(*parts).view(queries.shape).to(queries.dtype)
+
     shared = queries.shape[1] != keys.shape[1]  # keys, by several queries
     return F.scaled_dot_product_attention(
         queries, keys, values, mask, dropout, causal, enable_gqa=shared
@@ -36,13 +43,50 @@ def attention(
 
 def linear_cross_entropy(x: Tensor, weight: Tensor, targets: Tensor) -> Tensor:
     """The mean cross-entropy of the logits ``x weightᵀ`` ``(n, V)`` with targets ``(n,)``."""
-    if _is_fast(x):
+    if _is_fast(x, weight, targets) and not is_transformed():
         return _LinearCrossEntropy.apply(x, weight, targets)
-    return F.cross_entropy(F.linear(x, weight).float(), targets)
+    return cross_entropy(F.linear(x, weight), targets)
 
 
-def _is_fast(x: Tensor) -> bool:
-    return x.device.type == "cpu" and not torch.compiler.is_compiling()
+def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    """The mean cross-entropy of logits ``(n, V)``, in float32 or wider, with targets ``(n,)``."""
+    wide = torch.promote_types(logits.dtype, torch.float32)
+    return F.cross_entropy(logits.to(wide), targets)
+
+
+def is_transformed() -> bool:
+    """Whether a transform of torch.func, such as vmap or grad, or forward-mode differentiation is
+    at work. Compiled code has its own way with these."""
+    if torch.compiler.is_compiling():
+        return False
+    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+
+
+def _is_fast(*tensors: Tensor) -> bool:
+    """Whether these are ordinary tensors on a CPU, and the code that runs is not being compiled."""
+    if torch.compiler.is_compiling():
+        return False
+    return all(x.device.type == "cpu" and type(x) in (Tensor, nn.Parameter) for x in tensors)
+
+
+def _must_be_differentiable() -> bool:
+    """Whether a backward pass that runs now will itself be differentiated (``create_graph=True``),
+    or is given many gradients at once (``is_grads_batched=True``)."""
+    return torch.is_grad_enabled() or is_transformed()
+
+
+def _explicit_attention(
+    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, dropout: float, causal: bool
+) -> Tensor:
+    """The same as :func:`attention`, step by step."""
+    group_size = queries.shape[1] // keys.shape[1]
+    keys = keys.repeat_interleave(group_size, dim=1)  # (b, heads, S, d)
+    values = values.repeat_interleave(group_size, dim=1)  # (b, heads, S, d)
+
+    forbidden = None if mask is None else ~mask
+    if causal:
+        forbidden = causal_mask(queries.shape[-2], queries.device)
+    return scaled_dot_product_attention(queries, keys, values, mask=forbidden, dropout=dropout)
 
 
 class _CausalAttention(torch.autograd.Function):
@@ -60,9 +104,17 @@ class _CausalAttention(torch.autograd.Function):
         return torch.cat(context, dim=1)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         queries, keys, values, *weights = ctx.saved_tensors
+        with torch.autocast("cpu", enabled=False):
+            if _must_be_differentiable():
+                return _gradients_of_attention(queries, keys, values, grad)
+            return _CausalAttention._fast_backward(queries, keys, values, weights, grad)
+
+    @staticmethod
+    def _fast_backward(
+        queries: Tensor, keys: Tensor, values: Tensor, weights: list[Tensor], grad: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
         grads, grad_keys, grad_values = [], torch.zeros_like(keys), torch.zeros_like(values)
         for (start, end), w in zip(_rows(queries), weights, strict=True):
             q, of_context = queries[:, start:end], grad[:, start:end]
@@ -75,6 +127,18 @@ class _CausalAttention(torch.autograd.Function):
         return torch.cat(grads, dim=1), grad_keys, grad_values
 
 
+def _gradients_of_attention(
+    queries: Tensor, keys: Tensor, values: Tensor, grad: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of causal attention from that of its context vectors, all ``(n, T, d)``, by
+    functions that torch can differentiate."""
+    weights = attention_weights(queries, keys, mask=causal_mask(queries.shape[-2]))  # (n, T, T)
+    of_weights = grad @ values.mT  # (n, T, T)
+    mean = (weights * of_weights).sum(dim=-1, keepdim=True)  # (n, T, 1)
+    of_scores = weights * (of_weights - mean) / math.sqrt(queries.shape[-1])  # (n, T, T)
+    return of_scores @ keys, of_scores.mT @ queries, weights.mT @ grad
+
+
 def _rows(queries: Tensor) -> list[tuple[int, int]]:
     T = queries.shape[-2]
     return [(start, min(start + _ROWS, T)) for start in range(0, T, _ROWS)]
@@ -84,7 +148,8 @@ def _rows(queries: Tensor) -> list[tuple[int, int]]:
 def _mask(start: int, end: int, dtype: torch.dtype) -> Tensor:
     """What is added to the scores ``(end - start, end)`` of some rows of queries."""
     with torch.inference_mode(False):
-        return torch.full((end - start, end), -math.inf, dtype=dtype).triu_(start + 1)
+        shape = (end - start, end)
+        return torch.full(shape, -math.inf, dtype=dtype, device="cpu").triu_(start + 1)
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
@@ -94,6 +159,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor, targets: Tensor) -> Tensor:
         narrow = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else x.dtype
         rows = max(_LOGITS // len(weight), 1)
+        given = x, weight, targets
         x, weight = x.to(narrow), weight.to(narrow)
         wide = torch.promote_types(narrow, torch.float32)
         total, grad_weight = torch.zeros((), dtype=wide), torch.zeros_like(weight, dtype=wide)
@@ -111,13 +177,30 @@ class _LinearCrossEntropy(torch.autograd.Function):
                 grad_weight.addmm_(p.mT, xs)
             else:
                 grad_weight += p.mT @ xs
-        grad_x = torch.cat(grads)
-        ctx.save_for_backward(grad_x, grad_weight)
+        ctx.narrow = narrow
+        ctx.save_for_backward(*given, torch.cat(grads), grad_weight)
         return total / len(x)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
-        grad_x, grad_weight = ctx.saved_tensors
-        grad = grad / len(grad_x)
-        return grad_x * grad, grad_weight * grad, None
+        x, weight, targets, grad_x, grad_weight = ctx.saved_tensors
+        grad = grad / len(x)
+        if not _must_be_differentiable():
+            return grad_x * grad, grad_weight * grad, None
+        with torch.autocast("cpu", enabled=False):
+            return *_gradients_of_logits(
+                x.to(ctx.narrow), weight.to(ctx.narrow), targets, grad
+            ), None
+
+
+def _gradients_of_logits(
+    x: Tensor, weight: Tensor, targets: Tensor, grad: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The gradients of the sum of cross-entropies, times `grad`, with respect to x ``(n, d)`` and
+    weight ``(V, d)``, by functions that torch can differentiate."""
+    logits = x @ weight.mT  # (n, V)
+    p = logits.to(torch.promote_types(x.dtype, torch.float32)).softmax(dim=1)  # (n, V)
+    ones = p.new_ones(len(targets), 1)
+    of_logits = p.scatter_add(1, targets.unsqueeze(1), -ones) * grad  # (n, V)
+    of_logits = of_logits.to(x.dtype)
+    return of_logits @ weight, of_logits.mT @ x

@@ -33,7 +33,10 @@ class RotaryPositions(nn.Module):
         if head_dim % 2:
             raise ValueError(f"rotary positions need an even head_dim, got {head_dim}")
         self.base = base
-        cos, sin = _tables(head_dim, context_length, base)
+        # What is made under a mode of torch, such as FakeTensorMode, is of no use outside it.
+        is_under_a_mode = torch._C._len_torch_dispatch_stack() > 0
+        tables = _tables.__wrapped__ if is_under_a_mode else _tables
+        cos, sin = tables(head_dim, context_length, base)
         self.register_buffer("cos", cos, persistent=False)
         self.register_buffer("sin", sin, persistent=False)
 
