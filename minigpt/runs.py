@@ -47,6 +47,7 @@ _BEGINNING = {CONFIG, PLAN, TOKENIZER, WEIGHTS}  # the files of a run before its
 _FORMAT = 6  # of config.json: another number whenever a field changes its name or meaning
 _BITS = ("train_bits_per_byte", "val_bits_per_byte")
 _FIGURES = ("step", "seconds", "done", "train_loss", "val_loss", "tokens_per_second", *_BITS)
+_COUNTING = "counting_bits_per_byte"  # what counting gives; older runs do not have it
 
 # With `--init`: fields that may differ from the model's, and fields that come with the model.
 _FREE = {"context_length", "dropout", "attention_dropout"}
@@ -193,7 +194,8 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     for line in lines:
         with contextlib.suppress(ValueError, TypeError, LookupError, RecursionError, OverflowError):
             row = json.loads(line)
-            if all(math.isfinite(row[name]) for name in _FIGURES):
+            figures = [row[name] for name in _FIGURES] + [row.get(_COUNTING, 0.0)]
+            if all(map(math.isfinite, figures)):
                 rows.append(row)
     return rows
 
@@ -210,18 +212,24 @@ class Run(type(Path())):  # type: ignore[misc]  # whatever kind of path this sys
             "text": " ".join(map(title, config.text.files)),
             "parameters": count_parameters(config.model),
             "bits_per_byte": min((row["val_bits_per_byte"] for row in rows), default=None),
+            _COUNTING: rows[-1].get(_COUNTING) if rows else None,
             "written": time.strftime("%Y-%m-%d %H:%M", written),
             "finished": any(row["done"] == 1 for row in rows[-1:]),
         }
 
     def __repr__(self) -> str:
         try:
-            name, text, size, bits, written, finished = self.about().values()
+            about = self.about()
         except (UserError, OSError) as error:
             return f"{self}: {error}" if (self / WEIGHTS).exists() else repr(Path(self))
-        loss = f"{bits:.3f} bits/byte" if bits else "not evaluated"
-        state = "" if finished else ", not finished"
-        return f"{name}: {loss}, {size / 1e6:.2f} M parameters, {text}, {written}{state}"
+
+        bits, counting = about["bits_per_byte"], about[_COUNTING]
+        loss = "not evaluated" if bits is None else f"{bits:.3f} bits/byte"
+        if counting is not None:
+            loss += f" (counting {counting:.3f})"
+        size = f"{about['parameters'] / 1e6:.2f} M parameters"
+        state = "" if about["finished"] else ", not finished"
+        return f"{about['name']}: {loss}, {size}, {about['text']}, {about['written']}{state}"
 
 
 # Which one

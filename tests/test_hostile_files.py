@@ -52,7 +52,7 @@ def kinds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Kind]:
             num_layers=1, num_heads=1, context_length=8, batch_size=2, vocab_size=280,
             compile="off", precision="float32",
         )  # fmt: skip
-    tokens = next(cache.glob("*/meta.json")).parent
+    tokens = next(cache.rglob("meta.json")).parent
 
     def read_checkpoint() -> Any:
         """Load it and take a step, which must be possible with whatever was loaded."""

@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
 ORDER = 5  # tokens in the longest n-gram: one is predicted from the four before it
 _MOST_TOKENS = 3_000_000  # to count; they take some 300 MB of memory while they are counted
 _TRIAL = 1 << 15  # tokens that are counted first, to see how fast this machine is
-_SLOWER = 3.0  # times as long a token may take where there are a hundred times as many
+_POWER = 1.3  # of the number of tokens, with which the time grows, or more slowly
 _PIECES = 16  # of a text too long to be counted whole, from all over it
+_ROWS = 256  # windows that are looked up together
 
 Ids = NDArray[np.integer]
 
@@ -110,7 +112,7 @@ class CountingModel:
             context = np.where(is_seen, place, -1)[..., :-1]
         return np.log(p)
 
-    def bits_per_byte(self, windows: Iterable[Ids], byte_lengths: Sequence[int]) -> float:
+    def bits_per_byte(self, windows: Iterable[Ids], byte_lengths: Sequence[int] | Ids) -> float:
         """The bits that a byte of text takes under this model, every window on its own.
 
         As in the evaluation of a GPT, every token of a window but the first is predicted, from
@@ -119,10 +121,12 @@ class CountingModel:
         lengths = np.asarray(byte_lengths)
         nats, size = 0.0, 0
 
-        for window in windows:
-            nats -= self.log_probabilities(window)[1:].sum()
-            size += int(lengths[window[1:]].sum())
-        return float(nats) / math.log(2) / max(size, 1)
+        for _, alike in groupby(windows, key=len):
+            while rows := list(islice(alike, _ROWS)):
+                tokens = np.stack(rows)  # (rows, length)
+                nats -= float(self.log_probabilities(tokens)[:, 1:].sum())
+                size += int(lengths[tokens[:, 1:]].sum())
+        return nats / math.log(2) / max(size, 1)
 
 
 def fit_in_time(
@@ -144,8 +148,8 @@ def fit_in_time(
         model = CountingModel(_sample(tokens, count), vocab_size)
         now = clock()
 
-        seconds_each = _SLOWER * max(now - start, 1e-9) / max(count, 1)
-        affordable = min(most, int((end - now) / seconds_each))
+        times_as_long = max(end - now, 0.0) / max(now - start, 1e-9)
+        affordable = min(most, int(count * times_as_long ** (1.0 / _POWER)))
         is_worth_it = affordable == most or affordable >= 2 * count
         if count == most or affordable <= count or not is_worth_it:
             return model

@@ -102,16 +102,24 @@ def evaluate_tokens(
 ) -> Evaluation:
     """Predict every token but the first, once, in windows of the context length side by side.
 
-    Of a text longer than `max_tokens` only windows spread evenly over it are read, always the same.
+    Of a text longer than `max_tokens` only some windows are read, see :func:`spread_windows`.
     For the rest see :func:`evaluate_windows`.
     """
-    T = min(model.config.context_length, len(tokens) - 1)
+    windows = spread_windows(tokens, model.config.context_length, max_tokens)
+    return evaluate_windows(model, windows, byte_lengths, at_once=at_once, precision=precision)
+
+
+def spread_windows(tokens: TokenSequence, context_length: int, max_tokens: int) -> Iterator[Window]:
+    """Windows of a text side by side, in which every token but the first is predicted once. Of a
+    text longer than `max_tokens` only some that are spread evenly over it, always the same."""
+    T = min(context_length, len(tokens) - 1)
     starts = np.arange(0, len(tokens) - 1, T)  # of each window; the last one may be short
     if len(starts) * T > max_tokens:
         full = starts[: max(len(starts) - 1, 1)]
         starts = full[:: -(-len(full) * T // max_tokens)]
-    windows = (tokens[start : start + T + 1] for start in starts.tolist())
-    return evaluate_windows(model, windows, byte_lengths, at_once=at_once, precision=precision)
+
+    for start in starts.tolist():
+        yield tokens[start : start + T + 1]
 
 
 def evaluate_windows(

@@ -6,7 +6,6 @@ Messages go to standard error, the result to standard output. No other module of
 
 import contextlib
 import json
-import lzma
 import math
 import os
 import shlex
@@ -14,6 +13,7 @@ import sys
 import textwrap
 import time
 import unicodedata
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 
 EARLY = 0.8  # of a training, in which tokens are split and windows cut
 _BETWEEN_PICTURES = 10.0  # seconds; drawing one takes 0.1
-_COMPARABLE = 20_000  # bytes of validation text; in fewer, the headers of a packed file count
 _COMPARED = 1 << 18  # tokens at most
+_LEARNED_BY_HEART = 0.8  # of the steps: if the loss was lowest before, it has risen since
 _CAPTION = (
     "Bits per byte: what it takes to store a letter of the text with the model's help. What counts "
     "is the validation text,\nfrom which it learns nothing. Up to the dotted line training may be "
@@ -55,11 +55,19 @@ _CAPTION = (
 )
 BITS = (  # what is meant by bits/byte
     "the bits that would store one byte, a letter or a part of one, with the model's help; fewer "
-    "is better, a zip file needs about 3"
+    "is better, without help it takes 8"
 )
 clock = tqdm.format_interval  # seconds as minutes:seconds
 
-Marks = dict[str, float]  # bits per byte to compare with
+
+@dataclass
+class Marks:
+    """What to compare a run's loss with: bits per byte of the validation text, None if unknown."""
+
+    expected: float | None = None  # of the run, by its plan
+    untrained: float | None = None  # of a model to which all tokens are equally likely
+    counting: float | None = None  # of a CountingModel, which is made while the run trains
+    counted_tokens: int = 0  # of the training text
 
 
 def say(line: str, indent: int = 2, prefix: str = "") -> None:
@@ -198,15 +206,13 @@ def say_run(
 
 
 def compared(config: RunConfig, dataset: "Dataset", expected: float | None) -> Marks:
-    """For the validation text: what is expected, a model that knows nothing, xz if that is fair."""
+    """What to compare the loss on the validation text with, as far as it is known at the start."""
+    if config.text.init is not None:  # the model has been trained
+        return Marks(expected)
     tokens = dataset.validation[:_COMPARED].tolist()
-    text = b"".join(map(dataset.tokenizer.token_bytes, tokens))
-    found = {} if expected is None else {"expected": expected}
-    if len(text) >= _COMPARABLE:
-        found["xz"] = 8 * len(lzma.compress(text)) / len(text)
-    if config.text.init is None:
-        found["untrained"] = len(tokens) * math.log2(config.model.vocab_size) / max(len(text), 1)
-    return found
+    size = sum(len(dataset.tokenizer.token_bytes(token)) for token in tokens)
+    bits = len(tokens) * math.log2(config.model.vocab_size)
+    return Marks(expected, untrained=bits / max(size, 1))
 
 
 class Report:
@@ -254,6 +260,7 @@ class Report:
             "train_bits_per_byte": state.train_bits_per_byte,
             "val_loss": result.loss,
             "val_bits_per_byte": result.bits_per_byte,
+            "counting_bits_per_byte": self.marks.counting,
             "tokens_per_second": round(self._speed, 1),
             "done": 1.0 if state.finished else round(self._done, 4),
         }
@@ -287,16 +294,17 @@ def draw(rows: list[dict[str, Any]], path: Path, marks: Marks) -> None:
     unit, size = ("minutes", 60) if rows[-1]["seconds"] >= 180 else ("seconds", 1)
     figure = Figure(figsize=(7, 5))
     axes: Any = figure.add_axes((0.11, 0.23, 0.86, 0.69))  # laying it out would take 0.1 s
-    start = [marks["untrained"]] if "untrained" in marks else []
+    start = [] if marks.untrained is None else [marks.untrained]
     times = [0.0] * len(start) + [row["seconds"] / size for row in rows]
     for label, name in (("training", "train"), ("validation", "val")):
         axes.plot(times, start + [row[f"{name}_bits_per_byte"] for row in rows], label=label)
     best = min(rows, key=lambda row: row["val_bits_per_byte"])
     bits = best["val_bits_per_byte"]
     axes.plot(best["seconds"] / size, bits, "o", label=f"best: {bits:.3f}")
-    for name in marks.keys() & {"xz", "expected"}:
-        axes.axhline(marks[name], color="grey", linewidth=0.8, linestyle="--")
-        axes.text(0.0, marks[name], f" {name}: {marks[name]:.2f}", fontsize=8, va="bottom")
+    for name, mark in (("expected", marks.expected), ("counting", marks.counting)):
+        if mark is not None:
+            axes.axhline(mark, color="grey", linewidth=0.8, linestyle="--")
+            axes.text(0.0, mark, f" {name}: {mark:.2f}", fontsize=8, va="bottom")
     late = [row["seconds"] for row in rows if row["done"] > EARLY]
     if late and len(late) < len(rows):
         axes.axvline(times[-len(late) - 1], color="grey", linestyle=":")
@@ -315,32 +323,58 @@ def say_result(shown: Report, state: "TrainingState", data: "Dataset", config: R
     best, training, folder = state.best_bits_per_byte or math.inf, config.training, shown.folder
     if not math.isfinite(best):
         raise UserError(f"nothing could be saved in {folder}")
-    seconds, minutes, advice = time.monotonic() - shown.started, training.minutes, ""
+
+    seconds, minutes = time.monotonic() - shown.started, training.minutes
     epochs = state.step * shown.tokens_per_step / len(data.train)
+    read_enough = training.steps is None and epochs >= (training.max_epochs or math.inf)
     if training.steps is not None:
         why = "as many as asked for"
-    elif epochs >= (training.max_epochs or math.inf):
+    elif read_enough:
         why = f"the text was read {epochs:.0f} times, more would only teach it by heart"
-        advice = "more text; more minutes would not help"
     else:
         why = f"the {duration(60 * minutes)} are over"
         if seconds > 66 * minutes + 1:
             why += f", of which starting and ending took {clock(seconds - state.seconds)}"
-        advice = f"--minutes {next((m for m in (1, 5, 20, 60, 240) if m >= 3 * minutes), 1000)}"
     say(f"done in {clock(seconds)}, {counted(state.step, 'step')}: {why}")
     loss = f"{best:.4f} bits/byte ({state.best_loss:.4f} nats/token)"
     print(f"{folder}: validation {loss} at step {state.best_step:,}", flush=True)
-    if xz := shown.marks.get("xz"):
-        than = "better than" if best < xz else "not as good as"
-        say(f"that is {than} xz, which packs the same text into {xz:.2f} bits/byte")
-    if advice:
-        say(f"to do better: {advice}")
+
+    is_better = True
+    if shown.marks.counting is not None:
+        is_better = best < shown.marks.counting
+        say(beside_counting(best, shown.marks, len(data.train)))
+
+    rose_early = epochs > 1 and state.best_step < _LEARNED_BY_HEART * state.step
+    if read_enough or (rose_early and not is_better):
+        say("to do better: more text; more minutes would not help")
+    elif training.steps is None:
+        more = next((m for m in (1, 5, 20, 60, 240) if m >= 3 * minutes), 1000)
+        say(f"to do better: --minutes {more}")
+    elif not is_better:
+        say(f"to do better: --steps {3 * state.step}")
+
     prompt, run = first_words(data), shlex.quote(str(folder))
     say_command("to see it think", f"minigpt page {run} --open")
     if Path(sys.argv[0]).stem in ("train", "minigpt"):
         say_command("to generate", f"{command('generate')} {shlex.quote(prompt)} --run {run}")
     else:
         say_command("to generate", f"minigpt.load({str(folder)!r}).generate({prompt!r})")
+
+
+def beside_counting(best: float, marks: Marks, tokens: int) -> str:
+    """A model's bits per byte beside those of the counting model of a text of so many tokens."""
+    counting = marks.counting or 0.0
+    counts = "counting which token follows which four"
+    if marks.counted_tokens < tokens:
+        counts += f", in {marks.counted_tokens:,} tokens of the text,"
+    gives = f"{counts} gives {counting:.3f} bits/byte on the same text"
+
+    saved = 1.0 - best / max(counting, 1e-9)
+    if saved >= 0.005:
+        return f"{gives}: attention saves {saved:.0%}"
+    if saved > -0.005:
+        return f"{gives}: the model is about as good"
+    return f"{gives}: the model is not as good yet"
 
 
 def first_words(dataset: "Dataset") -> str:

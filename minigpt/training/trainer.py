@@ -15,12 +15,13 @@ from torch import Tensor, nn
 from .. import UserError
 from ..config import EvaluationConfig, TrainConfig
 from ..data.batches import Dataset, TokenSequence, sample_batch
+from ..data.counting import fit_in_time
 from ..model import GPT
 from ..runs import WEIGHTS, has_checkpoint, read_best, save_weights
 from . import distributed, workers
 from .checkpoint import TrainingState, load_checkpoint, save_checkpoint
 from .compilation import Loss, compile_loss
-from .evaluation import Evaluation, evaluate_tokens
+from .evaluation import Evaluation, evaluate_tokens, spread_windows
 from .interruption import GracefulStop, Interrupted
 from .optimizer import averaged, make_optimizers, prepare_step
 from .report import EARLY, Report, say
@@ -30,6 +31,8 @@ from .speed import autocast
 MIN_SECONDS = 5.0  # of training, however late it starts; a tenth of the minutes if that is less
 _FEWEST_WINDOWS = 4  # to evaluate on
 _SAVING_SHARE = 0.05  # of the time may go into checkpoints
+_COUNTING_SHARE = 0.015  # of the time may go into the counting model, and a little to apply it
+_COUNTING_AT = 0.05  # of the training: the first step does not wait for it
 _FAR_ABOVE = 2.0  # nats a token: a loss that has grown by so much will not fall again
 
 
@@ -70,6 +73,7 @@ class Trainer:
             self._max_steps = math.ceil(tokens / (config.batch_size * model.config.context_length))
         self._next_save = 0.0
         self._is_kept = True  # whether the latest of the best weights could be written
+        self._counting_at: float | None = None  # share of the training; None once it is done
 
     def restore(self) -> None:
         """Return to the last checkpoint that is whole; UserError if there is none that fits."""
@@ -98,7 +102,10 @@ class Trainer:
                 if signal_number and done < 1.0:
                     is_saved = self._save_unfinished()  # before a word is said
                     raise Interrupted(signal_number, saved=is_saved)
-                if done * self.config.num_evals >= self.state.evaluations + 1:
+                is_due = done * self.config.num_evals >= self.state.evaluations + 1
+                if self._counting_at is not None and (is_due or done >= self._counting_at):
+                    self._count(done)
+                if is_due:
                     self._evaluate(done)
                     self._save()
                 if done >= 1.0:
@@ -120,8 +127,10 @@ class Trainer:
         left = self._seconds_to_deadline() - 2.5 * seconds - 1.5
         self._limit = self.state.seconds + max(left, min(MIN_SECONDS, 6 * self.config.minutes))
         # A run that is continued for longer than planned has its evaluations spread anew.
-        due = math.floor(self._progress()[0] * self.config.num_evals)
+        begun, _ = self._progress()
+        due = math.floor(begun * self.config.num_evals)
         self.state.evaluations = min(self.state.evaluations, due)
+        self._counting_at = begun + _COUNTING_AT * (1.0 - begun)
 
     def _make_loss(self) -> nn.Module:
         """The model's loss, compiled if the config says so; its weights stay as they are."""
@@ -229,6 +238,24 @@ class Trainer:
         count = sum(targets.numel() for _, targets in parts)
         loss_of_all, bytes_per_token = distributed.mean(found[0], max(size, 1) / count)
         return loss_of_all, found[1], bytes_per_token
+
+    def _count(self, done: float) -> None:
+        """See what counting alone gives, to compare the loss with."""
+        self._counting_at = None
+        if self.config.steps is None:
+            seconds = _COUNTING_SHARE * 60 * self.config.minutes
+        else:  # a second at least: a short training on a short text counts all of it
+            seconds = max(_COUNTING_SHARE * self.state.seconds / done, 1.0)
+        counted = distributed.on_main(partial(self._counted, seconds))
+        self.report.marks.counted_tokens, self.report.marks.counting = counted
+
+    def _counted(self, seconds: float) -> tuple[int, float]:
+        """How many tokens can be counted in so many seconds, and the bits per byte that this gives
+        on the tokens of the evaluations."""
+        counting = fit_in_time(self.dataset.train, self.model.config.vocab_size, seconds)
+        T, most = self.model.config.context_length, self.state.eval_tokens
+        windows = spread_windows(self.dataset.validation, T, most)
+        return counting.tokens, counting.bits_per_byte(windows, self.byte_lengths.numpy())
 
     def _evaluate(self, done: float) -> None:
         """Evaluate the average of the weights, keep it if it is the best, show a sample. At the

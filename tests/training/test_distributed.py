@@ -111,7 +111,7 @@ def assert_same_run(run: Path, other: Path) -> None:
     """Losses of training and validation, and weights."""
     rows, others = read_metrics(run / "metrics.jsonl"), read_metrics(other / "metrics.jsonl")
     assert [row["step"] for row in rows] == [row["step"] for row in others]
-    for name in ("train_loss", "train_bits_per_byte", "val_loss"):
+    for name in ("train_loss", "train_bits_per_byte", "val_loss", "counting_bits_per_byte"):
         expected = [row[name] for row in others]
         assert [row[name] for row in rows] == pytest.approx(expected, rel=0, abs=1e-4)
     tensors = [load_file(folder / "model.safetensors") for folder in (run, other)]

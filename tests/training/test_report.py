@@ -1,10 +1,10 @@
 """What a person sees of a training, and what is written down of it."""
 
 import io
-import math
 import os
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,11 @@ from minigpt.runs import METRICS, PICTURE, SAMPLES, RunConfig, read_metrics
 from minigpt.training.checkpoint import TrainingState
 from minigpt.training.evaluation import Evaluation
 from minigpt.training.report import (
+    Marks,
     Report,
     compared,
     counted,
+    draw,
     duration,
     first_words,
     progress_bar,
@@ -27,13 +29,12 @@ from minigpt.training.report import (
     say_result,
     say_row,
 )
-from tests.conftest import some_text
 
 FOUND = Evaluation(3.0, 1.5, 100, 200, 16)
 
 
 def report(folder: Path) -> Report:
-    return Report(folder, {}, tokens_per_step=10, started=0.0)
+    return Report(folder, Marks(counting=1.75), tokens_per_step=10, started=0.0)
 
 
 def write(one: Report, state: TrainingState, sample: str = "") -> None:
@@ -65,6 +66,7 @@ def test_an_evaluation_is_a_row_of_metrics_a_sample_and_a_picture(tmp_path: Path
     assert row["step"] == 5
     assert row["train_loss"] == 2.0 and row["train_bits_per_byte"] == 1.25
     assert row["val_loss"] == 3.0 and row["val_bits_per_byte"] == 1.5
+    assert row["counting_bits_per_byte"] == 1.75
     assert row["seconds"] > 0 and row["tokens_per_second"] > 0
     assert (tmp_path / SAMPLES).read_text() == "--- step 5\nsample 5\n"
     assert (tmp_path / PICTURE).read_bytes().startswith(b"\x89PNG")
@@ -180,14 +182,17 @@ def result(
     capsys: pytest.CaptureFixture[str],
     training: TrainConfig,
     took: float = 9.0,
-    xz: float | None = None,
+    best_step: int = 9,
+    **marks: Any,
 ) -> tuple[str, list[str]]:
+    """What a training of nine steps says at its end, on standard output and standard error."""
     text = TextConfig(files=("my.txt",), tokenizer="char")
     dataset = prepare(find_source(text), text)
-    state = TrainingState(9, 5.0, best_loss=3.0, best_bits_per_byte=1.5, best_step=9)
+    state = TrainingState(9, 5.0, best_loss=3.0, best_bits_per_byte=1.5, best_step=best_step)
     config = RunConfig(GPTConfig(vocab_size=dataset.tokenizer.vocab_size), training, text)
-    marks, started = {"xz": xz} if xz else {}, time.monotonic() - took
-    shown = Report(Path("runs/my"), marks, tokens_per_step=1000, started=started)
+    found = Marks(**({"counted_tokens": len(dataset.train)} | marks))
+    started = time.monotonic() - took
+    shown = Report(Path("runs/my"), found, tokens_per_step=1000, started=started)
     say_result(shown, state, dataset, config)
     out, err = capsys.readouterr()
     return out, err.splitlines()
@@ -210,16 +215,66 @@ def test_the_end_says_why_it_came(
     assert words in lines[0] and ("starting" in words) == ("starting" in lines[0])
 
 
-def test_the_end_says_how_good_that_is_and_what_is_next(
+GIVES = "counting which token follows which four gives"
+
+
+@pytest.mark.parametrize(
+    ("counting", "words"),
+    [
+        (1.75, f"{GIVES} 1.750 bits/byte on the same text: attention saves 14%"),
+        (1.505, f"{GIVES} 1.505 bits/byte on the same text: the model is about as good"),
+        (1.25, f"{GIVES} 1.250 bits/byte on the same text: the model is not as good yet"),
+        (0.0, f"{GIVES} 0.000 bits/byte on the same text: the model is not as good yet"),
+    ],
+)
+@pytest.mark.parametrize("extent", [{"minutes": 2}, {"steps": 9}])
+def test_the_end_says_what_counting_gives(
+    workplace: Path,
+    capsys: pytest.CaptureFixture[str],
+    extent: dict[str, Any],
+    counting: float,
+    words: str,
+) -> None:
+    assert words in result(capsys, TrainConfig(**extent), counting=counting)[1]
+
+
+def test_the_end_says_so_if_only_a_part_of_the_text_was_counted(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, lines = result(capsys, TrainConfig(), counting=1.75, counted_tokens=1234)
+    assert any("which four, in 1,234 tokens of the text, gives 1.750" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("training", "counting", "best_step", "advice"),
+    [
+        ({"minutes": 2}, 1.75, 9, "--minutes 20"),
+        ({"minutes": 2}, 1.25, 9, "--minutes 20"),
+        ({"minutes": 2}, 1.25, 5, "more text; more minutes would not help"),  # it has risen since
+        ({"max_epochs": 1}, 1.75, 9, "more text; more minutes would not help"),
+        ({"steps": 9}, 1.75, 9, None),  # as many as asked for
+        ({"steps": 9}, 1.25, 9, "--steps 27"),
+    ],
+)
+def test_the_end_says_what_would_help(
+    workplace: Path,
+    capsys: pytest.CaptureFixture[str],
+    training: dict[str, Any],
+    counting: float,
+    best_step: int,
+    advice: str | None,
+) -> None:
+    _, lines = result(capsys, TrainConfig(**training), counting=counting, best_step=best_step)
+    found = [line for line in lines if line.startswith("to do better")]
+    assert found == ([] if advice is None else [f"to do better: {advice}"])
+
+
+def test_the_end_says_what_is_next(
     workplace: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    better = result(capsys, TrainConfig(minutes=2), xz=2.0)[1]
-    assert "that is better than xz, which packs the same text into 2.00 bits/byte" in better
-    assert "to do better: --minutes 20" in better
-    worse = result(capsys, TrainConfig(minutes=2), xz=1.0)[1]
-    assert any(line.startswith("that is not as good as xz") for line in worse)
-    assert worse[-2:-1] == ["to generate:"]
-    assert worse[-1].startswith("  minigpt.load('runs/my').generate('")
+    _, lines = result(capsys, TrainConfig(minutes=2), counting=2.0)
+    assert lines[-2] == "to generate:"
+    assert lines[-1].startswith("  minigpt.load('runs/my').generate('")
     monkeypatch.setattr("sys.argv", ["train.py"])
     assert "python generate.py" in result(capsys, TrainConfig())[1][-1]
 
@@ -233,11 +288,25 @@ def test_a_prompt_is_the_beginning_of_a_line(workplace: Path) -> None:
         assert first_words(prepare(find_source(config), config)) == words
 
 
-def test_comparisons_are_left_out_where_they_mean_nothing(workplace: Path) -> None:
-    text = TextConfig(files=("my.txt",), tokenizer="char", init=None)
-    for repeated, named in ((1, {"untrained"}), (100, {"untrained", "xz"})):
-        Path("my.txt").write_text(some_text() * repeated)
-        dataset = prepare(find_source(text), text)
-        config = RunConfig(GPTConfig(vocab_size=16), TrainConfig(), text)
-        found = compared(config, dataset, None)
-        assert found.keys() == named and math.isclose(found["untrained"], 4.0, rel_tol=0.1)
+def test_an_untrained_model_is_a_mark_unless_the_training_begins_with_a_trained_one(
+    workplace: Path,
+) -> None:
+    text = TextConfig(files=("my.txt",), tokenizer="char")
+    dataset = prepare(find_source(text), text)
+    for init, untrained in ((None, 4.0), ("runs/other", None)):
+        config = RunConfig(GPTConfig(vocab_size=16), TrainConfig(), replace(text, init=init))
+        found = compared(config, dataset, expected=2.0)
+        assert (found.expected, found.untrained, found.counting) == (2.0, untrained, None)
+
+
+def test_the_picture_has_a_line_for_what_counting_gives_and_for_what_was_expected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from matplotlib.axes import Axes
+
+    evaluate_once(tmp_path, 5)
+    rows, lines = read_metrics(tmp_path / METRICS), list[float]()
+    monkeypatch.setattr(Axes, "axhline", lambda self, y, **_: lines.append(y))
+    draw(rows, tmp_path / PICTURE, Marks(expected=1.25, counting=1.5))
+    draw(rows, tmp_path / PICTURE, Marks(untrained=8.0, counting=1.75))
+    assert lines == [1.25, 1.5, 1.75]

@@ -199,7 +199,9 @@ def test_a_run_says_what_it_is_where_it_is_printed() -> None:
     assert isinstance(run, minigpt.Run) and minigpt.load(run).generate(max_new_tokens=1)
     about = run.about()
     assert about["text"] == "my.txt" and about["finished"] and 1 < about["bits_per_byte"] < 9
-    assert repr(run).startswith(f"runs/my: {about['bits_per_byte']:.3f} bits/byte, 0.0")
+    bits, counting = about["bits_per_byte"], about["counting_bits_per_byte"]
+    assert 0 < counting < 9
+    assert repr(run).startswith(f"runs/my: {bits:.3f} bits/byte (counting {counting:.3f}), 0.0")
     interrupted(Path("cut"), step=6)  # evaluated after 4 of 8
     assert repr(minigpt.Run("cut")).endswith("not finished")
     assert repr(minigpt.Run("nowhere")) == repr(Path("nowhere"))

@@ -17,8 +17,9 @@ from torch import Tensor
 import minigpt
 from minigpt import UserError
 from minigpt.config import TextConfig, TrainConfig
-from minigpt.data.batches import Dataset
+from minigpt.data.batches import Dataset, TokenSequence
 from minigpt.data.corpus import find_source
+from minigpt.data.counting import CountingModel, fit_in_time
 from minigpt.data.token_cache import prepare
 from minigpt.model import GPT
 from minigpt.runs import (
@@ -33,15 +34,16 @@ from minigpt.runs import (
     read_metrics,
 )
 from minigpt.training.checkpoint import LAST, TrainingState, read_state
-from minigpt.training.evaluation import evaluate_tokens
+from minigpt.training.evaluation import evaluate_tokens, spread_windows
 from minigpt.training.optimizer import averaged
-from minigpt.training.report import Report
+from minigpt.training.report import Marks, Report
 from minigpt.training.trainer import Trainer, training_batch
 from tests.conftest import TINY, move_into, some_text, train_tiny
-from tests.training.runs import resume
+from tests.training.runs import after_step, resume
 
 TRAINING, VALIDATION = {"train_loss", "train_bits_per_byte"}, {"val_loss", "val_bits_per_byte"}
-FIELDS = {"step", "seconds", "done", "tokens_per_second"} | TRAINING | VALIDATION
+OTHERS = {"step", "seconds", "done", "tokens_per_second", "counting_bits_per_byte"}
+FIELDS = OTHERS | TRAINING | VALIDATION
 
 
 @pytest.fixture(autouse=True)
@@ -110,6 +112,69 @@ def test_the_same_seed_ends_with_the_same_weights_and_another_with_others(workpl
     assert all(torch.equal(one[name], same[name]) for name in one)
     assert not any(torch.equal(one[name], other[name]) for name in one if "step" not in name)
     assert {f.name for f in (workplace / "runs").iterdir()} == {"my", "my-2", "my-3"}
+
+
+# What counting gives
+
+
+@pytest.fixture
+def fits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that each fit of the counting model was given."""
+    seconds: list[float] = []
+
+    def noted(tokens: TokenSequence, vocab_size: int, given: float) -> CountingModel:
+        seconds.append(given)
+        return fit_in_time(tokens, vocab_size, given)
+
+    monkeypatch.setattr("minigpt.training.trainer.fit_in_time", noted)
+    return seconds
+
+
+@pytest.mark.parametrize("eval_tokens", [10**6, 50])
+def test_counting_is_measured_on_the_tokens_that_the_model_is_evaluated_on(
+    workplace: Path, eval_tokens: int
+) -> None:
+    folder = train_tiny(eval_tokens=eval_tokens)
+    config = read_config(folder).text
+    dataset = prepare(find_source(config), config)
+    windows = list(spread_windows(dataset.validation, 16, eval_tokens))
+    assert sum(len(window) - 1 for window in windows) <= eval_tokens
+    counting = CountingModel(dataset.train[:], 300)
+    bits = counting.bits_per_byte(windows, dataset.tokenizer.byte_lengths())
+    found = [row["counting_bits_per_byte"] for row in rows(folder)]
+    assert found == pytest.approx([bits, bits])
+
+
+def test_counting_changes_nothing_that_is_learned(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = load_file(train_tiny(dropout=0.2) / CHECKPOINT / LAST)
+    nothing = (0, 1.0)
+    monkeypatch.setattr(Trainer, "_counted", lambda *_: nothing)
+    uncounted = load_file(train_tiny(dropout=0.2) / CHECKPOINT / LAST)
+    assert all(torch.equal(counted[name], uncounted[name]) for name in counted)
+
+
+@pytest.mark.parametrize("num_evals", [1, 2, 8])
+def test_it_counts_once_after_the_first_step_and_before_the_first_evaluation(
+    workplace: Path, fits: list[float], monkeypatch: pytest.MonkeyPatch, num_evals: int
+) -> None:
+    before: list[int] = []
+    after_step(monkeypatch, lambda step: True, lambda: before.append(len(fits)))
+    run = train_tiny(num_evals=num_evals)
+    assert before == [0] + [1] * 7
+    assert all(row["counting_bits_per_byte"] > 0 for row in rows(run))
+    resume(run, steps=12)
+    assert len(fits) == 2
+    assert len({row["counting_bits_per_byte"] for row in rows(run)}) == 1
+
+
+def test_counting_takes_little_of_the_minutes(workplace: Path, fits: list[float]) -> None:
+    train_by_time(100.0, tick=1.0, minutes=10.0)
+    train_tiny()
+    by_time, by_steps = fits
+    assert 1.0 <= by_time <= 0.02 * 600
+    assert 1.0 <= by_steps <= 1.5
 
 
 # Batches
@@ -282,7 +347,7 @@ def trainer(model: GPT, config: TrainConfig, deadline: float = 0.0, **changes: A
         config,
         folder,
         precision=torch.float32,
-        report=Report(folder, {}, tokens_per_step=16, started=0.0),
+        report=Report(folder, Marks(), tokens_per_step=16, started=0.0),
         deadline=deadline,
         sample=lambda model: "",
         **changes,
