@@ -255,6 +255,9 @@ class EvaluationConfig(Checked):
     """How to measure how well a model predicts a text."""
 
     text_field: str = setting("text", "the field of .jsonl files that holds the text")
+    stride: Count | None = setting(
+        None, "tokens from one window to the next; fewer than the context: windows overlap"
+    )
     batch_size: Count = setting(16, "windows computed at once; fewer take less memory")
     device: str = setting("auto", "auto, cpu, cuda, cuda:1 or mps")
 

@@ -3,12 +3,15 @@
 import argparse
 import dataclasses
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import UserError, __version__
 from ..config import EvaluationConfig, counted
 from .options import Parser, add_fields, given_fields
 from .terminal import say, write
+
+if TYPE_CHECKING:
+    from ..training.evaluation import Evaluation
 
 
 def options(parser: Parser) -> None:
@@ -43,16 +46,29 @@ def _predicted(given: argparse.Namespace, settings: dict[str, Any]) -> tuple[str
     find_model(given.run)
     say(f"minigpt {__version__}: loading torch, to evaluate {given.run}")
     from ..training.evaluation import evaluate
-    from ..training.report import BITS, progress_bar
+    from ..training.report import progress_bar
 
     with progress_bar("evaluating") as bar:
         result = evaluate(given.run, *given.files, progress=bar.update, **settings)
     if not given.json:
-        say(f"read {counted(result.tokens, 'token')} in windows of {result.context_length}")
-        say(f"bits/byte: {BITS}")
-    loss = f"{result.loss:.4f} nats/token, perplexity {result.perplexity:.2f}"
+        _explain(result)
+    loss = f"{result.loss:.4f} nats/token, token perplexity {result.perplexity:.2f}"
     figures = {**dataclasses.asdict(result), "perplexity": result.perplexity}
     return f"{result.bits_per_byte:.4f} bits/byte ({loss})", figures
+
+
+def _explain(result: "Evaluation") -> None:
+    """Say what was read and how, and what to compare the figures with."""
+    from ..training.report import BITS
+
+    windows = f"windows of {result.context_length}"
+    if result.stride < result.context_length:
+        windows += f", each {counted(result.stride, 'token')} after the one before"
+    say(f"read {counted(result.tokens, 'token')} in {windows}")
+    say(f"bits/byte: {BITS}")
+    if (counting := result.counting_bits_per_byte) is not None:
+        what = "counting which token follows which four in the training text"
+        say(f"{what} gives {counting:.4f} bits/byte on the same text")
 
 
 def _copied(given: argparse.Namespace, config: EvaluationConfig) -> tuple[str, dict[str, Any]]:

@@ -6,7 +6,7 @@ The trainer evaluates on its validation tokens, `minigpt.evaluate` on text files
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +18,22 @@ from torch import Tensor
 from .. import UserError
 from ..config import EvaluationConfig
 from ..data.batches import TokenSequence
-from ..data.corpus import Corpus, chunks, find_files
+from ..data.corpus import Corpus, chunks, find_files, read_again
+from ..data.counting import CountingModel, fit_in_time
 from ..memory import enough_memory
 from ..model import GPT
-from ..runs import choose_device, find_model
+from ..runs import FoundModel, choose_device, find_model
 from ..tokenizer import encode_in_pieces
 from . import distributed, workers
 from .speed import autocast
 
 Window = NDArray[np.integer]  # tokens (length + 1,)
+# Windows ``(b, length + 1)``, and how many tokens after the first are not predicted in them.
+Group = tuple[Tensor, int]
+
+_COUNTED_CHARACTERS = 12_000_000  # of the training text, at most
+_COUNTING_SECONDS = 10.0
+_NEARLY_ALL = 1 << 16  # tokens in windows in which nearly all of them see all that counting needs
 
 
 @dataclass(frozen=True)
@@ -38,6 +45,8 @@ class Evaluation:
     tokens: int  # predicted
     bytes: int  # that these stand for
     context_length: int  # tokens in a window
+    stride: int  # tokens from one window to the next
+    counting_bits_per_byte: float | None = None  # that counting gives on the same text, if known
 
     @property
     def perplexity(self) -> float:
@@ -53,6 +62,11 @@ def evaluate(
 ) -> Evaluation:
     """Measure how well a model predicts every token of a text but the first, in constant memory.
 
+    With a `stride` below the context length windows overlap. Each but the first then predicts only
+    as many tokens as the stride, and these see at least ``context_length - stride`` tokens before
+    them. Published perplexities are measured like this ("Perplexity of fixed-length models" in the
+    documentation of transformers). By default windows stand side by side, as in training.
+
     Args:
         run: anything that :func:`minigpt.load` takes.
         files: text files, folders or patterns; documents follow each other as in training.
@@ -60,15 +74,22 @@ def evaluate(
         settings: fields of :class:`minigpt.EvaluationConfig`, such as ``device="cpu"``.
 
     Returns:
-        Its loss, bits per byte and perplexity, and of how many tokens and bytes.
+        Its loss, bits per byte and perplexity, and of how many tokens and bytes; and what counting
+        which token follows which four in the run's training text gives, where that can be read.
 
     Raises:
         UserError: if the model or the text cannot be read, the text holds fewer than two tokens
-            or something that the tokenizer does not know.
+            or something that the tokenizer does not know, or the stride is above the context
+            length.
     """
     config = EvaluationConfig(**settings)
     paths = find_files(tuple(map(str, files)))
     found = find_model(run)
+    context_length = found.glass.config.context_length
+    stride = context_length if config.stride is None else config.stride
+    if stride > context_length:
+        limits = f"between 1 and the context length {context_length:,}"
+        raise UserError(f"stride must be {limits}, got {stride:,}")
 
     def ids() -> Iterator[NDArray[np.integer]]:
         texts = chunks(Corpus(paths, config.text_field).documents())
@@ -76,19 +97,45 @@ def evaluate(
             yield piece
             progress(characters)
 
-    windows = windows_of(ids(), found.glass.config.context_length)
-    device, lengths = choose_device(config.device), torch.tensor(found.tokenizer.byte_lengths())
+    device = choose_device(config.device)
     threads = torch.get_num_threads() if device.type == "cpu" else 1
-    smaller = "a smaller --batch-size"
-    with enough_memory(smaller), workers.team(min(threads, config.batch_size)):
-        model = found.model.to(device)
-        result = evaluate_windows(model, windows, lengths, at_once=config.batch_size)
+    with enough_memory("a smaller --batch-size"), workers.team(min(threads, config.batch_size)):
+        result = evaluate_windows(
+            found.model.to(device),
+            windows_of(ids(), context_length, stride),
+            torch.tensor(found.tokenizer.byte_lengths()),
+            stride=stride,
+            at_once=config.batch_size,
+        )
     if not result.tokens:
         names = ", ".join(map(str, files))
         raise UserError(f"{names}: too short to evaluate on, at least 2 tokens are needed")
     if not math.isfinite(result.loss):
         raise UserError(f"{run} is damaged: its loss is {result.loss}")
-    return result
+
+    counting = _counting_model(found)
+    if counting is None:
+        return result
+    texts = chunks(Corpus(paths, config.text_field).documents())
+    pieces = (piece for _, piece in encode_in_pieces(found.tokenizer, texts))
+    length = context_length if stride == context_length else _NEARLY_ALL
+    bits = counting.bits_per_byte(windows_of(pieces, length), found.tokenizer.byte_lengths())
+    return replace(result, counting_bits_per_byte=bits)
+
+
+def _counting_model(found: FoundModel) -> CountingModel | None:
+    """What counts which token follows which in the text that a run learned from; None if the model
+    does not say what it learned from, or that has changed or is not there."""
+    if found.config is None:
+        return None
+    try:
+        training, _ = read_again(found.config.text, found.config.fingerprint)
+        texts = chunks(training.at_most(_COUNTED_CHARACTERS).documents())
+        pieces = [piece for _, piece in encode_in_pieces(found.tokenizer, texts)]
+    except UserError:
+        return None
+    tokens = np.concatenate(pieces)
+    return fit_in_time(tokens, found.tokenizer.vocab_size, _COUNTING_SECONDS)
 
 
 def evaluate_tokens(
@@ -127,6 +174,7 @@ def evaluate_windows(
     windows: Iterable[Window],
     byte_lengths: Tensor,
     *,
+    stride: int | None = None,
     at_once: int = EvaluationConfig.batch_size,
     precision: torch.dtype = torch.float32,
 ) -> Evaluation:
@@ -138,22 +186,29 @@ def evaluate_windows(
         model: keeps its mode, training or not; dropout is off meanwhile.
         windows: tokens ``(length + 1,)`` each.
         byte_lengths: of the text that each token stands for, ``(vocab_size,)``.
+        stride: tokens from one window to the next, the context length if unset. Of windows that
+            overlap, each predicts what the one before it has not predicted.
         at_once: windows that a process computes at once; all its workers together, but for each
             one at least.
         precision: of the matrix products.
     """
     device, was_training = model.token_embedding.weight.device, model.training
+    context_length = model.config.context_length
+    stride = context_length if stride is None else stride
+    overlap = context_length - stride
 
-    def predict(tokens: Tensor) -> tuple[float, int, int]:  # (b, length + 1)
-        inputs, targets = tokens[:, :-1], tokens[:, 1:]  # each (b, length)
+    def predict(group: Group) -> tuple[float, int, int]:
+        tokens, known = group
+        inputs = tokens[:, :-1]  # (b, length)
+        targets = tokens[:, known + 1 :]  # (b, length - known)
         with autocast(device, precision):
-            losses = model.token_losses(inputs.to(device), targets.to(device))  # (b, length)
+            losses = model.token_losses(inputs.to(device), targets.to(device))
         nats = losses.cpu().double().sum().item()
         return nats, targets.numel(), int(byte_lengths[targets].sum())
 
     totals = [(0.0, 0, 0)]  # nats, tokens and bytes of each group of windows
     model.eval()
-    groups = _stacked(windows, max(at_once // workers.count(), 1))
+    groups = _groups(windows, max(at_once // workers.count(), 1), overlap)
     ranks, rank = distributed.world_size(), distributed.rank()
     while turn := list(itertools.islice(groups, ranks * workers.count())):
         totals += workers.compute(predict, turn[rank::ranks])
@@ -161,24 +216,42 @@ def evaluate_windows(
     of_all = itertools.chain.from_iterable(distributed.gather(totals))
     nats, count, size = map(math.fsum, zip(*of_all, strict=True))  # exact in any order
     loss, bits = nats / max(count, 1), nats / math.log(2) / max(size, 1)
-    return Evaluation(loss, bits, int(count), int(size), model.config.context_length)
+    return Evaluation(loss, bits, int(count), int(size), context_length, stride)
 
 
-def windows_of(chunks: Iterable[NDArray[np.integer]], context_length: int) -> Iterator[Window]:
-    """Windows over a text in chunks, side by side; each begins with the last token of the one
-    before, so that every token but the first is predicted once."""
+def windows_of(
+    chunks: Iterable[NDArray[np.integer]], context_length: int, stride: int | None = None
+) -> Iterator[Window]:
+    """Windows over a text in chunks, each `stride` tokens after the one before, or side by side.
+
+    The last token of a window is predicted in it, and read in the next one. The last window may be
+    short; it holds a token at least that none before it has predicted.
+    """
+    stride = context_length if stride is None else stride
+    overlap = context_length - stride
     held = np.empty(0, np.int64)  # the tokens from the beginning of the next window
+    predicted = 0  # how many of these, after the first one, earlier windows predict
     for chunk in chunks:
         held = np.concatenate([held, chunk])
         while len(held) > context_length:
             yield held[: context_length + 1]
-            held = held[context_length:]
-    if len(held) > 1:
+            held = held[stride:]
+            predicted = overlap
+    if len(held) > predicted + 1:
         yield held
 
 
-def _stacked(windows: Iterable[Window], batch_size: int) -> Iterator[Tensor]:
-    """Windows of the same length side by side, int64 ``(b, length + 1)``."""
+def _groups(windows: Iterable[Window], size: int, overlap: int) -> Iterator[Group]:
+    """Windows of the same length side by side, `size` of them at most."""
+    windows = iter(windows)
+    if overlap > 0:  # the first one predicts all its tokens
+        for first in itertools.islice(windows, 1):
+            yield _stacked([first]), 0
+
     for _, alike in itertools.groupby(windows, key=len):
-        while group := list(itertools.islice(alike, batch_size)):
-            yield torch.from_numpy(np.stack(group).astype(np.int64))
+        while group := list(itertools.islice(alike, size)):
+            yield _stacked(group), overlap
+
+
+def _stacked(windows: list[Window]) -> Tensor:
+    return torch.from_numpy(np.stack(windows).astype(np.int64))

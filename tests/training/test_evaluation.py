@@ -20,6 +20,10 @@ import minigpt
 from minigpt import UserError
 from minigpt.cli import main
 from minigpt.config import GPTConfig
+from minigpt.data.corpus import find_source
+from minigpt.data.counting import CountingModel
+from minigpt.data.token_cache import prepare
+from minigpt.generation import scoring
 from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.model import GPT
 from minigpt.runs import load_run
@@ -31,7 +35,7 @@ from minigpt.training.evaluation import (
     windows_of,
 )
 
-from ..conftest import some_text
+from ..conftest import some_text, train_tiny
 from ..data.texts import write
 
 few = settings(max_examples=25, deadline=None)
@@ -54,11 +58,16 @@ def tokens(length: int) -> np.ndarray:
     return np.random.default_rng(0).integers(VOCAB, size=length).astype(np.uint16)
 
 
-def assert_predicted_one_by_one(result: Evaluation, model: GPT, text: np.ndarray) -> None:
-    """In windows of the context length, side by side, a token at a time."""
+def assert_predicted_one_by_one(
+    result: Evaluation, model: GPT, text: np.ndarray, stride: int = CONTEXT
+) -> None:
+    """In windows of the context length, each `stride` tokens after the one before, a token at a
+    time, in the first window that holds it."""
     nats, size, count = 0.0, 0, len(text) - 1
     for i in range(1, len(text)):
-        start = (i - 1) // CONTEXT * CONTEXT
+        number = max(math.ceil((i - CONTEXT) / stride), 0)
+        start = number * stride
+        assert i - start >= min(i, CONTEXT - stride + 1)  # tokens that it sees
         with torch.no_grad():
             logits = model(torch.tensor([text[start:i].tolist()]))[0, -1]
         nats -= logits.log_softmax(-1)[int(text[i])].item()
@@ -101,7 +110,7 @@ def test_guessing_takes_log2_of_the_vocabulary_for_each_token() -> None:
     assert result.loss == pytest.approx(math.log(VOCAB), rel=1e-6)
     assert result.bits_per_byte == pytest.approx(math.log2(VOCAB), rel=1e-6)
     assert result.perplexity == pytest.approx(VOCAB)
-    assert Evaluation(1e4, 1.0, 1, 1, 1).perplexity == math.inf
+    assert Evaluation(1e4, 1.0, 1, 1, 1, 1).perplexity == math.inf
 
 
 @given(length=st.integers(2, 300), max_tokens=st.integers(1, 100), batch_size=st.integers(1, 4))
@@ -177,6 +186,24 @@ def test_a_stream_is_predicted_as_token_by_token(
     assert_predicted_one_by_one(result, model, text)
 
 
+@given(
+    length=st.integers(2, 40),
+    stride=st.integers(1, CONTEXT),
+    batch_size=st.integers(1, 4),
+    places=st.lists(st.integers(0, 40), max_size=5),
+)
+@example(length=CONTEXT + 1, stride=1, batch_size=3, places=[])
+@example(length=CONTEXT + 2, stride=4, batch_size=3, places=[])
+@few
+def test_in_windows_that_overlap_every_token_is_predicted_once_from_more_before_it(
+    length: int, stride: int, batch_size: int, places: list[int]
+) -> None:
+    model, text = gpt(), tokens(length)
+    windows = windows_of(cut(text, places), CONTEXT, stride)
+    result = evaluate_windows(model, windows, MORE_BYTES, stride=stride, at_once=batch_size)
+    assert_predicted_one_by_one(result, model, text, stride)
+
+
 # minigpt.evaluate, and the command
 
 
@@ -200,6 +227,57 @@ def test_it_is_the_loss_of_the_text_encoded_whole(tiny_run: Path, text: Path) ->
     assert result.bytes == len(text.read_bytes()) - lengths[ids[0]]
 
 
+def test_windows_that_overlap_by_half_give_what_the_writer_gives(
+    tiny_run: Path, text: Path
+) -> None:
+    """Of as many tokens as fill windows; it reads the rest with more before them."""
+    run, writer = load_run(tiny_run), minigpt.load(tiny_run)
+    ids = [writer.first_token(), *run.tokenizer.encode(text.read_text())][: 16 + 8 * 20 + 1]
+    expected = -np.mean(scoring.score(writer.engine, ids))
+    lengths = torch.tensor(run.tokenizer.byte_lengths())
+    windows = windows_of([np.array(ids)], 16, stride=8)
+    result = evaluate_windows(run.model, windows, lengths, stride=8)
+    assert result.loss == pytest.approx(expected, rel=1e-6)
+
+
+def test_windows_overlap_only_if_asked_to_and_many_or_few_are_computed_at_once(
+    tiny_run: Path, text: Path
+) -> None:
+    overlapping, side_by_side = (minigpt.evaluate(tiny_run, text, stride=n) for n in (4, 16))
+    assert side_by_side == minigpt.evaluate(tiny_run, text)
+    assert overlapping.loss != pytest.approx(side_by_side.loss, rel=1e-5)
+    assert overlapping.tokens == side_by_side.tokens and overlapping.stride == 4
+    one_by_one = minigpt.evaluate(tiny_run, text, stride=4, batch_size=1)
+    assert one_by_one.loss == pytest.approx(overlapping.loss, rel=1e-6)
+
+
+@pytest.mark.parametrize("stride", [17, 0])
+def test_a_stride_that_leaves_tokens_out_is_refused(
+    tiny_run: Path, text: Path, stride: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["evaluate", str(tiny_run), str(text), "--stride", str(stride)]) == 2
+    limits = "between 1 and the context length 16" if stride else "at least 1"
+    assert f"error: stride must be {limits}, got {stride}" in capsys.readouterr().err
+
+
+def test_counting_in_the_training_text_is_compared_with_while_that_is_as_it_was(
+    workplace: Path, text: Path
+) -> None:
+    run = train_tiny(steps=1, num_evals=1)
+    found = load_run(run)
+    assert found.config is not None
+    dataset = prepare(find_source(found.config.text), found.config.text)
+    ids = np.array(found.tokenizer.encode(text.read_text()))
+    model = CountingModel(dataset.train[:], found.tokenizer.vocab_size)
+    lengths = found.tokenizer.byte_lengths()
+    for stride, windows in ((16, windows_of([ids], 16)), (4, [ids])):
+        bits = minigpt.evaluate(run, text, stride=stride).counting_bits_per_byte
+        assert bits == pytest.approx(model.bits_per_byte(windows, lengths), rel=1e-9)
+
+    Path("my.txt").write_text("another text")
+    assert minigpt.evaluate(run, text).counting_bits_per_byte is None
+
+
 def test_documents_follow_each_other_with_an_end_of_text_between(
     tiny_run: Path, tmp_path: Path
 ) -> None:
@@ -214,15 +292,23 @@ def test_documents_follow_each_other_with_an_end_of_text_between(
 
 
 def test_the_command_prints_one_line_or_one_record(
-    tiny_run: Path, text: Path, capsys: pytest.CaptureFixture[str]
+    tiny_run: Path,
+    text: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.chdir(tiny_run.parents[1])  # where its training text is
     result = minigpt.evaluate(tiny_run, text)
     command = ["evaluate", str(tiny_run), str(text)]
     assert main(command) == 0
     out, err = capsys.readouterr()
-    loss = f"{result.loss:.4f} nats/token, perplexity {math.exp(result.loss):.2f}"
+    loss = f"{result.loss:.4f} nats/token, token perplexity {math.exp(result.loss):.2f}"
     assert out == f"{tiny_run}: {result.bits_per_byte:.4f} bits/byte ({loss})\n"
     assert f"read {result.tokens} tokens in windows of 16" in err and "\nbits/byte: " in err
+    counting = f"{result.counting_bits_per_byte:.4f} bits/byte on the same text"
+    assert f"counting which token follows which four in the training text gives {counting}" in err
+    assert main([*command, "--stride", "4"]) == 0
+    assert "windows of 16, each 4 tokens after the one before" in capsys.readouterr().err
     assert main([*command, "--json"]) == 0
     figures = vars(result) | {"perplexity": math.exp(result.loss)}
     record = {"run": str(tiny_run), "files": [str(text)], **figures}

@@ -30,7 +30,7 @@ from minigpt.training.report import (
     say_row,
 )
 
-FOUND = Evaluation(3.0, 1.5, 100, 200, 16)
+FOUND = Evaluation(3.0, 1.5, 100, 200, context_length=16, stride=16)
 
 
 def report(folder: Path) -> Report:
