@@ -38,11 +38,11 @@ def run(given: argparse.Namespace) -> None:
 
 
 def _predicted(given: argparse.Namespace, settings: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    from ..data.corpus import find_files
+    from ..data.files import find_files
     from ..data.readers import STANDARD_INPUT
     from ..runs import find_model
 
-    find_files(tuple(name for name in given.files if name != STANDARD_INPUT))
+    find_files(tuple(name for name in given.files if name != STANDARD_INPUT), say)
     find_model(given.run)
     say(f"minigpt {__version__}: loading torch, to evaluate {given.run}")
     from ..training.evaluation import evaluate
@@ -72,10 +72,12 @@ def _explain(result: "Evaluation") -> None:
 
 
 def _copied(given: argparse.Namespace, config: EvaluationConfig) -> tuple[str, dict[str, Any]]:
-    from ..data.corpus import Corpus, find_files, whole
+    from ..data.corpus import Corpus, check_text_field, whole
+    from ..data.files import find_files
     from ..runs import load
 
-    files = find_files(tuple(given.files))
+    files = find_files(tuple(given.files), say)
+    check_text_field(files, config.text_field)
     texts = whole(Corpus(files, config.text_field).documents())
     result = load(given.run, config.device).copied(*texts)
     return str(result), dataclasses.asdict(result)

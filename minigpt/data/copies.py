@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from operator import itemgetter
 
-from .corpus import Document, Part, whole
-from .readers import find_line, title
+from .corpus import Document, Part, place_of, whole
 
 LEAST = 30  # characters; shorter stretches are phrases that many people write
 _ENOUGH = 1 << 17  # characters of validation text
@@ -39,12 +38,9 @@ class Copies:
 def copies(texts: Sequence[str], training: Part, validation: Part) -> Copies:
     """What of some texts stands in the training text, and of (much of) the validation text."""
     share, longest = find_copies(texts, training.documents())
-    place, corpus = "a place where the text was cut", training.corpus
-    for file in reversed(corpus.files if longest else ()):
-        if line := find_line(file, corpus.text_field, longest):
-            place = f"{title(file)}, line {line:,}"
+    place = place_of(longest, training.pieces()) if longest else ""
     usual = find_copies(whole(validation.at_most(_ENOUGH).documents()), training.documents())
-    return Copies(sum(map(len, texts)), share, longest, place if longest else "", *usual)
+    return Copies(sum(map(len, texts)), share, longest, place, *usual)
 
 
 def find_copies(texts: Sequence[str], documents: Iterable[Document]) -> tuple[float, str]:

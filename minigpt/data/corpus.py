@@ -1,39 +1,41 @@
-"""From files, folders and Python objects to documents of text, some set aside to validate on.
+"""From files and Python objects to documents of text, some set aside to validate on.
 
 A `Corpus` is read as a stream, as often as needed; token_cache.py encodes its documents.
 """
 
-import atexit
 import contextlib
-import difflib
-import glob
 import hashlib
 import json
-import os
-import shlex
-import sys
 import tempfile
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, NamedTuple
 
 from .. import UserError
 from ..config import TextConfig
-from ..tokenizer import TextChunk
-from .readers import BLOCK, STANDARD_INPUT, is_text, read_text, text_in, title
+from ..tokenizer import Encoded, TextChunk, Tokenizer, UnknownCharacter, encode_in_pieces
+from .files import Say, each_once, find_files, identity
+from .readers import STANDARD_INPUT, is_json_lines, read_text, text_in, title
 
-TALES = "data/tales.txt"  # what is trained on if no text is named
 _STRETCH = 1 << 14  # characters, where a part of a long text is taken
 _TO_VALIDATE = 1 << 20  # characters of a longer text; evaluations read fewer
 CHANGED = "changed while it was read; start again when it is complete"
 
 Document = tuple[int, str]  # a document's number, and a piece of its text
-Say = Callable[[str], object]  # gets the lines that a person should read
+
+
+class Piece(NamedTuple):
+    """A piece of a document, and where it stands."""
+
+    number: int  # of its document
+    text: str
+    file: Path
+    line: int  # in which it begins
 
 
 @dataclass(frozen=True)
@@ -56,11 +58,15 @@ class Corpus:
 
     def documents(self) -> Iterator[Document]:
         """The text in pieces of about a megabyte, each with the number of its document."""
+        return ((piece.number, piece.text) for piece in self.pieces())
+
+    def pieces(self) -> Iterator[Piece]:
+        """The same, each with its place."""
         number = -1
         for file in self.files:
-            for is_first, text in read_text(file, self.text_field):
+            for is_first, line, text in read_text(file, self.text_field):
                 number += is_first
-                yield number, text
+                yield Piece(number, text, file, line)
 
     @cached_property
     def scan(self) -> Scan:
@@ -116,10 +122,11 @@ class Part:
     stretch: int = _STRETCH
 
     def at_most(self, most: int | None, stretch: int = _STRETCH) -> "Part":
-        """A part of this part, in stretches of so many characters."""
+        """A part of this part, in stretches of so many characters, or an eighth of it."""
         if most is None:
             return self
-        return replace(self, most=min(most, self.most or most), stretch=stretch)
+        most = min(most, self.most or most)
+        return replace(self, most=most, stretch=min(stretch, max(most // 8, 1)))
 
     @property
     def size(self) -> int:
@@ -128,44 +135,103 @@ class Part:
 
     def documents(self) -> Iterator[Document]:
         """Pieces of the documents, as of a :class:`Corpus`; UserError if a file has changed."""
+        return ((piece.number, piece.text) for piece in self.pieces())
+
+    def pieces(self) -> Iterator[Piece]:
+        """The same, each with its place."""
         length = self.stretch if self.size < self.characters else 1 << 30
         read = taken = 0
-        for number, text in self._whole_documents():
-            for start in range(0, len(text), length):
-                stretch = text[start : start + length]
+        for whole in self._whole_pieces():
+            lines = _LinesOf(whole)
+            for start in range(0, len(whole.text), length):
+                stretch = whole.text[start : start + length]
                 read += len(stretch)
                 if (taken + len(stretch)) * self.characters <= self.size * read:
                     taken += len(stretch)
-                    yield number, stretch
+                    yield whole._replace(text=stretch, line=lines.at(start))
         if read != self.characters:
             raise UserError(f"the text {CHANGED}")
 
-    def _whole_documents(self) -> Iterator[Document]:
+    def _whole_pieces(self) -> Iterator[Piece]:
         left = array("Q", self.kept)
-        for number, text in self.corpus.documents():
-            if number == len(left):
+        for piece in self.corpus.pieces():
+            if piece.number == len(left):
                 raise UserError(f"the text {CHANGED}")
-            cut = min(left[number], len(text))
-            left[number] -= cut
-            if half := text[cut:] if self.aside else text[:cut]:
-                yield number, half
+            cut = min(left[piece.number], len(piece.text))
+            left[piece.number] -= cut
+            if half := piece.text[cut:] if self.aside else piece.text[:cut]:
+                line = _LinesOf(piece).at(cut) if self.aside else piece.line
+                yield piece._replace(text=half, line=line)
+
+
+class _LinesOf:
+    """The lines of a file in which places of a piece stand, asked for from left to right."""
+
+    def __init__(self, piece: Piece):
+        self._text, self._line, self._place = piece.text, piece.line, 0
+        self._is_one_line = is_json_lines(piece.file)
+
+    def at(self, place: int) -> int:
+        if not self._is_one_line:
+            self._line += self._text.count("\n", self._place, place)
+        self._place = place
+        return self._line
+
+
+def place_of(text: str, pieces: Iterable[Piece]) -> str:
+    """The file and the line in which a text begins where it stands in documents first."""
+    held: Piece | None = None  # the end of what was read of a document
+    for new in pieces:
+        piece = new
+        if held is not None and held.number == new.number:
+            piece = held._replace(text=held.text + new.text)
+        lines = _LinesOf(piece)
+        if (found := piece.text.find(text)) >= 0:
+            return f"{title(piece.file)}, line {lines.at(found):,}"
+
+        rest = max(len(piece.text) - len(text) + 1, 0)
+        held = piece._replace(text=piece.text[rest:], line=lines.at(rest))
+    return "a place that is not there any more"
+
+
+def encode(tokenizer: Tokenizer, text: Corpus | Part) -> Iterator[Encoded]:
+    """The tokens of a text, in pieces; UserError with the file and the line of a character that
+    the tokenizer does not know."""
+    try:
+        yield from encode_in_pieces(tokenizer, chunks(text.documents()))
+    except UnknownCharacter as unknown:
+        place = place_of(unknown.character, text.pieces())
+        raise UnknownCharacter(unknown.character, f"({place})") from None
 
 
 def find_source(config: TextConfig, say: Say = lambda line: None) -> Source:
-    """The files of the text that `config` names. Where whole documents are set aside, each file is
-    read once and a file to validate on is not trained on: no document is on both sides."""
+    """The files of the text that `config` names. A file to validate on is not trained on. Where
+    whole documents are set aside, each file is read once: no document is on both sides."""
+    if (*config.files, *config.validation).count(STANDARD_INPUT) > 1:
+        raise UserError("standard input can be read once only; write it to a file first")
     found = find_files(config.files, say)
     aside = find_files(config.validation, say) if config.validation else ()
-    if config.split == "documents":
-        seen, new = {file.resolve() for file in aside}, {file.resolve(): file for file in found}
-        found = tuple(file for path, file in new.items() if path not in seen)
+    check_text_field((*found, *aside), config.text_field)
+
+    to_validate = {identity(file) for file in aside}
+    found = tuple(file for file in found if identity(file) not in to_validate)
     if not found:
         raise UserError(f"{' '.join(config.files)} is validation text too; train on another text")
+    if config.split == "documents":
+        found = each_once(found)
+
+    training = Corpus(found, config.text_field)
     validation = Corpus(aside, config.text_field) if aside else None
-    source = Source(Corpus(found, config.text_field), validation)
-    if not source.training.scan.lengths:
-        raise UserError(f"there is no text in {' '.join(map(title, config.files))}")
-    return source
+    for names, corpus in ((config.files, training), (config.validation, validation)):
+        if corpus is not None and not corpus.scan.lengths:
+            raise UserError(f"there is no text in {' '.join(map(title, names))}")
+    return Source(training, validation)
+
+
+def check_text_field(files: Iterable[Path], text_field: str) -> None:
+    """Refuse another field than the usual one if no file has fields: it would be ignored."""
+    if text_field != TextConfig.text_field and not any(map(is_json_lines, files)):
+        raise UserError(f"--text-field {text_field} is for .jsonl files, and there is none")
 
 
 def find_again(config: TextConfig, fingerprint: str, say: Say = lambda line: None) -> Source:
@@ -182,59 +248,6 @@ def find_again(config: TextConfig, fingerprint: str, say: Say = lambda line: Non
 def read_again(config: TextConfig, fingerprint: str) -> tuple[Part, Part]:
     """What a run was trained and validated on, as of :func:`split`; errors as above."""
     return split(find_again(config, fingerprint), config)
-
-
-def find_files(names: tuple[str, ...], say: Say = lambda line: None) -> tuple[Path, ...]:
-    """The files that `names` stand for: files, folders to search, glob patterns, "-" for stdin."""
-    found: list[Path] = []
-    for name in names:
-        pattern = f"{glob.escape(name)}/**" if os.path.isdir(name) else name
-        if name == STANDARD_INPUT and sys.stdin is not None:  # it may be closed
-            folder = tempfile.TemporaryDirectory(prefix="minigpt-stdin-")
-            atexit.register(folder.cleanup)
-            found.append(Path(folder.name) / "stdin.txt")
-            with open(found[-1], "wb") as copy:
-                _copy_standard_input(copy)
-        elif os.path.exists(name) and not os.path.isdir(name):
-            found.append(Path(name))
-        elif matches := glob.glob(pattern, recursive=True):
-            found += _texts(name, matches, say)
-        elif name == TALES:  # of an installed package, or of a checkout
-            packed = Path(__file__).parents[1] / "tales.txt"
-            found.append(packed if packed.exists() else packed.parents[1] / TALES)
-        else:
-            raise UserError(f"no such file: {name}{_hint(name)}")
-    return tuple(found)
-
-
-def _copy_standard_input(copy: BinaryIO) -> None:
-    """Piece by piece as they come, so that a signal has its effect between two of them."""
-    standard_input: Any = sys.stdin.buffer
-    while block := standard_input.read1(BLOCK):
-        copy.write(block)
-
-
-def _texts(place: str, found: Iterable[str], say: Say) -> list[Path]:
-    """Those of the files that hold text, whatever their names; what is left out is said."""
-    files = sorted(Path(name) for name in found if os.path.isfile(name))
-    texts = list(filter(is_text, files))
-    if left_out := [file.name for file in sorted({*files} - {*texts})]:
-        names = ", ".join(left_out[:3]) + f" and {len(left_out) - 3} more" * (len(left_out) > 3)
-        say(f"left out of {place}, since it is not plain text in UTF-8: {names}")
-    if not texts:
-        raise UserError(f"there is no text in {place}")
-    return texts
-
-
-def _hint(name: str) -> str:
-    """Which file might have been meant: one with a space in its name, or one spelled alike."""
-    path = Path(name)
-    with contextlib.suppress(OSError):
-        others = [file.name for file in path.parent.iterdir()]
-        near = [other for other in others if name and other.startswith(f"{path.name} ")]
-        if near := near or difflib.get_close_matches(path.name, others, 1, 0.75):
-            return f"; did you mean {shlex.quote(str(path.with_name(near[0])))}?"
-    return ""
 
 
 def split(source: Source, config: TextConfig) -> tuple[Part, Part]:

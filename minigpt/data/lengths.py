@@ -4,8 +4,8 @@ begins, and of every text when its tokens are there. No torch is needed.
 
 from .. import UserError
 from ..config import SMALLEST_VOCABULARY, TextConfig, counted
-from ..tokenizer import Tokenizer, encode_in_pieces, make_tokenizer
-from .corpus import Document, Source, chunks, split
+from ..tokenizer import Tokenizer, make_tokenizer
+from .corpus import Part, Source, encode, split
 
 # Characters. A shorter text is planned with the smallest vocabulary, so its tokens can be known
 # at once; a longer one has enough of them.
@@ -28,16 +28,14 @@ def check_short_text(
     if not is_short and validation.size > _SHORT:
         return
 
-    read = list(training.documents()) if is_short else []
-    set_aside = list(validation.documents()) if validation.size <= _SHORT else []
     if tokenizer is None and (is_short or config.tokenizer not in ("bpe", "char")):
-        learned_from = [*read, *set_aside] if config.tokenizer == "char" else read
+        learned_from = [training, validation] if config.tokenizer == "char" else [training]
         vocab_size = config.vocab_size or SMALLEST_VOCABULARY
-        texts = (text for _, text in learned_from)
+        texts = (text for part in learned_from for _, text in part.documents())
         tokenizer = make_tokenizer(config.tokenizer, vocab_size, texts)
 
-    tokens = _count(read, tokenizer) if is_short else training.size
-    others = _count(set_aside, tokenizer) if validation.size <= _SHORT else validation.size
+    tokens = _count(training, tokenizer) if is_short else training.size
+    others = _count(validation, tokenizer) if validation.size <= _SHORT else validation.size
     check_counts(tokens, others, config)
     if is_short and context_length is not None:
         check_context(tokens, context_length)
@@ -68,8 +66,8 @@ def check_context(training: int, context_length: int) -> None:
         )
 
 
-def _count(documents: list[Document], tokenizer: Tokenizer | None) -> int:
-    """How many tokens documents give; of an unknown tokenizer, how many at most: their bytes."""
+def _count(part: Part, tokenizer: Tokenizer | None) -> int:
+    """How many tokens a text gives; of an unknown tokenizer, how many at most: its bytes."""
     if tokenizer is None:
-        return sum(len(text.encode()) for _, text in documents)
-    return sum(len(ids) for _, ids in encode_in_pieces(tokenizer, chunks(documents)))
+        return sum(len(text.encode()) for _, text in part.documents())
+    return sum(len(ids) for _, ids in encode(tokenizer, part))

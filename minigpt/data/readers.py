@@ -12,51 +12,58 @@ import json
 import re
 import shlex
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import UserError
 
 STANDARD_INPUT = "-"
 BLOCK = 1 << 20  # bytes read at a time
 _MARK = "<|endoftext|>"  # between documents: as the token
-_SEPARATOR = re.compile(rf"\n+{re.escape(_MARK)}(?:\n+|\Z)")
+# A line that holds nothing else, and the line ends before it.
+_SEPARATOR = re.compile(rf"(\n+[ \t]*{re.escape(_MARK)}[ \t]*)(?=\n|\Z)")
+_MOST_HELD = 1 << 20  # characters that may be the beginning of a separator, or white space alone
 _GZIP = b"\x1f\x8b"  # how such a file begins: RFC 1952
 _DOCUMENTS = (b"PK\x03\x04", b"%PDF-", b"{\\rtf", b"\xd0\xcf\x11\xe0")  # docx, odt; pdf; rtf; doc
 
 
-def read_text(file: Path, text_field: str) -> Iterator[tuple[bool, str]]:
-    """The text of a file in pieces, and whether each is the first of its document.
+class Unreadable(UserError):
+    """A file that cannot be opened, or is damaged; `reason` says why in two words or so."""
 
-    In a plain file a line <|endoftext|> separates two documents, and the empty lines around it
-    belong to neither; in .jsonl each line is a document. Empty documents are left out. Line ends
-    of Windows and of old Macs become \\n."""
-    if _is_json_lines(file):
-        return ((True, text) for _, text in _json_lines(file, text_field))
-    return _separated(_plain_text(file))
+    def __init__(self, file: Path, reason: str):
+        super().__init__(f"cannot read {title(file)}: {reason}")
+        self.reason = reason
+
+
+class TextPiece(NamedTuple):
+    """A piece of a document."""
+
+    is_first: bool  # of its document
+    line: int  # the number of the file's line in which it begins
+    text: str
+
+
+def read_text(file: Path, text_field: str) -> Iterator[TextPiece]:
+    """The text of a file in pieces of about a megabyte.
+
+    A line <|endoftext|> separates two documents, and the empty lines around it belong to neither.
+    In .jsonl each line is a document, or several with such lines between them. Documents of white
+    space alone are left out. In a plain file line ends of Windows and of old Macs become \\n."""
+    if is_json_lines(file):
+        return _documents_in_rows(_json_lines(file, text_field))
+    return _without_blank_ones(_separated(_plain_text(file)))
 
 
 def is_text(file: Path) -> bool:
-    """Whether a file that nobody named is text, judging by its beginning."""
+    """Whether a file that nobody named is text, judging by its beginning; Unreadable is raised."""
     try:
         next(read_text(file, ""), None)
         return True
+    except Unreadable:
+        raise
     except UserError:
-        return _is_json_lines(file)  # better an error than rows silently left out
-
-
-def find_line(file: Path, text_field: str, stretch: str) -> int | None:
-    """The number of the line of a file in which a stretch of its text begins."""
-    if _is_json_lines(file):
-        return next((n for n, text in _json_lines(file, text_field) if stretch in text), None)
-    line, held = 1, ""
-    for piece in _plain_text(file):
-        before, found, _ = (held + piece).partition(stretch)
-        if found:
-            return line + before.count("\n")
-        line, held = line + before[: -len(stretch)].count("\n"), before[-len(stretch) :]
-    return None
+        return is_json_lines(file)  # better an error than rows silently left out
 
 
 def title(file: str | Path) -> str:
@@ -65,7 +72,8 @@ def title(file: str | Path) -> str:
     return copy[1] if copy else "stdin" if str(file) == STANDARD_INPUT else str(file)
 
 
-def _is_json_lines(file: Path) -> bool:
+def is_json_lines(file: Path) -> bool:
+    """Whether each line of a file is a document: its name says so."""
     return file.name.lower().removesuffix(".gz").endswith(".jsonl")
 
 
@@ -83,23 +91,67 @@ def text_in(row: Any, text_field: str, place: str) -> str:
     return text
 
 
-def _separated(pieces: Iterator[str]) -> Iterator[tuple[bool, str]]:
-    held, is_first = "", True
-    for piece in itertools.chain(pieces, [""]):
-        text = held + piece
-        # The end of a piece may be the beginning of a separator.
-        end = len(text.rstrip("\n<|>endoftx")) if piece else len(text)
-        held = text[end:]
-        text = text[:end]
+def _separated(blocks: Iterable[str]) -> Iterator[TextPiece]:
+    """The documents of a text in blocks."""
+    # What cannot be told yet is held back. A text begins as a line does: as if after a line end.
+    held, line = "\n", 0
+    is_start, is_first, follows_mark = True, True, False
+    for block in itertools.chain(blocks, [""]):
+        text = held + block
+        end = _where_a_separator_may_begin(text) if block else len(text)
+        text, held = text[:end], text[end:]
+        if not text:
+            continue
+
         # To look for the mark by itself first makes reading three times as fast.
-        *ended, text = _SEPARATOR.split(text) if _MARK in text else [text]
-        for document in ended:
+        parts = _SEPARATOR.split(text) if _MARK in text else [text]
+        for number, part in enumerate(parts):
+            if number % 2 == 1:  # a separator
+                is_first, follows_mark = True, True
+                line += part.count("\n")
+                continue
+
+            document = part[1:] if is_start else part
+            if follows_mark:
+                document = part.lstrip("\n")
+            is_start = False
+            line += part.count("\n", 0, len(part) - len(document))
             if document:
-                yield is_first, document
-            is_first = True
-        if text:
-            yield is_first, text
-            is_first = False
+                yield TextPiece(is_first, line, document)
+                is_first, follows_mark = False, False
+                line += document.count("\n")
+
+
+def _where_a_separator_may_begin(text: str) -> int:
+    """The place in a text from which on it may be the beginning of a separator; or its end."""
+    last_line = text.rfind("\n") + 1
+    if last_line == 0 or not _MARK.startswith(text[last_line:].strip(" \t")):
+        return len(text)
+    place = len(text[:last_line].rstrip("\n"))
+    return place if len(text) - place <= _MOST_HELD else len(text)
+
+
+def _without_blank_ones(pieces: Iterable[TextPiece]) -> Iterator[TextPiece]:
+    """Documents that hold more than white space, or more than a megabyte of it."""
+    blank: TextPiece | None = None  # the beginning of a document, white space so far
+    for new in pieces:
+        piece = new
+        if blank is not None and not new.is_first:
+            piece = blank._replace(text=blank.text + new.text)
+        blank = None
+        if piece.is_first and piece.text.isspace() and len(piece.text) <= _MOST_HELD:
+            blank = piece
+        else:
+            yield piece
+
+
+def _documents_in_rows(rows: Iterable[tuple[int, str]]) -> Iterator[TextPiece]:
+    for line, text in rows:
+        if _MARK in text:
+            for piece in _without_blank_ones(_separated([text])):
+                yield piece._replace(line=line)
+        elif not text.isspace():
+            yield TextPiece(True, line, text)
 
 
 def _plain_text(file: Path) -> Iterator[str]:
@@ -155,5 +207,4 @@ def _opened(file: Path) -> Iterator[io.BufferedReader | gzip.GzipFile]:
                 raise _not_utf_8(file, "UTF-16, not UTF-8", "utf-16")
             yield content
     except (OSError, EOFError, zlib.error) as error:  # gzip.BadGzipFile is an OSError
-        reason = getattr(error, "strerror", None) or error
-        raise UserError(f"cannot read {title(file)}: {reason}") from None
+        raise Unreadable(file, getattr(error, "strerror", None) or str(error)) from None

@@ -23,9 +23,9 @@ from tqdm import tqdm
 
 from .. import UserError
 from ..config import TextConfig, cache_folder
-from ..tokenizer import Tokenizer, encode_in_pieces, load_tokenizer, make_tokenizer
+from ..tokenizer import Tokenizer, load_tokenizer, make_tokenizer
 from .batches import Dataset, TokenIds
-from .corpus import Part, Source, chunks, split
+from .corpus import Part, Source, encode, split
 from .lengths import check_counts
 
 FORMAT = 4
@@ -157,7 +157,7 @@ def _write(
     with progress("tokenizing", training.size + validation.size) as bar:
 
         def encoded(part: Part) -> Iterator[bytes]:
-            for count, ids in encode_in_pieces(tokenizer, chunks(part.documents())):
+            for count, ids in encode(tokenizer, part):
                 yield ids.astype(dtype).tobytes()
                 bar.update(count)
 

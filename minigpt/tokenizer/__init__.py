@@ -4,10 +4,10 @@ its `tokenizer.json`, `encode_in_pieces` encodes texts of any length with it, on
 
 from collections.abc import Iterable
 
-from .base import END_OF_TEXT, Tokenizer
+from .base import END_OF_TEXT, Tokenizer, UnknownCharacter
 from .bpe import BytePairTokenizer, tiktoken_tokenizer, train_bpe
 from .characters import CharacterTokenizer
-from .chunked_encoding import TextChunk, encode_in_pieces
+from .chunked_encoding import Encoded, TextChunk, encode_in_pieces
 from .token_splitting import TokenSplitter
 from .tokenizer_json import load_tokenizer
 
@@ -15,9 +15,11 @@ __all__ = [
     "END_OF_TEXT",
     "BytePairTokenizer",
     "CharacterTokenizer",
+    "Encoded",
     "TextChunk",
     "TokenSplitter",
     "Tokenizer",
+    "UnknownCharacter",
     "encode_in_pieces",
     "load_tokenizer",
     "make_tokenizer",

@@ -5,7 +5,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from functools import cached_property
 
+from .. import UserError
+
 END_OF_TEXT = "<|endoftext|>"
+
+
+class UnknownCharacter(UserError):
+    """A character that the tokenizer cannot encode, and its position in the text."""
+
+    def __init__(self, character: str, place: str):
+        super().__init__(
+            f"character {character!r} {place} is not in the vocabulary of this tokenizer"
+        )
+        self.character = character
 
 
 class Tokenizer(ABC):
@@ -26,7 +38,7 @@ class Tokenizer(ABC):
         """Token ids of `text`. The name of a special token in the text is ordinary text.
 
         Raises:
-            UserError: if a character cannot be encoded, naming it and its position.
+            UnknownCharacter: if a character cannot be encoded, naming it and its position.
         """
 
     @abstractmethod

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable
 
-from .. import UserError
-from .base import END_OF_TEXT, Tokenizer
+from .base import END_OF_TEXT, Tokenizer, UnknownCharacter
 from .chunked_encoding import ANYWHERE
 
 
@@ -23,8 +22,7 @@ class CharacterTokenizer(Tokenizer):
             return [self.ids[character] for character in text]
         except KeyError:
             position = next(i for i, character in enumerate(text) if character not in self.ids)
-            found = f"character {text[position]!r} at position {position}"
-            raise UserError(f"{found} is not in the vocabulary of this tokenizer") from None
+            raise UnknownCharacter(text[position], f"at position {position}") from None
 
     def token_bytes(self, token_id: int) -> bytes:
         return b"" if token_id == self.end_of_text else self.characters[token_id].encode()

@@ -18,12 +18,12 @@ from torch import Tensor
 from .. import UserError
 from ..config import EvaluationConfig
 from ..data.batches import TokenSequence
-from ..data.corpus import Corpus, chunks, find_files, read_again
+from ..data.corpus import Corpus, check_text_field, encode, read_again
 from ..data.counting import CountingModel, fit_in_time
+from ..data.files import find_files
 from ..memory import enough_memory
 from ..model import GPT
 from ..runs import FoundModel, choose_device, find_model
-from ..tokenizer import encode_in_pieces
 from . import distributed, workers
 from .speed import autocast
 
@@ -84,6 +84,7 @@ def evaluate(
     """
     config = EvaluationConfig(**settings)
     paths = find_files(tuple(map(str, files)))
+    check_text_field(paths, config.text_field)
     found = find_model(run)
     context_length = found.glass.config.context_length
     stride = context_length if config.stride is None else config.stride
@@ -92,8 +93,8 @@ def evaluate(
         raise UserError(f"stride must be {limits}, got {stride:,}")
 
     def ids() -> Iterator[NDArray[np.integer]]:
-        texts = chunks(Corpus(paths, config.text_field).documents())
-        for characters, piece in encode_in_pieces(found.tokenizer, texts):
+        text = Corpus(paths, config.text_field)
+        for characters, piece in encode(found.tokenizer, text):
             yield piece
             progress(characters)
 
@@ -116,8 +117,8 @@ def evaluate(
     counting = _counting_model(found)
     if counting is None:
         return result
-    texts = chunks(Corpus(paths, config.text_field).documents())
-    pieces = (piece for _, piece in encode_in_pieces(found.tokenizer, texts))
+    text = Corpus(paths, config.text_field)
+    pieces = (piece for _, piece in encode(found.tokenizer, text))
     length = context_length if stride == context_length else _NEARLY_ALL
     bits = counting.bits_per_byte(windows_of(pieces, length), found.tokenizer.byte_lengths())
     return replace(result, counting_bits_per_byte=bits)
@@ -130,8 +131,8 @@ def _counting_model(found: FoundModel) -> CountingModel | None:
         return None
     try:
         training, _ = read_again(found.config.text, found.config.fingerprint)
-        texts = chunks(training.at_most(_COUNTED_CHARACTERS).documents())
-        pieces = [piece for _, piece in encode_in_pieces(found.tokenizer, texts)]
+        text = training.at_most(_COUNTED_CHARACTERS)
+        pieces = [piece for _, piece in encode(found.tokenizer, text)]
     except UserError:
         return None
     tokens = np.concatenate(pieces)

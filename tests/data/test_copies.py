@@ -4,6 +4,7 @@ import gzip
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +15,7 @@ from minigpt import UserError
 from minigpt.cli import main
 from minigpt.config import TextConfig
 from minigpt.data.copies import LEAST, copies, find_copies
-from minigpt.data.corpus import find_source, split
+from minigpt.data.corpus import find_source, place_of, split
 from minigpt.training.run import _say_copied
 from tests.conftest import some_text, train_tiny
 
@@ -79,6 +80,40 @@ def test_the_place_of_the_longest_is_its_line(name: str, tmp_path: Path) -> None
     assert result.longest == "a line that stands in no other" and result.share == 30 / 31
     assert (result.usual_share, result.usual_longest) == (0, "")
     assert result.place == f"{tmp_path / name}, line {2 if 'jsonl' in name else line:,}"
+
+
+@pytest.mark.parametrize("split_at", ["documents", "end"])
+@pytest.mark.parametrize("name", ["my.txt", "my.jsonl"])
+def test_the_place_is_in_the_training_text_not_where_it_is_validated(
+    name: str, split_at: Any, tmp_path: Path
+) -> None:
+    """The same line stands in all documents, on both sides."""
+    line = "a line that stands in two documents"
+    texts = [f"{some_text(60, seed)}{line}\n" for seed in range(3)]
+    texts[0] *= 2
+    content = json_lines(texts) if "jsonl" in name else "\n<|endoftext|>\n\n".join(texts)
+    file = str(write(tmp_path / name, content))
+    config = TextConfig((file,), validation_fraction=0.4, split=split_at)
+    training, validation = split(find_source(config), config)
+    first = min(number for number, text in training.documents() if line in text)
+    assert any(line in text for _, text in validation.documents())
+
+    in_file = [i for i, text in enumerate(content.split("\n"), start=1) if line in text]
+    lines = in_file if "jsonl" in name else [in_file[0], *in_file[2:]]
+    result = copies([line], training, validation)
+    assert result.longest == line and result.place == f"{file}, line {lines[first]}"
+
+
+def test_the_line_of_a_place_in_part_of_a_document_is_right(tmp_path: Path) -> None:
+    text = "".join(f"line {i}\n" for i in range(1, 2001))
+    config = TextConfig((str(write(tmp_path / "a.txt", text)),), validation_fraction=0.5)
+    training, validation = split(find_source(config), config)
+    assert place_of("line 7\n", training.pieces()) == f"{tmp_path / 'a.txt'}, line 7"
+    assert place_of("line 1900\n", validation.pieces()) == f"{tmp_path / 'a.txt'}, line 1,900"
+    for piece in training.at_most(2_000, 80).pieces():
+        if piece.text.count("\n") > 1:
+            second = piece.text.split("\n")[1]
+            assert piece.line == int(second.removeprefix("line ")) - 1
 
 
 def test_a_run_tells_what_it_has_copied(

@@ -1,5 +1,8 @@
 """Files and Python objects to documents of text, and which of them are set aside."""
 
+import builtins
+import errno
+import glob
 import gzip
 import io
 import os
@@ -14,8 +17,10 @@ from hypothesis import strategies as st
 
 from minigpt import UserError
 from minigpt.config import TextConfig
-from minigpt.data.corpus import Part, find_files, find_source, set_aside, split, spooled
+from minigpt.data.corpus import Part, encode, find_source, set_aside, split, spooled
+from minigpt.data.files import find_files
 from minigpt.data.readers import BLOCK
+from minigpt.tokenizer import CharacterTokenizer
 
 from .texts import corpus, documents, json_lines, refusal, write
 
@@ -37,6 +42,82 @@ def test_a_folder_is_searched_for_what_is_text_by_its_content(tmp_path: Path) ->
     assert line.startswith(f"left out of {tmp_path}") and line.endswith("image.png, old.txt")
     message = refusal(write(tmp_path / "images" / "image.png", b"\x89PNG").parent)
     assert message.startswith("there is no text in ")
+
+
+def test_a_folder_is_searched_once_where_links_lead_back_to_it(tmp_path: Path) -> None:
+    """With two such links there are 2^40 ways to a file."""
+    for name in ("a.txt", "deep/b.txt"):
+        write(tmp_path / "texts" / name, name)
+    for link, target in (("itself", "."), ("deep/up", ".."), ("again", "deep"), ("c.txt", "a.txt")):
+        os.symlink(target, tmp_path / "texts" / link)
+    os.link(tmp_path / "texts/a.txt", tmp_path / "texts/d.txt")
+    expected = ["a.txt", "deep/b.txt"]
+    for name in ("texts", "texts/**", "texts/**/*.txt", "**/*.txt", "texts/itself/itself"):
+        found = find_files((str(tmp_path / name),))
+        assert [file.read_text() for file in found] == expected, name
+
+
+def test_patterns_of_folders_below_this_one_keep_their_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a.txt", "b/c/d.txt", "b/e.md", ".git/f.txt"):
+        write(tmp_path / name, "text")
+    monkeypatch.chdir(tmp_path)
+    for pattern in ("**/*.txt", "./**/*.txt", "b/**", "**", "b/**/c/*", "**/c/**/*.txt"):
+        names = sorted(filter(os.path.isfile, glob.glob(pattern, recursive=True)))
+        assert list(find_files((pattern,))) == [Path(name) for name in names]
+
+
+def test_runs_in_a_folder_are_no_text(tmp_path: Path) -> None:
+    """`train.py .` would else learn from what an earlier run wrote."""
+    write(tmp_path / "my.txt", "text")
+    for run in ("runs/my", "runs/my-2", "export"):
+        for name in ("config.json", "model.safetensors", "metrics.jsonl", "checkpoint/a.json"):
+            write(tmp_path / run / name, "{}")
+    said: list[str] = []
+    assert find_files((str(tmp_path),), said.append) == (tmp_path / "my.txt",)
+    (line,) = said
+    assert line.startswith(f"left out of {tmp_path}, since it is a run or a model: ")
+    assert all(str(tmp_path / run) in line for run in ("runs/my", "runs/my-2", "export"))
+    assert find_files((str(tmp_path / "runs/my/config.json"),))
+    assert "there is no text in" in refusal(tmp_path / "runs")
+
+
+def forbid(monkeypatch: pytest.MonkeyPatch, *places: Path) -> None:
+    """Refuse to read these files and folders, as the system does for others than root."""
+    forbidden = set(map(str, places))
+
+    def unless_forbidden(action: Any, reads: bool) -> Any:
+        def checked(path: Any, *others: Any, **more: Any) -> Any:
+            is_below = any(str(path).startswith(f"{place}/") for place in forbidden)
+            if is_below or (reads and str(path) in forbidden):
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            return action(path, *others, **more)
+
+        return checked
+
+    monkeypatch.setattr(os, "stat", unless_forbidden(os.stat, reads=False))
+    monkeypatch.setattr(os, "scandir", unless_forbidden(os.scandir, reads=True))
+    monkeypatch.setattr(builtins, "open", unless_forbidden(open, reads=True))
+
+
+def test_what_may_not_be_read_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a.txt", "secret.txt", "secret/b.txt", "rows.jsonl"):
+        write(tmp_path / name, "text")
+    secret = [tmp_path / name for name in ("secret.txt", "secret", "rows.jsonl")]
+    forbid(monkeypatch, *secret)
+    for pattern in (tmp_path, tmp_path / "**" / "*"):
+        said: list[str] = []
+        assert find_files((str(pattern),), said.append) == (tmp_path / "a.txt",)
+        (line,) = said
+        reason = "since it cannot be read (Permission denied)"
+        assert line == f"left out of {pattern}, {reason}: {secret[1]}, rows.jsonl, secret.txt"
+    for name in ("secret.txt", "secret", "secret/b.txt", "secret/*.txt"):
+        assert refusal(tmp_path / name) == f"cannot read {tmp_path / name}: Permission denied"
+    said = []
+    with pytest.raises(UserError, match="there is no text in"):
+        find_files((str(tmp_path / "s*t" / "*.txt"),), said.append)
+    assert said[0].endswith(f"{reason}: {tmp_path / 'secret'}")
 
 
 @pytest.mark.parametrize(
@@ -88,7 +169,7 @@ def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
             read()
 
 
-@given(texts=st.lists(st.text("aé中🙂\n"), max_size=5))
+@given(texts=st.lists(st.text("aé中🙂\n").filter(str.strip), max_size=5))
 @law
 def test_a_scan_measures_the_text_however_it_is_stored(folder: Path, texts: list[str]) -> None:
     lines = json_lines(texts)
@@ -100,7 +181,7 @@ def test_a_scan_measures_the_text_however_it_is_stored(folder: Path, texts: list
     for found in stored:
         scan = found.scan
         assert scan.text_bytes == len("".join(texts).encode())
-        assert list(scan.lengths) == [len(text) for text in texts if text]
+        assert list(scan.lengths) == [len(text) for text in texts]
     assert len({found.scan.fingerprint for found in stored}) == 1
 
 
@@ -116,6 +197,21 @@ def test_texts_documents_and_their_order_give_other_fingerprints(tmp_path: Path)
     long, other = (write(tmp_path / f"long{c}.txt", "a" * 2 * BLOCK + c) for c in "bc")
     texts = ((a, b), (b, a), (c, d), (a,), (b,), (a, a), (long,), (other,))
     assert len({corpus(*files).scan.fingerprint for files in texts}) == len(texts)
+
+
+@pytest.mark.parametrize(("name", "line"), [("unknown.txt", BLOCK // 4 + 3), ("unknown.jsonl", 2)])
+def test_an_unknown_character_is_named_with_its_file_and_line(
+    name: str, line: int, tmp_path: Path
+) -> None:
+    """Not with its position in one of the pieces that are encoded side by side."""
+    before = "abb\n" * (BLOCK // 4)
+    text = f"{before}\na\n{before}" if "json" in name else f"{before}a\n\naßb\nß"
+    content = json_lines([text, "\naaßa", "ß"]) if "json" in name else text
+    files = [write(tmp_path / "known.txt", before), write(tmp_path / name, content)]
+    with pytest.raises(UserError) as refused:
+        list(encode(CharacterTokenizer("ab\n"), corpus(*files)))
+    problem = "is not in the vocabulary of this tokenizer"
+    assert str(refused.value) == f"character 'ß' ({files[1]}, line {line:,}) {problem}"
 
 
 # What is set aside
@@ -224,12 +320,42 @@ def test_a_file_that_is_named_twice_is_one_document(tmp_path: Path) -> None:
     assert found_documents(*names, split="end") == ["0", "1", "2", "1", "2"]
 
 
-def test_a_file_to_validate_on_is_not_trained_on(tmp_path: Path) -> None:
+def test_standard_input_is_not_asked_for_twice() -> None:
+    with pytest.raises(UserError, match="standard input can be read once only"):
+        find_source(TextConfig(("-",), validation=("-",)))
+
+
+@pytest.mark.parametrize("split", ["documents", "end"])
+def test_a_file_to_validate_on_is_not_trained_on(split: str, tmp_path: Path) -> None:
+    """By whatever name."""
     files = [write(tmp_path / "many" / f"{i}.txt", f"{i}") for i in range(5)]
-    validation = (str(files[2]),)
-    assert found_documents(tmp_path / "many", validation=validation) == ["0", "1", "3", "4"]
+    os.symlink(files[1], tmp_path / "soft.txt")
+    os.link(files[3], tmp_path / "hard.txt")
+    for held in (files[2], tmp_path / "soft.txt", tmp_path / "hard.txt"):
+        rest = [str(i) for i in range(5) if str(i) != held.read_text()]
+        validation = (str(held),)
+        assert found_documents(tmp_path / "many", validation=validation, split=split) == rest
     with pytest.raises(UserError, match=r"2\.txt is validation text too"):
-        found_documents(files[2], validation=validation)
+        found_documents(files[2], validation=(str(files[2]),), split=split)
+
+
+def test_a_validation_text_without_text_is_refused(tmp_path: Path) -> None:
+    text, empty = write(tmp_path / "a.txt", "text"), write(tmp_path / "b.txt", "<|endoftext|>\n")
+    with pytest.raises(UserError, match=r"there is no text in .*b\.txt"):
+        found_documents(text, validation=(str(empty),))
+
+
+def test_another_field_without_json_lines_is_refused(tmp_path: Path) -> None:
+    text, rows = write(tmp_path / "a.txt", "text"), write(tmp_path / "a.jsonl", '{"body": "row"}')
+    with pytest.raises(UserError, match=r"--text-field body is for \.jsonl files"):
+        found_documents(text, text_field="body")
+    assert found_documents(text, rows, text_field="body") == ["text", "row"]
+
+
+def test_a_small_part_of_a_single_document_is_not_empty(tmp_path: Path) -> None:
+    config = TextConfig((str(write(tmp_path / "a.txt", "ab" * 20_000)),), max_characters=100)
+    training, _ = split(find_source(config), config)
+    assert 80 < sum(len(text) for _, text in training.documents()) <= 100
 
 
 def read_again(given: Iterable[Any], text_field: str = "text") -> list[str]:
@@ -239,7 +365,9 @@ def read_again(given: Iterable[Any], text_field: str = "text") -> list[str]:
     return found
 
 
-@given(texts=st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), max_size=5))
+@given(
+    texts=st.lists(st.text(st.characters(exclude_categories=["Cs"])).filter(str.strip), max_size=5)
+)
 @law
 def test_documents_come_back_as_they_were(texts: list[str]) -> None:
     """Any iterable of texts or of rows, which is read once."""

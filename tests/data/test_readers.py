@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from minigpt import UserError
-from minigpt.data.readers import BLOCK
+from minigpt.data.readers import BLOCK, read_text
 
 from .texts import documents, json_lines, refusal, write
 
@@ -23,7 +23,7 @@ def test_pieces_join_to_the_text_and_an_empty_file_is_no_document(
     folder: Path, texts: list[str]
 ) -> None:
     files = [write(folder / f"{i}.txt", text) for i, text in enumerate(texts)]
-    assert documents(*files) == [text for text in texts if text]
+    assert documents(*files) == [text for text in texts if text.strip()]
 
 
 @pytest.mark.parametrize("text", ["é", "中", "🙂", "a\ufeff"])
@@ -56,6 +56,59 @@ def test_a_line_of_its_own_separates_documents(
     assert documents(file) == texts
 
 
+MARK = "<|endoftext|>"
+
+
+def by_lines(text: str) -> list[str]:
+    """The documents of a text, found line by line."""
+    parts: list[list[str]] = [[]]
+    for line in text.split("\n"):
+        if line.strip(" \t") == MARK:
+            parts.append([])
+        else:
+            parts[-1].append(line)
+    found = ["\n".join(lines) for lines in parts]
+    found = [found[0], *(text.lstrip("\n") for text in found[1:])]
+    found = [*(text.rstrip("\n") for text in found[:-1]), found[-1]]
+    return [text for text in found if text.strip()]
+
+
+@given(
+    parts=st.lists(
+        st.sampled_from([MARK, "\n", "\n\n", " ", "\t", "a", "<|end", "b "]), max_size=20
+    ),
+    block=st.integers(1, 30),
+    start=st.sampled_from(["", "\ufeff"]),
+)
+@example(parts=[MARK, "\n", "a"], block=30, start="\ufeff")
+@example(parts=["a\n", MARK, "\n\n", MARK, "\n", MARK], block=30, start="")
+@example(parts=["a\n ", MARK, "\t\n", "b"], block=30, start="")
+@settings(max_examples=300, deadline=None)
+def test_separators_may_stand_first_last_and_in_a_row(
+    folder: Path, parts: list[str], block: int, start: str
+) -> None:
+    """Whatever blocks the text is read in. Where a document begins its line is known."""
+    text = "".join(parts)
+    file = write(folder / "a.txt", start + text)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr("minigpt.data.readers.BLOCK", block)
+        assert documents(file) == by_lines(text)
+        pieces = list(read_text(file, "text"))
+    for is_first, line, document in pieces:
+        if is_first:
+            assert "\n".join(text.split("\n")[line - 1 :]).startswith(document)
+
+
+def test_an_endless_beginning_of_a_separator_is_not_held_in_memory(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("minigpt.data.readers.BLOCK", 10)
+    monkeypatch.setattr("minigpt.data.readers._MOST_HELD", 50)
+    for text in ("\n" * 1000 + "a", "a" + "\n" * 1000):
+        pieces = [piece.text for piece in read_text(write(folder / "a.txt", text), "text")]
+        assert "".join(pieces) == text and max(map(len, pieces)) <= 130
+
+
 def test_a_separator_may_lie_across_two_blocks_and_is_text_inside_a_line(folder: Path) -> None:
     for before in range(22):
         first, second = "a" * (BLOCK - before) + "<", "a <|endoftext|> b\n<|endoftext"
@@ -83,7 +136,18 @@ def test_each_json_line_is_a_document_unless_it_is_empty(
     folder: Path, texts: list[str], ascii_only: bool
 ) -> None:
     file = write(folder / "a.jsonl", json_lines(texts, ensure_ascii=ascii_only).rstrip("\n"))
-    assert documents(file) == [text for text in texts if text]
+    assert documents(file) == [text for text in texts if text.strip()]
+
+
+def test_a_separator_in_a_row_separates_documents_too(tmp_path: Path) -> None:
+    texts = [
+        "<|endoftext|>\na\n",
+        " \n\t",
+        "b\n<|endoftext|>\n\n<|endoftext|>\nc",
+        "d<|endoftext|>",
+    ]
+    file = write(tmp_path / "a.jsonl", json_lines(texts))
+    assert documents(file) == ["a\n", "b", "c", "d<|endoftext|>"]
 
 
 def test_json_lines_may_have_a_mark_windows_line_ends_and_blank_lines(tmp_path: Path) -> None:

@@ -383,8 +383,9 @@ def test_another_text_of_the_same_size_and_time_is_never_taken_for_the_whole(
     [
         ([""], {}, "there is no text in {file}"),
         (["\ufeff"], {"tokenizer": "bpe"}, "there is no text in {file}"),
-        (["\n"], {}, "0 tokens to train on and 1 to validate on"),
-        (["\n" * 10], {}, "9 tokens to train on and 1 to validate on"),
+        (["\n \n"], {}, "there is no text in {file}"),
+        (["a"], {}, "0 tokens to train on and 1 to validate on"),
+        (["a" * 10], {}, "9 tokens to train on and 1 to validate on"),
     ],
 )
 def test_a_text_too_short_to_split_is_refused(
@@ -396,7 +397,7 @@ def test_a_text_too_short_to_split_is_refused(
 
 
 def test_two_tokens_are_enough_to_validate_on(tmp_path: Path, fable: Path, cache: Path) -> None:
-    data = prepared(cache, write(tmp_path / "b.txt", "\n" * 11))
+    data = prepared(cache, write(tmp_path / "b.txt", "a" * 11))
     assert (len(data.train), len(data.validation)) == (9, 2)
-    empty = str(write(tmp_path / "c.txt", ""))
-    assert "and 0 to validate on" in refusal(cache, fable, validation=(empty,))
+    empty = str(write(tmp_path / "c.txt", "a"))
+    assert "and 1 to validate on" in refusal(cache, fable, validation=(empty,))

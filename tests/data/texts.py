@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from minigpt import UserError
-from minigpt.data.corpus import Corpus, find_files
+from minigpt.data.corpus import Corpus
+from minigpt.data.files import find_files
 
 
 def write(path: Path, content: str | bytes) -> Path:

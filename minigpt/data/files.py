@@ -1,0 +1,192 @@
+"""From the names of files, folders and patterns to the files of text that they stand for."""
+
+import atexit
+import contextlib
+import difflib
+import glob
+import os
+import re
+import shlex
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from .. import UserError
+from .readers import BLOCK, STANDARD_INPUT, Unreadable, is_text
+
+TALES = "data/tales.txt"  # what is trained on if no text is named
+_NOT_TEXT = "since it is not plain text in UTF-8"
+_RUN = "since it is a run or a model"
+_ANY_FOLDERS = re.compile(r"(?:^|(?<=/))\*\*(?:/|$)")  # in a pattern: ** by itself
+_RUN_HOLDS = {"config.json", "model.safetensors"}  # and a model in the layout of transformers
+
+Say = Callable[[str], object]  # gets the lines that a person should read
+
+
+def find_files(names: tuple[str, ...], say: Say = lambda line: None) -> tuple[Path, ...]:
+    """The files that `names` stand for: files, folders to search, glob patterns, "-" for stdin."""
+    found: list[Path] = []
+    for name in names:
+        if name == STANDARD_INPUT and sys.stdin is not None:  # it may be closed
+            found.append(_copy_of_standard_input())
+        elif is_folder(name):
+            found += _Search(name).texts(f"{glob.escape(name)}/**/*", say)
+        elif exists(name):
+            found.append(Path(name))
+        elif glob.has_magic(name) and (texts := _Search(name).texts(name, say)):
+            found += texts
+        elif name == TALES:  # of an installed package, or of a checkout
+            packed = Path(__file__).parents[1] / "tales.txt"
+            found.append(packed if packed.exists() else packed.parents[1] / TALES)
+        else:
+            raise UserError(f"no such file: {name}{_hint(name)}")
+    return tuple(found)
+
+
+def exists(name: str) -> bool:
+    """Whether there is a file or a folder; UserError if that may not be known."""
+    try:
+        os.stat(name)
+        return True
+    except PermissionError as error:
+        raise UserError(f"cannot read {name}: {error.strerror}") from None
+    except (OSError, ValueError):  # a name may be too long, or hold a NUL
+        return False
+
+
+def is_folder(name: str) -> bool:
+    """Whether there is a folder."""
+    return exists(name) and os.path.isdir(name)
+
+
+def identity(file: Path) -> Hashable:
+    """What two names of one file have in common, links too."""
+    try:
+        status = file.stat()
+    except OSError:
+        return str(file.resolve())
+    return status.st_dev, status.st_ino
+
+
+def each_once(files: Iterable[Path]) -> tuple[Path, ...]:
+    """The files, each by its first name."""
+    found: dict[Hashable, Path] = {}
+    for file in files:
+        found.setdefault(identity(file), file)
+    return tuple(found.values())
+
+
+def _copy_of_standard_input() -> Path:
+    folder = tempfile.TemporaryDirectory(prefix="minigpt-stdin-")
+    atexit.register(folder.cleanup)
+    file = Path(folder.name) / "stdin.txt"
+    with open(file, "wb") as copy:
+        _copy_standard_input(copy)
+    return file
+
+
+def _copy_standard_input(copy: BinaryIO) -> None:
+    """Piece by piece as they come, so that a signal has its effect between two of them."""
+    standard_input: Any = sys.stdin.buffer
+    while block := standard_input.read1(BLOCK):
+        copy.write(block)
+
+
+class _Search:
+    """The search of a folder or by a pattern, `place`; it remembers what it has left out."""
+
+    def __init__(self, place: str):
+        self.place = place
+        self._left_out: dict[str, list[str]] = {}  # names by reasons
+
+    def texts(self, pattern: str, say: Say) -> tuple[Path, ...]:
+        """The files that hold text, whatever their names, each once; what is left out is said.
+        There may be none that match a pattern; UserError if there are some and none is text."""
+        matches = {Path(name) for name in self._matches(pattern) if os.path.isfile(name)}
+        files = each_once(sorted(matches))
+        texts = tuple(filter(self._is_text, files))
+        for reason, names in self._left_out.items():
+            listed = ", ".join(names[:3])
+            if len(names) > 3:
+                listed += f" and {len(names) - 3} more"
+            say(f"left out of {self.place}, {reason}: {listed}")
+        if not texts and (files or self._left_out or is_folder(self.place)):
+            raise UserError(f"there is no text in {self.place}")
+        return texts
+
+    def _leave_out(self, reason: str, name: str) -> None:
+        names = self._left_out.setdefault(reason, [])
+        if name not in names:
+            names.append(name)
+
+    def _is_text(self, file: Path) -> bool:
+        try:
+            if is_text(file):
+                return True
+            self._leave_out(_NOT_TEXT, file.name)
+        except Unreadable as error:
+            self._leave_out(f"since it cannot be read ({error.reason})", file.name)
+        return False
+
+    def _matches(self, pattern: str) -> Iterator[str]:
+        """What glob finds; but where links lead back to a folder, that is searched only once."""
+        any_folders = _ANY_FOLDERS.search(pattern)
+        if any_folders is None:
+            for folder in glob.glob(os.path.dirname(pattern) or "."):
+                self._check_readable(folder)
+            yield from glob.glob(pattern)
+            return
+
+        above, below = pattern[: any_folders.start()], pattern[any_folders.end() :]
+        for top in glob.glob(above) if above else ["."]:
+            for folder in self._folders(top):
+                inside = os.path.join(folder, "")
+                if not above:
+                    inside = inside.removeprefix("./")
+                yield from self._matches(glob.escape(inside) + (below or "*"))
+
+    def _folders(self, top: str) -> Iterator[str]:
+        """A folder and those in it, to any depth, each once; hidden ones and runs are left out."""
+        seen: set[Hashable] = set()
+        tops = deque([top])
+        while tops:  # links to folders come last: a folder is known by its own name if it has one
+            for folder, inside, files in os.walk(tops.popleft(), onerror=self._leave_out_folder):
+                itself = identity(Path(folder))
+                is_run = set(files) >= _RUN_HOLDS
+                if is_run:
+                    self._leave_out(_RUN, folder)
+                if itself in seen or is_run:
+                    inside.clear()
+                    continue
+
+                seen.add(itself)
+                inside[:] = sorted(name for name in inside if not name.startswith("."))
+                paths = [os.path.join(folder, name) for name in inside]
+                tops += [path for path in paths if os.path.islink(path)]
+                yield folder
+
+    def _check_readable(self, folder: str) -> None:
+        if os.path.isdir(folder):
+            try:
+                os.scandir(folder).close()
+            except OSError as error:
+                self._leave_out_folder(error)
+
+    def _leave_out_folder(self, error: OSError) -> None:
+        if Path(error.filename) == Path(self.place):
+            raise UserError(f"cannot read {self.place}: {error.strerror}")
+        self._leave_out(f"since it cannot be read ({error.strerror})", str(error.filename))
+
+
+def _hint(name: str) -> str:
+    """Which file might have been meant: one with a space in its name, or one spelled alike."""
+    path = Path(name)
+    with contextlib.suppress(OSError):
+        others = [file.name for file in path.parent.iterdir()]
+        near = [other for other in others if name and other.startswith(f"{path.name} ")]
+        if near := near or difflib.get_close_matches(path.name, others, 1, 0.75):
+            return f"; did you mean {shlex.quote(str(path.with_name(near[0])))}?"
+    return ""
