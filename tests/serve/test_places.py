@@ -120,6 +120,7 @@ def test_a_large_request_of_long_texts_gives_a_place_to_another(writer: Writer) 
         engine.step()
         assert all(len(news(engine, other)) == 1 for other in others[:2])
         assert [text.job for text in engine.batch].count(large) == 1  # one is left to it
+        assert [text.i for text in large.waiting] == [1, 2, 3]  # in the order in which they go on
 
         while engine.waiting or engine.reading or engine.batch:
             engine.step()
@@ -129,7 +130,19 @@ def test_a_large_request_of_long_texts_gives_a_place_to_another(writer: Writer) 
     by_hand(check)
 
 
-def test_two_large_requests_share_the_places(writer: Writer) -> None:
+def test_two_large_requests_share_the_places(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One place is given up at once, the others as texts end; then nobody takes any."""
+    given_up = list[Job]()
+    put_back = Engine._put_back
+
+    def watched(engine: Engine, job: Job) -> None:
+        given_up.append(job)
+        put_back(engine, job)
+
+    monkeypatch.setattr(Engine, "_put_back", watched)
+
     def check() -> None:
         engine = an_engine(writer, places=4)
         first, second = (a_job(writer, 9, max_tokens=5) for _ in range(2))
@@ -139,6 +152,7 @@ def test_two_large_requests_share_the_places(writer: Writer) -> None:
         for _ in range(7):
             engine.step()
         assert [text.job for text in engine.batch].count(second) == 2
+        assert given_up == [first]
 
     by_hand(check)
 
@@ -247,6 +261,29 @@ def test_who_left_is_not_waited_for_whatever_the_engine_does_meanwhile(writer: W
                 if engine.waiting or engine.batch:
                     engine.step()
             assert not engine.batch and leaving.is_over
+
+    by_hand(check)
+
+
+def test_a_prompt_is_read_no_further_when_nobody_waits_for_it(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "TOKENS_AT_ONCE", 4)
+
+    def check() -> None:
+        engine = an_engine(writer, places=2, max_seconds=100.0)
+        engine.submit(a_job(writer, max_tokens=400))
+        engine.step()
+        for leave in (True, False):  # or is late
+            job = a_job(writer, prompt="the fox asked a crow for bread and said no")
+            engine.submit(job)
+            engine.step()
+            assert [text.job for text in engine.reading] == [job]
+            job.is_over = leave
+            job.arrived -= 101
+            engine.step()
+            assert not engine.reading and len(engine.batch) == 1
+            assert [isinstance(error, ApiError) for _, error in news(engine, job)] == [True][leave:]
 
     by_hand(check)
 
