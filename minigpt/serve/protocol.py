@@ -249,7 +249,7 @@ class Answer(StreamingResponse):
         return {
             "tokens": [token["token"] for token in found],
             "token_logprobs": [token["logprob"] for token in found],
-            "top_logprobs": [_by_name(*both) for both in zip(found, tops, strict=True)],
+            "top_logprobs": [by_name(*both) for both in zip(found, tops, strict=True)],
             "text_offset": [self._told[i].place(step) for step in with_token],
         }
 
@@ -263,7 +263,7 @@ class Answer(StreamingResponse):
         return {"token": name, "logprob": nats, "bytes": list(written)}
 
 
-def _by_name(token: dict[str, Any], tops: list[dict[str, Any]]) -> dict[str, float] | None:
+def by_name(token: dict[str, Any], tops: list[dict[str, Any]]) -> dict[str, float] | None:
     """The likeliest tokens and the one in question; of those with the same name, the likeliest.
     None for the first token of a prompt, which nothing predicts."""
     if token["logprob"] is None:

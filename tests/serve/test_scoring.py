@@ -17,6 +17,8 @@ from minigpt.generation.writer import Writer
 from .conftest import Local
 
 pytest.importorskip("uvicorn", reason="make test-serve installs what these tests need")
+from minigpt.serve.protocol import by_name
+
 TEXTS = ("the fox asked a crow for bread", "no", "a mill by night said no, then flew")
 
 
@@ -172,6 +174,27 @@ def test_a_prompt_is_echoed_as_it_was_sent_and_half_a_character_is_left_out(
     assert choice["text"] == ""
 
 
+def test_a_token_after_half_a_character_begins_after_it(local: Local) -> None:
+    """A prompt of token ids may end anywhere; what follows is a text of its own."""
+    first, _ = local.writer.tokenizer.encode("ф")
+    (letter,) = local.writer.tokenizer.encode("t")
+    asked: dict[str, Any] = {"echo": True, "logprobs": 0, "max_tokens": 2, "temperature": 0}
+    bias = {str(letter): 100}
+    (choice,) = local.complete(prompt=[letter, first], logit_bias=bias, **asked)["choices"]
+    assert choice["text"] == "t\ufffdtt"
+    assert choice["logprobs"]["text_offset"] == [0, 1, 2, 3]
+    assert choice["logprobs"]["tokens"] == ["t", "\\xd1", "t", "t"]
+
+
+def test_of_two_tokens_with_one_name_the_likelier_is_told() -> None:
+    r"""Half a character may be named as four others are, \xd1. So the largest value of a table
+    is that of the likeliest token, with which a harness compares."""
+    token = {"token": "\\xd1", "logprob": -3.0}
+    tops = [{"token": "\\xd1", "logprob": -0.5}, {"token": "a", "logprob": -1.0}]
+    assert by_name(token, tops) == {"\\xd1": -0.5, "a": -1.0}
+    assert by_name({"token": "a", "logprob": None}, []) is None
+
+
 def test_a_token_without_a_text_has_a_name_of_its_own(
     tiny_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,6 +234,8 @@ def test_a_text_has_as_many_tokens_as_were_asked_for(local: Local) -> None:
             assert answer["usage"]["completion_tokens"] == 3 * count
             read = len(local.writer.tokenizer.encode("the fox"))
             assert answer["usage"]["prompt_tokens"] == read
+    new_name = local.complete(max_tokens=9, max_completion_tokens=3, logit_bias={end: -100})
+    assert new_name["usage"]["completion_tokens"] == 3
     more = local.complete(prompt="the", max_tokens=100, logit_bias={end: -100})
     assert more["usage"]["completion_tokens"] == 40  # --max-tokens
 
