@@ -5,6 +5,7 @@ import os
 import webbrowser
 from pathlib import Path
 
+from .. import UserError
 from .options import Parser
 from .terminal import say, write
 
@@ -27,6 +28,8 @@ def run(given: argparse.Namespace) -> None:
     found = runs.find_model(given.run if given.run is not None else runs.newest_run())
     out = Path(given.out or (found.folder if found.config else Path()) / "page.html")
     name = runs.model_name(given.run or found.folder)
+    if out.is_file() and out.suffix not in (".html", ".htm"):  # the run's weights, perhaps
+        raise UserError(f"{out} is there and is not a page; choose another --out")
     page = build_page(found, name, weights=given.weights, with_text=given.with_text)
     runs.write_text(page, out)
     if given.with_text:

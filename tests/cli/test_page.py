@@ -31,6 +31,13 @@ def test_a_run_becomes_one_file_that_names_no_other(
     file.unlink()
 
 
+def test_a_page_replaces_no_file_that_is_not_a_page(tiny_run: Path, type_: Type) -> None:
+    weights = tiny_run / "model.safetensors"
+    before = weights.read_bytes()
+    assert_refused(type_("page", tiny_run, "--out", weights), "not a page", "--out")
+    assert weights.read_bytes() == before
+
+
 def test_a_large_model_is_refused_in_one_line(
     tiny_run: Path, type_: Type, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,8 +33,6 @@ TINY = (
     "--vocab-size 300 --compile off --precision float32 --dropout 0.1 --num-evals 4"
 ).split()
 RESUME = ("--resume", "--out", "run")
-# The system refuses files above 40 KB: room for the weights, but not for a checkpoint.
-FULL = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))"
 MAIN = """
 import sys
 from minigpt.cli import main
@@ -200,13 +198,22 @@ Report.step = watched
     load_run(tmp_path / "run")
 
 
-def test_a_full_disk_leaves_the_earlier_checkpoint_as_it_was(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("room", "status"), [(100_000, 0), (40_000, 2)])
+def test_a_full_disk_leaves_the_earlier_checkpoint_as_it_was(
+    room: int, status: int, tmp_path: Path
+) -> None:
+    """The system refuses files above a size. The first has room for the weights, the second has
+    not, which the exit status tells; with more room the run can be continued."""
+    full = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, {room}))"
     run(tmp_path, *TINY, "--steps", "40")
     before = last_of(tmp_path).read_bytes()
-    err = run(tmp_path, *RESUME, "--steps", "80", code=FULL)
+    err = run(tmp_path, *RESUME, "--steps", "80", code=full, status=status)
     assert "could not write the checkpoint" in err and last_of(tmp_path).read_bytes() == before
+    assert ("error: the best weights could not be written to run/" in err) == (status == 2)
     assert not list((tmp_path / "run").rglob(".new-*"))
     load_run(tmp_path / "run")
+    run(tmp_path, *RESUME)
+    assert read_state(tmp_path / "run").step == 80
 
 
 def test_a_second_process_is_kept_out_until_the_first_is_gone(tmp_path: Path) -> None:
