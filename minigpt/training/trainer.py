@@ -389,7 +389,8 @@ def training_batch(
         splitter=dataset.token_splitter if split_prob else None,
         split_prob=split_prob,
     )
-    at_once = -(-(config.micro_batch_size or len(inputs)) // workers.count())
+    at_once = min(config.micro_batch_size or len(inputs), len(inputs))
+    at_once = math.ceil(at_once / workers.count())
     length = (config.warmup_context if is_early else None) or context_length
     parts = zip(inputs.split(at_once), targets.split(at_once), strict=True)
     return [(_cut(x, length), _cut(y, length)) for x, y in parts]

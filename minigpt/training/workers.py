@@ -8,7 +8,7 @@ import contextlib
 import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
 
 import torch
@@ -19,6 +19,7 @@ from .distributed import world_size
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Gradients = list[Tensor | None]  # of the parameters; None where a loss does not depend on one
 
 _team = threading.local()  # of the thread that leads it: its size, and a pool of the others
 
@@ -50,12 +51,17 @@ def compute(function: Callable[[Item], Result], items: Sequence[Item]) -> list[R
     """The results in the order of the items, whichever worker computes them."""
     if count() == 1:
         return [function(item) for item in items]
+
     futures = [_team.others.submit(function, item) for item in items]
     own: dict[int, Result] = {}
-    for i in reversed(range(len(items))):  # the others begin with the first
-        if futures[i].cancel():  # none of them has begun with it
-            own[i] = function(items[i])
-    return [own[i] if i in own else future.result() for i, future in enumerate(futures)]
+    try:
+        for i in reversed(range(len(items))):  # the others begin with the first
+            if futures[i].cancel():  # none of them has begun with it
+                own[i] = function(items[i])
+        return [own[i] if i in own else future.result() for i, future in enumerate(futures)]
+    except BaseException:  # nobody is at work any more when the caller hears of an error or Ctrl-C
+        wait([future for future in futures if not future.cancel()])
+        raise
 
 
 def can_share(device: torch.device, compile: str, attention_dropout: float) -> bool:
@@ -72,25 +78,56 @@ def backward(
 
     Each of n workers' shares is every n-th part and draws dropout from random numbers of its own,
     by torch's seed. They are added in a fixed order: the result depends on the seed and n alone.
+    A parameter that no loss depends on, or that is not trained, has no gradient.
     """
+    seed, n = torch.initial_seed(), count()
+    trained = [p for p in parameters if p.requires_grad]
 
-    def share(k: int) -> tuple[Tensor, list[Tensor]]:
+    def share(k: int) -> tuple[Tensor, Gradients]:
         randomness.generator = torch.Generator().manual_seed((seed + k) % (1 << 63))
-        total, gradients = torch.zeros(()), list[Tensor]()
-        for part in parts[k::n]:
-            loss = loss_of(part)
-            found = list(torch.autograd.grad(loss, parameters))
-            if gradients:
-                torch._foreach_add_(found, gradients)
-            total, gradients = total + loss.detach(), found
-        randomness.generator = None
-        return total, gradients
+        try:
+            total = torch.zeros(())
+            gradients: Gradients = [None] * len(trained)
+            for part in parts[k::n]:
+                loss = loss_of(part)
+                found = torch.autograd.grad(loss, trained, allow_unused=True)
+                gradients = _added(_apart(found), gradients)
+                total = total + loss.detach()
+            return total, gradients
+        finally:
+            randomness.generator = None
+
+    losses, gradients = zip(*compute(share, range(min(n, len(parts)))), strict=True)
 
     def add(k: int) -> None:
-        for parameter, *found in list(zip(parameters, *gradients, strict=True))[k::n]:
-            parameter.grad = functools.reduce(Tensor.add_, found)
+        for parameter, *found in list(zip(trained, *gradients, strict=True))[k::n]:
+            used = [gradient for gradient in found if gradient is not None]
+            parameter.grad = functools.reduce(Tensor.add_, used) if used else None
 
-    seed, n = torch.initial_seed(), count()
-    losses, gradients = zip(*compute(share, range(min(n, len(parts)))), strict=True)
     compute(add, range(n))
     return torch.stack(losses).sum()
+
+
+def _added(own: Gradients, earlier: Gradients) -> Gradients:
+    """The sum of the gradients of two parts, in the memory of the first."""
+    pairs = list(zip(own, earlier, strict=True))
+    both = [(new, old) for new, old in pairs if new is not None and old is not None]
+    if both:
+        into, added = zip(*both, strict=True)
+        torch._foreach_add_(into, added)
+    return [old if new is None else new for new, old in pairs]
+
+
+def _apart(gradients: Sequence[Tensor | None]) -> Gradients:
+    """The gradients, each with memory of its own, in which it can be changed. Autograd gives two
+    parameters that are added the same tensor, and one that is summed up the same number often."""
+    seen = set[int]()
+    apart: Gradients = []
+    for gradient in gradients:
+        if gradient is not None:
+            is_shared = gradient.data_ptr() in seen or 0 in gradient.stride()
+            seen.add(gradient.data_ptr())
+            if is_shared:
+                gradient = gradient.clone(memory_format=torch.contiguous_format)  # noqa: PLW2901
+        apart.append(gradient)
+    return apart

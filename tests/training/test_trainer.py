@@ -33,6 +33,7 @@ from minigpt.runs import (
     read_config,
     read_metrics,
 )
+from minigpt.training import distributed, workers
 from minigpt.training.checkpoint import LAST, TrainingState, read_state
 from minigpt.training.evaluation import evaluate_tokens, spread_windows
 from minigpt.training.optimizer import averaged
@@ -235,6 +236,60 @@ def test_the_loss_in_training_is_for_a_byte_however_tokens_are_split(
     assert row["train_bits_per_byte"] == pytest.approx(bits)
 
 
+# Parts of a batch
+
+
+def gradients(count: int, **changes: Any) -> tuple[list[Tensor], float]:
+    """Of the first step of a training on six windows by `count` workers, and its loss."""
+    model = small_gpt()
+    torch.manual_seed(0)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    usual: dict[str, Any] = {"batch_size": 6, "steps": 1, "grad_clip": 1e5, "warmup_context": 3}
+    training = trainer(model, TrainConfig(**(usual | changes)))
+    with workers.team(count):
+        training._loss = training._make_loss()
+        loss, norm, _ = training._backward(training._parts(0, done=0.0))
+    found = [p.grad for p in model.parameters() if p.grad is not None]
+    assert len(found) == len(list(model.parameters()))
+    assert norm == pytest.approx(torch.cat([g.flatten() for g in found]).norm().item(), rel=1e-5)
+    return found, loss
+
+
+@pytest.mark.parametrize("warmup_context", [None, 3])
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("micro", [1, 4, 5, 6, 100])
+def test_parts_of_any_sizes_have_the_gradients_of_the_whole_batch(
+    workplace: Path, warmup_context: int | None, count: int, micro: int
+) -> None:
+    """Six windows in parts of four and of two, say, by so many workers."""
+    expected, loss = gradients(1, warmup_context=warmup_context)
+    found, same = gradients(count, warmup_context=warmup_context, micro_batch_size=micro)
+    assert same == pytest.approx(loss, rel=1e-6)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-7)
+
+
+def test_the_mean_over_ranks_is_the_gradient_of_the_whole_batch(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has three windows, in parts of two and of one."""
+    expected, loss = gradients(1)
+    both = []
+    for share in (slice(0, 3), slice(3, 6)):
+        monkeypatch.setattr(distributed, "share", lambda count, share=share: share)
+        both.append(gradients(1, micro_batch_size=2))
+    means = [(a + b) / 2 for a, b in zip(both[0][0], both[1][0], strict=True)]
+    torch.testing.assert_close(means, expected, rtol=1e-4, atol=1e-7)
+    assert (both[0][1] + both[1][1]) / 2 == pytest.approx(loss, rel=1e-6)
+
+
+def test_parts_are_never_fewer_than_the_workers_because_a_part_could_be_larger(
+    workplace: Path,
+) -> None:
+    with workers.team(2):
+        assert [len(x) for x, _ in batch(done=1.0, micro_batch_size=100)[1]] == [2, 2]
+
+
 # A loss that diverges
 
 
@@ -340,7 +395,7 @@ def test_a_loss_that_grows_from_far_above_guessing_ends_the_training_also_once_r
 def trainer(model: GPT, config: TrainConfig, deadline: float = 0.0, **changes: Any) -> Trainer:
     """A training of a model in the folder run."""
     dataset, folder = batch(done=0.0)[0], Path("run")
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     return Trainer(
         model,
         dataset,

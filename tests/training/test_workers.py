@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from minigpt.config import GPTConfig, TrainConfig
-from minigpt.model import GPT, Dropout
+from minigpt.model import GPT, Dropout, randomness
 from minigpt.runs import CHECKPOINT, METRICS, read_config, read_metrics
 from minigpt.training import workers
 from minigpt.training.checkpoint import LAST
@@ -114,6 +114,72 @@ def test_a_share_draws_dropout_of_its_own() -> None:
     with workers.team(2):
         workers.backward(loss_of, [weight], [0, 1])
         assert not torch.equal(draws[0], draws[1])
+
+
+def test_an_error_in_a_share_leaves_no_random_numbers_of_a_share_behind() -> None:
+    weight = torch.ones(1, requires_grad=True)
+
+    def loss_of(part: int) -> Tensor:
+        raise KeyboardInterrupt if part == 1 else ValueError
+
+    with workers.team(1), pytest.raises(ValueError):
+        workers.backward(loss_of, [weight], [0])
+    with workers.team(2), pytest.raises((ValueError, KeyboardInterrupt)):
+        workers.backward(loss_of, [weight], [0, 1])
+    assert getattr(randomness, "generator", None) is None
+
+
+def test_nobody_is_at_work_any_more_when_the_caller_hears_of_an_error() -> None:
+    """Ctrl-C too: it comes while the leader computes its own item or waits for the others."""
+    own, ended = threading.get_ident(), list[int]()
+
+    def work(n: int) -> None:
+        if threading.get_ident() == own:
+            raise KeyboardInterrupt
+        time.sleep(0.05)
+        ended.append(n)
+
+    with workers.team(3):
+        with pytest.raises(KeyboardInterrupt):
+            workers.compute(work, range(40))
+        so_far = len(ended)
+        time.sleep(0.15)
+        assert len(ended) == so_far <= 2
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_parameter_that_is_unused_or_not_trained_has_no_gradient(count: int) -> None:
+    """One is used in a single part, as an expert is; the others' gradients are as usual."""
+    kinds = ("used", "expert", "unused", "frozen")
+    weights = {name: torch.full((3,), 2.0, requires_grad=name != "frozen") for name in kinds}
+    weights["unused"].grad = torch.ones(3)  # of an earlier step
+
+    def loss_of(part: int) -> Tensor:
+        loss = (weights["used"] ** 2 * weights["frozen"]).sum()
+        return loss + weights["expert"].prod() if part == 1 else loss
+
+    with workers.team(count):
+        loss = workers.backward(loss_of, list(weights.values()), range(4))
+    assert loss == 4 * 24 + 8
+    assert torch.equal(weights["used"].grad, torch.full((3,), 4 * 8.0))
+    assert torch.equal(weights["expert"].grad, torch.full((3,), 4.0))
+    assert weights["unused"].grad is None and weights["frozen"].grad is None
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_gradients_that_autograd_gives_as_one_tensor_are_added_each_for_itself(count: int) -> None:
+    """Of a sum of parameters, and of a parameter that is summed up."""
+    a, b, c = (torch.zeros(4, requires_grad=True) for _ in range(3))
+
+    def loss_of(part: int) -> Tensor:
+        return ((a + b) * torch.arange(4.0)).sum() + c.sum()
+
+    with workers.team(count):
+        workers.backward(loss_of, [a, b, c], range(5))
+    assert torch.equal(a.grad, 5 * torch.arange(4.0)) and torch.equal(b.grad, a.grad)
+    assert torch.equal(c.grad, torch.full((4,), 5.0))
+    a.grad.zero_()
+    assert b.grad.any()
 
 
 @pytest.mark.parametrize("count", [2, 3])
