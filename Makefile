@@ -1,4 +1,4 @@
-# make demo: train on data/tales.txt for about two minutes and print generated text.
+# make demo: train on data/tales.txt for about two minutes and print a story or two.
 # make test: lint, types and tests.
 # make test-distributed, make test-kill, make test-fuzz: the long tests.
 # make test-page: the page in Chromium, which it installs if apt and root are there.
@@ -11,13 +11,32 @@
 PYTHON ?= python3
 MINUTES ?= 2
 BIN := .venv/bin
+SIZE := 1.5 GB
 
 .PHONY: demo test test-distributed test-kill test-fuzz test-serve test-notebooks test-page chromium \
 	docs bench bench-page clean
 
+define NEXT
+
+Three things to try next:
+
+  another beginning:
+    $(BIN)/python generate.py "Once upon a time" --temperature 0.6
+
+  see how it thinks: this writes a page to open in a browser
+    $(BIN)/minigpt page
+
+  a model of another text, five minutes; put a text of yours in its place
+    $(BIN)/python train.py data/fables.txt
+
+endef
+export NEXT
+
 demo: .venv/ready
-	$(BIN)/python train.py --minutes $(MINUTES)
-	$(BIN)/python generate.py "The old" --seed 7
+	@$(BIN)/python train.py --minutes $(MINUTES)
+	@echo
+	@$(BIN)/python generate.py "The old" --seed 7 --min-words 120 --whole-sentences --wrap 80
+	@echo "$$NEXT"
 
 test: .venv/ready
 	$(BIN)/ruff format --check .
@@ -67,17 +86,30 @@ bench-page: chromium .venv/page
 clean:
 	rm -rf .venv docs/api .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info node_modules
 
+# Install the package with these extras: a dot every three seconds, and errors. Warnings of pip are
+# about places where it looks for packages, which stay as they are. Ctrl-C ends pip too.
+install = $(BIN)/pip install -qq --disable-pip-version-check --constraint constraints.txt \
+		--editable '.[$(1)]' & pip=$$!; \
+	trap 'kill $$pip; exit 130' INT TERM; \
+	while kill -0 $$pip 2>/dev/null; do printf .; sleep 3; done; \
+	echo; \
+	wait $$pip || { echo "pip could not install what is needed: see its error above"; exit 1; }
+
 .venv/ready: pyproject.toml constraints.txt
-	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
-	touch $@
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "minigpt needs Python 3.11 or newer: make PYTHON=python3.12, say"; exit 1; }
+	@echo "installing into .venv: about $(SIZE), a minute or two"
+	@$(PYTHON) -m venv .venv
+	@$(call install,dev)
+	@touch $@
 
 .venv/page: .venv/ready
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev-page]'
+	@echo "installing what tests the page into .venv"
+	@$(call install,dev-page)
 	PATH="$(CURDIR)/$(BIN):$$PATH" npm install --no-save --silent axe-core@4.14 @biomejs/biome@2.6
 	touch $@
 
 .venv/serve: .venv/ready
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev-serve]'
-	touch $@
+	@echo "installing the clients that test the server into .venv"
+	@$(call install,dev-serve)
+	@touch $@

@@ -233,6 +233,9 @@ class SampleConfig(Checked):
     presence_penalty: Penalty = setting(0.0, "subtracted from a token's logit once written")
     frequency_penalty: Penalty = setting(0.0, "subtracted each time it was written")
     stop: tuple[str, ...] = setting((), r"end before this text (\n: new line); repeatable", "TEXT")
+    whole_sentences: bool = setting(
+        False, "then go on until the sentence ends, for at most 200 tokens more"
+    )
     samples: Samples = setting(1, "how many continuations to write, side by side")
     seed: Seed | None = setting(None, "the same seed writes the same text; random if unset")
 

@@ -5,6 +5,7 @@ import dataclasses
 import itertools
 import json
 import random
+import re
 import shlex
 import sys
 import time
@@ -16,13 +17,16 @@ from ..config import InferenceConfig, SampleConfig, count_parameters, counted
 from ..generation.results import Step, Token, visible
 from ..memory import enough_memory
 from .options import Parser, add_fields, given_fields
-from .terminal import say, write
+from .terminal import Wrapper, say, terminal_width, write
 
 if TYPE_CHECKING:
     from ..generation.writer import Writer
     from ..tokenizer import Tokenizer
 
 _ALTERNATIVES = 4  # to ask for with --show: one of them may be the token itself
+_BETWEEN = "* * *"  # two texts that --min-words asks for
+_MOST_TEXTS = 100  # that it begins: a model may always end at once
+_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W\u3040-\u30ff\u3400-\u9fff][\w'’-]*")
 _WIDTH = 16  # of a token, in characters
 
 
@@ -34,6 +38,10 @@ def options(parser: Parser) -> None:
     output = parser.add_argument_group("output")
     output.add_argument("--show", action="store_true", help="how likely each token was, and others")
     output.add_argument("--json", action="store_true", help="a JSON record for each sample")
+    words = "begin another text, as the first began, until all together have so many words"
+    output.add_argument("--min-words", type=int, metavar="N", help=words)
+    wrap = "break lines between words after N columns at most (default: at a terminal, its width)"
+    output.add_argument("--wrap", type=int, metavar="N", help=f"{wrap}; 0: never")
     add_fields(parser, SampleConfig, "sampling")
     add_fields(parser, InferenceConfig, "machine")
 
@@ -42,8 +50,7 @@ def run(given: argparse.Namespace) -> None:
     """Write a text, or records of several."""
     config = SampleConfig(**given_fields(given, SampleConfig))
     machine = InferenceConfig(**given_fields(given, InferenceConfig))
-    if given.json and given.show:
-        raise UserError("--json excludes --show; leave one of them out")
+    _check(given, config)
     if len(given.prompt) > 1:
         raise UserError(f"put quotes around the prompt: {shlex.quote(' '.join(given.prompt))}")
     prompt = read_prompt(given.prompt[0] if given.prompt else None)
@@ -66,7 +73,27 @@ def _generate(
         _write_records(prompt, writer, config)
         say(f"written with {described}")
     else:
-        _write_text(prompt, writer, config, given.show, described)
+        width = terminal_width() if given.wrap is None else given.wrap
+        _write_text(prompt, writer, config, given.show, described, given.min_words, width)
+
+
+def _check(given: argparse.Namespace, config: SampleConfig) -> None:
+    """Refuse options that do not fit together, or have no meaning."""
+    if given.json and given.show:
+        raise UserError("--json excludes --show; leave one of them out")
+    for name in ("min_words", "wrap"):
+        value = getattr(given, name)
+        option = f"--{name.replace('_', '-')}"
+        if value is None:
+            continue
+        if value < 0:
+            raise UserError(f"{option} must be at least 0, got {value}")
+        if given.json or given.show:
+            raise UserError(f"{option} is for plain text; leave it or --json and --show out")
+    if given.min_words and config.samples > 1:
+        raise UserError("--min-words writes as many texts as it takes; leave out --samples")
+    if given.min_words and config.max_new_tokens == 0:
+        raise UserError("--min-words needs --max-new-tokens of at least 1")
 
 
 def read_prompt(given: str | None) -> str:
@@ -87,10 +114,16 @@ def read_prompt(given: str | None) -> str:
 
 
 def _write_text(
-    prompt: str, writer: "Writer", config: SampleConfig, show: bool, described: str
+    prompt: str,
+    writer: "Writer",
+    config: SampleConfig,
+    show: bool,
+    described: str,
+    min_words: int | None,
+    width: int | None,
 ) -> None:
-    """Write the samples to standard output, the first as it comes. A prompt that cannot be encoded
-    is refused before anything is written."""
+    """Write the samples to standard output, the first as it comes, in lines of `width` columns. A
+    prompt that cannot be encoded is refused before anything is written."""
     start = time.perf_counter()
     alternatives = _ALTERNATIVES * show
     steps = writer.steps(prompt, config, log_probabilities=show, alternatives=alternatives)
@@ -110,13 +143,59 @@ def _write_text(
         if show:
             show_tokens(prompt, sample, writer.tokenizer)
         else:
-            for text in itertools.chain([prompt], (step.text for step in sample), ["\n"]):
-                write(text, end="")
+            _write_steps(prompt, sample, width)
+
+    if min_words is not None:
+        _write_more(prompt, writer, config, samples, min_words, width)
     count = sum(map(len, samples))
     speed = f"{counted(count, 'token')} at {count / (time.perf_counter() - start):,.0f} a second"
     is_cut = any(sample and sample[-1].stop_reason == "length" for sample in samples)
     end = "more: --max-new-tokens N" if is_cut else "it ended by itself"
     say(f"{speed}   the same again: --seed {config.seed}   {end}")
+
+
+def _write_more(
+    prompt: str,
+    writer: "Writer",
+    config: SampleConfig,
+    samples: list[list[Step]],
+    min_words: int,
+    width: int | None,
+) -> None:
+    """Write and add samples, with the seeds after that of `config`, until there are so many words."""
+    while _count_words(prompt, samples) < min_words and len(samples) < _MOST_TEXTS:
+        seed = ((config.seed or 0) + len(samples)) % (1 << 63)
+        another = dataclasses.replace(config, seed=seed)
+        samples.append([])
+        write(f"\n{_BETWEEN}\n")
+        _write_steps(prompt, _kept(writer.steps(prompt, another), samples[-1]), width)
+
+
+def _write_steps(prompt: str, steps: Iterable[Step], width: int | None) -> None:
+    """Write a text as it comes, its lines broken if there is a width."""
+    pieces = itertools.chain([prompt], (step.text for step in steps))
+    if not width:
+        for text in pieces:
+            write(text, end="")
+    else:
+        wrapper = Wrapper(width)
+        for text in pieces:
+            write(wrapper.add(text), end="")
+        write(wrapper.end(), end="")
+    write("")
+
+
+def _kept(steps: Iterable[Step], kept: list[Step]) -> Iterator[Step]:
+    """The steps, each added to a list as it comes."""
+    for step in steps:
+        kept.append(step)
+        yield step
+
+
+def _count_words(prompt: str, samples: list[list[Step]]) -> int:
+    """How many words all texts have together; characters of languages without spaces count."""
+    texts = ("".join([prompt, *(step.text for step in sample)]) for sample in samples)
+    return sum(len(_WORD.findall(text)) for text in texts)
 
 
 def _write_records(prompt: str, writer: "Writer", config: SampleConfig) -> None:

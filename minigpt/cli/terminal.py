@@ -3,8 +3,10 @@
 import contextlib
 import os
 import re
+import shutil
 import sys
 import textwrap
+import unicodedata
 from typing import Any, TextIO
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tab and line feed
@@ -34,6 +36,77 @@ def _wrapped(line: str) -> str:
 def write(text: str, end: str = "\n") -> None:
     """Print a result to standard output."""
     print(_fit(text, sys.stdout), end=end, flush=True)
+
+
+def terminal_width() -> int | None:
+    """How many columns standard output has; None if it is no terminal."""
+    if not sys.stdout.isatty():
+        return None
+    return shutil.get_terminal_size().columns
+
+
+class Wrapper:
+    """Breaks the lines of a text that comes in pieces, between words, at so many columns.
+
+    A word is held back until it has ended. One that is longer than a line is not broken.
+    """
+
+    def __init__(self, width: int):
+        self._width = width
+        self._column = 0  # where the next character goes
+        self._gap = ""  # white space before the word
+        self._word = ""
+
+    def add(self, text: str) -> str:
+        """What can be printed after another piece."""
+        return "".join(map(self._add, text))
+
+    def end(self) -> str:
+        """What was held back."""
+        return self._take_word() + self._take_gap()
+
+    def _add(self, character: str) -> str:
+        if character == "\n":
+            line = self._take_word() + "\n"
+            self._gap = ""
+            self._column = 0
+            return line
+        if character in " \t":
+            word = self._take_word()
+            self._gap += character
+            return word
+        if _columns(character) == 2:  # Chinese, say: a line may be broken before and after it
+            word = self._take_word()
+            self._word = character
+            return word + self._take_word()
+        self._word += character
+        return ""
+
+    def _take_word(self) -> str:
+        """The word and what stands before it: white space, or the end of a line."""
+        word, self._word = self._word, ""
+        if not word:
+            return ""
+        columns = sum(map(_columns, word))
+        if self._column and self._column + len(self._gap) + columns > self._width:
+            self._gap = ""
+            self._column = columns
+            return "\n" + word
+        gap = self._take_gap()
+        self._column += columns
+        return gap + word
+
+    def _take_gap(self) -> str:
+        gap, self._gap = self._gap, ""
+        self._column += len(gap)
+        return gap
+
+
+def _columns(character: str) -> int:
+    """How many columns a character takes."""
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 def _fit(text: str, stream: TextIO) -> str:

@@ -20,12 +20,15 @@ from . import scoring
 from .numpy_gpt import NumpyGPT
 from .results import Sample, Score, Step, StopReason, Token
 from .sampler import TokenSampler
+from .sentences import SentenceEnd
 from .streaming import StreamDecoder
 from .window import Array, Window
 
 if TYPE_CHECKING:
     from ..model import GPT
     from .torch_gpt import TorchGPT
+
+_LONGEST_SENTENCE = 200  # tokens written beyond max_new_tokens, to end with a whole one
 
 
 @dataclass(frozen=True)
@@ -114,9 +117,13 @@ class Writer:
         """:meth:`steps`, with a window and a sampler of one's own."""
         texts = [StreamDecoder(config.stop) for _ in range(config.samples)]
         unfinished = list(range(config.samples))
+        sentences = [SentenceEnd() for _ in range(config.samples)]
+        most = config.max_new_tokens
+        if config.whole_sentences and most > 0:
+            most += _LONGEST_SENTENCE
         likely: list[float | None] = [None] * config.samples
         others: list[tuple[Token, ...]] = [()] * config.samples
-        for count in range(1, config.max_new_tokens + 1):
+        for count in range(1, most + 1):
             logits = window.next_logits()  # (samples, vocab_size)
             if count == 1 and not np.isfinite(logits).all():
                 raise UserError("the model is damaged: its logits are not finite")
@@ -127,11 +134,16 @@ class Writer:
                 others = self.likeliest(logits, k)
             ids = tokens.tolist()
             for i in tuple(unfinished):
-                reason: StopReason | None = "length" if count == config.max_new_tokens else None
+                reason: StopReason | None = "length" if count == most else None
                 reason = "end_of_text" if ids[i] == self.tokenizer.end_of_text else reason
                 written = self.tokenizer.token_bytes(ids[i])
                 text = texts[i].add(written, last=reason is not None)
                 reason = "stop" if texts[i].stopped else reason
+                if config.whole_sentences:
+                    is_long_enough = count >= config.max_new_tokens
+                    is_last = reason is not None
+                    text = sentences[i].add(text, is_long_enough=is_long_enough, last=is_last)
+                    reason = "length" if sentences[i].reached else reason
                 if reason is not None:
                     unfinished.remove(i)
                 yield Step(i, ids[i], likely[i], text, reason, others[i])

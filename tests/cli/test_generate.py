@@ -1,11 +1,13 @@
 """`generate`: what stands on standard output and what on standard error, and what is refused."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 import minigpt
+from minigpt.cli.terminal import Wrapper
 from minigpt.generation.results import Step
 
 from ..conftest import train_tiny
@@ -107,6 +109,71 @@ def test_ctrl_c_ends_it_with_its_own_status(
     assert status == 130 and err.endswith("interrupted\n")
 
 
+def words(text: str) -> int:
+    return len(re.findall(r"\w+", text))
+
+
+def test_more_texts_are_begun_until_there_are_enough_words(at_home: None, type_: Type) -> None:
+    given = ["generate", "the fox", "--seed", "3", "--max-new-tokens", "20"]
+    one = type_(*given)[1]
+    assert type_(*given, "--min-words", "2")[1] == one
+    out = type_(*given, "--min-words", "100")[1]
+    assert out.startswith(one) and words(out) >= 100
+    texts = out.split("\n* * *\n\n")
+    assert len(texts) > 2 and all(text.startswith("the fox") for text in texts)
+    assert words("".join(texts[:-1])) < 100
+    assert len(set(texts)) == len(texts)
+    assert type_(*given, "--min-words", "100")[1] == out
+
+
+def test_a_model_that_always_ends_at_once_is_not_asked_for_ever(
+    at_home: None, type_: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end = [Step(0, 0, None, "", "end_of_text")]
+    monkeypatch.setattr(minigpt.Writer, "steps", lambda *_, **__: iter(end))
+    status, out, _ = type_("generate", "", "--min-words", "9")
+    assert status == 0 and out.count("* * *") == 99
+
+
+def test_lines_are_broken_at_a_terminal_or_where_that_is_asked_for_and_nowhere_else(
+    at_home: None, type_: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = ["generate", "the fox", "--seed", "3", "--max-new-tokens", "90"]
+    plain = type_(*given)[1]
+    assert max(map(len, plain.split("\n"))) > 30
+    wrapped = type_(*given, "--wrap", "30")[1]
+    assert max(map(len, wrapped.split("\n"))) <= 30
+    assert wrapped.split() == plain.split()
+
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+    monkeypatch.setenv("COLUMNS", "30")
+    type_(*given)
+    assert terminal.shown == wrapped
+    terminal.shown = ""
+    type_(*given, "--wrap", "0")
+    assert terminal.shown == plain
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("the old fox ran", "the old\nfox ran"),
+        ("the old\nfox ran on", "the old\nfox ran\non"),
+        ("    if x:\n  y", "    if x:\n  y"),
+        ("incomprehensible fox", "incomprehensible\nfox"),
+        ("the end \n", "the end\n"),
+        ("狐狸跑了乌鸦飞", "狐狸跑了\n乌鸦飞"),
+        ("a", "a"),
+    ],
+)
+def test_a_line_is_broken_between_words_however_the_text_comes(text: str, shown: str) -> None:
+    for size in (1, 3, len(text)):
+        wrapper = Wrapper(9)
+        pieces = [text[i : i + size] for i in range(0, len(text), size)]
+        assert "".join([*map(wrapper.add, pieces), wrapper.end()]) == shown
+
+
 # Records
 
 
@@ -132,6 +199,11 @@ def test_json_is_a_record_for_each_sample_and_nothing_else(at_home: None, type_:
         ("--temperature -1", "temperature must be at least 0"),
         ("--temperature hot", "--temperature"),
         ("--json --show", "--json excludes --show"),
+        ("--json --wrap 60", "--wrap is for plain text"),
+        ("--show --min-words 60", "--min-words is for plain text"),
+        ("--samples 2 --min-words 60", "leave out --samples"),
+        ("--min-words 60 --max-new-tokens 0", "--max-new-tokens of at least 1"),
+        ("--wrap -1", "--wrap must be at least 0"),
         ("Once upon a time", "put quotes around the prompt: 'Once upon a time'"),
         ("Once", "no run in runs/ yet"),
         ("Once --run nowhere", "no such run: nowhere"),
