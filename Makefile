@@ -28,7 +28,6 @@ Three things to try next:
 
   a model of another text, five minutes; put a text of yours in its place
     $(BIN)/python train.py data/fables.txt
-
 endef
 export NEXT
 
@@ -88,17 +87,17 @@ clean:
 
 # Install the package with these extras: a dot every three seconds, and errors. Warnings of pip are
 # about places where it looks for packages, which stay as they are. Ctrl-C ends pip too.
-install = $(BIN)/pip install -qq --disable-pip-version-check --constraint constraints.txt \
-		--editable '.[$(1)]' & pip=$$!; \
+install = $(BIN)/pip install -qq --disable-pip-version-check --log .venv/install.log \
+		--constraint constraints.txt --editable '.[$(1)]' & pip=$$!; \
 	trap 'kill $$pip; exit 130' INT TERM; \
 	while kill -0 $$pip 2>/dev/null; do printf .; sleep 3; done; \
 	echo; \
-	wait $$pip || { echo "pip could not install what is needed: see its error above"; exit 1; }
+	wait $$pip || { echo "pip could not install what is needed; .venv/install.log has the details"; exit 1; }
 
 .venv/ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "minigpt needs Python 3.11 or newer: make PYTHON=python3.12, say"; exit 1; }
-	@echo "installing into .venv: about $(SIZE), a minute or two"
+	@echo "installing into .venv: about $(SIZE), a few minutes"
 	@$(PYTHON) -m venv .venv
 	@$(call install,dev)
 	@touch $@

@@ -3,6 +3,7 @@
 import os
 import random
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,6 +57,14 @@ def ctrl_c() -> Iterator[None]:
     previous = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, previous)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def activated() -> Iterator[None]:
+    """The environment is activated, so that commands that are shown need no path."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

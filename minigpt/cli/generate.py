@@ -128,6 +128,8 @@ def _write_text(
     alternatives = _ALTERNATIVES * show
     steps = writer.steps(prompt, config, log_probabilities=show, alternatives=alternatives)
     most = f"{counted(config.max_new_tokens, 'token')} at most"
+    if config.whole_sentences:
+        most = f"{counted(config.max_new_tokens, 'token')} and to the end of the sentence at most"
     say(f"writing with {described}, at temperature {config.temperature:g}, {most}")
     samples: list[list[Step]] = [[] for _ in range(config.samples)]
 
@@ -162,7 +164,7 @@ def _write_more(
     min_words: int,
     width: int | None,
 ) -> None:
-    """Write and add samples, with the seeds after that of `config`, until there are so many words."""
+    """Write and add samples until all have so many words, with the seeds after that of `config`."""
     while _count_words(prompt, samples) < min_words and len(samples) < _MOST_TEXTS:
         seed = ((config.seed or 0) + len(samples)) % (1 << 63)
         another = dataclasses.replace(config, seed=seed)

@@ -9,6 +9,7 @@ import json
 import math
 import os
 import shlex
+import shutil
 import sys
 import textwrap
 import time
@@ -354,7 +355,7 @@ def say_result(shown: Report, state: "TrainingState", data: "Dataset", config: R
         say(f"to do better: --steps {3 * state.step}")
 
     prompt, run = first_words(data), shlex.quote(str(folder))
-    say_command("to see it think", f"minigpt page {run} --open")
+    say_command("to see it think", f"{command('page')} {run} --open")
     if Path(sys.argv[0]).stem in ("train", "minigpt"):
         say_command("to generate", f"{command('generate')} {shlex.quote(prompt)} --run {run}")
     else:
@@ -395,4 +396,16 @@ def say_interrupted(folder: Path, is_saved: bool) -> None:
 
 def command(name: str) -> str:
     """How the user calls a command: as they called this one."""
-    return f"python {name}.py" if Path(sys.argv[0]).stem == "train" else f"minigpt {name}"
+    if Path(sys.argv[0]).stem == "train" and name != "page":
+        return f"{program('python')} {name}.py"
+    return f"{program('minigpt')} {name}"
+
+
+def program(name: str) -> str:
+    """A program of this environment, with its path if it is not the one that a shell finds: the
+    environment may not be activated."""
+    own = Path(sys.executable).with_name(name)
+    found = shutil.which(name)
+    if not own.exists() or (found is not None and Path(found).absolute() == own):
+        return name
+    return shlex.quote(str(own.relative_to(Path.cwd()) if own.is_relative_to(Path.cwd()) else own))

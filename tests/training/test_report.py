@@ -19,6 +19,7 @@ from minigpt.training.evaluation import Evaluation
 from minigpt.training.report import (
     Marks,
     Report,
+    command,
     compared,
     counted,
     draw,
@@ -213,6 +214,28 @@ def test_the_end_says_why_it_came(
     out, lines = result(capsys, training, took)
     assert out == "runs/my: validation 1.5000 bits/byte (3.0000 nats/token) at step 9\n"
     assert words in lines[0] and ("starting" in words) == ("starting" in lines[0])
+
+
+def test_a_command_can_be_copied_where_the_environment_is_not_activated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, other = tmp_path / ".venv/bin", tmp_path / "bin"
+    for folder in (own, other):
+        folder.mkdir(parents=True)
+        for name in ("python", "minigpt"):
+            (folder / name).touch(mode=0o755)
+    monkeypatch.setattr(sys, "executable", str(own / "python"))
+    monkeypatch.setattr(sys, "argv", ["train.py"])
+
+    for path, cwd, expected in (
+        (other, tmp_path, ".venv/bin/"),
+        (other, other, f"{own}/"),
+        (own, tmp_path, ""),
+    ):
+        monkeypatch.setenv("PATH", str(path))
+        monkeypatch.chdir(cwd)
+        assert command("generate") == f"{expected}python generate.py"
+        assert command("page") == f"{expected}minigpt page"
 
 
 GIVES = "counting which token follows which four gives"
