@@ -93,13 +93,19 @@ class Local:
         return self._loop.run(asking)
 
     async def send(
-        self, path: str, body: Any, method: str = "POST", headers: Any = None, leaves: bool = False
+        self,
+        path: str,
+        body: Any,
+        method: str = "POST",
+        headers: Any = None,
+        leaves: bool = False,
+        address: str = "127.0.0.1",
     ) -> tuple[int, dict[str, str], bytes]:
         sent = body if isinstance(body, bytes) else json.dumps(body).encode()
         usual = {"host": "localhost", "content-type": "application/json", **(headers or {})}
         scope = {
             "type": "http", "method": method, "path": path, "raw_path": path.encode(),
-            "query_string": b"", "client": ("127.0.0.1", 1), "http_version": "1.1",
+            "query_string": b"", "client": (address, 1), "http_version": "1.1",
             "headers": [(k.encode(), v.encode("latin-1")) for k, v in usual.items()],
         }  # fmt: skip
         incoming = [{"type": "http.request", "body": sent, "more_body": False}]

@@ -10,6 +10,7 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,6 +24,8 @@ from ..conftest import TINY
 from .conftest import Local
 
 pytest.importorskip("uvicorn", reason="make test-serve installs what these tests need")
+from minigpt.serve.protocol import read_order
+
 COUNT = int(os.environ.get("MINIGPT_REQUESTS", "100"))
 ERROR = {"message", "type", "param", "code"}
 COMPLETIONS, CHAT = "/v1/completions", "/v1/chat/completions"
@@ -152,6 +155,45 @@ def test_too_many_are_told_to_come_again(tiny_run: Path) -> None:
     answers = [quick.ask("/health", method="GET") for _ in range(9)]
     assert {status for status, _, _ in answers} == {200, 429}
     assert {"retry-after" in headers for status, headers, _ in answers if status == 429} == {True}
+
+
+def test_an_address_that_asks_too_often_keeps_no_other_out(tiny_run: Path) -> None:
+    quick = Local(tiny_run, max_rate=1.0)
+    answers = [quick.ask("/health", method="GET", address="192.0.2.1") for _ in range(9)]
+    assert 429 in {status for status, _, _ in answers}
+    assert quick.ask("/health", method="GET", address="192.0.2.2")[0] == 200
+
+
+def test_a_bias_is_added_as_it_was_sent(local: Local) -> None:
+    """A token is drawn as soon as its logit with the bias is the largest."""
+    ids = local.writer.tokenizer.encode("the fox")
+    logits = local.writer.glass(np.array([ids]))[0, -1]
+    best, other = np.argsort(-logits)[[0, 3]].tolist()
+    gap = float(logits[best] - logits[other])
+    asked: dict[str, Any] = {"prompt": ids, "max_tokens": 1, "temperature": 0, "logprobs": 0}
+    for bias, drawn in ((0.9 * gap, best), (1.1 * gap, other)):
+        (choice,) = local.complete(logit_bias={str(other): bias}, **asked)["choices"]
+        (name,) = choice["logprobs"]["tokens"]
+        assert local.writer.tokenizer.token_bytes(drawn).decode(errors="backslashreplace") == name
+
+
+def test_of_a_long_chat_the_end_is_read(local: Local) -> None:
+    words = "the fox asked a crow for bread and said no then flew to old mill by night"
+    asked = {"seed": 1, "max_tokens": 8}
+    for content in (words, f"{words} " * 200):
+        chat = {"messages": [{"role": "user", "content": content}], **asked}
+        answer = json.loads(local.ask(CHAT, chat)[2])
+        ids = local.writer.tokenizer.encode(content)[-16:]
+        text = local.complete(prompt=ids, **asked)
+        assert answer["choices"][0]["message"]["content"] == text["choices"][0]["text"]
+        assert answer["usage"] == text["usage"]
+
+
+def test_a_reply_ends_at_its_own_stop_strings_and_at_the_next_turn() -> None:
+    config = ServeConfig(chat_template=("user=Q:",))
+    body = {"stop": ["x", "y"], "messages": []}
+    assert read_order(body, True, 16, config)[0].stop == ("x", "y", "\nQ:")
+    assert read_order(body, False, 16, config)[0].stop == ("x", "y")
 
 
 def test_a_character_that_the_model_does_not_know_is_named(workplace: Path) -> None:
