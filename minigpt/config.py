@@ -291,6 +291,51 @@ def _type_hints(cls: type) -> dict[str, Any]:
     return typing.get_type_hints(cls, include_extras=True)
 
 
+# A setting, one beside which it would do nothing, and for which values of that.
+_USELESS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
+    ("minutes", "steps", lambda steps: steps is not None),
+    ("max_epochs", "steps", lambda steps: steps is not None),
+    ("vocab_size", "tokenizer", lambda tokenizer: tokenizer != "bpe"),
+    ("token_split_prob", "tokenizer", lambda tokenizer: tokenizer == "char"),
+    ("validation_fraction", "validation", lambda validation: len(validation) > 0),
+    ("momentum", "optimizer", lambda optimizer: optimizer == "adamw"),
+    ("rotary_base", "architecture", lambda architecture: architecture == "gpt2"),
+    ("num_workers", "attention_dropout", lambda dropout: dropout > 0),
+    ("num_workers", "compile", lambda compile: compile == "on"),
+)
+_ASKS_FOR_NOTHING = {"token_split_prob": 0, "num_workers": 1}
+
+
+def check_given(given: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> None:
+    """Refuse settings of a training that were given and would be ignored beside others.
+
+    `given` holds fields of TextConfig, GPTConfig and TrainConfig, where None and () are as good as
+    not given; `known` what others are that were not, if not their defaults.
+    """
+    wanted = {name: value for name, value in given.items() if value not in (None, ())}
+    defaults = {
+        field.name: field.default
+        for config in (GPTConfig, TextConfig, TrainConfig)
+        for field in dataclasses.fields(config)
+    }
+    values = {**defaults, **(known or {}), **wanted}
+    for name, other, is_useless in _USELESS:
+        is_wanted = name in wanted and wanted[name] != _ASKS_FOR_NOTHING.get(name)
+        if is_wanted and is_useless(values[other]):
+            shown = values[other] if isinstance(values[other], str | int | float) else ""
+            beside = f"{_option(other)} {shown}".rstrip()
+            remedy = "leave one of them out" if other in wanted else "leave it out"
+            raise UserError(f"{_option(name)} does nothing beside {beside}; {remedy}")
+
+    shorter, longer = wanted.get("warmup_context", 0), wanted.get("context_length", math.inf)
+    if shorter > longer:
+        raise UserError(f"--warmup-context {shorter} is longer than --context-length {longer}")
+
+
+def _option(field: str) -> str:
+    return f"--{field.replace('_', '-')}"
+
+
 def _problem(value: Any, hint: Any) -> str | None:
     """What a value must be to be of type `hint`; None if it is. True is no number, 1 is a float."""
     kind, inner = get_origin(hint), get_args(hint)

@@ -19,6 +19,7 @@ from minigpt.config import (
     TextConfig,
     TrainConfig,
     cache_folder,
+    check_given,
     from_dict,
 )
 
@@ -180,3 +181,48 @@ def test_the_cache_is_where_the_environment_says(monkeypatch: pytest.MonkeyPatch
     assert cache_folder() == Path("/caches/minigpt")
     monkeypatch.setenv("MINIGPT_CACHE", "/mine")
     assert cache_folder() == Path("/mine")
+
+
+@pytest.mark.parametrize(
+    ("given", "refused"),
+    [
+        ({"steps": 9, "minutes": 5.0}, "--minutes does nothing beside --steps 9"),
+        ({"steps": 9, "max_epochs": 2.0}, "--max-epochs does nothing beside --steps 9"),
+        ({"tokenizer": "char", "vocab_size": 300}, "--vocab-size .* --tokenizer char"),
+        ({"tokenizer": "gpt2", "vocab_size": 300}, "--vocab-size .* --tokenizer gpt2"),
+        ({"tokenizer": "char", "token_split_prob": 0.1}, "--token-split-prob .* --tokenizer char"),
+        (
+            {"validation": ("a",), "validation_fraction": 0.2},
+            "--validation-fraction .* --validation;",
+        ),
+        ({"optimizer": "adamw", "momentum": 0.9}, "--momentum .* --optimizer adamw"),
+        ({"architecture": "gpt2", "rotary_base": 1e4}, "--rotary-base .* --architecture gpt2"),
+        ({"attention_dropout": 0.1, "num_workers": 2}, "--num-workers .* --attention-dropout 0.1"),
+        ({"compile": "on", "num_workers": 2}, "--num-workers .* --compile on"),
+        ({"context_length": 64, "warmup_context": 65}, "--warmup-context 65 is longer"),
+    ],
+)
+def test_a_setting_that_would_do_nothing_beside_another_is_refused(
+    given: dict[str, Any], refused: str
+) -> None:
+    """Each by itself is taken, also with what asks for nothing in the place of the other."""
+    with pytest.raises(UserError, match=refused) as error:
+        check_given(given)
+    assert "\n" not in str(error.value)
+    first, second = given.items()
+    check_given(dict([first]))
+    check_given(dict([second]))
+    check_given({first[0]: first[1], second[0]: None})
+
+
+def test_settings_that_ask_for_nothing_are_taken() -> None:
+    """As a plan prints them."""
+    check_given({"tokenizer": "char", "token_split_prob": 0.0})
+    check_given({"compile": "on", "attention_dropout": 0.1, "num_workers": 1})
+    check_given({"context_length": 64, "warmup_context": 64})
+    check_given({"validation": (), "validation_fraction": 0.2})
+
+
+def test_what_a_model_brings_counts_as_much_as_what_was_given() -> None:
+    with pytest.raises(UserError, match=r"--token-split-prob .* --tokenizer char; leave it out"):
+        check_given({"token_split_prob": 0.1}, {"tokenizer": "char"})

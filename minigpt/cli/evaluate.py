@@ -29,6 +29,10 @@ def run(given: argparse.Namespace) -> None:
     config = EvaluationConfig(**settings)  # refused before torch is loaded
     if not (given.files or given.copied):
         raise UserError("name a text to predict, or ask for --copied")
+    for name in ("stride", "batch_size"):
+        if given.copied and name in settings:
+            option = name.replace("_", "-")
+            raise UserError(f"--{option} does nothing beside --copied; leave one of them out")
     from ..training.interruption import orderly_exit
 
     with orderly_exit():  # there may be a copy of standard input to remove

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import UserError, __version__
-from ..config import PLANNED, GPTConfig, TextConfig, TrainConfig, check_fields
+from ..config import PLANNED, GPTConfig, TextConfig, TrainConfig, check_fields, check_given
 from .options import Parser, add_fields, given_fields
 from .terminal import say, write
 
@@ -46,7 +46,10 @@ def _run(given: argparse.Namespace) -> None:
     files, source = text.get("files", ()), None
     for config, fields in ((TextConfig, text), (GPTConfig, model), (TrainConfig, training)):
         check_fields(config, fields)  # refused before torch is loaded
+    check_given({**text, **model, **training})
     if given.resume:
+        if given.plan:
+            raise UserError("--plan is for a new run; leave out --resume")
         if (text.keys() | model.keys()) - {"files"}:
             raise UserError("--resume takes its text and model from the run; leave them out")
         say(f"minigpt {__version__}: loading torch, to continue a run")
@@ -60,7 +63,8 @@ def _run(given: argparse.Namespace) -> None:
     from ..training.run import resume_run, start_run
 
     if given.plan:
-        _print_plan(plan_run(source or _read_text(text, model), text, model, training))
+        plan = plan_run(source or _read_text(text, model), text, model, training)
+        _print_plan(plan, ends_by_steps="steps" in training)
     elif given.resume:
         resume_run(given.out, training, started, files)
     else:
@@ -111,13 +115,15 @@ def _training_settings(
     return text, model, given_fields(given, TrainConfig)
 
 
-def _print_plan(plan: "Plan") -> None:
+def _print_plan(plan: "Plan", ends_by_steps: bool) -> None:
     """What `train --plan` prints: the reasons, and the settings as options."""
     from ..training.report import reasons
 
     chosen = {n: getattr(plan if hasattr(plan, n) else plan.model, n) for n in PLANNED}
     if plan.text.tokenizer != "bpe":
         del chosen["vocab_size"]
+    if ends_by_steps:
+        del chosen["max_epochs"]
     tied = "--tie-embeddings" if chosen.pop("tie_embeddings") else "--no-tie-embeddings"
     options = (f"--{name.replace('_', '-')} {value:g}" for name, value in chosen.items())
     write("\n".join([*reasons(plan), " ".join([*options, tied])]))

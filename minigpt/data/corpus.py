@@ -6,6 +6,7 @@ A `Corpus` is read as a stream, as often as needed; token_cache.py encodes its d
 import contextlib
 import hashlib
 import json
+import os
 import tempfile
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,6 +24,7 @@ from .files import Say, each_once, find_files, identity
 from .readers import STANDARD_INPUT, is_json_lines, read_text, text_in, title
 
 _STRETCH = 1 << 14  # characters, where a part of a long text is taken
+_MAYBE_NAMES = 100  # documents that are checked for being the names of files
 _TO_VALIDATE = 1 << 20  # characters of a longer text; evaluations read fewer
 CHANGED = "changed while it was read; start again when it is complete"
 
@@ -212,6 +214,8 @@ def find_source(config: TextConfig, say: Say = lambda line: None) -> Source:
     found = find_files(config.files, say)
     aside = find_files(config.validation, say) if config.validation else ()
     check_text_field((*found, *aside), config.text_field)
+    if config.split == "end" and aside:
+        say("--split end does nothing beside --validation")
 
     to_validate = {identity(file) for file in aside}
     found = tuple(file for file in found if identity(file) not in to_validate)
@@ -302,6 +306,13 @@ def chunks(documents: Iterable[Document]) -> Iterator[TextChunk]:
         last = number
 
 
+def _refuse_name(document: str, number: int) -> None:
+    """Refuse a document that is the name of a file: a list of names would else be the text."""
+    if 0 < len(document) < 256 and "\0" not in document and os.path.isfile(document):
+        remedy = "give its name itself, or several as Paths"
+        raise UserError(f"document {number} is {document!r}, the name of a file; {remedy}")
+
+
 @contextlib.contextmanager
 def spooled(documents: Iterable[Any], text_field: str) -> Iterator[Path]:
     """A temporary .jsonl file of documents: texts, or rows of a dataset that hold one."""
@@ -309,7 +320,11 @@ def spooled(documents: Iterable[Any], text_field: str) -> Iterator[Path]:
         file = Path(folder) / "documents.jsonl"
         with open(file, "wb") as copy:
             for number, document in enumerate(documents, start=1):
-                row = {text_field: document} if isinstance(document, str) else document
+                row = document
+                if isinstance(document, str):
+                    row = {text_field: document}
+                    if number <= _MAYBE_NAMES:
+                        _refuse_name(document, number)
                 text = text_in(row, text_field, f"document {number}")
                 copy.write(json.dumps({text_field: text}, ensure_ascii=False).encode() + b"\n")
         yield file

@@ -49,6 +49,8 @@ class ServeConfig(Checked):
         known = tuple(f"{role}=" for role in ROLES)
         if not all(words.startswith(known) for words in self.chat_template):
             raise UserError("--chat-template must be ROLE=WORDS, such as 'user=Q: '")
+        if self.chat_template and not self.chat:
+            raise UserError("--chat-template does nothing beside --no-chat; leave one of them out")
         for name in self.allowed_host:
             if not _HOST.fullmatch(name):
                 raise UserError(f"--allowed-host must be a name such as mybox, got {name!r}")

@@ -14,11 +14,19 @@ from typing import Any
 import torch
 
 from .. import UserError
-from ..config import SMALLEST_VOCABULARY, GPTConfig, TextConfig, TrainConfig, count_parameters
+from ..config import (
+    SMALLEST_VOCABULARY,
+    GPTConfig,
+    TextConfig,
+    TrainConfig,
+    check_given,
+    count_parameters,
+)
 from ..data.corpus import Part, Source, split
 from ..data.lengths import check_short_text
 from ..model import flops_per_token
 from ..runs import FoundModel, choose_device, starting_point
+from ..tokenizer import CharacterTokenizer
 from . import induction
 from .report import duration, say
 from .speed import Speed, choose_precision, measure_speed
@@ -100,8 +108,19 @@ def plan_run(
 def settled(
     text: dict[str, Any], model: dict[str, Any], training: dict[str, Any], start: FoundModel | None
 ) -> dict[str, Any]:
-    """What a plan cannot change: all that was given, and all of a model to start from."""
-    return {**text, **(asdict(start.glass.config) if start else model), **training}
+    """What a plan cannot change: all that was given, and all of a model to start from.
+
+    UserError if something of it would do nothing."""
+    given = {**text, **model, **training}
+    if start is None:
+        check_given(given)
+        return given
+
+    brought = asdict(start.glass.config)
+    if isinstance(start.tokenizer, CharacterTokenizer):
+        brought["tokenizer"] = "char"
+    check_given(given, brought)
+    return {**text, **brought, **training}
 
 
 def measured_plan(
@@ -113,11 +132,12 @@ def measured_plan(
     processes: int = 1,
 ) -> Plan:
     """Measure the text and the machine, and plan around what is given."""
+    text = replace(text, tokenizer=given.get("tokenizer", text.tokenizer))
     usual = GPTConfig(1, architecture=given.get("architecture", "qwen3"))
     stats = text_stats(source, text, can_copy=induction.spare(usual, text.tokenizer) > 0)
     is_settled = given.get("steps") is not None and {"emb_dim", "num_layers"} <= given.keys()
     shared = can_share(device, given.get("compile", "auto"), given.get("attention_dropout", 0.0))
-    workers = given.get("num_workers") or (torch.get_num_threads() if shared else 1)
+    workers = (given.get("num_workers") or torch.get_num_threads()) if shared else 1
     make_plan(stats, None, given, processes)  # what does not fit together is refused first
     if not is_settled:
         say("measuring this machine ...")

@@ -8,8 +8,9 @@ import contextlib
 import itertools
 import json
 import shutil
+import textwrap
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +18,15 @@ from typing import Any, Literal
 import torch
 
 from .. import UserError, __version__, runs
-from ..config import PLANNED, GPTConfig, TextConfig, TrainConfig, count_parameters, counted
+from ..config import (
+    PLANNED,
+    GPTConfig,
+    TextConfig,
+    TrainConfig,
+    check_given,
+    count_parameters,
+    counted,
+)
 from ..data.batches import Dataset
 from ..data.corpus import Source, find_again, find_source, spooled
 from ..data.lengths import check_context, check_short_text
@@ -38,6 +47,7 @@ from .plan import Plan, measured_plan, plan_context, settled
 from .report import Report, say
 from .speed import choose_precision
 from .trainer import Trainer
+from .workers import why_not_shared
 
 _SAMPLE_TOKENS = 80
 _SMALLER = (
@@ -53,11 +63,18 @@ def train(
 ) -> runs.Run:
     """Train on text; the same as the command. The caller's random numbers stay as they were.
 
-    `texts` are names of text files, folders or patterns; or documents themselves: a dataset of
-    Hugging Face's `datasets`, or anything else that yields texts or rows that hold one. `settings`
-    are fields of :class:`minigpt.TextConfig`, :class:`minigpt.GPTConfig` and
-    :class:`minigpt.TrainConfig`, such as ``minutes=2``; `validation` too may be documents. The run
-    that is returned is the path of its folder, `out` or one in `runs/`, for :func:`minigpt.load`.
+    A str or a Path in `texts` is the name of a text file, a folder or a pattern. Anything else that
+    can be iterated over holds documents: a list of texts, a dataset of Hugging Face's `datasets`,
+    a generator of rows that hold a text each. (Or it yields names, if these are Paths, as
+    ``Path("texts").glob("*.md")`` does.) `validation` is one of these too.
+
+    `settings` are fields of :class:`minigpt.TextConfig`, :class:`minigpt.GPTConfig` and
+    :class:`minigpt.TrainConfig`, such as ``minutes=2``. The run that is returned is the path of its
+    folder, `out` or one in `runs/`, for :func:`minigpt.load`.
+
+    Raises:
+        UserError: if a text cannot be read or is too short, or a setting is wrong or would do
+            nothing beside the others.
     """
     started = time.monotonic()
     text, model, training = (
@@ -69,21 +86,35 @@ def train(
     with orderly_exit(), contextlib.ExitStack() as stack:
         stack.enter_context(torch.random.fork_rng(range(torch.cuda.device_count())))
         field = text.get("text_field", TextConfig.text_field)
+        if "files" in text:
+            raise UserError("texts come first, without a name: minigpt.train('my.txt', ...)")
         if texts:
-            text["files"] = tuple(_named(t, field, stack) for t in texts)
-        validation = text.get("validation", ())
-        if not isinstance(validation, tuple | list):
-            text["validation"] = (_named(validation, field, stack),)
+            text["files"] = tuple(name for t in texts for name in _names(t, field, stack))
+        if (validation := text.get("validation", ())) != ():
+            text["validation"] = _names(validation, field, stack)
         return start_run(text, model, training, out, started)
 
 
-def _named(text: str | Path | Iterable[Any], field: str, copies: contextlib.ExitStack) -> str:
-    """The name of a text file: the given one, or that of a temporary copy of the documents."""
+def _names(
+    text: str | Path | Iterable[Any], field: str, copies: contextlib.ExitStack
+) -> tuple[str, ...]:
+    """The names of text files: those given, or that of a temporary copy of the documents."""
+    if isinstance(text, str) and "\n" in text:
+        raise UserError(f"{text[:20]!r}... is no file's name; a text itself is given in a list")
     if isinstance(text, str | Path):
-        return str(text)
-    if not isinstance(text, Iterable):
-        raise UserError(f"neither the name of a text nor documents: {text!r}")
-    return str(copies.enter_context(spooled(text, field)))
+        return (str(text),)
+
+    is_table = isinstance(text, Mapping) or hasattr(text, "iterrows")  # of pandas
+    if is_table or isinstance(text, bytes) or not isinstance(text, Iterable):
+        shown = textwrap.shorten(repr(text), 40, placeholder="...")
+        hint = "; give one of its columns or parts" if is_table else ""
+        raise UserError(f"neither the name of a text nor documents: {shown}{hint}")
+
+    documents = iter(text)
+    first = list(itertools.islice(documents, 1))
+    if first and isinstance(first[0], Path):
+        return tuple(str(name) for name in (*first, *documents))
+    return (str(copies.enter_context(spooled(itertools.chain(first, documents), field))),)
 
 
 # A new run
@@ -160,6 +191,7 @@ def _planned(
         report.say_text(source)
         report.say_unfinished(text, source)
     training = _resolved(training, device)
+    _say_unused_workers(given, training, given.get("attention_dropout", 0.0), device)
     planned = measured_plan(source, text, given, device, training.precision, processes)
     distributed.check_batch(planned.batch_size)
     chosen = {n: getattr(planned, n) for n in PLANNED if hasattr(planned, n)}
@@ -187,6 +219,15 @@ def _resolved(config: TrainConfig, device: torch.device) -> TrainConfig:
     usual: Literal["on", "off"] = "on" if can_gain else "off"
     compiled = usual if config.compile == "auto" else config.compile
     return replace(config, precision=choose_precision(config.precision, device), compile=compiled)
+
+
+def _say_unused_workers(
+    given: Given, config: TrainConfig, attention_dropout: float, device: torch.device
+) -> None:
+    """Say why workers that were asked for will not be used, if so."""
+    reason = why_not_shared(device, config.compile, attention_dropout)
+    if reason is not None and (given.get("num_workers") or 1) > 1:
+        say(f"--num-workers {given['num_workers']} is not used: {reason}")
 
 
 def _new_model(config: RunConfig, dataset: Dataset) -> GPT:
@@ -248,6 +289,9 @@ def resume_run(
     """
     with distributed.process_group(), enough_memory(_SMALLER):
         folder = Path(out) if out is not None else on_main(lambda: _newest_run(files))
+        learned_from = on_main(lambda: runs.read_config(folder)).text.files
+        if files and files != learned_from:
+            raise UserError(f"{folder} learned from {' '.join(map(title, learned_from))}")
         return _resume(folder, training, started)
 
 
@@ -264,8 +308,9 @@ def _resume(folder: Path, training: Given, started: float) -> runs.Run:
         usual = max(old.training.num_evals, TrainConfig.num_evals)
         training = {"steps": None, "num_evals": usual, **training}
     asked = replace(old.training, **training)
+    check_given(training, {**asdict(old.text), **asdict(old.model), **asdict(asked)})
     device = on_all(lambda: distributed.choose_device(asked.device))
-    source, config, state = on_main(lambda: _continued(folder, old, asked, device))
+    source, config, state = on_main(lambda: _continued(folder, old, training, asked, device))
     dataset = on_all(lambda: _same_tokens(folder, config, source))
     with _locked(folder, is_new=False):
         _train(GPT(config.model), dataset, config, folder, started - state.seconds, None)
@@ -283,7 +328,7 @@ def _newest_run(files: tuple[str, ...]) -> Path:
 
 
 def _continued(
-    folder: Path, old: RunConfig, asked: TrainConfig, device: torch.device
+    folder: Path, old: RunConfig, training: Given, asked: TrainConfig, device: torch.device
 ) -> tuple[Source, RunConfig, TrainingState]:
     """The text of a run, its settings from now on, and where it stands."""
     distributed.check_batch(asked.batch_size)
@@ -297,7 +342,9 @@ def _continued(
         raise UserError(f"{folder} is finished ({extent}); {more}")
     source = find_again(old.text, old.fingerprint, say)
     say(f"minigpt {__version__}: continuing {folder} after {extent}")
-    return source, replace(old, training=_resolved(asked, device)), state
+    resolved = _resolved(asked, device)
+    _say_unused_workers(training, resolved, old.model.attention_dropout, device)
+    return source, replace(old, training=resolved), state
 
 
 def _same_tokens(folder: Path, config: RunConfig, source: Source) -> Dataset:

@@ -65,10 +65,21 @@ def compute(function: Callable[[Item], Result], items: Sequence[Item]) -> list[R
 
 
 def can_share(device: torch.device, compile: str, attention_dropout: float) -> bool:
-    """Whether workers can share a step. Several processes do so already, compiled code starts
-    torch's threads, and torch's attention draws its dropout from random numbers common to all."""
-    is_alone = device.type == "cpu" and world_size() == 1
-    return is_alone and compile != "on" and attention_dropout == 0.0
+    """Whether workers can share a step."""
+    return why_not_shared(device, compile, attention_dropout) is None
+
+
+def why_not_shared(device: torch.device, compile: str, attention_dropout: float) -> str | None:
+    """Why workers cannot share a step, or None if they can."""
+    if device.type != "cpu":
+        return f"on {device.type} one thread is enough"
+    if world_size() > 1:
+        return "several processes share each batch"
+    if compile == "on":
+        return "compiled code has threads of its own"
+    if attention_dropout > 0.0:
+        return "dropout of attention weights is drawn from random numbers common to all threads"
+    return None
 
 
 def backward(

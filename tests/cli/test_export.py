@@ -130,6 +130,15 @@ def test_init_goes_on_from_a_model_and_keeps_its_tokenizer(
     assert_same_weights(before.model, after.model, atol=1e-5)
 
 
+def test_of_a_model_of_characters_no_tokens_are_split(type_: Type) -> None:
+    """Nor is it said: it brings its tokenizer, whatever --tokenizer is by default."""
+    plan = "train my.txt --plan --minutes 20 --init"
+    assert "tokens are split" not in type_(f"{plan} runs/char")[1]
+    assert "--token-split-prob 0 " in type_(f"{plan} runs/char")[1]
+    assert "tokens are split" in type_(f"{plan} runs/qwen3")[1]
+    assert_refused(type_(f"{plan} runs/char --token-split-prob 0.1"), "beside --tokenizer char")
+
+
 def test_init_learns_gently_unless_told_otherwise_and_resumes(tmp_path: Path, type_: Type) -> None:
     common = f"train new.txt --init runs/gpt2 {SHORT} --out {tmp_path}"
     assert type_(f"{common}/a")[0] == 0

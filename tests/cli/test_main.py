@@ -122,6 +122,8 @@ def test_the_options_that_a_plan_prints_give_the_same_plan(workplace: Path, type
     assert options.startswith("--vocab-size")
     again = type_(f"train my.txt --plan --minutes 1 {options}")[1].splitlines()[-1]
     assert again == options
+    options = type_("train my.txt --plan --steps 9")[1].splitlines()[-1]
+    assert type_(f"train my.txt --plan --steps 9 {options}")[1].splitlines()[-1] == options
     assert not (workplace / "runs").exists()
 
 
@@ -197,6 +199,17 @@ def test_runs_are_listed_newest_first(workplace: Path, type_: Type) -> None:
         ("train --resume --out runs/nowhere", "runs/nowhere is not a run"),
         ("train --resume --dropout 0.1", "--resume takes its text and model from the run"),
         ("train my.txt --out .", "--out"),
+        ("train my.txt --resume --plan", "--plan is for a new run"),
+        ("train my.txt --max-epochs 2 --steps 9", "--max-epochs does nothing beside --steps 9;"),
+        ("train my.txt --minutes 2 --steps 9", "--minutes does nothing beside --steps 9;"),
+        ("train --resume --minutes 2 --steps 9", "--minutes does nothing beside --steps 9;"),
+        ("evaluate runs/my --copied --stride 3", "--stride does nothing beside --copied;"),
+        ("evaluate runs/my --copied --text-field body", "--text-field body is for .jsonl files"),
+        ("train my.txt --text-field body", "--text-field body is for .jsonl files"),
+        (
+            "serve --no-chat --chat-template user=Q:",
+            "--chat-template does nothing beside --no-chat",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_refused(

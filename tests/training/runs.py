@@ -13,7 +13,7 @@ from minigpt.training.checkpoint import TrainingState
 from minigpt.training.interruption import Interrupted
 from minigpt.training.report import Report
 from minigpt.training.run import resume_run
-from tests.conftest import TINY
+from tests.conftest import tiny_settings
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -48,5 +48,5 @@ def interrupted(
     """A run stopped by a signal at the end of a step, and what it was stopped with."""
     with pytest.MonkeyPatch.context() as monkeypatch, pytest.raises(Interrupted) as stopped:
         after_step(monkeypatch, lambda at: at == step, lambda: signal.raise_signal(number))
-        minigpt.train(*texts, out=out, **(TINY | changes))
+        minigpt.train(*texts, out=out, **tiny_settings(**changes))
     return stopped.value

@@ -23,10 +23,11 @@ from minigpt.config import TextConfig
 from minigpt.data.batches import Dataset
 from minigpt.data.corpus import find_source
 from minigpt.data.token_cache import prepare
-from minigpt.runs import METRICS, WEIGHTS, newest_run, read_metrics
+from minigpt.runs import METRICS, WEIGHTS, newest_run, read_config, read_metrics
 from minigpt.training import run as run_module
 from minigpt.training import trainer as trainer_module
 from minigpt.training.checkpoint import read_state
+from minigpt.training.run import resume_run
 from tests.conftest import TINY, some_text, train_tiny
 from tests.training.runs import after_step, contents, interrupted, resume
 
@@ -94,10 +95,59 @@ def test_documents_to_validate_on_can_come_from_python_too(prepared: list[Datase
     assert prepared[0].tokenizer.decode(prepared[0].validation[:].tolist()) == "the crow\n"
 
 
-@pytest.mark.parametrize("text", [5, None, 1.5])
+@pytest.mark.parametrize("kind", [list, tuple, iter, lambda texts: (text for text in texts)])
+def test_texts_to_validate_on_are_documents_however_they_come(
+    kind: Any, prepared: list[Dataset]
+) -> None:
+    """`validation=docs[:20]` is no list of names."""
+    train_tiny(kind(TEXTS), validation=kind(["a crow\n", "one fox\n"]), steps=1)
+    dataset = prepared[0]
+    end = dataset.tokenizer.end_of_text
+    documents = dataset.tokenizer.decode(dataset.validation[:].tolist())
+    assert documents == "a crow\none fox\n" and end in dataset.validation[:]
+
+
+@pytest.mark.parametrize(
+    "kind", [str, Path, lambda name: [Path(name)], lambda name: Path().glob(name)]
+)
+def test_a_file_is_named_by_a_text_a_path_or_paths(kind: Any, prepared: list[Dataset]) -> None:
+    for name in ("train.md", "held.md"):
+        Path(name).write_text(f"{some_text()}{name}\n")
+    run = train_tiny(kind("train.md"), validation=kind("held.md"), steps=1)
+    config = read_config(run).text
+    assert (config.files, config.validation) == (("train.md",), ("held.md",))
+
+
+def test_a_name_among_documents_is_not_taken_for_a_text() -> None:
+    """Nor a text for a name."""
+    match = r"document 2 is 'my.txt', the name of a file; give its name itself, or several as Paths"
+    for texts, changes in ((["a", "my.txt"], {}), ("my.txt", {"validation": ("a", "my.txt")})):
+        with pytest.raises(UserError, match=match):
+            train_tiny(texts, **changes)
+    with pytest.raises(
+        UserError, match=r"^'the fox\\n.*is no file's name; a text itself is given in a"
+    ):
+        train_tiny("the fox\n" * 1000)
+    with pytest.raises(UserError, match="there is no text in documents"):
+        train_tiny("my.txt", validation=[])
+    with pytest.raises(UserError, match="texts come first"):
+        train_tiny("my.txt", files=("my.txt",))
+
+
+class Table(Rows):
+    """What iterates over the names of its columns, as a DataFrame of pandas does."""
+
+    def iterrows(self) -> Any:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("text", [5, None, 1.5, b"text", {"train": TEXTS}, Table("text", TEXTS)])
 def test_what_is_no_text_is_refused(text: Any) -> None:
-    with pytest.raises(UserError, match="neither the name of a text nor documents"):
-        train_tiny(text)
+    for texts, changes in ((text, {}), ("my.txt", {"validation": text})):
+        with pytest.raises(UserError, match="neither the name of a text nor documents") as refused:
+            train_tiny(texts, **changes)
+        is_table = isinstance(text, dict | Table)
+        assert str(refused.value).endswith("give one of its columns or parts") == is_table
 
 
 def test_training_leaves_the_random_numbers_of_its_caller_as_they_were() -> None:
@@ -305,6 +355,38 @@ def test_a_resume_that_is_refused_changes_nothing() -> None:
     assert contents(cut) == before
     resume(cut)
     assert (cut / WEIGHTS).read_bytes() == (whole / WEIGHTS).read_bytes()
+
+
+def test_a_run_is_not_resumed_on_another_text_or_with_what_would_do_nothing() -> None:
+    run = train_tiny(out="runs/my", optimizer="adamw")
+    before = contents(run)
+    with pytest.raises(UserError, match=r"runs/my learned from my\.txt"):
+        resume_run(run, {"steps": 16}, 0.0, files=("other.txt",))
+    for given, refused in (
+        ({"max_epochs": 3.0}, "--max-epochs does nothing beside --steps 8; leave it out"),
+        ({"steps": 16, "momentum": 0.5}, "--momentum does nothing beside --optimizer adamw"),
+    ):
+        with pytest.raises(UserError, match=refused):
+            resume(run, **given)
+    assert contents(run) == before
+
+
+def test_it_is_said_why_workers_are_not_used(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reason = "several processes share each batch"
+    run = train_tiny(num_workers=2, steps=1)
+    monkeypatch.setattr("minigpt.training.workers.why_not_shared", lambda *_: reason)
+    monkeypatch.setattr(run_module, "why_not_shared", lambda *_: reason)
+    assert "not used" not in capsys.readouterr().err
+    train_tiny(steps=1)
+    resume(run, steps=2)
+    assert "not used" not in capsys.readouterr().err
+    train_tiny(steps=1, num_workers=2)
+    resume(run, steps=3, num_workers=3)
+    said = capsys.readouterr().err
+    for number in (2, 3):
+        assert f"--num-workers {number} is not used: {reason}\n" in said
 
 
 def test_a_new_training_reads_no_earlier_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:

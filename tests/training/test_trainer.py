@@ -89,7 +89,7 @@ def test_the_weights_kept_are_those_of_the_best_evaluation(workplace: Path) -> N
     """Judged by a text written backwards, learning to write forwards soon makes it worse."""
     Path("backwards.txt").write_text(some_text()[::-1])
     other = {"tokenizer": "char", "embedding_init": "random", "dropout": 0.0, "learning_rate": 5e-3}
-    folder = train_tiny(validation=("backwards.txt",), steps=32, num_evals=16, emb_dim=32, **other)
+    folder = train_tiny(validation="backwards.txt", steps=32, num_evals=16, emb_dim=32, **other)
     losses = [row["val_loss"] for row in rows(folder)]
     assert min(losses) < min(losses[0], losses[-1]) - 0.02
     run = load_run(folder)
