@@ -4,11 +4,9 @@
 which always wins. The rules were tried on texts of 3 KB to 200 MB, see docs/decisions.md.
 """
 
-import bz2
 import math
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 import torch
@@ -28,6 +26,7 @@ from ..model import flops_per_token
 from ..runs import FoundModel, choose_device, starting_point
 from ..tokenizer import CharacterTokenizer
 from . import induction
+from .predictability import Predictability, expected_bits_per_byte, measure_predictability
 from .report import duration, say
 from .speed import Speed, choose_precision, measure_speed
 from .workers import can_share
@@ -37,7 +36,7 @@ _PARAMETERS_PER_TOKEN = 20.0  # of the text; a larger model soon knows it by hea
 _BATCH_SIZES = (8, 16, 32, 64, 128, 256)  # in windows of a short context
 _LONG = 1e6  # tokens to train on; with more, a context twice as long pays off
 _MANY_STEPS = 6_000  # with more, the batch is doubled
-_SAMPLE = 640_000  # characters of a text that are packed, in pieces
+_SAMPLE = 320_000  # characters of a text in which repetitions are looked for
 _NEAR, _FAR = 256, 2_048  # characters that most of a short and of a long context see
 _MUCH = 0.06  # of the characters repeat what is far away: programs have 0.13, prose 0.02
 _QUICK = 8_000_000  # bytes of a text that are prepared in three seconds
@@ -50,7 +49,7 @@ class TextStats:
     size: int  # bytes of text to train on
     validation: int = 0  # bytes of text to validate on
     tokenizer: str = "bpe"  # as in TextConfig
-    packed_bits_per_byte: float = 2.4  # see :func:`packed_bits_per_byte`
+    predictability: Predictability = field(default_factory=Predictability)
     repeats_afar: bool = False  # as programs do, and the model can copy it
 
 
@@ -162,24 +161,10 @@ def text_stats(source: Source, text: TextConfig, can_copy: bool) -> TextStats:
     known = size if source.validation else round(size * (1.0 - share))
     aside = source.validation.scan.text_bytes if source.validation else size - known
     repeats = can_copy and repeated_afar(training) >= _MUCH
-    packed = packed_bits_per_byte(training, validation, _FAR if repeats else 2 * _NEAR)
-    return TextStats(known, aside, text.tokenizer, packed, repeats)
-
-
-def packed_bits_per_byte(training: Part, validation: Part, piece: int) -> float:
-    """Bits, 0.1 to 8, that bz2 needs for a byte of one text's sample once it has the other's.
-
-    The samples come from all over the texts, in pieces of so many characters, about a model's
-    context: bz2 makes more of a repetition that is farther away than a model does.
-    """
-    known, new = (
-        "".join(text for _, text in part.at_most(most, piece).documents())
-        for part, most in ((training, _SAMPLE), (validation, _SAMPLE // 3))
-    )
-    # Usual characters as numbers below 128, a byte each: of letters of two bytes bz2 makes little.
-    table = {ord(c): i for i, (c, _) in enumerate(sorted(Counter(known).most_common(128)))}
-    less, more = (len(bz2.compress(s.translate(table).encode())) for s in (known, known + new))
-    return min(max(8 * (more - less) / max(len(new.encode()), 1), 0.1), 8.0)
+    found = measure_predictability(training, validation)
+    if not can_copy:
+        found = replace(found, copying=found.counting)
+    return TextStats(known, aside, text.tokenizer, found, repeats)
 
 
 def repeated_afar(part: Part) -> float:
@@ -188,7 +173,7 @@ def repeated_afar(part: Part) -> float:
     That is farther than a short context reaches, and not than a long one.
     """
     afar = read = 0
-    for _, piece in part.at_most(_SAMPLE // 2, 4 * _FAR).documents():
+    for _, piece in part.at_most(_SAMPLE, 4 * _FAR).documents():
         last: dict[str, int] = {}
         for end in range(12, len(piece)):
             seen = piece[end - 12 : end]
@@ -281,7 +266,7 @@ def _plan_of_shape(
     model = replace(model, dropout=dropout, tie_embeddings=tied)
     rate = given.get("learning_rate", plan_learning_rate(d, is_learned))
     decay = given.get("weight_decay", plan_weight_decay(epochs, d, tied))
-    bits = expected_bits_per_byte(text, trained * _size(model))
+    bits = _expected_bits(text, model, trained)
     warmup, total = plan_warmup_context(model, given), steps * seconds
     evals = _num_evals(text, model, speed, given, processes)
     most = given.get("max_characters") or plan_max_characters(text.size, trained * bytes_per_token)
@@ -301,7 +286,7 @@ def forecast(plan: Plan, speed: Speed, given: Mapping[str, Any], processes: int 
     seconds = speed.seconds(plan.model, per_step // processes)
     most = plan.max_epochs * plan.tokens / per_step
     steps, ends_early = _count_steps(given, seconds, most)
-    bits = expected_bits_per_byte(plan.text, steps * per_step * _size(plan.model))
+    bits = _expected_bits(plan.text, plan.model, steps * per_step)
     return replace(
         plan,
         steps=steps,
@@ -430,14 +415,10 @@ def plan_token_split_prob(epochs: float, width: int, tokenizer: str) -> float:
     return 0.15 if epochs * width / 128 >= 3.2 and tokenizer != "char" else 0.0
 
 
-def expected_bits_per_byte(text: TextStats, work: float) -> float:
-    """What a run should reach on a text, judging by runs on ten texts (docs/decisions.md).
-
-    `work` is parameters times tokens trained on. More of it helps most where there is much to copy.
-    """
-    excess = (1e12 / max(work, 1.0)) ** 0.4  # falls as the model learns
-    share = 0.55 + 0.27 * excess if text.repeats_afar else 0.82 + 0.053 * excess
-    return min(share * text.packed_bits_per_byte, 8.0)
+def _expected_bits(text: TextStats, model: GPTConfig, trained: int) -> float:
+    """Bits per byte that a model should reach when it has been trained on so many tokens."""
+    read = trained * _bytes_per_token(text.tokenizer, model.vocab_size)
+    return expected_bits_per_byte(text.predictability, text.size, read, trained * _size(model))
 
 
 def _bytes_per_token(tokenizer: str, vocab_size: int) -> float:

@@ -170,7 +170,7 @@ def reasons(plan: "Plan") -> list[str]:
     early += [cut] * (plan.warmup_context < plan.model.context_length)
     if early:
         lines.append(f"until the last fifth {' and '.join(early)}, which makes training harder")
-    lines.append(f"expected: about {plan.bits_per_byte:.1f} bits/byte ({BITS})")
+    lines.append(f"expected: about {plan.bits_per_byte:.2g} bits/byte ({BITS})")
     if plan.ends_early:
         lines.append(f"ends early: after {plan.max_epochs:g} times it has no more to teach")
     return lines

@@ -29,6 +29,7 @@ from minigpt.training.plan import (
     plan_token_split_prob,
     plan_vocabulary,
 )
+from minigpt.training.predictability import Predictability
 from minigpt.training.report import reasons
 from minigpt.training.speed import Speed
 from tests.conftest import TINY, some_text, train_tiny
@@ -45,7 +46,7 @@ texts = st.builds(
     size=st.floats(3, 10).map(lambda power: int(10**power)),
     validation=st.floats(2, 9).map(lambda power: int(10**power)),
     tokenizer=st.sampled_from(["bpe", "char", "gpt2"]),
-    packed_bits_per_byte=st.floats(0.1, 8),
+    predictability=st.builds(Predictability, st.floats(0.1, 8), st.floats(0.1, 8)),
 )
 speeds = st.builds(
     Speed, flops=st.floats(9, 15).map(lambda power: 10**power), start=st.floats(1e-5, 1e-1)
@@ -261,35 +262,29 @@ def test_a_text_is_planned_for_alike_however_it_is_stored(tmp_path: Path) -> Non
 
 
 def test_a_model_looks_far_back_in_a_text_that_repeats_itself_far_away(tmp_path: Path) -> None:
-    draw, fables = random.Random(0), Path(__file__).parents[2] / "data/fables.txt"
-    found = [stats(fables)]
-    for size in (100, 1000, 4000):  # of blocks that stand twice: what is too far is as good as none
-        blocks = ["".join(draw.choices("abcdefghijklmnop", k=size)) for _ in range(10**6 // size)]
-        (tmp_path / "twice.txt").write_text("".join(2 * block for block in blocks))
-        twice = tmp_path / "twice.txt"  # which gpt2 cannot copy, nor a model of characters
-        found += [stats(twice), stats(twice, "gpt2"), stats(twice, tokenizer="char")]
-    assert [i for i, text in enumerate(found) if text.repeats_afar] == [4]
-    assert found[4].packed_bits_per_byte < 3.3  # in pieces that hold the repetition
+    def twice(size: int) -> Path:
+        """A text of blocks of that size, each of which stands there twice."""
+        draw, file = random.Random(0), tmp_path / f"{size}.txt"
+        letters = (draw.choices("abcdefghijklmnop", k=size) for _ in range(10**5 // size))
+        file.write_text("".join(2 * "".join(block) for block in letters))
+        return file
+
+    assert not stats(Path(__file__).parents[2] / "data/fables.txt").repeats_afar
+    assert not stats(twice(100)).repeats_afar  # a short context reaches as far
+    assert not stats(twice(4000)).repeats_afar  # not even a long one does
+
+    found = stats(twice(1000))
+    assert found.repeats_afar
+    assert found.predictability.copying < 0.95 * found.predictability.counting
+    for cannot_copy in (stats(twice(1000), "gpt2"), stats(twice(1000), tokenizer="char")):
+        assert not cannot_copy.repeats_afar
+        counting = found.predictability.counting
+        assert cannot_copy.predictability == Predictability(counting, copying=counting)
+
     a, b = (planned(replace(MEGABYTE, repeats_afar=afar), minutes=3) for afar in (True, False))
     assert [(p.model.context_length, p.batch_size) for p in (a, b)] == [(512, 8), (256, 4)]
-    assert a.model.emb_dim < b.model.emb_dim and a.bits_per_byte < b.bits_per_byte
+    assert a.model.emb_dim < b.model.emb_dim
     assert ["far away" in "".join(reasons(p)) for p in (a, b)] == [True, False]
-
-
-def test_a_regular_text_is_expected_to_be_easier(tmp_path: Path) -> None:
-    def bits(text: str) -> float:
-        (tmp_path / "text.txt").write_text(text)
-        return stats(tmp_path / "text.txt").packed_bits_per_byte
-
-    latin = some_text(words=5000)
-    assert 0.0 < bits("again and again " * 250) < 0.2 < bits(latin) < 3
-    cyrillic = latin.translate({ord("a") + i: 0x430 + i for i in range(26)})  # two bytes each
-    assert bits(cyrillic) * len(cyrillic.encode()) / len(latin) == pytest.approx(bits(latin), 0.01)
-    noise = random.Random(0).choices("abcdefghijklmnop", k=40_000)  # 4 bits each
-    assert 3.9 < bits("".join(noise)) < 4.3
-    more = random.Random(1).choices("abcdefghijklmnop", k=10**6)
-    assert 3.9 < bits("again and again " * 60_000 + "".join(more)) < 4.3  # what it begins with
-    assert 0.0 < bits("one two three four five six") <= 8.0
 
 
 @pytest.mark.parametrize("vocab_size", [320, 2048])

@@ -1,0 +1,120 @@
+"""How well a text can be predicted, found out in half a second before anything is learned, and what
+loss a run on it should therefore reach.
+
+Two figures tell what a text is like, in bits per byte of its validation text: what counting gives
+that has seen a sample of the training text, and what it gives if it may also copy, as a model does,
+from a little further back. How they were chosen stands in docs/decisions.md.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data.corpus import Part
+from ..data.counting import CountingModel
+from ..tokenizer.bpe import train_bpe
+
+_KNOWN, _NEW = 640_000, 100_000  # characters at most of training and validation text in the samples
+_PIECE = 2_048  # characters of each piece of a sample
+_LEARNED, _VOCAB_SIZE = 300_000, 1_024  # characters that the sample's tokens are learned from
+_REACH = 768  # tokens back from which may be copied: as many characters as 512 of a run
+_MATCHES = (6, 4, 3, 2, 1)  # tokens that have to be the same before what is copied
+_DOUBT = 2.0  # places at which copying is taken to have failed, besides those that were seen
+_ROUNDS = 10  # of expectation and maximisation
+
+_MOST_MORE = 100.0  # times as much text as in the sample: beyond that nothing was tried
+
+Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Predictability:
+    """Bits per byte of a text, from 0.1 to 8."""
+
+    counting: float = 2.2  # by a CountingModel
+    copying: float = 2.1  # by one that may also copy what stands a little before
+
+
+def measure_predictability(training: Part, validation: Part) -> Predictability:
+    """Predict a sample of the validation text, knowing a sample of the training text.
+
+    The samples come from all over the texts. Their tokens are those of a small vocabulary, learned
+    for this alone.
+    """
+    pieces = [text for _, text in training.at_most(_KNOWN, _PIECE).documents()]
+    known = "".join(pieces)
+    new = "".join(text for _, text in validation.at_most(_NEW, _PIECE).documents())
+
+    from_all_over = "".join(pieces[::2])
+    tokenizer = train_bpe([from_all_over[:_LEARNED]], _VOCAB_SIZE)
+    known_tokens = np.array(tokenizer.encode(known), np.int64)
+    tokens = np.array(tokenizer.encode(new), np.int64)  # (n,)
+
+    log_p = CountingModel(known_tokens, tokenizer.vocab_size).log_probabilities(tokens)  # (n,)
+    size = max(len(new.encode()), 1)
+    by_counting = -log_p.sum() / np.log(2) / size
+    by_copying = -np.log2(with_copies(tokens, np.exp(log_p))).sum() / size
+    return Predictability(_within_limits(by_counting), _within_limits(by_copying))
+
+
+def with_copies(tokens: Ids, p: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The probability of each token ``(n,)`` if what followed the same tokens before may be copied.
+
+    `p` ``(n,)`` are the probabilities without. Where the last six tokens stood before, or at least
+    the last four, three, two or one, not too far back, the token that followed there gets a
+    share of the probability, and p the rest. The share is the best one for all places where as many
+    tokens are the same, found by expectation and maximisation.
+    """
+    p = p.copy()
+    is_open = np.ones(len(tokens), bool)
+    for length in _MATCHES:
+        source = _followed(tokens, length)
+        is_near = (source >= 0) & (np.arange(len(tokens)) - source <= _REACH)
+        (places,) = np.nonzero(is_open & is_near)
+        is_open[places] = False
+
+        is_right = tokens[source[places]] == tokens[places]
+        own, share = p[places], 0.5
+        for _ in range(_ROUNDS):
+            mixed = share * is_right + (1.0 - share) * own
+            copied = (share * is_right / mixed).sum()  # places that were copied, as it seems
+            share = copied / (len(places) + _DOUBT)
+        p[places] = share * is_right + (1.0 - share) * own
+    return p
+
+
+def _followed(tokens: Ids, length: int) -> Ids:
+    """For each place in a text ``(n,)``, the last place before it that follows the same tokens, so
+    many of them; -1 if there is none."""
+    found = np.full(len(tokens), -1)
+    if len(tokens) <= length:
+        return found
+
+    context = np.zeros(len(tokens) - length, np.int64)  # the number of the tokens before a place
+    for i in range(length):
+        keys = context * (tokens.max() + 1) + tokens[i : i + len(context)]
+        _, context = np.unique(keys, return_inverse=True)
+
+    order = np.argsort(context, kind="stable")
+    is_same = context[order[1:]] == context[order[:-1]]
+    found[length + order[1:][is_same]] = length + order[:-1][is_same]
+    return found
+
+
+def expected_bits_per_byte(text: Predictability, known: int, read: float, work: float) -> float:
+    """What a run should reach on a text with `known` bytes to train on, 8 at most.
+
+    It reads `read` bytes, perhaps some of them more than once; `work` is the parameters times the
+    tokens trained on. A model ends below what counting and copying give on a sample, the more so
+    the more of the text there is beyond the sample; and above it by what it has not yet learned.
+    """
+    sample = min(known, _KNOWN)
+    more = min(max(min(known, read) / max(sample, 1), 1.0), _MOST_MORE)
+    learned = 0.74 * text.copying * more**-0.09
+    to_learn = 0.186 * text.counting * (1e12 / max(work, 1.0)) ** 0.2
+    return min(learned + to_learn, 8.0)
+
+
+def _within_limits(bits: float) -> float:
+    return float(min(max(bits, 0.1), 8.0))
