@@ -152,6 +152,9 @@ class GPTConfig(Checked):
         return -(-8 * self.emb_dim // 3 // 32) * 32  # two thirds of 4x, rounded up to 32
 
 
+GPT_NAME = "GPT"  # what a network is called that is exactly the `GPT` of model.py
+
+
 def weight_shapes(config: GPTConfig) -> dict[str, tuple[int, ...]]:
     """The shape of each parameter of a model by its name, in which # is the number of a block. A
     tied head is the token embedding."""

@@ -23,7 +23,15 @@ from filelock import FileLock, Timeout
 from safetensors import SafetensorError, safe_open
 
 from . import UserError
-from .config import GPTConfig, InferenceConfig, TextConfig, TrainConfig, count_parameters, from_dict
+from .config import (
+    GPT_NAME,
+    GPTConfig,
+    InferenceConfig,
+    TextConfig,
+    TrainConfig,
+    count_parameters,
+    from_dict,
+)
 from .data.corpus import read_again
 from .data.readers import title
 from .generation.numpy_gpt import NumpyGPT, Weights
@@ -45,6 +53,7 @@ CHECKPOINT, LOCK = "checkpoint", ".lock"
 LAUNCH = ".torchrun"  # which torchrun processes began the run, to find it again when they restart
 _BEGINNING = {CONFIG, PLAN, TOKENIZER, WEIGHTS}  # the files of a run before its first step
 _FORMAT = 6  # of config.json: another number whenever a field changes its name or meaning
+_NETWORK = "network"  # the name of the network, in the metadata of its weights
 _BITS = ("train_bits_per_byte", "val_bits_per_byte")
 _FIGURES = ("step", "seconds", "done", "train_loss", "val_loss", "tokens_per_second", *_BITS)
 _COUNTING = "counting_bits_per_byte"  # what counting gives; older runs do not have it
@@ -140,6 +149,7 @@ def load_run(folder: str | Path) -> FoundModel:
         hint = f"newest runs: {newest}; a model of the hub is named hf:NAME"
         raise UserError(f"no such run: {folder} ({hint})")
     config = read_config(folder)
+    check_is_gpt(folder)
     tokenizer = load_tokenizer(_existing(folder, TOKENIZER))
     if (found := tokenizer.vocab_size) != (said := config.model.vocab_size):
         problem = f"{found} tokens but {CONFIG} says vocab_size {said}"
@@ -210,6 +220,7 @@ class Run(type(Path())):  # type: ignore[misc]  # whatever kind of path this sys
         return {
             "name": str(self),
             "text": " ".join(map(title, config.text.files)),
+            "network": read_network(self / WEIGHTS),
             "parameters": count_parameters(config.model),
             "bits_per_byte": min((row["val_bits_per_byte"] for row in rows), default=None),
             _COUNTING: rows[-1].get(_COUNTING) if rows else None,
@@ -228,6 +239,8 @@ class Run(type(Path())):  # type: ignore[misc]  # whatever kind of path this sys
         if counting is not None:
             loss += f" (counting {counting:.3f})"
         size = f"{about['parameters'] / 1e6:.2f} M parameters"
+        if about["network"] != GPT_NAME:  # what its config says of the size may be wrong
+            size = f"a {about['network']}"
         state = "" if about["finished"] else ", not finished"
         return f"{about['name']}: {loss}, {size}, {about['text']}, {about['written']}{state}"
 
@@ -252,6 +265,7 @@ def unfinished_run(text: TextConfig, fingerprint: str, runs: str | Path = "runs"
     for folder in all_runs(runs):
         with contextlib.suppress(UserError, OSError):  # damaged, of another version, or busy
             config = read_config(folder)
+            check_is_gpt(folder)
             is_same = config.fingerprint == fingerprint and _full_names(config.text) == files
             if is_same and _is_finished(folder) is False:
                 with locked(folder):
@@ -356,11 +370,37 @@ def _adapted(glass: NumpyGPT, changes: dict[str, Any]) -> NumpyGPT:
 
 
 def save_weights(model: "GPT", path: Path, best: dict[str, float] | None = None) -> None:
-    """Write the parameters, but for a tied head, with the figures of their evaluation."""
-    from .generation.torch_gpt import glass_of
+    """Write the parameters, but for a tied head, with the name of the network's class and the
+    figures of its evaluation. So a weights file says by itself what it holds."""
+    from .foreign import network_name
+    from .generation.torch_gpt import weights_of
 
-    metadata = {"best": json.dumps(best)} if best else None
-    replace(path, lambda new: write_tensors(glass_of(model).weights, new, metadata))
+    metadata = {"format": "pt", _NETWORK: network_name(model)}  # others look for the format
+    if best:
+        metadata["best"] = json.dumps(best)
+    replace(path, lambda new: write_tensors(weights_of(model), new, metadata))
+
+
+def check_is_gpt(folder: Path) -> None:
+    """Refuse a run of a network that is not exactly a `GPT`, with its name."""
+    path = folder / WEIGHTS
+    name = read_network(path)
+    if name != GPT_NAME:
+        raise UserError(
+            f"{folder} holds a {name}, and this reads a GPT as it comes with minigpt; make the "
+            f"{name} in a program of your own and load its weights with "
+            f"safetensors.torch.load_file({str(path)!r})"
+        )
+
+
+def read_network(path: Path) -> str:
+    """The name of the network whose weights a file holds; "GPT" if it does not say."""
+    try:
+        with safe_open(path, "np") as file:
+            name = (file.metadata() or {}).get(_NETWORK, GPT_NAME)
+    except (SafetensorError, OSError):
+        return GPT_NAME  # whoever reads the weights will say what is wrong with them
+    return name if name.isprintable() else ascii(name)
 
 
 def read_best(path: Path) -> dict[str, float] | None:

@@ -134,8 +134,8 @@ class MultiHeadAttention(nn.Module):
         self.W_key = nn.Linear(d_in, kv_dim, bias=qkv_bias)
         self.W_value = nn.Linear(d_in, kv_dim, bias=qkv_bias)
         self.out_proj = nn.Linear(q_dim, d_out, bias=out_bias)
-        self.query_norm = _HeadNorm(self.head_dim, norm_eps) if qk_norm else nn.Identity()
-        self.key_norm = _HeadNorm(self.head_dim, norm_eps) if qk_norm else nn.Identity()
+        self.query_norm = HeadNorm(self.head_dim, norm_eps) if qk_norm else nn.Identity()
+        self.key_norm = HeadNorm(self.head_dim, norm_eps) if qk_norm else nn.Identity()
         self.rotary: RotaryPositions | None = None
         if rotary_base is not None:
             self.rotary = RotaryPositions(self.head_dim, context_length, rotary_base)
@@ -224,7 +224,7 @@ class MultiHeadAttention(nn.Module):
         return forbidden.triu(diagonal=start + 1)
 
 
-class _HeadNorm(nn.RMSNorm):
+class HeadNorm(nn.RMSNorm):
     """RMSNorm that keeps the type of its input: under autocast its weight is still float32."""
 
     def forward(self, x: Tensor) -> Tensor:

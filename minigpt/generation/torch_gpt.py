@@ -2,53 +2,98 @@
 
 from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from .. import UserError
+from ..config import GPT_NAME
+from ..foreign import has_hooks, network_name
 from ..model import GPT, Caches
 from .numpy_gpt import NumpyGPT
 from .window import Array, TokenIds
 
 
+class WholeTexts:
+    """Stands in for a cache where there can be none: the tokens of some texts, ``(b, T)``."""
+
+    def __init__(self, token_ids: TokenIds):
+        self.token_ids = token_ids
+
+
 class TorchGPT:
-    """A torch GPT, on any device and in any precision, that takes and returns numpy arrays."""
+    """A torch GPT, on any device and in any precision, that takes and returns numpy arrays.
+
+    A network that is not exactly a `GPT` may look at earlier tokens in a way that no key/value
+    cache knows of. It reads the whole text again for each token: slower, but never wrong.
+    """
 
     def __init__(self, model: GPT):
         self.model, self.config = model.eval(), model.config
+        self._has_caches = _is_exactly_gpt(model)
 
     def __call__(self, token_ids: TokenIds) -> Array:
         """The logits after each token, ``(b, T)`` to ``(b, T, vocab_size)``."""
         with torch.inference_mode():
             return _array(self.model(self._tensor(token_ids)))
 
-    def next_logits(self, token_ids: TokenIds, cache: Caches) -> Array:
+    def next_logits(self, token_ids: TokenIds, cache: Caches | WholeTexts) -> Array:
         """Read ``(b, T)`` more tokens and predict the next one, ``(b, vocab_size)``."""
+        if isinstance(cache, WholeTexts):
+            cache.token_ids = np.concatenate((cache.token_ids, token_ids), axis=1)
+            return self(cache.token_ids)[:, -1]
         with torch.inference_mode():
             return _array(self.model(self._tensor(token_ids), caches=cache)[:, -1])
 
-    def new_cache(self, batch_size: int, start: Caches | None = None) -> Caches:
+    def new_cache(
+        self, batch_size: int, start: Caches | WholeTexts | None = None
+    ) -> Caches | WholeTexts:
         """A cache for so many texts: empty, or each with the tokens of the only text in `start`."""
-        caches, rows = self.model.new_caches(batch_size), (batch_size, -1, -1, -1)
+        if isinstance(start, WholeTexts):
+            return WholeTexts(np.repeat(start.token_ids, batch_size, axis=0))
+        if not self._has_caches:
+            return WholeTexts(np.empty((batch_size, 0), np.int64))
+
+        caches = self.model.new_caches(batch_size)
+        rows = (batch_size, -1, -1, -1)
         for new, old in zip(caches, start or (), strict=False):
             keys, values = old.keys[:, :, : old.length], old.values[:, :, : old.length]
             new.update(keys.expand(rows), values.expand(rows))
         return caches
 
     def _tensor(self, token_ids: TokenIds) -> Tensor:
-        return torch.from_numpy(token_ids).to(self.model.token_embedding.weight.device)
+        return torch.from_numpy(token_ids).to(next(self.model.parameters()).device)
 
 
 def glass_of(model: GPT) -> NumpyGPT:
-    """The glass engine for a torch model; float32 weights on a CPU are not copied."""
-    weights = {name: _array(parameter) for name, parameter in model.named_parameters()}
-    return NumpyGPT(model.config, weights)
+    """The glass engine for a torch model; float32 weights on a CPU are not copied. UserError if
+    the model is not exactly a `GPT`: the engine would compute something else."""
+    if (name := network_name(model)) != GPT_NAME:
+        raise UserError(f"the glass engine computes a GPT as it comes with minigpt, not a {name}")
+    return NumpyGPT(model.config, weights_of(model))
+
+
+def weights_of(model: nn.Module) -> dict[str, Array]:
+    """The parameters and saved buffers of any network by name, each once; numbers in float32."""
+    weights, seen = {}, set[int]()
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        if isinstance(tensor, Tensor) and id(tensor) not in seen:
+            seen.add(id(tensor))
+            is_number = tensor.is_floating_point()
+            weights[name] = _array(tensor) if is_number else tensor.detach().cpu().numpy()
+    return weights
 
 
 def engine_of(model: GPT) -> NumpyGPT | TorchGPT:
-    """What writes with a torch model: the glass engine in float32 on a CPU, elsewhere torch."""
-    weight = model.token_embedding.weight
+    """What writes with a torch model: the glass engine if it is a `GPT` in float32 on a CPU, else
+    torch."""
+    weight = next(model.parameters())
     is_usual = weight.device.type == "cpu" and weight.dtype == torch.float32
-    return glass_of(model) if is_usual else TorchGPT(model)
+    return glass_of(model) if is_usual and _is_exactly_gpt(model) else TorchGPT(model)
+
+
+def _is_exactly_gpt(model: GPT) -> bool:
+    return network_name(model) == GPT_NAME and not has_hooks(model)
 
 
 def torch_of(engine: NumpyGPT | TorchGPT) -> GPT:

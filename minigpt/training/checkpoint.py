@@ -17,7 +17,8 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from .. import UserError
-from ..config import Natural, from_dict
+from ..config import GPT_NAME, Natural, from_dict
+from ..foreign import network_name
 from ..interop.safetensors_files import write_tensors
 from ..model import GPT
 from ..runs import CHECKPOINT, LAST, PREVIOUS, replace
@@ -52,6 +53,7 @@ def save_checkpoint(folder: Path, model: GPT, optimizers: Optimizers, state: Tra
     tensors = {name: tensor.cpu() for name, tensor in _tensors(model, optimizers).items()}
     counters, last = json.dumps(dataclasses.asdict(state)), folder / CHECKPOINT / LAST
     metadata = {"state": counters, "sha256": _checksum(counters, tensors)}
+    metadata["network"] = network_name(model)
 
     def make_room() -> None:  # at every moment one of the two is there
         if last.exists():
@@ -74,7 +76,7 @@ def load_checkpoint(
     own = _tensors(model, optimizers)
 
     def fill() -> tuple[TrainingState, list[str]]:
-        state, tensors, problems = _last_whole(folder, own)
+        state, tensors, problems = _last_whole(folder, own, network_name(model))
         for name in own.keys() & tensors.keys():
             own[name].copy_(tensors[name])
         if problems:
@@ -118,19 +120,22 @@ def _make_room(optimizers: Optimizers) -> None:
 
 
 def _last_whole(
-    folder: Path, expected: dict[str, Tensor]
+    folder: Path, expected: dict[str, Tensor], network: str | None = None
 ) -> tuple[TrainingState, dict[str, Tensor], list[str]]:
-    """The last checkpoint that is whole and holds the expected names and shapes, and what is wrong
-    with later ones."""
+    """The last checkpoint that is whole and holds the expected names and shapes, of this network if
+    it is given, and what is wrong with later ones."""
     problems: list[str] = []
     for path in (folder / CHECKPOINT / name for name in (LAST, PREVIOUS)):
         if not path.exists():
             continue
         try:
-            state, tensors = _read(path)
+            state, tensors, found = _read(path)
         except UserError as error:
             problems.append(f"{path}: {error}")
             continue
+        if network not in (None, found):
+            problem = f"it is of a {found}, and cannot continue the training of a {network}"
+            raise UserError(f"{path}: {problem}")
         for name, blank in expected.items():
             if name.startswith("optimizer.") and state.step == 0:
                 continue
@@ -141,15 +146,16 @@ def _last_whole(
     raise UserError("; ".join([f"{folder} has no checkpoint to resume from", *problems]))
 
 
-def _read(path: Path) -> tuple[TrainingState, dict[str, Tensor]]:
-    """A file's counters and tensors; UserError if it is damaged."""
+def _read(path: Path) -> tuple[TrainingState, dict[str, Tensor], str]:
+    """A file's counters, its tensors and the name of its network; UserError if it is damaged."""
     try:
         with safe_open(path, "pt") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         if metadata["sha256"] != _checksum(metadata["state"], tensors):
             raise ValueError("its checksum does not match")
-        return from_dict(TrainingState, json.loads(metadata["state"])), tensors
+        state = from_dict(TrainingState, json.loads(metadata["state"]))
+        return state, tensors, metadata.get("network", GPT_NAME)
     except (SafetensorError, OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise UserError(f"it is damaged: {error}") from None
 

@@ -331,6 +331,7 @@ def _continued(
     folder: Path, old: RunConfig, training: Given, asked: TrainConfig, device: torch.device
 ) -> tuple[Source, RunConfig, TrainingState]:
     """The text of a run, its settings from now on, and where it stands."""
+    runs.check_is_gpt(folder)
     distributed.check_batch(asked.batch_size)
     state = read_state(folder)
     more_steps = asked.steps is not None and asked.steps > state.step
