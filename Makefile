@@ -73,6 +73,7 @@ docs: .venv/ready
 
 bench: .venv/ready .venv/serve
 	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/plan_repeats.py
 	$(BIN)/python benchmarks/generation.py
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/big_text.py

@@ -273,3 +273,14 @@ def test_a_full_server_says_so_and_so_does_one_that_has_no_time(tiny_run: Path) 
 def test_torch_is_not_imported() -> None:
     check = "import sys, minigpt.serve.app; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", check], check=True)
+
+
+def test_a_client_may_ask_for_whole_sentences(local: Local) -> None:
+    asked = {"seed": 4, "temperature": 0.9, "whole_sentences": True}
+    answer = local.complete(prompt="the fox", max_tokens=5, **asked)
+    (sample,) = local.writer.samples("the fox", max_new_tokens=5, **asked)
+    assert answer["choices"][0]["text"] == sample.text
+    assert answer["usage"]["completion_tokens"] == len(sample.token_ids) > 5
+
+    status, _, refusal = local.ask("/v1/completions", {"whole_sentences": "yes"})
+    assert status == 400 and b"whole_sentences" in refusal
