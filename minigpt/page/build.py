@@ -16,6 +16,7 @@ import numpy as np
 
 from .. import UserError
 from ..data.corpus import read_again, whole
+from ..interop.safetensors_files import Array
 from ..runs import SAMPLES, WEIGHTS, FoundModel, read_best
 from ..tokenizer import BytePairTokenizer, CharacterTokenizer, Tokenizer
 from ..tokenizer.bpe import bytes_to_printable
@@ -88,11 +89,20 @@ def build_page(
 def _packed(found: FoundModel, dtype: np.dtype) -> tuple[str, list[tuple[str, list[int]]]]:
     """All weights one after another in base64, and the name and shape of each."""
     arrays = sorted(found.glass.weights.items())
-    if not all(np.isfinite(array.astype(dtype)).all() for _, array in arrays):
-        raise UserError(f"{found.folder} has weights that are not finite numbers in {dtype}")
+    if not all(_is_finite(array, dtype) for _, array in arrays):
+        problem = f"{found.folder} has weights that are not finite numbers in {dtype}"
+        if all(_is_finite(array, array.dtype) for _, array in arrays):
+            problem += "; store them with --weights float32"
+        raise UserError(problem)
     little = dtype.newbyteorder("<")
     content = b"".join(array.astype(little).tobytes() for _, array in arrays)
     return base64.b64encode(content).decode(), [(n, list(a.shape)) for n, a in arrays]
+
+
+def _is_finite(array: Array, dtype: np.dtype) -> bool:
+    """Whether all numbers are finite in this type."""
+    with np.errstate(over="ignore"):
+        return bool(np.isfinite(array.astype(dtype)).all())
 
 
 def page_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The file of a page: what is in it, and what is refused."""
 
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -28,6 +29,17 @@ def test_nothing_in_a_text_ends_the_script_that_holds_it(tmp_path: Path) -> None
     found = random_found(tokenizer, tmp_path, emb_dim=8, num_layers=1, num_heads=1)
     page = build.build_page(found, "</script><b>")
     assert page.count("</script>") == page.count("<script") == 5
+
+
+def test_a_weight_too_large_for_float16_is_refused_unless_float32_is_asked_for(
+    tmp_path: Path,
+) -> None:
+    found = random_found(make_tokenizer("char", None, ["ab"]), tmp_path, emb_dim=8, num_heads=1)
+    found.glass.weights["final_norm.weight"][3] = 70_000.0
+    problem = "weights that are not finite numbers in float16; store them with --weights float32"
+    with pytest.raises(UserError, match=problem), warnings.catch_warnings(action="error"):
+        build.build_page(found, "large")
+    assert "large" in build.build_page(found, "large", weights="float32")
 
 
 def test_the_pages_files_are_small() -> None:
