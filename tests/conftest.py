@@ -59,12 +59,14 @@ def move_into(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def ctrl_c() -> Iterator[None]:
-    """Ctrl-C as at a terminal, also where the tests were started with it ignored, as in the
-    background; the processes that they start inherit it."""
-    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+def signals_of_a_terminal() -> Iterator[None]:
+    """Ctrl-C and a terminal that is closed act as usual, also where the tests were started with
+    them ignored, as in the background or by nohup; the processes that they start inherit it."""
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+    previous = {number: signal.signal(number, handler) for number, handler in usual.items()}
     yield
-    signal.signal(signal.SIGINT, previous)
+    for number, handler in previous.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
