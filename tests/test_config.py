@@ -177,6 +177,8 @@ def test_the_cache_is_where_the_environment_says(monkeypatch: pytest.MonkeyPatch
     for name in ("MINIGPT_CACHE", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     assert cache_folder() == Path.home() / ".cache" / "minigpt"
+    monkeypatch.setenv("XDG_CACHE_HOME", "")  # as if it were unset, by its specification
+    assert cache_folder() == Path.home() / ".cache" / "minigpt"
     monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
     assert cache_folder() == Path("/caches/minigpt")
     monkeypatch.setenv("MINIGPT_CACHE", "/mine")

@@ -26,6 +26,7 @@ from minigpt.runs import (
     PLAN,
     TOKENIZER,
     WEIGHTS,
+    Run,
     RunConfig,
     check_free,
     free_name,
@@ -166,6 +167,16 @@ def test_training_does_not_start_from_weights_that_are_not_finite(run: Path, num
     save_weights(model, run / WEIGHTS)
     with pytest.raises(UserError, match=f"^{run} is damaged: .*not finite"):
         starting_point({"init": str(run)}, {})
+
+
+def test_a_run_that_is_continued_after_its_end_is_finished_when_it_ends_again(run: Path) -> None:
+    names = "step seconds train_loss train_bits_per_byte val_loss val_bits_per_byte".split()
+    row = dict.fromkeys([*names, "tokens_per_second"], 1.5)
+    rows: list[dict[str, float]] = []
+    for done in (0.5, 1.0, 0.75, 1.0):
+        rows.append(row | {"done": done})
+        (run / METRICS).write_text("".join(json.dumps(r) + "\n" for r in rows))
+        assert Run(run).about()["finished"] == (done == 1.0)
 
 
 @pytest.mark.parametrize("line", ['{"step": 2, "sec', "[1, 2]", "", "}", '{"step": 2}'], ids=repr)

@@ -153,8 +153,9 @@ def test_a_separator_in_a_row_separates_documents_too(tmp_path: Path) -> None:
 def test_json_lines_may_have_a_mark_windows_line_ends_and_blank_lines(tmp_path: Path) -> None:
     content = '\ufeff{"text": "a"}\r\n\r\n  \n{"text": "b\\n"}'
     assert documents(write(tmp_path / "a.jsonl", content)) == ["a", "b\n"]
-    zipped = write(tmp_path / "b.JSONL.gz", gzip.compress(content.encode()))
-    assert documents(zipped) == ["a", "b\n"]
+    for name in ("b.JSONL.gz", "c.JSONL.GZ"):
+        zipped = write(tmp_path / name, gzip.compress(content.encode()))
+        assert documents(zipped) == ["a", "b\n"]
 
 
 # What cannot be read

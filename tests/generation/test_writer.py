@@ -236,6 +236,12 @@ def test_each_token_is_scored_after_at_least_half_a_context(text: str) -> None:
     assert math.isclose(score.bits_per_byte, bits, rel_tol=1e-6)
 
 
+def test_bits_are_those_of_a_byte_not_of_a_character() -> None:
+    score = writer(CharacterTokenizer("\naé中")).score("aé中é")  # of 1, 2, 3 and 2 bytes
+    bits = -score.log_probability / math.log(2)
+    assert math.isclose(score.bits_per_byte, bits / 8)
+
+
 def test_a_sample_is_scored_as_it_was_drawn_and_an_empty_text_is_certain() -> None:
     (sample,) = writer().samples("", log_probabilities=True, seed=4, max_new_tokens=5)
     assert sample.log_probabilities is not None and sample.stop_reason == "length"

@@ -14,7 +14,7 @@ import torch
 import transformers
 from transformers import GPT2Config, GPT2LMHeadModel, Qwen3Config, Qwen3ForCausalLM
 
-from minigpt import GPT, GPTConfig, UserError, Writer
+from minigpt import GPT, GPTConfig, SampleConfig, UserError, Writer
 from minigpt.config import count_parameters
 from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.generation.torch_gpt import glass_of, torch_of
@@ -176,6 +176,14 @@ def test_generation_stops_where_ours_does(seed: int, tmp_path: Path, tokenizer: 
     assert tokenizer.decode(written.tolist()) == text
     ended = written[-1] == tokenizer.end_of_text
     assert ended or len(written) == prompt.shape[1] + 64
+
+
+def test_transformers_samples_as_generate_does_by_default(
+    tmp_path: Path, tokenizer: Tokenizer
+) -> None:
+    usual = exported(tmp_path, random_model("qwen3"), tokenizer).generation_config
+    assert usual.do_sample and usual.temperature == SampleConfig().temperature
+    assert usual.top_k == 0  # not transformers' own 50
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)

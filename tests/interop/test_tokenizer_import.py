@@ -23,7 +23,7 @@ from minigpt.interop import huggingface
 from minigpt.interop.huggingface import read_tokenizer, write_folder
 from minigpt.tokenizer import END_OF_TEXT, encode_in_pieces, load_tokenizer
 
-from .examples import HARD_TEXT, TRAINING_TEXT, random_model, weights_of, with_gaps
+from .examples import HARD_TEXT, TRAINING_TEXT, byte_pairs, random_model, weights_of, with_gaps
 
 
 def trained_elsewhere(end_first: bool = False) -> Tokenizer:
@@ -208,6 +208,15 @@ def test_a_tokenizer_comes_back_from_its_file(qwen3: Any, tmp_path: Path) -> Non
             assert again.encode(text) == tokenizer.encode(text)
             assert again.byte_lengths() == tokenizer.byte_lengths()
             assert again.end_of_text == tokenizer.end_of_text
+
+
+def test_a_token_added_to_a_tokenizer_of_ours_is_text_that_is_matched_whole(tmp_path: Path) -> None:
+    theirs = Tokenizer.from_str(byte_pairs().to_json())
+    theirs.add_tokens([AddedToken("<think>", normalized=False)])
+    size = theirs.get_vocab_size()
+    ours = read(tmp_path, content(theirs), size)
+    assert ours.encode("a<think>b") == theirs.encode("a<think>b").ids
+    assert ours.token_bytes(size - 1) == b"<think>"
 
 
 def _with(**changes: Any) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """Tokens split in two: always the same bytes, and every pair of tokens gets its turn."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -51,6 +53,18 @@ def test_every_pair_of_tokens_has_its_turn(tokenizer: BytePairTokenizer) -> None
     pairs = {(b" the"[:i], b" the"[i:]) for i in (1, 2, 3)}
     assert seen == {pair for pair in pairs if known.issuperset(pair)}
     assert len(seen) > 1
+
+
+def test_all_pairs_of_a_token_are_equally_likely_however_few_tokens_are_split(
+    tokenizer: BytePairTokenizer,
+) -> None:
+    (whole,) = tokenizer.encode(" the")
+    random = np.random.default_rng(0).random((2, 1, 20_000))
+    ids = TokenSplitter(tokenizer)(np.full((1, 20_000), whole), 0.1, random)[0]
+
+    counts = Counter(tokenizer.token_bytes(i) for i in ids)
+    assert counts[b" "] == counts[b"the"] and counts[b" th"] == counts[b"e"]
+    assert counts[b" "] == pytest.approx(counts[b" th"], rel=0.2)
 
 
 def test_characters_and_special_tokens_stay() -> None:

@@ -159,6 +159,17 @@ def test_a_damaged_checkpoint_is_refused_by_name(saved: Path, data: st.DataObjec
         path.write_bytes(whole)
 
 
+def test_the_checksum_covers_the_counters(saved: Path, tmp_path: Path) -> None:
+    """Another number of steps would go on from here with other batches and rates."""
+    content = checkpoint_path(saved).read_bytes()
+    old, new = (rb"\"step\": %d," % step for step in (7, 8))
+    assert content.count(old) == 1
+    checkpoint_path(tmp_path).parent.mkdir()
+    checkpoint_path(tmp_path).write_bytes(content.replace(old, new))
+    with pytest.raises(UserError, match="its checksum does not match"):
+        read_state(tmp_path)
+
+
 def rewritten(saved: Path, folder: Path, without: str = "", **counters: Any) -> Path:
     """The checkpoint of `saved` with other counters or a part missing, its checksum right."""
     tensors = load_file(checkpoint_path(saved))

@@ -315,6 +315,17 @@ def test_the_command_prints_one_line_or_one_record(
     assert json.loads(capsys.readouterr().out) == record
 
 
+def test_standard_input_is_evaluated_as_a_file_of_the_same_text_is(
+    tiny_run: Path, text: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["evaluate", str(tiny_run), str(text)]) == 0
+    out = capsys.readouterr().out
+    with open(text) as piped:
+        monkeypatch.setattr("sys.stdin", piped)
+        assert main(["evaluate", str(tiny_run), "-"]) == 0
+    assert capsys.readouterr().out == out
+
+
 @pytest.mark.parametrize(
     ("content", "arguments", "words"),
     [

@@ -78,6 +78,13 @@ def test_it_copies_as_surely_as_the_text_repeats_itself() -> None:
     assert sure < 1.0 < math.log(300) - 0.5 < unsure < math.log(300) + 0.2
 
 
+def test_only_what_stands_in_the_same_context_counts_as_repeated() -> None:
+    tokens = torch.tensor([1, 3, 2, 0, 2, 1])
+    assert induction._repetition(tokens, context_length=3) == 0.0  # no token comes again
+    assert induction._repetition(tokens, context_length=6) == 0.0  # 1 and 2 do, followed by others
+    assert induction._repetition(torch.tensor([1, 3, 2, 1, 3, 0]), context_length=6) == 0.5
+
+
 @pytest.mark.parametrize("text", [[7] * 9, [0, 1, 2, 3], [5, 5, 9, 9], list(range(300))], ids=str)
 @pytest.mark.parametrize("shape", [{}, TIED])
 def test_any_text_gives_weights_that_are_numbers(text: list[int], shape: dict[str, Any]) -> None:

@@ -22,6 +22,7 @@ from minigpt.training.checkpoint import read_state
 from minigpt.training.plan import (
     Plan,
     TextStats,
+    forecast,
     make_plan,
     plan_context,
     plan_dropout,
@@ -236,6 +237,13 @@ def test_the_same_command_plans_the_same_settings_again_and_forecasts_by_what_it
     expected = {"steps": 0, "seconds": 0.0, "bits_per_byte": 0.0, "speed": None}
     settings = [replace(plan, **expected) for plan in plans]
     assert settings[0] == settings[1]
+
+
+@pytest.mark.parametrize("processes", [1, 4])
+def test_a_forecast_at_the_speed_of_the_plan_changes_nothing(processes: int) -> None:
+    for settled in ({}, {"minutes": 60.0}, {"steps": 100}):
+        plan = make_plan(MEGABYTE, LAPTOP, settled, processes)
+        assert forecast(plan, LAPTOP, settled, processes) == plan
 
 
 def test_the_part_to_train_on_is_what_counts(tmp_path: Path) -> None:

@@ -8,9 +8,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import Tensor
 
 from minigpt.config import GPTConfig
-from minigpt.training.speed import Speed, choose_precision, measure_speed
+from minigpt.model import GPT, flops_per_token
+from minigpt.training.speed import _REFERENCE, Speed, choose_precision, measure_speed
 
 CPU = torch.device("cpu")
 USUAL = GPTConfig(2048, context_length=128, emb_dim=128, num_layers=4, num_heads=2)
@@ -31,6 +33,23 @@ def test_a_busy_machine_is_measured_in_two_seconds_or_three_steps(seconds: float
     assert next(clock) < 2.0 + 13 * seconds
     assert 0.0 < speed.flops < 1e10 / seconds
     assert 0.0 < speed.start < seconds
+
+
+def test_the_costs_of_a_start_and_of_a_token_are_told_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 0.0
+
+    def loss(self: GPT, token_ids: Tensor, targets: Tensor) -> Tensor:
+        """Takes 8 ms, and 0.1 ms for each token."""
+        nonlocal now
+        now += 0.008 + 0.0001 * token_ids.numel()
+        return torch.stack([0.0 * p.sum() for p in self.parameters()]).sum()
+
+    monkeypatch.setattr(GPT, "loss", loss)
+    speed = measure_speed(CPU, torch.float32, 1, lambda: now)
+    assert speed.start == pytest.approx(0.008 / _REFERENCE.num_layers)
+    assert speed.flops == pytest.approx(flops_per_token(_REFERENCE) / 0.0001)
 
 
 def test_other_programs_that_take_the_machine_for_moments_do_not_change_what_is_measured() -> None:

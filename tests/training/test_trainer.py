@@ -115,6 +115,15 @@ def test_the_same_seed_ends_with_the_same_weights_and_another_with_others(workpl
     assert {f.name for f in (workplace / "runs").iterdir()} == {"my", "my-2", "my-3"}
 
 
+def test_each_step_draws_other_random_numbers_for_dropout(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeds: list[int] = []
+    after_step(monkeypatch, lambda at: True, lambda: seeds.append(torch.initial_seed()))
+    train_tiny(dropout=0.2)
+    assert len(seeds) == len({*seeds}) == TINY["steps"]
+
+
 # What counting gives
 
 
