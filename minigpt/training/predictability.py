@@ -111,8 +111,8 @@ def expected_bits_per_byte(text: Predictability, known: int, read: float, work: 
     """
     sample = min(known, _KNOWN)
     more = min(max(min(known, read) / max(sample, 1), 1.0), _MOST_MORE)
-    learned = 0.74 * text.copying * more**-0.09
-    to_learn = 0.186 * text.counting * (1e12 / max(work, 1.0)) ** 0.2
+    learned = 0.73 * text.copying * more**-0.11
+    to_learn = 0.21 * text.counting * (1e12 / max(work, 1.0)) ** 0.15
     return min(learned + to_learn, 8.0)
 
 
