@@ -2,6 +2,7 @@
 the server can listen at all."""
 
 import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -254,3 +255,32 @@ def test_port_0_is_one_that_is_free(host: str) -> None:
         with socket.create_connection(opened.getsockname()[:2], timeout=5):
             pass
         opened.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere 127.0.0.2 is no address")
+def test_a_host_of_several_addresses_is_listened_at_on_all_that_there_are(
+    monkeypatch: pytest.MonkeyPatch, taken: int
+) -> None:
+    """At one port; nowhere if one of them is in use, and none is left open then."""
+
+    def found_at(*addresses: str) -> None:
+        def resolve(host: str, port: int, **_: Any) -> list[Any]:
+            kind = (socket.AF_INET, socket.SOCK_STREAM, 6, "")
+            return [(*kind, (address, port)) for address in addresses]
+
+        monkeypatch.setattr(socket, "getaddrinfo", resolve)
+
+    found_at("192.0.2.1", "127.0.0.2", "127.0.0.1")  # the first is no address of this machine
+    sockets = listen("mybox", 0)
+    names = [opened.getsockname() for opened in sockets]
+    assert [address for address, _ in names] == ["127.0.0.2", "127.0.0.1"]
+    assert names[0][1] == names[1][1]
+    for opened in sockets:
+        assert opened.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR)
+        opened.close()
+
+    found_at("127.0.0.2", "127.0.0.1")
+    for _ in range(2):  # the same error again: the other address was let go
+        with pytest.raises(UserError, match="Address already in use"):
+            listen("mybox", taken)
+    socket.create_server(("127.0.0.2", taken)).close()
