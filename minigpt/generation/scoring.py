@@ -22,8 +22,8 @@ def likeliest(logits: Array, k: int) -> Iterator[tuple[list[int], list[float]]]:
     """For each row of logits ``(n, vocab_size)`` the ids of its k likeliest tokens, likeliest
     first, of equals the smallest id first, and their log-probabilities."""
     k = min(k, logits.shape[-1])
-    smallest = np.partition(logits, -k)[:, -k]  # (n,): only what is wanted is sorted
-    for row, nats, least in zip(logits, log_softmax(logits), smallest, strict=True):
+    for row, nats in zip(logits, log_softmax(logits), strict=True):
+        least = np.partition(row, -k)[-k]  # only what is wanted is sorted
         kept = np.flatnonzero(row >= least)  # k, or more with equals
         ids = kept[np.argsort(-row[kept], kind="stable")[:k]]
         yield ids.tolist(), nats[ids].tolist()
