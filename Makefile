@@ -86,14 +86,15 @@ bench-page: chromium .venv/page
 clean:
 	rm -rf .venv docs/api .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info node_modules
 
-# Install the package with these extras: a dot every three seconds, and errors. Warnings of pip are
-# about places where it looks for packages, which stay as they are. Ctrl-C ends pip too.
-install = $(BIN)/pip install -qq --disable-pip-version-check --log .venv/install.log \
-		--constraint constraints.txt --editable '.[$(1)]' & pip=$$!; \
+# Install the package with these extras: a dot every three seconds, and what pip said last if it
+# fails. The rest of it is of no use to who installs. Ctrl-C ends pip too.
+install = $(BIN)/pip install --disable-pip-version-check --progress-bar off \
+		--constraint constraints.txt --editable '.[$(1)]' >.venv/install.log 2>&1 & pip=$$!; \
 	trap 'kill $$pip; exit 130' INT TERM; \
 	while kill -0 $$pip 2>/dev/null; do printf .; sleep 3; done; \
 	echo; \
-	wait $$pip || { echo "pip could not install what is needed; .venv/install.log has the details"; exit 1; }
+	wait $$pip || { tail -n 20 .venv/install.log; \
+		echo "pip could not install what is needed; .venv/install.log has all that it said"; exit 1; }
 
 .venv/ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
