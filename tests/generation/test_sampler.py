@@ -156,6 +156,22 @@ def test_a_token_without_probability_is_never_drawn() -> None:
         assert draw(logits, iter([np.array([numbers])])) == [1]
 
 
+def test_a_number_that_is_zero_becomes_the_smallest_above_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One in 2^53 is; a token without probability divided by it would be no number."""
+
+    class Zeros:
+        def __init__(self, _: Any):
+            pass
+
+        def standard_exponential(self, out: Array) -> None:
+            out[:] = 0.0
+
+    monkeypatch.setattr(np.random, "Generator", Zeros)
+    assert (next(exponentials(0, 2, 3)) > 0).all()
+
+
 def test_a_small_change_of_the_logits_rarely_changes_what_is_drawn() -> None:
     """So that a text is the same alone and in a batch. A change of one in 65,536 changes a few of
     100,000 draws, however many tokens there are.
@@ -252,8 +268,9 @@ def test_presence_and_frequency_are_for_what_was_written_not_for_the_prompt() ->
     """By OpenAI's formula, logit - frequency * count - presence * [count > 0]."""
     choose = sampler(ids("aaabbb"), temperature=0.0, presence_penalty=1.0, frequency_penalty=0.25)
     logits = logits_of({"a": 3.0, "b": 2.0, "c": 1.0})
-    # a, b and c in turn are at: 3 2 1 | 1.75 2 1 | 1.75 .75 1 | 1.5 .75 1 | 1.25 .75 1
-    assert [int(choose(logits)[0]) for _ in range(5)] == ids("abaaa")
+    # a, b and c in turn are at: 3 2 1 | 1.75 2 1 | 1.75 .75 1 | 1.5 .75 1 | 1.25 .75 1 | 1 .75 1 |
+    # .75 .75 1
+    assert [int(choose(logits)[0]) for _ in range(7)] == ids("abaaaac")
 
 
 def test_samples_are_penalised_each_for_its_own_tokens() -> None:
