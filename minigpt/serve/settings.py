@@ -9,7 +9,7 @@ from ..config import Checked, Count, Limits, Natural, Positive, SampleConfig, Te
 
 BODY = 1 << 20  # bytes of a request; its head may have 16 KB, h11 sees to that
 SHORT = 1 << 12  # bytes of a request whose prompts are tokens in a millisecond
-READERS = 4  # requests whose prompts become tokens at the same time
+READERS = 2  # requests whose prompts become tokens at the same time
 CACHES = 1 << 30  # bytes of keys and values: fewer texts at once of a large model
 CHOICES = 128  # texts that one request may ask for
 STOPS = 2048  # characters of its stop strings
