@@ -90,7 +90,15 @@ def _connect() -> None:
     if local_rank < torch.cuda.device_count():
         torch.cuda.set_device(local_rank)
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
-    dist.init_process_group(backend, timeout=_PATIENCE)
+
+    # After a restart the store may still hold the addresses of the processes before: with a prefix
+    # of its own, no attempt looks for those.
+    found, number, processes = next(dist.rendezvous("env://", timeout=_PATIENCE))
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    store = dist.PrefixStore(f"attempt {attempt}", found)
+    dist.init_process_group(
+        backend, store=store, rank=number, world_size=processes, timeout=_PATIENCE
+    )
     atexit.register(dist.destroy_process_group)
 
 
