@@ -52,8 +52,10 @@ PLAN, METRICS, SAMPLES, PICTURE = "plan.json", "metrics.jsonl", "samples.txt", "
 CHECKPOINT, LOCK = "checkpoint", ".lock"
 LAUNCH = ".torchrun"  # which torchrun processes began the run, to find it again when they restart
 _BEGINNING = {CONFIG, PLAN, TOKENIZER, WEIGHTS}  # the files of a run before its first step
-_FORMAT = 6  # of config.json: another number whenever a field changes its name or meaning
-_NETWORK = "network"  # the name of the network, in the metadata of its weights
+_FORMAT = 7  # of config.json: another number whenever what a run holds changes its name or meaning
+# What a weights file says of itself. One key of its metadata holds all: the library writes several
+# in random order, and the same training is to end with the same file.
+_ABOUT = "minigpt"
 _BITS = ("train_bits_per_byte", "val_bits_per_byte")
 _FIGURES = ("step", "seconds", "done", "train_loss", "val_loss", "tokens_per_second", *_BITS)
 _COUNTING = "counting_bits_per_byte"  # what counting gives; older runs do not have it
@@ -375,9 +377,10 @@ def save_weights(model: "GPT", path: Path, best: dict[str, float] | None = None)
     from .foreign import network_name
     from .generation.torch_gpt import weights_of
 
-    metadata = {"format": "pt", _NETWORK: network_name(model)}  # others look for the format
+    about: dict[str, Any] = {"network": network_name(model)}
     if best:
-        metadata["best"] = json.dumps(best)
+        about["best"] = best
+    metadata = {_ABOUT: json.dumps(about)}
     replace(path, lambda new: write_tensors(weights_of(model), new, metadata))
 
 
@@ -395,22 +398,28 @@ def check_is_gpt(folder: Path) -> None:
 
 def read_network(path: Path) -> str:
     """The name of the network whose weights a file holds; "GPT" if it does not say."""
-    try:
-        with safe_open(path, "np") as file:
-            name = (file.metadata() or {}).get(_NETWORK, GPT_NAME)
-    except (SafetensorError, OSError):
-        return GPT_NAME  # whoever reads the weights will say what is wrong with them
+    name = str(_about(path).get("network", GPT_NAME))
     return name if name.isprintable() else ascii(name)
 
 
 def read_best(path: Path) -> dict[str, float] | None:
     """The figures that `save_weights` wrote: val_loss, val_bits_per_byte and step; or None."""
     try:
-        with safe_open(path, "np") as file:
-            best = json.loads(file.metadata()["best"])
+        best = _about(path)["best"]
         return {name: float(best[name]) for name in ("val_loss", "val_bits_per_byte", "step")}
-    except (SafetensorError, OSError, ValueError, LookupError, TypeError, ArithmeticError):
+    except (LookupError, TypeError, ValueError, ArithmeticError):
         return None
+
+
+def _about(path: Path) -> dict[str, Any]:
+    """What a weights file says of itself: nothing if it is damaged or not ours. Whoever reads the
+    weights will say what is wrong with them."""
+    try:
+        with safe_open(path, "np") as file:
+            about = json.loads((file.metadata() or {})[_ABOUT])
+    except (SafetensorError, OSError, ValueError, LookupError, RecursionError):
+        return {}
+    return about if isinstance(about, dict) else {}
 
 
 def write_text(text: str, path: Path) -> None:
@@ -484,10 +493,11 @@ def is_untrained(folder: Path) -> bool:
         saved = {file.name for file in (folder / CHECKPOINT).glob("*")}
         if held - {LOCK, LAUNCH, CHECKPOINT} != _BEGINNING or saved - {_unfinished(LAST)}:
             return False
-        with safe_open(folder / WEIGHTS, "np") as file:
-            return "best" not in (file.metadata() or {})
-    except (SafetensorError, OSError):
+    except OSError:
         return False
+
+    about = _about(folder / WEIGHTS)
+    return "network" in about and "best" not in about  # a damaged file says neither
 
 
 def remove_untrained(folder: Path) -> None:
