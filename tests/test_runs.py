@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import resource
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +31,14 @@ from minigpt.runs import (
     RunConfig,
     check_free,
     free_name,
+    is_untrained,
     load_run,
     locked,
     new_folder,
     newest_run,
     read_best,
     read_metrics,
+    remove_untrained,
     replace,
     save_weights,
     starting_point,
@@ -358,3 +361,18 @@ def test_nothing_in_the_package_unpickles_or_runs_what_it_reads() -> None:
                 assert node.module not in forbidden, file
             if isinstance(node, ast.Call):
                 assert ast.unparse(node.func) not in calls, file
+
+
+def test_a_run_whose_weights_are_damaged_is_never_taken_for_an_untrained_one(
+    tiny_run: Path, tmp_path: Path
+) -> None:
+    """They may have been the best ones: nothing proves that there is nothing to lose."""
+    for name in ("config.json", "plan.json", "tokenizer.json", "model.safetensors"):
+        shutil.copy(tiny_run / name, tmp_path)
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:100])
+    held = sorted(tmp_path.iterdir())
+
+    assert not is_untrained(tmp_path)
+    remove_untrained(tmp_path)
+    assert sorted(tmp_path.iterdir()) == held
