@@ -84,7 +84,7 @@ def arguments() -> argparse.Namespace:
 def training_step(model: GPTConfig, training: TrainConfig) -> Callable[[], None]:
     """A step of training on random tokens, warmed up."""
     torch.manual_seed(0)
-    device = distributed.choose_device("auto")
+    device = distributed.device_of_rank("auto")
     gpt = GPT(model).to(device)
     loss = distributed.averaged(Loss(gpt))
     optimizers = make_optimizers(gpt, training)

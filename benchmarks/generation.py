@@ -77,7 +77,8 @@ def make_models(folder: Path, shape: GPTConfig) -> None:
     from minigpt.interop.gguf import write_gguf
     from minigpt.interop.huggingface import write_folder
     from minigpt.model import GPT
-    from minigpt.runs import CONFIG, TOKENIZER, WEIGHTS, RunConfig, save_weights
+    from minigpt.runs.folder import CONFIG, TOKENIZER, WEIGHTS, RunConfig
+    from minigpt.runs.weights import save_weights
     from minigpt.tokenizer import CharacterTokenizer
 
     torch.manual_seed(0)

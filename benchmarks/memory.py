@@ -14,7 +14,7 @@ from minigpt.config import GPTConfig, TrainConfig, count_parameters
 from minigpt.model import GPT
 from minigpt.training.compilation import Loss
 from minigpt.training.optimizer import make_optimizers
-from minigpt.training.speed import autocast
+from minigpt.training.precision import autocast
 
 GPT2 = GPTConfig(50257, "gpt2", context_length=1024, emb_dim=768, num_layers=12, num_heads=12)
 MODELS = {

@@ -16,7 +16,7 @@ import numpy as np
 from minigpt.config import GPTConfig, weight_shapes
 from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.page.build import build_page
-from minigpt.runs import FoundModel
+from minigpt.runs.find import FoundModel
 from minigpt.tokenizer import CharacterTokenizer
 
 SHAPES = {

@@ -18,10 +18,11 @@ from torch import nn
 
 from minigpt.config import GPTConfig, TrainConfig, count_parameters
 from minigpt.model import GPT, flops_per_token
+from minigpt.recipe.speed import matmul_gflops
 from minigpt.training import workers
 from minigpt.training.compilation import Loss, compile_loss
 from minigpt.training.optimizer import make_optimizers
-from minigpt.training.speed import autocast, matmul_gflops
+from minigpt.training.precision import autocast
 
 RESULTS = Path(__file__).parent / "results"
 CORES = torch.get_num_threads()

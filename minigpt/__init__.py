@@ -24,7 +24,7 @@ _HOMES = {
     "MultiHeadAttention": "attention",
     "MultiHeadAttentionWrapper": "attention",
     "RotaryPositions": "attention",
-    "Run": "runs",
+    "Run": "runs.find",
     "Sample": "generation.results",
     "SampleConfig": "config",
     "Score": "generation.results",
@@ -34,10 +34,10 @@ _HOMES = {
     "TrainConfig": "config",
     "Writer": "generation.writer",
     "attention_maps": "generation.attention_maps",
-    "evaluate": "training.evaluation",
-    "load": "runs",
+    "evaluate": "recipe.evaluate",
+    "load": "runs.find",
     "load_tokenizer": "tokenizer",
-    "train": "training.run",
+    "train": "recipe.run",
 }
 
 __all__ = ["UserError", "__version__", *_HOMES]  # noqa: PLE0604

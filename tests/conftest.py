@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import minigpt
-from minigpt.training.speed import Speed
+from minigpt.recipe.speed import Speed
 
 WORDS = "the fox asked a crow for bread and said no then flew to old mill by night".split()
 TINY: dict[str, Any] = {
@@ -82,7 +82,7 @@ def known_speed() -> Iterator[None]:
     """The machine is not measured anew for each of the runs; processes of their own do measure."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         speed = Speed(flops=6e10, start=2e-3)
-        monkeypatch.setattr("minigpt.training.plan.measure_speed", lambda *_: speed)
+        monkeypatch.setattr("minigpt.recipe.plan.measure_speed", lambda *_: speed)
         yield
 
 

@@ -27,12 +27,9 @@ from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.generation.torch_gpt import TorchGPT, engine_of, glass_of
 from minigpt.generation.window import Window
 from minigpt.model import GPT, FeedForward
-from minigpt.runs import (
-    WEIGHTS,
-    load_run,
-    read_network,
-    save_weights,
-)
+from minigpt.runs.find import load_run
+from minigpt.runs.folder import WEIGHTS
+from minigpt.runs.weights import read_network, save_weights
 from minigpt.training.checkpoint import TrainingState, load_checkpoint, save_checkpoint
 from minigpt.training.optimizer import make_optimizers
 from minigpt.training.report import Marks, Report

@@ -21,7 +21,8 @@ import minigpt
 from minigpt import UserError
 from minigpt.config import TrainConfig
 from minigpt.data.token_cache import open_dataset
-from minigpt.runs import load_run, read_metrics
+from minigpt.runs.find import load_run
+from minigpt.runs.folder import read_metrics
 from minigpt.tokenizer import load_tokenizer, make_tokenizer
 from minigpt.training.checkpoint import load_checkpoint
 from minigpt.training.optimizer import make_optimizers

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TextIO
 
 from .. import UserError, __version__
-from ..memory import enough_memory
+from ..runs.memory import enough_memory
 from . import evaluate, export, generate, page, runs, serve, train
 from .options import Parser
 from .terminal import say

@@ -44,13 +44,13 @@ def run(given: argparse.Namespace) -> None:
 def _predicted(given: argparse.Namespace, settings: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     from ..data.files import find_files
     from ..data.readers import STANDARD_INPUT
-    from ..runs import find_model
+    from ..runs.find import find_model
 
     find_files(tuple(name for name in given.files if name != STANDARD_INPUT), say)
     find_model(given.run)
     say(f"minigpt {__version__}: loading torch, to evaluate {given.run}")
-    from ..training.evaluation import evaluate
-    from ..training.report import progress_bar
+    from ..recipe.evaluate import evaluate
+    from ..training.messages import progress_bar
 
     with progress_bar("evaluating") as bar:
         result = evaluate(given.run, *given.files, progress=bar.update, **settings)
@@ -63,7 +63,7 @@ def _predicted(given: argparse.Namespace, settings: dict[str, Any]) -> tuple[str
 
 def _explain(result: "Evaluation") -> None:
     """Say what was read and how, and what to compare the figures with."""
-    from ..training.report import BITS
+    from ..recipe.report import BITS
 
     windows = f"windows of {result.context_length}"
     if result.stride < result.context_length:
@@ -78,7 +78,7 @@ def _explain(result: "Evaluation") -> None:
 def _copied(given: argparse.Namespace, config: EvaluationConfig) -> tuple[str, dict[str, Any]]:
     from ..data.corpus import Corpus, check_text_field, whole
     from ..data.files import find_files
-    from ..runs import load
+    from ..runs.find import load
 
     files = find_files(tuple(given.files), say)
     check_text_field(files, config.text_field)

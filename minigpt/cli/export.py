@@ -4,6 +4,8 @@ import argparse
 import shlex
 from pathlib import Path
 
+from ..runs.find import find_model, model_name, newest_run
+from ..runs.folder import check_free, new_folder
 from .options import Parser
 from .terminal import say, write
 
@@ -17,18 +19,17 @@ def options(parser: Parser) -> None:
 
 def run(given: argparse.Namespace) -> None:
     """Write a model for other programs; print the folder, and how to use it."""
-    from .. import runs
     from ..interop.gguf import write_gguf
     from ..interop.huggingface import write_folder
 
-    source = given.run if given.run is not None else runs.newest_run()
-    name = runs.model_name(source)
+    source = given.run if given.run is not None else newest_run()
+    name = model_name(source)
     out = Path(given.out or f"exports/{name}-{given.to}")
-    runs.check_free(out)
-    found = runs.find_model(source)
+    check_free(out)
+    found = find_model(source)
     config, weights = found.glass.config, found.glass.weights
     file = out / f"{name}.gguf"
-    with runs.new_folder(out) as folder:
+    with new_folder(out) as folder:
         if given.to == "gguf":
             write_gguf(folder / file.name, config, weights, found.tokenizer, name)
             use = f"llama-cli -m {shlex.quote(str(file))} -p 'Once upon a time'"

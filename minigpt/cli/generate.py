@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from .. import UserError
 from ..config import InferenceConfig, SampleConfig, count_parameters, counted
 from ..generation.results import Step, Token, visible
-from ..memory import enough_memory
+from ..runs.memory import enough_memory
 from .options import Parser, add_fields, given_fields
 from .terminal import Wrapper, say, terminal_width, write
 
@@ -62,7 +62,7 @@ def run(given: argparse.Namespace) -> None:
 def _generate(
     prompt: str, given: argparse.Namespace, config: SampleConfig, machine: InferenceConfig
 ) -> None:
-    from ..runs import load, newest_run
+    from ..runs.find import load, newest_run
 
     name = str(newest_run() if given.run is None else given.run)
     writer = load(name, **vars(machine))

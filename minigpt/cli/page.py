@@ -6,6 +6,8 @@ import webbrowser
 from pathlib import Path
 
 from .. import UserError
+from ..runs.atomic import write_text
+from ..runs.find import find_model, model_name, newest_run
 from .options import Parser
 from .terminal import say, write
 
@@ -22,16 +24,15 @@ def options(parser: Parser) -> None:
 
 def run(given: argparse.Namespace) -> None:
     """Write the page and print its name."""
-    from .. import runs
     from ..page.build import build_page
 
-    found = runs.find_model(given.run if given.run is not None else runs.newest_run())
+    found = find_model(given.run if given.run is not None else newest_run())
     out = Path(given.out or (found.folder if found.config else Path()) / "page.html")
-    name = runs.model_name(given.run or found.folder)
+    name = model_name(given.run or found.folder)
     if out.is_file() and out.suffix not in (".html", ".htm"):  # the run's weights, perhaps
         raise UserError(f"{out} is there and is not a page; choose another --out")
     page = build_page(found, name, weights=given.weights, with_text=given.with_text)
-    runs.write_text(page, out)
+    write_text(page, out)
     if given.with_text:
         say(f"the training text is in {out} too: whoever gets the file can read it")
     write(f"{out}: {os.path.getsize(out) / 1e6:.1f} MB")

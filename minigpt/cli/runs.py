@@ -15,7 +15,7 @@ def options(parser: Parser) -> None:
 
 def run(given: argparse.Namespace) -> None:
     """Print a line for each run, or a JSON record."""
-    from ..runs import all_runs
+    from ..runs.find import all_runs
 
     runs = all_runs(given.folder)
     for one in runs:

@@ -5,6 +5,7 @@ import logging
 import os
 
 from .. import UserError
+from ..runs.find import find_model, model_name, newest_run
 from ..serve.settings import ServeConfig
 from .options import Parser, add_fields, given_fields
 
@@ -24,8 +25,7 @@ def run(given: argparse.Namespace) -> None:
         from ..serve.app import serve
     except ImportError:
         raise UserError("minigpt serve needs: pip install 'minigpt[serve]'") from None
-    from .. import runs
 
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
-    source = given.run if given.run is not None else runs.newest_run()
-    serve(runs.find_model(source), runs.model_name(source), config)
+    source = given.run if given.run is not None else newest_run()
+    serve(find_model(source), model_name(source), config)

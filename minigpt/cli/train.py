@@ -1,4 +1,4 @@
-"""`minigpt train`, which is also train.py: hands what was typed to `training/run.py`."""
+"""`minigpt train`, which is also train.py: hands what was typed to `recipe/run.py`."""
 
 import argparse
 import os
@@ -13,7 +13,7 @@ from .terminal import say, write
 
 if TYPE_CHECKING:
     from ..data.corpus import Source
-    from ..training.plan import Plan
+    from ..recipe.plan import Plan
 
 
 def options(parser: Parser) -> None:
@@ -53,14 +53,14 @@ def _run(given: argparse.Namespace) -> None:
         if (text.keys() | model.keys()) - {"files"}:
             raise UserError("--resume takes its text and model from the run; leave them out")
         say(f"minigpt {__version__}: loading torch, to continue a run")
-        from ..runs import read_config
+        from ..runs.folder import read_config
 
         if given.out:
             read_config(Path(given.out))
     elif "LOCAL_RANK" not in os.environ:  # several processes read the text together
         source = _read_text(text, model, None if given.plan else Path(given.out or "runs/.any"))
-    from ..training.plan import plan_run
-    from ..training.run import resume_run, start_run
+    from ..recipe.plan import plan_run
+    from ..recipe.run import resume_run, start_run
 
     if given.plan:
         plan = plan_run(source or _read_text(text, model), text, model, training)
@@ -80,9 +80,9 @@ def _read_text(text: dict[str, Any], model: dict[str, Any], out: Path | None = N
     say(f"minigpt {__version__}: reading {', '.join(map(title, config.files))}")
     from ..data.corpus import find_source
     from ..data.lengths import check_short_text
-    from ..runs import check_free
+    from ..recipe import report
+    from ..runs.folder import check_free
     from ..tokenizer import tiktoken_tokenizer
-    from ..training import report
 
     if out is not None:
         check_free(out)
@@ -117,7 +117,7 @@ def _training_settings(
 
 def _print_plan(plan: "Plan", ends_by_steps: bool) -> None:
     """What `train --plan` prints: the reasons, and the settings as options."""
-    from ..training.report import reasons
+    from ..recipe.report import reasons
 
     chosen = {n: getattr(plan if hasattr(plan, n) else plan.model, n) for n in PLANNED}
     if plan.text.tokenizer != "bpe":

@@ -17,7 +17,9 @@ import numpy as np
 from .. import UserError
 from ..data.corpus import read_again, whole
 from ..interop.safetensors_files import Array
-from ..runs import SAMPLES, WEIGHTS, FoundModel, read_best
+from ..runs.find import FoundModel
+from ..runs.folder import SAMPLES, WEIGHTS
+from ..runs.weights import read_best
 from ..tokenizer import BytePairTokenizer, CharacterTokenizer, Tokenizer
 from ..tokenizer.bpe import bytes_to_printable
 from ..tokenizer.chunked_encoding import PATTERNS

@@ -27,7 +27,7 @@ from uvicorn import Config, Server
 
 from .. import UserError
 from ..page.build import build_page
-from ..runs import FoundModel, load
+from ..runs.find import FoundModel, load
 from .engine import ApiError, Engine, Job
 from .listening import listen
 from .protocol import Answer, read_bias, read_order, read_prompts

@@ -1,1 +1,1 @@
-"""From tokens to a trained model: `plan.py`, `loop.py` and what the loop calls on."""
+"""Trains any network: the loop, and what it calls on."""

@@ -19,9 +19,9 @@ from torch import Tensor
 from .. import UserError
 from ..config import GPT_NAME, Natural, from_dict
 from ..foreign import network_name
-from ..interop.safetensors_files import write_tensors
 from ..model import GPT
-from ..runs import CHECKPOINT, LAST, PREVIOUS, replace
+from ..runs.atomic import write_tensors
+from ..runs.folder import CHECKPOINT, LAST, PREVIOUS
 from . import distributed
 from .optimizer import prepare_step
 
@@ -60,7 +60,7 @@ def save_checkpoint(folder: Path, model: GPT, optimizers: Optimizers, state: Tra
             last.replace(last.with_name(PREVIOUS))
 
     last.parent.mkdir(exist_ok=True)
-    replace(last, lambda new: write_tensors(tensors, new, metadata), make_room)
+    write_tensors(tensors, last, metadata, make_room)
 
 
 def load_checkpoint(

@@ -22,7 +22,8 @@ import torch.distributed as dist
 import torch.distributed.nn  # not later: its functions would keep a group, and its threads, alive
 from torch import Tensor, nn
 
-from .. import UserError, runs
+from .. import UserError
+from ..runs.devices import find_device
 
 T = TypeVar("T")
 
@@ -193,11 +194,11 @@ def share(count: int) -> slice:
     return slice(rank() * count // world_size(), (rank() + 1) * count // world_size())
 
 
-def choose_device(name: str) -> torch.device:
+def device_of_rank(name: str) -> torch.device:
     """The device called `name` that this rank computes on; UserError if there is none."""
     if name == "auto" and world_size() > 1:
         name = "cuda" if torch.cuda.is_available() else "cpu"
-    device = runs.choose_device(name)
+    device = find_device(name)
     if world_size() == 1 or device.type == "cpu":
         return device
     local_rank = int(os.environ["LOCAL_RANK"])

@@ -1,39 +1,27 @@
 """How well a model predicts a text: nats a token, and bits a byte of the original text.
 
-The trainer evaluates on its validation tokens, `minigpt.evaluate` on text files of any size.
+The trainer evaluates on its validation tokens, `recipe/evaluate.py` on text files of any size.
 """
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .. import UserError
 from ..config import EvaluationConfig
 from ..data.batches import TokenSequence
-from ..data.corpus import Corpus, check_text_field, encode, read_again
-from ..data.counting import CountingModel, fit_in_time
-from ..data.files import find_files
-from ..memory import enough_memory
 from ..model import GPT
-from ..runs import FoundModel, choose_device, find_model
 from . import distributed, workers
-from .speed import autocast
+from .precision import autocast
 
 Window = NDArray[np.integer]  # tokens (length + 1,)
 # Windows ``(b, length + 1)``, and how many tokens after the first are not predicted in them.
 Group = tuple[Tensor, int]
-
-_COUNTED_CHARACTERS = 12_000_000  # of the training text, at most
-_COUNTING_SECONDS = 10.0
-_NEARLY_ALL = 1 << 16  # tokens in windows in which nearly all of them see all that counting needs
 
 
 @dataclass(frozen=True)
@@ -52,91 +40,6 @@ class Evaluation:
     def perplexity(self) -> float:
         """``exp(loss)``: a choice among this many equally likely tokens has the same loss."""
         return math.exp(self.loss) if self.loss < 700 else math.inf
-
-
-def evaluate(
-    run: str | Path,
-    *files: str | Path,
-    progress: Callable[[int], Any] = lambda characters: None,
-    **settings: Any,
-) -> Evaluation:
-    """Measure how well a model predicts every token of a text but the first, in constant memory.
-
-    With a `stride` below the context length windows overlap. Each but the first then predicts only
-    as many tokens as the stride, and these see at least ``context_length - stride`` tokens before
-    them. Published perplexities are measured like this ("Perplexity of fixed-length models" in the
-    documentation of transformers). By default windows stand side by side, as in training.
-
-    Args:
-        run: anything that :func:`minigpt.load` takes.
-        files: text files, folders or patterns; documents follow each other as in training.
-        progress: called with the number of characters whenever some have been read.
-        settings: fields of :class:`minigpt.EvaluationConfig`, such as ``device="cpu"``.
-
-    Returns:
-        Its loss, bits per byte and perplexity, and of how many tokens and bytes; and what counting
-        which token follows which four in the run's training text gives, where that can be read.
-
-    Raises:
-        UserError: if the model or the text cannot be read, the text holds fewer than two tokens
-            or something that the tokenizer does not know, or the stride is above the context
-            length.
-    """
-    config = EvaluationConfig(**settings)
-    paths = find_files(tuple(map(str, files)))
-    check_text_field(paths, config.text_field)
-    found = find_model(run)
-    context_length = found.glass.config.context_length
-    stride = context_length if config.stride is None else config.stride
-    if stride > context_length:
-        limits = f"between 1 and the context length {context_length:,}"
-        raise UserError(f"stride must be {limits}, got {stride:,}")
-
-    def ids() -> Iterator[NDArray[np.integer]]:
-        text = Corpus(paths, config.text_field)
-        for characters, piece in encode(found.tokenizer, text):
-            yield piece
-            progress(characters)
-
-    device = choose_device(config.device)
-    threads = torch.get_num_threads() if device.type == "cpu" else 1
-    with enough_memory("a smaller --batch-size"), workers.team(min(threads, config.batch_size)):
-        result = evaluate_windows(
-            found.model.to(device),
-            windows_of(ids(), context_length, stride),
-            torch.tensor(found.tokenizer.byte_lengths()),
-            stride=stride,
-            at_once=config.batch_size,
-        )
-    if not result.tokens:
-        names = ", ".join(map(str, files))
-        raise UserError(f"{names}: too short to evaluate on, at least 2 tokens are needed")
-    if not math.isfinite(result.loss):
-        raise UserError(f"{run} is damaged: its loss is {result.loss}")
-
-    counting = _counting_model(found)
-    if counting is None:
-        return result
-    text = Corpus(paths, config.text_field)
-    pieces = (piece for _, piece in encode(found.tokenizer, text))
-    length = context_length if stride == context_length else _NEARLY_ALL
-    bits = counting.bits_per_byte(windows_of(pieces, length), found.tokenizer.byte_lengths())
-    return replace(result, counting_bits_per_byte=bits)
-
-
-def _counting_model(found: FoundModel) -> CountingModel | None:
-    """What counts which token follows which in the text that a run learned from; None if the model
-    does not say what it learned from, or that has changed or is not there."""
-    if found.config is None:
-        return None
-    try:
-        training, _ = read_again(found.config.text, found.config.fingerprint)
-        text = training.at_most(_COUNTED_CHARACTERS)
-        pieces = [piece for _, piece in encode(found.tokenizer, text)]
-    except UserError:
-        return None
-    tokens = np.concatenate(pieces)
-    return fit_in_time(tokens, found.tokenizer.vocab_size, _COUNTING_SECONDS)
 
 
 def evaluate_tokens(

@@ -1,5 +1,7 @@
 """How much of a training is done, and the learning rate at that point: pure functions."""
 
+EARLY = 0.8  # of a training, in which tokens are split and windows cut
+
 
 def progress(
     step: int, steps: int | None, seconds: float, limit: float, max_steps: int | None = None

@@ -17,16 +17,18 @@ from ..config import EvaluationConfig, TrainConfig
 from ..data.batches import Dataset, TokenSequence, sample_batch
 from ..data.counting import fit_in_time
 from ..model import GPT
-from ..runs import WEIGHTS, has_checkpoint, read_best, save_weights
+from ..runs.folder import WEIGHTS, has_checkpoint
+from ..runs.weights import read_best, save_weights
 from . import distributed, workers
 from .checkpoint import TrainingState, load_checkpoint, save_checkpoint
 from .compilation import Loss, compile_loss
 from .evaluation import Evaluation, evaluate_tokens, spread_windows
 from .interruption import GracefulStop, Interrupted
+from .messages import say
 from .optimizer import averaged, make_optimizers, prepare_step
-from .report import EARLY, Report, say
-from .schedule import learning_rate, progress, smoothed
-from .speed import autocast
+from .precision import autocast
+from .report import Report
+from .schedule import EARLY, learning_rate, progress, smoothed
 
 MIN_SECONDS = 5.0  # of training, however late it starts; a tenth of the minutes if that is less
 _FEWEST_WINDOWS = 4  # to evaluate on

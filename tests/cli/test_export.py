@@ -8,7 +8,8 @@ import transformers
 
 import minigpt
 from minigpt.config import TrainConfig
-from minigpt.runs import load_run, read_config, read_metrics
+from minigpt.runs.find import load_run
+from minigpt.runs.folder import read_config, read_metrics
 
 from ..conftest import move_into, some_text, train_tiny
 from .conftest import Type, assert_refused

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from minigpt.cli import main
-from minigpt.runs import locked, read_config
+from minigpt.runs.folder import locked, read_config
 
 from ..conftest import TINY, some_text, train_tiny
 from ..training.runs import interrupted

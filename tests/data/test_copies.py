@@ -16,7 +16,7 @@ from minigpt.cli import main
 from minigpt.config import TextConfig
 from minigpt.data.copies import LEAST, copies, find_copies
 from minigpt.data.corpus import find_source, place_of, split
-from minigpt.training.run import _say_copied
+from minigpt.recipe.run import _say_copied
 from tests.conftest import some_text, train_tiny
 
 from .texts import json_lines, whole, write

@@ -25,7 +25,7 @@ from minigpt.interop.mapping import (
     config_to_huggingface,
     weights_to_huggingface,
 )
-from minigpt.runs import find_model
+from minigpt.runs.find import find_model
 from minigpt.tokenizer import Tokenizer
 
 from .examples import (

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import pytest
 
 from minigpt.generation.writer import Writer
-from minigpt.runs import find_model
+from minigpt.runs.find import find_model
 from minigpt.serve.settings import ServeConfig
 
 Result = TypeVar("Result")

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import minigpt
 from minigpt import UserError
-from minigpt.runs import find_model
+from minigpt.runs.find import find_model
 from minigpt.serve.settings import BODY, ServeConfig
 
 from ..conftest import TINY

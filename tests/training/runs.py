@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import minigpt
+from minigpt.recipe.run import resume_run
 from minigpt.training.checkpoint import TrainingState
 from minigpt.training.interruption import Interrupted
 from minigpt.training.report import Report
-from minigpt.training.run import resume_run
 from tests.conftest import tiny_settings
 
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from minigpt import UserError
 from minigpt.config import GPTConfig, TrainConfig
 from minigpt.model import GPT
-from minigpt.runs import CHECKPOINT
+from minigpt.runs.folder import CHECKPOINT
 from minigpt.training.checkpoint import (
     LAST,
     PREVIOUS,

@@ -10,7 +10,7 @@ import torch
 from minigpt import UserError
 from minigpt.config import GPTConfig
 from minigpt.model import GPT
-from minigpt.runs import read_config
+from minigpt.runs.folder import read_config
 from minigpt.training.compilation import Loss, compile_loss
 from tests.conftest import train_tiny
 

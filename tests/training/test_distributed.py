@@ -19,10 +19,10 @@ from safetensors.torch import load_file
 
 import minigpt
 from minigpt import UserError
-from minigpt.runs import read_metrics
+from minigpt.recipe.run import resume_run
+from minigpt.runs.folder import read_metrics
 from minigpt.training import distributed
 from minigpt.training.checkpoint import read_state
-from minigpt.training.run import resume_run
 from tests.conftest import TINY, move_into
 from tests.training.runs import contents, interrupted
 
@@ -52,7 +52,7 @@ from minigpt import UserError
 from minigpt.cli import main
 from minigpt.training.interruption import Interrupted
 from minigpt.training.report import Report
-from minigpt.training.run import resume_run
+from minigpt.recipe.run import resume_run
 
 minigpt.training.report.draw = lambda *a: None
 RANK, SETTINGS, plain_step = int(os.environ["RANK"]), {SETTINGS!r}, Report.step

@@ -19,7 +19,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from minigpt.runs import CHECKPOINT, METRICS, WEIGHTS, load_run, read_metrics
+from minigpt.runs.find import load_run
+from minigpt.runs.folder import CHECKPOINT, METRICS, WEIGHTS, read_metrics
 from minigpt.training.checkpoint import LAST, PREVIOUS, _read, read_state
 
 pytestmark = pytest.mark.kill

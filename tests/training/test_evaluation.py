@@ -26,8 +26,8 @@ from minigpt.data.token_cache import prepare
 from minigpt.generation import scoring
 from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.model import GPT
-from minigpt.runs import load_run
-from minigpt.training import evaluation
+from minigpt.recipe import evaluate as evaluate_module
+from minigpt.runs.find import load_run
 from minigpt.training.evaluation import (
     Evaluation,
     evaluate_tokens,
@@ -350,6 +350,6 @@ def test_weights_that_are_not_finite_are_refused(
     spoiled = {"final_norm.weight": np.full(16, math.nan, np.float32)}
     glass = NumpyGPT(found.glass.config, {**found.glass.weights, **spoiled})
     damaged = dataclasses.replace(found, glass=glass)
-    monkeypatch.setattr(evaluation, "find_model", lambda _: damaged)
+    monkeypatch.setattr(evaluate_module, "find_model", lambda _: damaged)
     with pytest.raises(UserError, match="damaged: its loss is nan"):
         minigpt.evaluate(tiny_run, text)

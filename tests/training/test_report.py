@@ -10,26 +10,15 @@ from typing import Any
 
 import pytest
 
-from minigpt.config import GPTConfig, TextConfig, TrainConfig
+from minigpt.config import GPTConfig, TextConfig, TrainConfig, counted
 from minigpt.data.corpus import find_source
 from minigpt.data.token_cache import prepare
-from minigpt.runs import METRICS, PICTURE, SAMPLES, RunConfig, read_metrics
+from minigpt.recipe.report import command, compared, first_words, say_result
+from minigpt.runs.folder import METRICS, PICTURE, SAMPLES, RunConfig, read_metrics
 from minigpt.training.checkpoint import TrainingState
 from minigpt.training.evaluation import Evaluation
-from minigpt.training.report import (
-    Marks,
-    Report,
-    command,
-    compared,
-    counted,
-    draw,
-    duration,
-    first_words,
-    progress_bar,
-    say_command,
-    say_result,
-    say_row,
-)
+from minigpt.training.messages import duration, progress_bar, say_command, say_row
+from minigpt.training.report import Marks, Report, draw
 
 FOUND = Evaluation(3.0, 1.5, 100, 200, context_length=16, stride=16)
 
@@ -110,7 +99,7 @@ def test_what_was_written_about_steps_that_are_taken_again_is_dropped(tmp_path: 
 def at_width(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stderr, "fileno", lambda: 2, raising=False)
     size = os.terminal_size((columns, 24))
-    monkeypatch.setattr("minigpt.training.report.os.get_terminal_size", lambda fd: size)
+    monkeypatch.setattr("minigpt.training.messages.os.get_terminal_size", lambda fd: size)
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80])

@@ -22,17 +22,17 @@ from minigpt.data.corpus import find_source
 from minigpt.data.counting import CountingModel, fit_in_time
 from minigpt.data.token_cache import prepare
 from minigpt.model import GPT
-from minigpt.runs import (
+from minigpt.runs.find import load_run
+from minigpt.runs.folder import (
     CHECKPOINT,
     METRICS,
     PICTURE,
     SAMPLES,
     WEIGHTS,
-    load_run,
-    read_best,
     read_config,
     read_metrics,
 )
+from minigpt.runs.weights import read_best
 from minigpt.training import distributed, workers
 from minigpt.training.checkpoint import LAST, TrainingState, read_state
 from minigpt.training.evaluation import evaluate_tokens, spread_windows

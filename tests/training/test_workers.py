@@ -14,7 +14,7 @@ from torch import Tensor
 
 from minigpt.config import GPTConfig, TrainConfig
 from minigpt.model import GPT, Dropout, randomness
-from minigpt.runs import CHECKPOINT, METRICS, read_config, read_metrics
+from minigpt.runs.folder import CHECKPOINT, METRICS, read_config, read_metrics
 from minigpt.training import workers
 from minigpt.training.checkpoint import LAST
 from minigpt.training.optimizer import make_optimizers

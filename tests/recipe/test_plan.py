@@ -17,9 +17,7 @@ import minigpt
 from minigpt import UserError
 from minigpt.config import GPTConfig, TextConfig, TrainConfig, count_parameters
 from minigpt.data.corpus import find_source
-from minigpt.tokenizer.bpe import train_bpe
-from minigpt.training.checkpoint import read_state
-from minigpt.training.plan import (
+from minigpt.recipe.plan import (
     Plan,
     TextStats,
     forecast,
@@ -30,9 +28,11 @@ from minigpt.training.plan import (
     plan_token_split_prob,
     plan_vocabulary,
 )
-from minigpt.training.predictability import Predictability
-from minigpt.training.report import reasons
-from minigpt.training.speed import Speed
+from minigpt.recipe.predictability import Predictability
+from minigpt.recipe.report import reasons
+from minigpt.recipe.speed import Speed
+from minigpt.tokenizer.bpe import train_bpe
+from minigpt.training.checkpoint import read_state
 from tests.conftest import TINY, some_text, train_tiny
 
 few = settings(max_examples=40, deadline=None)
@@ -225,7 +225,7 @@ def test_the_same_command_plans_the_same_settings_again_and_forecasts_by_what_it
 
     def planned_at(flops: float, start: float) -> Plan:
         speed = Speed(flops, start, num_workers=2)
-        monkeypatch.setattr("minigpt.training.plan.measure_speed", lambda *_: speed)
+        monkeypatch.setattr("minigpt.recipe.plan.measure_speed", lambda *_: speed)
         return plan_run(find_source(TextConfig(**text)), text, {}, {"minutes": 1.0})
 
     plans = [planned_at(1.18e11, 9.3e-3), planned_at(1.5e11, 9.1e-3)]

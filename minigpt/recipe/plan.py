@@ -23,13 +23,15 @@ from ..config import (
 from ..data.corpus import Part, Source, split
 from ..data.lengths import check_short_text
 from ..model import flops_per_token
-from ..runs import FoundModel, choose_device, starting_point
+from ..runs.devices import find_device
+from ..runs.find import FoundModel, starting_point
 from ..tokenizer import CharacterTokenizer
+from ..training.messages import duration, say
+from ..training.precision import choose_precision
+from ..training.workers import can_share
 from . import induction
 from .predictability import Predictability, expected_bits_per_byte, measure_predictability
-from .report import duration, say
-from .speed import Speed, choose_precision, measure_speed
-from .workers import can_share
+from .speed import Speed, measure_speed
 
 _WIDTHS, _LAYERS = (64, 96, 128, 192, 256, 384, 512, 768), (3, 4, 4, 6, 8, 8, 8, 12)
 _PARAMETERS_PER_TOKEN = 20.0  # of the text; a larger model soon knows it by heart
@@ -99,7 +101,7 @@ def plan_run(
     given = settled(text, model, training, start)
     tokenizer = start.tokenizer if start else None
     check_short_text(source, text_config, given.get("context_length"), tokenizer)
-    device = choose_device(config.device)
+    device = find_device(config.device)
     precision = choose_precision(config.precision, device)
     return measured_plan(source, text_config, given, device, precision)
 

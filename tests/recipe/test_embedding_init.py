@@ -15,9 +15,9 @@ from torch.nn import functional as F
 
 from minigpt.config import GPTConfig
 from minigpt.model import GPT
-from minigpt.runs import METRICS, read_metrics
+from minigpt.recipe.embedding_init import embedding_init, head_init
+from minigpt.runs.folder import METRICS, read_metrics
 from minigpt.tokenizer import make_tokenizer
-from minigpt.training.embedding_init import embedding_init, head_init
 
 from ..conftest import train_tiny
 
@@ -66,8 +66,8 @@ def test_they_factor_the_information_about_neighbours(
     neighbours: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """About all of them, or the five most frequent."""
-    monkeypatch.setattr("minigpt.training.embedding_init._CELLS", 12 * neighbours)
-    monkeypatch.setattr("minigpt.training.embedding_init._FEWEST", 1)
+    monkeypatch.setattr("minigpt.recipe.embedding_init._CELLS", 12 * neighbours)
+    monkeypatch.setattr("minigpt.recipe.embedding_init._FEWEST", 1)
     size = 12
     tokens = np.concatenate([some_tokens(), np.repeat(np.arange(5), 30)])
     columns = list(range(neighbours))
@@ -78,7 +78,7 @@ def test_they_factor_the_information_about_neighbours(
 
 
 def test_a_long_text_is_counted_in_all_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("minigpt.training.embedding_init._TOKENS", 1600)
+    monkeypatch.setattr("minigpt.recipe.embedding_init._TOKENS", 1600)
     ends = np.concatenate([some_tokens(20_000, 6), 6 + some_tokens(20_000, 6)])
     alike = cosines(embedding_init(ends, 12, emb_dim=12, seed=0))
     assert alike[:6, 6:].max() < alike[:6, :6].min()
@@ -128,7 +128,7 @@ def test_a_run_that_starts_from_them_learns_sooner(
         found = trained(tie_embeddings=is_tied)
         assert found < trained(tie_embeddings=is_tied, embedding_init="random") - 0.02
         with monkeypatch.context() as patch:
-            patch.setattr(f"minigpt.training.run.{made.__name__}", partial(rolled, made))
+            patch.setattr(f"minigpt.recipe.run.{made.__name__}", partial(rolled, made))
             assert found < trained(tie_embeddings=is_tied) - 0.02
 
 
@@ -137,8 +137,8 @@ def test_the_head_predicts_what_follows_each_token_in_the_text(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With 100 more tokens drawn from the text. Of a large vocabulary, for the most frequent."""
-    monkeypatch.setattr("minigpt.training.embedding_init._CELLS", 12 * most)
-    monkeypatch.setattr("minigpt.training.embedding_init._FEWEST", 0)
+    monkeypatch.setattr("minigpt.recipe.embedding_init._CELLS", 12 * most)
+    monkeypatch.setattr("minigpt.recipe.embedding_init._FEWEST", 0)
     draw = np.random.default_rng(0)
     likely = draw.dirichlet(np.full(12, 0.3), size=12)  # after each token
     tokens = [0]

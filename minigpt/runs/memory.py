@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Iterator
 
-from . import UserError
+from .. import UserError
 
 # In what torch says: of a GPU, of a CPU, of a CPU under Windows, of a GPU by the library of its
 # matrix products.

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from minigpt.config import GPTConfig
 from minigpt.model import GPT, TransformerBlock
-from minigpt.training import induction
+from minigpt.recipe import induction
 
 
 def started(V: int = 300, text: Tensor | None = None, **shape: Any) -> GPT:

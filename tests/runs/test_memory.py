@@ -12,8 +12,8 @@ import minigpt
 from minigpt import UserError
 from minigpt.cli import main
 from minigpt.generation.numpy_gpt import NumpyGPT
-from minigpt.memory import enough_memory
 from minigpt.model import GPT
+from minigpt.runs.memory import enough_memory
 from tests.conftest import train_tiny
 
 EXBIBYTE = 1 << 60

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from minigpt.config import TextConfig
 from minigpt.data.corpus import find_source, split
-from minigpt.training.predictability import (
+from minigpt.recipe.predictability import (
     Predictability,
     expected_bits_per_byte,
     measure_predictability,

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import torch
 
-from .. import UserError, __version__, runs
+from .. import UserError, __version__
 from ..config import (
     PLANNED,
     GPTConfig,
@@ -34,20 +34,40 @@ from ..data.readers import STANDARD_INPUT, title
 from ..data.token_cache import prepare
 from ..generation.torch_gpt import engine_of
 from ..generation.writer import Writer
-from ..memory import enough_memory
 from ..model import GPT
-from ..runs import RunConfig
+from ..runs.atomic import write_text
+from ..runs.find import FoundModel, Run, all_runs, free_name, load, run_of_launch, starting_point
+from ..runs.folder import (
+    CHECKPOINT,
+    CONFIG,
+    LAUNCH,
+    PLAN,
+    TOKENIZER,
+    WEIGHTS,
+    RunConfig,
+    check_free,
+    check_is_gpt,
+    has_checkpoint,
+    locked,
+    new_folder,
+    read_config,
+    remove_untrained,
+)
+from ..runs.memory import enough_memory
+from ..runs.weights import save_weights
 from ..tokenizer import Tokenizer, load_tokenizer
-from . import distributed, induction, report
-from .checkpoint import TrainingState, read_state
-from .distributed import on_all, on_main
+from ..training import distributed
+from ..training.checkpoint import TrainingState, read_state
+from ..training.distributed import on_all, on_main
+from ..training.interruption import Interrupted, orderly_exit
+from ..training.messages import clock, progress_bar, say, say_row
+from ..training.precision import choose_precision
+from ..training.report import Report
+from ..training.trainer import Trainer
+from ..training.workers import why_not_shared
+from . import induction, report
 from .embedding_init import embedding_init, head_init, sample
-from .interruption import Interrupted, orderly_exit
 from .plan import Plan, measured_plan, plan_context, settled
-from .report import Report, say
-from .speed import choose_precision
-from .trainer import Trainer
-from .workers import why_not_shared
 
 _SAMPLE_TOKENS = 80
 _SMALLER = (
@@ -60,7 +80,7 @@ Given = dict[str, Any]  # fields of a config that were given
 
 def train(
     *texts: str | Path | Iterable[Any], out: str | Path | None = None, **settings: Any
-) -> runs.Run:
+) -> Run:
     """Train on text; the same as the command. The caller's random numbers stay as they were.
 
     A str or a Path in `texts` is the name of a text file, a folder or a pattern. Anything else that
@@ -122,7 +142,7 @@ def _names(
 
 def start_run(
     text: Given, model: Given, training: Given, out: Any, started: float, read: Source | None = None
-) -> runs.Run:
+) -> Run:
     """Plan a run around the given fields of TextConfig, GPTConfig and TrainConfig, and train it.
 
     `started` is when the command began, in time.monotonic's seconds; `read` is the text, if it
@@ -131,15 +151,15 @@ def start_run(
     text_config, train_config = TextConfig(**text), TrainConfig(**training)
     with distributed.process_group(), enough_memory(_SMALLER):
         launch = distributed.launch(next(_starts))
-        begun = on_main(lambda: runs.run_of_launch(launch, None if out is None else Path(out)))
+        begun = on_main(lambda: run_of_launch(launch, None if out is None else Path(out)))
         if begun is not None:  # before torchrun restarted these processes
-            if on_main(lambda: runs.has_checkpoint(begun)):
+            if on_main(lambda: has_checkpoint(begun)):
                 return _restarted(begun, started)
             out = begun
         if out is not None:
-            on_main(lambda: runs.check_free(Path(out)))
-        start = on_all(lambda: runs.starting_point(text, model))
-        device = on_all(lambda: distributed.choose_device(train_config.device))
+            on_main(lambda: check_free(Path(out)))
+        start = on_all(lambda: starting_point(text, model))
+        device = on_all(lambda: distributed.device_of_rank(train_config.device))
         given = settled(text, model, training, start)
         source, planned, train_config = on_main(
             lambda: _planned(read, text_config, train_config, given, device, start)
@@ -152,23 +172,23 @@ def start_run(
         check_context(len(dataset.train), gpt_config.context_length)
         reasons = report.reasons(planned)
         for i, reason in enumerate(reasons):
-            report.say_row("" if i else "plan", reason)
+            say_row("" if i else "plan", reason)
         scan = source.training.scan
         alphabet = "" if start else bytes(sorted(scan.alphabet)).hex()
         learned = (source.fingerprint, len(scan.lengths) > 9, alphabet)
         config = RunConfig(gpt_config, train_config, text_config, *learned)
         gpt = start.model if start else _new_model(config, dataset)
         files = {
-            runs.PLAN: json.dumps(asdict(planned) | {"reasons": reasons}, indent=2) + "\n",
-            runs.TOKENIZER: dataset.tokenizer.to_json(),
-            runs.CONFIG: config.to_json(),
+            PLAN: json.dumps(asdict(planned) | {"reasons": reasons}, indent=2) + "\n",
+            TOKENIZER: dataset.tokenizer.to_json(),
+            CONFIG: config.to_json(),
         }
         if launch:
-            files[runs.LAUNCH] = "\n".join(launch) + "\n"
+            files[LAUNCH] = "\n".join(launch) + "\n"
         folder = on_main(lambda: _new_run(out, Path(text_config.files[0]), source, gpt, files))
         with _locked(folder, is_new=True):
             _train(gpt, dataset, config, folder, started, planned.bits_per_byte)
-    return runs.Run(folder)
+    return Run(folder)
 
 
 def _planned(
@@ -177,7 +197,7 @@ def _planned(
     training: TrainConfig,
     given: Given,
     device: Any,
-    start: runs.FoundModel | None,
+    start: FoundModel | None,
 ) -> tuple[Source, Plan, TrainConfig]:
     """The text and a plan for it; errors that can be found without measuring come first."""
     processes = distributed.world_size()
@@ -200,7 +220,7 @@ def _planned(
 
 def _tokens(source: Source, text: TextConfig, tokenizer: Tokenizer | None) -> Dataset:
     """The text as tokens; of several processes on a machine one makes them, the others wait."""
-    return prepare(source, text, tokenizer=tokenizer, say=say, progress=report.progress_bar)
+    return prepare(source, text, tokenizer=tokenizer, say=say, progress=progress_bar)
 
 
 def _fitted(planned: Plan, dataset: Dataset, given: dict[str, Any]) -> GPTConfig:
@@ -251,11 +271,11 @@ def _new_run(out: Any, named: Path, source: Source, gpt: GPT, files: dict[str, s
     """A folder that holds the run: untrained, but whole."""
     first = source.training.files[0]
     name = named.resolve().name if named.is_dir() else Path(title(first)).name.split(".")[0]
-    place = runs.free_name(name or "run") if out is None else Path(out)
-    with runs.new_folder(place) as folder:
-        runs.save_weights(gpt, folder / runs.WEIGHTS)
+    place = free_name(name or "run") if out is None else Path(out)
+    with new_folder(place) as folder:
+        save_weights(gpt, folder / WEIGHTS)
         for file, text in files.items():
-            runs.write_text(text, folder / file)
+            write_text(text, folder / file)
     return place
 
 
@@ -266,13 +286,13 @@ def _locked(folder: Path, is_new: bool) -> Iterator[None]:
     A new run that fails before its first checkpoint has learned nothing, and rank 0 removes it.
     """
     with contextlib.ExitStack() as stack:
-        on_main(lambda: stack.enter_context(runs.locked(folder)))
+        on_main(lambda: stack.enter_context(locked(folder)))
         try:
             yield
         except BaseException:
             if is_new and distributed.is_main():
                 with contextlib.suppress(OSError):  # the first error is the one to tell
-                    runs.remove_untrained(folder)
+                    remove_untrained(folder)
             raise
 
 
@@ -281,7 +301,7 @@ def _locked(folder: Path, is_new: bool) -> Iterator[None]:
 
 def resume_run(
     out: str | Path | None, training: Given, started: float, files: tuple[str, ...] = ()
-) -> runs.Run:
+) -> Run:
     """Continue a run from its checkpoint, with the given fields of TrainConfig changed.
 
     The run is that in the folder `out`, or else the newest one, on these files if some are named.
@@ -289,40 +309,40 @@ def resume_run(
     """
     with distributed.process_group(), enough_memory(_SMALLER):
         folder = Path(out) if out is not None else on_main(lambda: _newest_run(files))
-        learned_from = on_main(lambda: runs.read_config(folder)).text.files
+        learned_from = on_main(lambda: read_config(folder)).text.files
         if files and files != learned_from:
             raise UserError(f"{folder} learned from {' '.join(map(title, learned_from))}")
         return _resume(folder, training, started)
 
 
-def _restarted(folder: Path, started: float) -> runs.Run:
+def _restarted(folder: Path, started: float) -> Run:
     """Continue the run that these processes began before torchrun restarted them."""
     if on_main(lambda: read_state(folder).finished):
-        return runs.Run(folder)
+        return Run(folder)
     return _resume(folder, {}, started)
 
 
-def _resume(folder: Path, training: Given, started: float) -> runs.Run:
-    old = on_main(lambda: runs.read_config(folder))
+def _resume(folder: Path, training: Given, started: float) -> Run:
+    old = on_main(lambda: read_config(folder))
     if "minutes" in training:  # more time is worth as many evaluations as usual
         usual = max(old.training.num_evals, TrainConfig.num_evals)
         training = {"steps": None, "num_evals": usual, **training}
     asked = replace(old.training, **training)
     check_given(training, {**asdict(old.text), **asdict(old.model), **asdict(asked)})
-    device = on_all(lambda: distributed.choose_device(asked.device))
+    device = on_all(lambda: distributed.device_of_rank(asked.device))
     source, config, state = on_main(lambda: _continued(folder, old, training, asked, device))
     dataset = on_all(lambda: _same_tokens(folder, config, source))
     with _locked(folder, is_new=False):
         _train(GPT(config.model), dataset, config, folder, started - state.seconds, None)
-    return runs.Run(folder)
+    return Run(folder)
 
 
 def _newest_run(files: tuple[str, ...]) -> Path:
     """The run in runs/ that was trained last on these files, or on any."""
-    for folder in runs.all_runs():
+    for folder in all_runs():
         with contextlib.suppress(UserError):
-            can_resume = (folder / runs.CHECKPOINT).is_dir()
-            if can_resume and files in ((), runs.read_config(folder).text.files):
+            can_resume = (folder / CHECKPOINT).is_dir()
+            if can_resume and files in ((), read_config(folder).text.files):
                 return folder
     raise UserError(f"no run in runs/ was trained on {', '.join(files) or 'a text'}")
 
@@ -331,13 +351,13 @@ def _continued(
     folder: Path, old: RunConfig, training: Given, asked: TrainConfig, device: torch.device
 ) -> tuple[Source, RunConfig, TrainingState]:
     """The text of a run, its settings from now on, and where it stands."""
-    runs.check_is_gpt(folder)
+    check_is_gpt(folder)
     distributed.check_batch(asked.batch_size)
     state = read_state(folder)
     more_steps = asked.steps is not None and asked.steps > state.step
     by_time = old.training.steps is None
     more_time = asked.steps is None and (not by_time or asked.minutes > old.training.minutes)
-    extent = f"{counted(state.step, 'step')} in {report.clock(state.seconds)}"
+    extent = f"{counted(state.step, 'step')} in {clock(state.seconds)}"
     if state.finished and not (more_steps or more_time):
         more = "give it more with a larger --minutes or --steps"
         raise UserError(f"{folder} is finished ({extent}); {more}")
@@ -349,7 +369,7 @@ def _continued(
 
 
 def _same_tokens(folder: Path, config: RunConfig, source: Source) -> Dataset:
-    tokenizer = load_tokenizer(folder / runs.TOKENIZER)
+    tokenizer = load_tokenizer(folder / TOKENIZER)
     dataset = _tokens(source, config.text, tokenizer if config.text.init else None)
     if dataset.tokenizer.to_json() != tokenizer.to_json():  # learned anew, by another version
         dataset = _tokens(source, config.text, tokenizer)
@@ -364,7 +384,7 @@ def _train(
 ) -> None:
     """Train until the steps or the time are used up, and report the result. So many bits per byte
     are expected of a new run; None continues one from its last checkpoint."""
-    training, device = config.training, distributed.choose_device(config.training.device)
+    training, device = config.training, distributed.device_of_rank(config.training.device)
     marks = report.compared(config, dataset, bits)
     tokens_per_step = training.batch_size * config.model.context_length
     deadline = started + 60 * training.minutes
@@ -386,7 +406,7 @@ def _train(
         )
         if bits is None:
             trainer.restore()
-            on_main(lambda: runs.write_text(config.to_json(), folder / runs.CONFIG))
+            on_main(lambda: write_text(config.to_json(), folder / CONFIG))
         state = trainer.train()
     except Interrupted as interruption:
         shown.close()
@@ -402,7 +422,7 @@ def _train(
 
 def _say_copied(folder: Path, left: float) -> None:
     """How much of what the run writes stands in its text, if so many seconds suffice."""
-    writer, start = runs.load(folder), time.monotonic()
+    writer, start = load(folder), time.monotonic()
     writer.samples(samples=8, max_new_tokens=8, seed=0)  # of the 200 that are to come
     if 60 * (time.monotonic() - start) < left:  # half of it to write, half to look them up
         with contextlib.suppress(UserError):  # the text cannot be read again

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from minigpt.config import GPTConfig
 from minigpt.model import GPT, flops_per_token
-from minigpt.training.speed import _REFERENCE, Speed, choose_precision, measure_speed
+from minigpt.recipe.speed import _REFERENCE, Speed, measure_speed
+from minigpt.training.precision import choose_precision
 
 CPU = torch.device("cpu")
 USUAL = GPTConfig(2048, context_length=128, emb_dim=128, num_layers=4, num_heads=2)
@@ -74,7 +75,7 @@ def test_the_precision_is_chosen_by_products_timed_in_turn(
         is_busy = 4 <= len(asked) <= 7
         return (2.0 if dtype == torch.float32 else 1.0) * (5.0 if is_busy else 1.0)
 
-    monkeypatch.setattr("minigpt.training.speed._matmul_seconds", seconds)
+    monkeypatch.setattr("minigpt.training.precision.matmul_seconds", seconds)
     assert choose_precision("auto", CPU) == "bfloat16"
     assert asked[:4] == [torch.float32, torch.bfloat16] * 2
 

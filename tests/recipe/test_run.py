@@ -23,11 +23,12 @@ from minigpt.config import TextConfig
 from minigpt.data.batches import Dataset
 from minigpt.data.corpus import find_source
 from minigpt.data.token_cache import prepare
-from minigpt.runs import METRICS, WEIGHTS, newest_run, read_config, read_metrics
-from minigpt.training import run as run_module
+from minigpt.recipe import run as run_module
+from minigpt.recipe.run import resume_run
+from minigpt.runs.find import newest_run
+from minigpt.runs.folder import METRICS, WEIGHTS, read_config, read_metrics
 from minigpt.training import trainer as trainer_module
 from minigpt.training.checkpoint import read_state
-from minigpt.training.run import resume_run
 from tests.conftest import TINY, some_text, train_tiny
 from tests.training.runs import after_step, contents, interrupted, resume
 

@@ -20,30 +20,24 @@ import minigpt
 from minigpt import UserError
 from minigpt.config import GPTConfig, TextConfig, TrainConfig
 from minigpt.model import GPT
-from minigpt.runs import (
+from minigpt.runs.atomic import replace, write_text
+from minigpt.runs.find import Run, free_name, load_run, newest_run, starting_point
+from minigpt.runs.folder import (
     CHECKPOINT,
     CONFIG,
     METRICS,
     PLAN,
     TOKENIZER,
     WEIGHTS,
-    Run,
     RunConfig,
     check_free,
-    free_name,
     is_untrained,
-    load_run,
     locked,
     new_folder,
-    newest_run,
-    read_best,
     read_metrics,
     remove_untrained,
-    replace,
-    save_weights,
-    starting_point,
-    write_text,
 )
+from minigpt.runs.weights import read_best, save_weights
 from minigpt.tokenizer import CharacterTokenizer
 
 INPUTS = torch.tensor([[0, 3, 1, 4, 2]])

@@ -1,0 +1,266 @@
+"""A run, or a trained model by any name: the newest run, one that was not finished, a model of the
+hub; and the writer of any of them.
+"""
+
+import contextlib
+import dataclasses
+import json
+import math
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from filelock import FileLock, Timeout
+from safetensors import SafetensorError, safe_open
+
+from .. import UserError
+from ..config import (
+    GPT_NAME,
+    GPTConfig,
+    InferenceConfig,
+    TextConfig,
+    TrainConfig,
+    count_parameters,
+    from_dict,
+)
+from ..data.corpus import read_again
+from ..data.readers import title
+from ..generation.numpy_gpt import NumpyGPT, Weights
+from ..generation.writer import Writer
+from ..interop.hub import PREFIX, hub_folder
+from ..interop.huggingface import is_huggingface_folder, read_folder
+from ..interop.safetensors_files import read_weights, write_tensors
+from ..tokenizer import Tokenizer, load_tokenizer
+from .devices import find_device, has_gpu
+from .folder import CHECKPOINT, CONFIG, COUNTING, LAST, LAUNCH, METRICS, PREVIOUS, TOKENIZER, WEIGHTS, RunConfig, check_is_gpt, existing_file, locked, read_config, read_metrics
+from .weights import read_best, read_network
+
+if TYPE_CHECKING:
+    import torch
+
+    from ..model import GPT
+
+# With `--init`: fields that may differ from the model's, and fields that come with the model.
+_FREE = {"context_length", "dropout", "attention_dropout"}
+_FIXED = {"tokenizer", "vocab_size", "embedding_init"}
+_WORTH_A_GPU = 50_000_000  # parameters: with fewer, a text is written before torch is loaded
+
+
+@dataclass(frozen=True)
+class FoundModel:
+    """A model with its tokenizer, the folder that they were found in, and its settings if a run."""
+
+    folder: Path
+    glass: NumpyGPT
+    tokenizer: Tokenizer
+    config: RunConfig | None = None
+
+    @cached_property
+    def model(self) -> "GPT":
+        """The torch model, made when it is first asked for."""
+        from ..generation.torch_gpt import torch_of
+
+        return torch_of(self.glass)
+
+
+def load(run: str | Path, device: str = "auto", **settings: Any) -> Writer:
+    """The writer of a run such as "runs/fables", of a folder in the Hugging Face layout, or of a
+    model of the hub such as "hf:gpt2"; UserError if it is damaged or not one of ours.
+
+    `settings` are fields of :class:`minigpt.InferenceConfig`. With device "auto" a large model
+    uses a GPU where there is one. On a CPU the glass engine writes, elsewhere torch.
+    """
+    config = InferenceConfig(device=device, **settings)
+    asks_for_torch = config.device not in ("auto", "cpu") or config.precision != "float32"
+    chosen = find_device(config.device) if asks_for_torch else None
+    found = find_model(run)
+    c = found.config
+    start = (c.knows_documents, c.alphabet, partial(read_again, c.text, c.fingerprint)) if c else ()
+    parameters = sum(array.size for array in found.glass.weights.values())
+    if config.device == "auto" and parameters >= _WORTH_A_GPU and has_gpu():
+        chosen = find_device()
+    if chosen is None:
+        return Writer(found.glass, found.tokenizer, *start)
+    import torch
+
+    from ..generation.torch_gpt import engine_of
+
+    model = found.model.to(chosen, getattr(torch, config.precision))
+    return Writer(engine_of(model), found.tokenizer, *start)
+
+
+def find_model(name: str | Path) -> FoundModel:
+    """Read a run, a folder in the Hugging Face layout, or a model of the hub such as "hf:gpt2"."""
+    folder = hub_folder(str(name)) if str(name).startswith(PREFIX) else Path(name)
+    if is_huggingface_folder(folder):
+        config, weights, tokenizer = read_folder(folder)
+        return FoundModel(folder, _glass(config, weights, folder), tokenizer)
+    return load_run(folder)
+
+
+def model_name(name: str | Path) -> str:
+    """What a model found by `name` is called: its folder's name, or the hub's without its owner."""
+    return Path(str(name).removeprefix(PREFIX)).resolve().name
+
+
+def load_run(folder: str | Path) -> FoundModel:
+    """Read a run; what is missing or damaged is named."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        newest = ", ".join(map(str, all_runs()[:5])) or "none yet"
+        hint = f"newest runs: {newest}; a model of the hub is named hf:NAME"
+        raise UserError(f"no such run: {folder} ({hint})")
+    config = read_config(folder)
+    check_is_gpt(folder)
+    tokenizer = load_tokenizer(existing_file(folder, TOKENIZER))
+    if (found := tokenizer.vocab_size) != (said := config.model.vocab_size):
+        problem = f"{found} tokens but {CONFIG} says vocab_size {said}"
+        raise UserError(f"{folder / TOKENIZER} has {problem}")
+    weights = read_weights(path := existing_file(folder, WEIGHTS))
+    return FoundModel(folder, _glass(config.model, weights, path), tokenizer, config)
+
+
+def _glass(config: GPTConfig, weights: Weights, place: Path) -> NumpyGPT:
+    try:
+        return NumpyGPT(config, weights)
+    except UserError as error:
+        raise UserError(f"{place} does not fit {CONFIG}: {error}") from None
+
+
+class Run(type(Path())):  # type: ignore[misc]  # whatever kind of path this system has
+    """The path of a run's folder, which says what is in it where it is printed by itself."""
+
+    def about(self) -> dict[str, Any]:
+        """What `minigpt runs` tells of it; UserError if it is damaged."""
+        config, rows = read_config(self), read_metrics(self / METRICS)
+        written = time.localtime((self / WEIGHTS).stat().st_mtime)
+        return {
+            "name": str(self),
+            "text": " ".join(map(title, config.text.files)),
+            "network": read_network(self / WEIGHTS),
+            "parameters": count_parameters(config.model),
+            "bits_per_byte": min((row["val_bits_per_byte"] for row in rows), default=None),
+            COUNTING: rows[-1].get(COUNTING) if rows else None,
+            "written": time.strftime("%Y-%m-%d %H:%M", written),
+            "finished": any(row["done"] == 1 for row in rows[-1:]),
+        }
+
+    def __repr__(self) -> str:
+        try:
+            about = self.about()
+        except (UserError, OSError) as error:
+            return f"{self}: {error}" if (self / WEIGHTS).exists() else repr(Path(self))
+
+        bits, counting = about["bits_per_byte"], about[COUNTING]
+        loss = "not evaluated" if bits is None else f"{bits:.3f} bits/byte"
+        if counting is not None:
+            loss += f" (counting {counting:.3f})"
+        size = f"{about['parameters'] / 1e6:.2f} M parameters"
+        if about["network"] != GPT_NAME:  # what its config says of the size may be wrong
+            size = f"a {about['network']}"
+        state = "" if about["finished"] else ", not finished"
+        return f"{about['name']}: {loss}, {size}, {about['text']}, {about['written']}{state}"
+
+
+def newest_run(runs: str | Path = "runs") -> Path:
+    """The run with the newest weights, of those that have learned something."""
+    for folder in all_runs(runs):
+        if read_best(folder / WEIGHTS) is not None:
+            return folder
+    raise UserError(f"no run in {runs}/ yet; train one first: python train.py my.txt")
+
+
+def unfinished_run(text: TextConfig, fingerprint: str, runs: str | Path = "runs") -> Run | None:
+    """The newest run in a folder that can be continued: begun on the same files, which have not
+    changed since, not finished, and trained by no process now."""
+    files = _full_names(text)
+    if files is None:
+        return None
+    for folder in all_runs(runs):
+        with contextlib.suppress(UserError, OSError):  # damaged, of another version, or busy
+            config = read_config(folder)
+            check_is_gpt(folder)
+            is_same = config.fingerprint == fingerprint and _full_names(config.text) == files
+            if is_same and _is_finished(folder) is False:
+                with locked(folder):
+                    return folder
+    return None
+
+
+def _full_names(text: TextConfig) -> list[str] | None:
+    """The full names of a text's files; None if they cannot be read again, as standard input."""
+    names = [*text.files, *text.validation]
+    if any(title(name) != name for name in names):
+        return None
+    return [os.path.abspath(name) for name in names]
+
+
+def _is_finished(folder: Path) -> bool | None:
+    """Whether a run's last checkpoint says that it is finished, without reading its tensors; None
+    if there is no checkpoint."""
+    for name in (LAST, PREVIOUS):
+        with contextlib.suppress(SafetensorError, OSError, ValueError, LookupError, TypeError):
+            with safe_open(folder / CHECKPOINT / name, "np") as file:
+                state = json.loads(file.metadata()["state"])
+            return bool(state["finished"])
+    return None
+
+
+def all_runs(runs: str | Path = "runs") -> list[Run]:
+    """The runs in a folder, newest weights first."""
+    weights = [f for f in Path(runs).glob(f"[!.]*/{WEIGHTS}") if (f.parent / CONFIG).exists()]
+    return [Run(f.parent) for f in sorted(weights, key=lambda f: f.stat().st_mtime, reverse=True)]
+
+
+def run_of_launch(launch: list[str], out: Path | None, runs: str | Path = "runs") -> Path | None:
+    """The run that one of these torchrun processes began: `out`, or in a folder of runs."""
+    for folder in all_runs(runs) if out is None else [out]:
+        with contextlib.suppress(OSError, ValueError):
+            began = (folder / LAUNCH).read_text(encoding="utf-8").splitlines()
+            if {*began} & {*launch}:
+                return folder
+    return None
+
+
+def free_name(name: str, runs: str | Path = "runs") -> Path:
+    """`runs/name`, or the first of name-2, name-3, ... that does not exist."""
+    folder, number = Path(runs) / name, 1
+    while folder.exists():
+        number += 1
+        folder = Path(runs) / f"{name}-{number}"
+    return folder
+
+
+def starting_point(text: dict[str, Any], model: dict[str, Any]) -> FoundModel | None:
+    """The model that `--init` names, or None; a field that would change its shape is refused."""
+    if text.get("init") is None:
+        return None
+    if refused := (_FIXED & text.keys()) | (model.keys() - _FREE):
+        kept = "the model's shape, tokenizer and weights"
+        raise UserError(f"--init keeps {kept}; leave out --{min(refused).replace('_', '-')}")
+    found = find_model(text["init"])
+    if not all(np.isfinite(array).all() for array in found.glass.weights.values()):
+        raise UserError(f"{text['init']} is damaged: some of its weights are not finite numbers")
+    return dataclasses.replace(found, glass=_adapted(found.glass, model))
+
+
+def _adapted(glass: NumpyGPT, changes: dict[str, Any]) -> NumpyGPT:
+    """The same weights under a config with these changes."""
+    config: GPTConfig = dataclasses.replace(glass.config, **changes)
+    weights, name = dict(glass.weights), "position_embedding.weight"
+    if name in weights:
+        learned = glass.config.context_length
+        if config.context_length > learned:
+            raise UserError(
+                f"context_length must be at most {learned}, the positions that the model has "
+                f"learned, got {config.context_length}"
+            )
+        weights[name] = weights[name][: config.context_length]
+    return NumpyGPT(config, weights)

@@ -1,0 +1,72 @@
+"""What a training tells a person: lines and bars on standard error."""
+
+import contextlib
+import os
+import sys
+import textwrap
+import unicodedata
+from typing import TYPE_CHECKING, Any
+
+from tqdm.auto import tqdm
+
+if TYPE_CHECKING:
+    pass
+
+clock = tqdm.format_interval  # seconds as minutes:seconds
+
+
+def say(line: str, indent: int = 2, prefix: str = "") -> None:
+    """Print a message above the bars, wrapped to the terminal's width."""
+    width = 1 << 20  # where there is no terminal there is nothing to fit
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        width = max(os.get_terminal_size(sys.stderr.fileno()).columns - len(prefix), 20)
+    if any(unicodedata.east_asian_width(c) in "WF" for c in line):
+        width //= 2  # such characters are two columns wide
+    for part in line.split("\n"):
+        how: dict[str, Any] = {"break_on_hyphens": False, "break_long_words": bool(prefix)}
+        for row in textwrap.wrap(part, width, subsequent_indent=" " * indent, **how) or [""]:
+            _print(prefix + row)
+
+
+def say_command(purpose: str, command: str) -> None:
+    """Print a command on a line of its own, never broken, so that it can be copied."""
+    _print(f"{purpose}:\n  {command}")
+
+
+def say_row(heading: str, row: str) -> None:
+    """Print a row of a table."""
+    say(f"  {heading:<11}{row}", indent=13)
+
+
+def _print(line: str) -> None:
+    """Print a line above the bars. Where nobody can read it any more, since the reader of a pipe or
+    the terminal is gone or standard error is closed, training goes on without it."""
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):
+            tqdm.write(line, file=sys.stderr)
+            sys.stderr.flush()
+
+
+def _is_terminal() -> bool:
+    """Whether standard error is a terminal; it may also be closed, or may never have been open."""
+    with contextlib.suppress(ValueError, AttributeError):
+        return sys.stderr.isatty()
+    return False
+
+
+def duration(seconds: float) -> str:
+    """In seconds or minutes, whichever reads better."""
+    number, unit = (seconds, "second") if seconds < 100 else (seconds / 60, "minute")
+    return f"{number:.3g} {unit}{'s' * (f'{number:.3g}' != '1')}"
+
+
+def progress_bar(what: str, total: int | None = None) -> tqdm:
+    """A bar over characters of text, shown when it takes more than a second."""
+    how: dict[str, Any] = {"unit": "char", "unit_scale": True, "delay": 1}
+    return _bar(total=total, desc=what, **how)
+
+
+def _bar(**how: Any) -> tqdm:
+    """A bar at a terminal. If that goes away, tqdm stops drawing it."""
+    is_hidden = not _is_terminal()
+    return tqdm(file=sys.stderr, disable=is_hidden, leave=False, dynamic_ncols=True, **how)
