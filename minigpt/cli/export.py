@@ -4,8 +4,6 @@ import argparse
 import shlex
 from pathlib import Path
 
-from ..runs.find import find_model, model_name, newest_run
-from ..runs.folder import check_free, new_folder
 from .options import Parser
 from .terminal import say, write
 
@@ -21,6 +19,8 @@ def run(given: argparse.Namespace) -> None:
     """Write a model for other programs; print the folder, and how to use it."""
     from ..interop.gguf import write_gguf
     from ..interop.huggingface import write_folder
+    from ..runs.find import find_model, model_name, newest_run
+    from ..runs.folder import check_free, new_folder
 
     source = given.run if given.run is not None else newest_run()
     name = model_name(source)

@@ -6,8 +6,6 @@ import webbrowser
 from pathlib import Path
 
 from .. import UserError
-from ..runs.atomic import write_text
-from ..runs.find import find_model, model_name, newest_run
 from .options import Parser
 from .terminal import say, write
 
@@ -25,6 +23,8 @@ def options(parser: Parser) -> None:
 def run(given: argparse.Namespace) -> None:
     """Write the page and print its name."""
     from ..page.build import build_page
+    from ..runs.atomic import write_text
+    from ..runs.find import find_model, model_name, newest_run
 
     found = find_model(given.run if given.run is not None else newest_run())
     out = Path(given.out or (found.folder if found.config else Path()) / "page.html")

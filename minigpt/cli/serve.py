@@ -5,7 +5,6 @@ import logging
 import os
 
 from .. import UserError
-from ..runs.find import find_model, model_name, newest_run
 from ..serve.settings import ServeConfig
 from .options import Parser, add_fields, given_fields
 
@@ -25,6 +24,7 @@ def run(given: argparse.Namespace) -> None:
         from ..serve.app import serve
     except ImportError:
         raise UserError("minigpt serve needs: pip install 'minigpt[serve]'") from None
+    from ..runs.find import find_model, model_name, newest_run
 
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
     source = given.run if given.run is not None else newest_run()
