@@ -1,0 +1,79 @@
+"""Files that are written whole or not at all."""
+
+import contextlib
+import dataclasses
+import json
+import math
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Mapping, Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from ..interop import safetensors_files
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from filelock import FileLock, Timeout
+from safetensors import SafetensorError, safe_open
+
+from .. import UserError
+from ..config import (
+    GPT_NAME,
+    GPTConfig,
+    InferenceConfig,
+    TextConfig,
+    TrainConfig,
+    count_parameters,
+    from_dict,
+)
+from ..data.corpus import read_again
+from ..data.readers import title
+from ..generation.numpy_gpt import NumpyGPT, Weights
+from ..generation.writer import Writer
+from ..interop.hub import PREFIX, hub_folder
+from ..interop.huggingface import is_huggingface_folder, read_folder
+from ..tokenizer import Tokenizer, load_tokenizer
+
+
+def write_text(text: str, path: Path) -> None:
+    """Write a text file, whole or not at all."""
+    replace(path, lambda new: new.write_text(text, encoding="utf-8"))
+
+
+def write_tensors(
+    tensors: Mapping[str, Any],
+    path: Path,
+    metadata: dict[str, str],
+    make_room: Callable[[], None] = lambda: None,
+) -> None:
+    """Write a safetensors file, whole or not at all; for `make_room` see :func:`replace`."""
+    replace(path, lambda new: safetensors_files.write_tensors(tensors, new, metadata), make_room)
+
+
+def replace(
+    path: Path, write: Callable[[Path], Any], make_room: Callable[[], None] = lambda: None
+) -> None:
+    """Let `write` fill a new file, sync it to disk and, after `make_room`, rename it to `path`. If
+    that fails, the file at `path` stays as it was, and OSError is raised."""
+    new = path.with_name(unfinished_name(path.name))
+    try:
+        write(new)
+        with open(new, "rb+") as file:
+            os.fsync(file.fileno())
+        make_room()
+        new.replace(path)
+        if os.name == "posix":  # make the renaming outlast a crash of the machine
+            descriptor = os.open(path.parent, os.O_RDONLY)
+            os.fsync(descriptor)
+            os.close(descriptor)
+    finally:
+        with contextlib.suppress(OSError):
+            new.unlink(missing_ok=True)
+
+
+def unfinished_name(name: str) -> str:
+    """What a file is called while it is being written."""
+    return f".new-{name}"

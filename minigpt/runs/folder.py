@@ -1,0 +1,210 @@
+"""The folder of a run, `runs/<name>/`: what its files are called and hold, and how it is begun.
+
+Training writes the folder, everything else reads it. It can be loaded at every moment.
+"""
+
+import contextlib
+import dataclasses
+import json
+import math
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from filelock import FileLock, Timeout
+from safetensors import SafetensorError, safe_open
+
+from .. import UserError
+from ..config import (
+    GPT_NAME,
+    GPTConfig,
+    InferenceConfig,
+    TextConfig,
+    TrainConfig,
+    count_parameters,
+    from_dict,
+)
+from ..data.corpus import read_again
+from ..data.readers import title
+from ..generation.numpy_gpt import NumpyGPT, Weights
+from ..generation.writer import Writer
+from ..interop.hub import PREFIX, hub_folder
+from ..interop.huggingface import is_huggingface_folder, read_folder
+from ..interop.safetensors_files import read_weights, write_tensors
+from ..tokenizer import Tokenizer, load_tokenizer
+from .atomic import replace, unfinished_name, write_text
+from .weights import read_about, read_best, read_network
+
+CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
+LAST, PREVIOUS = "last.safetensors", "previous.safetensors"  # in the folder of checkpoints
+PLAN, METRICS, SAMPLES, PICTURE = "plan.json", "metrics.jsonl", "samples.txt", "loss.png"
+CHECKPOINT, LOCK = "checkpoint", ".lock"
+LAUNCH = ".torchrun"  # which torchrun processes began the run, to find it again when they restart
+_BEGINNING = {CONFIG, PLAN, TOKENIZER, WEIGHTS}  # the files of a run before its first step
+_FORMAT = 7  # of config.json: another number whenever what a run holds changes its name or meaning
+_BITS = ("train_bits_per_byte", "val_bits_per_byte")
+_FIGURES = ("step", "seconds", "done", "train_loss", "val_loss", "tokens_per_second", *_BITS)
+COUNTING = "counting_bits_per_byte"  # what counting gives; older runs do not have it
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """What `config.json` holds: the model, how it was trained, and on what."""
+
+    model: GPTConfig
+    training: TrainConfig
+    text: TextConfig
+    fingerprint: str = ""  # of the text, to notice when it has changed
+    knows_documents: bool = False  # whether there were enough of them to learn how one begins
+    alphabet: str = ""  # the bytes of the text, in hexadecimal; empty if they are not known
+
+    def to_json(self) -> str:
+        """The text of the file."""
+        return json.dumps({"format": _FORMAT, **dataclasses.asdict(self)}, indent=2) + "\n"
+
+
+def read_config(folder: Path) -> RunConfig:
+    """The settings of a run; what is wrong with them is named."""
+    path = existing_file(folder, CONFIG)
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        model, training, text = data["model"], data["training"], data["text"]
+        if data.get("format") != _FORMAT:
+            raise UserError("written by another version of minigpt; train again")
+        return RunConfig(
+            from_dict(GPTConfig, model),
+            from_dict(TrainConfig, training),
+            from_dict(TextConfig, text),
+            str(data["fingerprint"]),
+            bool(data["knows_documents"]),
+            bytes.fromhex(data["alphabet"]).hex(),
+        )
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+    except (ValueError, RecursionError, LookupError, TypeError, AttributeError, OSError):
+        raise UserError(f"{path} is damaged or not a run's") from None
+
+
+def check_is_gpt(folder: Path) -> None:
+    """Refuse a run of a network that is not exactly a `GPT`, with its name."""
+    path = folder / WEIGHTS
+    name = read_network(path)
+    if name != GPT_NAME:
+        raise UserError(
+            f"{folder} holds a {name}, and this reads a GPT as it comes with minigpt; make the "
+            f"{name} in a program of your own and load its weights with "
+            f"safetensors.torch.load_file({str(path)!r})"
+        )
+
+
+def existing_file(folder: Path, name: str) -> Path:
+    path = folder / name
+    if not path.is_file():
+        raise UserError(f"{folder} is not a run: it has no {name}")
+    return path
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """The rows of a metrics.jsonl; a line that is not a row, such as half of one, is left out."""
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+    rows = []
+    for line in lines:
+        with contextlib.suppress(ValueError, TypeError, LookupError, RecursionError, OverflowError):
+            row = json.loads(line)
+            figures = [row[name] for name in _FIGURES] + [row.get(COUNTING, 0.0)]
+            if all(map(math.isfinite, figures)):
+                rows.append(row)
+    return rows
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other processes from training in `folder` until this one ends, however it ends."""
+    try:
+        with FileLock(folder / LOCK, timeout=0):
+            yield
+    except Timeout:
+        busy = f"another process is training in {folder}"
+        raise UserError(f"{busy}; wait for it or use --out") from None
+
+
+def check_free(out: Path) -> None:
+    """Refuse to write into a place that holds anything: only a new or an empty folder is free.
+    What a training left that was killed before its first checkpoint is removed."""
+    other = "choose another --out"
+    if is_untrained(out):
+        with locked(out):
+            remove_untrained(out)
+    if (out / CHECKPOINT).is_dir():
+        raise UserError(f"{out} already holds a run; {other}, or continue it with --resume")
+    place = next(p for p in (out, *out.absolute().parents) if p.is_dir())
+    if not os.access(place, os.W_OK):
+        raise UserError(f"no permission to write to {place}; {other}")
+    if any(out.iterdir()) if out.is_dir() else out.exists() or out.is_symlink():
+        raise UserError(f"{out} exists and is not an empty folder; {other}")
+
+
+def has_checkpoint(folder: Path) -> bool:
+    """Whether a run has a checkpoint, whole or damaged."""
+    return any((folder / CHECKPOINT / name).exists() for name in (LAST, PREVIOUS))
+
+
+def is_untrained(folder: Path) -> bool:
+    """Whether a folder holds a run that has learned nothing: the files that it began with and no
+    others, no checkpoint, and weights that no evaluation has chosen."""
+    try:
+        held = {file.name for file in folder.iterdir()}
+        saved = {file.name for file in (folder / CHECKPOINT).glob("*")}
+        if held - {LOCK, LAUNCH, CHECKPOINT} != _BEGINNING or saved - {unfinished_name(LAST)}:
+            return False
+    except OSError:
+        return False
+
+    about = read_about(folder / WEIGHTS)
+    return "network" in about and "best" not in about  # a damaged file says neither
+
+
+def remove_untrained(folder: Path) -> None:
+    """Remove a run that has learned nothing. A folder that holds anything else stays as it is."""
+    if not is_untrained(folder):
+        return
+    for file in (folder / CHECKPOINT).glob("*"):
+        file.unlink()
+    with contextlib.suppress(FileNotFoundError):
+        (folder / CHECKPOINT).rmdir()
+    for name in (*_BEGINNING, LAUNCH, LOCK):
+        (folder / name).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # it may be a mount, a link or the current folder
+        folder.rmdir()
+
+
+@contextlib.contextmanager
+def new_folder(out: Path) -> Iterator[Path]:
+    """A folder to fill; its files move to `out` if all goes well, and are removed otherwise."""
+    check_free(out)
+    is_there = out.is_dir()  # empty, and perhaps a mount, a link or the current folder
+    place = out if is_there else next(p for p in out.absolute().parents if p.is_dir())
+    building = place / f".new-{out.name}-{secrets.token_hex(16)}"  # which nobody else has chosen
+    try:
+        building.mkdir()
+        yield building
+        if is_there:
+            for file in building.iterdir():
+                file.replace(out / file.name)
+        else:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            building.replace(out)
+    except OSError as error:
+        raise UserError(f"cannot write {out}: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
