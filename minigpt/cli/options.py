@@ -32,8 +32,9 @@ class Parser(argparse.ArgumentParser):
 
 def add_fields(
     parser: Parser, config: type, title: str, skip: Sequence[str] = (), planned: Sequence[str] = ()
-) -> None:
-    """Add an option for each field but those to skip; the `planned` ones show no default."""
+) -> argparse._ArgumentGroup:
+    """Add an option for each field but those to skip; the `planned` ones show no default. Returns
+    their group."""
     group = parser.add_argument_group(title)
     hints = get_type_hints(config)
     for field in dataclasses.fields(config):
@@ -48,6 +49,7 @@ def add_fields(
             default=argparse.SUPPRESS,
             **_kind(hints[field.name], field),
         )
+    return group
 
 
 def given_fields(given: argparse.Namespace, config: type) -> dict[str, Any]:
@@ -65,7 +67,7 @@ def _kind(hint: Any, field: dataclasses.Field) -> dict[str, Any]:
     if get_origin(hint) in (Union, types.UnionType):
         (hint,) = (option for option in get_args(hint) if option is not type(None))
     if repeated := field.metadata["repeated"]:
-        reads = {"TEXT": _text, "FILE": str}
+        reads = {"TEXT": typed_text, "FILE": str}
         return {"action": "append", "type": reads[repeated], "metavar": repeated}
     if get_origin(hint) is Literal:
         return {"choices": get_args(hint)}
@@ -74,6 +76,6 @@ def _kind(hint: Any, field: dataclasses.Field) -> dict[str, Any]:
     return {"type": hint, "metavar": {int: "N", float: "X", str: "NAME"}[hint]}
 
 
-def _text(typed: str) -> str:
+def typed_text(typed: str) -> str:
     r"""A text as it is typed: \n, \t and \\ stand for a new line, a tab and a backslash."""
     return re.sub(r"\\[nt\\]", lambda escape: _ESCAPES[escape[0]], typed)

@@ -3,7 +3,7 @@
 import contextlib
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,18 +17,16 @@ from ..data.copies import Copies, copies
 from ..data.corpus import Part
 from ..tokenizer import Tokenizer
 from . import scoring
+from .continuation import Continuation, most_tokens
 from .numpy_gpt import NumpyGPT
-from .results import Sample, Score, Step, StopReason, Token
+from .processors import Processor, ProcessorChain
+from .results import Sample, Score, Step, Token
 from .sampler import TokenSampler
-from .sentences import SentenceEnd
-from .streaming import StreamDecoder
 from .window import Array, Window
 
 if TYPE_CHECKING:
     from ..model import GPT
     from .torch_gpt import TorchGPT
-
-_LONGEST_SENTENCE = 200  # tokens written beyond max_new_tokens, to end with a whole one
 
 
 @dataclass(frozen=True)
@@ -68,32 +66,77 @@ class Writer:
 
         return glass_of(self.engine.model)
 
-    def generate(self, prompt: str = "", **settings: Any) -> str:
-        """`prompt` and a continuation of it, with fields of :class:`minigpt.SampleConfig` as
-        settings; an empty prompt lets the model begin. Of several samples this is the first."""
-        return "".join(self.stream(prompt, **settings))
+    def generate(
+        self, prompt: str = "", *, processors: Sequence[Processor] = (), **settings: Any
+    ) -> str:
+        """`prompt` and a continuation of it. An empty prompt lets the model begin.
 
-    def stream(self, prompt: str = "", **settings: Any) -> Iterator[str]:
-        """The same, piece by piece as it is written, the prompt first, in whole characters;
-        text that could begin a stop string is held back until it is clear that it does not."""
-        steps = self.steps(prompt, replace(SampleConfig(**settings), samples=1))
-        return filter(None, itertools.chain([prompt], (step.text for step in steps)))
+        Args:
+            prompt: how the text begins.
+            processors: functions that change the logits before a token is drawn; see
+                :meth:`stream`.
+            **settings: fields of :class:`minigpt.SampleConfig`; of several samples this is the
+                first.
+        """
+        return "".join(self.stream(prompt, processors=processors, **settings))
+
+    def stream(
+        self, prompt: str = "", *, processors: Sequence[Processor] = (), **settings: Any
+    ) -> Iterator[str]:
+        """As :meth:`generate`, piece by piece as it is written, the prompt first, in whole
+        characters; text that could begin a stop string is held back until it is clear that it does
+        not.
+
+        Args:
+            prompt: how the text begins.
+            processors: functions of ids and logits, numpy arrays, that return logits. They act one
+                after another, before the penalties and filters of `settings`. The ids
+                ``(b, n)`` are each text so far, prompt and what has been written; an empty
+                prompt is the token that stands for it (:meth:`first_token`), so n is at least 1.
+                Row i is always sample i, also when that has ended. The logits
+                ``(b, vocab_size)`` are the model's, float32; a processor may change them in
+                place, returns as many, and forbids a token by minus infinity. Tokens that the
+                training text cannot have had stay forbidden.
+            **settings: fields of :class:`minigpt.SampleConfig`.
+
+        Raises:
+            UserError: also if a processor returns something else, such as another shape or NaN,
+                or if the processors leave a text no token to choose.
+        """
+        config = replace(SampleConfig(**settings), samples=1)
+        steps = self.steps(prompt, config, processors=processors)
+        pieces = itertools.chain([prompt], (step.text for step in steps))
+        return filter(None, pieces)
 
     def samples(
-        self, prompt: str = "", *, log_probabilities: bool = False, **settings: Any
+        self,
+        prompt: str = "",
+        *,
+        log_probabilities: bool = False,
+        processors: Sequence[Processor] = (),
+        **settings: Any,
     ) -> list[Sample]:
-        """Several continuations of `prompt`, written side by side; settings as in :meth:`generate`.
+        """Several continuations of `prompt`, written side by side; processors and settings as in
+        :meth:`stream`. Log-probabilities are the model's own, before any processor.
 
         Sample i depends on the seed and i, not on the number of samples, except for rounding: it
         differs with the batch size, and changes about one token in two million."""
-        start, config = time.perf_counter(), SampleConfig(**settings)
-        steps: list[list[Step]] = [[] for _ in range(config.samples)]
+        start = time.perf_counter()
+        config = SampleConfig(**settings)
+        steps = self.steps(
+            prompt, config, log_probabilities=log_probabilities, processors=processors
+        )
+
+        taken: list[list[Step]] = [[] for _ in range(config.samples)]
         ends = [start] * config.samples
-        for step in self.steps(prompt, config, log_probabilities=log_probabilities):
-            steps[step.sample].append(step)
+        for step in steps:
+            taken[step.sample].append(step)
             ends[step.sample] = time.perf_counter()
-        both = zip(steps, ends, strict=True)
-        return [_sample(prompt, taken, log_probabilities, end - start) for taken, end in both]
+
+        return [
+            _sample(prompt, own_steps, log_probabilities, seconds=end - start)
+            for own_steps, end in zip(taken, ends, strict=True)
+        ]
 
     def steps(
         self,
@@ -102,60 +145,82 @@ class Writer:
         *,
         log_probabilities: bool = False,
         alternatives: int = 0,
+        processors: Sequence[Processor] = (),
     ) -> Iterator[Step]:
         """Token after token, as they are drawn: each step of the model gives one for each sample
         that has not ended, if asked for with its log-probability and the likeliest alternatives, so
-        many of them. A sample ends with the step that has a stop_reason."""
+        many of them. A sample ends with the step that has a stop_reason. `processors` are those of
+        :meth:`stream`."""
         ids = self.tokenizer.encode(prompt)
-        sampler = TokenSampler(config, self.bias, ids)
-        window = Window(self.engine, ids or [self.first_token()], config.samples)
-        return self.write(window, sampler, config, log_probabilities, alternatives)
+        read = ids or [self.first_token()]
+        chain = None
+        if processors:
+            chain = ProcessorChain(processors, read, config.samples, self.bias)
+
+        return self.write(
+            Window(self.engine, read, config.samples),
+            TokenSampler(config, self.bias, ids),
+            config,
+            log_probabilities=log_probabilities,
+            alternatives=alternatives,
+            processors=chain,
+        )
 
     def write(
-        self, window: Window, sampler: TokenSampler, config: SampleConfig, nats: bool, k: int
+        self,
+        window: Window,
+        sampler: TokenSampler,
+        config: SampleConfig,
+        *,
+        log_probabilities: bool = False,
+        alternatives: int = 0,
+        processors: ProcessorChain | None = None,
     ) -> Iterator[Step]:
-        """:meth:`steps`, with a window and a sampler of one's own."""
-        texts = [StreamDecoder(config.stop) for _ in range(config.samples)]
+        """:meth:`steps`, with a window, a sampler and processors of one's own."""
+        texts = [Continuation(config, self.tokenizer) for _ in range(config.samples)]
         unfinished = list(range(config.samples))
-        sentences = [SentenceEnd() for _ in range(config.samples)]
-        most = config.max_new_tokens
-        if config.whole_sentences and most > 0:
-            most += _LONGEST_SENTENCE
-        likely: list[float | None] = [None] * config.samples
-        others: list[tuple[Token, ...]] = [()] * config.samples
-        for count in range(1, most + 1):
+        nats: list[float | None] = [None] * config.samples
+        likeliest: list[tuple[Token, ...]] = [()] * config.samples
+
+        for count in range(most_tokens(config)):
             logits = window.next_logits()  # (samples, vocab_size)
-            if count == 1 and not np.isfinite(logits).all():
+            if count == 0 and not np.isfinite(logits).all():
                 raise UserError("the model is damaged: its logits are not finite")
-            tokens = sampler(logits)  # (samples,)
-            if nats:
-                likely = scoring.log_probabilities(logits, tokens).tolist()
-            if k:
-                others = self.likeliest(logits, k)
+
+            processed = logits if processors is None else processors(logits, unfinished)
+            tokens = sampler(processed)  # (samples,)
+            if log_probabilities:
+                nats = scoring.log_probabilities(logits, tokens).tolist()
+            if alternatives:
+                likeliest = self.likeliest(logits, alternatives)
+
             ids = tokens.tolist()
             for i in tuple(unfinished):
-                reason: StopReason | None = "length" if count == most else None
-                reason = "end_of_text" if ids[i] == self.tokenizer.end_of_text else reason
-                written = self.tokenizer.token_bytes(ids[i])
-                text = texts[i].add(written, last=reason is not None)
-                reason = "stop" if texts[i].stopped else reason
-                if config.whole_sentences:
-                    is_long_enough = count >= config.max_new_tokens
-                    is_last = reason is not None
-                    text = sentences[i].add(text, is_long_enough=is_long_enough, last=is_last)
-                    reason = "length" if sentences[i].reached else reason
-                if reason is not None:
+                shown = texts[i].add(ids[i])
+                stop_reason = texts[i].stop_reason
+                if stop_reason is not None:
                     unfinished.remove(i)
-                yield Step(i, ids[i], likely[i], text, reason, others[i])
+                yield Step(
+                    sample=i,
+                    token_id=ids[i],
+                    log_probability=nats[i],
+                    text=shown,
+                    stop_reason=stop_reason,
+                    alternatives=likeliest[i],
+                )
             if not unfinished:
                 return
+
             window.append(tokens)
+            if processors is not None:
+                processors.append(tokens)
 
     def score(self, text: str) -> Score:
         """How likely `text` is, as the continuation of an empty prompt. A longer text than the
         context is read in windows that overlap by half, so that tokens see at least half of one."""
         ids = self.tokenizer.encode(text)
-        return Score(self._tokens(ids, scoring.score(self.engine, [self.first_token(), *ids])))
+        nats = scoring.score(self.engine, [self.first_token(), *ids])
+        return Score(self._tokens(ids, nats))
 
     def copied(self, *texts: str) -> Copies:
         """How much of texts stands word for word in the training text: of these, or else of eight
@@ -163,51 +228,73 @@ class Writer:
         if self.read_text is None:
             raise UserError("this model does not say what text it learned from")
         training, validation = self.read_text()
+
         if not texts:
-            texts = tuple(s.text for s in self.samples(samples=8, max_new_tokens=200, seed=0))
+            written = self.samples(samples=8, max_new_tokens=200, seed=0)
+            texts = tuple(sample.text for sample in written)
         return copies(texts, training, validation)
 
     def next_tokens(self, text: str, k: int = 10) -> list[Token]:
         """The k likeliest tokens after `text`, likeliest first, at temperature 1."""
         if k < 1:
             raise UserError(f"k must be at least 1, got {k}")
-        window = Window(self.engine, self.tokenizer.encode(text) or [self.first_token()])
-        return list(self.likeliest(window.next_logits(), k)[0])
+        ids = self.tokenizer.encode(text) or [self.first_token()]
+        logits = Window(self.engine, ids).next_logits()  # (1, vocab_size)
+        return list(self.likeliest(logits, k)[0])
 
     def likeliest(self, logits: Array, k: int) -> list[tuple[Token, ...]]:
         """The k likeliest tokens of each row of logits ``(b, vocab_size)``; of equals, those with
         the smallest ids."""
         if k == 0:
             return [()] * len(logits)
-        return [self._tokens(*likely) for likely in scoring.likeliest(logits, k)]
+        return [self._tokens(ids, nats) for ids, nats in scoring.likeliest(logits, k)]
 
     def _tokens(self, ids: list[int], nats: list[float]) -> tuple[Token, ...]:
-        pairs = zip(ids, nats, strict=True)
-        return tuple(Token(i, self.tokenizer.token_bytes(i), value) for i, value in pairs)
+        return tuple(
+            Token(token_id, self.tokenizer.token_bytes(token_id), log_probability)
+            for token_id, log_probability in zip(ids, nats, strict=True)
+        )
 
     def first_token(self) -> int:
         """The token that an empty prompt stands for: the one between two documents, if the model
         knows it, or a new line or a space, if it has seen one."""
-        for text in () if self.knows_documents else ("\n", " "):
-            with contextlib.suppress(UserError):
-                if self.bias[token := self.tokenizer.encode(text)[0]] == 0:
-                    return token
+        if self.knows_documents:
+            return self.tokenizer.end_of_text
+
+        for text in ("\n", " "):
+            with contextlib.suppress(UserError):  # not every tokenizer can encode it
+                token_id = self.tokenizer.encode(text)[0]
+                if self.bias[token_id] == 0:
+                    return token_id
         return self.tokenizer.end_of_text
 
     @cached_property
     def bias(self) -> NDArray[np.float32]:
         """Minus infinity for a token that the text cannot have had, ``(vocab_size,)``."""
         bias = np.zeros(self.tokenizer.vocab_size, np.float32)
+        if not self.alphabet:
+            return bias
+
         alphabet = bytes.fromhex(self.alphabet)
-        for i in range(len(bias) if alphabet else 0):
-            text = self.tokenizer.token_bytes(i)  # none of the token between two documents
-            if text.translate(None, alphabet) or not (text or self.knows_documents):
-                bias[i] = -np.inf
+        for token_id in range(len(bias)):
+            text = self.tokenizer.token_bytes(token_id)
+            is_separator = not text  # between two documents
+            other_bytes = text.translate(None, alphabet)
+            if other_bytes or (is_separator and not self.knows_documents):
+                bias[token_id] = -np.inf
         return bias
 
 
-def _sample(prompt: str, steps: list[Step], asked_for: bool, seconds: float) -> Sample:
-    text, ids = "".join(step.text for step in steps), tuple(step.token_id for step in steps)
-    nats = tuple(step.log_probability for step in steps if step.log_probability is not None)
-    reason = (steps[-1].stop_reason if steps else None) or "length"
-    return Sample(prompt, text, ids, nats if asked_for else None, reason, seconds)
+def _sample(prompt: str, steps: list[Step], with_nats: bool, *, seconds: float) -> Sample:
+    nats = None
+    if with_nats:
+        nats = tuple(step.log_probability for step in steps if step.log_probability is not None)
+    stop_reason = steps[-1].stop_reason if steps else None
+    return Sample(
+        prompt=prompt,
+        text="".join(step.text for step in steps),
+        token_ids=tuple(step.token_id for step in steps),
+        log_probabilities=nats,
+        stop_reason=stop_reason or "length",
+        seconds=seconds,
+    )

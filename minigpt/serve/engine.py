@@ -128,8 +128,13 @@ class Text:
             next_logits=lambda: self._logits,
             append=lambda token_ids: None,
         )
-        is_told = order.logprobs is not None
-        return writer.write(window, sampler, order, is_told, order.logprobs or 0)
+        return writer.write(
+            window,
+            sampler,
+            order,
+            log_probabilities=order.logprobs is not None,
+            alternatives=order.logprobs or 0,
+        )
 
 
 class Engine:

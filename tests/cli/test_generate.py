@@ -174,6 +174,29 @@ def test_a_line_is_broken_between_words_however_the_text_comes(text: str, shown:
         assert "".join([*map(wrapper.add, pieces), wrapper.end()]) == shown
 
 
+def test_what_is_to_be_left_out_is_not_written(at_home: None, type_: Type) -> None:
+    """A letter in any form of output, and a text of two tokens."""
+    given = ["generate", "A fox", "--seed", "3", "--max-new-tokens", "60"]
+    assert {"e", "\n"} <= set(type_(*given)[1].removesuffix("\n"))
+    for how in ([], ["--samples", "2"], ["--min-words", "40"], ["--show"], ["--json"]):
+        status, out, _ = type_(*given, *how, "--without", "e", "--without", r"\n")
+        text = json.loads(out)["text"] if how == ["--json"] else out.split("A fox", 1)[1]
+        headings = ("--- sample 1 ---", "--- sample 2 ---", "A fox", "* * *")
+        for heading in headings:
+            text = text.replace(heading, "")
+        assert status == 0 and len(text) > 40 and "e" not in text, how
+        assert how or text.count("\n") == 1  # the last
+    some_word = type_(*given)[1].split()[5]
+    assert some_word not in type_(*given, "--without", some_word)[1].split("A fox", 1)[1]
+
+
+def test_where_nothing_is_left_to_write_one_line_says_so(at_home: None, type_: Type) -> None:
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    banned = [word for letter in (*letters, " ", r"\n") for word in ("--without", letter)]
+    status, _, err = type_("generate", "the", *banned)
+    assert status == 2 and "no token is left to choose" in err.splitlines()[-1]
+
+
 # Records
 
 

@@ -98,7 +98,7 @@ def written(text: str, samples: int = 1, **settings: Any) -> list[list[Step]]:
     config = SampleConfig(samples=samples, **settings)
     engine: Any = None
     steps: list[list[Step]] = [[] for _ in range(samples)]
-    for step in Writer(engine, tokenizer).write(window, sampler, config, False, 0):
+    for step in Writer(engine, tokenizer).write(window, sampler, config):
         steps[step.sample].append(step)
     return steps
 
