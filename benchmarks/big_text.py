@@ -87,7 +87,7 @@ def measured(stage: str, given: argparse.Namespace) -> dict[str, Any]:
 def prepare_text(given: argparse.Namespace) -> None:
     """Turn the text into a cached file of token ids, with the vocabulary of a long text."""
     from minigpt.config import TextConfig
-    from minigpt.data.corpus import find_source
+    from minigpt.data.source import find_source
     from minigpt.data.token_cache import prepare
 
     config = TextConfig((f"{given.folder}/big.txt",), vocab_size=16_384)

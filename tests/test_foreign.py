@@ -20,7 +20,7 @@ from minigpt import UserError
 from minigpt.attention import MultiHeadAttention, RotaryPositions, causal_average
 from minigpt.cli import main
 from minigpt.config import GPTConfig, TrainConfig
-from minigpt.data.corpus import find_source
+from minigpt.data.source import find_source
 from minigpt.data.token_cache import prepare
 from minigpt.foreign import network_name
 from minigpt.generation.numpy_gpt import NumpyGPT

@@ -76,8 +76,9 @@ def _explain(result: "Evaluation") -> None:
 
 
 def _copied(given: argparse.Namespace, config: EvaluationConfig) -> tuple[str, dict[str, Any]]:
-    from ..data.corpus import Corpus, check_text_field, whole
+    from ..data.corpus import Corpus, whole
     from ..data.files import find_files
+    from ..data.source import check_text_field
     from ..runs.find import load
 
     files = find_files(tuple(given.files), say)

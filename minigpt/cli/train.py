@@ -12,7 +12,7 @@ from .options import Parser, add_fields, given_fields
 from .terminal import say, write
 
 if TYPE_CHECKING:
-    from ..data.corpus import Source
+    from ..data.source import Source
     from ..recipe.plan import Plan
 
 
@@ -78,8 +78,8 @@ def _read_text(text: dict[str, Any], model: dict[str, Any], out: Path | None = N
     from ..data.readers import title
 
     say(f"minigpt {__version__}: reading {', '.join(map(title, config.files))}")
-    from ..data.corpus import find_source
     from ..data.lengths import check_short_text
+    from ..data.source import find_source
     from ..recipe import report
     from ..runs.folder import check_free
     from ..tokenizer import tiktoken_tokenizer

@@ -54,25 +54,46 @@ def sample_batch(
     windows of one rank; `splitter` splits the share `split_prob` of the tokens.
     """
     places = len(tokens) - context_length  # where a window can begin
-    in_epoch = max(places // context_length, 1)
-    numbers = [divmod(step * batch_size + i, in_epoch) for i in range(batch_size)]
-    starts = [_epoch(places, context_length, seed, epoch)[i] for epoch, i in numbers]
-    length = context_length + 1
-    batch = np.stack([tokens[start : start + length] for start in starts[rows]]).astype(np.int64)
+    in_epoch = _windows_of_an_epoch(places, context_length)
+    drawn_before = step * batch_size
+
+    starts = []
+    for number in range(drawn_before, drawn_before + batch_size):
+        epoch, turn = divmod(number, in_epoch)
+        epoch_starts = _starts_of_epoch(places, context_length, seed=seed, epoch=epoch)
+        starts.append(epoch_starts[turn])
+
+    length = context_length + 1  # the last token is a target only
+    windows = [tokens[start : start + length] for start in starts[rows]]
+    batch = np.stack(windows).astype(np.int64)  # (b, T + 1)
+
     if splitter is not None and split_prob > 0.0:
-        chance = _random(seed, step, counter=1 << 255).random((2, batch_size, length))
-        batch = splitter(batch, split_prob, chance[:, rows])
-    return torch.from_numpy(batch[:, :-1]), torch.from_numpy(batch[:, 1:])
+        # Drawn for all rows, so that a row is split alike whichever rank it falls to.
+        random = _random(seed, step, counter=1 << 255).random((2, batch_size, length))
+        batch = splitter(batch, split_prob, random[:, rows])
+
+    inputs = torch.from_numpy(batch[:, :-1])
+    targets = torch.from_numpy(batch[:, 1:])
+    return inputs, targets
+
+
+def _windows_of_an_epoch(places: int, context_length: int) -> int:
+    return max(places // context_length, 1)
 
 
 @lru_cache(maxsize=1)  # the next window is most likely of the same epoch
-def _epoch(places: int, context_length: int, seed: int, epoch: int) -> NDArray[np.int64]:
+def _starts_of_epoch(
+    places: int, context_length: int, *, seed: int, epoch: int
+) -> NDArray[np.int64]:
     """Where the windows of an epoch begin, in the order in which they are drawn."""
-    draw, count = _random(seed, epoch), max(places // context_length, 1)
+    count = _windows_of_an_epoch(places, context_length)
+    draw = _random(seed, epoch)
+    # Windows seldom fill a text exactly, which leaves room to begin each epoch elsewhere.
     offset = draw.integers(places - context_length * (count - 1))
     return offset + context_length * draw.permutation(count)
 
 
 def _random(seed: int, number: int, counter: int = 0) -> np.random.Generator:
     """Random numbers for one number of a seed, independent of all others (Salmon et al. 2011)."""
-    return np.random.Generator(np.random.Philox(key=[seed, number], counter=counter))
+    bits = np.random.Philox(key=[seed, number], counter=counter)
+    return np.random.Generator(bits)

@@ -6,7 +6,6 @@ Exact. The training text is read as a stream, of any size; ten megabytes take so
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from operator import itemgetter
 
 from .corpus import Document, Part, place_of, whole
 
@@ -27,10 +26,14 @@ class Copies:
     usual_longest: str  # and its longest stretch
 
     def __str__(self) -> str:
-        longest = f", the longest of {len(self.longest)}: {self.longest[:80]!r} ({self.place})"
+        longest = ""
+        if self.longest:
+            shown = f"{self.longest[:80]!r} ({self.place})"
+            longest = f", the longest of {len(self.longest)}: {shown}"
+
         return (
             f"{self.share:.1%} of {self.characters:,} characters stand word for word in the "
-            f"training text, in stretches of {LEAST} or more{longest if self.longest else ''}; "
+            f"training text, in stretches of {LEAST} or more{longest}; "
             f"of the validation text {self.usual_share:.1%}, at most {len(self.usual_longest)}"
         )
 
@@ -39,48 +42,81 @@ def copies(texts: Sequence[str], training: Part, validation: Part) -> Copies:
     """What of some texts stands in the training text, and of (much of) the validation text."""
     share, longest = find_copies(texts, training.documents())
     place = place_of(longest, training.pieces()) if longest else ""
-    usual = find_copies(whole(validation.at_most(_ENOUGH).documents()), training.documents())
-    return Copies(sum(map(len, texts)), share, longest, place, *usual)
+
+    others = whole(validation.at_most(_ENOUGH).documents())
+    usual_share, usual_longest = find_copies(others, training.documents())
+
+    return Copies(
+        characters=sum(map(len, texts)),
+        share=share,
+        longest=longest,
+        place=place,
+        usual_share=usual_share,
+        usual_longest=usual_longest,
+    )
 
 
 def find_copies(texts: Sequence[str], documents: Iterable[Document]) -> tuple[float, str]:
     """The share of some texts that stands in documents, and the longest stretch that does."""
-    windows = {text[i : i + LEAST] for text in texts for i in range(len(text) - LEAST + 1)}
-    everything, longest = "\ud800".join(texts), ""  # joined by what no text contains
-    found: set[str] = set()
-    for stretch in _stretches(documents, windows):
-        found.update(stretch[i : i + LEAST] for i in range(len(stretch) - LEAST + 1))
-        longest = _longest(stretch, everything, longest)
-    copied = 0
+    windows: set[str] = set()
     for text in texts:
-        starts = (i for i in range(len(text)) if text[i : i + LEAST] in found)
-        copied += sum(min(b - a, LEAST) for a, b in pairwise([*starts, len(text)]))
-    return copied / max(sum(map(len, texts)), 1), longest
+        windows.update(_windows(text))
+
+    found: set[str] = set()  # those of the windows that stand in the documents
+    longest = ""
+    everything = "\ud800".join(texts)  # joined by what no text contains
+    for stretch in _stretches(documents, windows):
+        found.update(_windows(stretch))
+        longest = _longest(stretch, everything, longest)
+
+    copied = sum(_copied(text, found) for text in texts)
+    characters = sum(map(len, texts))
+    return copied / max(characters, 1), longest
+
+
+def _windows(text: str) -> Iterator[str]:
+    """The stretches of exactly LEAST characters, one from each place of a text."""
+    return (text[i : i + LEAST] for i in range(len(text) - LEAST + 1))
+
+
+def _copied(text: str, found: set[str]) -> int:
+    """How many characters of a text are in one of the windows found."""
+    starts = [i for i, window in enumerate(_windows(text)) if window in found]
+    # Windows overlap: each counts up to where the next one begins.
+    return sum(min(after - start, LEAST) for start, after in pairwise([*starts, len(text)]))
 
 
 def _stretches(documents: Iterable[Document], windows: set[str]) -> Iterator[str]:
     """The stretches of documents of which every window is one of `windows`."""
-    last, held = -1, ""
+    last = -1  # number of the document of the piece before
+    held = ""  # the end of that piece
     for number, piece in documents:
         text = held + piece if number == last else piece
-        goes_on = end = max(len(text) - LEAST + 1, 0)  # from where text may go on in the next piece
-        known = enumerate(text[i : i + LEAST] in windows for i in range(end))
-        for is_known, group in groupby(known, itemgetter(1)):
-            if is_known:
-                places = [i for i, _ in group]
-                yield text[places[0] : places[-1] + LEAST]
-                goes_on = places[0] if places[-1] == end - 1 else end
-        last, held = number, text[goes_on:]
+        end = max(len(text) - LEAST + 1, 0)  # from here on a window is not complete yet
+        goes_on = end  # from where the text is to be read again, with the next piece
+
+        is_known = [text[i : i + LEAST] in windows for i in range(end)]
+        for are_known, group in groupby(range(end), key=is_known.__getitem__):
+            if not are_known:
+                continue
+            places = list(group)
+            yield text[places[0] : places[-1] + LEAST]
+            if places[-1] == end - 1:  # the stretch may go on in the next piece
+                goes_on = places[0]
+
+        last = number
+        held = text[goes_on:]
 
 
 def _longest(stretch: str, text: str, longest: str) -> str:
     """The longest part of a stretch that stands in `text`, if longer than the longest so far."""
-    for i in range(len(stretch)):
+    for start in range(len(stretch)):
         more = 1
-        while more:  # twice as many characters if that went well, else half as many
-            end = i + len(longest) + more
-            if end <= len(stretch) and stretch[i:end] in text:
-                longest, more = stretch[i:end], 2 * more
+        while more > 0:  # twice as many characters if that went well, else half as many
+            end = start + len(longest) + more
+            if end <= len(stretch) and stretch[start:end] in text:
+                longest = stretch[start:end]
+                more *= 2
             else:
                 more //= 2
     return longest

@@ -1,34 +1,28 @@
-"""From files and Python objects to documents of text, some set aside to validate on.
+"""A text as a stream of pieces: a `Corpus` is some files, a `Part` some characters of these.
 
-A `Corpus` is read as a stream, as often as needed; token_cache.py encodes its documents.
+Both are read as often as needed, since a text may be larger than memory. source.py finds the files
+and decides what is set aside to validate on; token_cache.py turns the pieces into tokens.
 """
 
-import contextlib
 import hashlib
-import json
-import os
-import tempfile
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, groupby
+from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .. import UserError
-from ..config import TextConfig
 from ..tokenizer import Encoded, TextChunk, Tokenizer, UnknownCharacter, encode_in_pieces
-from .files import Say, each_once, find_files, identity
-from .readers import STANDARD_INPUT, is_json_lines, read_text, text_in, title
+from .readers import is_json_lines, read_text, title
 
-_STRETCH = 1 << 14  # characters, where a part of a long text is taken
-_MAYBE_NAMES = 100  # documents that are checked for being the names of files
-_TO_VALIDATE = 1 << 20  # characters of a longer text; evaluations read fewer
+_STRETCH = 1 << 14  # characters of a stretch, where only a sample of a text is taken
 CHANGED = "changed while it was read; start again when it is complete"
 
 Document = tuple[int, str]  # a document's number, and a piece of its text
+FileVersion = tuple[int, int]  # when a file was last written to, in nanoseconds, and its size
 
 
 class Piece(NamedTuple):
@@ -47,7 +41,7 @@ class Scan:
     fingerprint: str  # SHA-256 of the documents
     text_bytes: int  # in UTF-8
     lengths: Sequence[int]  # of each document, in characters
-    times: Sequence[object]  # when each file had been written to
+    versions: Sequence[FileVersion | None]  # of each file, before it was read
     alphabet: frozenset[int]  # the bytes that occur
 
 
@@ -67,73 +61,84 @@ class Corpus:
         number = -1
         for file in self.files:
             for is_first, line, text in read_text(file, self.text_field):
-                number += is_first
+                if is_first:
+                    number += 1
                 yield Piece(number, text, file, line)
 
     @cached_property
     def scan(self) -> Scan:
         """Read all of it once."""
-        digest, text_bytes, lengths = hashlib.sha256(), 0, array("Q")
+        versions = [version_of(file) for file in self.files]
+        digest = hashlib.sha256()
+        text_bytes = 0
+        lengths = array("Q")
         alphabet: set[int] = set()
-        times = [_time(file) for file in self.files]
+
         for number, text in self.documents():
-            if number == len(lengths):
-                digest.update(b"\xff")  # which occurs in no text in UTF-8
+            is_new = number == len(lengths)
+            if is_new:
                 lengths.append(0)
+                digest.update(b"\xff")  # which occurs in no text in UTF-8
+            lengths[number] += len(text)
+
             encoded = text.encode()
             digest.update(encoded)
-            alphabet.update(encoded.translate(None, bytes(alphabet)))
             text_bytes += len(encoded)
-            lengths[-1] += len(text)
-        return Scan(digest.hexdigest(), text_bytes, lengths, times, frozenset(alphabet))
+            # To remove the bytes that are known leaves next to nothing, and is fast.
+            unknown = encoded.translate(None, delete=bytes(alphabet))
+            alphabet.update(unknown)
+
+        return Scan(
+            fingerprint=digest.hexdigest(),
+            text_bytes=text_bytes,
+            lengths=lengths,
+            versions=versions,
+            alphabet=frozenset(alphabet),
+        )
 
 
-@dataclass(frozen=True)
-class Source:
-    """The text of a run: what to train on, and what to validate on if that is separate."""
-
-    training: Corpus  # and to validate on, if there is no other
-    validation: Corpus | None
-
-    @property
-    def fingerprint(self) -> str:
-        """A hash of all of it."""
-        parts = [part and part.scan.fingerprint for part in (self.training, self.validation)]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-
-    def check_unchanged(self) -> None:
-        """Refuse files that were written to after they were scanned."""
-        for corpus in filter(None, (self.training, self.validation)):
-            for file, time in zip(corpus.files, corpus.scan.times, strict=True):
-                if _time(file) != time:
-                    raise UserError(f"{title(file)} {CHANGED}")
+def version_of(file: Path) -> FileVersion | None:
+    """Which differs when a file was written to; None if it is not there."""
+    try:
+        status = file.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
 
 
 @dataclass(frozen=True)
 class Part:
-    """The first `kept` characters of each document, or, if `aside`, the characters after them.
+    """Some characters of each document of a corpus: the first `kept` of them, or, if `aside`, all
+    the others.
 
-    If these are more than `most`, stretches spread over them that have so many together.
+    If these are more than `most`, the part is a sample of so many: stretches that lie all over it.
     """
 
-    characters: int
+    characters: int  # of all documents together, those that the sample leaves out included
     corpus: Corpus
-    kept: Sequence[int]
+    kept: Sequence[int]  # characters, of each document
     aside: bool = False
     most: int | None = None
-    stretch: int = _STRETCH
-
-    def at_most(self, most: int | None, stretch: int = _STRETCH) -> "Part":
-        """A part of this part, in stretches of so many characters, or an eighth of it."""
-        if most is None:
-            return self
-        most = min(most, self.most or most)
-        return replace(self, most=most, stretch=min(stretch, max(most // 8, 1)))
+    stretch: int = _STRETCH  # characters
 
     @property
     def size(self) -> int:
-        """How many characters there are in the documents."""
-        return min(self.characters, self.most or self.characters)
+        """How many characters there are in the documents: in a sample, at most so many."""
+        if self.most is None:
+            return self.characters
+        return min(self.characters, self.most)
+
+    def at_most(self, most: int | None, stretch: int = _STRETCH) -> "Part":
+        """A sample of this part, or all of it if `most` is None.
+
+        A stretch of the sample has `stretch` characters, but no more than an eighth of the sample.
+        """
+        if most is None:
+            return self
+        if self.most is not None:
+            most = min(most, self.most)
+        eighth = max(most // 8, 1)
+        return replace(self, most=most, stretch=min(stretch, eighth))
 
     def documents(self) -> Iterator[Document]:
         """Pieces of the documents, as of a :class:`Corpus`; UserError if a file has changed."""
@@ -141,39 +146,55 @@ class Part:
 
     def pieces(self) -> Iterator[Piece]:
         """The same, each with its place."""
-        length = self.stretch if self.size < self.characters else 1 << 30
-        read = taken = 0
-        for whole in self._whole_pieces():
-            lines = _LinesOf(whole)
-            for start in range(0, len(whole.text), length):
-                stretch = whole.text[start : start + length]
+        is_sample = self.size < self.characters
+        length = self.stretch if is_sample else 1 << 30  # longer than any piece
+        read = 0  # characters so far
+        taken = 0  # of these
+
+        for piece in self._pieces_of_all():
+            lines = _LineCounter(piece)
+            for start in range(0, len(piece.text), length):
+                stretch = piece.text[start : start + length]
                 read += len(stretch)
+                # Take it unless the share taken so far, taken / read, would grow larger than the
+                # share of the whole, size / characters.
                 if (taken + len(stretch)) * self.characters <= self.size * read:
                     taken += len(stretch)
-                    yield whole._replace(text=stretch, line=lines.at(start))
+                    yield piece._replace(text=stretch, line=lines.line_at(start))
+
         if read != self.characters:
             raise UserError(f"the text {CHANGED}")
 
-    def _whole_pieces(self) -> Iterator[Piece]:
-        left = array("Q", self.kept)
+    def _pieces_of_all(self) -> Iterator[Piece]:
+        """The pieces of the whole part, of which a sample may be taken."""
+        still_kept = array("Q", self.kept)  # characters of each document
         for piece in self.corpus.pieces():
-            if piece.number == len(left):
+            if piece.number == len(still_kept):
                 raise UserError(f"the text {CHANGED}")
-            cut = min(left[piece.number], len(piece.text))
-            left[piece.number] -= cut
-            if half := piece.text[cut:] if self.aside else piece.text[:cut]:
-                line = _LinesOf(piece).at(cut) if self.aside else piece.line
-                yield piece._replace(text=half, line=line)
+
+            cut = min(still_kept[piece.number], len(piece.text))
+            still_kept[piece.number] -= cut
+            if not self.aside and cut > 0:
+                yield piece._replace(text=piece.text[:cut])
+            elif self.aside and cut < len(piece.text):
+                line = _LineCounter(piece).line_at(cut)
+                yield piece._replace(text=piece.text[cut:], line=line)
 
 
-class _LinesOf:
-    """The lines of a file in which places of a piece stand, asked for from left to right."""
+class _LineCounter:
+    """Tells in which line of its file a place of a piece stands.
+
+    It is asked for one place after the other, from left to right, and counts on from the last.
+    """
 
     def __init__(self, piece: Piece):
-        self._text, self._line, self._place = piece.text, piece.line, 0
-        self._is_one_line = is_json_lines(piece.file)
+        self._text = piece.text
+        self._line = piece.line
+        self._place = 0
+        self._is_one_line = is_json_lines(piece.file)  # where a line end is written \n
 
-    def at(self, place: int) -> int:
+    def line_at(self, place: int) -> int:
+        """The number of the line; `place` is an index of the text."""
         if not self._is_one_line:
             self._line += self._text.count("\n", self._place, place)
         self._place = place
@@ -182,17 +203,19 @@ class _LinesOf:
 
 def place_of(text: str, pieces: Iterable[Piece]) -> str:
     """The file and the line in which a text begins where it stands in documents first."""
-    held: Piece | None = None  # the end of what was read of a document
+    held: Piece | None = None  # the end of the piece before, in which the text may have begun
     for new in pieces:
         piece = new
         if held is not None and held.number == new.number:
             piece = held._replace(text=held.text + new.text)
-        lines = _LinesOf(piece)
-        if (found := piece.text.find(text)) >= 0:
-            return f"{title(piece.file)}, line {lines.at(found):,}"
 
-        rest = max(len(piece.text) - len(text) + 1, 0)
-        held = piece._replace(text=piece.text[rest:], line=lines.at(rest))
+        lines = _LineCounter(piece)
+        found = piece.text.find(text)
+        if found >= 0:
+            return f"{title(piece.file)}, line {lines.line_at(found):,}"
+
+        end = max(len(piece.text) - len(text) + 1, 0)
+        held = piece._replace(text=piece.text[end:], line=lines.line_at(end))
     return "a place that is not there any more"
 
 
@@ -206,133 +229,18 @@ def encode(tokenizer: Tokenizer, text: Corpus | Part) -> Iterator[Encoded]:
         raise UnknownCharacter(unknown.character, f"({place})") from None
 
 
-def find_source(config: TextConfig, say: Say = lambda line: None) -> Source:
-    """The files of the text that `config` names. A file to validate on is not trained on. Where
-    whole documents are set aside, each file is read once: no document is on both sides."""
-    if (*config.files, *config.validation).count(STANDARD_INPUT) > 1:
-        raise UserError("standard input can be read once only; write it to a file first")
-    found = find_files(config.files, say)
-    aside = find_files(config.validation, say) if config.validation else ()
-    check_text_field((*found, *aside), config.text_field)
-    if config.split == "end" and aside:
-        say("--split end does nothing beside --validation")
-
-    to_validate = {identity(file) for file in aside}
-    found = tuple(file for file in found if identity(file) not in to_validate)
-    if not found:
-        raise UserError(f"{' '.join(config.files)} is validation text too; train on another text")
-    if config.split == "documents":
-        found = each_once(found)
-
-    training = Corpus(found, config.text_field)
-    validation = Corpus(aside, config.text_field) if aside else None
-    for names, corpus in ((config.files, training), (config.validation, validation)):
-        if corpus is not None and not corpus.scan.lengths:
-            raise UserError(f"there is no text in {' '.join(map(title, names))}")
-    return Source(training, validation)
-
-
-def check_text_field(files: Iterable[Path], text_field: str) -> None:
-    """Refuse another field than the usual one if no file has fields: it would be ignored."""
-    if text_field != TextConfig.text_field and not any(map(is_json_lines, files)):
-        raise UserError(f"--text-field {text_field} is for .jsonl files, and there is none")
-
-
-def find_again(config: TextConfig, fingerprint: str, say: Say = lambda line: None) -> Source:
-    """The text that a run learned from; UserError if it cannot be read again or has changed."""
-    if any(title(name) != name for name in config.files + config.validation):
-        given = "standard input or from documents given in Python, which cannot be read again"
-        raise UserError(f"the run learned from {given}")
-    source = find_source(config, say)
-    if source.fingerprint != fingerprint:
-        raise UserError(f"{' '.join(config.files)} has changed since the run learned from it")
-    return source
-
-
-def read_again(config: TextConfig, fingerprint: str) -> tuple[Part, Part]:
-    """What a run was trained and validated on, as of :func:`split`; errors as above."""
-    return split(find_again(config, fingerprint), config)
-
-
-def split(source: Source, config: TextConfig) -> tuple[Part, Part]:
-    """What to train on, and what to validate on."""
-    corpus, lengths = source.training, source.training.scan.lengths
-    if (other := source.validation) is not None:
-        all_of_it = other.scan.lengths
-        validation = Part(sum(all_of_it), other, all_of_it)
-        return Part(sum(lengths), corpus, lengths).at_most(config.max_characters), validation
-    kept, most = array("Q", _kept(lengths, config)), config.max_characters
-    training = Part(sum(kept), corpus, kept).at_most(most)
-    rest = Part(sum(lengths) - sum(kept), corpus, kept, aside=True)
-    return training, rest.at_most(most and min(most, max(most // 8, _TO_VALIDATE)))
-
-
-def _kept(lengths: Sequence[int], config: TextConfig) -> Iterable[int]:
-    """How many characters of each document are trained on."""
-    if config.split == "documents" and len(lengths) > 1:
-        chosen = set_aside(lengths, config.validation_fraction)
-        return (0 if aside else n for n, aside in zip(lengths, chosen, strict=True))
-    cut = int(sum(lengths) * (1 - config.validation_fraction))
-    ends = accumulate(lengths)
-    return (min(max(cut - end + n, 0), n) for n, end in zip(lengths, ends, strict=True))
-
-
-def set_aside(lengths: Sequence[int], fraction: float) -> bytearray:
-    """For each document, 1 if it is set aside, else 0: it is if that brings the share so far nearer
-    to `fraction`. At least one is and one is not; if need be, the one whose length fits best."""
-    chosen, owed = bytearray(), 0.0
-    for length in lengths:
-        owed += fraction * length
-        chosen.append(owed > length / 2)
-        owed -= length * chosen[-1]
-    if all(chosen) or not any(chosen):
-        wanted = sum(lengths) * (1 - fraction if all(chosen) else fraction)
-        last_first = reversed(range(len(lengths)))
-        chosen[min(last_first, key=lambda i: abs(lengths[i] - wanted))] ^= 1
-    return chosen
+def chunks(documents: Iterable[Document]) -> Iterator[TextChunk]:
+    """Documents for the tokenizer, which puts an end of text between two of them."""
+    last = None  # number of the document of the piece before
+    for number, text in documents:
+        follows_another = last is not None and number != last
+        yield follows_another, text
+        last = number
 
 
 def whole(documents: Iterable[Document]) -> list[str]:
     """The documents, each in one piece."""
-    groups = groupby(documents, key=itemgetter(0))
-    return ["".join(text for _, text in group) for _, group in groups]
-
-
-def chunks(documents: Iterable[Document]) -> Iterator[TextChunk]:
-    """Documents for the tokenizer, which puts an end of text between two of them."""
-    last = None
-    for number, text in documents:
-        yield last is not None and number != last, text
-        last = number
-
-
-def _refuse_name(document: str, number: int) -> None:
-    """Refuse a document that is the name of a file: a list of names would else be the text."""
-    if 0 < len(document) < 256 and "\0" not in document and os.path.isfile(document):
-        remedy = "give its name itself, or several as Paths"
-        raise UserError(f"document {number} is {document!r}, the name of a file; {remedy}")
-
-
-@contextlib.contextmanager
-def spooled(documents: Iterable[Any], text_field: str) -> Iterator[Path]:
-    """A temporary .jsonl file of documents: texts, or rows of a dataset that hold one."""
-    with tempfile.TemporaryDirectory(prefix="minigpt-documents-") as folder:
-        file = Path(folder) / "documents.jsonl"
-        with open(file, "wb") as copy:
-            for number, document in enumerate(documents, start=1):
-                row = document
-                if isinstance(document, str):
-                    row = {text_field: document}
-                    if number <= _MAYBE_NAMES:
-                        _refuse_name(document, number)
-                text = text_in(row, text_field, f"document {number}")
-                copy.write(json.dumps({text_field: text}, ensure_ascii=False).encode() + b"\n")
-        yield file
-
-
-def _time(file: Path) -> tuple[int, int] | None:
-    """When a file was last written to, and its size; None if it is not there."""
-    with contextlib.suppress(OSError):
-        status = file.stat()
-        return status.st_mtime_ns, status.st_size
-    return None
+    texts = []
+    for _, pieces in groupby(documents, key=itemgetter(0)):
+        texts.append("".join(text for _, text in pieces))
+    return texts

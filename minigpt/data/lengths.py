@@ -5,7 +5,8 @@ begins, and of every text when its tokens are there. No torch is needed.
 from .. import UserError
 from ..config import SMALLEST_VOCABULARY, TextConfig, counted
 from ..tokenizer import Tokenizer, make_tokenizer
-from .corpus import Part, Source, encode, split
+from .corpus import Part, encode
+from .source import Source, split
 
 # Characters. A shorter text is planned with the smallest vocabulary, so its tokens can be known
 # at once; a longer one has enough of them.

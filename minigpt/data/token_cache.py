@@ -25,8 +25,9 @@ from .. import UserError
 from ..config import TextConfig, cache_folder
 from ..tokenizer import Tokenizer, load_tokenizer, make_tokenizer
 from .batches import Dataset, TokenIds
-from .corpus import Part, Source, encode, split
+from .corpus import Part, encode
 from .lengths import check_counts
+from .source import Source, split
 
 FORMAT = 4
 FOLDER = "tokens"  # in the cache folder, which may hold other programs' files

@@ -15,7 +15,8 @@ from typing import Any, Literal
 import numpy as np
 
 from .. import UserError
-from ..data.corpus import read_again, whole
+from ..data.corpus import whole
+from ..data.source import read_again
 from ..interop.safetensors_files import Array
 from ..runs.find import FoundModel
 from ..runs.folder import SAMPLES, WEIGHTS

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from .. import UserError
 from ..config import EvaluationConfig
-from ..data.corpus import Corpus, check_text_field, encode, read_again
+from ..data.corpus import Corpus, encode
 from ..data.counting import CountingModel, fit_in_time
 from ..data.files import find_files
+from ..data.source import check_text_field, read_again
 from ..runs.devices import find_device
 from ..runs.find import FoundModel, find_model
 from ..runs.memory import enough_memory

@@ -20,8 +20,9 @@ from ..config import (
     check_given,
     count_parameters,
 )
-from ..data.corpus import Part, Source, split
+from ..data.corpus import Part
 from ..data.lengths import check_short_text
+from ..data.source import Source, split
 from ..model import flops_per_token
 from ..runs.devices import find_device
 from ..runs.find import FoundModel, starting_point

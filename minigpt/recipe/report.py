@@ -13,8 +13,8 @@ from tqdm.auto import tqdm
 
 from .. import UserError
 from ..config import TextConfig, count_parameters, counted
-from ..data.corpus import Source
 from ..data.readers import title
+from ..data.source import Source
 from ..runs.find import unfinished_run
 from ..runs.folder import WEIGHTS, RunConfig
 from ..runs.weights import read_best

@@ -28,9 +28,9 @@ from ..config import (
     counted,
 )
 from ..data.batches import Dataset
-from ..data.corpus import Source, find_again, find_source, spooled
 from ..data.lengths import check_context, check_short_text
 from ..data.readers import STANDARD_INPUT, title
+from ..data.source import Source, find_again, find_source, spooled
 from ..data.token_cache import prepare
 from ..generation.torch_gpt import engine_of
 from ..generation.writer import Writer

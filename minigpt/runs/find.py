@@ -5,19 +5,14 @@ hub; and the writer of any of them.
 import contextlib
 import dataclasses
 import json
-import math
 import os
-import secrets
-import shutil
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from filelock import FileLock, Timeout
 from safetensors import SafetensorError, safe_open
 
 from .. import UserError
@@ -26,25 +21,37 @@ from ..config import (
     GPTConfig,
     InferenceConfig,
     TextConfig,
-    TrainConfig,
     count_parameters,
-    from_dict,
 )
-from ..data.corpus import read_again
 from ..data.readers import title
+from ..data.source import read_again
 from ..generation.numpy_gpt import NumpyGPT, Weights
 from ..generation.writer import Writer
 from ..interop.hub import PREFIX, hub_folder
 from ..interop.huggingface import is_huggingface_folder, read_folder
-from ..interop.safetensors_files import read_weights, write_tensors
+from ..interop.safetensors_files import read_weights
 from ..tokenizer import Tokenizer, load_tokenizer
 from .devices import find_device, has_gpu
-from .folder import CHECKPOINT, CONFIG, COUNTING, LAST, LAUNCH, METRICS, PREVIOUS, TOKENIZER, WEIGHTS, RunConfig, check_is_gpt, existing_file, locked, read_config, read_metrics
+from .folder import (
+    CHECKPOINT,
+    CONFIG,
+    COUNTING,
+    LAST,
+    LAUNCH,
+    METRICS,
+    PREVIOUS,
+    TOKENIZER,
+    WEIGHTS,
+    RunConfig,
+    check_is_gpt,
+    existing_file,
+    locked,
+    read_config,
+    read_metrics,
+)
 from .weights import read_best, read_network
 
 if TYPE_CHECKING:
-    import torch
-
     from ..model import GPT
 
 # With `--init`: fields that may differ from the model's, and fields that come with the model.

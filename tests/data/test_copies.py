@@ -15,7 +15,8 @@ from minigpt import UserError
 from minigpt.cli import main
 from minigpt.config import TextConfig
 from minigpt.data.copies import LEAST, copies, find_copies
-from minigpt.data.corpus import find_source, place_of, split
+from minigpt.data.corpus import place_of
+from minigpt.data.source import find_source, split
 from minigpt.recipe.run import _say_copied
 from tests.conftest import some_text, train_tiny
 

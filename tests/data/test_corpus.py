@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 
 from minigpt import UserError
 from minigpt.config import TextConfig
-from minigpt.data.corpus import Part, encode, find_source, set_aside, split, spooled
+from minigpt.data.corpus import Part, encode
 from minigpt.data.files import find_files
 from minigpt.data.readers import BLOCK
+from minigpt.data.source import find_source, set_aside, split, spooled
 from minigpt.tokenizer import CharacterTokenizer
 
 from .texts import corpus, documents, json_lines, refusal, write
@@ -292,7 +293,7 @@ def test_the_part_of_a_long_text_that_is_used_comes_from_all_over_it(tmp_path: P
 
 
 def test_an_eighth_is_to_validate_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("minigpt.data.corpus._TO_VALIDATE", 1_000)
+    monkeypatch.setattr("minigpt.data.source._TO_VALIDATE", 1_000)
     source = find_source(TextConfig((str(write(tmp_path / "a.txt", "a" * 10**6)),)))
     for most, sizes in ((40_000, [40_000, 5_000]), (900, [900, 900]), (None, [900_000, 100_000])):
         parts = split(source, TextConfig(("a.txt",), max_characters=most))

@@ -8,8 +8,8 @@ import pytest
 
 from minigpt import UserError
 from minigpt.config import TextConfig
-from minigpt.data.corpus import find_source
 from minigpt.data.lengths import check_context, check_counts, check_short_text
+from minigpt.data.source import find_source
 from minigpt.data.token_cache import prepare
 
 from ..conftest import some_text

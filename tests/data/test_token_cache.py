@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from minigpt import UserError
 from minigpt.config import TextConfig
 from minigpt.data.batches import Dataset
-from minigpt.data.corpus import find_source, split
+from minigpt.data.source import find_source, split
 from minigpt.data.token_cache import FOLDER, META, Tokens, open_dataset, prepare
 
 from .texts import json_lines, one_line, whole, write

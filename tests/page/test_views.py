@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from minigpt.config import TextConfig, TrainConfig
-from minigpt.data.corpus import find_source
+from minigpt.data.source import find_source
 from minigpt.generation.scoring import log_softmax
 from minigpt.runs.find import FoundModel
 from minigpt.runs.folder import RunConfig

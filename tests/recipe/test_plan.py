@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import minigpt
 from minigpt import UserError
 from minigpt.config import GPTConfig, TextConfig, TrainConfig, count_parameters
-from minigpt.data.corpus import find_source
+from minigpt.data.source import find_source
 from minigpt.recipe.plan import (
     Plan,
     TextStats,

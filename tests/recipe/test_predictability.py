@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minigpt.config import TextConfig
-from minigpt.data.corpus import find_source, split
+from minigpt.data.source import find_source, split
 from minigpt.recipe.predictability import (
     Predictability,
     expected_bits_per_byte,

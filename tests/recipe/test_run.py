@@ -21,7 +21,7 @@ from minigpt import UserError
 from minigpt.cli import main
 from minigpt.config import TextConfig
 from minigpt.data.batches import Dataset
-from minigpt.data.corpus import find_source
+from minigpt.data.source import find_source
 from minigpt.data.token_cache import prepare
 from minigpt.recipe import run as run_module
 from minigpt.recipe.run import resume_run

@@ -20,8 +20,8 @@ import minigpt
 from minigpt import UserError
 from minigpt.cli import main
 from minigpt.config import GPTConfig
-from minigpt.data.corpus import find_source
 from minigpt.data.counting import CountingModel
+from minigpt.data.source import find_source
 from minigpt.data.token_cache import prepare
 from minigpt.generation import scoring
 from minigpt.generation.numpy_gpt import NumpyGPT

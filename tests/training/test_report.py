@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from minigpt.config import GPTConfig, TextConfig, TrainConfig, counted
-from minigpt.data.corpus import find_source
+from minigpt.data.source import find_source
 from minigpt.data.token_cache import prepare
 from minigpt.recipe.report import command, compared, first_words, say_result
 from minigpt.runs.folder import METRICS, PICTURE, SAMPLES, RunConfig, read_metrics

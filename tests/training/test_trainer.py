@@ -18,8 +18,8 @@ import minigpt
 from minigpt import UserError
 from minigpt.config import TextConfig, TrainConfig
 from minigpt.data.batches import Dataset, TokenSequence
-from minigpt.data.corpus import find_source
 from minigpt.data.counting import CountingModel, fit_in_time
+from minigpt.data.source import find_source
 from minigpt.data.token_cache import prepare
 from minigpt.model import GPT
 from minigpt.runs.find import load_run

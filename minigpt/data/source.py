@@ -1,0 +1,212 @@
+"""Where the text of a run comes from: the files that it names, and what is set aside of them.
+
+A `Source` is the text to train on and, if that is separate, the text to validate on. `split` makes
+two parts of it. corpus.py reads them.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .. import UserError
+from ..config import TextConfig
+from .corpus import CHANGED, Corpus, Part, version_of
+from .files import Say, each_once, find_files, identity
+from .readers import STANDARD_INPUT, is_json_lines, text_in, title
+
+_TO_VALIDATE = 1 << 20  # characters of a longer text; evaluations read fewer
+_MAYBE_NAMES = 100  # documents that are checked for being the names of files
+_LONGEST_NAME = 255  # characters
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text of a run: what to train on, and what to validate on if that is separate."""
+
+    training: Corpus  # and to validate on, if there is no other
+    validation: Corpus | None
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of all of it."""
+        training = self.training.scan.fingerprint
+        validation = self.validation.scan.fingerprint if self.validation else None
+        return hashlib.sha256(json.dumps([training, validation]).encode()).hexdigest()
+
+    def check_unchanged(self) -> None:
+        """Refuse files that were written to after they were scanned."""
+        for corpus in filter(None, (self.training, self.validation)):
+            for file, version in zip(corpus.files, corpus.scan.versions, strict=True):
+                if version_of(file) != version:
+                    raise UserError(f"{title(file)} {CHANGED}")
+
+
+# Which files
+
+
+def find_source(config: TextConfig, say: Say = lambda line: None) -> Source:
+    """The files of the text that `config` names. A file to validate on is not trained on. Where
+    whole documents are set aside, each file is read once: no document is on both sides."""
+    names = [*config.files, *config.validation]
+    if names.count(STANDARD_INPUT) > 1:
+        raise UserError("standard input can be read once only; write it to a file first")
+
+    files = find_files(config.files, say)
+    to_validate = find_files(config.validation, say) if config.validation else ()
+    check_text_field((*files, *to_validate), config.text_field)
+    if config.split == "end" and to_validate:
+        say("--split end does nothing beside --validation")
+
+    files = _without(files, to_validate)
+    if not files:
+        raise UserError(f"{' '.join(config.files)} is validation text too; train on another text")
+    if config.split == "documents":
+        files = each_once(files)
+
+    training = Corpus(files, config.text_field)
+    _check_has_text(training, config.files)
+    if not to_validate:
+        return Source(training, validation=None)
+
+    validation = Corpus(to_validate, config.text_field)
+    _check_has_text(validation, config.validation)
+    return Source(training, validation)
+
+
+def _without(files: tuple[Path, ...], others: tuple[Path, ...]) -> tuple[Path, ...]:
+    """The files that are none of the others by any name."""
+    left_out = {identity(file) for file in others}
+    return tuple(file for file in files if identity(file) not in left_out)
+
+
+def _check_has_text(corpus: Corpus, names: tuple[str, ...]) -> None:
+    if len(corpus.scan.lengths) == 0:
+        raise UserError(f"there is no text in {' '.join(map(title, names))}")
+
+
+def check_text_field(files: Iterable[Path], text_field: str) -> None:
+    """Refuse another field than the usual one if no file has fields: it would be ignored."""
+    is_usual = text_field == TextConfig.text_field
+    if not is_usual and not any(map(is_json_lines, files)):
+        raise UserError(f"--text-field {text_field} is for .jsonl files, and there is none")
+
+
+def find_again(config: TextConfig, fingerprint: str, say: Say = lambda line: None) -> Source:
+    """The text that a run learned from; UserError if it cannot be read again or has changed."""
+    names = [*config.files, *config.validation]
+    if any(title(name) != name for name in names):  # of a temporary copy
+        given = "standard input or from documents given in Python, which cannot be read again"
+        raise UserError(f"the run learned from {given}")
+
+    source = find_source(config, say)
+    if source.fingerprint != fingerprint:
+        raise UserError(f"{' '.join(config.files)} has changed since the run learned from it")
+    return source
+
+
+def read_again(config: TextConfig, fingerprint: str) -> tuple[Part, Part]:
+    """What a run was trained and validated on, as of :func:`split`; errors as above."""
+    return split(find_again(config, fingerprint), config)
+
+
+# What is set aside
+
+
+def split(source: Source, config: TextConfig) -> tuple[Part, Part]:
+    """What to train on, and what to validate on."""
+    corpus = source.training
+    lengths = corpus.scan.lengths
+    most = config.max_characters
+
+    if source.validation is not None:
+        training = Part(sum(lengths), corpus, kept=lengths)
+        others = source.validation.scan.lengths
+        validation = Part(sum(others), source.validation, kept=others)
+        return training.at_most(most), validation
+
+    kept = array("Q", _kept(lengths, config))
+    training = Part(sum(kept), corpus, kept)
+    validation = Part(sum(lengths) - sum(kept), corpus, kept, aside=True)
+    return training.at_most(most), validation.at_most(_most_to_validate(most))
+
+
+def _most_to_validate(most: int | None) -> int | None:
+    """An eighth of what is trained on; of a small part more, which an evaluation needs."""
+    if most is None:
+        return None
+    return min(most, max(most // 8, _TO_VALIDATE))
+
+
+def _kept(lengths: Sequence[int], config: TextConfig) -> Iterator[int]:
+    """How many characters of each document are trained on."""
+    if config.split == "documents" and len(lengths) > 1:
+        chosen = set_aside(lengths, config.validation_fraction)
+        for length, is_aside in zip(lengths, chosen, strict=True):
+            yield 0 if is_aside else length
+        return
+
+    left = int(sum(lengths) * (1 - config.validation_fraction))  # characters before the cut
+    for length in lengths:
+        kept = min(length, left)
+        left -= kept
+        yield kept
+
+
+def set_aside(lengths: Sequence[int], fraction: float) -> bytearray:
+    """For each document, 1 if it is set aside, else 0: it is if that brings the share so far nearer
+    to `fraction`. At least one is and one is not; if need be, the one whose length fits best."""
+    chosen = bytearray()
+    owed = 0.0  # characters that should have been set aside by now, less those that were
+    for length in lengths:
+        owed += fraction * length
+        is_aside = owed > length / 2
+        chosen.append(is_aside)
+        if is_aside:
+            owed -= length
+
+    are_all = all(chosen)
+    if are_all or not any(chosen):
+        # All are on one side: one document goes to the other, of about as many characters as
+        # belong there; of equals, the last.
+        wanted = sum(lengths) * (1 - fraction if are_all else fraction)
+        last_first = reversed(range(len(lengths)))
+        best = min(last_first, key=lambda i: abs(lengths[i] - wanted))
+        chosen[best] = not are_all
+    return chosen
+
+
+# Documents that are in no file
+
+
+@contextlib.contextmanager
+def spooled(documents: Iterable[Any], text_field: str) -> Iterator[Path]:
+    """A temporary .jsonl file of documents: texts, or rows of a dataset that hold one."""
+    with tempfile.TemporaryDirectory(prefix="minigpt-documents-") as folder:
+        file = Path(folder) / "documents.jsonl"
+        with open(file, "wb") as copy:
+            for number, document in enumerate(documents, start=1):
+                row = document
+                if isinstance(document, str):
+                    row = {text_field: document}
+                    if number <= _MAYBE_NAMES:
+                        _refuse_name(document, number)
+
+                text = text_in(row, text_field, place=f"document {number}")
+                line = json.dumps({text_field: text}, ensure_ascii=False)
+                copy.write(line.encode() + b"\n")
+        yield file
+
+
+def _refuse_name(document: str, number: int) -> None:
+    """Refuse a document that is the name of a file: a list of names would else be the text."""
+    may_be_a_name = 0 < len(document) <= _LONGEST_NAME and "\0" not in document
+    if may_be_a_name and os.path.isfile(document):
+        remedy = "give its name itself, or several as Paths"
+        raise UserError(f"document {number} is {document!r}, the name of a file; {remedy}")
