@@ -1,41 +1,12 @@
 """Files that are written whole or not at all."""
 
 import contextlib
-import dataclasses
-import json
-import math
 import os
-import secrets
-import shutil
-import time
-from collections.abc import Callable, Mapping, Iterator
-from dataclasses import dataclass
-from functools import cached_property, partial
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
+
 from ..interop import safetensors_files
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-from filelock import FileLock, Timeout
-from safetensors import SafetensorError, safe_open
-
-from .. import UserError
-from ..config import (
-    GPT_NAME,
-    GPTConfig,
-    InferenceConfig,
-    TextConfig,
-    TrainConfig,
-    count_parameters,
-    from_dict,
-)
-from ..data.corpus import read_again
-from ..data.readers import title
-from ..generation.numpy_gpt import NumpyGPT, Weights
-from ..generation.writer import Writer
-from ..interop.hub import PREFIX, hub_folder
-from ..interop.huggingface import is_huggingface_folder, read_folder
-from ..tokenizer import Tokenizer, load_tokenizer
 
 
 def write_text(text: str, path: Path) -> None:

@@ -1,46 +1,13 @@
 """The device to compute on, by its name."""
 
-import contextlib
-import dataclasses
-import json
-import math
-import os
-import secrets
 import shutil
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-from filelock import FileLock, Timeout
-from safetensors import SafetensorError, safe_open
+from typing import TYPE_CHECKING
 
 from .. import UserError
-from ..config import (
-    GPT_NAME,
-    GPTConfig,
-    InferenceConfig,
-    TextConfig,
-    TrainConfig,
-    count_parameters,
-    from_dict,
-)
-from ..data.corpus import read_again
-from ..data.readers import title
-from ..generation.numpy_gpt import NumpyGPT, Weights
-from ..generation.writer import Writer
-from ..interop.hub import PREFIX, hub_folder
-from ..interop.huggingface import is_huggingface_folder, read_folder
-from ..interop.safetensors_files import read_weights, write_tensors
-from ..tokenizer import Tokenizer, load_tokenizer
 
 if TYPE_CHECKING:
     import torch
-
-    from ..model import GPT
 
 
 def has_gpu() -> bool:

@@ -10,37 +10,23 @@ import math
 import os
 import secrets
 import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 from filelock import FileLock, Timeout
-from safetensors import SafetensorError, safe_open
 
 from .. import UserError
 from ..config import (
     GPT_NAME,
     GPTConfig,
-    InferenceConfig,
     TextConfig,
     TrainConfig,
-    count_parameters,
     from_dict,
 )
-from ..data.corpus import read_again
-from ..data.readers import title
-from ..generation.numpy_gpt import NumpyGPT, Weights
-from ..generation.writer import Writer
-from ..interop.hub import PREFIX, hub_folder
-from ..interop.huggingface import is_huggingface_folder, read_folder
-from ..interop.safetensors_files import read_weights, write_tensors
-from ..tokenizer import Tokenizer, load_tokenizer
-from .atomic import replace, unfinished_name, write_text
-from .weights import read_about, read_best, read_network
+from .atomic import unfinished_name
+from .weights import read_about, read_network
 
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
 LAST, PREVIOUS = "last.safetensors", "previous.safetensors"  # in the folder of checkpoints

@@ -1,45 +1,17 @@
 """The weights file of a run, and what it says of itself: its network, and how good it is."""
 
-import contextlib
-import dataclasses
 import json
-import math
-import os
-import secrets
-import shutil
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from filelock import FileLock, Timeout
 from safetensors import SafetensorError, safe_open
 
-from .. import UserError
 from ..config import (
     GPT_NAME,
-    GPTConfig,
-    InferenceConfig,
-    TextConfig,
-    TrainConfig,
-    count_parameters,
-    from_dict,
 )
-from ..data.corpus import read_again
-from ..data.readers import title
-from ..generation.numpy_gpt import NumpyGPT, Weights
-from ..generation.writer import Writer
-from ..interop.hub import PREFIX, hub_folder
-from ..interop.huggingface import is_huggingface_folder, read_folder
-from ..tokenizer import Tokenizer, load_tokenizer
 from .atomic import write_tensors
 
 if TYPE_CHECKING:
-    import torch
-
     from ..model import GPT
 
 # What a weights file says of itself. One key of its metadata holds all: the library writes several
