@@ -31,5 +31,7 @@ def attention_maps(writer: Writer, text: str) -> AttentionMaps:
         raise UserError("the text is empty; give at least a word to look at")
     if len(ids) > limit:
         raise UserError(f"the text has {len(ids):,} tokens; this model reads at most {limit:,}")
+
     tokens = tuple(visible(writer.tokenizer.token_bytes(i)) for i in ids)
-    return AttentionMaps(tokens, writer.glass.record(np.array(ids)).attention)
+    record = writer.glass.record(np.array(ids))
+    return AttentionMaps(tokens, record.attention)

@@ -24,22 +24,32 @@ class TokenSampler:
 
     def __init__(self, config: SampleConfig, bias: Array, prompt: Sequence[int], first: int = 0):
         """`bias` ``(vocab_size,)`` is added to the logits; samples count from `first`."""
-        self._config, self._bias, shape = config, bias, (config.samples, len(bias))
+        self._config = config
+        self._bias = bias
         seed = secrets.randbits(63) if config.seed is None else config.seed
-        self._noise = exponentials(seed, *shape, first)
-        self._seen = self._counts = None
+        self._noise = exponentials(seed, config.samples, len(bias), first=first)
+
+        # What is remembered, (samples, vocab_size): nothing that no penalty depends on.
+        self._seen: NDArray[np.bool_] | None = None
         if config.repetition_penalty != 1.0:
-            self._seen = np.zeros(shape, bool)
+            self._seen = np.zeros((config.samples, len(bias)), bool)
             self._seen[:, list(prompt)] = True
+        self._counts: NDArray[np.float32] | None = None
         if config.presence_penalty or config.frequency_penalty:
-            self._counts = np.zeros(shape, np.float32)
+            self._counts = np.zeros((config.samples, len(bias)), np.float32)
 
     def __call__(self, logits: Array) -> TokenIds:
         """Map logits ``(samples, vocab_size)`` to token ids ``(samples,)``."""
-        c = self._config
-        filters = {"top_k": c.top_k, "top_p": c.top_p, "min_p": c.min_p}
-        tokens = draw(self.adjusted(logits), self._noise, temperature=c.temperature, **filters)
-        rows = np.arange(c.samples)
+        tokens = draw(
+            self.adjusted(logits),
+            self._noise,
+            temperature=self._config.temperature,
+            top_k=self._config.top_k,
+            top_p=self._config.top_p,
+            min_p=self._config.min_p,
+        )
+
+        rows = np.arange(len(tokens))
         if self._seen is not None:
             self._seen[rows, tokens] = True
         if self._counts is not None:
@@ -48,11 +58,17 @@ class TokenSampler:
 
     def adjusted(self, logits: Array) -> Array:
         """Logits ``(samples, vocab_size)`` with bias and penalties."""
-        c, logits = self._config, logits + self._bias
+        config = self._config
+        logits = logits + self._bias
         if self._seen is not None:
-            logits = penalise_repetition(logits, self._seen, c.repetition_penalty)
+            logits = penalise_repetition(logits, self._seen, config.repetition_penalty)
         if self._counts is not None:
-            logits = penalise_counts(logits, self._counts, c.presence_penalty, c.frequency_penalty)
+            logits = penalise_counts(
+                logits,
+                self._counts,
+                presence=config.presence_penalty,
+                frequency=config.frequency_penalty,
+            )
         return logits
 
 
@@ -83,15 +99,20 @@ def keep_top_p(logits: Array, p: float) -> Array:
     Degeneration", Holtzman et al. 2020, section 3.1); among equal ones the first."""
     if p >= 1.0:
         return logits
+
     largest = np.sort(logits)[..., ::-1]  # (..., vocab_size)
     probabilities = np.exp(largest - largest[..., :1])
     probabilities /= probabilities.sum(axis=-1, keepdims=True)
     before = probabilities.cumsum(axis=-1, dtype=np.float64) - probabilities  # of all likelier ones
     count = (before < p).sum(axis=-1, keepdims=True)  # (..., 1), how many to keep
     smallest_kept = np.take_along_axis(largest, count - 1, axis=-1)  # (..., 1)
-    larger, equal = logits > smallest_kept, logits == smallest_kept
-    equals_kept = count - larger.sum(axis=-1, keepdims=True)  # (..., 1)
-    return np.where(larger | (equal & (equal.cumsum(axis=-1) <= equals_kept)), logits, -np.inf)
+
+    # Of those that equal the smallest one, as many as are still wanted.
+    is_larger = logits > smallest_kept
+    is_equal = logits == smallest_kept
+    equals_kept = count - is_larger.sum(axis=-1, keepdims=True)  # (..., 1)
+    is_kept = is_larger | (is_equal & (is_equal.cumsum(axis=-1) <= equals_kept))
+    return np.where(is_kept, logits, -np.inf)
 
 
 def keep_min_p(logits: Array, p: float) -> Array:
@@ -132,6 +153,7 @@ def draw(
     last bit of the logits hardly ever changes the token. `noise` yields E_i ``(b, vocab_size)``."""
     if temperature < _COLDEST:
         return logits.argmax(axis=-1)
+
     logits = filtered(logits, temperature, **filters)
     weights = np.exp(logits - logits.max(axis=-1, keepdims=True))  # p_i times a constant
     return (weights / next(noise)).argmax(axis=-1)
@@ -140,9 +162,11 @@ def draw(
 def exponentials(seed: int, rows: int, columns: int, first: int = 0) -> Iterator[Array]:
     """Exponentially distributed numbers above 0, float64 ``(rows, columns)``, again and again; each
     array overwrites the last one. A row depends on the seed and its index, counted from `first`."""
-    indices = range(first, first + rows)
-    seeds = [np.random.SeedSequence(seed, spawn_key=(row,)) for row in indices]
-    generators = [np.random.Generator(np.random.SFC64(seed)) for seed in seeds]
+    generators = []
+    for index in range(first, first + rows):
+        seed_of_row = np.random.SeedSequence(seed, spawn_key=(index,))
+        generators.append(np.random.Generator(np.random.SFC64(seed_of_row)))
+
     numbers = np.empty((rows, columns))
     while True:
         for row, generator in zip(numbers, generators, strict=True):

@@ -37,9 +37,13 @@ def score(engine: Engine, ids: Sequence[int]) -> list[float]:
     context_length = engine.config.context_length
     found: list[float] = []  # found[i] is that of ids[i + 1]
     while len(found) < len(ids) - 1:
+        # The window is ids[start:end]; it predicts the tokens that follow each of ids[known:end].
+        known = len(found)
         new = context_length - context_length // 2 if found else context_length
-        end = min(len(found) + new, len(ids) - 1)
+        end = min(known + new, len(ids) - 1)
         start = max(end - context_length, 0)
-        logits = engine(np.array([ids[start:end]]))[0, len(found) - start :]  # (new, vocab_size)
-        found += log_probabilities(logits, np.array(ids[len(found) + 1 : end + 1])).tolist()
+
+        logits = engine(np.array([ids[start:end]]))[0, known - start :]  # (new, vocab_size)
+        predicted = np.array(ids[known + 1 : end + 1])  # (new,)
+        found += log_probabilities(logits, predicted).tolist()
     return found

@@ -12,18 +12,39 @@ class StreamDecoder:
     a stop string, wherever the tokens are cut. The longest string completed there is cut off."""
 
     def __init__(self, stop: Sequence[str] = ()):
-        self._stop, self._held = stop, ""
         self.stopped = False  # whether a stop string was found; nothing may be added then
+        self._stop = stop
+        self._held = ""
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
     def add(self, token: bytes, *, last: bool = False) -> str:
         """What may be shown after another token; nothing is held back after the last."""
         text = self._held + self._decoder.decode(token, last)
-        ends = [(text.index(stop) + len(stop), -len(stop)) for stop in self._stop if stop in text]
-        if ends:
+        start = self._start_of_stop(text)
+        if start is not None:
             self.stopped = True
-            return text[: sum(min(ends))]
-        begun = (n for stop in self._stop for n in range(1, len(stop)) if text.endswith(stop[:n]))
-        cut = len(text) - (0 if last else max(begun, default=0))
-        self._held = text[cut:]
-        return text[:cut]
+            return text[:start]
+
+        shown = len(text)
+        if not last:
+            shown -= self._begun_stop(text)
+        self._held = text[shown:]
+        return text[:shown]
+
+    def _start_of_stop(self, text: str) -> int | None:
+        """Where the stop string begins that is complete first, the longest of several; or None."""
+        places = []  # of each, where it ends and where it begins
+        for stop in self._stop:
+            start = text.find(stop)
+            if start >= 0:
+                places.append((start + len(stop), start))
+        return min(places)[1] if places else None
+
+    def _begun_stop(self, text: str) -> int:
+        """How many characters at the end of a text could begin a stop string."""
+        most = 0
+        for stop in self._stop:
+            for count in range(1, len(stop)):
+                if text.endswith(stop[:count]):
+                    most = max(most, count)
+        return most

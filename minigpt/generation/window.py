@@ -32,20 +32,24 @@ class Window:
     token; if it is longer than the context, only its end is read."""
 
     def __init__(self, engine: Engine, prompt: Sequence[int], samples: int = 1):
-        self._engine, self._samples = engine, samples
+        self._engine = engine
+        self._samples = samples
         self._size = engine.config.context_length
-        self._seen = np.empty((samples, self._size), np.int64)
+        self._seen = np.empty((samples, self._size), np.int64)  # what the model has read
         self._length = 0  # of _seen
         self._unread = np.array([prompt[-self._size :]])  # (1, T), later (samples, T)
         self._cache = engine.new_cache(1)
 
     def next_logits(self) -> Array:
         """The logits of the token after each text, ``(samples, vocab_size)``."""
-        start, self._length = self._length, self._length + self._unread.shape[1]
+        start = self._length
+        self._length += self._unread.shape[1]
         self._seen[:, start : self._length] = self._unread
         logits = self._engine.next_logits(self._unread, self._cache)
         if len(logits) == self._samples:
             return logits
+
+        # The prompt was read once; from now on each text has a row of its own.
         self._cache = self._engine.new_cache(self._samples, self._cache)
         return np.repeat(logits, self._samples, axis=0)
 
@@ -55,4 +59,5 @@ class Window:
         if self._length == self._size:
             later_half = self._seen[:, self._size // 2 + 1 :]
             self._unread = np.concatenate((later_half, self._unread), axis=1)
-            self._length, self._cache = 0, self._engine.new_cache(self._samples)
+            self._length = 0
+            self._cache = self._engine.new_cache(self._samples)
