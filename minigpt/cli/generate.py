@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from .. import UserError
-from ..config import InferenceConfig, SampleConfig, count_parameters, counted
+from ..config import InferenceConfig, SampleConfig, counted
 from ..generation.results import Step, Token, visible
 from ..runs.memory import enough_memory
 from .options import Parser, add_fields, given_fields, typed_text
@@ -104,7 +104,7 @@ def _generate(
     processors = [without(text, writer.tokenizer) for text in given.without]
     task = _Task(writer, prompt, config, processors)
 
-    millions = count_parameters(writer.engine.config) / 1e6
+    millions = writer.engine.num_parameters / 1e6
     model = f"{name} ({millions:.2f} M parameters)"
     if given.json:
         _write_records(task)

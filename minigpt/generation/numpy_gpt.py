@@ -56,10 +56,16 @@ class NumpyGPT:
     def __init__(self, config: GPTConfig, weights: Weights):
         _check_shapes(config, weights)
         self.config, self.weights = config, weights
+        self.context_length = config.context_length
         self._layers = [Layer(config, weights, f"blocks.{i}") for i in range(config.num_layers)]
         self._final_norm = Norm(config, weights, "final_norm")
         self._head = Linear(weights, "token_embedding" if config.tie_embeddings else "head")
         self._turns = rotary_tables(config) if config.architecture == "qwen3" else ()
+
+    @property
+    def num_parameters(self) -> int:
+        """How many numbers the model has learned; a tied head counts once."""
+        return sum(array.size for array in self.weights.values())
 
     def layers(
         self, token_ids: TokenIds, cache: Cache | None = None, heads_off: Heads = ()

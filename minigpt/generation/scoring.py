@@ -34,7 +34,7 @@ def score(engine: Engine, ids: Sequence[int]) -> list[float]:
 
     The first window predicts as many tokens as it holds; each later one overlaps with it by half
     and predicts those of its own later half."""
-    context_length = engine.config.context_length
+    context_length = engine.context_length
     found: list[float] = []  # found[i] is that of ids[i + 1]
     while len(found) < len(ids) - 1:
         # The window is ids[start:end]; it predicts the tokens that follow each of ids[known:end].

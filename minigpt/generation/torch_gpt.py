@@ -22,15 +22,24 @@ class WholeTexts:
 
 
 class TorchGPT:
-    """A torch GPT, on any device and in any precision, that takes and returns numpy arrays.
+    """A torch model, on any device and in any precision, that takes and returns numpy arrays: a
+    `GPT`, or any network from ids ``(b, T)`` to logits ``(b, T, vocab_size)``. `context_length` is
+    how far back it looks, where it has no ``config.context_length``.
 
     A network that is not exactly a `GPT` may look at earlier tokens in a way that no key/value
     cache knows of. It reads the whole text again for each token: slower, but never wrong.
     """
 
-    def __init__(self, model: GPT):
-        self.model, self.config = model.eval(), model.config
+    def __init__(self, model: nn.Module, context_length: int | None = None):
+        config: Any = getattr(model, "config", None)
+        self.model: Any = model.eval()
+        self.context_length: int = context_length or config.context_length
         self._has_caches = _is_exactly_gpt(model)
+
+    @property
+    def num_parameters(self) -> int:
+        """How many numbers the model has learned, shared ones counted once."""
+        return sum(parameter.numel() for parameter in self.model.parameters())
 
     def __call__(self, token_ids: TokenIds) -> Array:
         """The logits after each token, ``(b, T)`` to ``(b, T, vocab_size)``."""
@@ -65,12 +74,13 @@ class TorchGPT:
         return torch.from_numpy(token_ids).to(next(self.model.parameters()).device)
 
 
-def glass_of(model: GPT) -> NumpyGPT:
+def glass_of(model: nn.Module) -> NumpyGPT:
     """The glass engine for a torch model; float32 weights on a CPU are not copied. UserError if
     the model is not exactly a `GPT`: the engine would compute something else."""
     if (name := network_name(model)) != GPT_NAME:
         raise UserError(f"the glass engine computes a GPT as it comes with minigpt, not a {name}")
-    return NumpyGPT(model.config, weights_of(model))
+    config: Any = model.config
+    return NumpyGPT(config, weights_of(model))
 
 
 def weights_of(model: nn.Module) -> dict[str, Array]:
@@ -84,19 +94,21 @@ def weights_of(model: nn.Module) -> dict[str, Array]:
     return weights
 
 
-def engine_of(model: GPT) -> NumpyGPT | TorchGPT:
+def engine_of(model: nn.Module, context_length: int | None = None) -> NumpyGPT | TorchGPT:
     """What writes with a torch model: the glass engine if it is a `GPT` in float32 on a CPU, else
     torch."""
     weight = next(model.parameters())
     is_usual = weight.device.type == "cpu" and weight.dtype == torch.float32
-    return glass_of(model) if is_usual and _is_exactly_gpt(model) else TorchGPT(model)
+    if is_usual and _is_exactly_gpt(model):
+        return glass_of(model)
+    return TorchGPT(model, context_length)
 
 
-def _is_exactly_gpt(model: GPT) -> bool:
+def _is_exactly_gpt(model: nn.Module) -> bool:
     return network_name(model) == GPT_NAME and not has_hooks(model)
 
 
-def torch_of(engine: NumpyGPT | TorchGPT) -> GPT:
+def torch_of(engine: NumpyGPT | TorchGPT) -> Any:
     """The torch model of an engine; made from a copy of the weights of the glass engine."""
     if isinstance(engine, TorchGPT):
         return engine.model

@@ -6,8 +6,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..config import GPTConfig
-
 Array = NDArray[np.floating]
 TokenIds = NDArray[np.integer]
 
@@ -15,7 +13,10 @@ TokenIds = NDArray[np.integer]
 class Engine(Protocol):
     """What `NumpyGPT` and `TorchGPT` have in common; see there."""
 
-    config: GPTConfig
+    context_length: int  # the most tokens that it reads
+
+    @property
+    def num_parameters(self) -> int: ...
 
     def __call__(self, token_ids: TokenIds) -> Array: ...
 
@@ -34,7 +35,7 @@ class Window:
     def __init__(self, engine: Engine, prompt: Sequence[int], samples: int = 1):
         self._engine = engine
         self._samples = samples
-        self._size = engine.config.context_length
+        self._size = engine.context_length
         self._seen = np.empty((samples, self._size), np.int64)  # what the model has read
         self._length = 0  # of _seen
         self._unread = np.array([prompt[-self._size :]])  # (1, T), later (samples, T)

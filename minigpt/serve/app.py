@@ -201,7 +201,7 @@ class Api:
             self._check_model(body.get("model"))
 
             # The queue is asked before any prompt is read, which takes longer.
-            context_length = writer.engine.config.context_length
+            context_length = writer.engine.context_length
             order, given = read_order(body, is_chat, context_length, config)
             engine.check_room(order.n * len(given))
 

@@ -99,7 +99,7 @@ def _bias(given: Any, size: int) -> Any:
 
 def _prompt(given: Any, writer: Writer) -> tuple[str, list[int]]:
     """A text with its token ids, from either; an empty text lets the model begin."""
-    size, limit = writer.tokenizer.vocab_size, writer.engine.config.context_length
+    size, limit = writer.tokenizer.vocab_size, writer.engine.context_length
     if isinstance(given, str):
         text, ids = given, _encode(given, writer)
     else:
@@ -126,14 +126,14 @@ def _chat(messages: Any, template: dict[str, str], writer: Writer) -> tuple[str,
         _require(is_text, "messages", "objects, each with a role, and text as its content")
         lines.append(template.get(role, "") + "".join(texts))  # type: ignore[arg-type]
     lines += [template["assistant"]] if template.get("assistant") else []
-    text, most = "\n".join(lines), writer.engine.config.context_length
+    text, most = "\n".join(lines), writer.engine.context_length
     return text, _encode(text, writer, is_end=True)[-most:]
 
 
 def _encode(text: str, writer: Writer, is_end: bool = False) -> list[int]:
     """Of a long text only the start or the end, which has more than a context length of tokens."""
     text.encode()  # JSON can name half of a surrogate pair: a UnicodeError
-    most = writer.engine.config.context_length * writer.tokenizer.most_bytes + 1
+    most = writer.engine.context_length * writer.tokenizer.most_bytes + 1
     return writer.tokenizer.encode(text[-most:] if is_end else text[:most])
 
 

@@ -47,7 +47,7 @@ def written(engine: Engine, prompt: list[int], count: int, ranks: tuple[int, ...
 
 def without_a_cache(engine: Engine, prompt: list[int], count: int) -> list[int]:
     """Reads all that the model sees at every step; a full window is cut to its later half."""
-    context_length = engine.config.context_length
+    context_length = engine.context_length
     seen, tokens = prompt[-context_length:], []
     for _ in range(count):
         tokens.append(int(engine(np.array([seen]))[0, -1].argmax()))
