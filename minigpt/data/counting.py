@@ -72,23 +72,31 @@ class CountingModel:
         self.tokens = len(tokens)
         self._levels: list[_Level] = []
 
-        tokens = tokens.astype(np.int64)
-        # The number of the context that begins at each token, and of the one that begins after the
-        # last; and how many different contexts there are.
-        context, contexts = np.zeros(len(tokens) + 1, np.int64), 1
-        keys, place = _numbered(context[:-1] * vocab_size + tokens)
+        longest = min(order, len(tokens))  # length of the longest n-grams that there are
+        if longest == 0:
+            return
 
-        for n in range(1, min(order, len(tokens)) + 1):
-            if n < min(order, len(tokens)):
-                longer_keys, longer_place = _numbered(place[:-1] * vocab_size + tokens[n:])
-                counts = _contexts_before(place, longer_place, len(keys), len(longer_keys))
-            else:
-                longer_keys, longer_place = keys, place  # not used
-                counts = np.bincount(place, minlength=len(keys))
+        ids = tokens.astype(np.int64)
+        contexts = 1  # of single tokens: the empty one
+        # The n-grams of one length, and for each place in the text the number of the one that
+        # begins there.
+        keys, place = _numbered(ids)
 
-            self._levels.append(_level(keys, counts, keys // vocab_size, contexts))
+        for n in range(1, longest):
+            longer_keys, longer_place = _numbered(place[:-1] * vocab_size + ids[n:])
+            counts = _contexts_before(place, longer_place, count=len(keys), longer=len(longer_keys))
+            self._add_level(keys, counts, contexts)
+
             contexts = len(keys)
-            keys, place = longer_keys, longer_place
+            keys = longer_keys
+            place = longer_place
+
+        self._add_level(keys, np.bincount(place, minlength=len(keys)), contexts)
+
+    def _add_level(self, keys: NDArray[np.int64], counts: NDArray[np.int64], contexts: int) -> None:
+        """Add the n-grams of the next length, with their counts and the number of contexts."""
+        context = keys // self.vocab_size  # of each n-gram
+        self._levels.append(_level(keys, counts, context=context, contexts=contexts))
 
     def log_probabilities(self, tokens: Ids) -> NDArray[np.float64]:
         """The natural logarithm of the probability of each token, given those before it in its row.
@@ -119,7 +127,8 @@ class CountingModel:
         those before it in the window. ``byte_lengths`` are the bytes of text of each id.
         """
         lengths = np.asarray(byte_lengths)
-        nats, size = 0.0, 0
+        nats = 0.0
+        size = 0  # bytes
 
         for _, alike in groupby(windows, key=len):
             while rows := list(islice(alike, _ROWS)):
@@ -160,6 +169,7 @@ def _sample(tokens: "TokenSequence", count: int) -> Ids:
     """So many tokens of a text, in pieces from all over it."""
     if count == len(tokens):
         return tokens[:]
+
     length = count // _PIECES
     starts = [i * len(tokens) // _PIECES for i in range(_PIECES)]
     return np.concatenate([tokens[start : start + length] for start in starts])

@@ -1,7 +1,6 @@
 """From the names of files, folders and patterns to the files of text that they stand for."""
 
 import atexit
-import contextlib
 import difflib
 import glob
 import os
@@ -38,12 +37,18 @@ def find_files(names: tuple[str, ...], say: Say = lambda line: None) -> tuple[Pa
             found.append(Path(name))
         elif glob.has_magic(name) and (texts := _Search(name).texts(name, say)):
             found += texts
-        elif name == TALES:  # of an installed package, or of a checkout
-            packed = Path(__file__).parents[1] / "tales.txt"
-            found.append(packed if packed.exists() else packed.parents[1] / TALES)
+        elif name == TALES:
+            found.append(_tales())
         else:
             raise UserError(f"no such file: {name}{_hint(name)}")
     return tuple(found)
+
+
+def _tales() -> Path:
+    """The tales of an installed package, or of a checkout."""
+    package = Path(__file__).parents[1]
+    packed = package / "tales.txt"
+    return packed if packed.exists() else package.parent / TALES
 
 
 def exists(name: str) -> bool:
@@ -80,6 +85,7 @@ def each_once(files: Iterable[Path]) -> tuple[Path, ...]:
 
 
 def _copy_of_standard_input() -> Path:
+    """A temporary file, since a text is read several times and standard input can be read once."""
     folder = tempfile.TemporaryDirectory(prefix="minigpt-stdin-")
     atexit.register(folder.cleanup)
     file = Path(folder.name) / "stdin.txt"
@@ -108,14 +114,18 @@ class _Search:
         matches = {Path(name) for name in self._matches(pattern) if os.path.isfile(name)}
         files = each_once(sorted(matches))
         texts = tuple(filter(self._is_text, files))
+
         for reason, names in self._left_out.items():
             listed = ", ".join(names[:3])
             if len(names) > 3:
                 listed += f" and {len(names) - 3} more"
             say(f"left out of {self.place}, {reason}: {listed}")
-        if not texts and (files or self._left_out or is_folder(self.place)):
+
+        if texts:
+            return texts
+        if files or self._left_out or is_folder(self.place):
             raise UserError(f"there is no text in {self.place}")
-        return texts
+        return ()  # nothing matches the pattern
 
     def _leave_out(self, reason: str, name: str) -> None:
         names = self._left_out.setdefault(reason, [])
@@ -126,9 +136,11 @@ class _Search:
         try:
             if is_text(file):
                 return True
-            self._leave_out(_NOT_TEXT, file.name)
         except Unreadable as error:
             self._leave_out(f"since it cannot be read ({error.reason})", file.name)
+            return False
+
+        self._leave_out(_NOT_TEXT, file.name)
         return False
 
     def _matches(self, pattern: str) -> Iterator[str]:
@@ -140,7 +152,8 @@ class _Search:
             yield from glob.glob(pattern)
             return
 
-        above, below = pattern[: any_folders.start()], pattern[any_folders.end() :]
+        above = pattern[: any_folders.start()]
+        below = pattern[any_folders.end() :]
         for top in glob.glob(above) if above else ["."]:
             for folder in self._folders(top):
                 inside = os.path.join(folder, "")
@@ -151,29 +164,35 @@ class _Search:
     def _folders(self, top: str) -> Iterator[str]:
         """A folder and those in it, to any depth, each once; hidden ones and runs are left out."""
         seen: set[Hashable] = set()
+        # Links to folders wait until the end: so a folder is known by its own name if it has one.
         tops = deque([top])
-        while tops:  # links to folders come last: a folder is known by its own name if it has one
-            for folder, inside, files in os.walk(tops.popleft(), onerror=self._leave_out_folder):
+        while tops:
+            next_top = tops.popleft()
+            for folder, inside, files in os.walk(next_top, onerror=self._leave_out_folder):
                 itself = identity(Path(folder))
                 is_run = set(files) >= _RUN_HOLDS
                 if is_run:
                     self._leave_out(_RUN, folder)
                 if itself in seen or is_run:
-                    inside.clear()
+                    inside.clear()  # so that os.walk goes no deeper
                     continue
 
                 seen.add(itself)
                 inside[:] = sorted(name for name in inside if not name.startswith("."))
-                paths = [os.path.join(folder, name) for name in inside]
-                tops += [path for path in paths if os.path.islink(path)]
+                for name in inside:
+                    path = os.path.join(folder, name)
+                    if os.path.islink(path):
+                        tops.append(path)
                 yield folder
 
     def _check_readable(self, folder: str) -> None:
-        if os.path.isdir(folder):
-            try:
-                os.scandir(folder).close()
-            except OSError as error:
-                self._leave_out_folder(error)
+        """Leave out a folder that cannot be read, about which glob says nothing."""
+        if not os.path.isdir(folder):
+            return
+        try:
+            os.scandir(folder).close()
+        except OSError as error:
+            self._leave_out_folder(error)
 
     def _leave_out_folder(self, error: OSError) -> None:
         if Path(error.filename) == Path(self.place):
@@ -184,9 +203,17 @@ class _Search:
 def _hint(name: str) -> str:
     """Which file might have been meant: one with a space in its name, or one spelled alike."""
     path = Path(name)
-    with contextlib.suppress(OSError):
+    try:
         others = [file.name for file in path.parent.iterdir()]
-        near = [other for other in others if name and other.startswith(f"{path.name} ")]
-        if near := near or difflib.get_close_matches(path.name, others, 1, 0.75):
-            return f"; did you mean {shlex.quote(str(path.with_name(near[0])))}?"
-    return ""
+    except OSError:
+        return ""
+
+    near = []
+    if name:
+        near = [other for other in others if other.startswith(f"{path.name} ")]
+    if not near:
+        near = difflib.get_close_matches(path.name, others, n=1, cutoff=0.75)
+    if not near:
+        return ""
+    meant = str(path.with_name(near[0]))
+    return f"; did you mean {shlex.quote(meant)}?"

@@ -68,8 +68,10 @@ def is_text(file: Path) -> bool:
 
 def title(file: str | Path) -> str:
     """What to call a text: "stdin" or "documents" if the file is a temporary copy of them."""
+    if str(file) == STANDARD_INPUT:
+        return "stdin"
     copy = re.match("minigpt-(stdin|documents)-", Path(file).parent.name)
-    return copy[1] if copy else "stdin" if str(file) == STANDARD_INPUT else str(file)
+    return copy[1] if copy else str(file)
 
 
 def is_json_lines(file: Path) -> bool:
@@ -93,42 +95,56 @@ def text_in(row: Any, text_field: str, place: str) -> str:
 
 def _separated(blocks: Iterable[str]) -> Iterator[TextPiece]:
     """The documents of a text in blocks."""
-    # What cannot be told yet is held back. A text begins as a line does: as if after a line end.
-    held, line = "\n", 0
-    is_start, is_first, follows_mark = True, True, False
-    for block in itertools.chain(blocks, [""]):
-        text = held + block
-        end = _where_a_separator_may_begin(text) if block else len(text)
-        text, held = text[:end], text[end:]
+    held = "\n"  # a text begins as a line does: as if a line end had come before
+    line = 0  # that of this line end
+    is_start = True  # of the text: the line end is still there
+    is_first = True  # the next piece is the first of its document
+    follows_mark = False  # nothing but line ends has come since the last mark
+
+    for block in itertools.chain(blocks, [""]):  # the empty one says that no other comes
+        read = held + block
+        end = _where_a_separator_may_begin(read) if block else len(read)
+        text = read[:end]
+        held = read[end:]
         if not text:
             continue
 
         # To look for the mark by itself first makes reading three times as fast.
         parts = _SEPARATOR.split(text) if _MARK in text else [text]
         for number, part in enumerate(parts):
-            if number % 2 == 1:  # a separator
-                is_first, follows_mark = True, True
+            is_separator = number % 2 == 1
+            if is_separator:
                 line += part.count("\n")
+                is_first = True
+                follows_mark = True
                 continue
 
-            document = part[1:] if is_start else part
+            document = part
             if follows_mark:
                 document = part.lstrip("\n")
+            elif is_start:
+                document = part[1:]
             is_start = False
-            line += part.count("\n", 0, len(part) - len(document))
+
+            left_out = len(part) - len(document)
+            line += part.count("\n", 0, left_out)
             if document:
                 yield TextPiece(is_first, line, document)
-                is_first, follows_mark = False, False
                 line += document.count("\n")
+                is_first = False
+                follows_mark = False
 
 
 def _where_a_separator_may_begin(text: str) -> int:
     """The place in a text from which on it may be the beginning of a separator; or its end."""
     last_line = text.rfind("\n") + 1
-    if last_line == 0 or not _MARK.startswith(text[last_line:].strip(" \t")):
+    may_be_mark = _MARK.startswith(text[last_line:].strip(" \t"))
+    if last_line == 0 or not may_be_mark:
         return len(text)
+
     place = len(text[:last_line].rstrip("\n"))
-    return place if len(text) - place <= _MOST_HELD else len(text)
+    is_held = len(text) - place <= _MOST_HELD
+    return place if is_held else len(text)
 
 
 def _without_blank_ones(pieces: Iterable[TextPiece]) -> Iterator[TextPiece]:
@@ -138,6 +154,7 @@ def _without_blank_ones(pieces: Iterable[TextPiece]) -> Iterator[TextPiece]:
         piece = new
         if blank is not None and not new.is_first:
             piece = blank._replace(text=blank.text + new.text)
+
         blank = None
         if piece.is_first and piece.text.isspace() and len(piece.text) <= _MOST_HELD:
             blank = piece
@@ -146,6 +163,7 @@ def _without_blank_ones(pieces: Iterable[TextPiece]) -> Iterator[TextPiece]:
 
 
 def _documents_in_rows(rows: Iterable[tuple[int, str]]) -> Iterator[TextPiece]:
+    """The documents of rows, each a line's number and its text: one each, or several with marks."""
     for line, text in rows:
         if _MARK in text:
             for piece in _without_blank_ones(_separated([text])):
@@ -155,16 +173,22 @@ def _documents_in_rows(rows: Iterable[tuple[int, str]]) -> Iterator[TextPiece]:
 
 
 def _plain_text(file: Path) -> Iterator[str]:
+    """The text of a plain file, in blocks."""
     utf_8 = codecs.getincrementaldecoder("utf-8-sig")()
     decoder = io.IncrementalNewlineDecoder(utf_8, translate=True)
-    position = 0
+    position = 0  # bytes read so far
+
     with _opened(file) as content:
-        for block in itertools.chain(iter(lambda: content.read(BLOCK), b""), [b""]):
-            if position == 0 and (nul := block.find(b"\0")) >= 0:
-                raise UserError(f"{title(file)} is not text: it has a NUL byte at offset {nul}")
+        is_last = False
+        while not is_last:
+            block = content.read(BLOCK)
+            is_last = not block
+            if position == 0:
+                _refuse_nul(block, file)
             position += len(block)
+
             try:
-                text = decoder.decode(block, final=not block)
+                text = decoder.decode(block, final=is_last)
             except UnicodeDecodeError as error:
                 bad = error.object[error.start :]  # up to the end of the block
                 found = f"byte 0x{bad[0]:02x} at offset {position - len(bad)}"
@@ -173,13 +197,23 @@ def _plain_text(file: Path) -> Iterator[str]:
                 yield text
 
 
+def _refuse_nul(block: bytes, file: Path) -> None:
+    """Refuse a file that has a NUL byte in its first block: it is not text."""
+    nul = block.find(b"\0")
+    if nul >= 0:
+        raise UserError(f"{title(file)} is not text: it has a NUL byte at offset {nul}")
+
+
 def _not_utf_8(file: Path, found: str, encoding: str) -> UserError:
-    name = "" if title(file) != str(file) else shlex.quote(str(file)) + " "
+    """An error with the command that converts a file from an encoding."""
+    is_copy = title(file) != str(file)  # such as that of standard input, which iconv reads too
+    name = "" if is_copy else shlex.quote(str(file)) + " "
     command = f"iconv -f {encoding} -t utf-8 {name}> utf8.txt"
     return UserError(f"{title(file)} is {found}; convert it, for instance with:  {command}")
 
 
 def _json_lines(file: Path, text_field: str) -> Iterator[tuple[int, str]]:
+    """The rows of a .jsonl file that have a text: the number of each line, and its text."""
     with _opened(file) as content:
         for line_number, line in enumerate(content, start=1):
             if not line.strip():
@@ -190,7 +224,9 @@ def _json_lines(file: Path, text_field: str) -> Iterator[tuple[int, str]]:
                 row = json.loads(line.decode("utf-8-sig"))
             except (ValueError, RecursionError):
                 raise UserError(f"{place}: not JSON in UTF-8") from None
-            if text := text_in(row, text_field, place):
+
+            text = text_in(row, text_field, place)
+            if text:
                 yield line_number, text
 
 
@@ -199,7 +235,9 @@ def _opened(file: Path) -> Iterator[io.BufferedReader | gzip.GzipFile]:
     """The content of a file, unpacked if it is gzip."""
     try:
         with open(file, "rb") as raw:
-            content = gzip.GzipFile(fileobj=raw) if raw.peek(2).startswith(_GZIP) else raw
+            is_packed = raw.peek(2).startswith(_GZIP)
+            content = gzip.GzipFile(fileobj=raw) if is_packed else raw
+
             if content.peek(8).startswith(_DOCUMENTS):
                 kinds = "a word processor's file, a PDF or an archive"
                 raise UserError(f"{title(file)} is {kinds}; save it as plain text (.txt, UTF-8)")
@@ -207,4 +245,5 @@ def _opened(file: Path) -> Iterator[io.BufferedReader | gzip.GzipFile]:
                 raise _not_utf_8(file, "UTF-16, not UTF-8", "utf-16")
             yield content
     except (OSError, EOFError, zlib.error) as error:  # gzip.BadGzipFile is an OSError
-        raise Unreadable(file, getattr(error, "strerror", None) or str(error)) from None
+        reason = getattr(error, "strerror", None) or str(error)
+        raise Unreadable(file, reason) from None
