@@ -1,5 +1,6 @@
 """The server: `make_app` is it as an ASGI app, `serve` runs that under uvicorn. Each request is
-checked (`Api.check`), read and answered (`protocol.py`); `engine.py` writes the texts."""
+checked (`Api.check`), read (`protocol.py`) and answered (`answers.py`); `scheduler.py` writes the
+texts."""
 
 import asyncio
 import contextlib
@@ -28,9 +29,11 @@ from uvicorn import Config, Server
 from .. import UserError
 from ..page.build import build_page
 from ..runs.find import FoundModel, load
-from .engine import ApiError, Engine, Job
+from .answers import Answer
+from .jobs import ApiError, Job
 from .listening import listen
-from .protocol import Answer, read_bias, read_order, read_prompts
+from .protocol import read_bias, read_order, read_prompts
+from .scheduler import Scheduler
 from .settings import BODY, GRACE, PATIENCE, READERS, SHORT, Order, ServeConfig, host_name
 
 _BAD = (UserError, UnicodeError, RecursionError, ClientDisconnect)  # the client's own
@@ -48,10 +51,11 @@ def serve(found: FoundModel, name: str, config: ServeConfig) -> None:
     # written: 100 streams would feel the usual 0.005.
     sys.setswitchinterval(0.0005)
 
-    engine = Engine(load(found.folder, device="cpu"), config)
-    server = make_server(make_app(engine, found, name, key), config)
-    engine.is_leaving = lambda: server.should_exit
-    engine.start()
+    scheduler = Scheduler(load(found.folder, device="cpu"), config)
+    app = make_app(scheduler, found, name, key=key)
+    server = make_server(app, config)
+    scheduler.is_leaving = lambda: server.should_exit
+    scheduler.start()
 
     for opened in sockets:
         host, port = opened.getsockname()[:2]
@@ -86,42 +90,68 @@ def make_server(app: ASGIApp, config: ServeConfig) -> Server:
         timeout_notify=PATIENCE,  # type: ignore[arg-type]
     )
     server = Server(options)
-    clients, seen = server.server_state.connections, set[Any]()
+    clients = server.server_state.connections
+    seen = set[Any]()
     options.callback_notify = lambda: drop_the_slow(clients, seen)
     return server
 
 
 async def drop_the_slow(clients: set[Any], seen: set[Any]) -> None:
     """Drop those that have not sent a whole request, or have read nothing, since the last look."""
-    now = {(c, c.cycle, c.conn.their_state, c.transport.get_write_buffer_size()) for c in clients}
+    now = {_state(client) for client in clients}
     for client, _, sends, unread in now & seen:
         if unread or sends in (h11.IDLE, h11.SEND_BODY):
             client.transport.abort()
+
     seen.clear()
     seen.update(now)
 
 
-def make_app(engine: Engine, found: FoundModel, name: str, key: str = "") -> ASGIApp:
-    api, config = Api(engine, found, name, key), engine.config
-    acts = {"/": api.page, "/health": api.health, "/metrics": api.metrics}
-    acts |= {"/v1/models": api.models, "/v1/models/{name:path}": api.models}
-    routes = [Route(path, partial(api.check, act)) for path, act in acts.items()]
-    for path in ("/v1/completions", "/v1/chat/completions"):
-        routes.append(Route(path, partial(api.check, api.completions), methods=["POST"]))
-    cors: Any = {"allow_origins": config.cors_origin, "allow_methods": "*", "allow_headers": "*"}
+def _state(client: Any) -> tuple[Any, ...]:
+    """A client with what changes when it sends or reads: its request, how much of that is here, and
+    how many bytes it has not read."""
+    unread = client.transport.get_write_buffer_size()
+    return client, client.cycle, client.conn.their_state, unread
+
+
+def make_app(scheduler: Scheduler, found: FoundModel, name: str, *, key: str = "") -> ASGIApp:
+    """The API on a model; `key` is what clients have to send, if it is not empty."""
+    api = Api(scheduler, found, name, key=key)
+    got = {
+        "/": api.page,
+        "/health": api.health,
+        "/metrics": api.metrics,
+        "/v1/models": api.models,
+        "/v1/models/{name:path}": api.models,
+    }
+    posted = {
+        "/v1/completions": api.completions,
+        "/v1/chat/completions": api.completions,
+    }
+    routes = [Route(path, partial(api.check, act)) for path, act in got.items()]
+    for path, act in posted.items():
+        routes.append(Route(path, partial(api.check, act), methods=["POST"]))
+
     handlers: Any = dict.fromkeys((HTTPException, ApiError, *_BAD, Exception), api.refuse)
-    return CORSMiddleware(Starlette(routes=routes, exception_handlers=handlers), **cors)
+    return CORSMiddleware(
+        Starlette(routes=routes, exception_handlers=handlers),
+        allow_origins=scheduler.config.cors_origin,
+        allow_methods=("*",),
+        allow_headers=("*",),
+    )
 
 
 class Api:
-    def __init__(self, engine: Engine, found: FoundModel, name: str, key: str):
-        self._engine = engine
+    """What the server does at each of its addresses."""
+
+    def __init__(self, scheduler: Scheduler, found: FoundModel, name: str, *, key: str):
+        self._scheduler = scheduler
         self._found = found
         self._name = name
         self._key = key.encode()
-        self._hosts = engine.config.hosts
+        self._hosts = scheduler.config.hosts
         self._page = ""
-        self._figures = engine.figures
+        self._figures = scheduler.figures
         now = int(time.time())
         self._model = {"id": name, "object": "model", "created": now, "owned_by": "minigpt"}
         self._requests = Counter[str]()  # in the present second, by address
@@ -131,7 +161,7 @@ class Api:
 
     async def check(self, act: Any, request: Request) -> Response:
         """Refuse too many requests, a host of a web page's own (DNS rebinding) and a wrong key."""
-        config = self._engine.config
+        config = self._scheduler.config
         second = int(time.monotonic())
         address = request.client.host if request.client else ""
         if second > self._second:
@@ -160,61 +190,81 @@ class Api:
             error = ApiError(400, message, param if hasattr(Order, param) else None)
         elif not isinstance(error, ApiError):
             error = ApiError(500, "Something went wrong.")
-        status = error.args[0]
-        self._figures[f'requests_total{{status="{status}"}}'] += 1
-        headers = {"Retry-After": "1"} if status in (429, 503) else {}
-        return JSONResponse(error.content(), status, headers)
+
+        self._figures[f'requests_total{{status="{error.status}"}}'] += 1
+        headers = {"Retry-After": "1"} if error.status in (429, 503) else {}
+        return JSONResponse(error.content(), error.status, headers)
 
     async def page(self, request: Request) -> Response:
         """The page brings a strict policy of its own, which cannot say who may frame it."""
-        self._page = self._page or await run_in_threadpool(build_page, self._found, self._name)
-        return HTMLResponse(self._page, 200, {"content-security-policy": "frame-ancestors 'none'"})
+        if not self._page:
+            self._page = await run_in_threadpool(build_page, self._found, self._name)
+        headers = {"content-security-policy": "frame-ancestors 'none'"}
+        return HTMLResponse(self._page, 200, headers)
 
     async def health(self, request: Request) -> Response:
         return JSONResponse({"status": "ok"})
 
     async def metrics(self, request: Request) -> Response:
-        engine = self._engine
-        now = {"texts_waiting": engine.texts_waiting, "texts_running": engine.texts_running}
-        lines = "".join(f"minigpt_{key} {n}\n" for key, n in [*now.items(), *self._figures.items()])
+        """For Prometheus, in its text format."""
+        figures = {
+            "texts_waiting": self._scheduler.texts_waiting,
+            "texts_running": self._scheduler.texts_running,
+            **self._figures,
+        }
+        lines = "".join(f"minigpt_{name} {number}\n" for name, number in figures.items())
         return PlainTextResponse(lines, media_type="text/plain; version=0.0.4")
 
     async def models(self, request: Request) -> Response:
-        self._check_model(name := request.path_params.get("name"))
-        return JSONResponse(self._model if name else {"object": "list", "data": [self._model]})
+        name = request.path_params.get("name")
+        self._check_model(name)
+        if name:
+            return JSONResponse(self._model)
+        return JSONResponse({"object": "list", "data": [self._model]})
 
     def _check_model(self, name: Any) -> None:
         if name not in (None, self._name):
             raise ApiError(404, "No such model; see /v1/models.", "model", "model_not_found")
 
     async def completions(self, request: Request) -> Response:
-        engine, config = self._engine, self._engine.config
-        writer = engine.writer
+        """Texts, as the body asks for; a chat is a text too."""
+        config = self._scheduler.config
+        writer = self._scheduler.writer
         is_chat = request.url.path.startswith("/v1/chat")
         if is_chat and not config.chat:
             raise ApiError(400, _NOT_CHAT, "model")
         sent = await _read_body(request)
         arrived = time.monotonic()
+
         async with self._readers:
             await asyncio.sleep(0)  # a turn of the event loop for whatever else there is
             body = _parse(sent)
             self._check_model(body.get("model"))
 
             # The queue is asked before any prompt is read, which takes longer.
-            context_length = writer.engine.context_length
-            order, given = read_order(body, is_chat, context_length, config)
-            engine.check_room(order.n * len(given))
+            order, sent_prompts = read_order(
+                body,
+                is_chat=is_chat,
+                context_length=writer.engine.context_length,
+                config=config,
+            )
+            self._scheduler.check_room(order.n * len(sent_prompts))
 
+            read = partial(
+                read_prompts, sent_prompts, is_chat=is_chat, writer=writer, config=config
+            )
             if len(sent) < SHORT:  # quicker than to hand it to a thread
-                prompts = read_prompts(given, is_chat, writer, config)
+                prompts = read()
             else:
-                prompts = await run_in_threadpool(read_prompts, given, is_chat, writer, config)
+                prompts = await run_in_threadpool(read)
             if config.log_prompts:
                 logging.info("prompts: %r", [text for text, _ in prompts])
-            job = Job(order, prompts, read_bias(body, writer), arrived)
-            engine.submit(job)
+
+            job = Job(order, prompts, read_bias(body, writer), arrived=arrived)
+            self._scheduler.submit(job)
+
         self._figures['requests_total{status="200"}'] += 1
-        return Answer(job, body, is_chat, self._name, writer)
+        return Answer(job, body, is_chat=is_chat, model=self._name, writer=writer)
 
 
 async def _read_body(request: Request) -> bytes:

@@ -67,14 +67,14 @@ class Local:
 
     def __init__(self, run: Path, key: str = "", writer: Writer | None = None, **settings: Any):
         from minigpt.serve.app import make_app
-        from minigpt.serve.engine import Engine
+        from minigpt.serve.scheduler import Scheduler
 
         found = find_model(run)
         self.config = ServeConfig(**{"max_batch": 3, "max_rate": 1e5, "max_tokens": 40, **settings})
         self.writer = writer or Writer(found.glass, found.tokenizer)
-        self.engine = Engine(self.writer, self.config)
-        self.engine.start()
-        self.app = make_app(self.engine, found, "tiny", key)
+        self.scheduler = Scheduler(self.writer, self.config)
+        self.scheduler.start()
+        self.app = make_app(self.scheduler, found, "tiny", key=key)
         self._loop = asyncio.Runner()
 
     def complete(self, **body: Any) -> dict[str, Any]:

@@ -191,7 +191,9 @@ def test_port_0_is_told_and_a_server_leaves_no_socket_behind(tiny_run: Path) -> 
 def test_a_client_that_is_slow_to_send_or_does_not_read_is_dropped(
     tiny_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code = "from minigpt.serve import app, engine; app.PATIENCE = 0.4; engine.SEND_EVERY = 0; "
+    code = (
+        "from minigpt.serve import app, scheduler; app.PATIENCE = 0.4; scheduler.SEND_EVERY = 0; "
+    )
     monkeypatch.setattr(
         "tests.serve.conftest.COMMAND", code + "from tests.serve.conftest import *; exec(COMMAND)"
     )

@@ -22,8 +22,9 @@ from minigpt.generation.writer import Writer
 from .conftest import Local
 
 pytest.importorskip("uvicorn", reason="make test-serve installs what these tests need")
-from minigpt.serve import engine as engines
-from minigpt.serve.engine import ApiError, Engine, Job
+from minigpt.serve import scheduler as scheduling
+from minigpt.serve.jobs import ApiError, Job
+from minigpt.serve.scheduler import Scheduler
 from minigpt.serve.settings import READERS, Order, ServeConfig
 
 
@@ -51,30 +52,30 @@ def a_job(writer: Writer, n: int = 1, prompt: str = "the fox", **fields: Any) ->
     return Job(order, [(prompt, ids)], bias, time.monotonic())
 
 
-def an_engine(writer: Writer, places: int, **settings: Any) -> Engine:
-    return Engine(writer, ServeConfig(max_batch=places, **settings))
+def a_scheduler(writer: Writer, places: int, **settings: Any) -> Scheduler:
+    return Scheduler(writer, ServeConfig(max_batch=places, **settings))
 
 
-def news(engine: Engine, job: Job) -> list[tuple[int, Any]]:
+def news(scheduler: Scheduler, job: Job) -> list[tuple[int, Any]]:
     """All that a job was told."""
-    return list(engine._outbox[job])
+    return list(scheduler._outbox[job])
 
 
-def steps(engine: Engine, job: Job, i: int) -> list[Step]:
-    return [step for text, step in news(engine, job) if text == i]
+def steps(scheduler: Scheduler, job: Job, i: int) -> list[Step]:
+    return [step for text, step in news(scheduler, job) if text == i]
 
 
 def test_requests_take_turns_in_the_order_in_which_they_came(writer: Writer) -> None:
     def check() -> None:
-        engine = an_engine(writer, places=1)
+        scheduler = a_scheduler(writer, places=1)
         jobs = dict(zip("abcd", [a_job(writer, n) for n in (3, 1, 2, 1)], strict=True))
         for job in jobs.values():
-            engine.submit(job)
+            scheduler.submit(job)
         begun = list[str]()
-        while engine.waiting or engine.batch:
-            engine.step()
+        while scheduler.waiting or scheduler.batch:
+            scheduler.step()
             for name, job in jobs.items():
-                for i, _ in news(engine, job):
+                for i, _ in news(scheduler, job):
                     if f"{name}{i}" not in begun:
                         begun.append(f"{name}{i}")
         assert begun == ["a0", "b0", "c0", "d0", "a1", "c1", "a2"]
@@ -86,17 +87,17 @@ def test_a_stream_of_single_texts_does_not_starve_a_request_of_several(writer: W
     """Others always wait, and more come than can be served; three texts need three turns."""
 
     def check() -> None:
-        engine = an_engine(writer, places=2, max_waiting=8)
+        scheduler = a_scheduler(writer, places=2, max_waiting=8)
         several = a_job(writer, 3)
         for job in (a_job(writer), a_job(writer), several):
-            engine.submit(job)
+            scheduler.submit(job)
         for _ in range(60):
             for _ in range(2):
                 with contextlib.suppress(ApiError):  # too many wait
-                    engine.submit(a_job(writer))
-            engine.step()
-        ends = [step for _, step in news(engine, several) if step.stop_reason]
-        assert len(ends) == 3 and engine.texts_waiting > 5
+                    scheduler.submit(a_job(writer))
+            scheduler.step()
+        ends = [step for _, step in news(scheduler, several) if step.stop_reason]
+        assert len(ends) == 3 and scheduler.texts_waiting > 5
 
     by_hand(check)
 
@@ -106,26 +107,26 @@ def test_a_large_request_of_long_texts_gives_a_place_to_another(writer: Writer) 
     samples = writer.samples("the fox", max_new_tokens=40, samples=4, seed=1, temperature=1.0)
 
     def check() -> None:
-        engine = an_engine(writer, places=3)
+        scheduler = a_scheduler(writer, places=3)
         large = a_job(writer, 4, max_tokens=40, seed=1)
         large.bias = writer.bias
-        engine.submit(large)
+        scheduler.submit(large)
         for _ in range(5):
-            engine.step()
-        assert [text.job for text in engine.batch] == [large] * 3
+            scheduler.step()
+        assert [text.job for text in scheduler.batch] == [large] * 3
 
         others = [a_job(writer, max_tokens=20) for _ in range(3)]
         for other in others:
-            engine.submit(other)
-        engine.step()
-        assert all(len(news(engine, other)) == 1 for other in others[:2])
-        assert [text.job for text in engine.batch].count(large) == 1  # one is left to it
+            scheduler.submit(other)
+        scheduler.step()
+        assert all(len(news(scheduler, other)) == 1 for other in others[:2])
+        assert [text.job for text in scheduler.batch].count(large) == 1  # one is left to it
         assert [text.i for text in large.waiting] == [1, 2, 3]  # in the order in which they go on
 
-        while engine.waiting or engine.reading or engine.batch:
-            engine.step()
+        while scheduler.waiting or scheduler.reading or scheduler.batch:
+            scheduler.step()
         for i, sample in enumerate(samples):
-            assert tuple(step.token_id for step in steps(engine, large, i)) == sample.token_ids
+            assert tuple(step.token_id for step in steps(scheduler, large, i)) == sample.token_ids
 
     by_hand(check)
 
@@ -135,23 +136,23 @@ def test_two_large_requests_share_the_places(
 ) -> None:
     """One place is given up at once, the others as texts end; then nobody takes any."""
     given_up = list[Job]()
-    put_back = Engine._put_back
+    put_back = Scheduler._put_back
 
-    def watched(engine: Engine, job: Job) -> None:
+    def watched(scheduler: Scheduler, job: Job) -> None:
         given_up.append(job)
-        put_back(engine, job)
+        put_back(scheduler, job)
 
-    monkeypatch.setattr(Engine, "_put_back", watched)
+    monkeypatch.setattr(Scheduler, "_put_back", watched)
 
     def check() -> None:
-        engine = an_engine(writer, places=4)
+        scheduler = a_scheduler(writer, places=4)
         first, second = (a_job(writer, 9, max_tokens=5) for _ in range(2))
-        engine.submit(first)
-        engine.step()
-        engine.submit(second)
+        scheduler.submit(first)
+        scheduler.step()
+        scheduler.submit(second)
         for _ in range(7):
-            engine.step()
-        assert [text.job for text in engine.batch].count(second) == 2
+            scheduler.step()
+        assert [text.job for text in scheduler.batch].count(second) == 2
         assert given_up == [first]
 
     by_hand(check)
@@ -161,37 +162,37 @@ def test_a_request_that_waited_too_long_is_told_so(writer: Writer) -> None:
     """Its time counts from its arrival. One whose texts are all begun ends with what it has."""
 
     def check() -> None:
-        engine = an_engine(writer, places=1, max_seconds=100.0)
+        scheduler = a_scheduler(writer, places=1, max_seconds=100.0)
         running, waiting = a_job(writer, max_tokens=400), a_job(writer, 2)
-        engine.submit(running)
-        engine.step()
-        engine.submit(waiting)
-        engine.step()
-        assert not news(engine, waiting)
+        scheduler.submit(running)
+        scheduler.step()
+        scheduler.submit(waiting)
+        scheduler.step()
+        assert not news(scheduler, waiting)
         waiting.arrived -= 101
-        engine.step()
-        assert [(i, error.args[0]) for i, error in news(engine, waiting)] == [(0, 503)]
-        assert waiting.is_over and not engine.waiting
+        scheduler.step()
+        assert [(i, error.status) for i, error in news(scheduler, waiting)] == [(0, 503)]
+        assert waiting.is_over and not scheduler.waiting
         running.arrived -= 101
-        engine.step()
-        assert steps(engine, running, 0)[-1].stop_reason == "length" and not engine.batch
+        scheduler.step()
+        assert steps(scheduler, running, 0)[-1].stop_reason == "length" and not scheduler.batch
 
     by_hand(check)
 
 
 def test_a_text_that_was_put_back_ends_in_time_too(writer: Writer) -> None:
     def check() -> None:
-        engine = an_engine(writer, places=2, max_seconds=100.0)
+        scheduler = a_scheduler(writer, places=2, max_seconds=100.0)
         two = a_job(writer, 2, max_tokens=400)
-        engine.submit(two)
-        engine.step()
-        engine.submit(a_job(writer, max_tokens=400))
-        engine.step()
-        assert engine.texts_waiting == 1
+        scheduler.submit(two)
+        scheduler.step()
+        scheduler.submit(a_job(writer, max_tokens=400))
+        scheduler.step()
+        assert scheduler.texts_waiting == 1
         two.arrived -= 101
-        engine.step()
+        scheduler.step()
         for i in (0, 1):
-            assert [step.stop_reason for step in steps(engine, two, i)][-1] == "length"
+            assert [step.stop_reason for step in steps(scheduler, two, i)][-1] == "length"
         assert not two.is_over
 
     by_hand(check)
@@ -199,33 +200,33 @@ def test_a_text_that_was_put_back_ends_in_time_too(writer: Writer) -> None:
 
 def test_texts_end_when_the_server_leaves(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that have begun with what they have, the others with an error."""
-    monkeypatch.setattr(engines, "GRACE", -1)
+    monkeypatch.setattr(scheduling, "GRACE", -1)
 
     def check() -> None:
-        engine = an_engine(writer, places=1)
+        scheduler = a_scheduler(writer, places=1)
         running, waiting = a_job(writer, max_tokens=400), a_job(writer)
-        engine.submit(running)
-        engine.step()
-        engine.submit(waiting)
-        engine.is_leaving = lambda: True
-        engine.step()
-        assert steps(engine, running, 0)[-1].stop_reason == "length"
-        assert isinstance(news(engine, waiting)[0][1], ApiError)
+        scheduler.submit(running)
+        scheduler.step()
+        scheduler.submit(waiting)
+        scheduler.is_leaving = lambda: True
+        scheduler.step()
+        assert steps(scheduler, running, 0)[-1].stop_reason == "length"
+        assert isinstance(news(scheduler, waiting)[0][1], ApiError)
 
     by_hand(check)
 
 
 def test_a_late_text_shows_what_was_held_back_for_a_stop_string(writer: Writer) -> None:
     def check() -> None:
-        engine = an_engine(writer, places=1, max_seconds=100.0)
+        scheduler = a_scheduler(writer, places=1, max_seconds=100.0)
         everything = tuple(f"{letter}?" for letter in "abcdefghijklmnopqrstuvwxyz \n")
         job = a_job(writer, max_tokens=400, stop=everything)
-        engine.submit(job)
+        scheduler.submit(job)
         for _ in range(6):
-            engine.step()
+            scheduler.step()
         job.arrived -= 101
-        engine.step()
-        told = steps(engine, job, 0)
+        scheduler.step()
+        told = steps(scheduler, job, 0)
         text = writer.tokenizer.decode([step.token_id for step in told])
         assert "".join(step.text for step in told) == text and told[-1].stop_reason == "length"
 
@@ -233,7 +234,7 @@ def test_a_late_text_shows_what_was_held_back_for_a_stop_string(writer: Writer) 
 
 
 def test_who_left_is_not_waited_for_whatever_the_engine_does_meanwhile(writer: Writer) -> None:
-    """The event loop may say so at any moment between two lines of the engine's thread."""
+    """The event loop may say so at any moment between two lines of the scheduler's thread."""
 
     class Leaving(Job):
         asked = 0
@@ -242,7 +243,7 @@ def test_who_left_is_not_waited_for_whatever_the_engine_does_meanwhile(writer: W
         def is_over(self) -> bool:
             before = self.__dict__.get("left", False)
             self.asked += 1
-            if self.asked == 3:  # the client leaves as soon as the engine has looked
+            if self.asked == 3:  # the client leaves as soon as the scheduler has looked
                 self.__dict__["left"] = True
             return before
 
@@ -252,15 +253,15 @@ def test_who_left_is_not_waited_for_whatever_the_engine_does_meanwhile(writer: W
 
     def check() -> None:
         for look in range(1, 9):
-            engine = an_engine(writer, places=1)
+            scheduler = a_scheduler(writer, places=1)
             job = a_job(writer, max_tokens=400)
             leaving = Leaving(job.order, job.prompts, job.bias, job.arrived)
             leaving.asked = 3 - look
-            engine.submit(leaving)
+            scheduler.submit(leaving)
             for _ in range(9):
-                if engine.waiting or engine.batch:
-                    engine.step()
-            assert not engine.batch and leaving.is_over
+                if scheduler.waiting or scheduler.batch:
+                    scheduler.step()
+            assert not scheduler.batch and leaving.is_over
 
     by_hand(check)
 
@@ -268,22 +269,24 @@ def test_who_left_is_not_waited_for_whatever_the_engine_does_meanwhile(writer: W
 def test_a_prompt_is_read_no_further_when_nobody_waits_for_it(
     writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engines, "TOKENS_AT_ONCE", 4)
+    monkeypatch.setattr(scheduling, "TOKENS_AT_ONCE", 4)
 
     def check() -> None:
-        engine = an_engine(writer, places=2, max_seconds=100.0)
-        engine.submit(a_job(writer, max_tokens=400))
-        engine.step()
+        scheduler = a_scheduler(writer, places=2, max_seconds=100.0)
+        scheduler.submit(a_job(writer, max_tokens=400))
+        scheduler.step()
         for leave in (True, False):  # or is late
             job = a_job(writer, prompt="the fox asked a crow for bread and said no")
-            engine.submit(job)
-            engine.step()
-            assert [text.job for text in engine.reading] == [job]
+            scheduler.submit(job)
+            scheduler.step()
+            assert [text.job for text in scheduler.reading] == [job]
             job.is_over = leave
             job.arrived -= 101
-            engine.step()
-            assert not engine.reading and len(engine.batch) == 1
-            assert [isinstance(error, ApiError) for _, error in news(engine, job)] == [True][leave:]
+            scheduler.step()
+            assert not scheduler.reading and len(scheduler.batch) == 1
+            assert [isinstance(error, ApiError) for _, error in news(scheduler, job)] == [True][
+                leave:
+            ]
 
     by_hand(check)
 
@@ -295,8 +298,8 @@ def test_a_long_prompt_is_read_in_parts_while_others_write(
     writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And scored in parts; its log-probabilities are those of reading it at once."""
-    monkeypatch.setattr(engines, "TOKENS_AT_ONCE", 4)
-    monkeypatch.setattr(engines, "LOGITS_AT_ONCE", 3 * len(writer.bias))
+    monkeypatch.setattr(scheduling, "TOKENS_AT_ONCE", 4)
+    monkeypatch.setattr(scheduling, "LOGITS_AT_ONCE", 3 * len(writer.bias))
     rows = list[int]()
     logits_of = type(writer.glass).logits
 
@@ -307,20 +310,20 @@ def test_a_long_prompt_is_read_in_parts_while_others_write(
     monkeypatch.setattr(type(writer.glass), "logits", watched)
 
     def check() -> None:
-        engine = an_engine(writer, places=2)
+        scheduler = a_scheduler(writer, places=2)
         other = a_job(writer, max_tokens=400)
-        engine.submit(other)
-        engine.step()
+        scheduler.submit(other)
+        scheduler.step()
         text = "the fox asked a crow for bread and said no"
         scored = a_job(writer, prompt=text, max_tokens=0, echo=True, logprobs=0)
-        engine.submit(scored)
-        before = len(news(engine, other))
-        while engine.waiting or engine.reading:
-            engine.step()
-        assert len(news(engine, other)) > before + 1
+        scheduler.submit(scored)
+        before = len(news(scheduler, other))
+        while scheduler.waiting or scheduler.reading:
+            scheduler.step()
+        assert len(news(scheduler, other)) > before + 1
         assert max(rows) == 3
 
-        first, *told, _ = [step.log_probability for step in steps(engine, scored, 0)]
+        first, *told, _ = [step.log_probability for step in steps(scheduler, scored, 0)]
         ids = scored.prompts[0][1]
         logits = writer.glass(np.array([ids[:-1]]))[0]
         assert first is None and len(ids) > 9
@@ -333,7 +336,7 @@ def test_logits_of_a_prompt_are_computed_and_sorted_only_for_who_wants_them(
     writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = list[str]()
-    for name, owner in (("logits", type(writer.glass)), ("likeliest", engines.Writer)):
+    for name, owner in (("logits", type(writer.glass)), ("likeliest", scheduling.Writer)):
         found = getattr(owner, name)
 
         def watched(*given: Any, name: str = name, found: Any = found) -> Any:
@@ -346,9 +349,9 @@ def test_logits_of_a_prompt_are_computed_and_sorted_only_for_who_wants_them(
     def check() -> None:
         for logprobs, expected in [(None, set()), (0, {"logits"}), (2, {"logits", "likeliest"})]:
             asked.clear()
-            engine = an_engine(writer, places=1)
-            engine.submit(a_job(writer, max_tokens=0, echo=True, logprobs=logprobs))
-            engine.step()
+            scheduler = a_scheduler(writer, places=1)
+            scheduler.submit(a_job(writer, max_tokens=0, echo=True, logprobs=logprobs))
+            scheduler.step()
             assert set(asked) == expected
 
     by_hand(check)
@@ -373,7 +376,7 @@ def test_a_full_server_refuses_before_it_reads_a_prompt(
 ) -> None:
     local = Local(tiny_run, max_waiting=2)
     monkeypatch.setattr(type(local.writer.tokenizer), "encode", lambda *_: 1 / 0)
-    monkeypatch.setattr(type(local.engine), "texts_waiting", 1)
+    monkeypatch.setattr(type(local.scheduler), "texts_waiting", 1)
     status, headers, answer = local.ask("/v1/completions", {"prompt": ["the", "fox"]})
     assert status == 429 and "retry-after" in headers, answer
 
@@ -384,13 +387,13 @@ def test_many_requests_at_once_leave_turns_to_others(tiny_run: Path) -> None:
     turns = itertools.count()
     turn = next(turns)
     read_in = Counter[int]()
-    submit = local.engine.submit
+    submit = local.scheduler.submit
 
     def watched(job: Job) -> None:
         read_in[turn] += 1
         submit(job)
 
-    local.engine.submit = watched  # type: ignore[method-assign]
+    local.scheduler.submit = watched  # type: ignore[method-assign]
 
     async def others() -> None:
         nonlocal turn

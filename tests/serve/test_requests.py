@@ -117,8 +117,8 @@ def test_nothing_is_left_running_and_memory_is_flat(local: Local) -> None:
     before = used(20)
     assert used(COUNT // 40) < before + 200_000  # bytes; each text has as many as 2,400
     tracemalloc.stop()
-    for _ in range(600):  # until the engine's next step
-        if not local.engine.texts_running and not local.engine.texts_waiting:
+    for _ in range(600):  # until the scheduler's next step
+        if not local.scheduler.texts_running and not local.scheduler.texts_waiting:
             return
         time.sleep(0.1)
     raise AssertionError("a place is still taken")
@@ -197,8 +197,12 @@ def test_of_a_long_chat_the_end_is_read(local: Local) -> None:
 def test_a_reply_ends_at_its_own_stop_strings_and_at_the_next_turn() -> None:
     config = ServeConfig(chat_template=("user=Q:",))
     body = {"stop": ["x", "y"], "messages": []}
-    assert read_order(body, True, 16, config)[0].stop == ("x", "y", "\nQ:")
-    assert read_order(body, False, 16, config)[0].stop == ("x", "y")
+    assert read_order(body, is_chat=True, context_length=16, config=config)[0].stop == (
+        "x",
+        "y",
+        "\nQ:",
+    )
+    assert read_order(body, is_chat=False, context_length=16, config=config)[0].stop == ("x", "y")
 
 
 def test_a_character_that_the_model_does_not_know_is_named(workplace: Path) -> None:

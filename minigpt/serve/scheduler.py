@@ -1,5 +1,5 @@
-"""One thread owns the model and writes all texts. A request is a `Job` of texts, submitted by the
-event loop. At each step some tokens of prompts are read, and every text of the batch gets a token.
+"""One thread owns the model and writes the texts of all requests. The event loop submits jobs; at
+each step some tokens of prompts are read, and every text of the batch gets a token.
 """
 
 import asyncio
@@ -8,136 +8,25 @@ import logging
 import threading
 import time
 from collections import Counter, defaultdict, deque
-from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 
-from ..generation.results import Step
-from ..generation.sampler import TokenSampler
+from ..generation.results import Step, Token
 from ..generation.scoring import log_probabilities
 from ..generation.window import Array
 from ..generation.writer import Writer
+from .jobs import NOT_DRAWN, ApiError, Job, News, Text
 from .settings import (
     CACHES,
     GRACE,
     LOGITS_AT_ONCE,
     SEND_EVERY,
     TOKENS_AT_ONCE,
-    Order,
     ServeConfig,
 )
 
-News = list[tuple[int, "Step | ApiError"]]  # by text
-NOT_DRAWN = -1  # the sample of a step that only tells something
 
-
-class ApiError(Exception):
-    """What a client is told: a status, a message, perhaps a field and a code; as OpenAI does."""
-
-    def content(self) -> dict[str, Any]:
-        status, message, param, code = (*self.args, None, None)[:4]
-        kind = {429: "rate_limit_error", 503: "server_error"}.get(status, "invalid_request_error")
-        return {"error": {"message": message, "type": kind, "param": param, "code": code}}
-
-
-class Job:
-    """A request: `n` texts for each prompt, a text with its token ids.
-
-    ``is_over`` says that nobody waits for more. The event loop and the engine's thread both set it;
-    neither ever takes it back.
-    """
-
-    def __init__(
-        self,
-        order: Order,
-        prompts: list[tuple[str, list[int]]],
-        bias: Array,  # (vocab_size,)
-        arrived: float,  # by time.monotonic
-    ):
-        self.order = order
-        self.prompts = prompts
-        self.bias = bias
-        self.arrived = arrived
-        self.texts = order.n * len(prompts)
-        self.is_over = False
-        self.inbox: asyncio.Queue[News] = asyncio.Queue()
-        self.waiting: deque[Text] = deque()  # those that have no place
-
-
-class Text:
-    """One text of a job; a Writer writes it, to whom the engine gives the logits.
-
-    The model sees ``read + unread``. What is read lies in the cache.
-    """
-
-    def __init__(self, job: Job, i: int, first_token: int):
-        prompt, self.sample = divmod(i, job.order.n)
-        self.job = job
-        self.i = i
-        self.prompt, self.ids = job.prompts[prompt]
-        self.read: list[int] = []
-        self.unread = list(self.ids) or [first_token]
-        self.told = 0  # tokens of an echoed prompt
-        self.has_ended = False
-        self._written = bytearray()
-        self._shown = 0  # characters of what is written
-        self._logits: Array = np.empty(0)
-        self._steps: Any = None
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether a token of it has been drawn."""
-        return self._steps is not None
-
-    @property
-    def is_over(self) -> bool:
-        return self.has_ended or self.job.is_over
-
-    def next_step(self, writer: Writer, logits: Array) -> Step:
-        """Draw a token from logits ``(1, vocab_size)``."""
-        self._logits = logits
-        if self._steps is None:
-            self._steps = self._begin(writer)
-        step: Step = next(self._steps)
-
-        self.has_ended = step.stop_reason is not None
-        self.read += self.unread
-        self.unread = [step.token_id]
-        self._written += writer.tokenizer.token_bytes(step.token_id)
-        self._shown += len(step.text)
-        return step
-
-    def end(self, last: Step) -> Step:
-        """The last step of a text that has no more time. It shows what was held back, because a
-        stop string could have begun there."""
-        self.has_ended = True
-        held_back = self._written.decode(errors="replace")[self._shown :]
-        return replace(last, text=last.text + held_back, stop_reason="length")
-
-    def read_again(self, start: int = 0) -> None:
-        """What the model sees, from a token on, has to be read into the cache."""
-        self.unread = self.read[start:] + self.unread
-        self.read = []
-
-    def _begin(self, writer: Writer) -> Any:
-        order = self.job.order
-        sampler = TokenSampler(order, self.job.bias, self.ids, first=self.sample)
-        window: Any = SimpleNamespace(
-            next_logits=lambda: self._logits,
-            append=lambda token_ids: None,
-        )
-        return writer.write(
-            window,
-            sampler,
-            order,
-            log_probabilities=order.logprobs is not None,
-            alternatives=order.logprobs or 0,
-        )
-
-
-class Engine:
+class Scheduler:
     """The thread and its batch.
 
     ``places`` texts are written side by side. A free place goes to the waiting request that has the
@@ -160,10 +49,11 @@ class Engine:
         self._first_token = writer.first_token()
         size = self._glass.new_cache(1).both.nbytes
         self.places = max(min(config.max_batch, CACHES // size), 1)
+        # A row for each place, and a last one for the first text in `reading`.
         self._cache = self._glass.new_cache(self.places + 1)
-        self._reader = self._cache.part(slice(self.places, None))  # of the first text in `reading`
+        self._reader = self._cache.part(slice(self.places, None))
 
-        self._change = threading.Condition()  # of who waits
+        self._change = threading.Condition()  # of `waiting`
         self._outbox: dict[Job, News] = defaultdict(list)
         self._sent = 0.0  # when
         self._end = float("inf")  # when all texts have to end
@@ -207,20 +97,13 @@ class Engine:
         with self._change:
             self._change.wait_for(lambda: self.waiting or self.reading or self.batch)
             self._end_late_texts()
-            for job in self.waiting:
-                job.waiting = deque(text for text in job.waiting if not text.is_over)
-            self.waiting = deque(job for job in self.waiting if job.waiting)
-
-        self.reading = deque(text for text in self.reading if not text.is_over)
-        for i in reversed(range(len(self.batch))):
-            if self.batch[i].is_over:
-                self._leave(i)
+        self._drop_what_is_over()
 
         self._read()
         if self.batch:
             self._write()
 
-    # The engine's thread
+    # The scheduler's thread
 
     def _run(self) -> None:
         with np.errstate(all="ignore"):
@@ -228,14 +111,16 @@ class Engine:
                 try:
                     self.step()
                 except Exception:
-                    logging.getLogger("minigpt.serve").exception("a step of the engine failed")
+                    logging.getLogger("minigpt.serve").exception("a step of the scheduler failed")
                     self._give_up()
+
                 # Several tokens of a text at a time: to send one takes longer than to write it.
                 is_idle = not (self.batch or self.reading)
                 if is_idle or time.monotonic() > self._sent + SEND_EVERY:
                     self._send()
 
     def _give_up(self) -> None:
+        """End the texts that have places, whose caches may be half written."""
         for text in (*self.batch, *self.reading):
             self._post(text, ApiError(503, "The model could not go on; try again."))
         self.batch = []
@@ -261,13 +146,25 @@ class Engine:
             if text.is_over or not self._is_late(text.job):
                 continue
             if text.has_begun:
-                self._post(text, text.end(Step(NOT_DRAWN, 0, None, "", None)))
+                self._post(text, text.end(_told()))
             else:
                 message = "The server had no time for the request; try again."
                 self._post(text, ApiError(503, message, None, "timeout"))
 
     def _is_late(self, job: Job) -> bool:
         return time.monotonic() > min(job.arrived + self.config.max_seconds, self._end)
+
+    def _drop_what_is_over(self) -> None:
+        """Forget the texts that nobody waits for."""
+        with self._change:
+            for job in self.waiting:
+                job.waiting = deque(text for text in job.waiting if not text.is_over)
+            self.waiting = deque(job for job in self.waiting if job.waiting)
+
+        self.reading = deque(text for text in self.reading if not text.is_over)
+        for i in reversed(range(len(self.batch))):
+            if self.batch[i].is_over:
+                self._leave(i)
 
     # Places
 
@@ -292,8 +189,9 @@ class Engine:
 
     def _put_back(self, job: Job) -> None:
         """Let the last text of a job wait."""
-        texts = [text.i if text.job is job else -1 for text in self.batch]
-        text = self._leave(texts.index(max(texts)))
+        rows = [row for row, text in enumerate(self.batch) if text.job is job]
+        row_of_last = max(rows, key=lambda row: self.batch[row].i)
+        text = self._leave(row_of_last)
         text.read_again()
         job.waiting.appendleft(text)
         if job not in self.waiting:
@@ -306,7 +204,8 @@ class Engine:
         n = len(self.batch)
         if i < n:
             self.batch[i] = last
-            self._cache.part(slice(i, i + 1)).fill(self._cache.part(slice(n, n + 1)))
+            place = self._cache.part(slice(i, i + 1))
+            place.fill(self._cache.part(slice(n, n + 1)))
         return text
 
     # Reading and writing
@@ -333,9 +232,10 @@ class Engine:
 
         count = min(TOKENS_AT_ONCE, len(text.unread) - 1)
         if is_scored:
-            count = min(count, max(LOGITS_AT_ONCE // len(text.job.bias), 1))
-        if count:
-            ids = np.array([text.unread[:count]])
+            vocab_size = len(text.job.bias)
+            count = min(count, max(LOGITS_AT_ONCE // vocab_size, 1))
+        if count > 0:
+            ids = np.array([text.unread[:count]])  # (1, count)
             *_, (x, _) = self._glass.layers(ids, self._reader)  # (1, count, emb_dim)
             if is_scored:
                 self._tell(text, self._glass.logits(x[0]))
@@ -347,9 +247,9 @@ class Engine:
         return count + 1
 
     def _tell_first(self, text: Text) -> None:
-        """Tell the text of a prompt, with its first token."""
+        """Tell the text of a prompt, with its first token, which nothing predicts."""
         if text.ids:
-            self._post(text, Step(NOT_DRAWN, text.ids[0], None, text.prompt, None))
+            self._post(text, _told(text.ids[0], text=text.prompt))
             text.told = 1
 
     def _tell(self, text: Text, logits: Array) -> None:
@@ -357,8 +257,9 @@ class Engine:
         ids = text.ids[text.told : text.told + len(logits)]
         nats = log_probabilities(logits, np.array(ids)).tolist()
         tops = self.writer.likeliest(logits, text.job.order.logprobs or 0)
-        for token_id, chance, top in zip(ids, nats, tops, strict=True):
-            self._post(text, Step(NOT_DRAWN, token_id, chance, "", None, top))
+        for token_id, log_probability, alternatives in zip(ids, nats, tops, strict=True):
+            step = _told(token_id, log_probability=log_probability, alternatives=alternatives)
+            self._post(text, step)
         text.told += len(ids)
 
     def _join(self) -> None:
@@ -366,10 +267,12 @@ class Engine:
         text = self.reading.popleft()
         if text.job.order.max_new_tokens == 0:
             self.figures["prompt_tokens_total"] += len(text.ids)
-            self._post(text, text.end(Step(NOT_DRAWN, 0, None, "", None)))
+            self._post(text, text.end(_told()))
             return
+
         n = len(self.batch)
-        self._cache.part(slice(n, n + 1)).fill(self._reader)
+        place = self._cache.part(slice(n, n + 1))
+        place.fill(self._reader)
         self.batch.append(text)
 
     def _write(self) -> None:
@@ -379,13 +282,10 @@ class Engine:
         token_ids = np.array([text.unread for text in self.batch])  # (n, 1)
         logits = self._glass.next_logits(token_ids, self._cache.part(slice(n)))  # (n, vocab_size)
 
-        for i in reversed(range(n)):
+        for i in reversed(range(n)):  # from the last, since a text that leaves moves the last one
             text = self.batch[i]
             if not text.has_begun:
-                self.figures["prompt_tokens_total"] += len(text.ids)
-                self.figures["time_to_first_token_seconds_count"] += 1
-                waited = time.monotonic() - text.job.arrived
-                self.figures["time_to_first_token_seconds_sum"] += waited
+                self._count_first_token(text)
 
             step = text.next_step(self.writer, logits[i : i + 1])
             if not text.has_ended and self._is_late(text.job):
@@ -399,6 +299,30 @@ class Engine:
                 text.read_again(context_length // 2 + 1)
                 self.reading.append(text)
         self.figures["generated_tokens_total"] += n
+
+    def _count_first_token(self, text: Text) -> None:
+        self.figures["prompt_tokens_total"] += len(text.ids)
+        self.figures["time_to_first_token_seconds_count"] += 1
+        waited = time.monotonic() - text.job.arrived
+        self.figures["time_to_first_token_seconds_sum"] += waited
+
+
+def _told(
+    token_id: int = 0,
+    *,
+    text: str = "",
+    log_probability: float | None = None,
+    alternatives: tuple[Token, ...] = (),
+) -> Step:
+    """A step that tells of a token of the prompt, or only that a text ends."""
+    return Step(
+        sample=NOT_DRAWN,
+        token_id=token_id,
+        log_probability=log_probability,
+        text=text,
+        stop_reason=None,
+        alternatives=alternatives,
+    )
 
 
 def _deliver(outbox: dict[Job, News]) -> None:
