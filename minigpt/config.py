@@ -9,7 +9,7 @@ import functools
 import math
 import os
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass
 from pathlib import Path
 from types import UnionType
@@ -41,7 +41,7 @@ Size = Annotated[int, Limits("between 1 and 262,144", lambda n: 1 <= n <= 1 << 1
 Seed = Annotated[int, Limits("between 0 and 2^63 - 1", lambda n: 0 <= n < 1 << 63)]
 Positive = Annotated[float, Limits("above 0 and below 1e6", lambda x: 0 < x < 1e6)]
 Share = Annotated[float, Limits("between 0 and 1", lambda x: 0 <= x <= 1)]
-Part = Annotated[float, Limits("above 0 and below 1", lambda x: 0 < x < 1)]
+Fraction = Annotated[float, Limits("above 0 and below 1", lambda x: 0 < x < 1)]
 Probability = Annotated[float, Limits("at least 0 and below 1", lambda x: 0 <= x < 1)]
 Penalty = Annotated[float, Limits("between -1e3 and 1e3", lambda x: -1e3 <= x <= 1e3)]
 VocabSize = Annotated[int, Limits("at least 257", lambda n: n >= 257)]
@@ -80,7 +80,7 @@ class TextConfig(Checked):
         ("data/tales.txt",), "text files, folders, patterns ('a/*.txt'), or - for stdin", "FILE"
     )
     validation: tuple[str, ...] = setting((), "text to validate on; may be given again", "FILE")
-    validation_fraction: Part = setting(0.1, "share of the text set aside to validate on")
+    validation_fraction: Fraction = setting(0.1, "share of the text set aside to validate on")
     split: Literal["documents", "end"] = setting("documents", "validate on documents or on the end")
     max_characters: Count | None = setting(None, "of a longer text use this many, from all over it")
     text_field: str = setting("text", "the field of .jsonl files that holds the text")
@@ -93,42 +93,97 @@ class TextConfig(Checked):
         _require(self, "files", len(self.files) > 0, "at least one file")
 
 
+# The architectures: the parts of models that other programs run by these names.
+PRESETS: dict[str, dict[str, Any]] = {
+    "qwen3": {
+        "norm": "rms",
+        "positions": "rotary",
+        "qk_norm": True,
+        "feed_forward": "swiglu",
+        "bias": False,
+    },
+    "llama": {
+        "norm": "rms",
+        "positions": "rotary",
+        "qk_norm": False,
+        "feed_forward": "swiglu",
+        "bias": False,
+    },
+    "gpt2": {
+        "norm": "layer",
+        "positions": "learned",
+        "qk_norm": False,
+        "feed_forward": "gelu",
+        "bias": True,
+    },
+}
+PARTS = tuple(PRESETS["qwen3"])  # their names
+
+
 @dataclass(frozen=True)
 class GPTConfig(Checked):
-    """The shape of a model. The two architectures share one class:
+    """The shape of a model and the parts that it is made of.
+
+    `architecture` is a preset of the parts: those that are left out (None) are filled in from it
+    when the config is made. Any part may be given beside it.
 
     - ``qwen3``: RMSNorm, rotary positions, query/key norm, SwiGLU, no biases;
+    - ``llama``: the same without query/key norm;
     - ``gpt2``: LayerNorm, learned positions, GELU, biases.
     """
 
     vocab_size: Size = setting(MISSING, "number of different tokens")
-    architecture: Literal["qwen3", "gpt2"] = setting("qwen3", "architecture of the model")
+    architecture: Literal["qwen3", "llama", "gpt2"] = setting(
+        "qwen3", "preset of norm, positions, qk-norm, feed-forward and bias"
+    )
     context_length: Size = setting(256, "how many tokens back the model can look")
     emb_dim: Size = setting(128, "width: size of the vector that stands for a token")
     num_layers: Size = setting(4, "number of transformer blocks")
     num_heads: Size = setting(4, "attention heads in each block")
-    num_kv_heads: Size | None = setting(None, "key/value heads, if fewer (qwen3)")
-    head_dim: Size | None = setting(None, "size of a head (qwen3); emb_dim / num_heads if unset")
-    hidden_dim: Size | None = setting(None, "feed-forward width; 4 (gpt2) or 8/3 emb_dim if unset")
+    num_kv_heads: Size | None = setting(None, "key/value heads, if fewer")
+    head_dim: Size | None = setting(None, "size of a head; emb_dim / num_heads if unset")
+    hidden_dim: Size | None = setting(
+        None, "feed-forward width; 4 (gelu) or 8/3 (swiglu) times emb_dim if unset"
+    )
+    norm: Literal["rms", "layer"] = setting(None, "RMSNorm or LayerNorm")
+    positions: Literal["rotary", "learned"] = setting(
+        None, "rotary: turn queries and keys; learned: add a vector to each token's"
+    )
+    qk_norm: bool = setting(None, "RMSNorm of the queries and keys in each head")
+    feed_forward: Literal["swiglu", "gelu"] = setting(
+        None, "swiglu: W_out (silu(W_gate x) * W_in x); gelu: W_out gelu(W_in x)"
+    )
+    bias: bool = setting(None, "biases in the blocks' matrices and in LayerNorm")
     dropout: Probability = setting(0.0, "probability that training drops an activation")
     attention_dropout: Probability = setting(0.0, "probability that it drops an attention weight")
     tie_embeddings: bool = setting(True, "use the token embedding as the output layer too")
-    rotary_base: Base = setting(10_000.0, "base of the rotary positions' wavelengths (qwen3)")
-    norm_eps: Part = setting(1e-6, "epsilon of the normalisation layers")
+    rotary_base: Base = setting(10_000.0, "base of the rotary positions' wavelengths")
+    norm_eps: Fraction = setting(1e-6, "epsilon of the normalisation layers")
+
+    def __post_init__(self) -> None:
+        # An unknown architecture is refused when the fields are checked.
+        for part, usual in PRESETS.get(str(self.architecture), {}).items():
+            if getattr(self, part) is None:
+                object.__setattr__(self, part, usual)
+
+        super().__post_init__()
 
     def _check(self) -> None:
-        heads, rotary = self.num_heads, self.architecture == "qwen3"
+        heads = self.num_heads
+        must_be_even = self.positions == "rotary"  # two components of a head turn together
         if self.head_dim is None:
             divides = self.emb_dim % heads == 0
             _require(self, "emb_dim", divides, f"a multiple of num_heads ({heads})")
-            even = not rotary or self.head_size % 2 == 0
-            _require(self, "emb_dim", even, f"an even multiple of num_heads ({heads})")
+            fits = not must_be_even or self.head_size % 2 == 0
+            _require(self, "emb_dim", fits, f"an even multiple of num_heads ({heads})")
         else:
-            _require(self, "head_dim", rotary, "unset in gpt2")
-            _require(self, "head_dim", self.head_dim % 2 == 0, "even")
-        divides, longest = heads % self.kv_heads == 0, _LARGEST_TABLE // self.head_size
+            fits = not must_be_even or self.head_dim % 2 == 0
+            _require(self, "head_dim", fits, "even")
+
+        divides = heads % self.kv_heads == 0
         _require(self, "num_kv_heads", divides, f"a divisor of num_heads ({heads})")
-        _require(self, "num_kv_heads", rotary or self.kv_heads == heads, "unset in gpt2")
+
+        longest = _LARGEST_TABLE // self.head_size
         fits = self.context_length <= longest
         _require(self, "context_length", fits, f"at most {longest:,} for heads this wide")
 
@@ -147,42 +202,88 @@ class GPTConfig(Checked):
         """Width inside the feed-forward, the default filled in."""
         if self.hidden_dim is not None:
             return self.hidden_dim
-        if self.architecture == "gpt2":
+        if self.feed_forward == "gelu":
             return 4 * self.emb_dim
         return -(-8 * self.emb_dim // 3 // 32) * 32  # two thirds of 4x, rounded up to 32
+
+    @property
+    def preset(self) -> str | None:
+        """The architecture that has exactly these parts; None if there is none."""
+        parts = {part: getattr(self, part) for part in PARTS}
+        return next((name for name, preset in PRESETS.items() if preset == parts), None)
+
+    @property
+    def kind(self) -> str:
+        """What to call a model like this: its preset, or an architecture and what differs."""
+        if self.preset is not None:
+            return self.preset
+
+        changes = []
+        for part, usual in PRESETS[self.architecture].items():
+            value = getattr(self, part)
+            if value != usual:
+                shown = {True: "on", False: "off"}.get(value, value)
+                changes.append(f"{part.replace('_', '-')} {shown}")
+        return f"{self.architecture} with {', '.join(changes)}"
 
 
 GPT_NAME = "GPT"  # what a network is called that is exactly the `GPT` of model.py
 
 
 def weight_shapes(config: GPTConfig) -> dict[str, tuple[int, ...]]:
-    """The shape of each parameter of a model by its name, in which # is the number of a block. A
-    tied head is the token embedding."""
+    """The shape of each weight of a model by its name, in which # is the number of a block.
+
+    This is the one table of them: the torch model has these parameters, runs and pages hold these
+    tensors, and what a model counts and costs follows from it. A tied head is the token embedding.
+    """
     c = config
-    q_dim, kv_dim = c.num_heads * c.head_size, c.kv_heads * c.head_size
-    modules: dict[str, tuple[int, ...]] = {
-        "blocks.#.attention_norm": (c.emb_dim,),
+    q_dim = c.num_heads * c.head_size
+    kv_dim = c.kv_heads * c.head_size
+
+    tables = {"token_embedding": (c.vocab_size, c.emb_dim)}
+    if c.positions == "learned":
+        tables["position_embedding"] = (c.context_length, c.emb_dim)
+    if not c.tie_embeddings:
+        tables["head"] = (c.vocab_size, c.emb_dim)
+
+    matrices = {  # (out, in)
         "blocks.#.attention.W_query": (q_dim, c.emb_dim),
         "blocks.#.attention.W_key": (kv_dim, c.emb_dim),
         "blocks.#.attention.W_value": (kv_dim, c.emb_dim),
         "blocks.#.attention.out_proj": (c.emb_dim, q_dim),
-        "blocks.#.feed_forward_norm": (c.emb_dim,),
         "blocks.#.feed_forward.W_in": (c.ff_dim, c.emb_dim),
         "blocks.#.feed_forward.out_proj": (c.emb_dim, c.ff_dim),
+    }
+    if c.feed_forward == "swiglu":
+        matrices["blocks.#.feed_forward.W_gate"] = (c.ff_dim, c.emb_dim)
+
+    norms = {
+        "blocks.#.attention_norm": (c.emb_dim,),
+        "blocks.#.feed_forward_norm": (c.emb_dim,),
         "final_norm": (c.emb_dim,),
     }
-    biases = {f"{name}.bias": shape[:1] for name, shape in modules.items()}
-    modules["token_embedding"] = (c.vocab_size, c.emb_dim)
-    if not c.tie_embeddings:
-        modules["head"] = (c.vocab_size, c.emb_dim)
-    if c.architecture == "gpt2":
-        modules["position_embedding"] = (c.context_length, c.emb_dim)
-    else:
-        biases = {}
-        modules["blocks.#.attention.query_norm"] = (c.head_size,)
-        modules["blocks.#.attention.key_norm"] = (c.head_size,)
-        modules["blocks.#.feed_forward.W_gate"] = (c.ff_dim, c.emb_dim)
-    return {f"{name}.weight": shape for name, shape in modules.items()} | biases
+    head_norms = {}
+    if c.qk_norm:
+        head_norms["blocks.#.attention.query_norm"] = (c.head_size,)
+        head_norms["blocks.#.attention.key_norm"] = (c.head_size,)
+
+    biased: dict[str, tuple[int, ...]] = {}
+    if c.bias:
+        biased |= matrices
+    if c.bias and c.norm == "layer":
+        biased |= norms
+
+    modules: dict[str, tuple[int, ...]] = {**tables, **matrices, **norms, **head_norms}
+    weights = {f"{name}.weight": shape for name, shape in modules.items()}
+    biases = {f"{name}.bias": shape[:1] for name, shape in biased.items()}
+    return weights | biases
+
+
+def named_shapes(config: GPTConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The name and the shape of every weight, those of a block once for each block."""
+    for pattern, shape in weight_shapes(config).items():
+        for i in range(config.num_layers if "#" in pattern else 1):
+            yield pattern.replace("#", str(i)), shape
 
 
 def count_parameters(config: GPTConfig) -> int:
@@ -302,7 +403,7 @@ _USELESS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
     ("token_split_prob", "tokenizer", lambda tokenizer: tokenizer == "char"),
     ("validation_fraction", "validation", lambda validation: len(validation) > 0),
     ("momentum", "optimizer", lambda optimizer: optimizer == "adamw"),
-    ("rotary_base", "architecture", lambda architecture: architecture == "gpt2"),
+    ("rotary_base", "positions", lambda positions: positions == "learned"),
     ("num_workers", "attention_dropout", lambda dropout: dropout > 0),
     ("num_workers", "compile", lambda compile: compile == "on"),
 )
@@ -322,15 +423,21 @@ def check_given(given: Mapping[str, Any], known: Mapping[str, Any] | None = None
         for field in dataclasses.fields(config)
     }
     values = {**defaults, **(known or {}), **wanted}
+    parts = PRESETS.get(str(values["architecture"]), {})  # an unknown one is refused elsewhere
+    values |= {part: usual for part, usual in parts.items() if values[part] is None}
+
     for name, other, is_useless in _USELESS:
         is_wanted = name in wanted and wanted[name] != _ASKS_FOR_NOTHING.get(name)
         if is_wanted and is_useless(values[other]):
-            shown = values[other] if isinstance(values[other], str | int | float) else ""
-            beside = f"{_option(other)} {shown}".rstrip()
-            remedy = "leave one of them out" if other in wanted else "leave it out"
+            # A part that was not given comes from the architecture.
+            cause = "architecture" if other in parts and other not in wanted else other
+            shown = values[cause] if isinstance(values[cause], str | int | float) else ""
+            beside = f"{_option(cause)} {shown}".rstrip()
+            remedy = "leave one of them out" if cause in wanted else "leave it out"
             raise UserError(f"{_option(name)} does nothing beside {beside}; {remedy}")
 
-    shorter, longer = wanted.get("warmup_context", 0), wanted.get("context_length", math.inf)
+    shorter = wanted.get("warmup_context", 0)
+    longer = wanted.get("context_length", math.inf)
     if shorter > longer:
         raise UserError(f"--warmup-context {shorter} is longer than --context-length {longer}")
 

@@ -1,11 +1,13 @@
 """The GPT: token ids in, logits out. Token embedding -> TransformerBlocks -> norm -> head.
 
-One class holds both architectures; `GPTConfig` chooses one of them. The attention layer comes from
-`minigpt.attention`.
+One class is made of the parts that its `GPTConfig` names, whatever they are. The attention layer
+comes from `minigpt.attention`.
 """
 
+import functools
 import math
 import threading
+from types import NoneType
 from typing import Any
 
 import torch
@@ -13,13 +15,17 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .attention import KeyValueCache, MultiHeadAttention
-from .attention.fused import cross_entropy, is_transformed, linear_cross_entropy
-from .config import GPTConfig
+from .attention.fused import is_transformed, linear_cross_entropy
+from .config import GPT_NAME, GPTConfig, named_shapes, weight_shapes
 
 Caches = list[KeyValueCache]
 
 # Logits computed at once in an evaluation: on a CPU they stay in the cache.
 _LOGITS_ON_CPU, _LOGITS_ON_GPU = 1 << 20, 1 << 24
+
+# The settings of a part are its plain attributes, apart from what acts in training only.
+_PLAIN = (bool, int, float, str, tuple, NoneType)
+_NOT_SETTINGS = ("training", "dropout")
 
 randomness = threading.local()  # its `generator` draws the dropout of a thread; or torch's own
 
@@ -51,16 +57,18 @@ class Dropout(nn.Dropout):
 class FeedForward(nn.Module):
     """The part of a block that works on each token by itself.
 
-    - gpt2: ``W_out gelu(W_in x)``, the tanh form of GELU (Hendrycks and Gimpel 2016);
-    - qwen3: ``W_out (silu(W_gate x) * W_in x)``, SwiGLU (Shazeer 2020).
+    - gelu: ``W_out gelu(W_in x)``, the tanh form of GELU (Hendrycks and Gimpel 2016);
+    - swiglu: ``W_out (silu(W_gate x) * W_in x)`` (Shazeer 2020).
     """
 
     def __init__(self, config: GPTConfig):
         super().__init__()
-        d, hidden, gpt2 = config.emb_dim, config.ff_dim, config.architecture == "gpt2"
-        self.W_gate = None if gpt2 else nn.Linear(d, hidden, bias=False)
-        self.W_in = nn.Linear(d, hidden, bias=gpt2)
-        self.out_proj = nn.Linear(hidden, d, bias=gpt2)
+        d, hidden, bias = config.emb_dim, config.ff_dim, config.bias
+        self.W_gate: nn.Linear | None = None
+        if config.feed_forward == "swiglu":
+            self.W_gate = nn.Linear(d, hidden, bias)
+        self.W_in = nn.Linear(d, hidden, bias)
+        self.out_proj = nn.Linear(hidden, d, bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map ``(b, T, emb_dim)`` to ``(b, T, emb_dim)``."""
@@ -75,7 +83,6 @@ class TransformerBlock(nn.Module):
 
     def __init__(self, config: GPTConfig):
         super().__init__()
-        qwen3 = config.architecture == "qwen3"
         self.attention_norm = _norm(config)
         self.attention = MultiHeadAttention(
             config.emb_dim,
@@ -83,12 +90,12 @@ class TransformerBlock(nn.Module):
             config.context_length,
             config.attention_dropout,
             config.num_heads,
-            qkv_bias=not qwen3,
+            qkv_bias=config.bias,
             num_kv_heads=config.kv_heads,
-            rotary_base=config.rotary_base if qwen3 else None,
-            qk_norm=qwen3,
+            rotary_base=config.rotary_base if config.positions == "rotary" else None,
+            qk_norm=config.qk_norm,
             norm_eps=config.norm_eps,
-            out_bias=not qwen3,
+            out_bias=config.bias,
             head_dim=config.head_size,
         )
         self.feed_forward_norm = _norm(config)
@@ -111,7 +118,7 @@ class GPT(nn.Module):
         self.config = config
         self.token_embedding = nn.Embedding(config.vocab_size, config.emb_dim)
         self.position_embedding: nn.Embedding | None = None
-        if config.architecture == "gpt2":
+        if config.positions == "learned":
             self.position_embedding = nn.Embedding(config.context_length, config.emb_dim)
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(TransformerBlock(config) for _ in range(config.num_layers))
@@ -121,32 +128,36 @@ class GPT(nn.Module):
             self.head.weight = self.token_embedding.weight
         self._initialise()
 
-    def forward(
-        self, token_ids: Tensor, targets: Tensor | None = None, *, caches: Caches | None = None
-    ) -> Tensor | tuple[Tensor, Tensor]:
+    def forward(self, token_ids: Tensor, *, caches: Caches | None = None) -> Tensor:
         """The logits of the token that follows each position.
 
         Args:
             token_ids: ``(b, T)``, integers below vocab_size.
-            targets: ``(b, T)``, the token that follows each position.
             caches: from :meth:`new_caches`, with the earlier tokens; token_ids are added to them.
 
         Returns:
-            The logits ``(b, T, vocab_size)``; with targets also the loss, their mean
-            cross-entropy in nats a token.
+            The logits, ``(b, T, vocab_size)``.
 
         Raises:
             ValueError: if token_ids has another shape or, with the cached tokens, is longer
                 than context_length.
         """
-        logits = self.head(self._features(token_ids, caches))  # (b, T, vocab_size)
-        if targets is None:
-            return logits
-        return logits, cross_entropy(logits.flatten(0, 1), targets.flatten())
+        return self.head(self._features(token_ids, caches))
 
     def loss(self, token_ids: Tensor, targets: Tensor) -> Tensor:
-        """The mean cross-entropy in nats a token, as of :meth:`forward`; keeps no logits."""
-        x = self._features(token_ids)
+        """The mean cross-entropy of :meth:`forward`'s logits; it keeps no logits in memory.
+
+        Args:
+            token_ids: ``(b, T)``, integers below vocab_size.
+            targets: ``(b, T)``, the token that follows each position.
+
+        Returns:
+            The loss in nats a token, a scalar in float32 or wider.
+
+        Raises:
+            ValueError: as :meth:`forward`.
+        """
+        x = self._features(token_ids)  # (b, T, emb_dim)
         return linear_cross_entropy(x.flatten(0, 1), self.head.weight, targets.flatten())
 
     @torch.no_grad()
@@ -214,14 +225,16 @@ class GPT(nn.Module):
     def _initialise(self) -> None:
         """Draw small weights: an untrained model gives all tokens about the same probability.
 
-        gpt2 follows Radford et al. 2019, section 2.3: standard deviation 0.02, divided by
-        sqrt(2 * num_layers) for the projections into the residual stream. In qwen3 these begin at
-        zero, so that every block is the identity at first; the other matrices of a block have
-        0.5 / sqrt(inputs). A tied head then compares each token's embedding with itself; long
-        embeddings would make the model predict the token it just read.
+        With learned positions as in GPT-2 (Radford et al. 2019, section 2.3): standard deviation
+        0.02, divided by sqrt(2 * num_layers) for the projections into the residual stream. With
+        rotary positions these begin at zero, so that every block is the identity at first; the
+        other matrices of a block have 0.5 / sqrt(inputs). A tied head then compares each token's
+        embedding with itself; long embeddings would make the model predict the token it just read.
         """
-        qwen3 = self.config.architecture == "qwen3"
-        embedding_std = min(0.02, 2.5 / self.config.emb_dim) if qwen3 else 0.02
+        as_gpt2 = self.config.positions == "learned"
+        embedding_std = 0.02 if as_gpt2 else min(0.02, 2.5 / self.config.emb_dim)
+        residual_std = 0.02 / math.sqrt(2 * self.config.num_layers) if as_gpt2 else 0.0
+
         for name, parameter in self.named_parameters():
             if name.endswith("bias"):
                 nn.init.zeros_(parameter)
@@ -230,11 +243,73 @@ class GPT(nn.Module):
             elif "embedding" in name or name.startswith("head."):
                 nn.init.normal_(parameter, std=embedding_std)
             elif name.endswith("out_proj.weight"):
-                residual_std = 0.02 / math.sqrt(2 * self.config.num_layers)
-                nn.init.normal_(parameter, std=0.0 if qwen3 else residual_std)
+                nn.init.normal_(parameter, std=residual_std)
             else:
                 fan_in = parameter.shape[1]
-                nn.init.normal_(parameter, std=0.5 / math.sqrt(fan_in) if qwen3 else 0.02)
+                nn.init.normal_(parameter, std=0.02 if as_gpt2 else 0.5 / math.sqrt(fan_in))
+
+
+def network_name(model: nn.Module) -> str:
+    """What to call a network: "GPT" if, in evaluation, it computes what a GPT of its config does;
+    else its class, or "GPT with ...", the part that was replaced or changed.
+
+    A subclass, or a GPT with another part in it, often has the same weights by the same names. So a
+    network is compared part by part with a new GPT. Forward hooks do not count: they are not part
+    of what is saved.
+    """
+    if type(model) is not GPT:
+        name = type(model).__name__
+        return name if name != GPT_NAME else "GPT of another package"
+
+    usual = dict(_without_weights(model.config).named_modules())
+    found = dict(model.named_modules())
+    for path, part in found.items():
+        if path not in usual or not _is_same_class(part, usual[path]):
+            return f"GPT with {type(part).__name__} as {path}"
+        if _is_changed(part, usual[path]):
+            return f"GPT with a changed {path or 'forward'}"
+
+    if missing := usual.keys() - found.keys():
+        return f"GPT without {min(missing)}"
+
+    shapes = {name: parameter.shape for name, parameter in model.named_parameters()}
+    return GPT_NAME if shapes == dict(named_shapes(model.config)) else "GPT with other weights"
+
+
+def has_hooks(model: nn.Module) -> bool:
+    """Whether anything is called when a part of the network computes, which could change it."""
+    return any(part._forward_hooks or part._forward_pre_hooks for part in model.modules())
+
+
+@functools.lru_cache(maxsize=1)  # asked again and again, of the same model
+def _without_weights(config: GPTConfig) -> GPT:
+    """A GPT whose weights take neither memory nor random numbers."""
+    with torch.device("meta"):
+        return GPT(config)
+
+
+def _is_same_class(part: nn.Module, usual: nn.Module) -> bool:
+    """Whether two parts are of one class; in evaluation every dropout does the same."""
+    if type(usual) is Dropout:
+        return type(part) in (Dropout, nn.Dropout, nn.Identity)
+    return type(part) is type(usual)
+
+
+def _is_changed(part: nn.Module, usual: nn.Module) -> bool:
+    """Whether a part of the usual class computes something else in evaluation, the weights apart:
+    by a setting with another value, or a method that was replaced in this one object."""
+    own_methods = [name for name in vars(part) if callable(getattr(type(part), name, None))]
+    if own_methods:
+        return True
+    if type(usual) is Dropout:
+        return False
+
+    nothing = object()
+    return any(
+        vars(part).get(name, nothing) != value
+        for name, value in vars(usual).items()
+        if isinstance(value, _PLAIN) and name not in _NOT_SETTINGS and not name.startswith("_")
+    )
 
 
 def flops_per_token(config: GPTConfig, training: bool = True) -> int:
@@ -244,15 +319,22 @@ def flops_per_token(config: GPTConfig, training: bool = True) -> int:
     scores and context vectors, of which the mask leaves half; with the backward pass three times as
     many ("Scaling Laws for Neural Language Models", Kaplan et al. 2020, section 2.1).
     """
-    d, h = config.emb_dim, config.head_size
-    q, k = config.num_heads * h, config.kv_heads * h
-    feed_forward = (3 if config.architecture == "qwen3" else 2) * d * config.ff_dim
-    matrices = config.num_layers * (2 * d * q + 2 * d * k + feed_forward) + config.vocab_size * d
-    attention = config.num_layers * 2 * config.context_length * q
-    return (2 * matrices + attention) * (3 if training else 1)
+    in_a_block = sum(
+        math.prod(shape)
+        for name, shape in weight_shapes(config).items()
+        if name.startswith("blocks.") and len(shape) == 2
+    )
+    head = config.vocab_size * config.emb_dim  # embeddings are looked up
+    matrices = config.num_layers * in_a_block + head
+
+    q_dim = config.num_heads * config.head_size
+    attention = config.num_layers * 2 * config.context_length * q_dim
+
+    forward = 2 * matrices + attention
+    return 3 * forward if training else forward
 
 
 def _norm(config: GPTConfig) -> nn.Module:
-    if config.architecture == "gpt2":
-        return nn.LayerNorm(config.emb_dim, config.norm_eps)
+    if config.norm == "layer":
+        return nn.LayerNorm(config.emb_dim, config.norm_eps, bias=config.bias)
     return nn.RMSNorm(config.emb_dim, config.norm_eps)

@@ -12,6 +12,7 @@ import pytest
 
 from minigpt import UserError
 from minigpt.config import (
+    PARTS,
     EvaluationConfig,
     GPTConfig,
     InferenceConfig,
@@ -87,7 +88,7 @@ REFUSED = [
     (GPTConfig, "num_kv_heads", [[2], "2", 2.0], "a whole number"),
     (GPTConfig, "dropout", ["0.1", False, None], "a number"),
     (GPTConfig, "tie_embeddings", [1, "true"], "true or false"),
-    (GPTConfig, "architecture", ["gpt3", ["qwen3"], None], "one of qwen3, gpt2"),
+    (GPTConfig, "architecture", ["gpt3", ["qwen3"], None], "one of qwen3, llama, gpt2"),
     (TrainConfig, "compile", [True], "one of auto, on, off"),
     (TextConfig, "text_field", [None, 5], "a text"),
     (TextConfig, "files", ["fables.txt", {"fables.txt": 1}], "a list"),
@@ -97,6 +98,11 @@ REFUSED = [
     (TextConfig, "validation_fraction", [0.0, 1.0], "above 0 and below 1"),
     (TextConfig, "vocab_size", [256], "at least 257"),
     *((GPTConfig, name, [0, 2**18 + 1], "between 1 and 262,144") for name in SIZES),
+    (GPTConfig, "norm", ["batch", True], "one of rms, layer"),
+    (GPTConfig, "positions", ["none"], "one of rotary, learned"),
+    (GPTConfig, "feed_forward", ["relu"], "one of swiglu, gelu"),
+    (GPTConfig, "qk_norm", ["off", 1], "true or false"),
+    (GPTConfig, "bias", [0], "true or false"),
     (GPTConfig, "num_kv_heads", [3, 8], "a divisor of num_heads (4)"),
     (GPTConfig, "head_dim", [7], "even"),
     (GPTConfig, "emb_dim", [126], "a multiple of num_heads (4)"),
@@ -132,11 +138,67 @@ def test_what_a_field_cannot_be_is_refused_with_its_name_the_value_and_what_it_m
         assert message.endswith((f"got {value}", f"got {value!r}"))
 
 
+# Parts
+
+QWEN3 = {"norm": "rms", "positions": "rotary", "qk_norm": True, "feed_forward": "swiglu"}
+GPT2 = {"norm": "layer", "positions": "learned", "qk_norm": False, "feed_forward": "gelu"}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, QWEN3 | {"bias": False}),
+        ({"architecture": "qwen3"}, QWEN3 | {"bias": False}),
+        ({"architecture": "llama"}, QWEN3 | {"qk_norm": False, "bias": False}),
+        ({"architecture": "gpt2"}, GPT2 | {"bias": True}),
+        (
+            {"architecture": "gpt2", "bias": False, "norm": "rms"},
+            GPT2 | {"norm": "rms", "bias": False},
+        ),
+        (
+            {"positions": "learned", "qk_norm": None},
+            QWEN3 | {"positions": "learned", "bias": False},
+        ),
+    ],
+    ids=str,
+)
+def test_parts_that_are_not_given_are_those_of_the_architecture(
+    given: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    config = GPTConfig(9, **given)
+    assert {part: getattr(config, part) for part in PARTS} == expected
+    assert from_dict(GPTConfig, dataclasses.asdict(config)) == config
+
+
+@pytest.mark.parametrize(
+    ("given", "preset", "kind"),
+    [
+        ({}, "qwen3", "qwen3"),
+        ({"qk_norm": False}, "llama", "llama"),
+        ({"architecture": "gpt2", "bias": True}, "gpt2", "gpt2"),
+        ({"architecture": "llama", "bias": True}, None, "llama with bias on"),
+        (
+            {"norm": "layer", "qk_norm": False},
+            None,
+            "qwen3 with norm layer, qk-norm off",
+        ),
+        ({"feed_forward": "gelu"}, None, "qwen3 with feed-forward gelu"),
+    ],
+    ids=str,
+)
+def test_a_model_is_called_by_the_architecture_that_has_its_parts_or_by_what_differs(
+    given: dict[str, Any], preset: str | None, kind: str
+) -> None:
+    config = GPTConfig(9, **given)
+    assert (config.preset, config.kind) == (preset, kind)
+
+
 # Sizes that follow
 
 
-def test_a_head_of_gpt2_may_be_odd_where_rotary_positions_need_pairs() -> None:
-    assert GPTConfig(vocab_size=9, architecture="gpt2", emb_dim=6, num_heads=2).head_size == 3
+def test_a_head_may_be_odd_but_for_rotary_positions_which_need_pairs() -> None:
+    assert GPTConfig(vocab_size=9, positions="learned", emb_dim=6, num_heads=2).head_size == 3
+    assert GPTConfig(vocab_size=9, positions="learned", head_dim=7).head_size == 7
     message = refusal(GPTConfig, emb_dim=6, num_heads=2)
     assert message == "emb_dim must be an even multiple of num_heads (2), got 6"
 
@@ -144,28 +206,24 @@ def test_a_head_of_gpt2_may_be_odd_where_rotary_positions_need_pairs() -> None:
 def test_heads_of_a_chosen_size_may_be_wider_together_than_the_model() -> None:
     assert GPTConfig(vocab_size=9, emb_dim=1024, num_heads=16, head_dim=128).head_size == 128
     assert GPTConfig(vocab_size=9, emb_dim=7, num_heads=4, head_dim=2).head_size == 2
-    message = refusal(GPTConfig, architecture="gpt2", head_dim=8)
-    assert message == "head_dim must be unset in gpt2, got 8"
-    message = refusal(GPTConfig, architecture="gpt2", num_kv_heads=2)
-    assert message == "num_kv_heads must be unset in gpt2, got 2"
     message = refusal(GPTConfig, head_dim=256, context_length=2**17)
     assert message == "context_length must be at most 65,536 for heads this wide, got 131072"
 
 
 @pytest.mark.parametrize(
-    ("architecture", "emb_dim", "expected"),
+    ("feed_forward", "emb_dim", "expected"),
     [
-        ("gpt2", 768, 3072),  # GPT-2's small model
-        ("gpt2", 1600, 6400),  # its largest
-        ("qwen3", 4096, 10_944),  # 10,923 rounded up; LLaMA 7B, to 256: 11,008
-        ("qwen3", 96, 256),
-        ("qwen3", 128, 352),
+        ("gelu", 768, 3072),  # GPT-2's small model
+        ("gelu", 1600, 6400),  # its largest
+        ("swiglu", 4096, 10_944),  # 10,923 rounded up; LLaMA 7B, to 256: 11,008
+        ("swiglu", 96, 256),
+        ("swiglu", 128, 352),
     ],
 )
-def test_the_feed_forward_width_follows_from_the_architecture(
-    architecture: Any, emb_dim: int, expected: int
+def test_the_feed_forward_width_follows_from_its_kind(
+    feed_forward: Any, emb_dim: int, expected: int
 ) -> None:
-    config = GPTConfig(vocab_size=9, architecture=architecture, emb_dim=emb_dim)
+    config = GPTConfig(vocab_size=9, feed_forward=feed_forward, emb_dim=emb_dim)
     assert config.ff_dim == expected
     assert dataclasses.replace(config, hidden_dim=7).ff_dim == 7
 
@@ -199,6 +257,7 @@ def test_the_cache_is_where_the_environment_says(monkeypatch: pytest.MonkeyPatch
         ),
         ({"optimizer": "adamw", "momentum": 0.9}, "--momentum .* --optimizer adamw"),
         ({"architecture": "gpt2", "rotary_base": 1e4}, "--rotary-base .* --architecture gpt2"),
+        ({"positions": "learned", "rotary_base": 1e4}, "--rotary-base .* --positions learned"),
         ({"attention_dropout": 0.1, "num_workers": 2}, "--num-workers .* --attention-dropout 0.1"),
         ({"compile": "on", "num_workers": 2}, "--num-workers .* --compile on"),
         ({"context_length": 64, "warmup_context": 65}, "--warmup-context 65 is longer"),
@@ -215,6 +274,12 @@ def test_a_setting_that_would_do_nothing_beside_another_is_refused(
     check_given(dict([first]))
     check_given(dict([second]))
     check_given({first[0]: first[1], second[0]: None})
+
+
+def test_a_part_that_is_given_counts_and_not_that_of_the_architecture() -> None:
+    check_given({"architecture": "gpt2", "positions": "rotary", "rotary_base": 500.0})
+    with pytest.raises(UserError, match="--rotary-base does nothing beside --positions learned"):
+        check_given({"architecture": "qwen3", "positions": "learned", "rotary_base": 500.0})
 
 
 def test_settings_that_ask_for_nothing_are_taken() -> None:

@@ -22,11 +22,10 @@ from minigpt.cli import main
 from minigpt.config import GPTConfig, TrainConfig
 from minigpt.data.source import find_source
 from minigpt.data.token_cache import prepare
-from minigpt.foreign import network_name
 from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.generation.torch_gpt import TorchGPT, engine_of, glass_of
 from minigpt.generation.window import Window
-from minigpt.model import GPT, FeedForward
+from minigpt.model import GPT, FeedForward, network_name
 from minigpt.runs.find import load_run
 from minigpt.runs.folder import WEIGHTS
 from minigpt.runs.weights import read_network, save_weights
@@ -82,6 +81,7 @@ def gpt(**changes: Any) -> GPT:
     [
         {"architecture": "gpt2"},
         {"architecture": "gpt2", "tie_embeddings": False},
+        {"architecture": "llama", "norm": "layer", "bias": True, "feed_forward": "gelu"},
         {"num_kv_heads": 1, "head_dim": 6, "rotary_base": 500.0, "dropout": 0.3},
         {"tie_embeddings": False, "norm_eps": 1e-3, "attention_dropout": 0.1},
     ],
@@ -135,10 +135,14 @@ CHANGES: dict[str, tuple[Callable[[GPT], None], str]] = {
     ),
     "an epsilon": (replaced("final_norm.eps", 0.1), "GPT with a changed final_norm"),
     "a method": (replaced("blocks.0.forward", lambda x, cache=None: x), "a changed blocks.0"),
-    "fewer blocks": (lambda model: model.blocks.pop(1), "GPT with other weights"),
+    "no positions": (
+        replaced("blocks.1.attention.rotary", None),
+        "GPT without blocks.1.attention.rotary",
+    ),
+    "fewer blocks": (lambda model: model.blocks.pop(1), "GPT without blocks.1"),
     "one block twice": (
         lambda model: model.blocks.__setitem__(1, model.blocks[0]),
-        "GPT with other weights",
+        "GPT without blocks.1",
     ),
     "a head of its own": (
         lambda model: setattr(model.head, "weight", nn.Parameter(torch.ones(11, 8))),

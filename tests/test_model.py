@@ -1,4 +1,4 @@
-"""The GPT in its two architectures: what an untrained one predicts, what its logits may depend on,
+"""The GPT, of whatever parts: what an untrained one predicts, what its logits may depend on,
 its cache, its parameters and what it costs. Parity with transformers is in interop/.
 """
 
@@ -13,13 +13,23 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from minigpt.config import GPTConfig, count_parameters
+from minigpt.config import GPTConfig, count_parameters, named_shapes
 from minigpt.model import GPT, Dropout, flops_per_token
+
+from .networks import configs
 
 few = settings(max_examples=25, deadline=None)
 
-both_architectures = pytest.mark.parametrize("architecture", ["qwen3", "gpt2"])
-architectures = st.sampled_from(["qwen3", "gpt2"])
+KINDS: dict[str, dict[str, Any]] = {
+    "qwen3": {"num_kv_heads": 2},
+    "llama": {"architecture": "llama"},
+    "gpt2": {"architecture": "gpt2"},
+    # what one of these has and the other has not
+    "mixed": {"norm": "layer", "bias": False, "positions": "learned"},
+    "mixed, too": {"architecture": "gpt2", "norm": "rms", "feed_forward": "swiglu"},
+}
+every_kind = pytest.mark.parametrize("kind", KINDS)
+kinds = st.sampled_from(list(KINDS))
 VOCAB, CONTEXT = 11, 12
 SHAPE: dict[str, Any] = {
     "vocab_size": VOCAB,
@@ -35,33 +45,10 @@ splits = st.lists(st.integers(1, 5), min_size=1, max_size=CONTEXT).filter(
 )
 
 
-@st.composite
-def configs(draw: st.DrawFn) -> GPTConfig:
-    """Any valid shape: grouped heads, tied or not, with or without head_dim and hidden_dim."""
-    architecture, heads = draw(architectures), draw(st.integers(1, 6))
-    even = st.integers(1, 4).map(lambda n: 2 * n)
-    head_dim = draw(st.none() | even) if architecture == "qwen3" else None
-    divisors = [n for n in range(1, heads + 1) if heads % n == 0]
-    return GPTConfig(
-        vocab_size=draw(st.integers(1, 50)),
-        architecture=architecture,
-        context_length=draw(st.integers(1, 16)),
-        emb_dim=draw(st.integers(1, 30)) if head_dim else heads * draw(even),
-        num_layers=draw(st.integers(1, 3)),
-        num_heads=heads,
-        num_kv_heads=draw(st.sampled_from([None, *divisors])) if architecture == "qwen3" else None,
-        head_dim=head_dim,
-        hidden_dim=draw(st.none() | st.integers(1, 40)),
-        tie_embeddings=draw(st.booleans()),
-    )
-
-
-def gpt(architecture: str, **changes: Any) -> GPT:
+def gpt(kind: str, **changes: Any) -> GPT:
     """A float64 model, every parameter of it random, norms and biases too, in evaluation mode."""
     torch.manual_seed(123)
-    groups = {"num_kv_heads": 2 if architecture == "qwen3" else None}
-    shape = {**SHAPE, **groups, "architecture": architecture, **changes}
-    model = GPT(GPTConfig(**shape)).double().eval()
+    model = GPT(GPTConfig(**SHAPE | KINDS[kind] | changes)).double().eval()
     for name, parameter in model.named_parameters():
         nn.init.normal_(parameter, mean=float(name.endswith("norm.weight")), std=0.3)
     return model
@@ -74,28 +61,28 @@ def ids(*shape: int, vocab_size: int = VOCAB, seed: int = 0) -> Tensor:
 # An untrained model
 
 
-@both_architectures
+@every_kind
 @pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize(
     ("vocab_size", "emb_dim", "layers"),
     [(64, 32, 2), (1000, 64, 4), (2048, 512, 2)],
 )
 def test_an_untrained_model_gives_all_tokens_about_the_same_probability(
-    architecture: str, tied: bool, vocab_size: int, emb_dim: int, layers: int
+    kind: str, tied: bool, vocab_size: int, emb_dim: int, layers: int
 ) -> None:
     """Its loss on random targets is ln(vocab_size), within 0.2 nats: logits of standard deviation
     s add s²/2, here at most 0.02² * 512 / 2 = 0.1, and 256 targets are a sample."""
     torch.manual_seed(0)
     shape = {"emb_dim": emb_dim, "num_layers": layers, "context_length": 32}
-    model = GPT(GPTConfig(vocab_size, architecture, tie_embeddings=tied, **shape)).eval()
+    config = GPTConfig(vocab_size, tie_embeddings=tied, **KINDS[kind], **shape)
     inputs, targets = (ids(8, 32, vocab_size=vocab_size, seed=i) for i in range(2))
     with torch.no_grad():
-        _, loss = model(inputs, targets)
+        loss = GPT(config).eval().loss(inputs, targets)
     assert loss.item() == pytest.approx(math.log(vocab_size), abs=0.2)
 
 
 @pytest.mark.parametrize(
-    ("architecture", "name", "std"),
+    ("kind", "name", "std"),
     [
         ("gpt2", "token_embedding.weight", 0.02),
         ("gpt2", "blocks.1.attention.W_key.weight", 0.02),
@@ -104,41 +91,39 @@ def test_an_untrained_model_gives_all_tokens_about_the_same_probability(
         ("qwen3", "blocks.1.feed_forward.W_in.weight", 0.0316),  # 0.5 / sqrt(250)
     ],
 )
-def test_weights_are_drawn_with_the_documented_deviation(
-    architecture: str, name: str, std: float
-) -> None:
+def test_weights_are_drawn_with_the_documented_deviation(kind: str, name: str, std: float) -> None:
     torch.manual_seed(0)
-    model = GPT(GPTConfig(500, architecture, 8, emb_dim=250, num_layers=2, num_heads=5))
+    shape = {"emb_dim": 250, "num_layers": 2, "num_heads": 5, "num_kv_heads": None}
+    model = GPT(GPTConfig(500, **KINDS[kind] | shape))
     assert model.state_dict()[name].std().item() == pytest.approx(std, rel=0.03)
 
 
-def test_every_block_of_an_untrained_qwen3_is_the_identity() -> None:
+@pytest.mark.parametrize("kind", ["qwen3", "llama"])
+def test_every_block_of_an_untrained_model_with_rotary_positions_is_the_identity(kind: str) -> None:
     torch.manual_seed(0)
     x = torch.randn(2, 5, 16)
-    model = GPT(GPTConfig(**{**SHAPE, "architecture": "qwen3"}))
+    model = GPT(GPTConfig(**SHAPE | KINDS[kind]))
     assert all(torch.equal(block(x), x) for block in model.blocks)
 
 
 # Logits, loss, and what depends on what
 
 
-@both_architectures
-def test_the_loss_is_the_mean_cross_entropy_of_the_logits(architecture: str) -> None:
-    model, inputs, targets = gpt(architecture), ids(3, 7), ids(3, 7, seed=1)
-    logits, loss = model(inputs, targets)
-    assert torch.equal(logits, model(inputs))
-    expected = -logits.log_softmax(-1).gather(-1, targets[..., None]).mean()
-    assert loss.item() == pytest.approx(expected.item(), rel=1e-6)
+@every_kind
+def test_the_loss_is_the_mean_cross_entropy_of_the_logits(kind: str) -> None:
+    model, inputs, targets = gpt(kind), ids(3, 7), ids(3, 7, seed=1)
+    expected = -model(inputs).log_softmax(-1).gather(-1, targets[..., None]).mean()
+    assert model.loss(inputs, targets).item() == pytest.approx(expected.item(), rel=1e-6)
 
 
-@both_architectures
+@every_kind
 @pytest.mark.parametrize("n", [1, 5, 7])
 @pytest.mark.parametrize("tied", [True, False])
 def test_the_losses_of_tokens_are_those_of_their_logits(
-    architecture: str, n: int, tied: bool, monkeypatch: pytest.MonkeyPatch
+    kind: str, n: int, tied: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of the last n, whether their logits are computed at once or two rows at a time."""
-    model, inputs, targets = gpt(architecture, tie_embeddings=tied), ids(3, 7), ids(3, 7, seed=1)
+    model, inputs, targets = gpt(kind, tie_embeddings=tied), ids(3, 7), ids(3, 7, seed=1)
     logits = model(inputs)
     every = -logits.log_softmax(-1).gather(-1, targets[..., None]).squeeze(-1)  # (3, 7)
     for size in (1 << 20, 2 * VOCAB):
@@ -160,50 +145,46 @@ def test_the_losses_of_tokens_are_computed_in_the_precision_asked_for() -> None:
     assert not torch.equal(found, model.token_losses(inputs, targets))
 
 
-@given(architecture=architectures, T=st.integers(1, CONTEXT), data=st.data())
+@given(kind=kinds, T=st.integers(1, CONTEXT), data=st.data())
 @few
-def test_a_token_never_changes_the_logits_before_it(
-    architecture: str, T: int, data: st.DataObject
-) -> None:
+def test_a_token_never_changes_the_logits_before_it(kind: str, T: int, data: st.DataObject) -> None:
     j = data.draw(st.integers(0, T - 1))
-    model, before = gpt(architecture), ids(2, T)
+    model, before = gpt(kind), ids(2, T)
     after = before.clone()
     after[:, j] = (after[:, j] + 1) % VOCAB
     same = (model(before) == model(after)).all(dim=-1)  # (2, T)
     assert same[:, :j].all() and not same[:, j:].any()
 
 
-@both_architectures
-def test_the_rows_of_a_batch_do_not_depend_on_each_other(architecture: str) -> None:
-    model, batch = gpt(architecture), ids(4, CONTEXT)
+@every_kind
+def test_the_rows_of_a_batch_do_not_depend_on_each_other(kind: str) -> None:
+    model, batch = gpt(kind), ids(4, CONTEXT)
     alone = torch.cat([model(row[None]) for row in batch])
     torch.testing.assert_close(model(batch), alone)
 
 
-@both_architectures
-def test_a_token_means_something_else_at_another_position(architecture: str) -> None:
+@every_kind
+def test_a_token_means_something_else_at_another_position(kind: str) -> None:
     """Without positions, the last token of 0 1 2 and of 1 0 2 would see the same."""
-    last = gpt(architecture)(torch.tensor([[0, 1, 2], [1, 0, 2]]))[:, -1]
+    last = gpt(kind)(torch.tensor([[0, 1, 2], [1, 0, 2]]))[:, -1]
     assert not torch.allclose(last[0], last[1], atol=1e-3)
 
 
-@both_architectures
-@pytest.mark.parametrize("kind", ["dropout", "attention_dropout"])
-def test_dropout_acts_in_training_only(architecture: str, kind: str) -> None:
-    model, inputs = gpt(architecture, **{kind: 0.5}), ids(2, CONTEXT)
-    assert torch.equal(model(inputs), gpt(architecture)(inputs))
+@every_kind
+@pytest.mark.parametrize("field", ["dropout", "attention_dropout"])
+def test_dropout_acts_in_training_only(kind: str, field: str) -> None:
+    model, inputs = gpt(kind, **{field: 0.5}), ids(2, CONTEXT)
+    assert torch.equal(model(inputs), gpt(kind)(inputs))
     model.train()
     assert not torch.allclose(model(inputs), model(inputs))
-    torch.testing.assert_close(gpt(architecture).train()(inputs), gpt(architecture)(inputs))
+    torch.testing.assert_close(gpt(kind).train()(inputs), gpt(kind)(inputs))
 
 
-@both_architectures
+@every_kind
 @pytest.mark.parametrize("part", ["embeddings", "attention", "feed_forward"])
-def test_embeddings_attention_and_feed_forward_are_dropped_out(
-    architecture: str, part: str
-) -> None:
+def test_embeddings_attention_and_feed_forward_are_dropped_out(kind: str, part: str) -> None:
     """Each alone, with the others made to add nothing."""
-    model = gpt(architecture, dropout=0.5).train()
+    model = gpt(kind, dropout=0.5).train()
     for block in model.blocks:
         for name in {"attention", "feed_forward"} - {part}:
             for parameter in getattr(block, name).out_proj.parameters():
@@ -217,7 +198,7 @@ def test_embeddings_attention_and_feed_forward_are_dropped_out(
 
 
 @given(
-    shape=st.sampled_from([("gpt2", {"num_layers": 1}), ("qwen3", {}), ("qwen3", {"head_dim": 6})]),
+    shape=st.sampled_from([("gpt2", {"num_layers": 1}), ("qwen3", {}), ("llama", {"head_dim": 6})]),
     pieces=splits,
 )
 @few
@@ -234,9 +215,9 @@ def test_tokens_read_in_pieces_give_the_logits_of_the_whole(
 # What does not fit
 
 
-@both_architectures
-def test_cached_and_new_tokens_together_may_not_outgrow_the_context(architecture: str) -> None:
-    model = gpt(architecture)
+@every_kind
+def test_cached_and_new_tokens_together_may_not_outgrow_the_context(kind: str) -> None:
+    model = gpt(kind)
     with pytest.raises(ValueError, match=r"13 tokens .* context_length 12"):
         model(ids(1, 13))
     caches = model.new_caches(1)
@@ -273,23 +254,26 @@ GPT2_SMALL = GPTConfig(50257, "gpt2", 1024, emb_dim=768, num_layers=12, num_head
 @given(config=configs())
 @example(config=GPT2_SMALL)
 @few
-def test_the_parameters_are_as_many_as_the_formula_says(config: GPTConfig) -> None:
+def test_the_parameters_are_those_of_the_table_of_weights(config: GPTConfig) -> None:
+    """Their names, their shapes and how many there are."""
     with torch.device("meta"):  # without their memory
         model = GPT(config)
+    shapes = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
+    assert shapes == dict(named_shapes(config))
     assert sum(p.numel() for p in model.parameters()) == count_parameters(config)
     if config == GPT2_SMALL:  # the smallest model of Radford et al. 2019
         assert count_parameters(config) == 124_439_808
 
 
-@both_architectures
-def test_a_tied_head_is_the_embedding_and_learns_from_both_uses(architecture: str) -> None:
+@every_kind
+def test_a_tied_head_is_the_embedding_and_learns_from_both_uses(kind: str) -> None:
     """Its gradient is the sum of the two that an untied model with equal weights has."""
-    tied, untied = gpt(architecture), gpt(architecture, tie_embeddings=False)
+    tied, untied = gpt(kind), gpt(kind, tie_embeddings=False)
     untied.load_state_dict(tied.state_dict())
     assert tied.head.weight is tied.token_embedding.weight
     assert untied.head.weight.data_ptr() != untied.token_embedding.weight.data_ptr()
     for model in (tied, untied):
-        model(ids(2, 5), ids(2, 5, seed=1))[1].backward()
+        model.loss(ids(2, 5), ids(2, 5, seed=1)).backward()
     parts = untied.head.weight.grad, untied.token_embedding.weight.grad
     assert all(part is not None and part.abs().max() > 1e-6 for part in parts)
     torch.testing.assert_close(tied.head.weight.grad, parts[0] + parts[1])
@@ -311,34 +295,32 @@ def test_every_parameter_is_in_one_group_and_all_matrices_decay(config: GPTConfi
 
 
 @pytest.mark.parametrize(
-    ("architecture", "head_dim", "kv_heads"),
-    [("qwen3", None, 1), ("qwen3", None, 4), ("qwen3", 6, 1), ("gpt2", None, 4)],
+    ("kind", "head_dim", "kv_heads"),
+    [("qwen3", None, 1), ("llama", None, 4), ("qwen3", 6, 1), ("gpt2", None, 4), ("mixed", 3, 2)],
 )
-def test_flops_are_those_that_torch_counts(
-    architecture: str, head_dim: int | None, kv_heads: int
-) -> None:
+def test_flops_are_those_that_torch_counts(kind: str, head_dim: int | None, kv_heads: int) -> None:
     """Torch counts the scores of all pairs, also of the half that the mask leaves out."""
     changes = {"context_length": 32, "num_kv_heads": kv_heads, "head_dim": head_dim}
-    model = GPT(GPTConfig(**{**SHAPE, "architecture": architecture, **changes}))
+    model = GPT(GPTConfig(**SHAPE | KINDS[kind] | changes))
     config, tokens = model.config, 3 * 32
     head_sizes = config.num_heads * config.head_size
     masked_half = config.num_layers * 2 * config.context_length * head_sizes
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
-        loss = model(ids(3, 32), ids(3, 32))[1]
+        logits = model(ids(3, 32))
         forward = counter.get_total_flops()
-        loss.backward()
+        logits.sum().backward()
     assert forward == tokens * (flops_per_token(config, training=False) + masked_half)
     assert counter.get_total_flops() == tokens * (flops_per_token(config) + 3 * masked_half)
 
 
-@both_architectures
-def test_a_tiny_model_memorises_a_batch(architecture: str) -> None:
+@every_kind
+def test_a_tiny_model_memorises_a_batch(kind: str) -> None:
     torch.manual_seed(0)
-    model = GPT(GPTConfig(**{**SHAPE, "architecture": architecture, "emb_dim": 32}))
+    model = GPT(GPTConfig(**SHAPE | KINDS[kind] | {"emb_dim": 32}))
     optimizer = torch.optim.AdamW(model.parameter_groups(0.0), lr=2e-2)
     inputs, targets = ids(3, CONTEXT), ids(3, CONTEXT, seed=1)
     for _ in range(60):
-        loss = model(inputs, targets)[1]
+        loss = model.loss(inputs, targets)
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()

@@ -72,7 +72,9 @@ def _kind(hint: Any, field: dataclasses.Field) -> dict[str, Any]:
     if get_origin(hint) is Literal:
         return {"choices": get_args(hint)}
     if hint is bool:
-        return {"action": argparse.BooleanOptionalAction if field.default else "store_true"}
+        return {
+            "action": "store_true" if field.default is False else argparse.BooleanOptionalAction
+        }
     return {"type": hint, "metavar": {int: "N", float: "X", str: "NAME"}[hint]}
 
 

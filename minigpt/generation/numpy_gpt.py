@@ -1,7 +1,7 @@
 """The glass engine: the whole GPT in numpy, token ids in, logits out, nothing in between hidden.
 
 It computes what `model.py` does, without torch, and reads the weights where they lie in their file.
-`NumpyGPT.layers` is the model, `Layer` holds its equations, for both architectures.
+`NumpyGPT.layers` is the model, `Layer` holds its equations, whatever parts it is made of.
 """
 
 import math
@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import UserError
-from ..config import GPTConfig, weight_shapes
+from ..config import GPTConfig, named_shapes
 from .window import Array, TokenIds
 
 Weights = Mapping[str, Array]  # by the names of the torch model's parameters
-At = tuple[tuple[Any, Any], Array | None, list[Array]]  # places in the cache, mask, turns
 Heads = Collection[tuple[int, int]]  # (layer, head), counted from 0
 
 _AT_ONCE = 256  # tokens of a prompt: the attention scores of more would need much memory
@@ -45,9 +44,27 @@ class Cache(NamedTuple):
 
     def fill(self, start: "Cache") -> "Cache":
         """Copy what was read of the only text in `start` to each; returns itself."""
-        self.lengths[:] = S = int(start.lengths[0])
+        S = int(start.lengths[0])
+        self.lengths[:] = S
         self.both[:, :, :, :S] = start.both[:, :, :, :S]
         return self
+
+
+class Rotation(NamedTuple):
+    """Rotary positions: the angles by which pairs of components turn."""
+
+    cos: Array  # (..., 1, 1, head_dim / 2)
+    sin: Array  # (..., 1, 2, head_dim / 2), for the first of a pair negative
+
+
+@dataclass(frozen=True)
+class Positions:
+    """Where T new tokens of each text stand; with them the longest text has S tokens."""
+
+    in_text: Any  # a slice of T positions, if all texts are equally long; else (b, T)
+    in_cache: tuple[Any, Any]  # the same with the numbers of the texts: indices of (b, S)
+    mask: Array | None  # (1 or b, 1, 1, T, S): -inf where a key stands after the query, else 0
+    rotation: Rotation | None  # of the new tokens, with rotary positions
 
 
 class NumpyGPT:
@@ -55,12 +72,13 @@ class NumpyGPT:
 
     def __init__(self, config: GPTConfig, weights: Weights):
         _check_shapes(config, weights)
-        self.config, self.weights = config, weights
+        self.config = config
+        self.weights = weights
         self.context_length = config.context_length
         self._layers = [Layer(config, weights, f"blocks.{i}") for i in range(config.num_layers)]
-        self._final_norm = Norm(config, weights, "final_norm")
+        self._final_norm = norm(config, weights, "final_norm")
         self._head = Linear(weights, "token_embedding" if config.tie_embeddings else "head")
-        self._turns = rotary_tables(config) if config.architecture == "qwen3" else ()
+        self._rotation = rotation(config) if config.positions == "rotary" else None
 
     @property
     def num_parameters(self) -> int:
@@ -76,25 +94,23 @@ class NumpyGPT:
         each layer with its attention weights ``(b, num_heads, T, S)``. S tokens are then in the
         cache, these included. The context vectors of `heads_off` are set to zero.
         """
-        (b, T), cache = token_ids.shape, cache or self.new_cache(len(token_ids))
+        b, T = token_ids.shape
+        cache = cache or self.new_cache(b)
         S = int(cache.lengths.max()) + T
         if self.config.context_length < S:
             raise ValueError(f"{S} tokens do not fit into the model's context")
-        places: tuple[Any, Any] = slice(None), slice(S - T, S)  # of the tokens in the cache, (b, T)
-        if (cache.lengths != S - T).any():  # texts of different lengths
-            places = np.arange(b)[:, None], cache.lengths[:, None] + np.arange(T)
+        at = self._positions(cache.lengths, T)
         cache.lengths[:] += T
+
         x = self.weights["token_embedding.weight"][token_ids]  # (b, T, emb_dim)
-        if "position_embedding.weight" in self.weights:
-            x = x + self.weights["position_embedding.weight"][places[1]]
+        if self.config.positions == "learned":
+            x = x + self.weights["position_embedding.weight"][at.in_text]
         yield x, np.empty(0, np.float32)
+
         x = x.reshape(b * T, -1)
-        turns, order = [table[places[1]] for table in self._turns], np.arange(S)
-        ahead = order > order[places[1]][..., None, None, :, None]  # (1 or b, 1, 1, T, S)
-        at = places, np.where(ahead, -np.inf, _ZERO) if ahead.any() else None, turns
-        cached = zip(*cache.both[:, :, :, :S], strict=True)
-        for i, (layer, (keys, values)) in enumerate(zip(self._layers, cached, strict=True)):
-            off = [head for number, head in heads_off if number == i] if heads_off else []
+        of_layers = zip(*cache.both[:, :, :, :S], strict=True)  # keys and values (b, S, ...)
+        for i, (layer, (keys, values)) in enumerate(zip(self._layers, of_layers, strict=True)):
+            off = [head for number, head in heads_off if number == i]
             update, weights = layer.attention(layer.attention_norm(x), keys, values, at, off)
             x = x + update  # (b * T, emb_dim)
             x = x + layer.feed_forward(layer.feed_forward_norm(x))
@@ -132,88 +148,144 @@ class NumpyGPT:
         cache = Cache(np.zeros(shape, np.float32), np.zeros(batch_size, int))
         return cache.fill(start) if start else cache
 
+    def _positions(self, lengths: TokenIds, T: int) -> Positions:
+        """The positions of T more tokens of each text, of which ``(b,)`` are in the cache."""
+        S = int(lengths.max()) + T
+        new: Any = slice(S - T, S)
+        texts: Any = slice(None)
+        if (lengths != S - T).any():  # texts of different lengths
+            new = lengths[:, None] + np.arange(T)  # (b, T)
+            texts = np.arange(len(lengths))[:, None]  # (b, 1)
 
-def _check_shapes(config: GPTConfig, weights: Weights) -> None:
-    """Refuse weights that do not fit, in no more time if a damaged config names huge sizes."""
-    expected = 0
-    for pattern, shape in weight_shapes(config).items():
-        for i in range(config.num_layers if "#" in pattern else 1):
-            name, expected = pattern.replace("#", str(i)), expected + 1
-            if name not in weights:
-                raise UserError(f"tensor {name} is missing, {shape} by the config")
-            if weights[name].shape != shape:
-                raise UserError(f"tensor {name} is {weights[name].shape}, {shape} by the config")
-    if len(weights) > expected:
-        raise UserError(f"{len(weights)} tensors, but the model has {expected}")
+        keys = np.arange(S)
+        queries = keys[new]  # (T,) or (b, T)
+        is_later = keys > queries[..., None, None, :, None]  # (1 or b, 1, 1, T, S)
+        mask = np.where(is_later, -np.inf, _ZERO) if is_later.any() else None
+
+        turns = self._rotation
+        if turns is not None:
+            turns = Rotation(turns.cos[new], turns.sin[new])
+        return Positions(new, (texts, new), mask, turns)
 
 
 class Layer:
     """A block; it adds ``attention(norm(x))`` to the stream x, then ``feed_forward(norm(x))``."""
 
     def __init__(self, config: GPTConfig, weights: Weights, block: str):
-        c = self.config = config
-        attention, feed_forward = f"{block}.attention", f"{block}.feed_forward"
-        self.attention_norm = Norm(c, weights, f"{attention}_norm")
-        kqv = [f"{attention}.{name}" for name in ("W_key", "W_query", "W_value")]
-        self.W_kqv = Linear(weights, *kqv)  # one product for all three
+        self.config = config
+
+        attention = f"{block}.attention"
+        self.attention_norm = norm(config, weights, f"{attention}_norm")
+        matrices = [f"{attention}.{name}" for name in ("W_key", "W_query", "W_value")]
+        self.W_key_query_value = Linear(weights, *matrices)  # one product for all three
+        if config.qk_norm:
+            of_heads = ["key_norm"] * config.kv_heads + ["query_norm"] * config.num_heads
+            rows = [weights[f"{attention}.{name}.weight"] for name in of_heads]
+            self.key_query_norm = Norm(np.stack(rows), config.norm_eps)
         self.out_proj = Linear(weights, f"{attention}.out_proj")
-        self.feed_forward_norm = Norm(c, weights, f"{feed_forward}_norm")
-        self.W_in = Linear(weights, f"{feed_forward}.W_in")
-        self.W_out = Linear(weights, f"{feed_forward}.out_proj")
-        if c.architecture == "qwen3":
-            norms = ["key_norm"] * c.kv_heads + ["query_norm"] * c.num_heads
-            self.kq_norm = Norm(c, weights, *(f"{attention}.{name}" for name in norms))
+
+        feed_forward = f"{block}.feed_forward"
+        self.feed_forward_norm = norm(config, weights, f"{feed_forward}_norm")
+        if config.feed_forward == "swiglu":
             self.W_in = Linear(weights, f"{feed_forward}.W_gate", f"{feed_forward}.W_in")
+        else:
+            self.W_in = Linear(weights, f"{feed_forward}.W_in")
+        self.W_out = Linear(weights, f"{feed_forward}.out_proj")
 
     def attention(
-        self, x: Array, keys: Array, values: Array, at: At, off: list[int]
+        self, x: Array, keys: Array, values: Array, at: Positions, off: list[int]
     ) -> tuple[Array, Array]:
         """``softmax(Q Kᵀ / sqrt(head_dim) + mask) V`` in each head, then out_proj of all heads; and
-        the attention weights. Keys and values lie in the cache, ``(b, S, kv_heads, head_dim)``;
-        those at the places ``(b, T)`` are computed from x ``(b * T, emb_dim)`` and written here."""
-        (b, S, kv_heads, head_dim), (places, mask, turns) = keys.shape, at
+        the attention weights ``(b, num_heads, T, S)``.
+
+        Keys and values lie in the cache, ``(b, S, kv_heads, head_dim)``; those of the new tokens
+        are computed from x ``(b * T, emb_dim)`` and written into it. The heads in `off` add
+        nothing.
+        """
+        b, S, kv_heads, head_dim = keys.shape
         T = len(x) // b
-        kqv = self.W_kqv(x).reshape(b, T, -1, head_dim)  # (b, T, heads of all kinds, head_dim)
-        kq = kqv[:, :, :-kv_heads]
-        if turns:
-            kq = turned(self.kq_norm(kq), *turns)
-        keys[places], values[places] = kq[:, :, :kv_heads], kqv[:, :, -kv_heads:]
-        # Each key/value head serves a group of heads: (b, kv_heads, group, T, head_dim)
-        queries = kq[:, :, kv_heads:].reshape(b, T, kv_heads, -1, head_dim).transpose(0, 2, 3, 1, 4)
-        scores = queries @ keys.transpose(0, 2, 3, 1)[:, :, None]  # (..., T, S)
+
+        # K, Q, V = W_key x, W_query x, W_value x: keys and queries are normed and turned alike
+        projected = self.W_key_query_value(x).reshape(b, T, -1, head_dim)  # heads of all kinds
+        new_values = projected[:, :, -kv_heads:]  # (b, T, kv_heads, head_dim)
+        keys_queries = projected[:, :, :-kv_heads]  # (b, T, kv_heads + num_heads, head_dim)
+        if self.config.qk_norm:
+            keys_queries = self.key_query_norm(keys_queries)
+        if at.rotation is not None:
+            keys_queries = turned(keys_queries, at.rotation)
+        queries = keys_queries[:, :, kv_heads:]  # (b, T, num_heads, head_dim)
+        keys[at.in_cache] = keys_queries[:, :, :kv_heads]
+        values[at.in_cache] = new_values
+
+        Q = by_head(queries, kv_heads)  # (b, kv_heads, group, T, head_dim)
+        K = by_head(keys, kv_heads)  # (b, kv_heads, 1, S, head_dim)
+        V = by_head(values, kv_heads)  # (b, kv_heads, 1, S, head_dim)
+
+        scores = Q @ K.swapaxes(-1, -2)  # (b, kv_heads, group, T, S)
         scores /= math.sqrt(head_dim)
-        weights = softmax(scores if mask is None else scores + mask)
-        context = (weights @ values.swapaxes(1, 2)[:, :, None]).transpose(0, 3, 1, 2, 4)
-        context = context.reshape(b * T, -1, head_dim)  # (b * T, num_heads, head_dim)
+        if at.mask is not None:
+            scores = scores + at.mask
+        weights = softmax(scores)
+
+        context = by_token(weights @ V)  # (b * T, num_heads, head_dim)
         if off:
             context[:, off] = 0.0
         return self.out_proj(context.reshape(b * T, -1)), weights.reshape(b, -1, T, S)
 
     def feed_forward(self, x: Array) -> Array:
-        """``W_out gelu(W_in x)`` (gpt2) or ``W_out (silu(W_gate x) * W_in x)`` (qwen3)."""
-        hidden = self.W_in(x)  # (b * T, ff_dim), with a gate (b * T, 2 ff_dim)
-        if self.config.architecture == "gpt2":
+        """``W_out gelu(W_in x)`` or ``W_out (silu(W_gate x) * W_in x)``, for x ``(n, emb_dim)``."""
+        hidden = self.W_in(x)  # (n, ff_dim), with a gate (n, 2 ff_dim)
+        if self.config.feed_forward == "gelu":
             return self.W_out(gelu(hidden))
-        gate, hidden = hidden[:, : self.config.ff_dim], hidden[:, self.config.ff_dim :]
+
+        gate = hidden[:, : self.config.ff_dim]
+        hidden = hidden[:, self.config.ff_dim :]
         return self.W_out(silu(gate) * hidden)
 
 
-class Norm:
-    """RMSNorm, ``x / sqrt(mean(x²) + eps) * weight``; or, if there is a bias, LayerNorm, which
-    centres x first and adds the bias. With several names, each has a row of weights."""
+def by_head(x: Array, kv_heads: int) -> Array:
+    """Vectors ``(b, T, heads, head_dim)`` as ``(b, kv_heads, group, T, head_dim)``: each key/value
+    head serves a group of query heads that follow each other."""
+    b, T, _, head_dim = x.shape
+    grouped = x.reshape(b, T, kv_heads, -1, head_dim)
+    return grouped.transpose(0, 2, 3, 1, 4)
 
-    def __init__(self, config: GPTConfig, weights: Weights, *names: str):
-        rows = np.stack([weights[f"{name}.weight"] for name in names])
-        d = rows.shape[1]  # mean(x²) = x·x / d: the d goes into weight and eps
-        self.weight = (rows if len(names) > 1 else rows[0]) * np.float32(math.sqrt(d))
-        self.eps = np.array(d * config.norm_eps, np.float32)  # faster than a number as an array
-        self.bias = weights.get(f"{names[0]}.bias")
+
+def by_token(x: Array) -> Array:
+    """Vectors ``(b, kv_heads, group, T, head_dim)`` as ``(b * T, num_heads, head_dim)``."""
+    b, kv_heads, group, T, head_dim = x.shape
+    return x.transpose(0, 3, 1, 2, 4).reshape(b * T, kv_heads * group, head_dim)
+
+
+class Norm:
+    """RMSNorm, ``x / sqrt(mean(x²) + eps) * weight``; or LayerNorm, which centres x first and may
+    add a bias. Each vector of d numbers is normed by itself; with weights ``(heads, d)``, each head
+    has a row of them."""
+
+    def __init__(
+        self, weight: Array, eps: float, *, centres: bool = False, bias: Array | None = None
+    ):
+        d = weight.shape[-1]  # mean(x²) = x·x / d: the d goes into weight and eps
+        self.weight = weight * np.float32(math.sqrt(d))
+        self.eps = np.array(d * eps, np.float32)  # faster than a number as an array
+        self.centres = centres
+        self.bias = bias
 
     def __call__(self, x: Array) -> Array:  # (..., d) -> (..., d)
-        if self.bias is not None:
+        if self.centres:
             x = x - np.add.reduce(x, axis=-1, keepdims=True) / x.shape[-1]
         x = x / np.sqrt(np.vecdot(x, x)[..., None] + self.eps) * self.weight
         return x if self.bias is None else x + self.bias
+
+
+def norm(config: GPTConfig, weights: Weights, name: str) -> Norm:
+    """The norm of this name, of the kind that the config names."""
+    return Norm(
+        weights[f"{name}.weight"],
+        config.norm_eps,
+        centres=config.norm == "layer",
+        bias=weights.get(f"{name}.bias"),
+    )
 
 
 class Linear:
@@ -221,9 +293,11 @@ class Linear:
 
     def __init__(self, weights: Weights, *names: str):
         self.matrices = [weights[f"{name}.weight"].T for name in names]  # each (d_in, d_out)
-        d_in, d_out = len(self.matrices[0]), sum(len(matrix.T) for matrix in self.matrices)
+        d_in = len(self.matrices[0])
+        d_out = sum(matrix.shape[1] for matrix in self.matrices)
         if d_in < d_out and d_in * d_out <= _SMALL:
             self.matrices = [np.ascontiguousarray(np.concatenate(self.matrices, axis=1))]
+
         biases = [weights[f"{name}.bias"] for name in names if f"{name}.bias" in weights]
         self.bias = np.concatenate(biases) if biases else None
 
@@ -232,6 +306,7 @@ class Linear:
             products = [matrix.T.dot(x.T).T for matrix in self.matrices]
         else:
             products = [x.dot(matrix) for matrix in self.matrices]
+
         y = products[0] if len(products) == 1 else np.concatenate(products, axis=1)
         return y if self.bias is None else y + self.bias
 
@@ -252,16 +327,33 @@ def gelu(x: Array) -> Array:
     return 0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x * x * x)))
 
 
-def rotary_tables(config: GPTConfig) -> tuple[Array, Array]:
-    """Cosines ``(context_length, 1, 1, i)`` and sines ``(context_length, 1, 2, i)``, the first of
-    the two negative, of the angles ``t base^(-2i / head_dim)``."""
+def rotation(config: GPTConfig) -> Rotation:
+    """The angles ``t base^(-2i / head_dim)`` of the pairs i at every position t of the context."""
     frequencies = config.rotary_base ** (-np.arange(0, config.head_size, 2) / config.head_size)
-    angles = np.outer(np.arange(config.context_length), frequencies)[:, None, None]
+    angles = np.outer(np.arange(config.context_length), frequencies)
+    angles = angles[:, None, None, :]  # (context_length, 1, 1, head_dim / 2)
+
     sines = np.concatenate((-np.sin(angles), np.sin(angles)), axis=2)
-    return np.cos(angles).astype(np.float32), sines.astype(np.float32)
+    return Rotation(np.cos(angles).astype(np.float32), sines.astype(np.float32))
 
 
-def turned(x: Array, cos: Array, sin: Array) -> Array:
-    """Vectors ``(b, T, heads, head_dim)``, components i and i + head_dim / 2 turned by an angle."""
+def turned(x: Array, angles: Rotation) -> Array:
+    """Vectors ``(b, T, heads, head_dim)``, components i and i + head_dim / 2 turned by an angle:
+    ``(x_i cos - x_j sin, x_j cos + x_i sin)``."""
     pairs = x.reshape(*x.shape[:-1], 2, -1)  # (b, T, heads, 2, head_dim / 2)
-    return (pairs * cos + pairs[..., ::-1, :] * sin).reshape(x.shape)
+    swapped = pairs[..., ::-1, :]
+    return (pairs * angles.cos + swapped * angles.sin).reshape(x.shape)
+
+
+def _check_shapes(config: GPTConfig, weights: Weights) -> None:
+    """Refuse weights that do not fit, in no more time if a damaged config names huge sizes."""
+    expected = 0
+    for name, shape in named_shapes(config):
+        expected += 1
+        if name not in weights:
+            raise UserError(f"tensor {name} is missing, {shape} by the config")
+        if weights[name].shape != shape:
+            raise UserError(f"tensor {name} is {weights[name].shape}, {shape} by the config")
+
+    if len(weights) > expected:
+        raise UserError(f"{len(weights)} tensors, but the model has {expected}")

@@ -8,8 +8,7 @@ from torch import Tensor, nn
 
 from .. import UserError
 from ..config import GPT_NAME
-from ..foreign import has_hooks, network_name
-from ..model import GPT, Caches
+from ..model import GPT, Caches, has_hooks, network_name
 from .numpy_gpt import NumpyGPT
 from .window import Array, TokenIds
 

@@ -17,7 +17,7 @@ from ..tokenizer import END_OF_TEXT, CharacterTokenizer, Tokenizer
 from ..tokenizer.bpe import bytes_to_printable
 from ..tokenizer.chunked_encoding import GPT2_PATTERN
 from ..tokenizer.library import word_pattern
-from .mapping import Weights, stacked
+from .mapping import Weights, architecture_of, stacked
 
 
 def write_gguf(
@@ -31,13 +31,14 @@ def write_gguf(
         import gguf
     except ImportError:
         raise UserError("GGUF needs the gguf package: pip install 'minigpt[gguf]'") from None
-    writer = gguf.GGUFWriter(path, config.architecture)
+    architecture = architecture_of(config)
+    writer = gguf.GGUFWriter(path, architecture)
     writer.add_name(name)
     writer.add_file_type(gguf.LlamaFileType.ALL_F32)
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
     _add_sizes(writer, config)
     _add_tokenizer(writer, tokenizer)
-    kind = next(k for k, v in gguf.MODEL_ARCH_NAMES.items() if v == config.architecture)
+    kind = next(k for k, v in gguf.MODEL_ARCH_NAMES.items() if v == architecture)
     names = gguf.get_tensor_name_map(kind, config.num_layers)
     for theirs, array in stacked(weights, config):
         gguf_name = names.get_name(theirs, try_suffixes=(".weight", ".bias"))
@@ -56,7 +57,7 @@ def _add_sizes(writer: Any, config: GPTConfig) -> None:
     writer.add_block_count(config.num_layers)
     writer.add_feed_forward_length(config.ff_dim)
     writer.add_head_count(config.num_heads)
-    if config.architecture == "gpt2":
+    if architecture_of(config) == "gpt2":
         writer.add_layer_norm_eps(config.norm_eps)
         return
     writer.add_head_count_kv(config.kv_heads)

@@ -129,12 +129,21 @@ QWEN3 = Architecture(
 ARCHITECTURES = {"gpt2": GPT2, "qwen3": QWEN3}  # the names of GPTConfig, transformers and GGUF
 
 
+def architecture_of(config: GPTConfig) -> str:
+    """The architecture of a model that other programs run; UserError if they run none like it."""
+    if config.preset not in ARCHITECTURES:
+        known = " and ".join(ARCHITECTURES)
+        raise UserError(f"other programs run {known}; they do not run {config.kind}")
+    return config.preset
+
+
 # Configs
 
 
 def config_to_huggingface(config: GPTConfig) -> dict[str, Any]:
     """The content of a `config.json` for transformers, without the ids of special tokens."""
-    architecture = ARCHITECTURES[config.architecture]
+    name = architecture_of(config)
+    architecture = ARCHITECTURES[name]
     ours = dataclasses.asdict(config) | {
         "num_kv_heads": config.kv_heads,
         "head_dim": config.head_size,
@@ -142,7 +151,7 @@ def config_to_huggingface(config: GPTConfig) -> dict[str, Any]:
     }
     theirs: dict[str, Any] = {
         "architectures": [architecture.class_name],
-        "model_type": config.architecture,
+        "model_type": name,
         "dtype": "float32",
     }
     theirs |= {key: ours[field] for field, key in architecture.keys.items()}
@@ -229,14 +238,14 @@ def weights_from_huggingface(weights: Weights, config: GPTConfig) -> dict[str, A
                 for module, part in zip(ours, np.array_split(array, len(ours)), strict=True):
                     found[name.replace(theirs, module)] = part
     if tensors:
-        class_name = ARCHITECTURES[config.architecture].class_name
+        class_name = ARCHITECTURES[architecture_of(config)].class_name
         raise UserError(f"tensor {min(tensors)} does not belong to a {class_name}")
     return found
 
 
 def _modules(config: GPTConfig) -> Iterator[tuple[str, tuple[str, ...]]]:
     """The rows of the table, those of a block once for each block, without a tied head."""
-    for theirs, ours in ARCHITECTURES[config.architecture].modules.items():
+    for theirs, ours in ARCHITECTURES[architecture_of(config)].modules.items():
         if theirs == "lm_head" and config.tie_embeddings:
             continue
         for i in range(config.num_layers if "#" in theirs else 1):
@@ -245,7 +254,7 @@ def _modules(config: GPTConfig) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 def _with_present_names(weights: Weights, config: GPTConfig) -> dict[str, Array]:
     """The first GPT-2 files leave out a prefix of the names, and hold more than weights."""
-    prefix = "transformer." if config.architecture == "gpt2" else "model."
+    prefix = "transformer." if architecture_of(config) == "gpt2" else "model."
     named = {
         name if name.startswith((prefix, "lm_head.")) else prefix + name: array
         for name, array in weights.items()

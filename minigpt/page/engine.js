@@ -8,20 +8,21 @@ export class Engine {
   /** @param {object} config as in config.json @param {Map<string, Matrix>} weights */
   constructor(config, weights) {
     const named = (name) => ({ weight: weights.get(`${name}.weight`), bias: weights.get(`${name}.bias`) });
+    const normNamed = (name) => ({ ...named(name), centres: config.norm === "layer" });
     this.config = config;
     this.embedding = named("token_embedding").weight;
     this.positions = named("position_embedding").weight;
-    this.finalNorm = named("final_norm");
+    this.finalNorm = normNamed("final_norm");
     this.head = config.tie_embeddings ? { weight: this.embedding } : named("head");
     this.layers = Array.from({ length: config.num_layers }, (_, i) => ({
-      attentionNorm: named(`blocks.${i}.attention_norm`),
+      attentionNorm: normNamed(`blocks.${i}.attention_norm`),
       query: named(`blocks.${i}.attention.W_query`),
       key: named(`blocks.${i}.attention.W_key`),
       value: named(`blocks.${i}.attention.W_value`),
       queryNorm: named(`blocks.${i}.attention.query_norm`),
       keyNorm: named(`blocks.${i}.attention.key_norm`),
       outProj: named(`blocks.${i}.attention.out_proj`),
-      feedForwardNorm: named(`blocks.${i}.feed_forward_norm`),
+      feedForwardNorm: normNamed(`blocks.${i}.feed_forward_norm`),
       gate: named(`blocks.${i}.feed_forward.W_gate`),
       into: named(`blocks.${i}.feed_forward.W_in`),
       out: named(`blocks.${i}.feed_forward.out_proj`),
@@ -33,10 +34,10 @@ export class Engine {
     return linear(norm(x, this.finalNorm, this.config.norm_eps), this.head);
   }
 
-  /** W_out gelu(W_in x) (gpt2) or W_out (silu(W_gate x) * W_in x) (qwen3). */
+  /** W_out gelu(W_in x) or, with a gate, W_out (silu(W_gate x) * W_in x). */
   feedForward(x, layer) {
     const hidden = linear(x, layer.into); // (T, ff_dim)
-    if (this.config.architecture === "gpt2") {
+    if (this.config.feed_forward === "gelu") {
       for (let i = 0; i < hidden.length; i++) hidden[i] = gelu(hidden[i]);
     } else {
       const gate = linear(x, layer.gate); // (T, ff_dim)
@@ -71,7 +72,7 @@ export class Reading {
   /** Read more tokens: attention and feed-forward add to the residual stream, layer after layer. */
   read(ids) {
     const { engine, off } = this;
-    const { architecture, norm_eps, num_heads, head_size } = engine.config;
+    const { positions, qk_norm, norm_eps, num_heads, head_size } = engine.config;
     const start = this.ids.length;
     let x = this.embed(ids, start); // (T, emb_dim)
     this.residual[0].set(x, start);
@@ -80,9 +81,13 @@ export class Reading {
       const normed = norm(x, layer.attentionNorm, norm_eps);
       let queries = linear(normed, layer.query); // (T, num_heads * head_size)
       let keys = linear(normed, layer.key); // (T, kv_heads * head_size)
-      if (architecture === "qwen3") {
-        queries = this.turn(norm(queries, layer.queryNorm, norm_eps), start, ids.length);
-        keys = this.turn(norm(keys, layer.keyNorm, norm_eps), start, ids.length);
+      if (qk_norm) {
+        queries = norm(queries, layer.queryNorm, norm_eps);
+        keys = norm(keys, layer.keyNorm, norm_eps);
+      }
+      if (positions === "rotary") {
+        queries = this.turn(queries, start, ids.length);
+        keys = this.turn(keys, start, ids.length);
       }
       kept.queries.set(queries, start);
       kept.keys.set(keys, start);
@@ -237,13 +242,13 @@ export function linear(x, { weight: { data: W, rows, columns: d }, bias }) {
   return y;
 }
 
-/** RMSNorm, x / sqrt(mean(x²) + eps) * weight; or LayerNorm, which centres x first and adds a bias. */
-export function norm(x, { weight: { data: weight }, bias }, eps) {
+/** RMSNorm, x / sqrt(mean(x²) + eps) * weight; or LayerNorm, which centres x first and may add a bias. */
+export function norm(x, { weight: { data: weight }, bias, centres }, eps) {
   const d = weight.length;
   const y = new Float32Array(x.length);
   for (let start = 0; start < x.length; start += d) {
     let mean = 0;
-    if (bias) for (let i = 0; i < d; i++) mean += x[start + i] / d;
+    if (centres) for (let i = 0; i < d; i++) mean += x[start + i] / d;
     let square = 0;
     for (let i = 0; i < d; i++) square += (x[start + i] - mean) ** 2 / d;
     const scale = 1 / Math.sqrt(square + eps);

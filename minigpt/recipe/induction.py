@@ -24,11 +24,13 @@ _NATS = 10.0  # that a copy adds to a logit if all that a text repeats goes on a
 def spare(config: GPTConfig, tokenizer: str) -> int:
     """Components of the token vectors that the circuit takes for itself, or 0 if it does not fit.
 
-    It needs two blocks, rotary positions, room, and tokens longer than a character.
+    It needs two blocks, room, tokens longer than a character, rotary positions, and norms that
+    give the vectors, the queries and the keys a known size.
     """
     d, h = config.emb_dim, config.head_size
     has_room = d >= 64 and h >= 2 * _CODE and config.num_layers >= 2
-    if config.architecture != "qwen3" or tokenizer == "char" or not has_room:
+    has_parts = config.positions == "rotary" and config.norm == "rms" and config.qk_norm
+    if not has_parts or tokenizer == "char" or not has_room:
         return 0
     return _CODE + (0 if config.tie_embeddings else min(d // 4, h)) + 1
 

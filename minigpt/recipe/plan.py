@@ -13,6 +13,7 @@ import torch
 
 from .. import UserError
 from ..config import (
+    PARTS,
     SMALLEST_VOCABULARY,
     GPTConfig,
     TextConfig,
@@ -135,7 +136,8 @@ def measured_plan(
 ) -> Plan:
     """Measure the text and the machine, and plan around what is given."""
     text = replace(text, tokenizer=given.get("tokenizer", text.tokenizer))
-    usual = GPTConfig(1, architecture=given.get("architecture", "qwen3"))
+    parts = {name: given[name] for name in ("architecture", *PARTS) if name in given}
+    usual = GPTConfig(1, **parts)
     stats = text_stats(source, text, can_copy=induction.spare(usual, text.tokenizer) > 0)
     is_settled = given.get("steps") is not None and {"emb_dim", "num_layers"} <= given.keys()
     shared = can_share(device, given.get("compile", "auto"), given.get("attention_dropout", 0.0))
@@ -265,7 +267,7 @@ def _plan_of_shape(
     d, epochs, is_learned = model.emb_dim, trained / tokens, given.get("init") is not None
     split_prob = given.get("token_split_prob", plan_token_split_prob(epochs, d, text.tokenizer))
     dropout = given.get("dropout", plan_dropout(epochs, d, split_prob))
-    tied = given.get("tie_embeddings", plan_tied(epochs, model.architecture))
+    tied = given.get("tie_embeddings", plan_tied(epochs, model))
     model = replace(model, dropout=dropout, tie_embeddings=tied)
     rate = given.get("learning_rate", plan_learning_rate(d, is_learned))
     decay = given.get("weight_decay", plan_weight_decay(epochs, d, tied))
@@ -368,9 +370,9 @@ def plan_context(tokens: int, tokenizer: str, times: int) -> int:
 def plan_warmup_context(model: GPTConfig, given: Mapping[str, Any]) -> int:
     """Half of the context until near the end, which teaches as much in less time.
 
-    The whole context for gpt2, which learns each position by itself, and after `--init`.
+    The whole context if each position is learned by itself, and after `--init`.
     """
-    is_halved = model.architecture == "qwen3" and given.get("init") is None
+    is_halved = model.positions == "rotary" and given.get("init") is None
     usual = max(model.context_length // 2, 1) if is_halved else model.context_length
     return given.get("warmup_context") or usual
 
@@ -389,12 +391,13 @@ def plan_dropout(epochs: float, width: int, split_prob: float = 0.0) -> float:
     return min(max(round(0.05 * round(dropout / 0.05), 2), 0.0), 0.3)
 
 
-def plan_tied(epochs: float, architecture: str) -> bool:
-    """Whether one table is embedding and head: in gpt2, as published, and if a text is read often.
+def plan_tied(epochs: float, model: GPTConfig) -> bool:
+    """Whether one table is embedding and head: if a text is read often, and with learned positions,
+    as in GPT-2.
 
     A head of its own begins with what the text tells (see head_init) but soon knows it by heart.
     """
-    return architecture == "gpt2" or epochs >= 10
+    return model.positions == "learned" or epochs >= 10
 
 
 def plan_learning_rate(width: int, is_learned: bool) -> float:

@@ -96,7 +96,7 @@ def say_run(
     rows = {
         "tokens": f"{len(dataset.train):,} pieces of text to train on, {len(dataset.validation):,} "
         f"({aside:.0%}) to validate on, {model.vocab_size:,} different ones{learned}",
-        "model": f"{model.architecture}, {count_parameters(model) / 1e6:.2f} M parameters: "
+        "model": f"{model.kind}, {count_parameters(model) / 1e6:.2f} M parameters: "
         f"{counted(model.num_layers, 'layer')} of width {model.emb_dim}, "
         f"{counted(model.num_heads, 'head')}, context {model.context_length}",
         "training": f"{goal} on {many if processes > 1 else ''}{device.type}{threads} in "

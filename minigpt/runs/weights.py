@@ -22,8 +22,8 @@ _ABOUT = "minigpt"
 def save_weights(model: "GPT", path: Path, best: dict[str, float] | None = None) -> None:
     """Write the parameters, but for a tied head, with the name of the network's class and the
     figures of its evaluation. So a weights file says by itself what it holds."""
-    from ..foreign import network_name
     from ..generation.torch_gpt import weights_of
+    from ..model import network_name
 
     about: dict[str, Any] = {"network": network_name(model)}
     if best:

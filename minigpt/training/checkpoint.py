@@ -18,8 +18,7 @@ from torch import Tensor
 
 from .. import UserError
 from ..config import GPT_NAME, Natural, from_dict
-from ..foreign import network_name
-from ..model import GPT
+from ..model import GPT, network_name
 from ..runs.atomic import write_tensors
 from ..runs.folder import CHECKPOINT, LAST, PREVIOUS
 from . import distributed

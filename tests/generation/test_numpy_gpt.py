@@ -1,5 +1,5 @@
-"""The glass engine is the torch model: every logit, attention weight and residual, for any shape of
-either architecture, alone or in a batch, with a cache or without.
+"""The glass engine is the torch model: every logit, attention weight and residual, for any shape
+and any parts, alone or in a batch, with a cache or without.
 """
 
 import dataclasses
@@ -23,6 +23,7 @@ from minigpt.interop.huggingface import write_folder
 from minigpt.model import GPT
 
 from ..interop.examples import CONFIGS, byte_pairs, random_model, randomize, weights_of
+from ..networks import configs
 
 VOCAB = 31
 few = settings(max_examples=25, deadline=None)
@@ -31,23 +32,9 @@ few = settings(max_examples=25, deadline=None)
 @st.composite
 def models(draw: st.DrawFn) -> GPT:
     """Any small model with wide random weights."""
-    kv_heads, group = draw(st.integers(1, 3)), draw(st.integers(1, 3))
-    shape: dict[str, Any] = {
-        "architecture": draw(st.sampled_from(["gpt2", "qwen3"])),
-        "context_length": draw(st.integers(1, 14)),
-        "emb_dim": draw(st.sampled_from([8, 12])) * kv_heads * group,
-        "num_layers": draw(st.integers(1, 3)),
-        "num_heads": kv_heads * group,
-        "hidden_dim": draw(st.none() | st.integers(1, 40)),
-        "tie_embeddings": draw(st.booleans()),
-        "norm_eps": draw(st.sampled_from([1e-6, 1e-3])),
-    }
-    if shape["architecture"] == "qwen3":
-        shape["num_kv_heads"] = kv_heads
-        shape["head_dim"] = draw(st.none() | st.sampled_from([2, 10]))
-        shape["rotary_base"] = draw(st.sampled_from([100.0, 10_000.0]))
+    config = draw(configs(VOCAB))
     torch.manual_seed(draw(st.integers(0, 99)))
-    model = GPT(GPTConfig(VOCAB, **shape))
+    model = GPT(config)
     randomize(model)
     return model.eval()
 

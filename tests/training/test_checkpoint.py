@@ -52,7 +52,7 @@ def step(model: GPT, optimizers: Optimizers, times: int) -> None:
     for number in range(times):
         torch.manual_seed(0)  # for dropout
         prepare_step(optimizers, number, rate=0.01)
-        model(torch.tensor([[0, 1, 2, 3]]), torch.tensor([[1, 2, 3, 4]]))[1].backward()
+        model.loss(torch.tensor([[0, 1, 2, 3]]), torch.tensor([[1, 2, 3, 4]])).backward()
         for optimizer in optimizers:
             optimizer.step()
             optimizer.zero_grad()

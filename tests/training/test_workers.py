@@ -35,7 +35,7 @@ def gradients(model: GPT, count: int, parts: list[Tensor]) -> tuple[list[Tensor]
 
     def loss_of(ids: Tensor) -> Tensor:
         time.sleep(random.random() / 500)  # a share is computed now by this worker, now by that
-        return model(ids, ids)[1] / len(parts)
+        return model.loss(ids, ids) / len(parts)
 
     parameters = list(model.parameters())
     with workers.team(count):
@@ -87,7 +87,7 @@ def test_shared_gradients_are_those_of_the_whole_batch(count: int, size: int) ->
     ids = torch.randint(50, (6, 8))
     found, loss = gradients(gpt(), count, list(ids.split(size)))
     model = gpt()
-    expected = model(ids, ids)[1]
+    expected = model.loss(ids, ids)
     torch.testing.assert_close(loss, expected.detach())
     for own, theirs in zip(found, torch.autograd.grad(expected, model.parameters()), strict=True):
         torch.testing.assert_close(own, theirs, rtol=1e-4, atol=1e-6)
@@ -190,7 +190,7 @@ def test_muon_shared_out_gives_the_same_update(count: int) -> None:
         with workers.team(number):
             optimizers = make_optimizers(model, TrainConfig())
             for _ in range(3):
-                model(ids, ids)[1].backward()
+                model.loss(ids, ids).backward()
                 for optimizer in optimizers:
                     optimizer.step()
                     optimizer.zero_grad()
