@@ -63,25 +63,32 @@ def build_page(
             f"a page holds at most {LARGEST:,} parameters, this model has {parameters:,}; "
             "export it instead: minigpt export --to gguf, and use llama.cpp"
         )
-    data, tensors = _packed(found, np.dtype(weights))
+
+    packed, tensors = _packed(found, np.dtype(weights))
     config = found.glass.config
     model = {
         "title": title,
         "parameters": parameters,
-        "config": dataclasses.asdict(config)
-        | {"head_size": config.head_size, "kv_heads": config.kv_heads},
+        "config": {
+            **dataclasses.asdict(config),
+            "head_size": config.head_size,
+            "kv_heads": config.kv_heads,
+        },
         "tensors": tensors,
         "dtype": weights,
         "tokenizer": page_tokenizer(found.tokenizer),
         "prompt": first_prompt(found),
     }
-    script, style = _bundle(PAGE), (_FOLDER / "style.css").read_text(encoding="utf-8")
+    text = training_text(found) if with_text else None
+
+    script = _bundle(PAGE)
+    style = (_FOLDER / "style.css").read_text(encoding="utf-8")
     parts = {
         "policy": POLICY.format(script=_hash(script), style=_hash(style)),
         "style": style,
         "model": _json(model),
-        "text": _json(training_text(found) if with_text else None),
-        "weights": data,
+        "text": _json(text),
+        "weights": packed,
         "worker": _bundle(WORKER),
         "script": script,
     }
@@ -97,9 +104,11 @@ def _packed(found: FoundModel, dtype: np.dtype) -> tuple[str, list[tuple[str, li
         if all(_is_finite(array, array.dtype) for _, array in arrays):
             problem += "; store them with --weights float32"
         raise UserError(problem)
-    little = dtype.newbyteorder("<")
-    content = b"".join(array.astype(little).tobytes() for _, array in arrays)
-    return base64.b64encode(content).decode(), [(n, list(a.shape)) for n, a in arrays]
+
+    little_endian = dtype.newbyteorder("<")
+    content = b"".join(array.astype(little_endian).tobytes() for _, array in arrays)
+    tensors = [(name, list(array.shape)) for name, array in arrays]
+    return base64.b64encode(content).decode(), tensors
 
 
 def _is_finite(array: Array, dtype: np.dtype) -> bool:
@@ -113,6 +122,7 @@ def page_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
     into words, and the order of the merges where it is not that of the ids."""
     if isinstance(tokenizer, CharacterTokenizer):
         return {"kind": "char", "tokens": tokenizer.characters, "end": tokenizer.end_of_text}
+
     tokens = [tokenizer.token_bytes(i) for i in range(tokenizer.vocab_size)]
     data: dict[str, Any] = {
         "kind": "bpe",
@@ -120,19 +130,30 @@ def page_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
         "end": tokenizer.end_of_text,
     }
     if isinstance(tokenizer, BytePairTokenizer):
-        return data | {"pattern": javascript_pattern(tokenizer.encoding._pat_str)}
-    saved = json.loads(tokenizer.to_json())
-    model, pattern = saved["model"], word_pattern(saved["pre_tokenizer"]) or ""
-    is_known = pattern in PATTERNS.values() and saved["normalizer"] in (None, {"type": "NFC"})
-    if not is_known or not all(token["special"] for token in saved["added_tokens"]):
+        data["pattern"] = javascript_pattern(tokenizer.encoding._pat_str)
+        return data
+    return data | _settings_of_file(json.loads(tokenizer.to_json()))
+
+
+def _settings_of_file(saved: dict[str, Any]) -> dict[str, Any]:
+    """What the page's tokenizer needs of a tokenizer.json that another program wrote."""
+    pattern = word_pattern(saved["pre_tokenizer"]) or ""
+    normalizer = saved["normalizer"]
+    is_known_pattern = pattern in PATTERNS.values()
+    is_known_normalizer = normalizer in (None, {"type": "NFC"})
+    adds_no_words = all(token["special"] for token in saved["added_tokens"])
+    if not (is_known_pattern and is_known_normalizer and adds_no_words):
         raise UserError(
             "the page cannot run this model's tokenizer: it cuts words in a way of its own or adds "
             "tokens to its vocabulary; minigpt export takes the model elsewhere"
         )
-    return data | {
+
+    model = saved["model"]
+    merges = [pair if isinstance(pair, list) else pair.split(" ") for pair in model["merges"]]
+    return {
         "pattern": javascript_pattern(pattern),
-        "nfc": saved["normalizer"] is not None,
-        "merges": [pair if isinstance(pair, list) else pair.split(" ") for pair in model["merges"]],
+        "nfc": normalizer is not None,
+        "merges": merges,
         "whole": bool(model.get("ignore_merges")),
     }
 
@@ -141,34 +162,50 @@ def javascript_pattern(pattern: str) -> str:
     """One of PATTERNS as JavaScript writes it: without possessive quantifiers, which change nothing
     there, with Unicode's white space, and with both cases of a letter instead of (?i:...)."""
     pattern = re.sub(r"([+*?]|\{[\d,]+\})\+", r"\1", pattern)
-    pattern = pattern.replace(r"\s", r"\p{White_Space}").replace(r"\S", r"\P{White_Space}")
+    pattern = pattern.replace(r"\s", r"\p{White_Space}")
+    pattern = pattern.replace(r"\S", r"\P{White_Space}")
     return re.sub(r"\(\?i:([^()]*)\)", lambda group: f"(?:{_both_cases(group[1])})", pattern)
 
 
-def _both_cases(text: str) -> str:
-    inside, result = False, ""
-    for c in text:
-        inside = c == "[" or (inside and c != "]")
-        cases = f"{c}{c.upper()}{'ſ' if c == 's' else ''}" if c.isalpha() else c
-        result += cases if inside or not c.isalpha() else f"[{cases}]"
+def _both_cases(pattern: str) -> str:
+    """A pattern in which each letter matches in both cases; s also matches ſ, as there."""
+    is_in_class = False  # between [ and ]
+    result = ""
+    for c in pattern:
+        if c == "[":
+            is_in_class = True
+        elif c == "]":
+            is_in_class = False
+        if not c.isalpha():
+            result += c
+            continue
+
+        cases = c + c.upper()
+        if c == "s":
+            cases += "ſ"
+        result += cases if is_in_class else f"[{cases}]"
     return result
 
 
 def first_prompt(found: FoundModel) -> str:
     """What stands in the page when it opens: the sample of the best weights, if there is one."""
-    path, best = found.folder / SAMPLES, read_best(found.folder / WEIGHTS)
+    path = found.folder / SAMPLES
+    best = read_best(found.folder / WEIGHTS)
     if best is None or not path.is_file():
         return ""
-    text = path.read_text(encoding="utf-8", errors="replace")
+
+    samples = path.read_text(encoding="utf-8", errors="replace")
     heading = f"--- step {best['step']:.0f}\n"
-    _, _, sample = f"\n{text}".partition(f"\n{heading}")
-    return re.split(r"\n--- step \d+\n", sample)[0].strip()
+    _, _, after = f"\n{samples}".partition(f"\n{heading}")
+    sample, *_ = re.split(r"\n--- step \d+\n", after)
+    return sample.strip()
 
 
 def training_text(found: FoundModel) -> list[str]:
     """The documents that the model has learned from, without those it was validated on."""
     if found.config is None:
         raise UserError(f"{found.folder} does not say what text it learned from: no --with-text")
+
     training, _ = read_again(found.config.text, found.config.fingerprint)
     if training.size > LARGEST_TEXT:
         raise UserError(
@@ -179,14 +216,19 @@ def training_text(found: FoundModel) -> list[str]:
 
 def _bundle(names: tuple[str, ...]) -> str:
     """Modules as one, in an order in which each comes after those that it imports."""
-    files = [(_FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in names]
-    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", file)) for file in files)
+    modules = []
+    for name in names:
+        module = (_FOLDER / f"{name}.js").read_text(encoding="utf-8")
+        modules.append(_EXPORT.sub("", _IMPORT.sub("", module)))
+    return "\n".join(modules)
 
 
 def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    digest = hashlib.sha256(text.encode()).digest()
+    return "sha256-" + base64.b64encode(digest).decode()
 
 
 def _json(value: Any) -> str:
     """JSON that may stand in HTML."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c")
