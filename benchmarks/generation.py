@@ -73,6 +73,7 @@ def make_models(folder: Path, shape: GPTConfig) -> None:
     """A run with random weights, and the same model for transformers and llama.cpp."""
     import torch
 
+    from minigpt.data.origin import Origin
     from minigpt.generation.torch_gpt import glass_of
     from minigpt.interop.gguf import write_gguf
     from minigpt.interop.huggingface import write_folder
@@ -89,7 +90,7 @@ def make_models(folder: Path, shape: GPTConfig) -> None:
     for name in ("run", "transformers"):
         (folder / name).mkdir(parents=True)
     save_weights(model, folder / "run" / WEIGHTS)
-    config = RunConfig(shape, TrainConfig(), TextConfig()).to_json()
+    config = RunConfig(shape, TrainConfig(), Origin(TextConfig())).to_json()
     (folder / "run" / CONFIG).write_text(config)
     (folder / "run" / TOKENIZER).write_text(tokenizer.to_json())
     weights = glass_of(model).weights

@@ -265,7 +265,7 @@ def test_a_run_of_another_network_is_refused_by_name_wherever_a_run_is_read(
         assert main(command) == 2, command
         assert refused in capsys.readouterr().err, command
     assert before == sorted(path for path in Path().rglob("*") if "cache" not in path.parts)
-    assert ", a Squared, " in repr(minigpt.Run(squared))
+    assert ", a Squared of " in repr(minigpt.Run(squared))
 
 
 def test_the_weights_of_another_network_are_saved_and_come_back(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """What a model learns from: the tokens of a text, and the batches of windows drawn from them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Protocol
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..tokenizer import Tokenizer, TokenSplitter
+from .origin import Origin
 
 TokenIds = NDArray[np.unsignedinteger]
 
@@ -29,6 +30,9 @@ class Dataset:
     tokenizer: Tokenizer
     train: TokenSequence
     validation: TokenSequence
+    origin: Origin = field(
+        default_factory=Origin
+    )  # the text that the tokens come from, as far as it is known
 
     @cached_property
     def token_splitter(self) -> TokenSplitter:

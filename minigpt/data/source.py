@@ -19,10 +19,12 @@ from .. import UserError
 from ..config import TextConfig
 from .corpus import CHANGED, Corpus, Part, version_of
 from .files import Say, each_once, find_files, identity
+from .origin import Origin
 from .readers import STANDARD_INPUT, is_json_lines, text_in, title
 
 _TO_VALIDATE = 1 << 20  # characters of a longer text; evaluations read fewer
 _MAYBE_NAMES = 100  # documents that are checked for being the names of files
+_ENOUGH_DOCUMENTS = 10  # to learn from them how one begins
 _LONGEST_NAME = 255  # characters
 
 
@@ -39,6 +41,18 @@ class Source:
         training = self.training.scan.fingerprint
         validation = self.validation.scan.fingerprint if self.validation else None
         return hashlib.sha256(json.dumps([training, validation]).encode()).hexdigest()
+
+    def origin(self, config: TextConfig) -> Origin:
+        """What a dataset of this text remembers of it."""
+        scan = self.training.scan
+        # A model that is trained further knows bytes from before, which this text may not have.
+        alphabet = bytes(sorted(scan.alphabet)).hex() if config.init is None else ""
+        return Origin(
+            text=config,
+            fingerprint=self.fingerprint,
+            knows_documents=len(scan.lengths) >= _ENOUGH_DOCUMENTS,
+            alphabet=alphabet,
+        )
 
     def check_unchanged(self) -> None:
         """Refuse files that were written to after they were scanned."""

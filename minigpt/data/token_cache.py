@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,19 @@ def prepare(
 
     A `tokenizer` replaces the one of `config`; `say` gets the lines that a person should read.
     """
-    folder = (cache or cache_folder()) / FOLDER / _key(source, config, tokenizer)
+    dataset = _find_or_make(source, config, tokenizer, cache or cache_folder(), say, progress)
+    return replace(dataset, origin=source.origin(config))
+
+
+def _find_or_make(
+    source: Source,
+    config: TextConfig,
+    tokenizer: Tokenizer | None,
+    cache: Path,
+    say: Callable[[str], object],
+    progress: Progress,
+) -> Dataset:
+    folder = cache / FOLDER / _key(source, config, tokenizer)
     try:
         return open_dataset(folder)
     except UserError as error:  # not there, or damaged

@@ -82,14 +82,24 @@ def glass_of(model: nn.Module) -> NumpyGPT:
     return NumpyGPT(config, weights_of(model))
 
 
-def weights_of(model: nn.Module) -> dict[str, Array]:
-    """The parameters and saved buffers of any network by name, each once; numbers in float32."""
-    weights, seen = {}, set[int]()
+def tensors_of(model: nn.Module) -> dict[str, Tensor]:
+    """The parameters and saved buffers of any network by name. One that has several names, as a
+    tied head has, comes once, by its first."""
+    tensors = dict[str, Tensor]()
+    seen = set[int]()
     for name, tensor in model.state_dict(keep_vars=True).items():
         if isinstance(tensor, Tensor) and id(tensor) not in seen:
             seen.add(id(tensor))
-            is_number = tensor.is_floating_point()
-            weights[name] = _array(tensor) if is_number else tensor.detach().cpu().numpy()
+            tensors[name] = tensor.detach()
+    return tensors
+
+
+def weights_of(model: nn.Module) -> dict[str, Array]:
+    """The same as arrays; numbers in float32."""
+    weights = dict[str, Array]()
+    for name, tensor in tensors_of(model).items():
+        is_number = tensor.is_floating_point()
+        weights[name] = _array(tensor) if is_number else tensor.cpu().numpy()
     return weights
 
 

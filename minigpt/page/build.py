@@ -206,7 +206,7 @@ def training_text(found: FoundModel) -> list[str]:
     if found.config is None:
         raise UserError(f"{found.folder} does not say what text it learned from: no --with-text")
 
-    training, _ = read_again(found.config.text, found.config.fingerprint)
+    training, _ = read_again(found.config.text, found.config.origin.fingerprint)
     if training.size > LARGEST_TEXT:
         raise UserError(
             f"--with-text takes at most {LARGEST_TEXT:,} characters, got {training.size:,}"

@@ -103,7 +103,7 @@ def _counting_model(found: FoundModel) -> CountingModel | None:
     if found.config is None:
         return None
     try:
-        training, _ = read_again(found.config.text, found.config.fingerprint)
+        training, _ = read_again(found.config.text, found.config.origin.fingerprint)
         text = training.at_most(_COUNTED_CHARACTERS)
         pieces = [piece for _, piece in encode(found.tokenizer, text)]
     except UserError:

@@ -26,7 +26,7 @@ from ..data.lengths import check_short_text
 from ..data.source import Source, split
 from ..model import flops_per_token
 from ..runs.devices import find_device
-from ..runs.find import FoundModel, starting_point
+from ..runs.find import FoundModel
 from ..tokenizer import CharacterTokenizer
 from ..training.messages import duration, say
 from ..training.precision import choose_precision
@@ -34,6 +34,7 @@ from ..training.workers import can_share
 from . import induction
 from .predictability import Predictability, expected_bits_per_byte, measure_predictability
 from .speed import Speed, measure_speed
+from .start import starting_point
 
 _WIDTHS, _LAYERS = (64, 96, 128, 192, 256, 384, 512, 768), (3, 4, 4, 6, 8, 8, 8, 12)
 _PARAMETERS_PER_TOKEN = 20.0  # of the text; a larger model soon knows it by heart

@@ -87,7 +87,7 @@ def say_run(
     """What is about to be done, in a few plain lines."""
     import torch
 
-    model, training, text = config.model, config.training, config.text
+    model, training, text = config.gpt, config.training, config.text
     learned = f" from {text.init}" if text.init else f" ({text.tokenizer})"
     goal = counted(training.steps, "step") if training.steps else duration(60 * training.minutes)
     many = f"{processes} processes, each "
@@ -114,7 +114,7 @@ def compared(config: RunConfig, dataset: "Dataset", expected: float | None) -> M
         return Marks(expected)
     tokens = dataset.validation[:_COMPARED].tolist()
     size = sum(len(dataset.tokenizer.token_bytes(token)) for token in tokens)
-    bits = len(tokens) * math.log2(config.model.vocab_size)
+    bits = len(tokens) * math.log2(config.gpt.vocab_size)
     return Marks(expected, untrained=bits / max(size, 1))
 
 

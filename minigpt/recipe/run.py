@@ -36,25 +36,23 @@ from ..generation.torch_gpt import engine_of
 from ..generation.writer import Writer
 from ..model import GPT
 from ..runs.atomic import write_text
-from ..runs.find import FoundModel, Run, all_runs, free_name, load, run_of_launch, starting_point
+from ..runs.find import FoundModel, Run, all_runs, free_name, load, run_of_launch
 from ..runs.folder import (
     CHECKPOINT,
     CONFIG,
     LAUNCH,
     PLAN,
     TOKENIZER,
-    WEIGHTS,
     RunConfig,
+    begin_run,
     check_free,
     check_is_gpt,
     has_checkpoint,
     locked,
-    new_folder,
     read_config,
     remove_untrained,
 )
 from ..runs.memory import enough_memory
-from ..runs.weights import save_weights
 from ..tokenizer import Tokenizer, load_tokenizer
 from ..training import distributed
 from ..training.checkpoint import TrainingState, read_state
@@ -68,6 +66,7 @@ from ..training.workers import why_not_shared
 from . import induction, report
 from .embedding_init import embedding_init, head_init, sample
 from .plan import Plan, measured_plan, plan_context, settled
+from .start import starting_point
 
 _SAMPLE_TOKENS = 80
 _SMALLER = (
@@ -173,19 +172,16 @@ def start_run(
         reasons = report.reasons(planned)
         for i, reason in enumerate(reasons):
             say_row("" if i else "plan", reason)
-        scan = source.training.scan
-        alphabet = "" if start else bytes(sorted(scan.alphabet)).hex()
-        learned = (source.fingerprint, len(scan.lengths) > 9, alphabet)
-        config = RunConfig(gpt_config, train_config, text_config, *learned)
+        config = RunConfig(gpt_config, train_config, dataset.origin)
         gpt = start.model if start else _new_model(config, dataset)
         files = {
             PLAN: json.dumps(asdict(planned) | {"reasons": reasons}, indent=2) + "\n",
-            TOKENIZER: dataset.tokenizer.to_json(),
-            CONFIG: config.to_json(),
         }
         if launch:
             files[LAUNCH] = "\n".join(launch) + "\n"
-        folder = on_main(lambda: _new_run(out, Path(text_config.files[0]), source, gpt, files))
+        folder = on_main(
+            lambda: _new_run(out, Path(text_config.files[0]), source, gpt, dataset, config, files)
+        )
         with _locked(folder, is_new=True):
             _train(gpt, dataset, config, folder, started, planned.bits_per_byte)
     return Run(folder)
@@ -253,29 +249,34 @@ def _say_unused_workers(
 def _new_model(config: RunConfig, dataset: Dataset) -> GPT:
     """An untrained model; embedding, head and an induction circuit may start from the text."""
     torch.manual_seed(config.training.seed)
-    gpt = GPT(config.model)
+    gpt = GPT(config.gpt)
     if config.text.embedding_init == "text":
-        V, d = config.model.vocab_size, config.model.emb_dim
-        spare = induction.spare(config.model, config.text.tokenizer)
+        V, d = config.gpt.vocab_size, config.gpt.emb_dim
+        spare = induction.spare(config.gpt, config.text.tokenizer)
         vectors = embedding_init(dataset.train, V, d - spare, config.training.seed)
         vectors = induction.with_spare(vectors, spare) if spare else vectors
         gpt.token_embedding.load_state_dict({"weight": vectors})
-        if not config.model.tie_embeddings:
+        if not config.gpt.tie_embeddings:
             gpt.head.load_state_dict({"weight": head_init(dataset.train, gpt.final_norm(vectors))})
         if spare:
             induction.start(gpt, sample(dataset.train), spare)
     return gpt
 
 
-def _new_run(out: Any, named: Path, source: Source, gpt: GPT, files: dict[str, str]) -> Path:
+def _new_run(
+    out: Any,
+    named: Path,
+    source: Source,
+    gpt: GPT,
+    dataset: Dataset,
+    config: RunConfig,
+    files: dict[str, str],
+) -> Path:
     """A folder that holds the run: untrained, but whole."""
     first = source.training.files[0]
     name = named.resolve().name if named.is_dir() else Path(title(first)).name.split(".")[0]
     place = free_name(name or "run") if out is None else Path(out)
-    with new_folder(place) as folder:
-        save_weights(gpt, folder / WEIGHTS)
-        for file, text in files.items():
-            write_text(text, folder / file)
+    begin_run(place, config, gpt, dataset.tokenizer, files)
     return place
 
 
@@ -328,12 +329,12 @@ def _resume(folder: Path, training: Given, started: float) -> Run:
         usual = max(old.training.num_evals, TrainConfig.num_evals)
         training = {"steps": None, "num_evals": usual, **training}
     asked = replace(old.training, **training)
-    check_given(training, {**asdict(old.text), **asdict(old.model), **asdict(asked)})
+    check_given(training, {**asdict(old.text), **asdict(old.gpt), **asdict(asked)})
     device = on_all(lambda: distributed.device_of_rank(asked.device))
     source, config, state = on_main(lambda: _continued(folder, old, training, asked, device))
     dataset = on_all(lambda: _same_tokens(folder, config, source))
     with _locked(folder, is_new=False):
-        _train(GPT(config.model), dataset, config, folder, started - state.seconds, None)
+        _train(GPT(config.gpt), dataset, config, folder, started - state.seconds, None)
     return Run(folder)
 
 
@@ -361,10 +362,10 @@ def _continued(
     if state.finished and not (more_steps or more_time):
         more = "give it more with a larger --minutes or --steps"
         raise UserError(f"{folder} is finished ({extent}); {more}")
-    source = find_again(old.text, old.fingerprint, say)
+    source = find_again(old.text, old.origin.fingerprint, say)
     say(f"minigpt {__version__}: continuing {folder} after {extent}")
     resolved = _resolved(asked, device)
-    _say_unused_workers(training, resolved, old.model.attention_dropout, device)
+    _say_unused_workers(training, resolved, old.gpt.attention_dropout, device)
     return source, replace(old, training=resolved), state
 
 
@@ -386,10 +387,10 @@ def _train(
     are expected of a new run; None continues one from its last checkpoint."""
     training, device = config.training, distributed.device_of_rank(config.training.device)
     marks = report.compared(config, dataset, bits)
-    tokens_per_step = training.batch_size * config.model.context_length
+    tokens_per_step = training.batch_size * config.gpt.context_length
     deadline = started + 60 * training.minutes
     # About the seconds to see how much is copied; they may take a fiftieth of the minutes.
-    copying = 1 + count_parameters(config.model) / 3e6 + len(dataset.train) / 1e6
+    copying = 1 + count_parameters(config.gpt) / 3e6 + len(dataset.train) / 1e6
     kept = copying if copying < 1.2 * training.minutes else 0.0
     report.say_run(config, dataset, folder, device, distributed.world_size())
     shown = Report(folder, marks, tokens_per_step=tokens_per_step, started=started)
@@ -432,7 +433,8 @@ def _say_copied(folder: Path, left: float) -> None:
 def _sample(model: GPT, tokenizer: Tokenizer, config: RunConfig) -> str:
     """A text by the model in its present state."""
     was_training = model.training
-    writer = Writer(engine_of(model.eval()), tokenizer, config.knows_documents, config.alphabet)
+    origin = config.origin
+    writer = Writer(engine_of(model.eval()), tokenizer, origin.knows_documents, origin.alphabet)
     text = writer.generate(max_new_tokens=_SAMPLE_TOKENS, seed=config.training.seed)
     model.train(was_training)
     return text

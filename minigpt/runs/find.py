@@ -3,7 +3,6 @@ hub; and the writer of any of them.
 """
 
 import contextlib
-import dataclasses
 import json
 import os
 import time
@@ -12,17 +11,10 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from .. import UserError
-from ..config import (
-    GPT_NAME,
-    GPTConfig,
-    InferenceConfig,
-    TextConfig,
-    count_parameters,
-)
+from ..config import GPT_NAME, GPTConfig, InferenceConfig, TextConfig
 from ..data.readers import title
 from ..data.source import read_again
 from ..generation.numpy_gpt import NumpyGPT, Weights
@@ -49,14 +41,13 @@ from .folder import (
     read_config,
     read_metrics,
 )
-from .weights import read_best, read_network
+from .weights import count_weights, load_weights, read_best, read_network
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from ..model import GPT
 
-# With `--init`: fields that may differ from the model's, and fields that come with the model.
-_FREE = {"context_length", "dropout", "attention_dropout"}
-_FIXED = {"tokenizer", "vocab_size", "embedding_init"}
 _WORTH_A_GPU = 50_000_000  # parameters: with fewer, a text is written before torch is loaded
 
 
@@ -77,39 +68,94 @@ class FoundModel:
         return torch_of(self.glass)
 
 
-def load(run: str | Path, device: str = "auto", **settings: Any) -> Writer:
-    """The writer of a run such as "runs/fables", of a folder in the Hugging Face layout, or of a
-    model of the hub such as "hf:gpt2"; UserError if it is damaged or not one of ours.
+def load(
+    run: str | Path,
+    device: str = "auto",
+    *,
+    model: "nn.Module | None" = None,
+    tokenizer: Tokenizer | None = None,
+    **settings: Any,
+) -> Writer:
+    """The writer of a trained model. With device "auto" a large model uses a GPU where there is
+    one. On a CPU the glass engine writes, elsewhere torch.
 
-    `settings` are fields of :class:`minigpt.InferenceConfig`. With device "auto" a large model
-    uses a GPU where there is one. On a CPU the glass engine writes, elsewhere torch.
+    Args:
+        run: a run such as "runs/fables", a folder in the Hugging Face layout, or a model of the
+            hub such as "hf:gpt2".
+        device: auto, cpu, cuda, cuda:1 or mps.
+        model: for a run of a network that is not a :class:`minigpt.GPT`: such a network, from ids
+            ``(b, T)`` to logits ``(b, T, vocab_size)``. It is filled in place with the run's
+            weights, and stays on its device. Torch writes with it.
+        tokenizer: for a run with a tokenizer of one's own: the same again.
+        settings: fields of :class:`minigpt.InferenceConfig`.
+
+    Raises:
+        UserError: if there is no such model, it is damaged, or `model` does not fit.
     """
     config = InferenceConfig(device=device, **settings)
+    if model is not None:
+        return _load_into(model, Path(run), tokenizer, config)
+
     asks_for_torch = config.device not in ("auto", "cpu") or config.precision != "float32"
     chosen = find_device(config.device) if asks_for_torch else None
-    found = find_model(run)
-    c = found.config
-    start = (c.knows_documents, c.alphabet, partial(read_again, c.text, c.fingerprint)) if c else ()
-    parameters = sum(array.size for array in found.glass.weights.values())
-    if config.device == "auto" and parameters >= _WORTH_A_GPU and has_gpu():
+    found = find_model(run, tokenizer)
+    is_large = found.glass.num_parameters >= _WORTH_A_GPU
+    if config.device == "auto" and is_large and has_gpu():
         chosen = find_device()
+
+    knowledge = _knowledge(found.config)
     if chosen is None:
-        return Writer(found.glass, found.tokenizer, *start)
+        return Writer(found.glass, found.tokenizer, **knowledge)
     import torch
 
     from ..generation.torch_gpt import engine_of
 
-    model = found.model.to(chosen, getattr(torch, config.precision))
-    return Writer(engine_of(model), found.tokenizer, *start)
+    moved = found.model.to(chosen, getattr(torch, config.precision))
+    return Writer(engine_of(moved), found.tokenizer, **knowledge)
 
 
-def find_model(name: str | Path) -> FoundModel:
-    """Read a run, a folder in the Hugging Face layout, or a model of the hub such as "hf:gpt2"."""
+def _load_into(
+    model: "nn.Module", folder: Path, tokenizer: Tokenizer | None, machine: InferenceConfig
+) -> Writer:
+    """Fill a network with the weights of a run; torch writes with it."""
+    import torch
+
+    from ..generation.torch_gpt import engine_of
+
+    _check_is_there(folder)
+    config = read_config(folder)
+    tokenizer = tokenizer or load_tokenizer(existing_file(folder, TOKENIZER))
+    load_weights(model, existing_file(folder, WEIGHTS))
+    if machine.device != "auto":
+        model.to(find_device(machine.device))
+    if machine.precision != "float32":
+        model.to(getattr(torch, machine.precision))
+    engine = engine_of(model, config.context_length)
+    return Writer(engine, tokenizer, **_knowledge(config))
+
+
+def _knowledge(config: RunConfig | None) -> dict[str, Any]:
+    """What a writer knows of the text that a run learned from: arguments of a :class:`Writer`."""
+    if config is None:
+        return {}
+    origin = config.origin
+    knowledge: dict[str, Any] = {
+        "knows_documents": origin.knows_documents,
+        "alphabet": origin.alphabet,
+    }
+    if origin.text is not None:
+        knowledge["read_text"] = partial(read_again, origin.text, origin.fingerprint)
+    return knowledge
+
+
+def find_model(name: str | Path, tokenizer: Tokenizer | None = None) -> FoundModel:
+    """Read a run, a folder in the Hugging Face layout, or a model of the hub such as "hf:gpt2".
+    A `tokenizer` takes the place of the one that comes with it."""
     folder = hub_folder(str(name)) if str(name).startswith(PREFIX) else Path(name)
     if is_huggingface_folder(folder):
-        config, weights, tokenizer = read_folder(folder)
-        return FoundModel(folder, _glass(config, weights, folder), tokenizer)
-    return load_run(folder)
+        config, weights, own_tokenizer = read_folder(folder)
+        return FoundModel(folder, _glass(config, weights, folder), tokenizer or own_tokenizer)
+    return load_run(folder, tokenizer)
 
 
 def model_name(name: str | Path) -> str:
@@ -117,21 +163,33 @@ def model_name(name: str | Path) -> str:
     return Path(str(name).removeprefix(PREFIX)).resolve().name
 
 
-def load_run(folder: str | Path) -> FoundModel:
-    """Read a run; what is missing or damaged is named."""
+def load_run(folder: str | Path, tokenizer: Tokenizer | None = None) -> FoundModel:
+    """Read a run of a `GPT`; what is missing or damaged is named."""
     folder = Path(folder)
-    if not folder.is_dir():
-        newest = ", ".join(map(str, all_runs()[:5])) or "none yet"
-        hint = f"newest runs: {newest}; a model of the hub is named hf:NAME"
-        raise UserError(f"no such run: {folder} ({hint})")
+    _check_is_there(folder)
     config = read_config(folder)
     check_is_gpt(folder)
-    tokenizer = load_tokenizer(existing_file(folder, TOKENIZER))
-    if (found := tokenizer.vocab_size) != (said := config.model.vocab_size):
+    gpt_config = config.gpt
+
+    if tokenizer is None:
+        tokenizer = load_tokenizer(existing_file(folder, TOKENIZER))
+    found = tokenizer.vocab_size
+    said = gpt_config.vocab_size
+    if found != said:
         problem = f"{found} tokens but {CONFIG} says vocab_size {said}"
         raise UserError(f"{folder / TOKENIZER} has {problem}")
-    weights = read_weights(path := existing_file(folder, WEIGHTS))
-    return FoundModel(folder, _glass(config.model, weights, path), tokenizer, config)
+
+    path = existing_file(folder, WEIGHTS)
+    glass = _glass(gpt_config, read_weights(path), path)
+    return FoundModel(folder, glass, tokenizer, config)
+
+
+def _check_is_there(folder: Path) -> None:
+    if folder.is_dir():
+        return
+    newest = ", ".join(map(str, all_runs()[:5])) or "none yet"
+    hint = f"newest runs: {newest}; a model of the hub is named hf:NAME"
+    raise UserError(f"no such run: {folder} ({hint})")
 
 
 def _glass(config: GPTConfig, weights: Weights, place: Path) -> NumpyGPT:
@@ -146,13 +204,15 @@ class Run(type(Path())):  # type: ignore[misc]  # whatever kind of path this sys
 
     def about(self) -> dict[str, Any]:
         """What `minigpt runs` tells of it; UserError if it is damaged."""
-        config, rows = read_config(self), read_metrics(self / METRICS)
+        config = read_config(self)
+        rows = read_metrics(self / METRICS)
+        files = config.text.files if config.origin.text else ("no known text",)
         written = time.localtime((self / WEIGHTS).stat().st_mtime)
         return {
             "name": str(self),
-            "text": " ".join(map(title, config.text.files)),
+            "text": " ".join(map(title, files)),
             "network": read_network(self / WEIGHTS),
-            "parameters": count_parameters(config.model),
+            "parameters": count_weights(self / WEIGHTS),
             "bits_per_byte": min((row["val_bits_per_byte"] for row in rows), default=None),
             COUNTING: rows[-1].get(COUNTING) if rows else None,
             "written": time.strftime("%Y-%m-%d %H:%M", written),
@@ -165,13 +225,15 @@ class Run(type(Path())):  # type: ignore[misc]  # whatever kind of path this sys
         except (UserError, OSError) as error:
             return f"{self}: {error}" if (self / WEIGHTS).exists() else repr(Path(self))
 
-        bits, counting = about["bits_per_byte"], about[COUNTING]
+        bits = about["bits_per_byte"]
         loss = "not evaluated" if bits is None else f"{bits:.3f} bits/byte"
+        counting = about[COUNTING]
         if counting is not None:
             loss += f" (counting {counting:.3f})"
+
         size = f"{about['parameters'] / 1e6:.2f} M parameters"
-        if about["network"] != GPT_NAME:  # what its config says of the size may be wrong
-            size = f"a {about['network']}"
+        if about["network"] != GPT_NAME:
+            size = f"a {about['network']} of {size}"
         state = "" if about["finished"] else ", not finished"
         return f"{about['name']}: {loss}, {size}, {about['text']}, {about['written']}{state}"
 
@@ -194,7 +256,7 @@ def unfinished_run(text: TextConfig, fingerprint: str, runs: str | Path = "runs"
         with contextlib.suppress(UserError, OSError):  # damaged, of another version, or busy
             config = read_config(folder)
             check_is_gpt(folder)
-            is_same = config.fingerprint == fingerprint and _full_names(config.text) == files
+            is_same = config.origin.fingerprint == fingerprint and _full_names(config.text) == files
             if is_same and _is_finished(folder) is False:
                 with locked(folder):
                     return folder
@@ -223,7 +285,8 @@ def _is_finished(folder: Path) -> bool | None:
 def all_runs(runs: str | Path = "runs") -> list[Run]:
     """The runs in a folder, newest weights first."""
     weights = [f for f in Path(runs).glob(f"[!.]*/{WEIGHTS}") if (f.parent / CONFIG).exists()]
-    return [Run(f.parent) for f in sorted(weights, key=lambda f: f.stat().st_mtime, reverse=True)]
+    newest_first = sorted(weights, key=lambda f: f.stat().st_mtime, reverse=True)
+    return [Run(f.parent) for f in newest_first]
 
 
 def run_of_launch(launch: list[str], out: Path | None, runs: str | Path = "runs") -> Path | None:
@@ -238,36 +301,9 @@ def run_of_launch(launch: list[str], out: Path | None, runs: str | Path = "runs"
 
 def free_name(name: str, runs: str | Path = "runs") -> Path:
     """`runs/name`, or the first of name-2, name-3, ... that does not exist."""
-    folder, number = Path(runs) / name, 1
+    folder = Path(runs) / name
+    number = 1
     while folder.exists():
         number += 1
         folder = Path(runs) / f"{name}-{number}"
     return folder
-
-
-def starting_point(text: dict[str, Any], model: dict[str, Any]) -> FoundModel | None:
-    """The model that `--init` names, or None; a field that would change its shape is refused."""
-    if text.get("init") is None:
-        return None
-    if refused := (_FIXED & text.keys()) | (model.keys() - _FREE):
-        kept = "the model's shape, tokenizer and weights"
-        raise UserError(f"--init keeps {kept}; leave out --{min(refused).replace('_', '-')}")
-    found = find_model(text["init"])
-    if not all(np.isfinite(array).all() for array in found.glass.weights.values()):
-        raise UserError(f"{text['init']} is damaged: some of its weights are not finite numbers")
-    return dataclasses.replace(found, glass=_adapted(found.glass, model))
-
-
-def _adapted(glass: NumpyGPT, changes: dict[str, Any]) -> NumpyGPT:
-    """The same weights under a config with these changes."""
-    config: GPTConfig = dataclasses.replace(glass.config, **changes)
-    weights, name = dict(glass.weights), "position_embedding.weight"
-    if name in weights:
-        learned = glass.config.context_length
-        if config.context_length > learned:
-            raise UserError(
-                f"context_length must be at most {learned}, the positions that the model has "
-                f"learned, got {config.context_length}"
-            )
-        weights[name] = weights[name][: config.context_length]
-    return NumpyGPT(config, weights)

@@ -10,30 +10,37 @@ import math
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 
 from .. import UserError
-from ..config import (
-    GPT_NAME,
-    GPTConfig,
-    TextConfig,
-    TrainConfig,
-    from_dict,
-)
-from .atomic import unfinished_name
-from .weights import read_about, read_network
+from ..config import GPT_NAME, GPTConfig, TextConfig, TrainConfig, from_dict
+from ..data.origin import Origin
+from .atomic import unfinished_name, write_text
+from .weights import read_beginning, read_network, save_weights
 
-CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
-LAST, PREVIOUS = "last.safetensors", "previous.safetensors"  # in the folder of checkpoints
-PLAN, METRICS, SAMPLES, PICTURE = "plan.json", "metrics.jsonl", "samples.txt", "loss.png"
-CHECKPOINT, LOCK = "checkpoint", ".lock"
+if TYPE_CHECKING:
+    from torch import nn
+
+    from ..tokenizer import Tokenizer
+
+CONFIG = "config.json"
+WEIGHTS = "model.safetensors"  # the best by validation
+TOKENIZER = "tokenizer.json"
+PLAN = "plan.json"
+METRICS = "metrics.jsonl"
+SAMPLES = "samples.txt"
+PICTURE = "loss.png"
+CHECKPOINT = "checkpoint"  # a folder, which holds
+LAST = "last.safetensors"
+PREVIOUS = "previous.safetensors"
+LOCK = ".lock"
 LAUNCH = ".torchrun"  # which torchrun processes began the run, to find it again when they restart
-_BEGINNING = {CONFIG, PLAN, TOKENIZER, WEIGHTS}  # the files of a run before its first step
+
 _FORMAT = 8  # of config.json: another number whenever what a run holds changes its name or meaning
 _BITS = ("train_bits_per_byte", "val_bits_per_byte")
 _FIGURES = ("step", "seconds", "done", "train_loss", "val_loss", "tokens_per_second", *_BITS)
@@ -44,12 +51,24 @@ COUNTING = "counting_bits_per_byte"  # what counting gives; older runs do not ha
 class RunConfig:
     """What `config.json` holds: the model, how it was trained, and on what."""
 
-    model: GPTConfig
+    model: GPTConfig | None  # None: a network of somebody's own, which their program makes
     training: TrainConfig
-    text: TextConfig
-    fingerprint: str = ""  # of the text, to notice when it has changed
-    knows_documents: bool = False  # whether there were enough of them to learn how one begins
-    alphabet: str = ""  # the bytes of the text, in hexadecimal; empty if they are not known
+    origin: Origin = field(default_factory=Origin)
+    context_length: int | None = None  # of such a network, in tokens
+
+    @property
+    def gpt(self) -> GPTConfig:
+        """The config of a `GPT`; UserError if the run is of another network."""
+        if self.model is None:
+            raise UserError("the run does not describe a GPT")
+        return self.model
+
+    @property
+    def text(self) -> TextConfig:
+        """The text that the tokens come from; UserError if the run does not know it."""
+        if self.origin.text is None:
+            raise UserError("the run does not say what text it learned from")
+        return self.origin.text
 
     def to_json(self) -> str:
         """The text of the file."""
@@ -61,16 +80,22 @@ def read_config(folder: Path) -> RunConfig:
     path = existing_file(folder, CONFIG)
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        model, training, text = data["model"], data["training"], data["text"]
+        model = data["model"]
+        training = data["training"]
         if data.get("format") != _FORMAT:
             raise UserError("written by another version of minigpt; train again")
+
+        origin = data["origin"]
         return RunConfig(
-            from_dict(GPTConfig, model),
-            from_dict(TrainConfig, training),
-            from_dict(TextConfig, text),
-            str(data["fingerprint"]),
-            bool(data["knows_documents"]),
-            bytes.fromhex(data["alphabet"]).hex(),
+            model=None if model is None else from_dict(GPTConfig, model),
+            training=from_dict(TrainConfig, training),
+            origin=Origin(
+                text=None if origin["text"] is None else from_dict(TextConfig, origin["text"]),
+                fingerprint=str(origin["fingerprint"]),
+                knows_documents=bool(origin["knows_documents"]),
+                alphabet=bytes.fromhex(origin["alphabet"]).hex(),
+            ),
+            context_length=data["context_length"] and int(data["context_length"]),
         )
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
@@ -80,13 +105,11 @@ def read_config(folder: Path) -> RunConfig:
 
 def check_is_gpt(folder: Path) -> None:
     """Refuse a run of a network that is not exactly a `GPT`, with its name."""
-    path = folder / WEIGHTS
-    name = read_network(path)
+    name = read_network(folder / WEIGHTS)
     if name != GPT_NAME:
         raise UserError(
-            f"{folder} holds a {name}, and this reads a GPT as it comes with minigpt; make the "
-            f"{name} in a program of your own and load its weights with "
-            f"safetensors.torch.load_file({str(path)!r})"
+            f"{folder} holds a {name}, and this reads a GPT as it comes with minigpt; in a program "
+            f"of your own make the {name} and load it with minigpt.load({str(folder)!r}, model=...)"
         )
 
 
@@ -148,30 +171,49 @@ def has_checkpoint(folder: Path) -> bool:
 def is_untrained(folder: Path) -> bool:
     """Whether a folder holds a run that has learned nothing: the files that it began with and no
     others, no checkpoint, and weights that no evaluation has chosen."""
+    beginning = read_beginning(folder / WEIGHTS)
+    if beginning is None:
+        return False
     try:
         held = {file.name for file in folder.iterdir()}
         saved = {file.name for file in (folder / CHECKPOINT).glob("*")}
-        if held - {LOCK, LAUNCH, CHECKPOINT} != _BEGINNING or saved - {unfinished_name(LAST)}:
-            return False
     except OSError:
         return False
-
-    about = read_about(folder / WEIGHTS)
-    return "network" in about and "best" not in about  # a damaged file says neither
+    return held - {LOCK, CHECKPOINT} == beginning and saved <= {unfinished_name(LAST)}
 
 
 def remove_untrained(folder: Path) -> None:
     """Remove a run that has learned nothing. A folder that holds anything else stays as it is."""
     if not is_untrained(folder):
         return
+    beginning = read_beginning(folder / WEIGHTS) or set()
+
     for file in (folder / CHECKPOINT).glob("*"):
         file.unlink()
     with contextlib.suppress(FileNotFoundError):
         (folder / CHECKPOINT).rmdir()
-    for name in (*_BEGINNING, LAUNCH, LOCK):
+    for name in (*beginning, LOCK):
         (folder / name).unlink(missing_ok=True)
     with contextlib.suppress(OSError):  # it may be a mount, a link or the current folder
         folder.rmdir()
+
+
+def begin_run(
+    out: Path,
+    config: RunConfig,
+    model: "nn.Module",
+    tokenizer: "Tokenizer",
+    files: Mapping[str, str] | None = None,
+) -> None:
+    """Make a folder that holds a run: untrained, but whole.
+
+    `files` are further text files by their names. UserError if the place is not free.
+    """
+    texts = {**(files or {}), CONFIG: config.to_json(), TOKENIZER: tokenizer.to_json()}
+    with new_folder(out) as folder:
+        save_weights(model, folder / WEIGHTS, begun_with=[*texts, WEIGHTS])
+        for name, text in texts.items():
+            write_text(text, folder / name)
 
 
 @contextlib.contextmanager

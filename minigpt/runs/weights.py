@@ -1,35 +1,80 @@
 """The weights file of a run, and what it says of itself: its network, and how good it is."""
 
 import json
+import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError, safe_open
 
-from ..config import (
-    GPT_NAME,
-)
+from .. import UserError
+from ..config import GPT_NAME
 from .atomic import write_tensors
 
 if TYPE_CHECKING:
-    from ..model import GPT
+    from torch import nn
 
 # What a weights file says of itself. One key of its metadata holds all: the library writes several
 # in random order, and the same training is to end with the same file.
 _ABOUT = "minigpt"
 
 
-def save_weights(model: "GPT", path: Path, best: dict[str, float] | None = None) -> None:
-    """Write the parameters, but for a tied head, with the name of the network's class and the
-    figures of its evaluation. So a weights file says by itself what it holds."""
+def save_weights(
+    model: "nn.Module",
+    path: Path,
+    best: dict[str, float] | None = None,
+    begun_with: Sequence[str] = (),
+) -> None:
+    """Write the parameters and saved buffers of any network, each once.
+
+    The file says by itself what it holds: the name of the network, and either the figures of its
+    evaluation, `best`, or the names of the files that its run began with.
+    """
     from ..generation.torch_gpt import weights_of
     from ..model import network_name
 
     about: dict[str, Any] = {"network": network_name(model)}
     if best:
         about["best"] = best
+    if begun_with:
+        about["begun_with"] = sorted(begun_with)
+
     metadata = {_ABOUT: json.dumps(about)}
     write_tensors(weights_of(model), path, metadata)
+
+
+def load_weights(model: "nn.Module", path: Path) -> None:
+    """Fill a network in place with the weights of a file: all parameters, frozen ones too, and
+    saved buffers. UserError if they do not fit or are damaged; the network then stays as it was."""
+    import torch
+
+    from ..generation.torch_gpt import tensors_of
+    from ..model import network_name
+
+    try:
+        with safe_open(path, "pt") as file:
+            saved = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except FileNotFoundError:
+        raise UserError(f"no such file: {path}") from None
+    except (SafetensorError, OSError, ValueError) as error:
+        raise UserError(f"{path} is damaged: {error}") from None
+
+    own = tensors_of(model)
+    expected = {name: tuple(tensor.shape) for name, tensor in own.items()}
+    found = {name: tuple(tensor.shape) for name, tensor in saved.items()}
+    if expected != found:
+        different = min(name for name, _ in expected.items() ^ found.items())
+        has = expected.get(different, "none of that name")
+        holds = found.get(different, "none")
+        raise UserError(
+            f"{path} holds the weights of a {read_network(path)}, which do not fit this "
+            f"{network_name(model)}: of {different} the file has {holds}, the network {has}"
+        )
+
+    with torch.no_grad():
+        for name, tensor in own.items():
+            tensor.copy_(saved[name])
 
 
 def read_network(path: Path) -> str:
@@ -45,6 +90,26 @@ def read_best(path: Path) -> dict[str, float] | None:
         return {name: float(best[name]) for name in ("val_loss", "val_bits_per_byte", "step")}
     except (LookupError, TypeError, ValueError, ArithmeticError):
         return None
+
+
+def read_beginning(path: Path) -> set[str] | None:
+    """The names of the files that a run began with, if these are its weights of then; None if an
+    evaluation has chosen them, or the file is damaged or not ours."""
+    about = read_about(path)
+    names = about.get("begun_with")
+    if "best" in about or not isinstance(names, list):
+        return None
+    return set(map(str, names))
+
+
+def count_weights(path: Path) -> int:
+    """How many numbers a weights file holds; UserError if it is damaged."""
+    try:
+        with safe_open(path, "np") as file:
+            shapes = [file.get_slice(name).get_shape() for name in file.keys()]  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError) as error:
+        raise UserError(f"{path} is damaged: {error}") from None
+    return sum(map(math.prod, shapes))
 
 
 def read_about(path: Path) -> dict[str, Any]:

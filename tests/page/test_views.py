@@ -31,7 +31,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> FoundModel:
     (folder / "my.txt").write_text(FABLE)
     model = random_found(make_tokenizer("bpe", 320, [FABLE]), folder, **SHAPE)
     text = TextConfig(files=(str(folder / "my.txt"),))
-    config = RunConfig(model.glass.config, TrainConfig(), text, find_source(text).fingerprint)
+    config = RunConfig(model.glass.config, TrainConfig(), find_source(text).origin(text))
     return FoundModel(folder, model.glass, model.tokenizer, config)
 
 

@@ -19,9 +19,11 @@ from torch import nn
 import minigpt
 from minigpt import UserError
 from minigpt.config import GPTConfig, TextConfig, TrainConfig
+from minigpt.data.origin import Origin
 from minigpt.model import GPT
+from minigpt.recipe.start import starting_point
 from minigpt.runs.atomic import replace, write_text
-from minigpt.runs.find import Run, free_name, load_run, newest_run, starting_point
+from minigpt.runs.find import Run, free_name, load_run, newest_run
 from minigpt.runs.folder import (
     CHECKPOINT,
     CONFIG,
@@ -54,7 +56,7 @@ def write_run(folder: Path, characters: str = "abc\n", **shape: Any) -> GPT:
     for parameter in model.parameters():
         nn.init.normal_(parameter)
     text = TextConfig(files=("a.txt", "b.txt"), tokenizer="char")
-    write_text(RunConfig(config, TrainConfig(minutes=3), text).to_json(), folder / CONFIG)
+    write_text(RunConfig(config, TrainConfig(minutes=3), Origin(text)).to_json(), folder / CONFIG)
     write_text(tokenizer.to_json(), folder / TOKENIZER)
     save_weights(model, folder / WEIGHTS, {"val_loss": 1.0, "val_bits_per_byte": 2.0, "step": 3})
     return model
@@ -240,7 +242,8 @@ def test_only_what_a_killed_start_left_is_removed(run: Path, more: str) -> None:
     """Not even the same four files, if their weights are those of an evaluation."""
     write_text("{}", run / PLAN)
     if more != WEIGHTS:
-        save_weights(load_run(run).model, run / WEIGHTS)
+        beginning = [CONFIG, PLAN, TOKENIZER, WEIGHTS]
+        save_weights(load_run(run).model, run / WEIGHTS, begun_with=beginning)
     if more not in ("", WEIGHTS):
         write_text("mine", run / more)
     if more:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from minigpt.config import GPTConfig, TextConfig, TrainConfig, counted
+from minigpt.data.origin import Origin
 from minigpt.data.source import find_source
 from minigpt.data.token_cache import prepare
 from minigpt.recipe.report import command, compared, first_words, say_result
@@ -179,7 +180,7 @@ def result(
     text = TextConfig(files=("my.txt",), tokenizer="char")
     dataset = prepare(find_source(text), text)
     state = TrainingState(9, 5.0, best_loss=3.0, best_bits_per_byte=1.5, best_step=best_step)
-    config = RunConfig(GPTConfig(vocab_size=dataset.tokenizer.vocab_size), training, text)
+    config = RunConfig(GPTConfig(vocab_size=dataset.tokenizer.vocab_size), training, Origin(text))
     found = Marks(**({"counted_tokens": len(dataset.train)} | marks))
     started = time.monotonic() - took
     shown = Report(Path("runs/my"), found, tokens_per_step=1000, started=started)
@@ -306,7 +307,8 @@ def test_an_untrained_model_is_a_mark_unless_the_training_begins_with_a_trained_
     text = TextConfig(files=("my.txt",), tokenizer="char")
     dataset = prepare(find_source(text), text)
     for init, untrained in ((None, 4.0), ("runs/other", None)):
-        config = RunConfig(GPTConfig(vocab_size=16), TrainConfig(), replace(text, init=init))
+        origin = Origin(replace(text, init=init))
+        config = RunConfig(GPTConfig(vocab_size=16), TrainConfig(), origin)
         found = compared(config, dataset, expected=2.0)
         assert (found.expected, found.untrained, found.counting) == (2.0, untrained, None)
 

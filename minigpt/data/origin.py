@@ -1,0 +1,15 @@
+"""What a dataset remembers of the text that its tokens come from; a run keeps it."""
+
+from dataclasses import dataclass
+
+from ..config import TextConfig
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where tokens come from. The defaults are those of tokens that no text is known for."""
+
+    text: TextConfig | None = None
+    fingerprint: str = ""  # of the text, to notice when it has changed
+    knows_documents: bool = False  # whether there were enough of them to learn how one begins
+    alphabet: str = ""  # the bytes of the text, in hexadecimal; empty if they are not known
