@@ -1,34 +1,28 @@
 """Networks of any parts: what hypothesis draws for the tests of every engine."""
 
+from itertools import product
 from typing import Any
 
 from hypothesis import strategies as st
 
 from minigpt.config import GPTConfig
 
-# Any part may stand beside any other; those that are left out come from the architecture.
-parts = st.fixed_dictionaries(
-    {},
-    optional={
-        "architecture": st.sampled_from(["qwen3", "llama", "gpt2"]),
-        "norm": st.sampled_from(["rms", "layer"]),
-        "positions": st.sampled_from(["rotary", "learned"]),
-        "qk_norm": st.booleans(),
-        "feed_forward": st.sampled_from(["swiglu", "gelu"]),
-        "bias": st.booleans(),
-        "tie_embeddings": st.booleans(),
-        "rotary_base": st.sampled_from([100.0, 10_000.0]),
-        "norm_eps": st.sampled_from([1e-6, 1e-3]),
-    },
-)
+CHOICES: dict[str, tuple[Any, ...]] = {
+    "norm": ("rms", "layer"),
+    "positions": ("rotary", "learned"),
+    "qk_norm": (True, False),
+    "feed_forward": ("swiglu", "gelu"),
+    "bias": (True, False),
+}
+# Any part may stand beside any other.
+COMBINATIONS = [dict(zip(CHOICES, chosen, strict=True)) for chosen in product(*CHOICES.values())]
 
 
 @st.composite
-def configs(draw: st.DrawFn, vocab_size: int | None = None) -> GPTConfig:
-    """Any small shape of any parts: grouped heads, with or without head_dim and hidden_dim."""
+def shapes(draw: st.DrawFn, vocab_size: int | None = None) -> dict[str, Any]:
+    """The fields of any small config but its parts: grouped heads, wide ones, tied or not."""
     kv_heads = draw(st.integers(1, 3))
     heads = kv_heads * draw(st.integers(1, 3))
-    size = draw(st.integers(1, 4)) * 2
     shape: dict[str, Any] = {
         "vocab_size": vocab_size or draw(st.integers(1, 50)),
         "context_length": draw(st.integers(1, 14)),
@@ -36,9 +30,21 @@ def configs(draw: st.DrawFn, vocab_size: int | None = None) -> GPTConfig:
         "num_heads": heads,
         "num_kv_heads": kv_heads if kv_heads < heads else draw(st.none() | st.just(kv_heads)),
         "hidden_dim": draw(st.none() | st.integers(1, 40)),
+        "tie_embeddings": draw(st.booleans()),
+        "rotary_base": draw(st.sampled_from([100.0, 10_000.0])),
+        "norm_eps": draw(st.sampled_from([1e-6, 1e-3])),
     }
+
+    size = 2 * draw(st.integers(1, 4))
     if draw(st.booleans()):
-        shape |= {"emb_dim": size * heads}
-    else:
-        shape |= {"emb_dim": draw(st.integers(1, 30)), "head_dim": size}
-    return GPTConfig(**shape, **draw(parts))
+        return shape | {"emb_dim": heads * size}
+    return shape | {"emb_dim": draw(st.integers(1, 30)), "head_dim": size}
+
+
+@st.composite
+def configs(draw: st.DrawFn, vocab_size: int | None = None) -> GPTConfig:
+    """Any small shape of any parts, those of a preset where they are left out."""
+    given = {name: st.sampled_from(values) for name, values in CHOICES.items()}
+    given["architecture"] = st.sampled_from(["qwen3", "llama", "gpt2"])
+    parts = draw(st.fixed_dictionaries({}, optional=given))
+    return GPTConfig(**draw(shapes(vocab_size)), **parts)

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .. import UserError
+from ..config import GPTConfig
 from ..data.corpus import whole
 from ..data.source import read_again
 from ..interop.safetensors_files import Array
@@ -69,11 +70,7 @@ def build_page(
     model = {
         "title": title,
         "parameters": parameters,
-        "config": {
-            **dataclasses.asdict(config),
-            "head_size": config.head_size,
-            "kv_heads": config.kv_heads,
-        },
+        "config": page_config(config),
         "tensors": tensors,
         "dtype": weights,
         "tokenizer": page_tokenizer(found.tokenizer),
@@ -94,6 +91,15 @@ def build_page(
     }
     page = (_FOLDER / "index.html").read_text(encoding="utf-8")
     return re.sub(r"\{\{(\w+)\}\}", lambda name: parts[name[1]], page)
+
+
+def page_config(config: GPTConfig) -> dict[str, Any]:
+    """What the page's engine knows of a model: its config, with sizes that follow filled in."""
+    return {
+        **dataclasses.asdict(config),
+        "head_size": config.head_size,
+        "kv_heads": config.kv_heads,
+    }
 
 
 def _packed(found: FoundModel, dtype: np.dtype) -> tuple[str, list[tuple[str, list[int]]]]:

@@ -7,31 +7,43 @@
 export class Engine {
   /** @param {object} config as in config.json @param {Map<string, Matrix>} weights */
   constructor(config, weights) {
-    const named = (name) => ({ weight: weights.get(`${name}.weight`), bias: weights.get(`${name}.bias`) });
-    const normNamed = (name) => ({ ...named(name), centres: config.norm === "layer" });
+    const linearNamed = (name) => ({ weight: weights.get(`${name}.weight`), bias: weights.get(`${name}.bias`) });
+    const normNamed = (name) => ({ ...linearNamed(name), centres: config.norm === "layer" });
+    const headNormNamed = (name) => ({ ...linearNamed(name), centres: false }); // an RMSNorm, always
+
     this.config = config;
-    this.embedding = named("token_embedding").weight;
-    this.positions = named("position_embedding").weight;
-    this.finalNorm = normNamed("final_norm");
-    this.head = config.tie_embeddings ? { weight: this.embedding } : named("head");
+    this.embedding = weights.get("token_embedding.weight");
+    this.positions = weights.get("position_embedding.weight"); // with learned positions
     this.layers = Array.from({ length: config.num_layers }, (_, i) => ({
       attentionNorm: normNamed(`blocks.${i}.attention_norm`),
-      query: named(`blocks.${i}.attention.W_query`),
-      key: named(`blocks.${i}.attention.W_key`),
-      value: named(`blocks.${i}.attention.W_value`),
-      queryNorm: named(`blocks.${i}.attention.query_norm`),
-      keyNorm: named(`blocks.${i}.attention.key_norm`),
-      outProj: named(`blocks.${i}.attention.out_proj`),
+      query: linearNamed(`blocks.${i}.attention.W_query`),
+      key: linearNamed(`blocks.${i}.attention.W_key`),
+      value: linearNamed(`blocks.${i}.attention.W_value`),
+      queryNorm: headNormNamed(`blocks.${i}.attention.query_norm`),
+      keyNorm: headNormNamed(`blocks.${i}.attention.key_norm`),
+      outProj: linearNamed(`blocks.${i}.attention.out_proj`),
       feedForwardNorm: normNamed(`blocks.${i}.feed_forward_norm`),
-      gate: named(`blocks.${i}.feed_forward.W_gate`),
-      into: named(`blocks.${i}.feed_forward.W_in`),
-      out: named(`blocks.${i}.feed_forward.out_proj`),
+      gate: linearNamed(`blocks.${i}.feed_forward.W_gate`),
+      into: linearNamed(`blocks.${i}.feed_forward.W_in`),
+      out: linearNamed(`blocks.${i}.feed_forward.out_proj`),
     }));
+    this.finalNorm = normNamed("final_norm");
+    this.head = config.tie_embeddings ? { weight: this.embedding } : linearNamed("head");
   }
 
-  /** The logits (T, vocab_size) of a residual stream (T, emb_dim). */
-  logits(x) {
-    return linear(norm(x, this.finalNorm, this.config.norm_eps), this.head);
+  /** The embedding of each token, and with learned positions a vector for its place: (T, emb_dim). */
+  embed(ids, start) {
+    const { embedding, positions } = this;
+    const d = embedding.columns;
+    const x = new Float32Array(ids.length * d);
+
+    ids.forEach((id, t) => {
+      for (let i = 0; i < d; i++) {
+        x[t * d + i] = embedding.data[id * d + i];
+        if (positions) x[t * d + i] += positions.data[(start + t) * d + i];
+      }
+    });
+    return x;
   }
 
   /** W_out gelu(W_in x) or, with a gate, W_out (silu(W_gate x) * W_in x). */
@@ -41,9 +53,14 @@ export class Engine {
       for (let i = 0; i < hidden.length; i++) hidden[i] = gelu(hidden[i]);
     } else {
       const gate = linear(x, layer.gate); // (T, ff_dim)
-      for (let i = 0; i < hidden.length; i++) hidden[i] *= gate[i] / (1 + Math.exp(-gate[i]));
+      for (let i = 0; i < hidden.length; i++) hidden[i] *= silu(gate[i]);
     }
     return linear(hidden, layer.out);
+  }
+
+  /** The logits (T, vocab_size) of a residual stream (T, emb_dim). */
+  logits(x) {
+    return linear(norm(x, this.finalNorm, this.config.norm_eps), this.head);
   }
 }
 
@@ -71,94 +88,102 @@ export class Reading {
 
   /** Read more tokens: attention and feed-forward add to the residual stream, layer after layer. */
   read(ids) {
-    const { engine, off } = this;
-    const { positions, qk_norm, norm_eps, num_heads, head_size } = engine.config;
+    const { engine } = this;
+    const { norm_eps } = engine.config;
     const start = this.ids.length;
-    let x = this.embed(ids, start); // (T, emb_dim)
+
+    let x = engine.embed(ids, start); // (T, emb_dim)
     this.residual[0].set(x, start);
+
     engine.layers.forEach((layer, i) => {
-      const kept = this.layers[i];
-      const normed = norm(x, layer.attentionNorm, norm_eps);
-      let queries = linear(normed, layer.query); // (T, num_heads * head_size)
-      let keys = linear(normed, layer.key); // (T, kv_heads * head_size)
-      if (qk_norm) {
-        queries = norm(queries, layer.queryNorm, norm_eps);
-        keys = norm(keys, layer.keyNorm, norm_eps);
-      }
-      if (positions === "rotary") {
-        queries = this.turn(queries, start, ids.length);
-        keys = this.turn(keys, start, ids.length);
-      }
-      kept.queries.set(queries, start);
-      kept.keys.set(keys, start);
-      kept.values.set(linear(normed, layer.value), start);
-      const context = new Float32Array(queries.length); // (T, num_heads * head_size)
-      for (let t = 0; t < ids.length; t++) {
-        for (let h = 0; h < num_heads; h++) {
-          if (off.has(`${i}.${h}`)) continue; // its context vectors stay zero
-          const place = (t * num_heads + h) * head_size;
-          this.attend(i, h, start + t, context.subarray(place, place + head_size));
-        }
-      }
-      kept.context.set(context, start);
-      x = add(x, linear(context, layer.outProj));
+      x = add(x, this.attend(i, norm(x, layer.attentionNorm, norm_eps), start));
       x = add(x, engine.feedForward(norm(x, layer.feedForwardNorm, norm_eps), layer));
       this.residual[i + 1].set(x, start);
     });
     this.ids.push(...ids);
   }
 
-  /** Token embeddings, and with learned positions theirs too. */
-  embed(ids, start) {
-    const { embedding, positions } = this.engine;
-    const d = embedding.columns;
-    const x = new Float32Array(ids.length * d);
-    ids.forEach((id, t) => {
-      for (let i = 0; i < d; i++) {
-        x[t * d + i] = embedding.data[id * d + i] + (positions ? positions.data[(start + t) * d + i] : 0);
+  /** The attention of layer i: from its input x (T, emb_dim) to what it adds to the stream. */
+  attend(i, x, start) {
+    const { positions, qk_norm, norm_eps, num_heads, head_size } = this.engine.config;
+    const layer = this.engine.layers[i];
+    const kept = this.layers[i];
+    const T = x.length / this.engine.config.emb_dim;
+
+    let queries = linear(x, layer.query); // (T, num_heads * head_size)
+    let keys = linear(x, layer.key); // (T, kv_heads * head_size)
+    const values = linear(x, layer.value); // (T, kv_heads * head_size)
+    if (qk_norm) {
+      queries = norm(queries, layer.queryNorm, norm_eps);
+      keys = norm(keys, layer.keyNorm, norm_eps);
+    }
+    if (positions === "rotary") {
+      this.turn(queries, start, T);
+      this.turn(keys, start, T);
+    }
+    kept.queries.set(queries, start);
+    kept.keys.set(keys, start);
+    kept.values.set(values, start);
+
+    const context = new Float32Array(queries.length); // (T, num_heads * head_size)
+    for (let t = 0; t < T; t++) {
+      for (let h = 0; h < num_heads; h++) {
+        if (this.off.has(`${i}.${h}`)) continue; // its context vectors stay zero
+        const place = (t * num_heads + h) * head_size;
+        this.addContext(i, h, start + t, context.subarray(place, place + head_size));
       }
-    });
-    return x;
+    }
+    kept.context.set(context, start);
+    return linear(context, layer.outProj);
   }
 
-  /** Rotary positions: components i and i + head_size / 2 turned by t base^(-2i / head_size). */
+  /** Turn vectors by their position: components i and i + head_size / 2 by t base^(-2i / head_size). */
   turn(x, start, T) {
     const { head_size, rotary_base } = this.engine.config;
     const half = head_size / 2;
     const width = x.length / T;
+
     for (let t = 0; t < T; t++) {
       for (let i = 0; i < half; i++) {
         const angle = (start + t) * rotary_base ** ((-2 * i) / head_size);
         const cos = Math.cos(angle);
         const sin = Math.sin(angle);
         for (let p = t * width + i; p < (t + 1) * width; p += head_size) {
-          const [a, b] = [x[p], x[p + half]];
+          const a = x[p];
+          const b = x[p + half];
           x[p] = a * cos - b * sin;
           x[p + half] = b * cos + a * sin;
         }
       }
     }
-    return x;
   }
 
-  /** softmax(q Kᵀ / sqrt(head_size)) V of one query in one head; the later keys are not looked at. */
-  attend(i, h, t, context) {
-    const { num_heads, kv_heads, head_size } = this.engine.config;
+  /** softmax(q Kᵀ / sqrt(head_size)) V of the query at place t in one head, added to context (head_size). */
+  addContext(i, h, t, context) {
+    const { head_size } = this.engine.config;
     const { data, width } = this.layers[i].values;
-    const offset = Math.floor((h * kv_heads) / num_heads) * head_size;
-    const weights = softmax(this.scores(i, h, t)); // (t + 1)
+    const offset = this.groupOf(h) * head_size;
+    const weights = softmax(this.scores(i, h, t)); // (t + 1): later keys are not looked at
+
     for (let j = 0; j <= t; j++) {
       const value = j * width + offset;
       for (let c = 0; c < head_size; c++) context[c] += weights[j] * data[value + c];
     }
   }
 
+  /** The key/value head that serves a query head. */
+  groupOf(h) {
+    const { num_heads, kv_heads } = this.engine.config;
+    return Math.floor((h * kv_heads) / num_heads);
+  }
+
   /** The attention scores q Kᵀ / sqrt(head_size) of the query at place t, (t + 1). */
   scores(i, h, t) {
-    const { num_heads, kv_heads, head_size } = this.engine.config;
+    const { head_size } = this.engine.config;
     const { queries, keys } = this.layers[i];
     const query = queries.row(t).subarray(h * head_size, (h + 1) * head_size);
-    const offset = Math.floor((h * kv_heads) / num_heads) * head_size;
+    const offset = this.groupOf(h) * head_size;
+
     const scores = new Float32Array(t + 1);
     for (let j = 0; j <= t; j++) {
       const key = j * keys.width + offset;
@@ -210,6 +235,7 @@ export function linear(x, { weight: { data: W, rows, columns: d }, bias }) {
   const T = x.length / d;
   const y = new Float32Array(T * rows);
   let t = 0;
+
   for (; t + 4 <= T; t += 4) {
     for (let o = 0, w = 0; o < rows; o++) {
       let [s0, s1, s2, s3] = [0, 0, 0, 0];
@@ -225,6 +251,7 @@ export function linear(x, { weight: { data: W, rows, columns: d }, bias }) {
       y[(t + 3) * rows + o] = s3;
     }
   }
+
   for (; t < T; t++) {
     for (let o = 0, w = 0; o < rows; o++) {
       let [i, s0, s1, s2, s3] = [t * d, 0, 0, 0, 0];
@@ -238,6 +265,7 @@ export function linear(x, { weight: { data: W, rows, columns: d }, bias }) {
       y[t * rows + o] = s0 + s1 + s2 + s3;
     }
   }
+
   if (bias) for (let i = 0; i < y.length; i++) y[i] += bias.data[i % rows];
   return y;
 }
@@ -246,12 +274,15 @@ export function linear(x, { weight: { data: W, rows, columns: d }, bias }) {
 export function norm(x, { weight: { data: weight }, bias, centres }, eps) {
   const d = weight.length;
   const y = new Float32Array(x.length);
+
   for (let start = 0; start < x.length; start += d) {
     let mean = 0;
     if (centres) for (let i = 0; i < d; i++) mean += x[start + i] / d;
+
     let square = 0;
     for (let i = 0; i < d; i++) square += (x[start + i] - mean) ** 2 / d;
     const scale = 1 / Math.sqrt(square + eps);
+
     for (let i = 0; i < d; i++) {
       y[start + i] = (x[start + i] - mean) * scale * weight[i] + (bias ? bias.data[i] : 0);
     }
@@ -263,11 +294,17 @@ export function norm(x, { weight: { data: weight }, bias, centres }, eps) {
 export function softmax(x) {
   let largest = -Infinity;
   for (const value of x) largest = Math.max(largest, value);
+
   const y = new Float32Array(x.length);
   let sum = 0;
   for (let i = 0; i < x.length; i++) sum += y[i] = Math.exp(x[i] - largest);
   for (let i = 0; i < x.length; i++) y[i] /= sum;
   return y;
+}
+
+/** x / (1 + exp(-x)). */
+function silu(x) {
+  return x / (1 + Math.exp(-x));
 }
 
 /** x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x³))). */
