@@ -33,10 +33,12 @@ def main(arguments: Sequence[str] | None = None, prog: str | None = None) -> int
     """Run a command, such as ["train", "my.txt"], by default the one that was typed; returns the
     exit status. `prog` is its name in its help, by default "minigpt train" and so on."""
     _open_closed_streams()
+    typed = sys.argv[1:] if arguments is None else arguments
     try:
-        run, given = parse(sys.argv[1:] if arguments is None else arguments, prog)
+        run, given = parse(typed, prog)
         with enough_memory("a smaller model, or end other programs"):
             return run(given) or 0
+
     except UserError as error:
         say(f"error: {error}")
         return 2
@@ -44,13 +46,15 @@ def main(arguments: Sequence[str] | None = None, prog: str | None = None) -> int
         _discard(sys.stdout)
         return 141
     except OSError as error:  # the disk is full, or a folder may not be written to
-        if error.filename is None:
+        if error.filename is None:  # what failed is our output
             _discard(sys.stdout)
-        say(f"error: {error.filename or 'writing'}: {error.strerror or error}")
+        place = error.filename or "writing"
+        say(f"error: {place}: {error.strerror or error}")
         return 2
     except KeyboardInterrupt:
         say("interrupted")
         return 130
+
     finally:
         try:
             sys.stderr.flush()
@@ -67,12 +71,13 @@ def parse(arguments: Sequence[str], prog: str | None) -> tuple[Run, argparse.Nam
     parser.add_argument("name", metavar="COMMAND", choices=COMMANDS, help="one of these")
     parser.add_argument("rest", metavar="...", nargs=argparse.REMAINDER, help="its options")
     typed = parser.parse_args(arguments or ["--help"])
+
     purpose, options, run = COMMANDS[typed.name]
     parser = Parser(prog or f"minigpt {typed.name}", f"{purpose.capitalize()}.")
     options(parser)
-    # Files may stand before and after options, but what follows -- is no option.
-    read = parser.parse_args if "--" in typed.rest else parser.parse_intermixed_args
-    return run, read(typed.rest)
+    if "--" in typed.rest:  # what follows it is no option
+        return run, parser.parse_args(typed.rest)
+    return run, parser.parse_intermixed_args(typed.rest)  # files before and after options
 
 
 def _open_closed_streams() -> None:

@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 
 
 def options(parser: Parser) -> None:
-    parser.add_argument("run", help="a run, or a model such as hf:gpt2")
-    parser.add_argument("files", nargs="*", help="text files, folders, patterns, or - for stdin")
+    add = parser.add_argument
+    add("run", help="a run, or a model such as hf:gpt2")
+    add("files", nargs="*", help="text files, folders, patterns, or - for stdin")
     copied = "how much of these texts, or of eight that it writes, stands in its training text"
-    parser.add_argument("--copied", action="store_true", help=copied)
-    parser.add_argument("--json", action="store_true", help="print one JSON record")
+    add("--copied", action="store_true", help=copied)
+    add("--json", action="store_true", help="print one JSON record")
     add_fields(parser, EvaluationConfig, "evaluation")
 
 
@@ -33,19 +34,28 @@ def run(given: argparse.Namespace) -> None:
         if given.copied and name in settings:
             option = name.replace("_", "-")
             raise UserError(f"--{option} does nothing beside --copied; leave one of them out")
+
     from ..training.interruption import orderly_exit
 
     with orderly_exit():  # there may be a copy of standard input to remove
-        line, figures = _copied(given, config) if given.copied else _predicted(given, settings)
-    record = {"run": given.run, "files": given.files, **figures}
-    write(json.dumps(record) if given.json else f"{given.run}: {line}")
+        if given.copied:
+            line, figures = _copied(given, config)
+        else:
+            line, figures = _predicted(given, settings)
+
+    if given.json:
+        write(json.dumps({"run": given.run, "files": given.files, **figures}))
+    else:
+        write(f"{given.run}: {line}")
 
 
 def _predicted(given: argparse.Namespace, settings: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """How well the model predicts the texts: a line, and the figures of the record."""
     from ..data.files import find_files
     from ..data.readers import STANDARD_INPUT
     from ..runs.find import find_model
 
+    # What is not there is refused before torch is loaded, which takes seconds.
     find_files(tuple(name for name in given.files if name != STANDARD_INPUT), say)
     find_model(given.run)
     say(f"minigpt {__version__}: loading torch, to evaluate {given.run}")
@@ -56,6 +66,7 @@ def _predicted(given: argparse.Namespace, settings: dict[str, Any]) -> tuple[str
         result = evaluate(given.run, *given.files, progress=bar.update, **settings)
     if not given.json:
         _explain(result)
+
     loss = f"{result.loss:.4f} nats/token, token perplexity {result.perplexity:.2f}"
     figures = {**dataclasses.asdict(result), "perplexity": result.perplexity}
     return f"{result.bits_per_byte:.4f} bits/byte ({loss})", figures
@@ -76,6 +87,7 @@ def _explain(result: "Evaluation") -> None:
 
 
 def _copied(given: argparse.Namespace, config: EvaluationConfig) -> tuple[str, dict[str, Any]]:
+    """How much of the texts is copied: a line, and the figures of the record."""
     from ..data.corpus import Corpus, whole
     from ..data.files import find_files
     from ..data.source import check_text_field

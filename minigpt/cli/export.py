@@ -26,15 +26,19 @@ def run(given: argparse.Namespace) -> None:
     name = model_name(source)
     out = Path(given.out or f"exports/{name}-{given.to}")
     check_free(out)
+
     found = find_model(source)
-    config, weights = found.glass.config, found.glass.weights
-    file = out / f"{name}.gguf"
+    config = found.glass.config
+    weights = found.glass.weights
     with new_folder(out) as folder:
         if given.to == "gguf":
-            write_gguf(folder / file.name, config, weights, found.tokenizer, name)
-            use = f"llama-cli -m {shlex.quote(str(file))} -p 'Once upon a time'"
+            file = f"{name}.gguf"
+            write_gguf(folder / file, config, weights, tokenizer=found.tokenizer, name=name)
+            shown = shlex.quote(str(out / file))
+            use = f"llama-cli -m {shown} -p 'Once upon a time'"
         else:
-            write_folder(folder, config, weights, found.tokenizer)
+            write_folder(folder, config, weights, tokenizer=found.tokenizer)
             use = f"transformers.AutoModelForCausalLM.from_pretrained({str(out)!r})"
+
     write(str(out))
     say(f"to use it:  {use}")

@@ -22,12 +22,20 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Called by argparse; it says which option might be meant."""
-        near, known = [], [name.strip("-") for name in self._option_string_actions]
-        if found := re.search("unrecognized arguments: -+([^ =]{2,})", message):
-            near = [name for name in known if name.startswith(found[1]) or name.endswith(found[1])]
-            near = near or difflib.get_close_matches(found[1], known, 1, 0.7)
-        hint = f"did you mean --{near[0]}?" if near else f"see {self.prog} --help"
-        raise UserError(f"{' '.join(message.split())} ({hint})")
+        hint = f"see {self.prog} --help"
+        unknown = re.search("unrecognized arguments: -+([^ =]{2,})", message)
+        if unknown is not None:
+            near = self._nearest_options(unknown[1])
+            if near:
+                hint = f"did you mean --{near[0]}?"
+        one_line = " ".join(message.split())
+        raise UserError(f"{one_line} ({hint})")
+
+    def _nearest_options(self, typed: str) -> list[str]:
+        """The options that begin or end like what was typed, or else look like it."""
+        known = [name.strip("-") for name in self._option_string_actions]
+        longer = [name for name in known if name.startswith(typed) or name.endswith(typed)]
+        return longer or difflib.get_close_matches(typed, known, n=1, cutoff=0.7)
 
 
 def add_fields(
@@ -40,12 +48,20 @@ def add_fields(
     for field in dataclasses.fields(config):
         if field.name in skip:
             continue
-        silent = field.default in (None, ()) or field.default is False
-        note = "" if silent else f" (default: {field.default})"
-        note = " (default: planned)" if field.name in planned else note
+
+        says_nothing = field.default in (None, ()) or field.default is False
+        if field.name in planned:
+            note = " (default: planned)"
+        elif says_nothing:
+            note = ""
+        else:
+            note = f" (default: {field.default})"
+        shown = field.metadata["help"] + note
+
+        option = field.name.replace("_", "-")
         group.add_argument(
-            f"--{field.name.replace('_', '-')}",
-            help=(field.metadata["help"] + note).replace("%", "%%"),
+            f"--{option}",
+            help=shown.replace("%", "%%"),
             default=argparse.SUPPRESS,
             **_kind(hints[field.name], field),
         )
@@ -54,9 +70,12 @@ def add_fields(
 
 def given_fields(given: argparse.Namespace, config: type) -> dict[str, Any]:
     """The fields of `config` that were given on the command line."""
-    names = [field.name for field in dataclasses.fields(config) if field.name in given]
-    values = {name: getattr(given, name) for name in names}
-    return {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+    values = {}
+    for field in dataclasses.fields(config):
+        if field.name in given:
+            value = getattr(given, field.name)
+            values[field.name] = tuple(value) if isinstance(value, list) else value
+    return values
 
 
 def _kind(hint: Any, field: dataclasses.Field) -> dict[str, Any]:
@@ -64,18 +83,22 @@ def _kind(hint: Any, field: dataclasses.Field) -> dict[str, Any]:
 
     No option takes more than one value, so that none swallows the text or the prompt after it.
     """
-    if get_origin(hint) in (Union, types.UnionType):
+    if get_origin(hint) in (Union, types.UnionType):  # something or None
         (hint,) = (option for option in get_args(hint) if option is not type(None))
-    if repeated := field.metadata["repeated"]:
+
+    repeated = field.metadata["repeated"]
+    if repeated:
         reads = {"TEXT": typed_text, "FILE": str}
         return {"action": "append", "type": reads[repeated], "metavar": repeated}
+
     if get_origin(hint) is Literal:
         return {"choices": get_args(hint)}
+    if hint is bool and field.default is False:
+        return {"action": "store_true"}
     if hint is bool:
-        return {
-            "action": "store_true" if field.default is False else argparse.BooleanOptionalAction
-        }
-    return {"type": hint, "metavar": {int: "N", float: "X", str: "NAME"}[hint]}
+        return {"action": argparse.BooleanOptionalAction}
+    metavars = {int: "N", float: "X", str: "NAME"}
+    return {"type": hint, "metavar": metavars[hint]}
 
 
 def typed_text(typed: str) -> str:

@@ -14,8 +14,8 @@ def options(parser: Parser) -> None:
     add = parser.add_argument
     add("run", nargs="?", help="a run, or a model such as hf:NAME (default: the newest run)")
     add("--out", metavar="FILE", help="the file (default: page.html in the run's folder)")
-    types, stored = ("float16", "float32"), "how the weights are stored (default: float16)"
-    add("--weights", choices=types, default="float16", help=stored)
+    stored = "how the weights are stored (default: float16)"
+    add("--weights", choices=("float16", "float32"), default="float16", help=stored)
     add("--with-text", action="store_true", help="put the training text into the file too")
     add("--open", action="store_true", help="open the page in a browser")
 
@@ -27,14 +27,21 @@ def run(given: argparse.Namespace) -> None:
     from ..runs.find import find_model, model_name, newest_run
 
     found = find_model(given.run if given.run is not None else newest_run())
-    out = Path(given.out or (found.folder if found.config else Path()) / "page.html")
     name = model_name(given.run or found.folder)
+    if given.out:
+        out = Path(given.out)
+    elif found.config:  # a run of ours
+        out = found.folder / "page.html"
+    else:
+        out = Path("page.html")
     if out.is_file() and out.suffix not in (".html", ".htm"):  # the run's weights, perhaps
         raise UserError(f"{out} is there and is not a page; choose another --out")
+
     page = build_page(found, name, weights=given.weights, with_text=given.with_text)
     write_text(page, out)
     if given.with_text:
         say(f"the training text is in {out} too: whoever gets the file can read it")
-    write(f"{out}: {os.path.getsize(out) / 1e6:.1f} MB")
+    megabytes = os.path.getsize(out) / 1e6
+    write(f"{out}: {megabytes:.1f} MB")
     if given.open:
         webbrowser.open(out.resolve().as_uri())

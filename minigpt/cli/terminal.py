@@ -7,7 +7,7 @@ import shutil
 import sys
 import textwrap
 import unicodedata
-from typing import Any, TextIO
+from typing import TextIO
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tab and line feed
 
@@ -24,13 +24,23 @@ def say(line: str) -> None:
 
 def _wrapped(line: str) -> str:
     """A message for standard error, wrapped if that is a terminal."""
-    if sys.stderr.isatty():
-        width = os.get_terminal_size(sys.stderr.fileno()).columns or 80
-        line, _, command = line.partition(":  ")  # which is not broken, so that it can be copied
-        how: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
-        line = textwrap.fill(f"{line}:" if command else line, width, subsequent_indent="  ", **how)
-        line += f"\n  {command}" if command else ""
-    return _fit(line, sys.stderr)
+    if not sys.stderr.isatty():
+        return line
+
+    # What follows a colon and two spaces is a command; it is not broken, so that it can be copied.
+    text, _, command = line.partition(":  ")
+    if command:
+        text += ":"
+    text = textwrap.fill(
+        text,
+        width=os.get_terminal_size(sys.stderr.fileno()).columns or 80,
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    if command:
+        text += f"\n  {command}"
+    return _fit(text, sys.stderr)
 
 
 def write(text: str, end: str = "\n") -> None:
@@ -71,33 +81,41 @@ class Wrapper:
             self._gap = ""
             self._column = 0
             return line
+
         if character in " \t":
             word = self._take_word()
             self._gap += character
             return word
+
         if _columns(character) == 2:  # Chinese, say: a line may be broken before and after it
             word = self._take_word()
             self._word = character
             return word + self._take_word()
+
         self._word += character
         return ""
 
     def _take_word(self) -> str:
         """The word and what stands before it: white space, or the end of a line."""
-        word, self._word = self._word, ""
+        word = self._word
+        self._word = ""
         if not word:
             return ""
-        columns = sum(map(_columns, word))
-        if self._column and self._column + len(self._gap) + columns > self._width:
+
+        columns = sum(_columns(character) for character in word)
+        end = self._column + len(self._gap) + columns
+        if self._column > 0 and end > self._width:
             self._gap = ""
             self._column = columns
             return "\n" + word
+
         gap = self._take_gap()
         self._column += columns
         return gap + word
 
     def _take_gap(self) -> str:
-        gap, self._gap = self._gap, ""
+        gap = self._gap
+        self._gap = ""
         self._column += len(gap)
         return gap
 
