@@ -31,6 +31,7 @@ _HOMES = {
     "SelfAttentionV1": "attention",
     "SelfAttentionV2": "attention",
     "TextConfig": "config",
+    "TokenizerLike": "tokenizer",
     "TrainConfig": "config",
     "Writer": "generation.writer",
     "attention_maps": "generation.attention_maps",

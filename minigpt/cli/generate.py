@@ -255,7 +255,7 @@ def show_tokens(prompt: str, steps: Iterable[Step], tokenizer: "Tokenizer") -> N
         write(f"\n{text}\n")
 
 
-def token_line(token: Token, alternatives: Iterable[Token], end_of_text: int) -> str:
+def token_line(token: Token, alternatives: Iterable[Token], end_of_text: int | None) -> str:
     """A token with its probability, and the likeliest others."""
     others = [other for other in alternatives if other.id != token.id]
     named = [
@@ -266,7 +266,7 @@ def token_line(token: Token, alternatives: Iterable[Token], end_of_text: int) ->
     return f"{percent(token.probability):>11}  {name:<{_WIDTH}}  {'  '.join(named)}"
 
 
-def _token_name(token: Token, end_of_text: int) -> str:
+def _token_name(token: Token, end_of_text: int | None) -> str:
     """How a token looks in a table; one without text is (end) or its id."""
     if token.bytes:
         return visible(token.bytes)

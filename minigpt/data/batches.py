@@ -30,9 +30,8 @@ class Dataset:
     tokenizer: Tokenizer
     train: TokenSequence
     validation: TokenSequence
-    origin: Origin = field(
-        default_factory=Origin
-    )  # the text that the tokens come from, as far as it is known
+    # The text that the tokens come from, as far as it is known.
+    origin: Origin = field(default_factory=Origin)
 
     @cached_property
     def token_splitter(self) -> TokenSplitter:

@@ -12,11 +12,12 @@ import json
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from filelock import FileLock, Timeout
@@ -24,7 +25,14 @@ from tqdm import tqdm
 
 from .. import UserError
 from ..config import TextConfig, cache_folder
-from ..tokenizer import Tokenizer, load_tokenizer, make_tokenizer
+from ..tokenizer import (
+    ForeignTokenizer,
+    Tokenizer,
+    TokenizerLike,
+    as_tokenizer,
+    load_tokenizer,
+    make_tokenizer,
+)
 from .batches import Dataset, TokenIds
 from .corpus import Part, encode
 from .lengths import check_counts
@@ -32,10 +40,14 @@ from .source import Source, split
 
 FORMAT = 4
 FOLDER = "tokens"  # in the cache folder, which may hold other programs' files
-META, TOKENIZER, TRAIN, VALIDATION = "meta.json", "tokenizer.json", "train.bin", "validation.bin"
+META = "meta.json"
+TOKENIZER = "tokenizer.json"
+TRAIN = "train.bin"
+VALIDATION = "validation.bin"
 _NAME = re.compile(r"[0-9a-f]{32}(\.tmp)?")  # of a prepared text, or of one that is being made
 _MOST_TO_LEARN = 1 << 25  # characters from which a BPE is learned
 _MOST_BYTES = 5e9  # of texts that are kept
+_BLOCK = 1 << 20  # tokens that are looked at together
 Progress = Callable[[str, int], Any]  # makes a bar, such as a tqdm, of this name and total
 
 
@@ -43,16 +55,23 @@ def prepare(
     source: Source,
     config: TextConfig,
     *,
-    tokenizer: Tokenizer | None = None,
+    tokenizer: TokenizerLike | None = None,
     cache: Path | None = None,
     say: Callable[[str], object] = lambda line: None,
     progress: Progress = lambda what, total: tqdm(disable=True),
 ) -> Dataset:
     """The tokens of a text: from the cache if they are there, else made and kept there.
 
-    A `tokenizer` replaces the one of `config`; `say` gets the lines that a person should read.
+    A `tokenizer` replaces the one of `config`. The tokens of somebody else's are not kept, since
+    nothing tells for certain whether another one would give the same. `say` gets the lines that a
+    person should read.
     """
-    dataset = _find_or_make(source, config, tokenizer, cache or cache_folder(), say, progress)
+    place = (cache or cache_folder()) / FOLDER
+    given = None if tokenizer is None else as_tokenizer(tokenizer)
+    if isinstance(given, ForeignTokenizer):
+        dataset = _without_cache(source, config, given, place=place, say=say, progress=progress)
+    else:
+        dataset = _find_or_make(source, config, given, place=place, say=say, progress=progress)
     return replace(dataset, origin=source.origin(config))
 
 
@@ -60,43 +79,109 @@ def _find_or_make(
     source: Source,
     config: TextConfig,
     tokenizer: Tokenizer | None,
-    cache: Path,
+    *,
+    place: Path,
     say: Callable[[str], object],
     progress: Progress,
 ) -> Dataset:
-    folder = cache / FOLDER / _key(source, config, tokenizer)
+    """The tokens of a text from the cache, where they are put first if they are not there."""
+    folder = place / _key(source, config, tokenizer)
     try:
         return open_dataset(folder)
     except UserError as error:  # not there, or damaged
         if folder.exists():
             say(f"{error}; making it again")
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            lock = _lock(folder).acquire(timeout=0)
-        except Timeout:
-            say("another process is preparing this text: waiting for it")
-            lock = _lock(folder).acquire()
-        with lock:
-            with contextlib.suppress(UserError):  # another process may have made it meanwhile
-                return open_dataset(folder)
-            temporary = folder.with_suffix(".tmp")
-            shutil.rmtree(temporary, ignore_errors=True)  # of a process that was killed
-            try:
-                _write(temporary, source, config, tokenizer, progress)
-                shutil.rmtree(folder, ignore_errors=True)  # it was damaged
-                temporary.rename(folder)
-            finally:
-                shutil.rmtree(temporary, ignore_errors=True)
+
+    with _writable(place), _only_process(folder, say):
+        dataset = _found(folder)  # another process may have made it meanwhile
+        if dataset is None:
+            _make(folder, source, config, tokenizer, progress)
             dataset = open_dataset(folder)
-    except OSError as error:
-        raise UserError(
-            f"cannot write the tokens to {folder.parent}: {error.strerror or error}; make room "
-            "there, or set MINIGPT_CACHE to another folder"
-        ) from None
+
     with contextlib.suppress(OSError):  # another process may do the same now
         _evict(folder)
     return dataset
+
+
+def _found(folder: Path) -> Dataset | None:
+    with contextlib.suppress(UserError):
+        return open_dataset(folder)
+    return None
+
+
+@contextlib.contextmanager
+def _writable(place: Path) -> Iterator[None]:
+    """Make a folder to write into; what the system refuses then is said in one line."""
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as error:
+        raise UserError(
+            f"cannot write the tokens to {place}: {error.strerror or error}; make room "
+            "there, or set MINIGPT_CACHE to another folder"
+        ) from None
+
+
+@contextlib.contextmanager
+def _only_process(folder: Path, say: Callable[[str], object]) -> Iterator[None]:
+    """Keep other processes from preparing the same text; wait for one that does."""
+    try:
+        lock = _lock(folder).acquire(timeout=0)
+    except Timeout:
+        say("another process is preparing this text: waiting for it")
+        lock = _lock(folder).acquire()
+    with lock:
+        yield
+
+
+def _without_cache(
+    source: Source,
+    config: TextConfig,
+    tokenizer: ForeignTokenizer,
+    *,
+    place: Path,
+    say: Callable[[str], object],
+    progress: Progress,
+) -> Dataset:
+    """The tokens of a text in files without a name, which are gone when nobody reads them."""
+    training, validation = split(source, config)
+    with _writable(place), progress("tokenizing", training.size + validation.size) as bar:
+        parts = []
+        for part in (training, validation):
+            # Closed when nobody holds the Dataset any more.
+            file = tempfile.TemporaryFile(dir=place)  # noqa: SIM115
+            for block in _token_blocks(part, tokenizer, bar):
+                file.write(block)
+            file.flush()
+            parts.append(Tokens(file, tokenizer.vocab_size))
+
+    source.check_unchanged()
+    train, validation_tokens = parts
+    check_counts(len(train), len(validation_tokens), config)
+    if config.max_characters is None:
+        _say_if_lossy(source, tokenizer, parts, say)
+    return Dataset(tokenizer, train, validation_tokens)
+
+
+def _say_if_lossy(
+    source: Source,
+    tokenizer: ForeignTokenizer,
+    parts: Sequence["Tokens"],
+    say: Callable[[str], object],
+) -> None:
+    """Say it if the tokens of a text do not stand for all of its bytes, and for no others."""
+    byte_lengths = np.array(tokenizer.byte_lengths())
+    of_tokens = 0
+    for tokens in parts:
+        for start in range(0, len(tokens), _BLOCK):
+            of_tokens += int(byte_lengths[tokens[start : start + _BLOCK]].sum())
+
+    of_text = source.training.scan.text_bytes
+    if source.validation is not None:
+        of_text += source.validation.scan.text_bytes
+    if of_tokens != of_text:
+        share = f"{of_tokens / of_text:.1%} of the bytes of the text"
+        say(f"the tokens of {tokenizer.name} stand for {share}; bits per byte count these")
 
 
 def open_dataset(folder: Path) -> Dataset:
@@ -105,21 +190,27 @@ def open_dataset(folder: Path) -> Dataset:
         meta = json.loads((folder / META).read_text(encoding="utf-8"))
         for name in (TOKENIZER, TRAIN, VALIDATION):
             _verify(folder / name, meta["files"][name])
+
         tokenizer = load_tokenizer(folder / TOKENIZER)
-        train, validation = (Tokens(folder / n, tokenizer.vocab_size) for n in (TRAIN, VALIDATION))
+        train = Tokens(folder / TRAIN, tokenizer.vocab_size)
+        validation = Tokens(folder / VALIDATION, tokenizer.vocab_size)
     except (OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
         raise UserError(f"the token cache {folder} is damaged: {error}") from None
+
     with contextlib.suppress(OSError):  # the cache may be another user's
         os.utime(folder / META)  # when it was used last, for _evict
     return Dataset(tokenizer, train, validation)
 
 
 class Tokens:
-    """The ids in a file, read when they are asked for: a mapped file would count as memory."""
+    """The ids in a file, read when they are asked for: a mapped file would count as memory.
 
-    def __init__(self, file: Path, vocab_size: int):
+    The file is given by its name, or open.
+    """
+
+    def __init__(self, file: Path | IO[bytes], vocab_size: int):
         self.dtype = np.dtype(_dtype(vocab_size))
-        self._file = io.FileIO(file)
+        self._file = io.FileIO(file) if isinstance(file, Path) else file
         self._length = os.fstat(self._file.fileno()).st_size // self.dtype.itemsize
 
     def __len__(self) -> int:
@@ -127,8 +218,9 @@ class Tokens:
 
     def __getitem__(self, part: slice) -> TokenIds:
         start, stop, _ = part.indices(self._length)
+        size = self.dtype.itemsize * max(stop - start, 0)  # bytes
+
         self._file.seek(self.dtype.itemsize * start)
-        size = self.dtype.itemsize * max(stop - start, 0)
         data = self._file.read(size) or b""
         if len(data) != size:
             raise UserError(f"the token cache was cut short: {self._file.name}")
@@ -141,14 +233,15 @@ def _dtype(vocab_size: int) -> str:
 
 def _key(source: Source, config: TextConfig, tokenizer: Tokenizer | None) -> str:
     """Names a prepared text by everything that its tokens depend on."""
+    is_learned = tokenizer is None and config.tokenizer == "bpe"
     parts = {
         "format": FORMAT,
         "text": source.fingerprint,
         "validation_fraction": None if source.validation else config.validation_fraction,
         "split": config.split,
         "max_characters": config.max_characters,
-        "tokenizer": tokenizer.to_json() if tokenizer else config.tokenizer,
-        "vocab_size": config.vocab_size if not tokenizer and config.tokenizer == "bpe" else None,
+        "tokenizer": config.tokenizer if tokenizer is None else tokenizer.to_json(),
+        "vocab_size": config.vocab_size if is_learned else None,
     }
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
@@ -158,37 +251,68 @@ def _lock(folder: Path) -> FileLock:
     return FileLock(folder.with_name(f"{folder.name[:2]}.lock"))
 
 
-def _write(
-    folder: Path, source: Source, config: TextConfig, given: Tokenizer | None, progress: Progress
+def _make(
+    folder: Path,
+    source: Source,
+    config: TextConfig,
+    tokenizer: Tokenizer | None,
+    progress: Progress,
+) -> None:
+    """Prepare a text in a folder, which is there only when it is whole."""
+    temporary = folder.with_suffix(".tmp")
+    shutil.rmtree(temporary, ignore_errors=True)  # of a process that was killed
+    try:
+        temporary.mkdir()
+        _fill(temporary, source, config, tokenizer, progress)
+        shutil.rmtree(folder, ignore_errors=True)  # it was damaged
+        temporary.rename(folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _fill(
+    folder: Path,
+    source: Source,
+    config: TextConfig,
+    given: Tokenizer | None,
+    progress: Progress,
 ) -> None:
     """Learn a tokenizer if none is given, encode the text, and write meta.json when all is well."""
-    folder.mkdir()
     training, validation = split(source, config)
     # A list of characters must cover both texts.
     learned_from = [training, validation] if config.tokenizer == "char" else [training]
     tokenizer = given or _learn(learned_from, config, progress)
-    dtype, files = _dtype(tokenizer.vocab_size), {}
+
+    files = {}
     with progress("tokenizing", training.size + validation.size) as bar:
+        for name, part in ((TRAIN, training), (VALIDATION, validation)):
+            files[name] = _store(folder / name, _token_blocks(part, tokenizer, bar))
 
-        def encoded(part: Part) -> Iterator[bytes]:
-            for count, ids in encode(tokenizer, part):
-                yield ids.astype(dtype).tobytes()
-                bar.update(count)
-
-        files[TRAIN] = _store(folder / TRAIN, encoded(training))
-        files[VALIDATION] = _store(folder / VALIDATION, encoded(validation))
     source.check_unchanged()
-    counts = [files[name]["size"] // np.dtype(dtype).itemsize for name in (TRAIN, VALIDATION)]
-    check_counts(counts[0], counts[1], config)
+    dtype = _dtype(tokenizer.vocab_size)
+    size = np.dtype(dtype).itemsize
+    check_counts(files[TRAIN]["size"] // size, files[VALIDATION]["size"] // size, config)
+
     files[TOKENIZER] = _store(folder / TOKENIZER, [tokenizer.to_json().encode()])
     meta = {"format": FORMAT, "dtype": dtype, "files": files}
     _store(folder / META, [(json.dumps(meta, indent=1) + "\n").encode()])
 
 
+def _token_blocks(part: Part, tokenizer: Tokenizer, bar: Any) -> Iterator[bytes]:
+    """The ids of a text as they are in a file, block by block; the bar counts characters."""
+    dtype = _dtype(tokenizer.vocab_size)
+    for characters, ids in encode(tokenizer, part):
+        yield ids.astype(dtype).tobytes()
+        bar.update(characters)
+
+
 def _learn(parts: Sequence[Part], config: TextConfig, progress: Progress) -> Tokenizer:
+    """The tokenizer that a config names, learned from some texts."""
     if config.tokenizer == "bpe":
         parts = [part.at_most(_MOST_TO_LEARN) for part in parts]
-    with progress("learning the tokenizer", sum(part.size for part in parts)) as bar:
+
+    characters = sum(part.size for part in parts)
+    with progress("learning the tokenizer", characters) as bar:
 
         def texts() -> Iterator[str]:
             for _, text in chain.from_iterable(part.documents() for part in parts):
@@ -207,8 +331,13 @@ def _store(file: Path, blocks: Iterable[bytes]) -> dict[str, Any]:
             digest.update(block)
         out.flush()
         os.fsync(out.fileno())
+
     status = file.stat()
-    return dict(size=status.st_size, mtime_ns=status.st_mtime_ns, sha256=digest.hexdigest())
+    return {
+        "size": status.st_size,
+        "mtime_ns": status.st_mtime_ns,
+        "sha256": digest.hexdigest(),
+    }
 
 
 def _verify(file: Path, record: dict[str, Any]) -> None:
@@ -216,10 +345,12 @@ def _verify(file: Path, record: dict[str, Any]) -> None:
     status = file.stat()
     if status.st_size != record["size"]:
         raise ValueError(f"{file.name} is longer or shorter than it was")
+
     if status.st_mtime_ns != record["mtime_ns"]:  # a copy, perhaps
         with open(file, "rb") as content:
-            if hashlib.file_digest(content, "sha256").hexdigest() != record["sha256"]:
-                raise ValueError(f"the checksum of {file.name} does not match")
+            found = hashlib.file_digest(content, "sha256").hexdigest()
+        if found != record["sha256"]:
+            raise ValueError(f"the checksum of {file.name} does not match")
         with contextlib.suppress(OSError):  # the cache may be another user's
             os.utime(file, ns=(record["mtime_ns"], record["mtime_ns"]))
 
@@ -245,9 +376,11 @@ def _is_ours(folder: Path) -> bool:
     by all that it holds."""
     if not _NAME.fullmatch(folder.name) or folder.is_symlink() or not folder.is_dir():
         return False
+
     held = {file.name for file in folder.iterdir()}
     ours = {META, TOKENIZER, TRAIN, VALIDATION}
-    return held <= ours if folder.suffix == ".tmp" else held == ours
+    is_unfinished = folder.suffix == ".tmp"
+    return held <= ours if is_unfinished else held == ours
 
 
 def _last_used(folder: Path) -> int:

@@ -258,15 +258,19 @@ class Writer:
     def first_token(self) -> int:
         """The token that an empty prompt stands for: the one between two documents, if the model
         knows it, or a new line or a space, if it has seen one."""
-        if self.knows_documents:
-            return self.tokenizer.end_of_text
+        end_of_text = self.tokenizer.end_of_text
+        if self.knows_documents and end_of_text is not None:
+            return end_of_text
 
         for text in ("\n", " "):
             with contextlib.suppress(UserError):  # not every tokenizer can encode it
-                token_id = self.tokenizer.encode(text)[0]
-                if self.bias[token_id] == 0:
-                    return token_id
-        return self.tokenizer.end_of_text
+                ids = self.tokenizer.encode(text)
+                if ids and self.bias[ids[0]] == 0:
+                    return ids[0]
+
+        if end_of_text is not None:
+            return end_of_text
+        return int(self.bias.argmax())  # any token that the text may have had
 
     @cached_property
     def bias(self) -> NDArray[np.float32]:

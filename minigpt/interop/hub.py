@@ -7,7 +7,8 @@ from .. import UserError
 
 PREFIX = "hf:"
 # Weights and text only: nothing that could be run.
-_FILES = ["config.json", "model.safetensors", "model-*.safetensors", "tokenizer.json"]
+_TOKENIZER_FILES = ["tokenizer.json", "vocab.json", "merges.txt", "added_tokens.json"]
+_FILES = ["config.json", "model.safetensors", "model-*.safetensors", *_TOKENIZER_FILES]
 
 
 def hub_folder(name: str) -> Path:

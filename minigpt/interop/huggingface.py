@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import UserError
 from ..config import GPTConfig, SampleConfig
-from ..tokenizer import END_OF_TEXT, Tokenizer, load_tokenizer, tiktoken_tokenizer
+from ..tokenizer import END_OF_TEXT, Tokenizer, has_tokenizer, load_tokenizer, tiktoken_tokenizer
 from .mapping import (
     Array,
     Weights,
@@ -74,18 +74,13 @@ def write_folder(folder: Path, config: GPTConfig, weights: Weights, tokenizer: T
 
 
 def read_tokenizer(folder: Path, vocab_size: int) -> Tokenizer:
-    """The tokenizer of a folder whose model has `vocab_size` tokens, from its `tokenizer.json`;
-    without one, a model with GPT-2's vocabulary gets tiktoken's. Ids that have no token become
-    special tokens."""
-    file = folder / "tokenizer.json"
-    if not file.exists() and vocab_size == _GPT2_VOCAB_SIZE:
+    """The tokenizer of a folder whose model has `vocab_size` tokens, from its files; without these,
+    a model with GPT-2's vocabulary gets tiktoken's. Ids that have no token become special tokens.
+    """
+    if not has_tokenizer(folder) and vocab_size == _GPT2_VOCAB_SIZE:
         return tiktoken_tokenizer("gpt2")
-    if not file.exists():
-        raise UserError(
-            f"{folder} has no tokenizer.json; transformers writes one: "
-            "transformers.AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)"
-        )
-    tokenizer = load_tokenizer(file, vocab_size)
+
+    tokenizer = load_tokenizer(folder, vocab_size)
     if (found := tokenizer.vocab_size) != vocab_size:
         problem = f"{found} tokens but the model's vocab_size is {vocab_size}"
         raise UserError(f"the tokenizer of {folder} has {problem}")

@@ -1,28 +1,35 @@
 """Text to token ids and back: `make_tokenizer` makes a tokenizer, `load_tokenizer` reads one from
-its `tokenizer.json`, `encode_in_pieces` encodes texts of any length with it, on all cores.
+its file, `as_tokenizer` takes somebody else's, and `encode_in_pieces` encodes texts of any length,
+on all cores.
 """
 
 from collections.abc import Iterable
 
-from .base import END_OF_TEXT, Tokenizer, UnknownCharacter
+from .base import END_OF_TEXT, Tokenizer, TokenizerLike, UnknownCharacter
 from .bpe import BytePairTokenizer, tiktoken_tokenizer, train_bpe
 from .characters import CharacterTokenizer
 from .chunked_encoding import Encoded, TextChunk, encode_in_pieces
+from .foreign import ForeignTokenizer, as_tokenizer, same_tokenizer
 from .token_splitting import TokenSplitter
-from .tokenizer_json import load_tokenizer
+from .tokenizer_json import has_tokenizer, load_tokenizer
 
 __all__ = [
     "END_OF_TEXT",
     "BytePairTokenizer",
     "CharacterTokenizer",
     "Encoded",
+    "ForeignTokenizer",
     "TextChunk",
     "TokenSplitter",
     "Tokenizer",
+    "TokenizerLike",
     "UnknownCharacter",
+    "as_tokenizer",
     "encode_in_pieces",
+    "has_tokenizer",
     "load_tokenizer",
     "make_tokenizer",
+    "same_tokenizer",
     "tiktoken_tokenizer",
     "train_bpe",
 ]
@@ -36,6 +43,7 @@ def make_tokenizer(kind: str, vocab_size: int | None, texts: Iterable[str]) -> T
         for text in texts:
             characters.update(text)
         return CharacterTokenizer(sorted(characters))
+
     if kind == "bpe":
         return train_bpe(texts, vocab_size or 1024)
     return tiktoken_tokenizer(kind)

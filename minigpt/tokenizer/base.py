@@ -1,9 +1,14 @@
-"""What every tokenizer can do; `characters.py` and `bpe.py` hold the two kinds there are."""
+"""What a tokenizer is: `TokenizerLike` is what an object of one's own needs, `Tokenizer` what the
+rest of the package uses. `characters.py`, `bpe.py` and `library.py` hold the kinds there are, and
+`foreign.py` makes a `Tokenizer` of any object that is `TokenizerLike`.
+"""
 
+import hashlib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from functools import cached_property
+from typing import Protocol
 
 from .. import UserError
 
@@ -20,17 +25,40 @@ class UnknownCharacter(UserError):
         self.character = character
 
 
+class TokenizerLike(Protocol):
+    """What a tokenizer of one's own needs: four members, and one more if it likes.
+
+    Ids run from 0 to vocab_size - 1. The bytes of the ids of a text, one after the other, should be
+    the text: a model writes them, and its loss in bits per byte counts them. An attribute
+    ``end_of_text``, if there is one, is the id that stands between two documents; without it one
+    document follows the other.
+    """
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of ids."""
+
+    def encode(self, text: str, /) -> Iterable[int]:
+        """Token ids of `text`."""
+
+    def decode(self, ids: list[int], /) -> str:
+        """The text of token ids."""
+
+    def token_bytes(self, token_id: int, /) -> bytes:
+        """The UTF-8 bytes that a token stands for; none for a special token."""
+
+
 class Tokenizer(ABC):
     """Text to token ids and back. Ids run from 0 to vocab_size - 1.
 
     Attributes:
         vocab_size: number of ids, special tokens included.
-        end_of_text: the id that stands between two documents.
+        end_of_text: the id that stands between two documents; None if nothing does.
         cut: matches each place where a text may be cut without changing its ids.
     """
 
     vocab_size: int
-    end_of_text: int
+    end_of_text: int | None
     cut: re.Pattern[str]
 
     @abstractmethod
@@ -47,7 +75,16 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def to_json(self) -> str:
-        """The tokenizer in the Hugging Face `tokenizer.json` format."""
+        """The tokenizer in the Hugging Face `tokenizer.json` format.
+
+        Raises:
+            UserError: if it is somebody else's, for which the format may have no words.
+        """
+
+    def to_run_json(self) -> str:
+        """What a run keeps as its `tokenizer.json`; of somebody else's tokenizer, its name and what
+        tells it from others."""
+        return self.to_json()
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of token ids; bytes that are not UTF-8 become U+FFFD."""
@@ -61,3 +98,13 @@ class Tokenizer(ABC):
     def most_bytes(self) -> int:
         """The bytes of the longest token."""
         return max(self.byte_lengths())
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the bytes of all tokens, in the order of their ids, and of the end of text."""
+        digest = hashlib.sha256(str(self.end_of_text).encode())
+        for token_id in range(self.vocab_size):
+            token = self.token_bytes(token_id)
+            digest.update(len(token).to_bytes(8, "little"))
+            digest.update(token)
+        return digest.hexdigest()

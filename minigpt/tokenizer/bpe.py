@@ -43,12 +43,16 @@ class BytePairTokenizer(Tokenizer):
 
         ranks = self.encoding._mergeable_ranks
         vocab = {bytes_to_printable(token): rank for token, rank in ranks.items()}
+
         # Unused ids get a name, and all names go into the vocabulary: the library would give a
         # name that is not there the next free id.
-        used = {*ranks.values(), *self.encoding._special_tokens.values()}
+        special = self.encoding._special_tokens
+        used = {*ranks.values(), *special.values()}
         unused = {f"<|unused_{i}|>": i for i in range(self.vocab_size) if i not in used}
-        names = self.encoding._special_tokens | unused
-        tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(vocab | names, merges_by_id(vocab)))
+        names = special | unused
+
+        model = tokenizers.models.BPE(vocab | names, merges_by_id(vocab))
+        tokenizer = tokenizers.Tokenizer(model)
         _set_byte_level(tokenizer, tokenizers.Regex(self.encoding._pat_str))
         tokenizer.add_special_tokens(sorted(names, key=lambda name: names[name]))
         return tokenizer.to_str()
@@ -72,7 +76,8 @@ def train_bpe(texts: Iterable[str], vocab_size: int) -> BytePairTokenizer:
     )
     _learn(tokenizer, trainer, texts)
 
-    ranks = {printable_to_bytes(token): rank for token, rank in tokenizer.get_vocab().items()}
+    vocab = tokenizer.get_vocab()
+    ranks = {printable_to_bytes(token): rank for token, rank in vocab.items()}
     encoding = tiktoken.Encoding(
         "bpe", pat_str=GPT2_PATTERN, mergeable_ranks=ranks, special_tokens={END_OF_TEXT: len(ranks)}
     )
@@ -83,7 +88,8 @@ def _learn(tokenizer: Any, trainer: Any, texts: Iterable[str]) -> None:
     """Let the library learn, in a thread of its own, so that Ctrl-C is heard meanwhile: Python
     handles signals in its main thread, and only between two of Python's own instructions."""
     result: Future[None] = Future()
-    is_over, is_interrupted = threading.Event(), threading.Event()
+    is_over = threading.Event()
+    is_interrupted = threading.Event()
 
     def read() -> Iterator[str]:
         for text in texts:
@@ -100,8 +106,9 @@ def _learn(tokenizer: Any, trainer: Any, texts: Iterable[str]) -> None:
         finally:
             is_over.set()
 
-    threading.Thread(target=learn, name="learning a BPE", daemon=True).start()
+    thread = threading.Thread(target=learn, name="learning a BPE", daemon=True)
     try:
+        thread.start()
         while not is_over.wait(timeout=0.1):
             pass
     except BaseException:
@@ -116,6 +123,7 @@ def tiktoken_tokenizer(name: str) -> BytePairTokenizer:
     names = tiktoken.list_encoding_names()
     if name not in names:
         raise UserError(f"no tokenizer {name!r}; there are: char, bpe, {', '.join(names)}")
+
     try:
         return BytePairTokenizer(tiktoken.get_encoding(name))
     except (OSError, ValueError):  # no network; or something else came in place of the file
@@ -144,21 +152,22 @@ def merges_by_id(vocab: dict[AnyStr, int]) -> list[tuple[AnyStr, AnyStr]]:
     tiktoken merges any two neighbours that together form a token; with all such pairs listed, the
     Hugging Face format does the same.
     """
-    return [
-        (token[:i], token[i:])
-        for token in sorted(vocab, key=lambda token: vocab[token])
-        for i in range(1, len(token))
-        if token[:i] in vocab and token[i:] in vocab
-    ]
+    pairs = []
+    for token in sorted(vocab, key=lambda token: vocab[token]):
+        for i in range(1, len(token)):
+            left = token[:i]
+            right = token[i:]
+            if left in vocab and right in vocab:
+                pairs.append((left, right))
+    return pairs
 
 
 # The Hugging Face format writes each byte as a printable character, as GPT-2 did: bytes that are
 # printable in Latin-1 as themselves, the 68 others as the characters from U+0100 on.
 _PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
 _UNPRINTABLE = [byte for byte in range(256) if byte not in _PRINTABLE]
-_CHARACTERS = {byte: chr(byte) for byte in _PRINTABLE} | {
-    byte: chr(0x100 + i) for i, byte in enumerate(_UNPRINTABLE)
-}
+_CHARACTERS = {byte: chr(byte) for byte in _PRINTABLE}
+_CHARACTERS |= {byte: chr(0x100 + i) for i, byte in enumerate(_UNPRINTABLE)}
 _BYTES = {character: byte for byte, character in _CHARACTERS.items()}
 
 

@@ -10,6 +10,7 @@ class CharacterTokenizer(Tokenizer):
     """One token for each of `characters`, which come in the order of their ids."""
 
     cut = ANYWHERE
+    end_of_text: int
 
     def __init__(self, characters: Iterable[str]):
         self.characters = list(characters)
@@ -20,12 +21,15 @@ class CharacterTokenizer(Tokenizer):
     def encode(self, text: str) -> list[int]:
         try:
             return [self.ids[character] for character in text]
-        except KeyError:
-            position = next(i for i, character in enumerate(text) if character not in self.ids)
-            raise UnknownCharacter(text[position], f"at position {position}") from None
+        except KeyError as unknown:
+            (character,) = unknown.args
+            position = text.index(character)
+            raise UnknownCharacter(character, f"at position {position}") from None
 
     def token_bytes(self, token_id: int) -> bytes:
-        return b"" if token_id == self.end_of_text else self.characters[token_id].encode()
+        if token_id == self.end_of_text:
+            return b""
+        return self.characters[token_id].encode()
 
     def to_json(self) -> str:
         import tokenizers
@@ -33,7 +37,8 @@ class CharacterTokenizer(Tokenizer):
 
         vocab = {**self.ids, END_OF_TEXT: self.end_of_text}
         tokenizer = tokenizers.Tokenizer(models.WordLevel(vocab, unk_token=END_OF_TEXT))
-        tokenizer.pre_tokenizer = pre_tokenizers.Split(tokenizers.Regex(r"[\s\S]"), "isolated")
+        any_character = tokenizers.Regex(r"[\s\S]")
+        tokenizer.pre_tokenizer = pre_tokenizers.Split(any_character, "isolated")
         tokenizer.decoder = decoders.Fuse()
         tokenizer.add_special_tokens([END_OF_TEXT])
         return tokenizer.to_str()

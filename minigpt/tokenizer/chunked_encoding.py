@@ -33,10 +33,11 @@ def encode_in_pieces(
     them.
     """
     threads = os.cpu_count() or 1
-    waiting: deque[Future[Encoded]] = deque()
     pool = ThreadPoolExecutor(threads)
+    waiting: deque[Future[Encoded]] = deque()
+    pieces = cut_in_pieces(chunks, tokenizer.cut, size)
     try:
-        for batch in _batches(cut_in_pieces(chunks, tokenizer.cut, size), size):
+        for batch in _batches(pieces, size):
             waiting.append(pool.submit(_encode, tokenizer, batch))
             if len(waiting) > 2 * threads:  # enough to keep all of them busy, in bounded memory
                 yield waiting.popleft().result()
@@ -55,27 +56,38 @@ def cut_in_pieces(
     a line of DNA, memory and Ctrl-C ask for a cut all the same: every `LONGEST` characters, before
     a space if there is one. Two or three tokens there differ from those of the whole document.
     """
-    begins, rest, searched = False, "", 0
+    begins = False  # whether `rest` begins a document
+    rest = ""  # what has not been handed on
+    searched = 0  # characters of it without a place to cut
+
     for begins_document, text in chunks:
         if begins_document:
             if rest:
                 yield begins, rest
-            begins, rest, searched = True, "", 0
+            begins = True
+            rest = ""
+            searched = 0
+
         rest += text
         while (end := _end_of_piece(rest, cut, max(size, searched))) is not None:
             yield begins, rest[:end]
-            begins, rest, searched = False, rest[end:], 0
+            begins = False
+            rest = rest[end:]
+            searched = 0
         searched = len(rest)
+
     if rest:
         yield begins, rest
 
 
 def _end_of_piece(text: str, cut: re.Pattern[str], start: int) -> int | None:
     """Where to cut a text: at the first place from `start` on, or else where it is too long."""
-    if place := cut.search(text, start, LONGEST):
+    place = cut.search(text, start, LONGEST)
+    if place is not None:
         return place.start()
     if len(text) <= LONGEST:
         return None  # a place may come yet
+
     last_space = text.rfind(" ", 1, LONGEST)
     return LONGEST if last_space < 0 else last_space
 
@@ -89,18 +101,22 @@ def _batches(pieces: Iterable[TextChunk], size: int) -> Iterator[list[TextChunk]
         length += len(piece[1])
         if length >= size:
             yield batch
-            batch, length = [], 0
+            batch = []
+            length = 0
     if batch:
         yield batch
 
 
 def _encode(tokenizer: Tokenizer, batch: list[TextChunk]) -> Encoded:
+    """The ids of some pieces, an end of text before each that begins a document."""
     ids: list[int] = []
+    characters = 0
     for begins_document, text in batch:
-        if begins_document:
+        if begins_document and tokenizer.end_of_text is not None:
             ids.append(tokenizer.end_of_text)
         ids += tokenizer.encode(text)
-    return sum(len(text) for _, text in batch), np.array(ids, dtype=np.uint32)
+        characters += len(text)
+    return characters, np.array(ids, dtype=np.uint32)
 
 
 # The patterns that cut a text into words before bytes are merged: GPT-2's, those of the encodings
@@ -133,7 +149,7 @@ _PUNCTUATION = r"""(?<=[^\W_])(?=[]!"#$%&()*+,./:;<=>?@[\\^_`{|}~、。，！？
 _AT_WHITE_SPACE = re.compile(_WHITE_SPACE)
 _AT_PUNCTUATION = re.compile(f"{_WHITE_SPACE}|{_PUNCTUATION}")
 ANYWHERE = re.compile(r"(?s)(?=.)")
-_NOWHERE = re.compile(r"(?!)")
+NOWHERE = re.compile(r"(?!)")
 
 
 def places_to_cut(pattern: str, has_added: bool = False) -> re.Pattern[str]:
@@ -143,5 +159,5 @@ def places_to_cut(pattern: str, has_added: bool = False) -> re.Pattern[str]:
     space, so that with them a text is cut there alone.
     """
     if pattern not in PATTERNS.values():
-        return _NOWHERE
+        return NOWHERE
     return _AT_WHITE_SPACE if has_added else _AT_PUNCTUATION

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import UserError
 from .base import END_OF_TEXT, Tokenizer
-from .chunked_encoding import GPT2_PATTERN, places_to_cut
+from .chunked_encoding import GPT2_PATTERN, NOWHERE, places_to_cut
 
 _SAMPLE = "A cat's 12.5 \t\r\n Ω² caf\u00e9 日本 👩\u200d👧  "
 
@@ -20,21 +20,26 @@ class LibraryTokenizer(Tokenizer):
     def __init__(self, data: dict[str, Any], tokens: dict[int, bytes]):
         import tokenizers
 
-        # These would add something to every text, cut it off, or encode it differently each time.
-        data = data | {"post_processor": None, "truncation": None, "padding": None}
-        data["model"] = data["model"] | {"dropout": None}
-        with _one_line():
+        # Left out: what would add something to every text, cut it off, or encode it differently
+        # each time.
+        model = data["model"] | {"dropout": None}
+        left_out = {"post_processor": None, "truncation": None, "padding": None}
+        data = data | left_out | {"model": model}
+
+        with one_line():
             self._library = tokenizers.Tokenizer.from_str(json.dumps(data))
         self._library.encode_special_tokens = True  # as the text that they are
+
         self._tokens = tokens
         self.vocab_size = max(tokens) + 1
         self.end_of_text = data["model"]["vocab"][END_OF_TEXT]
         self.cut = _places_to_cut(data)
+
         if self.decode(self.encode(_SAMPLE)) != _SAMPLE:
             raise UserError("a text does not come back from its tokens")
 
     def encode(self, text: str) -> list[int]:
-        with _one_line():
+        with one_line():
             ids: list[int] = self._library.encode(text, add_special_tokens=False).ids
         return ids
 
@@ -62,20 +67,30 @@ def word_pattern(pre_tokenizer: Any) -> str | None:
 
 
 def _places_to_cut(data: dict[str, Any]) -> re.Pattern[str]:
+    """Where a text may be cut without changing its ids."""
     added = [token for token in data["added_tokens"] if not token["special"]]
-    for token in added:
-        name, flags = token["content"], ("lstrip", "rstrip", "single_word")
-        if name.split() != [name] or any(map(token.get, flags)):
-            return places_to_cut("", has_added=True)  # nowhere: it may lie across any place
-    return places_to_cut(word_pattern(data["pre_tokenizer"]) or "", has_added=bool(added))
+    if any(map(_looks_around, added)):
+        return NOWHERE  # the token may lie across any place
+
+    pattern = word_pattern(data["pre_tokenizer"])
+    return places_to_cut(pattern or "", has_added=bool(added))
+
+
+def _looks_around(token: dict[str, Any]) -> bool:
+    """Whether white space or the next characters decide if an added token is matched."""
+    name = token["content"]
+    has_space = name.split() != [name]
+    return has_space or any(token.get(flag) for flag in ("lstrip", "rstrip", "single_word"))
 
 
 @contextmanager
-def _one_line() -> Iterator[None]:
+def one_line() -> Iterator[None]:
     """Say an error of the library, which has no classes for them, in one line."""
     try:
         yield
     except BaseException as error:
-        if isinstance(error, Exception) or type(error).__name__ == "PanicException":
-            raise UserError(" ".join(str(error).split())) from None
-        raise
+        is_panic = type(error).__name__ == "PanicException"  # of Rust; no Exception
+        if not isinstance(error, Exception) and not is_panic:
+            raise
+        line = " ".join(str(error).split())
+        raise UserError(line) from None

@@ -22,23 +22,37 @@ class TokenSplitter:
     def __init__(self, tokenizer: Tokenizer):
         tokens = [tokenizer.token_bytes(i) for i in range(tokenizer.vocab_size)]
         ids = {token: i for i, token in enumerate(tokens) if token}
-        pairs = [(ids[a + b], ids[a], ids[b]) for a, b in merges_by_id(ids)]
-        whole, *halves = np.array(pairs, np.int64).reshape(-1, 3).T
-        self._pairs = np.stack(halves)  # (2, number of pairs)
-        self._counts = np.bincount(whole, minlength=len(tokens))  # pairs of each token
+
+        # Of each pair the token that it forms, its left half and its right half; the pairs of a
+        # token stand side by side.
+        pairs = [(ids[left + right], ids[left], ids[right]) for left, right in merges_by_id(ids)]
+        table = np.array(pairs, np.int64).reshape(-1, 3).T  # (3, number of pairs)
+
+        self._halves = table[1:]  # (2, number of pairs)
+        self._counts = np.bincount(table[0], minlength=len(tokens))  # pairs of each token
         self._firsts = np.cumsum(self._counts) - self._counts  # where the pairs of a token begin
 
     def __call__(self, token_ids: Ids, split_prob: float, random: Uniform) -> Ids:
         """Split each token with probability `split_prob`, then cut each row to its old length:
         ``(b, n) -> (b, n)``, with ``(2, b, n)`` random numbers."""
-        rows = zip(token_ids, *random, strict=True)
-        return np.stack([self._split(ids, split_prob, *two)[: len(ids)] for ids, *two in rows])
+        whether, how = random
+        rows = []
+        for ids, row_whether, row_how in zip(token_ids, whether, how, strict=True):
+            is_split = row_whether < split_prob
+            longer = self._split(ids, is_split, row_how)
+            rows.append(longer[: len(ids)])
+        return np.stack(rows)
 
-    def _split(self, ids: Ids, split_prob: float, whether: Uniform, how: Uniform) -> Ids:
+    def _split(self, ids: Ids, is_split: NDArray[np.bool_], how: Uniform) -> Ids:
         """A whole row after splitting: ``(n,) -> (n + number of splits,)``."""
-        chosen = (whether < split_prob) & (self._counts[ids] > 0)
-        which = self._firsts[ids] + (how * self._counts[ids]).astype(np.int64)
-        longer = np.repeat(ids, 1 + chosen)
-        places = (np.arange(len(ids)) + np.cumsum(chosen) - chosen)[chosen]
-        longer[places], longer[places + 1] = self._pairs[:, which[chosen]]
+        counts = self._counts[ids]
+        is_split = is_split & (counts > 0)
+        pair = self._firsts[ids] + (how * counts).astype(np.int64)  # the one drawn, for each token
+
+        longer = np.repeat(ids, 1 + is_split)
+        splits_before: Ids = np.cumsum(is_split) - is_split
+        first_half = (np.arange(len(ids)) + splits_before)[is_split]  # its place in `longer`
+        left, right = self._halves[:, pair[is_split]]
+        longer[first_half] = left
+        longer[first_half + 1] = right
         return longer
