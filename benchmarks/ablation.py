@@ -39,8 +39,11 @@ from minigpt.data import batches
 from minigpt.data.source import find_source
 from minigpt.model import GPT
 from minigpt.recipe import induction, run
-from minigpt.recipe.plan import Plan, make_plan, text_stats
+from minigpt.recipe.given import Given
+from minigpt.recipe.machine import Machine
+from minigpt.recipe.plan import Plan, make_plan
 from minigpt.recipe.speed import Speed
+from minigpt.recipe.text_stats import measure_text
 from minigpt.training import trainer
 from minigpt.training.precision import choose_precision
 from minigpt.training.schedule import EARLY
@@ -48,7 +51,7 @@ from minigpt.training.trainer import Trainer
 
 TALES = Path(__file__).parent.parent / "data/tales.txt"
 RESULTS = Path(__file__).parent / "results"
-SPEED = Speed(flops=9e10, start=0.0095, num_workers=2)  # of two cores of a usual machine
+MACHINE = Machine(Speed(flops=9e10, start=0.0095, num_workers=2))  # two cores of a usual one
 SOURCES = 20_000_000  # characters of Python sources
 PROSE = 100_000  # characters of a small text
 EVAL_TOKENS = 65_536
@@ -76,8 +79,8 @@ class Text:
     def plan(self) -> Plan:
         """The full recipe."""
         config = TextConfig(files=(str(self.file),), split=self.split)
-        stats = text_stats(find_source(config), config, can_copy=True)
-        return make_plan(stats, SPEED, {"minutes": self.minutes})
+        stats = measure_text(find_source(config), config, config.tokenizer, can_copy=True)
+        return make_plan(stats, MACHINE, Given(minutes=self.minutes))
 
 
 def all_texts(shakespeare: Path, folder: Path) -> list[Text]:
@@ -162,7 +165,7 @@ def shorter_context(plan: Plan) -> dict[str, Any]:
     if not plan.text.repeats_afar:
         return {}
     stats = replace(plan.text, repeats_afar=False)
-    other = settings_of(make_plan(stats, SPEED, {"minutes": 1.0}))
+    other = settings_of(make_plan(stats, MACHINE, Given(minutes=1.0)))
     return {**other, "max_characters": plan.max_characters}
 
 

@@ -65,7 +65,9 @@ from ..training.trainer import Trainer
 from ..training.workers import why_not_shared
 from . import induction, report
 from .embedding_init import embedding_init, head_init, sample
-from .plan import Plan, measured_plan, plan_context, settled
+from .given import Given, gather_given
+from .plan import Plan, measured_plan
+from .rules import plan_context
 from .start import starting_point
 
 _SAMPLE_TOKENS = 80
@@ -74,7 +76,7 @@ _SMALLER = (
 )
 _starts = itertools.count()  # trainings that this process has begun
 
-Given = dict[str, Any]  # fields of a config that were given
+Fields = dict[str, Any]  # of a config, that were given
 
 
 def train(
@@ -140,7 +142,12 @@ def _names(
 
 
 def start_run(
-    text: Given, model: Given, training: Given, out: Any, started: float, read: Source | None = None
+    text: Fields,
+    model: Fields,
+    training: Fields,
+    out: Any,
+    started: float,
+    read: Source | None = None,
 ) -> Run:
     """Plan a run around the given fields of TextConfig, GPTConfig and TrainConfig, and train it.
 
@@ -159,7 +166,7 @@ def start_run(
             on_main(lambda: check_free(Path(out)))
         start = on_all(lambda: starting_point(text, model))
         device = on_all(lambda: distributed.device_of_rank(train_config.device))
-        given = settled(text, model, training, start)
+        given = gather_given(text, model, training, start)
         source, planned, train_config = on_main(
             lambda: _planned(read, text_config, train_config, given, device, start)
         )
@@ -202,13 +209,15 @@ def _planned(
     is_read = source is not None
     source = source or find_source(text, say)
     tokenizer = start.tokenizer if start else None
-    check_short_text(source, text, given.get("context_length"), tokenizer)
+    check_short_text(source, text, given.context_length, tokenizer)
     if not is_read:
         report.say_text(source)
         report.say_unfinished(text, source)
     training = _resolved(training, device)
-    _say_unused_workers(given, training, given.get("attention_dropout", 0.0), device)
-    planned = measured_plan(source, text, given, device, training.precision, processes)
+    _say_unused_workers(given.num_workers, training, given.attention_dropout, device)
+    planned = measured_plan(
+        source, text, given, device=device, precision=training.precision, processes=processes
+    )
     distributed.check_batch(planned.batch_size)
     chosen = {n: getattr(planned, n) for n in PLANNED if hasattr(planned, n)}
     return source, planned, replace(training, **chosen)
@@ -238,12 +247,12 @@ def _resolved(config: TrainConfig, device: torch.device) -> TrainConfig:
 
 
 def _say_unused_workers(
-    given: Given, config: TrainConfig, attention_dropout: float, device: torch.device
+    asked: int | None, config: TrainConfig, attention_dropout: float, device: torch.device
 ) -> None:
     """Say why workers that were asked for will not be used, if so."""
     reason = why_not_shared(device, config.compile, attention_dropout)
-    if reason is not None and (given.get("num_workers") or 1) > 1:
-        say(f"--num-workers {given['num_workers']} is not used: {reason}")
+    if reason is not None and (asked or 1) > 1:
+        say(f"--num-workers {asked} is not used: {reason}")
 
 
 def _new_model(config: RunConfig, dataset: Dataset) -> GPT:
@@ -301,7 +310,7 @@ def _locked(folder: Path, is_new: bool) -> Iterator[None]:
 
 
 def resume_run(
-    out: str | Path | None, training: Given, started: float, files: tuple[str, ...] = ()
+    out: str | Path | None, training: Fields, started: float, files: tuple[str, ...] = ()
 ) -> Run:
     """Continue a run from its checkpoint, with the given fields of TrainConfig changed.
 
@@ -323,7 +332,7 @@ def _restarted(folder: Path, started: float) -> Run:
     return _resume(folder, {}, started)
 
 
-def _resume(folder: Path, training: Given, started: float) -> Run:
+def _resume(folder: Path, training: Fields, started: float) -> Run:
     old = on_main(lambda: read_config(folder))
     if "minutes" in training:  # more time is worth as many evaluations as usual
         usual = max(old.training.num_evals, TrainConfig.num_evals)
@@ -349,7 +358,7 @@ def _newest_run(files: tuple[str, ...]) -> Path:
 
 
 def _continued(
-    folder: Path, old: RunConfig, training: Given, asked: TrainConfig, device: torch.device
+    folder: Path, old: RunConfig, training: Fields, asked: TrainConfig, device: torch.device
 ) -> tuple[Source, RunConfig, TrainingState]:
     """The text of a run, its settings from now on, and where it stands."""
     check_is_gpt(folder)
@@ -365,7 +374,7 @@ def _continued(
     source = find_again(old.text, old.origin.fingerprint, say)
     say(f"minigpt {__version__}: continuing {folder} after {extent}")
     resolved = _resolved(asked, device)
-    _say_unused_workers(training, resolved, old.gpt.attention_dropout, device)
+    _say_unused_workers(training.get("num_workers"), resolved, old.gpt.attention_dropout, device)
     return source, replace(old, training=resolved), state
 
 

@@ -17,20 +17,19 @@ import minigpt
 from minigpt import UserError
 from minigpt.config import GPTConfig, TextConfig, TrainConfig, count_parameters
 from minigpt.data.source import find_source
-from minigpt.recipe.plan import (
-    Plan,
-    TextStats,
-    forecast,
-    make_plan,
+from minigpt.recipe.given import Given
+from minigpt.recipe.machine import Machine
+from minigpt.recipe.plan import Plan, make_plan, plan_run
+from minigpt.recipe.predictability import Predictability
+from minigpt.recipe.report import reasons
+from minigpt.recipe.rules import (
     plan_context,
     plan_dropout,
-    plan_run,
     plan_token_split_prob,
     plan_vocabulary,
 )
-from minigpt.recipe.predictability import Predictability
-from minigpt.recipe.report import reasons
 from minigpt.recipe.speed import Speed
+from minigpt.recipe.text_stats import TextStats
 from minigpt.tokenizer.bpe import train_bpe
 from minigpt.training.checkpoint import read_state
 from tests.conftest import TINY, some_text, train_tiny
@@ -56,7 +55,7 @@ times = st.floats(-0.7, 3.15).map(lambda power: 10**power)
 
 
 def planned(text: TextStats = MEGABYTE, speed: Speed | None = LAPTOP, **given: Any) -> Plan:
-    return make_plan(text, speed, given)
+    return make_plan(text, Machine(speed), Given.of(given))
 
 
 @given(text=texts, speed=speeds, minutes=times)
@@ -202,10 +201,10 @@ def test_half_of_the_context_does_until_near_the_end() -> None:
 
 
 def test_processes_share_every_batch_evenly_and_train_a_larger_model() -> None:
-    one, eight = (make_plan(TextStats(10**8), GPU, {"minutes": 30}, n) for n in (1, 8))
+    one, eight = (make_plan(TextStats(10**8), Machine(GPU, n), Given(minutes=30)) for n in (1, 8))
     assert count_parameters(eight.model) >= count_parameters(one.model)
     for processes in (3, 6, 7):
-        assert make_plan(MEGABYTE, LAPTOP, {}, processes).batch_size % processes == 0
+        assert make_plan(MEGABYTE, Machine(LAPTOP, processes), Given()).batch_size % processes == 0
 
 
 # What it is made from
@@ -237,13 +236,6 @@ def test_the_same_command_plans_the_same_settings_again_and_forecasts_by_what_it
     expected = {"steps": 0, "seconds": 0.0, "bits_per_byte": 0.0, "speed": None}
     settings = [replace(plan, **expected) for plan in plans]
     assert settings[0] == settings[1]
-
-
-@pytest.mark.parametrize("processes", [1, 4])
-def test_a_forecast_at_the_speed_of_the_plan_changes_nothing(processes: int) -> None:
-    for settled in ({}, {"minutes": 60.0}, {"steps": 100}):
-        plan = make_plan(MEGABYTE, LAPTOP, settled, processes)
-        assert forecast(plan, LAPTOP, settled, processes) == plan
 
 
 def test_the_part_to_train_on_is_what_counts(tmp_path: Path) -> None:

@@ -1,0 +1,170 @@
+"""Which model to train, on what batches and for how many steps: the largest model for which both
+the time and the text suffice. The rest of a plan follows from such a draft.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+from .. import UserError
+from ..config import GPTConfig, TrainConfig
+from . import rules
+from .given import Given, either
+from .machine import Machine
+from .text_stats import TextStats
+
+_SECONDS_BESIDES = 8.5  # to start and to end
+_SHARE_OF_TRAINING = 0.9  # of the rest; the other tenth is for evaluations and files
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A model, and what it makes of the text."""
+
+    model: GPTConfig  # dropout, and whether the embeddings are tied, are planned later
+    tokens: int  # that the training text has in this vocabulary, roughly
+    max_epochs: float  # how often they are worth reading
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A shape, with the batches and the steps for which the time or the epochs suffice."""
+
+    shape: Shape
+    batch_size: int
+    steps: int
+
+    @property
+    def trained_tokens(self) -> int:
+        """Tokens in all steps together."""
+        return self.steps * self.batch_size * self.shape.model.context_length
+
+    @property
+    def epochs(self) -> float:
+        """How often the text is read."""
+        return self.trained_tokens / self.shape.tokens
+
+
+def choose_draft(text: TextStats, machine: Machine, given: Given) -> Draft:
+    """The draft with the largest model for which both the time and the text suffice."""
+    drafts: list[Draft] = []
+    problems: list[UserError] = []
+    for size in rules.SIZES:
+        try:
+            drafts.append(draft_of_size(size, text, machine, given))
+        except UserError as problem:  # heads, say, that do not divide this width
+            problems.append(problem)
+    if not drafts:
+        raise problems[0]
+
+    chosen = drafts[0]
+    for larger in drafts[1:]:
+        if not _suffices(larger, text):
+            break
+        chosen = larger
+    return chosen
+
+
+def _suffices(draft: Draft, text: TextStats) -> bool:
+    """Whether there is enough time and text for this model to become better than a smaller one."""
+    parameters = rules.parameters_to_train(draft.shape.model)
+    has_time = draft.trained_tokens >= rules.tokens_needed(parameters, text.repeats_afar)
+    has_text = draft.shape.tokens * rules.PARAMETERS_PER_TOKEN >= parameters
+    return has_time and has_text
+
+
+def draft_of_size(size: rules.Size, text: TextStats, machine: Machine, given: Given) -> Draft:
+    """The draft with the context that pays off: twice as long as a short one if there is time for
+    many tokens, four times for a text that repeats itself far away."""
+
+    def draft(times: int) -> Draft:
+        """With a context so many times as long as a short one."""
+        shape = plan_shape(size, text, given, times)
+        # A model that begins with the ability to copy learns more from steps that read more.
+        windows = 1 if text.repeats_afar else times
+        batch_size = plan_batch(shape, machine, given, windows)
+        steps = count_steps(shape, batch_size, machine, given)
+        return Draft(shape, batch_size, steps.number)
+
+    if given.context_length is not None:
+        return draft(times=1)
+    if text.repeats_afar:
+        return draft(times=4)
+
+    longer = draft(times=2)
+    return longer if longer.trained_tokens >= rules.MANY_TOKENS else draft(times=1)
+
+
+# Shape
+
+
+def plan_shape(size: rules.Size, text: TextStats, given: Given, times: int) -> Shape:
+    """The model of a size, with a context so many times as long as a short one."""
+    emb_dim = either(given.emb_dim, size.emb_dim)
+    blocks = GPTConfig(
+        vocab_size=1,
+        context_length=either(given.context_length, GPTConfig.context_length),
+        emb_dim=emb_dim,
+        num_layers=either(given.num_layers, size.num_layers),
+        num_heads=either(given.num_heads, rules.plan_heads(emb_dim)),
+        dropout=either(given.dropout, GPTConfig.dropout),
+        attention_dropout=given.attention_dropout,
+        tie_embeddings=either(given.tie_embeddings, GPTConfig.tie_embeddings),
+        **given.others,
+    )
+    vocab_size = either(given.vocab_size, rules.plan_vocabulary(text, blocks))
+
+    tokens = max(2, round(text.size / rules.bytes_per_token(text.tokenizer, vocab_size)))
+    context_length = rules.plan_context(tokens, text.tokenizer, times)
+    model = replace(
+        blocks,
+        vocab_size=vocab_size,
+        context_length=either(given.context_length, context_length),
+    )
+    max_epochs = either(given.max_epochs, rules.plan_max_epochs(emb_dim))
+    return Shape(model, tokens, max_epochs)
+
+
+# Batch and steps
+
+
+@dataclass(frozen=True)
+class Steps:
+    """As many steps as are given, or as the time or the epochs suffice for."""
+
+    number: int
+    seconds: float  # that all of them take
+    ends_early: bool  # whether the epochs are over before the time is
+
+
+def plan_batch(shape: Shape, machine: Machine, given: Given, windows: int) -> int:
+    """The smallest batch with which there are not too many steps: up to a point many small steps
+    teach more than a few large ones.
+
+    A sequence of the batch counts as so many `windows`. Processes share the batch evenly.
+    """
+    if given.batch_size is not None:
+        return given.batch_size
+
+    sizes = []
+    for size in rules.BATCH_SIZES if given.steps is None else [TrainConfig.batch_size]:
+        of_a_process = math.ceil(size / (machine.processes * windows))
+        sizes.append(of_a_process * machine.processes)
+
+    for size in sizes:
+        if count_steps(shape, size, machine, given).number <= rules.MANY_STEPS:
+            return size
+    return sizes[-1]
+
+
+def count_steps(shape: Shape, batch_size: int, machine: Machine, given: Given) -> Steps:
+    """How many steps there are with batches of a size."""
+    tokens_a_step = batch_size * shape.model.context_length
+    seconds_a_step = machine.seconds(shape.model, tokens_a_step)
+    if given.steps is not None:
+        return Steps(given.steps, given.steps * seconds_a_step, ends_early=False)
+
+    time = _SHARE_OF_TRAINING * (60 * given.minutes - _SECONDS_BESIDES)
+    in_time = max(time / seconds_a_step, 1.0)
+    in_epochs = shape.max_epochs * shape.tokens / tokens_a_step
+    number = max(round(min(in_time, in_epochs)), 1)
+    return Steps(number, number * seconds_a_step, ends_early=in_epochs < in_time)

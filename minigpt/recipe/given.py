@@ -1,0 +1,90 @@
+"""What a plan is made around: the settings that were given, and those of a model to start from."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, TypeVar
+
+from ..config import GPTConfig, TrainConfig, check_fields, check_given
+from ..runs.find import FoundModel
+from ..tokenizer import CharacterTokenizer
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Given:
+    """The given ones of the fields of TextConfig, GPTConfig and TrainConfig that matter to a plan.
+
+    They have the names and the meaning that they have there. None: not given, so that the plan
+    chooses. Where a field has another default, the plan takes that.
+    """
+
+    # The text
+    tokenizer: str = "bpe"
+    vocab_size: int | None = None
+    max_characters: int | None = None
+    init: str | None = None
+
+    # The model
+    emb_dim: int | None = None
+    num_layers: int | None = None
+    num_heads: int | None = None
+    context_length: int | None = None
+    dropout: float | None = None
+    attention_dropout: float = GPTConfig.attention_dropout
+    tie_embeddings: bool | None = None
+    others: Mapping[str, Any] = field(default_factory=dict)  # of GPTConfig: no plan chooses them
+
+    # The training
+    minutes: float = TrainConfig.minutes
+    steps: int | None = None
+    max_epochs: float | None = None
+    token_split_prob: float | None = None
+    warmup_context: int | None = None
+    batch_size: int | None = None
+    num_workers: int | None = None
+    learning_rate: float | None = None
+    weight_decay: float | None = None
+    num_evals: int | None = None
+    eval_tokens: int = TrainConfig.eval_tokens
+    compile: str = TrainConfig.compile
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> "Given":
+        """From fields of the three configs; those that do not matter to a plan are left out."""
+        names = {field.name for field in fields(cls)} - {"others"}
+        known = {name: value for name, value in settings.items() if name in names}
+
+        of_a_model = {field.name for field in fields(GPTConfig)}
+        others = {
+            name: value
+            for name, value in settings.items()
+            if name in of_a_model and name not in names
+        }
+        return cls(**known, others=others)
+
+
+def gather_given(
+    text: dict[str, Any], model: dict[str, Any], training: dict[str, Any], start: FoundModel | None
+) -> Given:
+    """All that a plan cannot change: the given fields of the three configs, and what comes with a
+    model to start from.
+
+    UserError if a setting has a wrong value or would do nothing beside the others.
+    """
+    check_fields(GPTConfig, model)
+    given = {**text, **model, **training}
+    if start is None:
+        check_given(given)
+        return Given.of(given)
+
+    brought = asdict(start.glass.config)
+    if isinstance(start.tokenizer, CharacterTokenizer):
+        brought["tokenizer"] = "char"
+    check_given(given, brought)
+    return Given.of({**text, **brought, **training})
+
+
+def either(given: Value | None, planned: Value) -> Value:
+    """What is given, if it is, else what is planned."""
+    return planned if given is None else given

@@ -1,0 +1,191 @@
+"""The rules of a plan, each a function of a few numbers that says why it is so.
+
+They were tried on texts of 3 KB to 200 MB, see docs/decisions.md.
+"""
+
+import math
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
+
+from ..config import SMALLEST_VOCABULARY, GPTConfig, TrainConfig, count_parameters
+from .text_stats import TextStats
+
+Number = TypeVar("Number", int, float)
+
+
+class Size(NamedTuple):
+    """How large the blocks of a model are together."""
+
+    emb_dim: int
+    num_layers: int
+
+
+SIZES = (
+    Size(64, 3),
+    Size(96, 4),
+    Size(128, 4),
+    Size(192, 6),
+    Size(256, 8),
+    Size(384, 8),
+    Size(512, 8),
+    Size(768, 12),
+)
+BATCH_SIZES = (8, 16, 32, 64, 128, 256)  # in windows of a short context
+MANY_STEPS = 6_000  # with more, the batch is doubled
+MANY_TOKENS = 1_000_000  # to train on: with as many, a context twice as long pays off
+PARAMETERS_PER_TOKEN = 20.0  # of the text; a larger model soon knows it by heart
+
+_EASIER_COPYING = 2.8  # times as many tokens are needed before a larger model is the better one
+_LARGEST_VOCABULARY = 16_384
+_LONG_TOKENS = 4_096  # a vocabulary whose tokens let a context reach far
+_QUICK = 8_000_000  # bytes of a text that are prepared in three seconds
+
+
+# The model
+
+
+def parameters_to_train(model: GPTConfig) -> int:
+    """Parameters of a model, a head of its own left out: that begins with what the text tells."""
+    return count_parameters(replace(model, tie_embeddings=True))
+
+
+def tokens_needed(parameters: int, repeats_afar: bool) -> float:
+    """How many tokens to train on, for a model to become better than a smaller one.
+
+    Some 0.6 for each parameter of a very small one; 20 always suffice (Hoffmann et al. 2022). A
+    text that repeats itself far away is copied, for which few parameters do.
+    """
+    of_a_parameter = min(0.18 + 0.09 * parameters / 1e6, 20.0)
+    tokens = max(3e5 + 0.3 * parameters, of_a_parameter * parameters)
+    return _EASIER_COPYING * tokens if repeats_afar else tokens
+
+
+def plan_heads(emb_dim: int) -> int:
+    """Heads of 64 or more, since few wide ones compute faster, and of an even size for rotary."""
+    most = max(emb_dim // 64, 1)
+    for num_heads in range(most, 1, -1):
+        if emb_dim % (2 * num_heads) == 0:
+            return num_heads
+    return 1
+
+
+def plan_vocabulary(text: TextStats, model: GPTConfig) -> int:
+    """Size of a vocabulary: for BPE about 2 sqrt(bytes of text), a power of two.
+
+    The different words of a text grow like that ("Information Retrieval", Heaps 1978). With more,
+    some tokens are too rare to be learned; with fewer, computation is wasted on spelling. The table
+    of embeddings outweighs the blocks, whose work counts, only where 4,096 tokens let a context
+    reach farther back in a text that repeats itself. Other tokenizers bring their own.
+
+    `model` has a vocabulary of 1.
+    """
+    if text.tokenizer == "char":
+        return 128
+    if text.tokenizer != "bpe":
+        return 50_257
+
+    for_its_words = 2 ** round(math.log2(2 * max(text.size, 1) ** 0.5))
+    most = count_parameters(model) // model.emb_dim - 1  # as many as the blocks have
+    if text.repeats_afar:
+        most = max(most, _LONG_TOKENS)
+    within_most = 2 ** int(math.log2(max(most, 1)))
+    vocab_size = min(for_its_words, within_most)
+    return clamped(vocab_size, SMALLEST_VOCABULARY, _LARGEST_VOCABULARY)
+
+
+def bytes_per_token(tokenizer: str, vocab_size: int) -> float:
+    """Of an English text, roughly."""
+    if tokenizer == "char":
+        return 1.0
+    doublings = math.log2(max(vocab_size, 256) / 256)  # of an alphabet of bytes
+    return min(1.0 + 1.15 * doublings**0.6, 4.5)
+
+
+def plan_context(tokens: int, tokenizer: str, times: int) -> int:
+    """How far back the model looks: some 300 characters times so many, less in a short text."""
+    short = 256 if tokenizer == "char" else 128
+    context_length = short * times
+    while context_length > 8 and context_length * 16 > tokens:
+        context_length //= 2
+    return clamped(context_length, 1, max(tokens - 1, 1))
+
+
+# The training
+
+
+def plan_max_epochs(width: int) -> float:
+    """How often a text is worth reading; the wider the model, the sooner it knows it by heart."""
+    return max(30.0 * 128 / width, 10.0)
+
+
+def plan_warmup_context(model: GPTConfig, is_learned: bool) -> int:
+    """Half of the context until near the end, which teaches as much in less time.
+
+    The whole context if each position is learned by itself, and for a model that has learned
+    already.
+    """
+    if model.positions == "learned" or is_learned:
+        return model.context_length
+    return max(model.context_length // 2, 1)
+
+
+def plan_learning_rate(width: int, is_learned: bool) -> float:
+    """The peak: of a wide model more weights act together, so each moves less. A tenth of it for a
+    model that has learned already."""
+    rate = TrainConfig.learning_rate * (128 / max(width, 64)) ** 0.5
+    if is_learned:
+        rate /= 10
+    return round(rate, 6)
+
+
+def plan_max_characters(size: int, to_read: float) -> int | None:
+    """How much of a text to prepare: half as much again as is read, and what takes no time.
+
+    Both are in bytes. None: all of it.
+    """
+    enough = round(max(1.5 * to_read, _QUICK))
+    return enough if enough < size else None
+
+
+# Against learning by heart
+
+
+def plan_token_split_prob(epochs: float, width: int, tokenizer: str) -> float:
+    """Tokens are split if the text is read often, so that it differs each time.
+
+    For a narrow model that begins later: it has enough to learn without. Characters stay whole.
+    """
+    is_read_often = epochs * width / 128 >= 3.2
+    return 0.15 if is_read_often and tokenizer != "char" else 0.0
+
+
+def plan_dropout(epochs: float, width: int, split_prob: float = 0.0) -> float:
+    """0.1 for each doubling of epochs and width, in steps of 0.05, 0.3 at most.
+
+    None up to some 5 epochs at width 128, or 9 if tokens are split.
+    """
+    harmless = 8.0 if split_prob > 0.0 else 4.0  # epochs at width 128
+    doublings = math.log2(max(epochs * width / 128, 1e-9) / harmless)
+    in_steps = round(0.05 * round(0.1 * doublings / 0.05), 2)
+    return clamped(in_steps, 0.0, 0.3)
+
+
+def plan_tied(epochs: float, model: GPTConfig) -> bool:
+    """Whether one table is embedding and head: if a text is read often, and with learned positions,
+    as in GPT-2.
+
+    A head of its own begins with what the text tells (see head_init) but soon knows it by heart.
+    """
+    return model.positions == "learned" or epochs >= 10
+
+
+def plan_weight_decay(epochs: float, width: int, is_tied: bool) -> float:
+    """0.1 for each time that the text is read, at most 0.5, or 1 with one table: what is known by
+    heart is known by large weights."""
+    most = 1.0 if is_tied else 0.5
+    return round(clamped(0.1 * epochs * width / 128, 0.1, most), 2)
+
+
+def clamped(number: Number, least: Number, most: Number) -> Number:
+    """The number, or the limit that it exceeds."""
+    return min(max(number, least), most)

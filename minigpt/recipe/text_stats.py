@@ -1,0 +1,70 @@
+"""What a plan needs to know of a text: its size, how well it can be predicted, and whether it
+repeats itself far away.
+"""
+
+from dataclasses import dataclass, field, replace
+
+from ..config import TextConfig
+from ..data.corpus import Part
+from ..data.source import Source, split
+from .predictability import Predictability, measure_predictability
+
+_SAMPLE = 320_000  # characters of a text in which repetitions are looked for
+_SAME = 12  # characters that have to be the same
+_NEAR, _FAR = 256, 2_048  # characters that most of a short and of a long context see
+_MUCH = 0.06  # of the characters repeat what is far away: programs have 0.13, prose 0.02
+
+
+@dataclass(frozen=True)
+class TextStats:
+    """What is known of a text."""
+
+    size: int  # bytes of text to train on
+    validation: int = 0  # bytes of text to validate on
+    tokenizer: str = "bpe"  # as in TextConfig
+    predictability: Predictability = field(default_factory=Predictability)
+    repeats_afar: bool = False  # as programs do, and the model can copy it
+
+
+def measure_text(source: Source, text: TextConfig, tokenizer: str, can_copy: bool) -> TextStats:
+    """Read samples of a text; what repeats counts only if the model can copy it."""
+    size = source.training.scan.text_bytes
+    if source.validation is not None:
+        to_train_on = size
+        to_validate_on = source.validation.scan.text_bytes
+    else:
+        to_train_on = round(size * (1.0 - text.validation_fraction))
+        to_validate_on = size - to_train_on
+
+    training, validation = split(source, text)
+    predictability = measure_predictability(training, validation)
+    if not can_copy:
+        predictability = replace(predictability, copying=predictability.counting)
+
+    return TextStats(
+        size=to_train_on,
+        validation=to_validate_on,
+        tokenizer=tokenizer,
+        predictability=predictability,
+        repeats_afar=can_copy and repeated_afar(training) >= _MUCH,
+    )
+
+
+def repeated_afar(part: Part) -> float:
+    """Share of a sample's characters before which 12 stand that stood 257 to 2,048 characters
+    earlier, and not since.
+
+    That is farther than a short context reaches, and not farther than a long one does.
+    """
+    read = repeated = 0
+    for _, piece in part.at_most(_SAMPLE, stretch=4 * _FAR).documents():
+        read += len(piece)
+        last_end: dict[str, int] = {}  # where each 12 characters ended last
+
+        for end in range(_SAME, len(piece)):
+            characters = piece[end - _SAME : end]
+            if characters in last_end and _NEAR < end - last_end[characters] <= _FAR:
+                repeated += 1
+            last_end[characters] = end
+
+    return repeated / max(read, 1)
