@@ -19,8 +19,8 @@ Processor = Callable[[TokenIds, Array], Array]
 
 
 def without(text: str, tokenizer: Tokenizer) -> Processor:
-    """A processor that never lets `text` come about, exactly as it is spelt, also where several
-    tokens, or the prompt and what follows, would make it up together.
+    """A processor that keeps `text`, exactly as it is spelt, out of what is written: no token that
+    contains it, and none that would complete it together with the tokens before, or the prompt.
 
     Raises:
         UserError: if `text` is empty, or cannot be encoded in UTF-8.
@@ -28,16 +28,16 @@ def without(text: str, tokenizer: Tokenizer) -> Processor:
     try:
         forbidden = text.encode()
     except UnicodeEncodeError:
-        raise UserError(f"{text!r}, to be left out, is not a text") from None
+        raise UserError(f"{text!r}, to be left out, cannot be encoded in UTF-8") from None
     if not forbidden:
         raise UserError("the text to be left out is empty")
 
     tokens = [tokenizer.token_bytes(i) for i in range(tokenizer.vocab_size)]
     containing = [i for i, token in enumerate(tokens) if forbidden in token]
-    completing: dict[bytes, list[int]] = {}  # the tokens that complete a text with such an end
+    completing: dict[bytes, list[int]] = {}  # by the end of a text: the tokens that complete it
     for k in range(1, len(forbidden)):
-        begun, rest = forbidden[:k], forbidden[k:]
-        completing[begun] = [i for i, token in enumerate(tokens) if token.startswith(rest)]
+        rest = forbidden[k:]
+        completing[forbidden[:k]] = [i for i, token in enumerate(tokens) if token.startswith(rest)]
 
     def process(ids: TokenIds, logits: Array) -> Array:
         logits[:, containing] = -np.inf
@@ -79,13 +79,15 @@ class ProcessorChain:
         self._bias = bias
 
     def __call__(self, logits: Array, unfinished: Sequence[int]) -> Array:
-        """Map logits ``(samples, vocab_size)`` to such, in which each of the `unfinished` texts has
-        a token to choose. UserError if it has none, or if a processor returns no logits."""
-        processed = logits.copy()
+        """The logits that the processors make of these, both ``(samples, vocab_size)``.
+
+        UserError if a processor returns no logits, or leaves one of the `unfinished` texts no token
+        to choose."""
+        processed = logits.copy()  # a processor may change what it gets, and keep it
         for number, processor in enumerate(self._processors, start=1):
-            given_ids = self._ids.copy()  # a processor may keep or change what it gets
-            result = processor(given_ids, processed)
-            processed = _checked(result, logits.shape, f"{_name(processor)} (processor {number})")
+            result = processor(self._ids.copy(), processed)
+            name = getattr(processor, "__name__", type(processor).__name__)
+            processed = _checked(result, logits.shape, f"{name} (processor {number})")
 
         is_possible = np.isfinite(processed + self._bias)  # (samples, vocab_size)
         is_left = np.asarray(is_possible.any(axis=-1))  # (samples,)
@@ -119,12 +121,9 @@ def _checked(result: object, shape: tuple[int, ...], name: str) -> Array:
             logits: NDArray[np.float32] = np.array(result, np.float32)
     except (TypeError, ValueError, RuntimeError):
         raise UserError(f"{name} must return logits {shape}, not {type(result).__name__}") from None
+
     if logits.shape != shape:
         raise UserError(f"{name} must return logits {shape}, got an array {logits.shape}")
     if not (logits < np.inf).all():  # neither infinite nor NaN
         raise UserError(f"{name} must return numbers, or minus infinity to forbid a token")
     return logits
-
-
-def _name(processor: Processor) -> str:
-    return getattr(processor, "__name__", type(processor).__name__)

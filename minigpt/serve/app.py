@@ -160,25 +160,36 @@ class Api:
         self._readers = asyncio.Semaphore(READERS)
 
     async def check(self, act: Any, request: Request) -> Response:
-        """Refuse too many requests, a host of a web page's own (DNS rebinding) and a wrong key."""
-        config = self._scheduler.config
+        """Do something for a request, unless it is refused."""
+        self._check_rate(request)
+        self._check_host(request)
+        if self._key and act != self.health:
+            self._check_key(request)
+        return await act(request)
+
+    def _check_rate(self, request: Request) -> None:
+        """Refuse too many requests from one address in a second."""
         second = int(time.monotonic())
-        address = request.client.host if request.client else ""
         if second > self._second:
             self._requests = Counter[str]()
             self._second = second
+
+        address = request.client.host if request.client else ""
         self._requests[address] += 1
-        if self._requests[address] > config.max_rate:
+        if self._requests[address] > self._scheduler.config.max_rate:
             raise ApiError(429, "Too many requests; wait a second.", None, "rate_limit_exceeded")
 
-        if config.is_local and host_name(request.headers.get("host", "")) not in self._hosts:
+    def _check_host(self, request: Request) -> None:
+        """Refuse a name that a web page has given to this machine (DNS rebinding)."""
+        name = host_name(request.headers.get("host", ""))
+        if self._scheduler.config.is_local and name not in self._hosts:
             raise ApiError(400, "Invalid host header; see --allowed-host.")
 
+    def _check_key(self, request: Request) -> None:
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         is_known = hmac.compare_digest(given.encode("latin-1"), self._key)
-        if self._key and act != self.health and not (is_known and scheme.lower() == "bearer"):
+        if not is_known or scheme.lower() != "bearer":
             raise ApiError(401, "Incorrect API key provided.", None, "invalid_api_key")
-        return await act(request)
 
     async def refuse(self, request: Request, error: Exception) -> Response:
         """What went wrong, in the shape of OpenAI's errors."""
@@ -186,8 +197,9 @@ class Api:
             error = ApiError(error.status_code, f"{error.detail}.")
         elif isinstance(error, _BAD):
             message = f"{error}"[:300] or "The client left."
-            param = message.partition(" ")[0]
-            error = ApiError(400, message, param if hasattr(Order, param) else None)
+            first_word = message.partition(" ")[0]  # of a config's error, the name of the field
+            param = first_word if hasattr(Order, first_word) else None
+            error = ApiError(400, message, param)
         elif not isinstance(error, ApiError):
             error = ApiError(500, "Something went wrong.")
 

@@ -1,7 +1,8 @@
-"""What a request says: its JSON becomes an `Order`, prompts and a bias. Where OpenAI is silent this
-follows vLLM. A request that makes no sense is an ApiError or a UserError.
+"""What a request says: its JSON becomes an `Order`, prompts with their token ids, and a bias.
 
-`answers.py` is the way back.
+`read_order` comes first. It is quick, and tells how many texts are wanted, so that a full server
+can refuse them before `read_prompts` turns long texts into tokens. A request that makes no sense is
+an ApiError or a UserError. Where OpenAI is silent this follows vLLM. `answers.py` is the way back.
 """
 
 from dataclasses import fields, replace
@@ -14,38 +15,41 @@ from ..generation.writer import Writer
 from .jobs import ApiError
 from .settings import CHOICES, ROLES, STOPS, Order, ServeConfig
 
-# The fields of a request that have the name of a field of Order.
+# The fields of an Order that a request may have; it calls these two n and max_tokens.
 _NAMES = {field.name for field in fields(Order)} - {"samples", "max_new_tokens"}
-_USUAL_TOKENS = 16  # that a completion writes if nothing is said
+_PROMPT = "a text, token ids, or a list of either"  # what it must be
+_USUAL_TOKENS = 16  # that a completion writes if nothing is said, with OpenAI too
 
 
 def read_order(
     body: dict[str, Any], *, is_chat: bool, context_length: int, config: ServeConfig
 ) -> tuple[Order, list[Any]]:
-    """What a request asks for, and its prompts as they were sent. Null is absent, and an unknown
-    field is ignored. It is quick, however long the prompts are."""
+    """What a request asks for, and its prompts as they were sent, not yet checked. A field that is
+    null counts as absent, one that is unknown is ignored."""
     given = {name: value for name, value in body.items() if value is not None}
     _require(not given.get("suffix"), "suffix", "left out: this model cannot insert text", 422)
 
     usual_tokens = context_length if is_chat else _USUAL_TOKENS
     order = Order(**_order_fields(given, is_chat, usual_tokens))
     prompts = _sent_prompts(given, is_chat)
+
     texts = order.n * len(prompts)
     _require(texts <= CHOICES, "n", f"such that there are at most {CHOICES} texts")
     stop_characters = sum(len(stop) for stop in order.stop)
     _require(stop_characters <= STOPS, "stop", f"at most {STOPS} characters in all")
 
-    stop = order.stop
-    if is_chat:
-        user = _template(config).get("user")
-        if user:  # the model would go on with a question of its own
-            stop = (*stop, f"\n{user}")
+    # What the server adds: a bound of its own, and the end of the model's turn in a chat.
     most_tokens = min(order.max_tokens, config.max_tokens)
+    stop = order.stop
+    words_of_user = _template(config).get("user")
+    if is_chat and words_of_user:
+        stop = (*stop, f"\n{words_of_user}")
     return replace(order, max_new_tokens=most_tokens, stop=stop), prompts
 
 
 def _order_fields(given: dict[str, Any], is_chat: bool, usual_tokens: int) -> dict[str, Any]:
-    """The fields of an Order, from those of a request: other names, and other forms of a value."""
+    """The fields of an Order, from those of a request, some of which have other names or forms. A
+    wrong value is left for the Order to refuse."""
     found = {name: given[name] for name in _NAMES & given.keys()}
     found["max_tokens"] = given.get("max_completion_tokens", given.get("max_tokens", usual_tokens))
 
@@ -67,12 +71,15 @@ def _order_fields(given: dict[str, Any], is_chat: bool, usual_tokens: int) -> di
 
 
 def _sent_prompts(given: dict[str, Any], is_chat: bool) -> list[Any]:
-    """The prompts of a request: the messages of a chat are one, a completion may have several."""
+    """The prompts of a request. The messages of a chat are one prompt; a completion has one, a text
+    or a list of token ids, or a list of these."""
     if is_chat:
         return [given.get("messages")]
-    prompt = given.get("prompt", "")
-    are_several = isinstance(prompt, list) and prompt and isinstance(prompt[0], str | list)
-    return prompt if are_several else [prompt]
+
+    sent = given.get("prompt", "")
+    if isinstance(sent, list) and sent and isinstance(sent[0], str | list):
+        return sent
+    return [sent]
 
 
 def read_prompts(
@@ -80,7 +87,8 @@ def read_prompts(
 ) -> list[tuple[str, list[int]]]:
     """The text of each prompt, with its token ids."""
     if is_chat:
-        return [_chat(prompts[0], _template(config), writer)]
+        (messages,) = prompts
+        return [_chat(messages, _template(config), writer)]
     return [_prompt(prompt, writer) for prompt in prompts]
 
 
@@ -90,19 +98,23 @@ def _prompt(given: Any, writer: Writer) -> tuple[str, list[int]]:
         text = given
         ids = _encode_start(text, writer)
     else:
-        is_ids = isinstance(given, list) and given and all(type(i) is int for i in given)
-        _require(bool(is_ids), "prompt", "a text, token ids, or a list of either")
-        vocab_size = writer.tokenizer.vocab_size
-        are_known = all(0 <= i < vocab_size for i in given)
-        _require(are_known, "prompt", f"token ids 0 to {vocab_size - 1}", 422)
-        text = writer.tokenizer.decode(given)
-        ids = given
+        ids = _checked_ids(given, writer.tokenizer.vocab_size)
+        text = writer.tokenizer.decode(ids)
 
     limit = writer.engine.context_length
     if len(ids) > limit:
         message = f"This model's maximum context length is {limit} tokens; the prompt has more."
         raise ApiError(400, message, "prompt", "context_length_exceeded")
     return text, ids
+
+
+def _checked_ids(given: Any, vocab_size: int) -> list[int]:
+    is_list = isinstance(given, list) and len(given) > 0
+    _require(is_list, "prompt", _PROMPT)
+    _require(all(type(i) is int for i in given), "prompt", _PROMPT)
+    are_known = all(0 <= i < vocab_size for i in given)
+    _require(are_known, "prompt", f"token ids 0 to {vocab_size - 1}", 422)
+    return given
 
 
 def _chat(messages: Any, template: dict[str, str], writer: Writer) -> tuple[str, list[int]]:
@@ -112,7 +124,7 @@ def _chat(messages: Any, template: dict[str, str], writer: Writer) -> tuple[str,
     for message in messages:
         role, content = _message(message)
         lines.append(template.get(role, "") + content)
-    if template.get("assistant"):  # the model's turn
+    if template.get("assistant"):  # so begins what the model is to write
         lines.append(template["assistant"])
 
     text = "\n".join(lines)
@@ -134,19 +146,25 @@ def _message(message: Any) -> tuple[str, str]:
 
 
 def _encode_start(text: str, writer: Writer) -> list[int]:
-    """The token ids of a text; of a long one those of its start, more than the model can read."""
-    text.encode()  # JSON can name half of a surrogate pair: a UnicodeError
-    return writer.tokenizer.encode(text[: _most_characters(writer)])
+    """The token ids of a text; of a long one, of its start, which is more than the model reads."""
+    _refuse_half_characters(text)
+    return writer.tokenizer.encode(text[: _more_than_is_read(writer)])
 
 
 def _encode_end(text: str, writer: Writer) -> list[int]:
-    """The token ids of a text; of a long one those of its end, more than the model can read."""
+    """The token ids of a text; of a long one, of its end, which is more than the model reads."""
+    _refuse_half_characters(text)
+    return writer.tokenizer.encode(text[-_more_than_is_read(writer) :])
+
+
+def _refuse_half_characters(text: str) -> None:
+    """JSON can name half of a surrogate pair, as in "\\ud800": a UnicodeError."""
     text.encode()
-    return writer.tokenizer.encode(text[-_most_characters(writer) :])
 
 
-def _most_characters(writer: Writer) -> int:
-    """So many characters are more tokens than the model can read, however long the tokens are."""
+def _more_than_is_read(writer: Writer) -> int:
+    """How many characters are surely more tokens than the model can read: each has a byte or more,
+    and no token has more than `most_bytes`."""
     return writer.engine.context_length * writer.tokenizer.most_bytes + 1
 
 
@@ -167,17 +185,18 @@ def _bias(given: Any, vocab_size: int) -> NDArray[np.float32]:
         is_id = key.isascii() and key.isdigit()
         _require(is_bias and is_id, "logit_bias", expected)
 
-        token_id = int(key[:9])  # enough digits to see that a longer number is too large
+        token_id = int(key[:9])  # more digits are not needed to see that a number is too large
         _require(token_id < vocab_size, "logit_bias", f"by token id below {vocab_size}", 422)
         bias[token_id] = value
     return bias
 
 
 def _template(config: ServeConfig) -> dict[str, str]:
-    """The words that stand before the messages of a role."""
+    """The words that stand before the messages of a role, by role."""
     return dict(words.split("=", 1) for words in config.chat_template)
 
 
 def _require(holds: bool, param: str, expected: str, status: int = 400) -> None:
+    """Refuse a request unless the condition holds: its field `param` must be what is expected."""
     if not holds:
         raise ApiError(status, f"{param} must be {expected}", param)
