@@ -57,8 +57,7 @@ class Rotation(NamedTuple):
     sin: Array  # (..., 1, 2, head_dim / 2), for the first of a pair negative
 
 
-@dataclass(frozen=True)
-class Positions:
+class Positions(NamedTuple):
     """Where T new tokens of each text stand; with them the longest text has S tokens."""
 
     in_text: Any  # a slice of T positions, if all texts are equally long; else (b, T)
@@ -205,21 +204,23 @@ class Layer:
         b, S, kv_heads, head_dim = keys.shape
         T = len(x) // b
 
-        # K, Q, V = W_key x, W_query x, W_value x: keys and queries are normed and turned alike
+        # Keys, queries and values of the new tokens; keys and queries are normed and turned alike.
         projected = self.W_key_query_value(x).reshape(b, T, -1, head_dim)  # heads of all kinds
-        new_values = projected[:, :, -kv_heads:]  # (b, T, kv_heads, head_dim)
         keys_queries = projected[:, :, :-kv_heads]  # (b, T, kv_heads + num_heads, head_dim)
         if self.config.qk_norm:
             keys_queries = self.key_query_norm(keys_queries)
         if at.rotation is not None:
             keys_queries = turned(keys_queries, at.rotation)
-        queries = keys_queries[:, :, kv_heads:]  # (b, T, num_heads, head_dim)
-        keys[at.in_cache] = keys_queries[:, :, :kv_heads]
-        values[at.in_cache] = new_values
 
-        Q = by_head(queries, kv_heads)  # (b, kv_heads, group, T, head_dim)
-        K = by_head(keys, kv_heads)  # (b, kv_heads, 1, S, head_dim)
-        V = by_head(values, kv_heads)  # (b, kv_heads, 1, S, head_dim)
+        queries = keys_queries[:, :, kv_heads:]  # (b, T, num_heads, head_dim)
+        keys[at.in_cache] = keys_queries[:, :, :kv_heads]  # (b, T, kv_heads, head_dim)
+        values[at.in_cache] = projected[:, :, -kv_heads:]  # (b, T, kv_heads, head_dim)
+
+        # Each key/value head serves a group of query heads that follow each other.
+        grouped = queries.reshape(b, T, kv_heads, -1, head_dim)
+        Q = grouped.transpose(0, 2, 3, 1, 4)  # (b, kv_heads, group, T, head_dim)
+        K = keys.transpose(0, 2, 1, 3)[:, :, None]  # (b, kv_heads, 1, S, head_dim)
+        V = values.transpose(0, 2, 1, 3)[:, :, None]  # (b, kv_heads, 1, S, head_dim)
 
         scores = Q @ K.swapaxes(-1, -2)  # (b, kv_heads, group, T, S)
         scores /= math.sqrt(head_dim)
@@ -227,7 +228,9 @@ class Layer:
             scores = scores + at.mask
         weights = softmax(scores)
 
-        context = by_token(weights @ V)  # (b * T, num_heads, head_dim)
+        context = weights @ V  # (b, kv_heads, group, T, head_dim)
+        by_token = context.transpose(0, 3, 1, 2, 4)  # (b, T, kv_heads, group, head_dim)
+        context = by_token.reshape(b * T, -1, head_dim)  # (b * T, num_heads, head_dim)
         if off:
             context[:, off] = 0.0
         return self.out_proj(context.reshape(b * T, -1)), weights.reshape(b, -1, T, S)
@@ -241,20 +244,6 @@ class Layer:
         gate = hidden[:, : self.config.ff_dim]
         hidden = hidden[:, self.config.ff_dim :]
         return self.W_out(silu(gate) * hidden)
-
-
-def by_head(x: Array, kv_heads: int) -> Array:
-    """Vectors ``(b, T, heads, head_dim)`` as ``(b, kv_heads, group, T, head_dim)``: each key/value
-    head serves a group of query heads that follow each other."""
-    b, T, _, head_dim = x.shape
-    grouped = x.reshape(b, T, kv_heads, -1, head_dim)
-    return grouped.transpose(0, 2, 3, 1, 4)
-
-
-def by_token(x: Array) -> Array:
-    """Vectors ``(b, kv_heads, group, T, head_dim)`` as ``(b * T, num_heads, head_dim)``."""
-    b, kv_heads, group, T, head_dim = x.shape
-    return x.transpose(0, 3, 1, 2, 4).reshape(b * T, kv_heads * group, head_dim)
 
 
 class Norm:

@@ -46,6 +46,8 @@ def help_of(parser: Parser) -> str:
         (GPTConfig, "--no-tie-embeddings", {"tie_embeddings": False}),
         (GPTConfig, "--tie-embeddings", {"tie_embeddings": True}),
         (GPTConfig, "--architecture gpt2", {"architecture": "gpt2"}),
+        (GPTConfig, "--no-qk-norm --bias", {"qk_norm": False, "bias": True}),
+        (GPTConfig, "--norm layer", {"norm": "layer"}),
         (TextConfig, "--tokenizer char", {"tokenizer": "char"}),
         (TextConfig, "--validation a.txt", {"validation": ("a.txt",)}),
         (SampleConfig, r"--stop the\tend --stop \n\\n", {"stop": ("the\tend", "\n\\n")}),
