@@ -15,6 +15,7 @@ export const alternativesView = {
     const head = h("p", { className: "readout" });
     const list = h("ol", { className: "bars" });
     const rest = h("p", { className: "readout" });
+
     panel.append(
       whatIsThis(
         "At each place the model gives every token a probability (softmax of its logits). The outline is that ",
@@ -25,18 +26,22 @@ export const alternativesView = {
       list,
       rest,
     );
+
     const asking = lastAsked();
     let known = { key: "" };
+
     return async () => {
       const place = chosenPlace();
       const { text } = state;
       const key = `${text.ids.slice(0, place)}`;
+
       if (place === 0) {
         known = { key: "" };
         fill(head, "Nothing stands before the first token, so the model does not guess it.");
         list.replaceChildren();
         return rest.replaceChildren();
       }
+
       if (key !== known.key) {
         const isLast = asking();
         const logits = await ask("logits", plain(text), place);
@@ -52,14 +57,17 @@ function drawBars(head, list, rest, { logits, place, text }) {
   const before = probabilities(logits);
   const after = probabilities(filtered(logits, state.settings, text.ids.slice(text.hidden, place)));
   const order = Array.from(logits.keys()).sort((a, b) => before[b] - before[a]);
+
   const taken = text.ids[place];
   const shown = order.slice(0, BARS);
   if (taken !== undefined && !shown.includes(taken)) shown[BARS - 1] = taken;
+
   const entropy = -before.reduce((sum, p) => sum + (p > 0 ? p * Math.log2(p) : 0), 0);
   const rank = `rank ${order.indexOf(taken) + 1} of ${order.length.toLocaleString("en")}`;
   const what =
     taken === undefined ? ["What comes next"] : [tokenName(taken), ` has ${percent(before[taken])}, ${rank}`];
   fill(head, ...what, `; the uncertainty here (entropy) is ${entropy.toFixed(1)} bits.`);
+
   const most = Math.max(before[order[0]], ...after);
   fill(
     list,
@@ -70,6 +78,7 @@ function drawBars(head, list, rest, { logits, place, text }) {
       return h("li", {}, bar("button", id, before[id], after[id], most, properties));
     }),
   );
+
   const sum = (p) => shown.reduce((left, id) => left - p[id], 1);
   const others = order.length - shown.length;
   const left = after.filter((p) => p > 0).length;

@@ -34,6 +34,7 @@ export const attentionView = {
   make(panel) {
     const { num_heads } = model.config;
     const heads = h("div", { className: "heads", role: "group", "aria-label": "Heads", "--columns": num_heads });
+
     const canvas = h("canvas", { "aria-hidden": "true" });
     const cell = h("div", { role: "gridcell", id: "cell" });
     const label = "Attention weights; the arrow keys move";
@@ -44,7 +45,11 @@ export const attentionView = {
       canvas,
       ["stripe", "cursor"].map((className) => h("span", { className, "aria-hidden": "true" })),
     );
-    const [title, readout, asTable] = [h("h3"), h("p", { className: "readout" }), h("div")];
+
+    const title = h("h3");
+    const readout = h("p", { className: "readout" });
+    const asTable = h("div");
+
     const option = (text, name) => {
       const onchange = (event) => ((options[name] = event.target.checked), changed());
       return h("label", {}, h("input", { type: "checkbox", onchange }), ` ${text}`);
@@ -54,6 +59,7 @@ export const attentionView = {
       option("hide the first token", "hideFirst"),
       option("as a table", "table"),
     ];
+
     panel.append(
       whatIsThis(
         "To read a token, each head takes something from the tokens before it; the attention weights say how much ",
@@ -67,11 +73,14 @@ export const attentionView = {
         h("div", { className: "large" }, title, h("div", { className: "row" }, choices), readout, grid, asTable),
       ),
     );
+
     roving(heads, "button", (key, at) => inGrid(key, at, num_heads));
     const asking = lastAsked();
-    let [small, large] = [{}, {}]; // the triangles on view
+    let small = {}; // the triangles on view
+    let large = {};
     let drawn = ""; // of which text, head and theme the small ones are
     let column = null; // of the cursor
+
     const here = () => chosenPlace(true) - large.start;
     const move = (t, j) => {
       if (t < 0 || t >= large.T) return;
@@ -80,23 +89,28 @@ export const attentionView = {
       column = Math.max(0, options.by ? Math.min(j, large.T - 1) : Math.min(j, t));
       changed();
     };
+
     grid.addEventListener("keydown", (event) => {
       if (!(event.key in DOWN || event.key in RIGHT) || !large.T) return;
       event.preventDefault();
       move(here() + (DOWN[event.key] ?? 0), (column ?? here()) + (RIGHT[event.key] ?? 0));
     });
+
     canvas.addEventListener("click", (event) => {
       const { left, top, width, height } = canvas.getBoundingClientRect();
-      const [down, right] = [(event.clientY - top) / height, (event.clientX - left) / width];
+      const down = (event.clientY - top) / height;
+      const right = (event.clientX - left) / width;
       move(Math.floor(down * large.T), Math.floor(right * large.T));
       grid.focus();
     });
+
     return async () => {
       const place = chosenPlace(true);
       if (place < 0 || state.busy) return;
       const { text } = state;
       const { layer, head } = chosenHead;
       const isLast = asking();
+
       const isIn = (found) =>
         found.text === text && found.n === text.ids.length && place >= found.start && place < found.start + found.T;
       const about = { text, n: text.ids.length, layer, head };
@@ -104,15 +118,20 @@ export const attentionView = {
       const isSame = isIn(large) && large.layer === layer && large.head === head;
       const next = isSame ? large : { ...(await ask("attention", plain(text), place, layer, head)), ...about };
       if (!isLast()) return;
+
       if (next !== large) column = null;
       const drawing = `${layer}.${head} ${state.theme} ${Boolean(headScores)}`;
       if (nextSmall !== small || drawing !== drawn) drawThumbnails(heads, nextSmall, num_heads);
-      [small, large, drawn] = [nextSmall, next, drawing];
+      small = nextSmall;
+      large = next;
+      drawn = drawing;
+
       const name = headName(layer, head);
       if (headScores === null) {
         headScores = undefined;
         ask("headScores").then((scores) => ((headScores = scores ?? undefined), changed()));
       }
+
       title.textContent = `Layer ${layer}, head ${head}${name && `: ${name}`}`;
       drawLarge(place - large.start);
     };
@@ -120,16 +139,20 @@ export const attentionView = {
     function drawLarge(t) {
       const { T, start } = large;
       paint(canvas, T, T, (i, j) => Math.sqrt(weightOf(large, i, j)));
+
       const row = Array.from({ length: T }, (_, j) => (options.by ? weightOf(large, j, t) : weightOf(large, t, j)));
       const most = Math.max(...row);
       const j = column ?? row.indexOf(most);
       const token = (k) => tokenName(state.text.ids[start + k]);
       const pair = options.by ? [token(j), " → ", token(t)] : [token(t), " → ", token(j)];
+
       fill(readout, ...pair, ` ${number(row[j])}`, column === null ? ", the strongest" : "");
       cell.textContent = readout.textContent;
+
       const [rowAt, columnAt] = options.by ? [j, t] : [t, j];
       const places = { "--row": rowAt, "--column": columnAt, "--cell": 1 };
       for (const key in places) grid.style.setProperty(key, places[key] / T);
+
       state.tints = {}; // relative to the strongest
       row.forEach((weight, k) => (state.tints[start + k] = Math.sqrt(weight / (most || 1))));
       drawTokens();

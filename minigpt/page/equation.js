@@ -19,8 +19,11 @@ export const equationView = {
       const choices = Array.from({ length: count }, (_, i) => h("option", { value: i }, i));
       return h("select", { "aria-label": name, onchange }, choices);
     };
-    const [layer, head] = [pick("layer", num_layers), pick("head", num_heads)];
+
+    const layer = pick("layer", num_layers);
+    const head = pick("head", num_heads);
     const steps = h("div", { className: "steps" });
+
     panel.append(
       whatIsThis(
         "This is all that attention does, with the real numbers of the chosen token: its query is compared with the ",
@@ -31,12 +34,15 @@ export const equationView = {
       h("p", { className: "formula" }, "softmax( Q Kᵀ / √d", h("sub", {}, "k"), " + mask ) V"),
       steps,
     );
+
     const asking = lastAsked();
+
     return async () => {
       const place = chosenPlace(true);
       if (place < 0 || state.busy) return;
       layer.value = chosenHead.layer;
       head.value = chosenHead.head;
+
       const { text } = state;
       const isLast = asking();
       const found = await ask("query", plain(text), place, chosenHead.layer, chosenHead.head);
@@ -48,21 +54,26 @@ export const equationView = {
 function drawSteps({ start, query, keys, values, scores, weights, context, joined, output, stream }, text, place, d) {
   const { layer, head } = chosenHead;
   const name = (j) => tokenName(text.ids[start + j]);
+
   const heaviest = Array.from(weights.keys()).sort((a, b) => weights[b] - weights[a]);
   const shown = heaviest.slice(0, KEYS).sort((a, b) => a - b);
   const cells = (j) => [vector(keys[j]), number(scores[j] * Math.sqrt(d)), number(scores[j]), number(weights[j], 3)];
   const rows = shown.map((j) => [name(j), ...cells(j), vector(values[j])]);
+
   const next = text.ids[place + 1];
   if (next !== undefined) rows.push([tokenName(next), "a later token", "", "−∞", number(0, 3), "masked"]);
   const rest = 1 - shown.reduce((sum, j) => sum + weights[j], 0);
   const terms = heaviest.slice(0, 3).map((j) => `${number(weights[j])} · ${number(values[j][0])}`);
+
   const others =
     weights.length > shown.length ? `The ${weights.length - shown.length} others share ${number(rest, 3)}.` : "";
+
   const places = `${head * d} to ${(head + 1) * d - 1}`;
   const caption = `Layer ${layer}, head ${head}: ${headName(layer, head) || "no name"}. ${others}`;
   const columns = ["token", "key k", "q · k", `÷ √${d}`, "softmax", "value v"];
   const sum = `${terms.join(" + ")}${weights.length > 3 ? " + …" : ""} = ${number(context[0])}`;
   const lengths = `, length ${norm2(output)}; added to the stream, which had length ${norm2(stream)}.`;
+
   return [
     paragraph("1. The query of ", name(place - start), " is q = ", vector(query), ` (${d} numbers).`),
     paragraph(

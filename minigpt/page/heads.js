@@ -17,9 +17,11 @@ export const headsView = {
     const switches = h("div", { className: "switches", ...meaning, "--columns": num_heads });
     const readout = h("p", { className: "readout" });
     const bars = h("ol", { className: "bars" });
+
     const rewriting = () => write(state.text.prompt, { off: [...state.off] });
     const rewrite = button("Write again without them", rewriting, { className: "main" });
     const allOn = button("All on", () => (state.off.clear(), changed()));
+
     for (let layer = 0; layer < num_layers; layer++) {
       for (let head = 0; head < num_heads; head++) {
         const key = `${layer}.${head}`;
@@ -30,6 +32,7 @@ export const headsView = {
         switches.append(button(key, toggle, { tabIndex: layer + head ? -1 : 0 }));
       }
     }
+
     panel.append(
       whatIsThis(
         "Attention weights show where a head looks, not whether it matters. Switch a head off and see: its context ",
@@ -42,10 +45,12 @@ export const headsView = {
       readout,
       bars,
     );
+
     roving(switches, "button", (key, at) => inGrid(key, at, num_heads));
     switches.addEventListener("focusin", (event) => {
       for (const item of switches.children) item.tabIndex = item === event.target ? 0 : -1;
     });
+
     const asking = lastAsked();
     return async () => {
       [...switches.children].forEach((item) => {
@@ -54,14 +59,17 @@ export const headsView = {
         item.ariaPressed = String(isOn);
         item.ariaLabel = item.title = `${item.textContent}${name && `: ${name}`}`;
       });
+
       rewrite.disabled = allOn.disabled = state.off.size === 0;
       const place = chosenPlace();
       if (place === 0 || state.busy) return;
+
       const { text } = state;
       const isLast = asking();
       const whole = probabilities(await ask("logits", plain(text), place));
       const less = probabilities(await ask("logits", plain(text), place, [...state.off]));
       if (!isLast()) return;
+
       const part = (p, i) => (p > 1e-12 ? p * Math.log2(p / Math.max(less[i], 1e-12)) : 0);
       const divergence = whole.map(part).reduce((a, b) => a + b);
       const taken = text.ids[place];
@@ -69,6 +77,7 @@ export const headsView = {
       const off =
         state.off.size === 0 ? "All heads are on" : `${state.off.size} of ${num_layers * num_heads} heads off`;
       fill(readout, `${off}. For ${what} the divergence is ${number(Math.max(0, divergence), 3)} bits.`);
+
       const order = Array.from(whole.keys()).sort((a, b) => whole[b] + less[b] - whole[a] - less[a]);
       const shown = order.slice(0, COMPARED);
       const most = Math.max(...shown.map((id) => Math.max(whole[id], less[id])));

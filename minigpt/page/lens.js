@@ -19,10 +19,12 @@ export const lensView = {
       ),
       box,
     );
+
     const asking = lastAsked();
     return async () => {
       const place = chosenPlace(true);
       if (place < 0 || state.busy) return;
+
       const { text } = state;
       const isLast = asking();
       const from = Math.max(0, Math.min(place - COLUMNS + 2, text.ids.length - COLUMNS));
@@ -39,6 +41,7 @@ function drawLens({ from, rows }, text, place) {
     layer === 0 ? "embedding" : `after layer ${layer - 1}`,
     ...row.map(({ id, probability }) => [tokenName(id), h("small", {}, percent(probability))]),
   ]);
+
   const look = (row, column) => {
     const chosen = from + column - 1 === place && column > 0 ? "chosen" : "";
     if (row < 0 || column === 0) return { className: chosen };
@@ -46,9 +49,11 @@ function drawLens({ from, rows }, text, place) {
     const right = id === text.ids[from + column] ? "right" : "";
     return { className: `tinted ${right} ${chosen}`, "--tint": probability.toFixed(2) };
   };
+
   const chosen = rows.map((row) => row[place - from]?.next);
   const isKnown = chosen.every((p) => typeof p === "number");
   const note = `What followed “${tokenizer.visible(text.ids[place])}” had, layer by layer: ${isKnown && chosen.map(percent).join(", ")}.`;
+
   const wide = table("The likeliest next token after each layer", heads, body, look);
   wide.className = "lens";
   return [

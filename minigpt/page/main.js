@@ -129,26 +129,32 @@ function makePage() {
   $("about").textContent =
     `${(parameters / 1e6).toFixed(parameters < 1e7 ? 2 : 0)} million parameters, ${config.num_layers} layers of ${config.num_heads} heads, ` +
     `${config.vocab_size.toLocaleString("en")} tokens, ${config.context_length} of them in sight. It runs in your browser; nothing leaves this page.`;
+
   $("buttons").append(...Object.values(buttons));
   const meaning =
     "Each token is as dark as it surprised the model: the less likely, the darker (in bits, −log2 of its probability). " +
     "Your own words, bold, are measured too. Choose a token, and the views show what happened there.";
   $("text-foot").before(whatIsThis(meaning));
+
   $("text-foot").append(
     button("Copy text", () => copy(shownText())),
     button("Copy link", () => copy(link($("prompt").value))),
     button("Save SVG", () => savePicture($("tokens"), "minigpt-text", "svg")),
     button("Save PNG", () => savePicture($("tokens"), "minigpt-text", "png")),
   );
+
   const dark = matchMedia("(prefers-color-scheme: dark)");
   dark.addEventListener("change", () => setTheme(dark.matches ? "dark" : "light"));
   setTheme(dark.matches ? "dark" : "light");
   $("theme").addEventListener("click", () => setTheme(state.theme === "dark" ? "light" : "dark"));
+
   $("prompt").addEventListener("input", prompted);
   makeSettings();
   $("settings").open = innerWidth > 900; // on a phone the views come first
   makeTabs();
+
   let wasBusy = false;
+
   onChange(() => {
     drawTokens();
     drawControls();
@@ -163,15 +169,19 @@ function makePage() {
 
 async function start() {
   makePage();
+
   const before = kept();
   const fromLink = readLink();
   if (before) {
     Object.assign(state.settings, before.settings);
     state.status = "Your text is still here.";
   }
+
   $("prompt").value = before?.text ?? fromLink ?? model.prompt;
   await setPrompt($("prompt").value);
+
   for (const leaving of ["freeze", "pagehide"]) window.addEventListener(leaving, keep, true);
+
   let left = false; // whether it was writing when the tab was left
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) keep();
@@ -179,6 +189,7 @@ async function start() {
     left = document.hidden && state.busy;
     changed();
   });
+
   window.addEventListener("hashchange", async () => {
     const prompt = readLink();
     if (prompt !== null) $("prompt").value = prompt;

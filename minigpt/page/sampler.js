@@ -57,7 +57,8 @@ export function draw(logits, settings, seen, place) {
   if (settings.temperature < COLDEST) return kept.findIndex((logit) => logit > -Infinity);
   const largest = kept.reduce((a, b) => Math.max(a, b));
   const random = uniform(settings.seed, place);
-  let [token, best] = [0, -1];
+  let token = 0;
+  let best = -1;
   kept.forEach((logit, id) => {
     const weight = Math.exp(logit - largest) / -Math.log(random());
     if (weight > best) [token, best] = [id, weight];
@@ -67,7 +68,10 @@ export function draw(logits, settings, seen, place) {
 
 /** Random numbers between 0 and 1, both left out (sfc32, the counter starts from seed and place). */
 export function uniform(seed, place) {
-  let [a, b, c, counter] = [seed >>> 0, Math.floor(seed / 2 ** 32) >>> 0, place >>> 0, 1];
+  let a = seed >>> 0;
+  let b = Math.floor(seed / 2 ** 32) >>> 0;
+  let c = place >>> 0;
+  let counter = 1;
   const next = () => {
     const sum = (a + b + counter++) | 0;
     a = b ^ (b >>> 9);

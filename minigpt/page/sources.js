@@ -16,34 +16,43 @@ export const sourcesView = {
       "A model of this size has read little, so one can look where it has something from. Choose a token, or select ",
       "some (drag, or hold Shift with the arrow keys). A long copied stretch means that the model knows it by heart.",
     );
+
     if (!hasText) {
       const how = h("code", {}, "minigpt page --with-text");
       const why = " shows where the model learned what it writes.";
       panel.append(what, paragraph("The training text is not in this page. A page made with ", how, why));
       return () => {};
     }
+
     const found = h("div", {});
     const share = h("p", { className: "readout" });
     let isMarking = false;
     const mark = button("Mark copies in the text", () => ((isMarking = !isMarking), changed()));
     panel.append(what, found, h("p", { className: "row" }, mark), share);
+
     const asking = lastAsked();
+
     return async () => {
       if (state.busy) return;
       mark.ariaPressed = String(isMarking);
       const { text } = state;
+
       const [first, last] = selection();
       if (last < text.hidden) return;
       const isLast = asking();
+
       const starts = [0];
       for (let i = text.hidden; i < text.ids.length; i++) starts.push(starts.at(-1) + text.pieces[i].length);
       const startOf = (i) => starts[Math.max(0, i - text.hidden)];
+
       const whole = shownText();
       const answer = await ask("sources", whole, startOf(first), Math.max(startOf(first) + 1, startOf(last + 1)));
       const copies = isMarking ? await ask("copies", whole, LEAST) : [];
       if (!isLast()) return;
+
       fill(found, drawFound(answer, whole.slice(startOf(first), startOf(last + 1))));
       state.tints = isMarking ? {} : null;
+
       let copied = 0;
       let reached = 0;
       for (const { start, end } of copies) {
@@ -52,6 +61,7 @@ export const sourcesView = {
         for (let i = text.hidden; i < text.ids.length; i++)
           if (startOf(i + 1) > start && startOf(i) < end) state.tints[i] = 0.7;
       }
+
       share.textContent = isMarking
         ? `${percent(whole.length ? copied / whole.length : 0)} of the text stands in copied stretches of at least ${LEAST} characters.`
         : "";

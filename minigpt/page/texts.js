@@ -122,6 +122,7 @@ export async function write(
 ) {
   await stop();
   const text = startOf(from, n, parent);
+
   const { settings } = state;
   if (token !== null) add(text, token, NaN);
   if (text.ids.at(-1) === tokenizer.end) text.ids.pop(), text.surprises.pop(), text.pieces.pop();
@@ -129,12 +130,15 @@ export async function write(
   show(text);
   Object.assign(state, { busy: true, writing: text, status: "Writing.", problem: "", speed: "" });
   changed();
+
   const begun = (text.begun = text.ids.length);
   let start = performance.now();
   let reason;
+
   try {
     await ready;
     if (text.surprises.slice(1).some(Number.isNaN)) await ask("read", plain(text));
+
     const writing = ask("write", plain(text), token === tokenizer.end ? 0 : settings.maxNewTokens, settings, off);
     listen("token", ({ id, surprise }) => {
       if (text.ids.length === begun) start = performance.now();
@@ -148,7 +152,9 @@ export async function write(
   } catch (error) {
     state.problem = error.message;
   }
+
   if (state.writing !== text) return; // another text is being written already
+
   const count = text.ids.length - begun;
   const why = reason === "ended" ? ": the model ended the text" : reason === "stopped" ? ", stopped" : "";
   Object.assign(state, { busy: false, status: `${count} tokens written${why}.` });

@@ -36,6 +36,7 @@ roving(box, "[role=option]", (key, at, items) => {
   if (key === "ArrowLeft" || key === "ArrowRight") return at + (key === "ArrowRight" ? 1 : -1);
   if (key !== "ArrowUp" && key !== "ArrowDown") return undefined;
   // The nearest token in the next line that has one
+
   const { left, top } = items[at].getBoundingClientRect();
   const rects = items.map((item) => item.getBoundingClientRect());
   const tops = rects.map((rect) => rect.top).filter((y) => (key === "ArrowUp" ? y < top - 4 : y > top + 4));
@@ -76,16 +77,20 @@ export function drawTokens() {
     const before = text.pieces.slice(text.hidden, shown.first).join("");
     box.replaceChildren(...(before ? [h("span", { className: "before" }, before)] : []), nextToken());
   }
+
   const follows = box.scrollTop + box.clientHeight > box.scrollHeight - 40;
   drawLegend();
   const { first } = shown;
+
   const options = box.querySelectorAll("[role=option]");
   const next = options[options.length - 1];
   for (let i = first + options.length - 1; i < text.ids.length; i++) next.before(token(text, i));
   next.dataset.index = text.ids.length;
   if (state.busy && follows) box.scrollTop = box.scrollHeight;
+
   const place = chosenPlace();
   const [from, to] = selection();
+
   for (const option of box.querySelectorAll("[role=option]")) {
     const i = Number(option.dataset.index);
     const isChosen = i === place;

@@ -93,10 +93,12 @@ const tasks = {
     const { context_length, vocab_size, num_heads } = engine.config;
     const n = Math.min(48, Math.floor(context_length / 2));
     if (n < 2) return null;
+
     let state = 12345;
     const once = Array.from({ length: n }, () => (state = (state * 48271) % 2147483647) % (vocab_size - 1));
     const reading = new Reading(engine);
     reading.read([...once, ...once]);
+
     return engine.layers.map((_, i) =>
       Array.from({ length: num_heads }, (_, h) => {
         const weights = reading.attention(i, h);
@@ -122,10 +124,12 @@ const tasks = {
     const { kv_heads, num_heads, head_size } = engine.config;
     const { queries, keys, values, context } = reading.layers[layer];
     const t = place - start;
+
     const part = (rows, j, h) => rows.row(j).slice(h * head_size, (h + 1) * head_size);
     const group = Math.floor((head * kv_heads) / num_heads);
     const places = Array.from({ length: t + 1 }, (_, j) => j);
     const scores = reading.scores(layer, head, t);
+
     return {
       start,
       query: part(queries, t, head),
@@ -203,9 +207,11 @@ async function advance(text, mine, tellSurprise, off = []) {
       writer.reading.truncate(common);
     } else writer = { reading: new Reading(engine, new Set(off)), start };
   }
+
   const { reading } = writer;
   reading.truncate(ids.length - start);
   if (tellSurprise) tell(reading, start, 0);
+
   while (reading.ids.length < ids.length - start) {
     const done = reading.ids.length;
     reading.read(ids.slice(start + done, start + done + AT_ONCE));
@@ -229,6 +235,7 @@ function view({ ids, prompt }, n, off = []) {
   const start = windowStart(prompt, n);
   const done = [writer, viewer].find((kept) => fits(kept, ids, n, start, off) && kept.reading.ids.length >= n - start);
   if (done) return done;
+
   viewer = { reading: new Reading(engine, new Set(off)), start };
   const end = Math.min(start + engine.config.context_length, ids.length);
   for (let i = start; i < end; i += AT_ONCE) viewer.reading.read(ids.slice(i, Math.min(i + AT_ONCE, end)));
