@@ -20,7 +20,7 @@ import torch
 import minigpt
 from minigpt import UserError
 from minigpt.config import TrainConfig
-from minigpt.data.token_cache import open_dataset
+from minigpt.data.token_files import open_dataset
 from minigpt.runs.find import load_run
 from minigpt.runs.folder import read_metrics
 from minigpt.tokenizer import load_tokenizer, make_tokenizer

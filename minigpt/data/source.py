@@ -42,6 +42,13 @@ class Source:
         validation = self.validation.scan.fingerprint if self.validation else None
         return hashlib.sha256(json.dumps([training, validation]).encode()).hexdigest()
 
+    @property
+    def text_bytes(self) -> int:
+        """Bytes of all of it, in UTF-8."""
+        training = self.training.scan.text_bytes
+        validation = self.validation.scan.text_bytes if self.validation else 0
+        return training + validation
+
     def origin(self, config: TextConfig) -> Origin:
         """What a dataset of this text remembers of it."""
         scan = self.training.scan

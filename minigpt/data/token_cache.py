@@ -1,23 +1,21 @@
-"""The token ids of a text on disk: made once, found again by the next run, read piece by piece.
+"""From a text to its tokens: made once, and found again by the next run.
 
 A prepared text is a folder in `tokens/` of the user's cache folder (docs/token_files.md), named
-after a hash of the text and of the settings that its tokens depend on. `say` and `progress` show
-what is done.
+after a hash of the text and of the settings that its tokens depend on. token_files.py says what it
+holds.
 """
 
 import contextlib
 import hashlib
-import io
 import json
-import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from filelock import FileLock, Timeout
@@ -30,25 +28,42 @@ from ..tokenizer import (
     Tokenizer,
     TokenizerLike,
     as_tokenizer,
-    load_tokenizer,
     make_tokenizer,
 )
-from .batches import Dataset, TokenIds
+from .batches import Dataset
 from .corpus import Part, encode
 from .lengths import check_counts
 from .source import Source, split
+from .token_files import (
+    FORMAT,
+    META,
+    TOKENIZER,
+    TRAIN,
+    VALIDATION,
+    Tokens,
+    id_dtype,
+    open_dataset,
+    store,
+    store_meta,
+)
 
-FORMAT = 4
 FOLDER = "tokens"  # in the cache folder, which may hold other programs' files
-META = "meta.json"
-TOKENIZER = "tokenizer.json"
-TRAIN = "train.bin"
-VALIDATION = "validation.bin"
 _NAME = re.compile(r"[0-9a-f]{32}(\.tmp)?")  # of a prepared text, or of one that is being made
 _MOST_TO_LEARN = 1 << 25  # characters from which a BPE is learned
 _MOST_BYTES = 5e9  # of texts that are kept
 _BLOCK = 1 << 20  # tokens that are looked at together
 Progress = Callable[[str, int], Any]  # makes a bar, such as a tqdm, of this name and total
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What is to be prepared, and who is told about it."""
+
+    source: Source
+    config: TextConfig
+    tokenizer: Tokenizer | None  # None for the one that the config names
+    say: Callable[[str], object]
+    progress: Progress
 
 
 def prepare(
@@ -66,41 +81,54 @@ def prepare(
     nothing tells for certain whether another one would give the same. `say` gets the lines that a
     person should read.
     """
-    place = (cache or cache_folder()) / FOLDER
     given = None if tokenizer is None else as_tokenizer(tokenizer)
-    if isinstance(given, ForeignTokenizer):
-        dataset = _without_cache(source, config, given, place=place, say=say, progress=progress)
-    else:
-        dataset = _find_or_make(source, config, given, place=place, say=say, progress=progress)
+    task = _Task(source, config, tokenizer=given, say=say, progress=progress)
+    place = (cache or cache_folder()) / FOLDER
+
+    is_foreign = isinstance(given, ForeignTokenizer)
+    dataset = _without_cache(task, place) if is_foreign else _from_cache(task, place)
     return replace(dataset, origin=source.origin(config))
 
 
-def _find_or_make(
-    source: Source,
-    config: TextConfig,
-    tokenizer: Tokenizer | None,
-    *,
-    place: Path,
-    say: Callable[[str], object],
-    progress: Progress,
-) -> Dataset:
-    """The tokens of a text from the cache, where they are put first if they are not there."""
-    folder = place / _key(source, config, tokenizer)
+# Tokens that are kept
+
+
+def _from_cache(task: _Task, place: Path) -> Dataset:
+    """The tokens of a text that are kept in a folder, where they are put if they are not there."""
+    folder = place / _key(task)
     try:
         return open_dataset(folder)
     except UserError as error:  # not there, or damaged
         if folder.exists():
-            say(f"{error}; making it again")
+            task.say(f"{error}; making it again")
 
-    with _writable(place), _only_process(folder, say):
+    with _writable(place), _only_process(folder, task.say):
         dataset = _found(folder)  # another process may have made it meanwhile
         if dataset is None:
-            _make(folder, source, config, tokenizer, progress)
+            _make(task, folder)
             dataset = open_dataset(folder)
 
     with contextlib.suppress(OSError):  # another process may do the same now
         _evict(folder)
     return dataset
+
+
+def _key(task: _Task) -> str:
+    """Names a prepared text by everything that its tokens depend on."""
+    config = task.config
+    tokenizer = config.tokenizer if task.tokenizer is None else task.tokenizer.to_json()
+    is_learned = tokenizer == "bpe"
+    has_own = task.source.validation is not None  # a text to validate on
+    parts = {
+        "format": FORMAT,
+        "text": task.source.fingerprint,
+        "validation_fraction": None if has_own else config.validation_fraction,
+        "split": config.split,
+        "max_characters": config.max_characters,
+        "tokenizer": tokenizer,
+        "vocab_size": config.vocab_size if is_learned else None,
+    }
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
 def _found(folder: Path) -> Dataset | None:
@@ -134,185 +162,63 @@ def _only_process(folder: Path, say: Callable[[str], object]) -> Iterator[None]:
         yield
 
 
-def _without_cache(
-    source: Source,
-    config: TextConfig,
-    tokenizer: ForeignTokenizer,
-    *,
-    place: Path,
-    say: Callable[[str], object],
-    progress: Progress,
-) -> Dataset:
-    """The tokens of a text in files without a name, which are gone when nobody reads them."""
-    training, validation = split(source, config)
-    with _writable(place), progress("tokenizing", training.size + validation.size) as bar:
-        parts = []
-        for part in (training, validation):
-            # Closed when nobody holds the Dataset any more.
-            file = tempfile.TemporaryFile(dir=place)  # noqa: SIM115
-            for block in _token_blocks(part, tokenizer, bar):
-                file.write(block)
-            file.flush()
-            parts.append(Tokens(file, tokenizer.vocab_size))
-
-    source.check_unchanged()
-    train, validation_tokens = parts
-    check_counts(len(train), len(validation_tokens), config)
-    if config.max_characters is None:
-        _say_if_lossy(source, tokenizer, parts, say)
-    return Dataset(tokenizer, train, validation_tokens)
-
-
-def _say_if_lossy(
-    source: Source,
-    tokenizer: ForeignTokenizer,
-    parts: Sequence["Tokens"],
-    say: Callable[[str], object],
-) -> None:
-    """Say it if the tokens of a text do not stand for all of its bytes, and for no others."""
-    byte_lengths = np.array(tokenizer.byte_lengths())
-    of_tokens = 0
-    for tokens in parts:
-        for start in range(0, len(tokens), _BLOCK):
-            of_tokens += int(byte_lengths[tokens[start : start + _BLOCK]].sum())
-
-    of_text = source.training.scan.text_bytes
-    if source.validation is not None:
-        of_text += source.validation.scan.text_bytes
-    if of_tokens != of_text:
-        share = f"{of_tokens / of_text:.1%} of the bytes of the text"
-        say(f"the tokens of {tokenizer.name} stand for {share}; bits per byte count these")
-
-
-def open_dataset(folder: Path) -> Dataset:
-    """Open what :func:`prepare` made, if it is whole."""
-    try:
-        meta = json.loads((folder / META).read_text(encoding="utf-8"))
-        for name in (TOKENIZER, TRAIN, VALIDATION):
-            _verify(folder / name, meta["files"][name])
-
-        tokenizer = load_tokenizer(folder / TOKENIZER)
-        train = Tokens(folder / TRAIN, tokenizer.vocab_size)
-        validation = Tokens(folder / VALIDATION, tokenizer.vocab_size)
-    except (OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
-        raise UserError(f"the token cache {folder} is damaged: {error}") from None
-
-    with contextlib.suppress(OSError):  # the cache may be another user's
-        os.utime(folder / META)  # when it was used last, for _evict
-    return Dataset(tokenizer, train, validation)
-
-
-class Tokens:
-    """The ids in a file, read when they are asked for: a mapped file would count as memory.
-
-    The file is given by its name, or open.
-    """
-
-    def __init__(self, file: Path | IO[bytes], vocab_size: int):
-        self.dtype = np.dtype(_dtype(vocab_size))
-        self._file = io.FileIO(file) if isinstance(file, Path) else file
-        self._length = os.fstat(self._file.fileno()).st_size // self.dtype.itemsize
-
-    def __len__(self) -> int:
-        return self._length
-
-    def __getitem__(self, part: slice) -> TokenIds:
-        start, stop, _ = part.indices(self._length)
-        size = self.dtype.itemsize * max(stop - start, 0)  # bytes
-
-        self._file.seek(self.dtype.itemsize * start)
-        data = self._file.read(size) or b""
-        if len(data) != size:
-            raise UserError(f"the token cache was cut short: {self._file.name}")
-        return np.frombuffer(data, self.dtype)
-
-
-def _dtype(vocab_size: int) -> str:
-    return "<u2" if vocab_size <= 1 << 16 else "<u4"
-
-
-def _key(source: Source, config: TextConfig, tokenizer: Tokenizer | None) -> str:
-    """Names a prepared text by everything that its tokens depend on."""
-    is_learned = tokenizer is None and config.tokenizer == "bpe"
-    parts = {
-        "format": FORMAT,
-        "text": source.fingerprint,
-        "validation_fraction": None if source.validation else config.validation_fraction,
-        "split": config.split,
-        "max_characters": config.max_characters,
-        "tokenizer": config.tokenizer if tokenizer is None else tokenizer.to_json(),
-        "vocab_size": config.vocab_size if is_learned else None,
-    }
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
-
-
 def _lock(folder: Path) -> FileLock:
     """One of 256 locks. Their files stay: another process may be waiting for one."""
     return FileLock(folder.with_name(f"{folder.name[:2]}.lock"))
 
 
-def _make(
-    folder: Path,
-    source: Source,
-    config: TextConfig,
-    tokenizer: Tokenizer | None,
-    progress: Progress,
-) -> None:
+def _make(task: _Task, folder: Path) -> None:
     """Prepare a text in a folder, which is there only when it is whole."""
     temporary = folder.with_suffix(".tmp")
     shutil.rmtree(temporary, ignore_errors=True)  # of a process that was killed
     try:
         temporary.mkdir()
-        _fill(temporary, source, config, tokenizer, progress)
+        _fill(task, temporary)
         shutil.rmtree(folder, ignore_errors=True)  # it was damaged
         temporary.rename(folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _fill(
-    folder: Path,
-    source: Source,
-    config: TextConfig,
-    given: Tokenizer | None,
-    progress: Progress,
-) -> None:
-    """Learn a tokenizer if none is given, encode the text, and write meta.json when all is well."""
-    training, validation = split(source, config)
-    # A list of characters must cover both texts.
-    learned_from = [training, validation] if config.tokenizer == "char" else [training]
-    tokenizer = given or _learn(learned_from, config, progress)
+def _fill(task: _Task, folder: Path) -> None:
+    """Learn a tokenizer if none is given, encode the text, and write all files."""
+    training, validation = split(task.source, task.config)
+    tokenizer = task.tokenizer or _learn(task, training, validation)
+    dtype = id_dtype(tokenizer.vocab_size)
 
     files = {}
-    with progress("tokenizing", training.size + validation.size) as bar:
-        for name, part in ((TRAIN, training), (VALIDATION, validation)):
-            files[name] = _store(folder / name, _token_blocks(part, tokenizer, bar))
+    with task.progress("tokenizing", training.size + validation.size) as bar:
+        files[TRAIN] = store(folder / TRAIN, _id_blocks(training, tokenizer, bar))
+        files[VALIDATION] = store(folder / VALIDATION, _id_blocks(validation, tokenizer, bar))
 
-    source.check_unchanged()
-    dtype = _dtype(tokenizer.vocab_size)
-    size = np.dtype(dtype).itemsize
-    check_counts(files[TRAIN]["size"] // size, files[VALIDATION]["size"] // size, config)
+    task.source.check_unchanged()
+    count = files[TRAIN]["size"] // dtype.itemsize
+    count_to_validate = files[VALIDATION]["size"] // dtype.itemsize
+    check_counts(count, count_to_validate, task.config)
 
-    files[TOKENIZER] = _store(folder / TOKENIZER, [tokenizer.to_json().encode()])
-    meta = {"format": FORMAT, "dtype": dtype, "files": files}
-    _store(folder / META, [(json.dumps(meta, indent=1) + "\n").encode()])
+    files[TOKENIZER] = store(folder / TOKENIZER, [tokenizer.to_json().encode()])
+    store_meta(folder, files, dtype)
 
 
-def _token_blocks(part: Part, tokenizer: Tokenizer, bar: Any) -> Iterator[bytes]:
+def _id_blocks(part: Part, tokenizer: Tokenizer, bar: Any) -> Iterator[bytes]:
     """The ids of a text as they are in a file, block by block; the bar counts characters."""
-    dtype = _dtype(tokenizer.vocab_size)
+    dtype = id_dtype(tokenizer.vocab_size)
     for characters, ids in encode(tokenizer, part):
         yield ids.astype(dtype).tobytes()
         bar.update(characters)
 
 
-def _learn(parts: Sequence[Part], config: TextConfig, progress: Progress) -> Tokenizer:
-    """The tokenizer that a config names, learned from some texts."""
-    if config.tokenizer == "bpe":
-        parts = [part.at_most(_MOST_TO_LEARN) for part in parts]
+def _learn(task: _Task, training: Part, validation: Part) -> Tokenizer:
+    """The tokenizer that a config names, learned from the text."""
+    config = task.config
+    parts = [training]
+    if config.tokenizer == "char":
+        parts.append(validation)  # a list of characters must cover both
+    elif config.tokenizer == "bpe":
+        parts = [training.at_most(_MOST_TO_LEARN)]
 
     characters = sum(part.size for part in parts)
-    with progress("learning the tokenizer", characters) as bar:
+    with task.progress("learning the tokenizer", characters) as bar:
 
         def texts() -> Iterator[str]:
             for _, text in chain.from_iterable(part.documents() for part in parts):
@@ -320,39 +226,6 @@ def _learn(parts: Sequence[Part], config: TextConfig, progress: Progress) -> Tok
                 bar.update(len(text))
 
         return make_tokenizer(config.tokenizer, config.vocab_size, texts())
-
-
-def _store(file: Path, blocks: Iterable[bytes]) -> dict[str, Any]:
-    """Write a file, and return the record by which :func:`_verify` knows it."""
-    digest = hashlib.sha256()
-    with open(file, "wb") as out:
-        for block in blocks:
-            out.write(block)
-            digest.update(block)
-        out.flush()
-        os.fsync(out.fileno())
-
-    status = file.stat()
-    return {
-        "size": status.st_size,
-        "mtime_ns": status.st_mtime_ns,
-        "sha256": digest.hexdigest(),
-    }
-
-
-def _verify(file: Path, record: dict[str, Any]) -> None:
-    """Refuse a file if its size differs; if just its time does, the checksum decides."""
-    status = file.stat()
-    if status.st_size != record["size"]:
-        raise ValueError(f"{file.name} is longer or shorter than it was")
-
-    if status.st_mtime_ns != record["mtime_ns"]:  # a copy, perhaps
-        with open(file, "rb") as content:
-            found = hashlib.file_digest(content, "sha256").hexdigest()
-        if found != record["sha256"]:
-            raise ValueError(f"the checksum of {file.name} does not match")
-        with contextlib.suppress(OSError):  # the cache may be another user's
-            os.utime(file, ns=(record["mtime_ns"], record["mtime_ns"]))
 
 
 def _evict(made: Path) -> None:
@@ -396,3 +269,42 @@ def _remove(folder: Path) -> None:
     """Remove a prepared text that no process is making; one that has it open can still read it."""
     with contextlib.suppress(OSError), _lock(folder).acquire(timeout=0):
         shutil.rmtree(folder.rename(folder.with_suffix(".tmp")))
+
+
+# Tokens of somebody else's tokenizer
+
+
+def _without_cache(task: _Task, place: Path) -> Dataset:
+    """The tokens of a text in files without a name, which are gone when nobody reads them."""
+    tokenizer = task.tokenizer
+    assert isinstance(tokenizer, ForeignTokenizer)
+    parts = split(task.source, task.config)
+
+    files = []
+    with _writable(place), task.progress("tokenizing", sum(part.size for part in parts)) as bar:
+        for part in parts:
+            # Closed when nobody holds the Dataset any more.
+            file = tempfile.TemporaryFile(dir=place)  # noqa: SIM115
+            for block in _id_blocks(part, tokenizer, bar):
+                file.write(block)
+            file.flush()
+            files.append(file)
+
+    train, validation = (Tokens(file, tokenizer.vocab_size) for file in files)
+    task.source.check_unchanged()
+    check_counts(len(train), len(validation), task.config)
+
+    if task.config.max_characters is None:
+        in_tokens = _bytes_of(train, tokenizer) + _bytes_of(validation, tokenizer)
+        share = in_tokens / task.source.text_bytes
+        if share != 1.0:
+            about = f"stand for {share:.1%} of the bytes of the text; bits per byte count these"
+            task.say(f"the tokens of {tokenizer.name} {about}")
+    return Dataset(tokenizer, train, validation)
+
+
+def _bytes_of(tokens: Tokens, tokenizer: Tokenizer) -> int:
+    """How many bytes of text some tokens stand for."""
+    byte_lengths = np.array(tokenizer.byte_lengths())
+    starts = range(0, len(tokens), _BLOCK)
+    return sum(int(byte_lengths[tokens[start : start + _BLOCK]].sum()) for start in starts)

@@ -23,7 +23,8 @@ from minigpt import UserError
 from minigpt.config import TextConfig
 from minigpt.data.batches import Dataset
 from minigpt.data.source import find_source, split
-from minigpt.data.token_cache import FOLDER, META, Tokens, open_dataset, prepare
+from minigpt.data.token_cache import FOLDER, prepare
+from minigpt.data.token_files import META, Tokens, open_dataset
 
 from .texts import json_lines, one_line, whole, write
 
