@@ -95,6 +95,6 @@ def _copied(given: argparse.Namespace, config: EvaluationConfig) -> tuple[str, d
 
     files = find_files(tuple(given.files), say)
     check_text_field(files, config.text_field)
-    texts = whole(Corpus(files, config.text_field).documents())
+    texts = whole(Corpus(files, config.text_field).pieces())
     result = load(given.run, config.device).copied(*texts)
     return str(result), dataclasses.asdict(result)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
-from .corpus import Document, Part, place_of, whole
+from .corpus import Part, Piece, place_of, whole
 
 LEAST = 30  # characters; shorter stretches are phrases that many people write
 _ENOUGH = 1 << 17  # characters of validation text
@@ -40,11 +40,11 @@ class Copies:
 
 def copies(texts: Sequence[str], training: Part, validation: Part) -> Copies:
     """What of some texts stands in the training text, and of (much of) the validation text."""
-    share, longest = find_copies(texts, training.documents())
+    share, longest = find_copies(texts, training.pieces())
     place = place_of(longest, training.pieces()) if longest else ""
 
-    others = whole(validation.at_most(_ENOUGH).documents())
-    usual_share, usual_longest = find_copies(others, training.documents())
+    others = whole(validation.at_most(_ENOUGH).pieces())
+    usual_share, usual_longest = find_copies(others, training.pieces())
 
     return Copies(
         characters=sum(map(len, texts)),
@@ -56,8 +56,9 @@ def copies(texts: Sequence[str], training: Part, validation: Part) -> Copies:
     )
 
 
-def find_copies(texts: Sequence[str], documents: Iterable[Document]) -> tuple[float, str]:
-    """The share of some texts that stands in documents, and the longest stretch that does."""
+def find_copies(texts: Sequence[str], pieces: Iterable[Piece]) -> tuple[float, str]:
+    """The share of some texts that stands in documents, which come in pieces, and the longest
+    stretch that does."""
     windows: set[str] = set()
     for text in texts:
         windows.update(_windows(text))
@@ -65,7 +66,7 @@ def find_copies(texts: Sequence[str], documents: Iterable[Document]) -> tuple[fl
     found: set[str] = set()  # those of the windows that stand in the documents
     longest = ""
     everything = "\ud800".join(texts)  # joined by what no text contains
-    for stretch in _stretches(documents, windows):
+    for stretch in _stretches(pieces, windows):
         found.update(_windows(stretch))
         longest = _longest(stretch, everything, longest)
 
@@ -86,12 +87,13 @@ def _copied(text: str, found: set[str]) -> int:
     return sum(min(after - start, LEAST) for start, after in pairwise([*starts, len(text)]))
 
 
-def _stretches(documents: Iterable[Document], windows: set[str]) -> Iterator[str]:
+def _stretches(pieces: Iterable[Piece], windows: set[str]) -> Iterator[str]:
     """The stretches of documents of which every window is one of `windows`."""
     last = -1  # number of the document of the piece before
     held = ""  # the end of that piece
-    for number, piece in documents:
-        text = held + piece if number == last else piece
+    for piece in pieces:
+        is_same_document = piece.number == last
+        text = held + piece.text if is_same_document else piece.text
         end = max(len(text) - LEAST + 1, 0)  # from here on a window is not complete yet
         goes_on = end  # from where the text is to be read again, with the next piece
 
@@ -104,7 +106,7 @@ def _stretches(documents: Iterable[Document], windows: set[str]) -> Iterator[str
             if places[-1] == end - 1:  # the stretch may go on in the next piece
                 goes_on = places[0]
 
-        last = number
+        last = piece.number
         held = text[goes_on:]
 
 

@@ -1,7 +1,9 @@
 """A text as a stream of pieces: a `Corpus` is some files, a `Part` some characters of these.
 
-Both are read as often as needed, since a text may be larger than memory. source.py finds the files
-and decides what is set aside to validate on; token_cache.py turns the pieces into tokens.
+Both are read as often as needed, since a text may be larger than memory. `encode` turns the pieces
+into tokens, `whole` joins them to documents, `place_of` finds the file and line where a text stands
+in them. source.py finds the files and decides what is set aside to validate on; token_cache.py
+stores the tokens.
 """
 
 import hashlib
@@ -10,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,14 +23,13 @@ from .readers import is_json_lines, read_text, title
 _STRETCH = 1 << 14  # characters of a stretch, where only a sample of a text is taken
 CHANGED = "changed while it was read; start again when it is complete"
 
-Document = tuple[int, str]  # a document's number, and a piece of its text
 FileVersion = tuple[int, int]  # when a file was last written to, in nanoseconds, and its size
 
 
 class Piece(NamedTuple):
-    """A piece of a document, and where it stands."""
+    """A piece of a document, and where it stands. A long document comes in several pieces."""
 
-    number: int  # of its document
+    number: int  # of its document, counted from 0
     text: str
     file: Path
     line: int  # in which it begins
@@ -36,7 +37,8 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True)
 class Scan:
-    """What one reading of a corpus tells about its text, packed or not."""
+    """What one reading of a corpus tells about its text. A file packed with gzip counts as what it
+    holds, except in `versions`."""
 
     fingerprint: str  # SHA-256 of the documents
     text_bytes: int  # in UTF-8
@@ -47,17 +49,13 @@ class Scan:
 
 @dataclass(frozen=True)
 class Corpus:
-    """Text files, read one after the other; `text_field` holds the text of a line of .jsonl."""
+    """Text files, read one after the other; in .jsonl, the field `text_field` holds the text."""
 
     files: tuple[Path, ...]
     text_field: str = "text"
 
-    def documents(self) -> Iterator[Document]:
-        """The text in pieces of about a megabyte, each with the number of its document."""
-        return ((piece.number, piece.text) for piece in self.pieces())
-
     def pieces(self) -> Iterator[Piece]:
-        """The same, each with its place."""
+        """The documents one after the other, in pieces of about a megabyte."""
         number = -1
         for file in self.files:
             for is_first, line, text in read_text(file, self.text_field):
@@ -67,24 +65,24 @@ class Corpus:
 
     @cached_property
     def scan(self) -> Scan:
-        """Read all of it once."""
+        """What the text is: all of it is read when this is first asked for, and never again."""
         versions = [version_of(file) for file in self.files]
         digest = hashlib.sha256()
         text_bytes = 0
         lengths = array("Q")
         alphabet: set[int] = set()
 
-        for number, text in self.documents():
-            is_new = number == len(lengths)
+        for piece in self.pieces():
+            is_new = piece.number == len(lengths)
             if is_new:
                 lengths.append(0)
-                digest.update(b"\xff")  # which occurs in no text in UTF-8
-            lengths[number] += len(text)
+                digest.update(b"\xff")  # marks a new document: no UTF-8 text holds 0xff
+            lengths[piece.number] += len(piece.text)
 
-            encoded = text.encode()
+            encoded = piece.text.encode()
             digest.update(encoded)
             text_bytes += len(encoded)
-            # To remove the bytes that are known leaves next to nothing, and is fast.
+            # Deleting is fast, and leaves next to nothing to add one by one.
             unknown = encoded.translate(None, delete=bytes(alphabet))
             alphabet.update(unknown)
 
@@ -98,7 +96,7 @@ class Corpus:
 
 
 def version_of(file: Path) -> FileVersion | None:
-    """Which differs when a file was written to; None if it is not there."""
+    """A value that changes when the file is written to; None if there is no file."""
     try:
         status = file.stat()
     except OSError:
@@ -108,22 +106,23 @@ def version_of(file: Path) -> FileVersion | None:
 
 @dataclass(frozen=True)
 class Part:
-    """Some characters of each document of a corpus: the first `kept` of them, or, if `aside`, all
-    the others.
+    """A corpus of which each document is cut in two: all that stands before the cuts or, if
+    `after_cut`, all that stands after them.
 
-    If these are more than `most`, the part is a sample of so many: stretches that lie all over it.
+    If these are more than `most` characters, the part is a sample of at most so many, in stretches
+    that lie all over the text.
     """
 
-    characters: int  # of all documents together, those that the sample leaves out included
+    characters: int  # on this side of the cuts, before a sample is taken
     corpus: Corpus
-    kept: Sequence[int]  # characters, of each document
-    aside: bool = False
+    cuts: Sequence[int]  # where each document is cut: so many characters stand before the cut
+    after_cut: bool = False
     most: int | None = None
     stretch: int = _STRETCH  # characters
 
     @property
     def size(self) -> int:
-        """How many characters there are in the documents: in a sample, at most so many."""
+        """How many characters the part has; of a sample, how many at most."""
         if self.most is None:
             return self.characters
         return min(self.characters, self.most)
@@ -140,24 +139,26 @@ class Part:
         eighth = max(most // 8, 1)
         return replace(self, most=most, stretch=min(stretch, eighth))
 
-    def documents(self) -> Iterator[Document]:
-        """Pieces of the documents, as of a :class:`Corpus`; UserError if a file has changed."""
-        return ((piece.number, piece.text) for piece in self.pieces())
-
     def pieces(self) -> Iterator[Piece]:
-        """The same, each with its place."""
+        """The documents, or what the part has of them, in pieces of about a megabyte; of a sample,
+        in its stretches.
+
+        Raises UserError, perhaps only at the end, if there are more documents than when the corpus
+        was scanned, or if the part has another number of characters. `Source.check_unchanged`
+        notices the other changes.
+        """
         is_sample = self.size < self.characters
-        length = self.stretch if is_sample else 1 << 30  # longer than any piece
         read = 0  # characters so far
         taken = 0  # of these
 
-        for piece in self._pieces_of_all():
+        for piece in self._all_pieces():
             lines = _LineCounter(piece)
-            for start in range(0, len(piece.text), length):
-                stretch = piece.text[start : start + length]
+            step = self.stretch if is_sample else len(piece.text)
+            for start in range(0, len(piece.text), step):
+                stretch = piece.text[start : start + step]
                 read += len(stretch)
-                # Take it unless the share taken so far, taken / read, would grow larger than the
-                # share of the whole, size / characters.
+                # Take it if the share that is taken, taken / read, then stays within the share
+                # that is wanted, size / characters.
                 if (taken + len(stretch)) * self.characters <= self.size * read:
                     taken += len(stretch)
                     yield piece._replace(text=stretch, line=lines.line_at(start))
@@ -165,82 +166,85 @@ class Part:
         if read != self.characters:
             raise UserError(f"the text {CHANGED}")
 
-    def _pieces_of_all(self) -> Iterator[Piece]:
-        """The pieces of the whole part, of which a sample may be taken."""
-        still_kept = array("Q", self.kept)  # characters of each document
+    def _all_pieces(self) -> Iterator[Piece]:
+        """The pieces of the part before a sample is taken; none is empty."""
+        before_cut = array("Q", self.cuts)  # characters of each document that are still to come
         for piece in self.corpus.pieces():
-            if piece.number == len(still_kept):
+            if piece.number == len(before_cut):
                 raise UserError(f"the text {CHANGED}")
 
-            cut = min(still_kept[piece.number], len(piece.text))
-            still_kept[piece.number] -= cut
-            if not self.aside and cut > 0:
+            cut = min(before_cut[piece.number], len(piece.text))
+            before_cut[piece.number] -= cut
+            if not self.after_cut and cut > 0:
                 yield piece._replace(text=piece.text[:cut])
-            elif self.aside and cut < len(piece.text):
+            elif self.after_cut and cut < len(piece.text):
                 line = _LineCounter(piece).line_at(cut)
                 yield piece._replace(text=piece.text[cut:], line=line)
 
 
 class _LineCounter:
-    """Tells in which line of its file a place of a piece stands.
+    """Tells in which line of its file a character of a piece stands.
 
-    It is asked for one place after the other, from left to right, and counts on from the last.
+    It is asked for one character after the other, from left to right, and counts on from the last.
     """
 
     def __init__(self, piece: Piece):
         self._text = piece.text
         self._line = piece.line
-        self._place = 0
-        self._is_one_line = is_json_lines(piece.file)  # where a line end is written \n
+        self._index = 0
+        self._is_one_line = is_json_lines(piece.file)  # where line ends are escaped
 
-    def line_at(self, place: int) -> int:
-        """The number of the line; `place` is an index of the text."""
+    def line_at(self, index: int) -> int:
+        """The number of the line; `index` is that of a character in the piece."""
         if not self._is_one_line:
-            self._line += self._text.count("\n", self._place, place)
-        self._place = place
+            self._line += self._text.count("\n", self._index, index)
+        self._index = index
         return self._line
 
 
 def place_of(text: str, pieces: Iterable[Piece]) -> str:
-    """The file and the line in which a text begins where it stands in documents first."""
-    held: Piece | None = None  # the end of the piece before, in which the text may have begun
+    """The file and line where `text` first occurs in the pieces."""
+    tail: Piece | None = None  # of the piece before
     for new in pieces:
         piece = new
-        if held is not None and held.number == new.number:
-            piece = held._replace(text=held.text + new.text)
+        if tail is not None and tail.number == new.number:  # a match may span the two
+            piece = tail._replace(text=tail.text + new.text)
 
         lines = _LineCounter(piece)
-        found = piece.text.find(text)
-        if found >= 0:
-            return f"{title(piece.file)}, line {lines.line_at(found):,}"
+        index = piece.text.find(text)
+        if index >= 0:
+            return f"{title(piece.file)}, line {lines.line_at(index):,}"
 
-        end = max(len(piece.text) - len(text) + 1, 0)
-        held = piece._replace(text=piece.text[end:], line=lines.line_at(end))
-    return "a place that is not there any more"
+        start = max(len(piece.text) - (len(text) - 1), 0)  # of a match that ends in the next piece
+        tail = piece._replace(text=piece.text[start:], line=lines.line_at(start))
+    return "a place that is not there any more"  # a file has changed since the text was found
 
 
 def encode(tokenizer: Tokenizer, text: Corpus | Part) -> Iterator[Encoded]:
-    """The tokens of a text, in pieces; UserError with the file and the line of a character that
-    the tokenizer does not know."""
+    """The tokens of a text, in pieces.
+
+    Raises UnknownCharacter with the file and line of a character that the tokenizer does not know;
+    to find the line, the text is read once more.
+    """
     try:
-        yield from encode_in_pieces(tokenizer, chunks(text.documents()))
+        yield from encode_in_pieces(tokenizer, chunks(text.pieces()))
     except UnknownCharacter as unknown:
         place = place_of(unknown.character, text.pieces())
         raise UnknownCharacter(unknown.character, f"({place})") from None
 
 
-def chunks(documents: Iterable[Document]) -> Iterator[TextChunk]:
-    """Documents for the tokenizer, which puts an end of text between two of them."""
+def chunks(pieces: Iterable[Piece]) -> Iterator[TextChunk]:
+    """Pieces as the tokenizer takes them: each text, and whether an end of text goes before it."""
     last = None  # number of the document of the piece before
-    for number, text in documents:
-        follows_another = last is not None and number != last
-        yield follows_another, text
-        last = number
+    for piece in pieces:
+        begins_another = last is not None and piece.number != last
+        yield begins_another, piece.text
+        last = piece.number
 
 
-def whole(documents: Iterable[Document]) -> list[str]:
+def whole(pieces: Iterable[Piece]) -> list[str]:
     """The documents, each in one piece."""
     texts = []
-    for _, pieces in groupby(documents, key=itemgetter(0)):
-        texts.append("".join(text for _, text in pieces))
+    for _, own in groupby(pieces, key=attrgetter("number")):
+        texts.append("".join(piece.text for piece in own))
     return texts

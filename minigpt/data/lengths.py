@@ -32,7 +32,7 @@ def check_short_text(
     if tokenizer is None and (is_short or config.tokenizer not in ("bpe", "char")):
         learned_from = [training, validation] if config.tokenizer == "char" else [training]
         vocab_size = config.vocab_size or SMALLEST_VOCABULARY
-        texts = (text for part in learned_from for _, text in part.documents())
+        texts = (piece.text for part in learned_from for piece in part.pieces())
         tokenizer = make_tokenizer(config.tokenizer, vocab_size, texts)
 
     tokens = _count(training, tokenizer) if is_short else training.size
@@ -70,5 +70,5 @@ def check_context(training: int, context_length: int) -> None:
 def _count(part: Part, tokenizer: Tokenizer | None) -> int:
     """How many tokens a text gives; of an unknown tokenizer, how many at most: its bytes."""
     if tokenizer is None:
-        return sum(len(text.encode()) for _, text in part.documents())
+        return sum(len(piece.text.encode()) for piece in part.pieces())
     return sum(len(ids) for _, ids in encode(tokenizer, part))

@@ -147,14 +147,14 @@ def split(source: Source, config: TextConfig) -> tuple[Part, Part]:
     most = config.max_characters
 
     if source.validation is not None:
-        training = Part(sum(lengths), corpus, kept=lengths)
+        training = Part(sum(lengths), corpus, cuts=lengths)
         others = source.validation.scan.lengths
-        validation = Part(sum(others), source.validation, kept=others)
+        validation = Part(sum(others), source.validation, cuts=others)
         return training.at_most(most), validation
 
-    kept = array("Q", _kept(lengths, config))
-    training = Part(sum(kept), corpus, kept)
-    validation = Part(sum(lengths) - sum(kept), corpus, kept, aside=True)
+    cuts = array("Q", _cuts(lengths, config))
+    training = Part(sum(cuts), corpus, cuts)
+    validation = Part(sum(lengths) - sum(cuts), corpus, cuts, after_cut=True)
     return training.at_most(most), validation.at_most(_most_to_validate(most))
 
 
@@ -165,8 +165,8 @@ def _most_to_validate(most: int | None) -> int | None:
     return min(most, max(most // 8, _TO_VALIDATE))
 
 
-def _kept(lengths: Sequence[int], config: TextConfig) -> Iterator[int]:
-    """How many characters of each document are trained on."""
+def _cuts(lengths: Sequence[int], config: TextConfig) -> Iterator[int]:
+    """Where each document is cut: the characters before the cut are trained on."""
     if config.split == "documents" and len(lengths) > 1:
         chosen = set_aside(lengths, config.validation_fraction)
         for length, is_aside in zip(lengths, chosen, strict=True):
@@ -175,9 +175,9 @@ def _kept(lengths: Sequence[int], config: TextConfig) -> Iterator[int]:
 
     left = int(sum(lengths) * (1 - config.validation_fraction))  # characters before the cut
     for length in lengths:
-        kept = min(length, left)
-        left -= kept
-        yield kept
+        cut = min(length, left)
+        left -= cut
+        yield cut
 
 
 def set_aside(lengths: Sequence[int], fraction: float) -> bytearray:

@@ -221,9 +221,9 @@ def _learn(task: _Task, training: Part, validation: Part) -> Tokenizer:
     with task.progress("learning the tokenizer", characters) as bar:
 
         def texts() -> Iterator[str]:
-            for _, text in chain.from_iterable(part.documents() for part in parts):
-                yield text
-                bar.update(len(text))
+            for piece in chain.from_iterable(part.pieces() for part in parts):
+                yield piece.text
+                bar.update(len(piece.text))
 
         return make_tokenizer(config.tokenizer, config.vocab_size, texts())
 

@@ -217,7 +217,7 @@ def training_text(found: FoundModel) -> list[str]:
         raise UserError(
             f"--with-text takes at most {LARGEST_TEXT:,} characters, got {training.size:,}"
         )
-    return whole(training.documents())
+    return whole(training.pieces())
 
 
 def _bundle(names: tuple[str, ...]) -> str:

@@ -42,9 +42,9 @@ def measure_predictability(training: Part, validation: Part) -> Predictability:
     The samples come from all over the texts. Their tokens are those of a small vocabulary, learned
     for this alone.
     """
-    pieces = [text for _, text in training.at_most(_KNOWN, _PIECE).documents()]
+    pieces = [piece.text for piece in training.at_most(_KNOWN, _PIECE).pieces()]
     known = "".join(pieces)
-    new = "".join(text for _, text in validation.at_most(_NEW, _PIECE).documents())
+    new = "".join(piece.text for piece in validation.at_most(_NEW, _PIECE).pieces())
 
     from_all_over = "".join(pieces[::2])
     tokenizer = train_bpe([from_all_over[:_LEARNED]], _VOCAB_SIZE)

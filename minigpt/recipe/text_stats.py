@@ -57,12 +57,13 @@ def repeated_afar(part: Part) -> float:
     That is farther than a short context reaches, and not farther than a long one does.
     """
     read = repeated = 0
-    for _, piece in part.at_most(_SAMPLE, stretch=4 * _FAR).documents():
-        read += len(piece)
+    for piece in part.at_most(_SAMPLE, stretch=4 * _FAR).pieces():
+        text = piece.text
+        read += len(text)
         last_end: dict[str, int] = {}  # where each 12 characters ended last
 
-        for end in range(_SAME, len(piece)):
-            characters = piece[end - _SAME : end]
+        for end in range(_SAME, len(text)):
+            characters = text[end - _SAME : end]
             if characters in last_end and _NEAR < end - last_end[characters] <= _FAR:
                 repeated += 1
             last_end[characters] = end

@@ -17,8 +17,8 @@ from .base import Tokenizer
 
 PIECE = 1 << 16  # characters
 LONGEST = 1 << 18  # characters that are encoded at once where there is no place to cut
-# Whether this text begins a new document after another one (so that an end of text goes between
-# them), and the text.
+# Whether the text begins another document than the one before, so that an end of text goes between
+# them; and the text.
 TextChunk = tuple[bool, str]
 Encoded = tuple[int, NDArray[np.uint32]]  # number of characters, their ids
 
@@ -56,12 +56,12 @@ def cut_in_pieces(
     a line of DNA, memory and Ctrl-C ask for a cut all the same: every `LONGEST` characters, before
     a space if there is one. Two or three tokens there differ from those of the whole document.
     """
-    begins = False  # whether `rest` begins a document
+    begins = False  # whether `rest` begins another document
     rest = ""  # what has not been handed on
     searched = 0  # characters of it without a place to cut
 
-    for begins_document, text in chunks:
-        if begins_document:
+    for begins_another, text in chunks:
+        if begins_another:
             if rest:
                 yield begins, rest
             begins = True
@@ -108,11 +108,11 @@ def _batches(pieces: Iterable[TextChunk], size: int) -> Iterator[list[TextChunk]
 
 
 def _encode(tokenizer: Tokenizer, batch: list[TextChunk]) -> Encoded:
-    """The ids of some pieces, an end of text before each that begins a document."""
+    """The ids of some pieces, an end of text before each that begins another document."""
     ids: list[int] = []
     characters = 0
-    for begins_document, text in batch:
-        if begins_document and tokenizer.end_of_text is not None:
+    for begins_another, text in batch:
+        if begins_another and tokenizer.end_of_text is not None:
             ids.append(tokenizer.end_of_text)
         ids += tokenizer.encode(text)
         characters += len(text)

@@ -15,14 +15,14 @@ from minigpt import UserError
 from minigpt.cli import main
 from minigpt.config import TextConfig
 from minigpt.data.copies import LEAST, copies, find_copies
-from minigpt.data.corpus import place_of
+from minigpt.data.corpus import Piece, place_of
 from minigpt.data.source import find_source, split
 from minigpt.recipe.run import _say_copied
 from tests.conftest import some_text, train_tiny
 
-from .texts import json_lines, whole, write
+from .texts import json_lines, piece, whole, write
 
-pieces = st.lists(st.tuples(st.integers(0, 2), st.text("ab", max_size=150)), max_size=5)
+pieces = st.lists(st.builds(piece, st.integers(0, 2), st.text("ab", max_size=150)), max_size=5)
 cuts = st.lists(st.tuples(st.integers(0, 400), st.integers(0, 90), st.text("ax", max_size=1)))
 
 
@@ -43,10 +43,10 @@ def by_hand(texts: Sequence[str], documents: list[str]) -> tuple[float, int]:
 @settings(max_examples=200, deadline=None)
 @given(pieces, st.lists(cuts, max_size=3))
 def test_it_is_what_a_search_for_every_stretch_finds(
-    pieces: list[tuple[int, str]], cuts: list[list[tuple[int, int, str]]]
+    pieces: list[Piece], cuts: list[list[tuple[int, int, str]]]
 ) -> None:
-    pieces.sort(key=lambda piece: piece[0])
-    source = "".join(text for _, text in pieces)
+    pieces.sort(key=lambda piece: piece.number)
+    source = "".join(piece.text for piece in pieces)
     texts = ["".join(source[i : i + n] + other for i, n, other in cut) for cut in cuts]
     share, longest = find_copies(texts, pieces)
     assert (share, len(longest)) == by_hand(texts, whole(pieces))
@@ -57,14 +57,14 @@ def test_it_is_what_a_search_for_every_stretch_finds(
 def test_a_stretch_goes_on_in_the_next_piece_of_its_document(cut: int) -> None:
     text = some_text(40)[:100]
     two = text[:cut], text[cut:]
-    assert find_copies([text], [(0, piece) for piece in two]) == (1.0, text)
-    apart = find_copies([text], enumerate(two))
+    assert find_copies([text], [piece(0, part) for part in two]) == (1.0, text)
+    apart = find_copies([text], [piece(i, part) for i, part in enumerate(two)])
     assert apart == (sum(len(t) for t in two if len(t) >= LEAST) / 100, max(two, key=len))
 
 
 @pytest.mark.parametrize("line", ["-" * 79 + "\n", "a fox and a crow sat on a mill, "])
 def test_repetitions_are_not_compared_one_with_each(line: str) -> None:
-    share, longest = find_copies([line * 2_000], [(0, line * 3_000)])
+    share, longest = find_copies([line * 2_000], [piece(0, line * 3_000)])
     assert (share, longest) == (1.0, line * 2_000)
 
 
@@ -96,8 +96,8 @@ def test_the_place_is_in_the_training_text_not_where_it_is_validated(
     file = str(write(tmp_path / name, content))
     config = TextConfig((file,), validation_fraction=0.4, split=split_at)
     training, validation = split(find_source(config), config)
-    first = min(number for number, text in training.documents() if line in text)
-    assert any(line in text for _, text in validation.documents())
+    first = min(piece.number for piece in training.pieces() if line in piece.text)
+    assert any(line in piece.text for piece in validation.pieces())
 
     in_file = [i for i, text in enumerate(content.split("\n"), start=1) if line in text]
     lines = in_file if "jsonl" in name else [in_file[0], *in_file[2:]]
@@ -111,10 +111,10 @@ def test_the_line_of_a_place_in_part_of_a_document_is_right(tmp_path: Path) -> N
     training, validation = split(find_source(config), config)
     assert place_of("line 7\n", training.pieces()) == f"{tmp_path / 'a.txt'}, line 7"
     assert place_of("line 1900\n", validation.pieces()) == f"{tmp_path / 'a.txt'}, line 1,900"
-    for piece in training.at_most(2_000, 80).pieces():
-        if piece.text.count("\n") > 1:
-            second = piece.text.split("\n")[1]
-            assert piece.line == int(second.removeprefix("line ")) - 1
+    for stretch in training.at_most(2_000, 80).pieces():
+        if stretch.text.count("\n") > 1:
+            second = stretch.text.split("\n")[1]
+            assert stretch.line == int(second.removeprefix("line ")) - 1
 
 
 def test_a_run_tells_what_it_has_copied(

@@ -149,7 +149,8 @@ def test_a_file_that_is_named_is_text_whatever_its_name(tmp_path: Path) -> None:
 def test_standard_input_can_be_read_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("piped é".encode())))
     piped = corpus("-")
-    assert list(piped.documents()) == list(piped.documents()) == [(0, "piped é")]
+    assert [piece.text for piece in piped.pieces()] == ["piped é"]
+    assert [piece.text for piece in piped.pieces()] == ["piped é"]
 
 
 @pytest.mark.parametrize("name", ["nothing.txt", "*.nothing", "no/such/folder", "a" * 300, ""])
@@ -165,7 +166,7 @@ def test_a_name_without_a_file_is_refused(
 def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
     found = corpus(write(tmp_path / "my.txt", "text"))
     (tmp_path / "my.txt").unlink()
-    for read in (lambda: found.scan, lambda: list(found.documents())):
+    for read in (lambda: found.scan, lambda: list(found.pieces())):
         with pytest.raises(UserError, match=r"cannot read .*my\.txt: No such file"):
             read()
 
@@ -188,7 +189,7 @@ def test_a_scan_measures_the_text_however_it_is_stored(folder: Path, texts: list
 
 def test_a_long_document_comes_in_pieces_and_is_measured_whole(tmp_path: Path) -> None:
     found = corpus(write(tmp_path / "a.txt", "é" * BLOCK))
-    assert max(len(text) for _, text in found.documents()) <= BLOCK / 2
+    assert max(len(piece.text) for piece in found.pieces()) <= BLOCK / 2
     assert (found.scan.text_bytes, list(found.scan.lengths)) == (2 * BLOCK, [BLOCK])
 
 
@@ -245,9 +246,9 @@ def test_of_few_documents_the_one_that_fits_best_is_set_aside() -> None:
 def texts_of(part: Part) -> list[str]:
     """The documents of a part, which knows how many characters it has."""
     texts: dict[int, str] = {}
-    for number, text in part.documents():
-        assert text
-        texts[number] = texts.get(number, "") + text
+    for piece in part.pieces():
+        assert piece.text
+        texts[piece.number] = texts.get(piece.number, "") + piece.text
     assert sum(map(len, texts.values())) == part.characters
     return list(texts.values())
 
@@ -282,13 +283,13 @@ def test_the_part_of_a_long_text_that_is_used_comes_from_all_over_it(tmp_path: P
         file = write(tmp_path / "a.jsonl", json_lines(texts))
         config = TextConfig((str(file),), max_characters=100_000)
         for part, share in zip(split(find_source(config), config), (9, 1), strict=True):
-            found = list(part.documents())
-            assert found == list(part.documents())
-            characters = sum(len(text) for _, text in found)
+            found = [piece.text for piece in part.pieces()]
+            assert found == [piece.text for piece in part.pieces()]
+            characters = sum(map(len, found))
             assert characters <= 100_000 and characters > 10_000 * share - (1 << 14)
             if len(texts) > 1:
-                assert {len(text) for _, text in found} == {999}
-            places = [int(text.split("\n")[1]) for _, text in found]
+                assert {len(text) for text in found} == {999}
+            places = [int(text.split("\n")[1]) for text in found]
             assert places == sorted(places) and places[-1] > 70_000
 
 
@@ -310,7 +311,7 @@ def test_of_a_single_document_the_end_is_set_aside_with_either_split(tmp_path: P
 
 def found_documents(*names: Path | str, **config: Any) -> list[str]:
     source = find_source(TextConfig(files=tuple(map(str, names)), **config))
-    return [text for _, text in source.training.documents()]
+    return [piece.text for piece in source.training.pieces()]
 
 
 def test_a_file_that_is_named_twice_is_one_document(tmp_path: Path) -> None:
@@ -356,7 +357,7 @@ def test_another_field_without_json_lines_is_refused(tmp_path: Path) -> None:
 def test_a_small_part_of_a_single_document_is_not_empty(tmp_path: Path) -> None:
     config = TextConfig((str(write(tmp_path / "a.txt", "ab" * 20_000)),), max_characters=100)
     training, _ = split(find_source(config), config)
-    assert 80 < sum(len(text) for _, text in training.documents()) <= 100
+    assert 80 < sum(len(piece.text) for piece in training.pieces()) <= 100
 
 
 def read_again(given: Iterable[Any], text_field: str = "text") -> list[str]:

@@ -134,7 +134,7 @@ def test_each_part_holds_its_documents_with_the_end_of_text_between(
     training, validation = split(source, config)
     end, encode = data.tokenizer.end_of_text, data.tokenizer.encode
     for ids, part in ((data.train, training), (data.validation, validation)):
-        expected = [i for text in whole(part.documents()) for i in [end, *encode(text)]]
+        expected = [i for text in whole(part.pieces()) for i in [end, *encode(text)]]
         assert ids[:].tolist() == expected[1:]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from minigpt import UserError
-from minigpt.data.corpus import Corpus
+from minigpt.data.corpus import Corpus, Piece
 from minigpt.data.files import find_files
 
 
@@ -28,12 +28,17 @@ def corpus(*names: str | Path, text_field: str = "text") -> Corpus:
 
 def documents(*names: str | Path, text_field: str = "text") -> list[str]:
     """The documents of some files."""
-    return whole(corpus(*names, text_field=text_field).documents())
+    return whole(corpus(*names, text_field=text_field).pieces())
 
 
-def whole(pieces: Iterable[tuple[int, str]]) -> list[str]:
+def piece(number: int, text: str) -> Piece:
+    """A piece of a document that stands somewhere."""
+    return Piece(number, text, Path("a.txt"), line=1)
+
+
+def whole(pieces: Iterable[Piece]) -> list[str]:
     """Documents put together from their pieces."""
-    return ["".join(text for _, text in own) for _, own in groupby(pieces, lambda p: p[0])]
+    return ["".join(p.text for p in own) for _, own in groupby(pieces, lambda p: p.number)]
 
 
 def one_line(refused: pytest.ExceptionInfo[UserError]) -> str:
