@@ -44,7 +44,7 @@ from minigpt.recipe.machine import Machine
 from minigpt.recipe.plan import Plan, make_plan
 from minigpt.recipe.speed import Speed
 from minigpt.recipe.text_stats import measure_text
-from minigpt.training import trainer
+from minigpt.training.average import WeightAverage
 from minigpt.training.precision import choose_precision
 from minigpt.training.schedule import EARLY
 from minigpt.training.trainer import Trainer
@@ -222,8 +222,8 @@ def windows_anywhere(
     return draw.integers(places, size=max(places // context_length, 1))
 
 
-def no_average(optimizers: Any) -> contextlib.AbstractContextManager[None]:
-    """In the place of `averaged`: the weights stay as they are."""
+def no_average(average: WeightAverage) -> contextlib.AbstractContextManager[None]:
+    """In the place of `WeightAverage.in_place`: the weights stay as they are."""
     return contextlib.nullcontext()
 
 
@@ -253,7 +253,7 @@ PARTS = (
         "average of weights",
         "the last weights",
         31,
-        replacements=((trainer, trainer.averaged, no_average),),
+        replacements=((WeightAverage, WeightAverage.in_place, no_average),),
     ),
     Part(
         "last weights where better",

@@ -19,7 +19,8 @@ from torch import nn
 from minigpt.config import GPTConfig, TrainConfig, count_parameters
 from minigpt.model import GPT
 from minigpt.training import distributed
-from minigpt.training.compilation import Loss
+from minigpt.training.average import WeightAverage
+from minigpt.training.loss import Loss
 from minigpt.training.optimizer import make_optimizers
 
 RESULTS = Path(__file__).parent / "results"
@@ -86,17 +87,19 @@ def training_step(model: GPTConfig, training: TrainConfig) -> Callable[[], None]
     torch.manual_seed(0)
     device = distributed.device_of_rank("auto")
     gpt = GPT(model).to(device)
-    loss = distributed.averaged(Loss(gpt))
+    loss = distributed.synchronised(Loss(gpt))
     optimizers = make_optimizers(gpt, training)
+    average = WeightAverage(gpt)
     rows = training.batch_size // distributed.world_size()
     tokens = torch.randint(model.vocab_size, (rows, model.context_length), device=device)  # (b, T)
 
     def step() -> None:
-        loss(tokens, tokens).backward()
+        loss(tokens, tokens)[0].backward()
         nn.utils.clip_grad_norm_(gpt.parameters(), training.grad_clip)
         for optimizer in optimizers:
             optimizer.step()
             optimizer.zero_grad()
+        average.update(step=0)
 
     for _ in range(2):  # the first ones connect, and make room
         step()

@@ -12,7 +12,8 @@ from torch import nn
 
 from minigpt.config import GPTConfig, TrainConfig, count_parameters
 from minigpt.model import GPT
-from minigpt.training.compilation import Loss
+from minigpt.training.average import WeightAverage
+from minigpt.training.loss import Loss
 from minigpt.training.optimizer import make_optimizers
 from minigpt.training.precision import autocast
 
@@ -79,20 +80,22 @@ def measured(model: GPTConfig, precision: str, sequences: int) -> int:
     """Bytes of all tensors at the peak of a training step of two micro-batches."""
     gpt = GPT(model)
     optimizers = make_optimizers(gpt, TrainConfig(optimizer="adamw"), PRECISIONS[precision])
+    average = WeightAverage(gpt)
     loss_of = Loss(gpt)
     tokens = torch.randint(model.vocab_size, (sequences, model.context_length))  # (b, T)
 
     def step() -> None:
         for _ in range(2):
             with autocast(tokens.device, PRECISIONS[precision]):
-                loss = loss_of(tokens, tokens)
+                loss, _ = loss_of(tokens, tokens)
             loss.backward()
         nn.utils.clip_grad_norm_(gpt.parameters(), 1.0)
         for optimizer in optimizers:
             optimizer.step()
             optimizer.zero_grad()
+        average.update(step=0)
 
-    step()  # the first step makes the averages
+    step()  # the first step makes what optimizers keep
     cpu = [torch.profiler.ProfilerActivity.CPU]
     with torch.profiler.profile(activities=cpu, profile_memory=True) as profile:
         step()

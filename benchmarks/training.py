@@ -20,7 +20,9 @@ from minigpt.config import GPTConfig, TrainConfig, count_parameters
 from minigpt.model import GPT, flops_per_token
 from minigpt.recipe.speed import matmul_gflops
 from minigpt.training import workers
-from minigpt.training.compilation import Loss, compile_loss
+from minigpt.training.average import WeightAverage
+from minigpt.training.compilation import compile_loss
+from minigpt.training.loss import Loss
 from minigpt.training.optimizer import make_optimizers
 from minigpt.training.precision import autocast
 
@@ -106,16 +108,23 @@ def training_step(
     model = GPT(config)
     training = TrainConfig()
     optimizers = make_optimizers(model, training)
+    average = WeightAverage(model)
     shape = (batch_size, config.context_length)
     inputs, targets = (torch.randint(config.vocab_size, shape) for _ in range(2))
     loss_of = Loss(model)
     if compile:
-        with autocast(torch.device("cpu"), precision):
-            compile_loss(loss_of, lambda: loss_of(inputs, targets).backward())
 
-    def part_loss(part: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        def try_out() -> None:
+            loss, _ = loss_of(inputs, targets)
+            loss.backward()
+
         with autocast(torch.device("cpu"), precision):
-            return loss_of(*part) * (len(part[0]) / batch_size)
+            compile_loss(loss_of, try_out)
+
+    def part_loss(part: tuple[torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor]:
+        with autocast(torch.device("cpu"), precision):
+            loss, _ = loss_of(*part)
+            return (loss * (len(part[0]) / batch_size),)
 
     def step() -> None:
         each = -(-batch_size // workers.count())
@@ -125,6 +134,7 @@ def training_step(
         for optimizer in optimizers:
             optimizer.step()
             optimizer.zero_grad()
+        average.update(step=0)
 
     timed(step, 3)
     return step

@@ -322,6 +322,7 @@ class TrainConfig(Checked):
     device: str = setting("auto", "auto, cpu, cuda, cuda:1 or mps")
     precision: Literal["auto", "float32", "bfloat16"] = setting("auto", "auto: whichever is faster")
     compile: Literal["auto", "on", "off"] = setting("auto", "by torch.compile; auto: on a GPU")
+    log: Literal["tensorboard", "wandb"] | None = setting(None, "also log figures to this program")
 
 
 @dataclass(frozen=True)

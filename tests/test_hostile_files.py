@@ -24,8 +24,10 @@ from minigpt.data.token_files import open_dataset
 from minigpt.runs.find import load_run
 from minigpt.runs.folder import read_metrics
 from minigpt.tokenizer import load_tokenizer, make_tokenizer
-from minigpt.training.checkpoint import load_checkpoint
+from minigpt.training.average import WeightAverage
+from minigpt.training.checkpoint import Trained, load_checkpoint
 from minigpt.training.optimizer import make_optimizers
+from minigpt.training.optimizer_state import OptimizerKeeper
 
 TEXT = "The fox asked the crow for bread, and the crow said no. \N{BREAD}\n" * 30
 VALUES = [
@@ -59,8 +61,9 @@ def kinds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Kind]:
         """Load it and take a step, which must be possible with whatever was loaded."""
         model = load_run(run).model
         optimizers = make_optimizers(model, TrainConfig())
-        state, _ = load_checkpoint(run, model, optimizers)
-        model(torch.tensor([[0, 1, 2]]), torch.tensor([[1, 2, 3]]))[1].backward()
+        keeper = OptimizerKeeper(optimizers, model)
+        state, _ = load_checkpoint(run, Trained(model, WeightAverage(model), keeper))
+        model.loss(torch.tensor([[0, 1, 2]]), torch.tensor([[1, 2, 3]])).backward()
         for optimizer in optimizers:
             optimizer.step()
         return state

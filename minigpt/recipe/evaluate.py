@@ -78,6 +78,7 @@ def evaluate(
             found.model.to(device),
             windows_of(ids(), context_length, stride),
             torch.tensor(found.tokenizer.byte_lengths()),
+            context_length=context_length,
             stride=stride,
             at_once=config.batch_size,
         )

@@ -16,19 +16,17 @@ from ..config import TextConfig, count_parameters, counted
 from ..data.readers import title
 from ..data.source import Source
 from ..runs.find import unfinished_run
-from ..runs.folder import WEIGHTS, RunConfig
+from ..runs.folder import COUNTING, WEIGHTS, RunConfig
 from ..runs.weights import read_best
 from ..training.messages import clock, duration, say, say_command, say_row
-from ..training.report import Marks, Report
 
 if TYPE_CHECKING:
     import torch
 
     from ..data.batches import Dataset
-    from ..training.checkpoint import TrainingState
+    from ..training.trainer import Trainer
     from .plan import Plan
 
-_COMPARED = 1 << 18  # tokens at most
 _LEARNED_BY_HEART = 0.8  # of the steps: if the loss was lowest before, it has risen since
 BITS = (  # what is meant by bits/byte
     "the bits that would store one byte, a letter or a part of one, with the model's help; fewer "
@@ -108,52 +106,60 @@ def say_run(
         say_row(heading, row)
 
 
-def compared(config: RunConfig, dataset: "Dataset", expected: float | None) -> Marks:
-    """What to compare the loss on the validation text with, as far as it is known at the start."""
-    if config.text.init is not None:  # the model has been trained
-        return Marks(expected)
-    tokens = dataset.validation[:_COMPARED].tolist()
-    size = sum(len(dataset.tokenizer.token_bytes(token)) for token in tokens)
-    bits = len(tokens) * math.log2(config.gpt.vocab_size)
-    return Marks(expected, untrained=bits / max(size, 1))
-
-
-def say_result(shown: Report, state: "TrainingState", data: "Dataset", config: RunConfig) -> None:
+def say_result(trainer: "Trainer") -> None:
     """The loss that was reached, why the training ended, how good that is, and what to do next."""
-    best, training, folder = state.best_bits_per_byte or math.inf, config.training, shown.folder
+    state, training, folder = trainer.state, trainer.config, trainer.out
+    assert folder is not None
+    best = state.best_bits_per_byte or math.inf
     if not math.isfinite(best):
         raise UserError(f"nothing could be saved in {folder}")
 
-    seconds, minutes = time.monotonic() - shown.started, training.minutes
-    epochs = state.step * shown.tokens_per_step / len(data.train)
-    read_enough = training.steps is None and epochs >= (training.max_epochs or math.inf)
-    if training.steps is not None:
-        why = "as many as asked for"
-    elif read_enough:
-        why = f"the text was read {epochs:.0f} times, more would only teach it by heart"
-    else:
-        why = f"the {duration(60 * minutes)} are over"
-        if seconds > 66 * minutes + 1:
-            why += f", of which starting and ending took {clock(seconds - state.seconds)}"
-    say(f"done in {clock(seconds)}, {counted(state.step, 'step')}: {why}")
+    text_length = len(trainer.dataset.train)
+    epochs = state.step * training.batch_size * trainer.context_length / text_length
+    has_read_enough = training.steps is None and epochs >= (training.max_epochs or math.inf)
+    seconds = time.monotonic() - trainer.started
+    say(
+        f"done in {clock(seconds)}, {counted(state.step, 'step')}: {_why(trainer, seconds, epochs)}"
+    )
     loss = f"{best:.4f} bits/byte ({state.best_loss:.4f} nats/token)"
     print(f"{folder}: validation {loss} at step {state.best_step:,}", flush=True)
 
     is_better = True
-    if shown.marks.counting is not None:
-        is_better = best < shown.marks.counting
-        say(beside_counting(best, shown.marks, len(data.train)))
+    counting = trainer.figures.get(COUNTING)
+    if counting is not None:
+        is_better = best < counting
+        say(beside_counting(best, counting, trainer.figures["counted_tokens"], text_length))
 
     rose_early = epochs > 1 and state.best_step < _LEARNED_BY_HEART * state.step
-    if read_enough or (rose_early and not is_better):
+    if has_read_enough or (rose_early and not is_better):
         say("to do better: more text; more minutes would not help")
     elif training.steps is None:
-        more = next((m for m in (1, 5, 20, 60, 240) if m >= 3 * minutes), 1000)
+        more = next((m for m in (1, 5, 20, 60, 240) if m >= 3 * training.minutes), 1000)
         say(f"to do better: --minutes {more}")
     elif not is_better:
         say(f"to do better: --steps {3 * state.step}")
+    _say_next(trainer.dataset, folder)
 
-    prompt, run = first_words(data), shlex.quote(str(folder))
+
+def _why(trainer: "Trainer", seconds: float, epochs: float) -> str:
+    """Why a training has ended that took so many seconds and read the text so often."""
+    training = trainer.config
+    if training.steps is not None:
+        is_short = trainer.state.step < training.steps
+        return "a callback has ended it" if is_short else "as many as asked for"
+    if epochs >= (training.max_epochs or math.inf):
+        return f"the text was read {epochs:.0f} times, more would only teach it by heart"
+
+    why = f"the {duration(60 * training.minutes)} are over"
+    if seconds > 66 * training.minutes + 1:
+        aside = clock(seconds - trainer.state.seconds)
+        why += f", of which starting and ending took {aside}"
+    return why
+
+
+def _say_next(dataset: "Dataset", folder: Path) -> None:
+    """What to do with the run now."""
+    prompt, run = first_words(dataset), shlex.quote(str(folder))
     say_command("to see it think", f"{command('page')} {run} --open")
     if Path(sys.argv[0]).stem in ("train", "minigpt"):
         say_command("to generate", f"{command('generate')} {shlex.quote(prompt)} --run {run}")
@@ -161,12 +167,11 @@ def say_result(shown: Report, state: "TrainingState", data: "Dataset", config: R
         say_command("to generate", f"minigpt.load({str(folder)!r}).generate({prompt!r})")
 
 
-def beside_counting(best: float, marks: Marks, tokens: int) -> str:
-    """A model's bits per byte beside those of the counting model of a text of so many tokens."""
-    counting = marks.counting or 0.0
+def beside_counting(best: float, counting: float, counted_tokens: int, text_length: int) -> str:
+    """A model's bits per byte beside those of counting so many tokens of the training text."""
     counts = "counting which token follows which four"
-    if marks.counted_tokens < tokens:
-        counts += f", in {marks.counted_tokens:,} tokens of the text,"
+    if counted_tokens < text_length:
+        counts += f", in {counted_tokens:,} tokens of the text,"
     gives = f"{counts} gives {counting:.3f} bits/byte on the same text"
 
     saved = 1.0 - best / max(counting, 1e-9)

@@ -7,13 +7,12 @@ the result. Rank 0 plans and writes while other processes wait; then all read th
 import contextlib
 import itertools
 import json
-import shutil
 import textwrap
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
@@ -32,45 +31,39 @@ from ..data.lengths import check_context, check_short_text
 from ..data.readers import STANDARD_INPUT, title
 from ..data.source import Source, find_again, find_source, spooled
 from ..data.token_cache import prepare
-from ..generation.torch_gpt import engine_of
-from ..generation.writer import Writer
 from ..model import GPT
-from ..runs.atomic import write_text
 from ..runs.find import FoundModel, Run, all_runs, free_name, load, run_of_launch
 from ..runs.folder import (
     CHECKPOINT,
-    CONFIG,
     LAUNCH,
     PLAN,
     TOKENIZER,
     RunConfig,
-    begin_run,
     check_free,
     check_is_gpt,
     has_checkpoint,
-    locked,
     read_config,
-    remove_untrained,
 )
 from ..runs.memory import enough_memory
 from ..tokenizer import Tokenizer, load_tokenizer
 from ..training import distributed
-from ..training.checkpoint import TrainingState, read_state
+from ..training.checkpoint import read_state
 from ..training.distributed import on_all, on_main
 from ..training.interruption import Interrupted, orderly_exit
 from ..training.messages import clock, progress_bar, say, say_row
-from ..training.precision import choose_precision
-from ..training.report import Report
+from ..training.picture import EXPECTED
+from ..training.precision import resolved
 from ..training.trainer import Trainer
 from ..training.workers import why_not_shared
 from . import induction, report
+from .counting import Counting
 from .embedding_init import embedding_init, head_init, sample
 from .given import Given, gather_given
 from .plan import Plan, measured_plan
 from .rules import plan_context
+from .samples import Samples
 from .start import starting_point
 
-_SAMPLE_TOKENS = 80
 _SMALLER = (
     "a smaller --micro-batch-size or --context-length, or a smaller model"  # takes less memory
 )
@@ -186,11 +179,16 @@ def start_run(
         }
         if launch:
             files[LAUNCH] = "\n".join(launch) + "\n"
-        folder = on_main(
-            lambda: _new_run(out, Path(text_config.files[0]), source, gpt, dataset, config, files)
+        folder = on_main(_place, out, Path(text_config.files[0]), source)
+        _train(
+            gpt,
+            dataset,
+            config,
+            folder,
+            started=started,
+            expected=planned.bits_per_byte,
+            files=files,
         )
-        with _locked(folder, is_new=True):
-            _train(gpt, dataset, config, folder, started, planned.bits_per_byte)
     return Run(folder)
 
 
@@ -213,7 +211,7 @@ def _planned(
     if not is_read:
         report.say_text(source)
         report.say_unfinished(text, source)
-    training = _resolved(training, device)
+    training = resolved(training, device)
     _say_unused_workers(given.num_workers, training, given.attention_dropout, device)
     planned = measured_plan(
         source, text, given, device=device, precision=training.precision, processes=processes
@@ -235,15 +233,6 @@ def _fitted(planned: Plan, dataset: Dataset, given: dict[str, Any]) -> GPTConfig
         return model
     most = plan_context(len(dataset.train), planned.text.tokenizer, times=4)
     return replace(model, context_length=min(model.context_length, most))
-
-
-def _resolved(config: TrainConfig, device: torch.device) -> TrainConfig:
-    """The config with what "auto" stands for here, so that a resumed run continues alike."""
-    # On a CPU compiling costs a short run more time than it gains; it needs a compiler of C.
-    can_gain = device.type == "cuda" and any(map(shutil.which, ("cc", "gcc", "clang")))
-    usual: Literal["on", "off"] = "on" if can_gain else "off"
-    compiled = usual if config.compile == "auto" else config.compile
-    return replace(config, precision=choose_precision(config.precision, device), compile=compiled)
 
 
 def _say_unused_workers(
@@ -272,38 +261,13 @@ def _new_model(config: RunConfig, dataset: Dataset) -> GPT:
     return gpt
 
 
-def _new_run(
-    out: Any,
-    named: Path,
-    source: Source,
-    gpt: GPT,
-    dataset: Dataset,
-    config: RunConfig,
-    files: dict[str, str],
-) -> Path:
-    """A folder that holds the run: untrained, but whole."""
+def _place(out: Any, named: Path, source: Source) -> Path:
+    """Where the run is to be: `out`, or a free place in runs/ by the name of its text."""
+    if out is not None:
+        return Path(out)
     first = source.training.files[0]
     name = named.resolve().name if named.is_dir() else Path(title(first)).name.split(".")[0]
-    place = free_name(name or "run") if out is None else Path(out)
-    begin_run(place, config, gpt, dataset.tokenizer, files)
-    return place
-
-
-@contextlib.contextmanager
-def _locked(folder: Path, is_new: bool) -> Iterator[None]:
-    """The run's lock, which rank 0 takes for all.
-
-    A new run that fails before its first checkpoint has learned nothing, and rank 0 removes it.
-    """
-    with contextlib.ExitStack() as stack:
-        on_main(lambda: stack.enter_context(locked(folder)))
-        try:
-            yield
-        except BaseException:
-            if is_new and distributed.is_main():
-                with contextlib.suppress(OSError):  # the first error is the one to tell
-                    remove_untrained(folder)
-            raise
+    return free_name(name or "run")
 
 
 # An earlier run
@@ -340,10 +304,9 @@ def _resume(folder: Path, training: Fields, started: float) -> Run:
     asked = replace(old.training, **training)
     check_given(training, {**asdict(old.text), **asdict(old.gpt), **asdict(asked)})
     device = on_all(lambda: distributed.device_of_rank(asked.device))
-    source, config, state = on_main(lambda: _continued(folder, old, training, asked, device))
+    source, config = on_main(lambda: _continued(folder, old, training, asked, device))
     dataset = on_all(lambda: _same_tokens(folder, config, source))
-    with _locked(folder, is_new=False):
-        _train(GPT(config.gpt), dataset, config, folder, started - state.seconds, None)
+    _train(GPT(config.gpt), dataset, config, folder, started=started, expected=None, files={})
     return Run(folder)
 
 
@@ -359,8 +322,8 @@ def _newest_run(files: tuple[str, ...]) -> Path:
 
 def _continued(
     folder: Path, old: RunConfig, training: Fields, asked: TrainConfig, device: torch.device
-) -> tuple[Source, RunConfig, TrainingState]:
-    """The text of a run, its settings from now on, and where it stands."""
+) -> tuple[Source, RunConfig]:
+    """The text of a run, and its settings from now on."""
     check_is_gpt(folder)
     distributed.check_batch(asked.batch_size)
     state = read_state(folder)
@@ -373,9 +336,9 @@ def _continued(
         raise UserError(f"{folder} is finished ({extent}); {more}")
     source = find_again(old.text, old.origin.fingerprint, say)
     say(f"minigpt {__version__}: continuing {folder} after {extent}")
-    resolved = _resolved(asked, device)
-    _say_unused_workers(training.get("num_workers"), resolved, old.gpt.attention_dropout, device)
-    return source, replace(old, training=resolved), state
+    config = resolved(asked, device)
+    _say_unused_workers(training.get("num_workers"), config, old.gpt.attention_dropout, device)
+    return source, replace(old, training=config)
 
 
 def _same_tokens(folder: Path, config: RunConfig, source: Source) -> Dataset:
@@ -390,44 +353,47 @@ def _same_tokens(folder: Path, config: RunConfig, source: Source) -> Dataset:
 
 
 def _train(
-    gpt: GPT, dataset: Dataset, config: RunConfig, folder: Path, started: float, bits: float | None
+    gpt: GPT,
+    dataset: Dataset,
+    config: RunConfig,
+    folder: Path,
+    *,
+    started: float,
+    expected: float | None,
+    files: Mapping[str, str],
 ) -> None:
     """Train until the steps or the time are used up, and report the result. So many bits per byte
     are expected of a new run; None continues one from its last checkpoint."""
     training, device = config.training, distributed.device_of_rank(config.training.device)
-    marks = report.compared(config, dataset, bits)
-    tokens_per_step = training.batch_size * config.gpt.context_length
-    deadline = started + 60 * training.minutes
     # About the seconds to see how much is copied; they may take a fiftieth of the minutes.
-    copying = 1 + count_parameters(config.gpt) / 3e6 + len(dataset.train) / 1e6
+    copying = 1 + count_parameters(gpt.config) / 3e6 + len(dataset.train) / 1e6
     kept = copying if copying < 1.2 * training.minutes else 0.0
     report.say_run(config, dataset, folder, device, distributed.world_size())
-    shown = Report(folder, marks, tokens_per_step=tokens_per_step, started=started)
+    trainer = Trainer(
+        gpt,
+        dataset,
+        training,
+        out=folder,
+        callbacks=[Counting(), Samples()],
+        files=files,
+        started=started,
+        reserve=kept,
+    )
+    if expected is not None:
+        trainer.figures[EXPECTED] = expected
     try:
-        trainer = Trainer(
-            gpt.to(device),
-            dataset,
-            training,
-            folder,
-            precision=getattr(torch, training.precision),
-            report=shown,
-            deadline=deadline - kept,
-            sample=lambda model: _sample(model, dataset.tokenizer, config),
-        )
-        if bits is None:
-            trainer.restore()
-            on_main(lambda: write_text(config.to_json(), folder / CONFIG))
-        state = trainer.train()
+        if expected is None:
+            trainer.resume()
+        else:
+            trainer.train()
     except Interrupted as interruption:
-        shown.close()
         report.say_interrupted(folder, interruption.saved)
         raise
-    finally:
-        shown.close()
-    report.say_result(shown, state, dataset, config)
+    report.say_result(trainer)
     if copying < 3:
+        deadline = trainer.started + 60 * training.minutes
         left = deadline - time.monotonic() if training.steps is None else 3.0
-        on_main(lambda: _say_copied(folder, left))
+        on_main(_say_copied, folder, left)
 
 
 def _say_copied(folder: Path, left: float) -> None:
@@ -437,13 +403,3 @@ def _say_copied(folder: Path, left: float) -> None:
     if 60 * (time.monotonic() - start) < left:  # half of it to write, half to look them up
         with contextlib.suppress(UserError):  # the text cannot be read again
             say(f"copied: of what it writes, {writer.copied()}")
-
-
-def _sample(model: GPT, tokenizer: Tokenizer, config: RunConfig) -> str:
-    """A text by the model in its present state."""
-    was_training = model.training
-    origin = config.origin
-    writer = Writer(engine_of(model.eval()), tokenizer, origin.knows_documents, origin.alphabet)
-    text = writer.generate(max_new_tokens=_SAMPLE_TOKENS, seed=config.training.seed)
-    model.train(was_training)
-    return text

@@ -11,6 +11,7 @@ from torch import Tensor
 from ..config import GPTConfig, TrainConfig
 from ..model import GPT, flops_per_token
 from ..training import workers
+from ..training.average import WeightAverage
 from ..training.optimizer import make_optimizers
 from ..training.precision import autocast, matmul_seconds
 
@@ -65,17 +66,19 @@ def measure_speed(
     shape = _REFERENCE if device.type == "cpu" else _WIDE
     few, many = max(_FEW, num_workers), max(_MANY, 8 * num_workers)
 
-    def loss_of(ids: Tensor) -> Tensor:
+    def losses_of(ids: Tensor) -> tuple[Tensor]:
         with autocast(device, precision):
-            return model.loss(ids, ids)
+            return (model.loss(ids, ids),)
 
     def step(count: int) -> float:
         """Train on `count` sequences; the seconds that it takes."""
         ids = torch.zeros(count, shape.context_length, dtype=torch.int64, device=device)
         start = clock()
-        loss = workers.backward(loss_of, list(model.parameters()), ids.chunk(workers.count()))
+        parts = ids.chunk(workers.count())
+        loss = workers.backward(losses_of, list(model.parameters()), parts)
         for optimizer in optimizers:
             optimizer.step()
+        average.update(step=0)
         loss.item()  # waits until a GPU has computed all of this
         return clock() - start
 
@@ -83,6 +86,7 @@ def measure_speed(
     with random_state, workers.team(num_workers):
         model = GPT(shape).to(device)
         optimizers = make_optimizers(model, TrainConfig(), precision)
+        average = WeightAverage(model)
         if device.type != "cpu":
             for _ in range(_GPU_WARM_UP):
                 step(few)

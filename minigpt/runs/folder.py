@@ -32,7 +32,8 @@ CONFIG = "config.json"
 WEIGHTS = "model.safetensors"  # the best by validation
 TOKENIZER = "tokenizer.json"
 PLAN = "plan.json"
-METRICS = "metrics.jsonl"
+METRICS = "metrics.jsonl"  # a row for each evaluation
+STEPS = "steps.jsonl"  # a row for each step, or for some of them
 SAMPLES = "samples.txt"
 PICTURE = "loss.png"
 CHECKPOINT = "checkpoint"  # a folder, which holds
@@ -44,6 +45,7 @@ LAUNCH = ".torchrun"  # which torchrun processes began the run, to find it again
 _FORMAT = 8  # of config.json: another number whenever what a run holds changes its name or meaning
 _BITS = ("train_bits_per_byte", "val_bits_per_byte")
 _FIGURES = ("step", "seconds", "done", "train_loss", "val_loss", "tokens_per_second", *_BITS)
+FIGURES_OF_A_STEP = ("step", "seconds", "loss", "bits_per_byte")
 COUNTING = "counting_bits_per_byte"  # what counting gives; older runs do not have it
 
 
@@ -122,6 +124,15 @@ def existing_file(folder: Path, name: str) -> Path:
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
     """The rows of a metrics.jsonl; a line that is not a row, such as half of one, is left out."""
+    return _read_rows(path, _FIGURES)
+
+
+def read_steps(path: Path) -> list[dict[str, Any]]:
+    """The rows of a steps.jsonl, in the same way."""
+    return _read_rows(path, FIGURES_OF_A_STEP)
+
+
+def _read_rows(path: Path, names: tuple[str, ...]) -> list[dict[str, Any]]:
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -130,7 +141,7 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     for line in lines:
         with contextlib.suppress(ValueError, TypeError, LookupError, RecursionError, OverflowError):
             row = json.loads(line)
-            figures = [row[name] for name in _FIGURES] + [row.get(COUNTING, 0.0)]
+            figures = [row[name] for name in names] + [row.get(COUNTING, 0.0)]
             if all(map(math.isfinite, figures)):
                 rows.append(row)
     return rows

@@ -1,30 +1,31 @@
 """The last state of a training: all that resuming needs, in one safetensors file, and the one
 before it until the next is whole.
 
-The file's metadata holds the counters and a SHA-256 of everything in the file. Rank 0 writes and
-reads it for all, so that any number of processes can continue it.
+The file's metadata holds the counters, what optimizers keep beside tensors, and a SHA-256 of
+everything in the file. Rank 0 writes and reads it for all, so that any number of processes can
+continue it.
 """
 
 import dataclasses
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from torch import Tensor
+from torch import Tensor, nn
 
 from .. import UserError
-from ..config import GPT_NAME, Natural, from_dict
-from ..model import GPT, network_name
+from ..config import Natural, from_dict
+from ..generation.torch_gpt import tensors_of
+from ..model import network_name
 from ..runs.atomic import write_tensors
 from ..runs.folder import CHECKPOINT, LAST, PREVIOUS
 from . import distributed
-from .optimizer import prepare_step
-
-Optimizers = Sequence[torch.optim.Optimizer]
+from .average import WeightAverage
+from .optimizer_state import OptimizerKeeper, OptimizerState
 
 
 @dataclass
@@ -44,15 +45,37 @@ class TrainingState:
     finished: bool = False  # whether all its steps or all its time are used up
 
 
-def save_checkpoint(folder: Path, model: GPT, optimizers: Optimizers, state: TrainingState) -> None:
+@dataclass(frozen=True)
+class Trained:
+    """All that training changes, but for the counters: what a checkpoint holds."""
+
+    model: nn.Module
+    average: WeightAverage
+    optimizers: OptimizerKeeper
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The parameters and buffers, and the averages of the weights, by their names in the file;
+        they share their memory."""
+        weights = {f"model.{name}": tensor for name, tensor in tensors_of(self.model).items()}
+        averages = {f"average.{name}": t for name, t in self.average.averages.items()}
+        return weights | averages
+
+
+def save_checkpoint(folder: Path, trained: Trained, state: TrainingState) -> None:
     """Write weights, optimizer state and counters, whole or not at all; for rank 0.
 
     If that raises OSError, the checkpoints there stay as they are.
     """
-    tensors = {name: tensor.cpu() for name, tensor in _tensors(model, optimizers).items()}
-    counters, last = json.dumps(dataclasses.asdict(state)), folder / CHECKPOINT / LAST
-    metadata = {"state": counters, "sha256": _checksum(counters, tensors)}
-    metadata["network"] = network_name(model)
+    optimizers = trained.optimizers.state()
+    tensors = trained.tensors() | optimizers.tensors
+    tensors = {name: tensor.cpu() for name, tensor in tensors.items()}
+    metadata = {
+        "state": json.dumps(dataclasses.asdict(state)),
+        "optimizers": json.dumps(optimizers.about),
+        "network": network_name(trained.model),
+    }
+    metadata["sha256"] = _checksum(metadata, tensors)
+    last = folder / CHECKPOINT / LAST
 
     def make_room() -> None:  # at every moment one of the two is there
         if last.exists():
@@ -62,106 +85,102 @@ def save_checkpoint(folder: Path, model: GPT, optimizers: Optimizers, state: Tra
     write_tensors(tensors, last, metadata, make_room)
 
 
-def load_checkpoint(
-    folder: Path, model: GPT, optimizers: Optimizers
-) -> tuple[TrainingState, list[str]]:
+def load_checkpoint(folder: Path, trained: Trained) -> tuple[TrainingState, list[str]]:
     """Put model and optimizers back to where the last checkpoint left them.
 
     Returns its counters, and what is wrong with a later checkpoint that was skipped; that is kept
     under another name, so that it never takes the place of a whole one. Raises UserError if none
     is whole and fits; the weights stay as they are.
     """
-    _make_room(optimizers)
-    own = _tensors(model, optimizers)
+    tensors = dict[str, Tensor]()
 
-    def fill() -> tuple[TrainingState, list[str]]:
-        state, tensors, problems = _last_whole(folder, own, network_name(model))
-        for name in own.keys() & tensors.keys():
-            own[name].copy_(tensors[name])
+    def read() -> tuple[TrainingState, list[dict[str, Any]], list[str]]:
+        found, problems = _last_whole(folder, trained)
+        tensors.update(found.tensors)
         if problems:
             last = folder / CHECKPOINT / LAST
             last.replace(last.with_name("damaged.safetensors"))
-        return state, problems
+        return found.state, found.optimizers, problems
 
-    state, problems = distributed.on_main(fill)
-    distributed.broadcast(own.values())
-    if state.step == 0:  # before the first step there is nothing to keep
-        for optimizer in optimizers:
-            optimizer.state.clear()
+    state, about, problems = distributed.on_main(read)
+    tensors = distributed.broadcast(tensors)
+    with torch.no_grad():
+        for name, own in trained.tensors().items():
+            own.copy_(tensors[name])
+    trained.optimizers.restore(OptimizerState(about, tensors))
     return state, problems
 
 
 def read_state(folder: Path) -> TrainingState:
     """The counters of the last checkpoint that is whole; UserError if there is none."""
-    return _last_whole(folder, {})[0]
+    return _last_whole(folder)[0].state
 
 
-def _tensors(model: GPT, optimizers: Optimizers) -> dict[str, Tensor]:
-    """The parameters, and what optimizers keep for each, by their names in the file."""
-    names: dict[Tensor, str] = {p: name for name, p in model.named_parameters()}
-    tensors = {f"model.{name}": p.detach() for p, name in names.items()}
-    for optimizer in optimizers:
-        for p, kept in optimizer.state.items():
-            tensors |= {f"optimizer.{names[p]}.{key}": tensor for key, tensor in kept.items()}
-    return tensors
+@dataclass(frozen=True)
+class _Checkpoint:
+    """What a file holds."""
+
+    state: TrainingState
+    network: str
+    optimizers: list[dict[str, Any]]
+    tensors: dict[str, Tensor]
 
 
-def _make_room(optimizers: Optimizers) -> None:
-    """Have optimizers make what they keep, by a step that changes no weight: its rate is 0."""
-    prepare_step(optimizers, 0, 0.0)
-    for optimizer in optimizers:
-        optimizer.zero_grad()
-        if not optimizer.state:
-            for parameter in (p for group in optimizer.param_groups for p in group["params"]):
-                parameter.grad = torch.zeros_like(parameter)
-            optimizer.step()
-            optimizer.zero_grad()
-
-
-def _last_whole(
-    folder: Path, expected: dict[str, Tensor], network: str | None = None
-) -> tuple[TrainingState, dict[str, Tensor], list[str]]:
-    """The last checkpoint that is whole and holds the expected names and shapes, of this network if
-    it is given, and what is wrong with later ones."""
+def _last_whole(folder: Path, trained: Trained | None = None) -> tuple[_Checkpoint, list[str]]:
+    """The last checkpoint that is whole, and what is wrong with later ones; UserError if it does
+    not fit what it is for."""
     problems: list[str] = []
     for path in (folder / CHECKPOINT / name for name in (LAST, PREVIOUS)):
         if not path.exists():
             continue
         try:
-            state, tensors, found = _read(path)
+            found = _read(path)
         except UserError as error:
             problems.append(f"{path}: {error}")
             continue
-        if network not in (None, found):
-            problem = f"it is of a {found}, and cannot continue the training of a {network}"
-            raise UserError(f"{path}: {problem}")
-        for name, blank in expected.items():
-            if name.startswith("optimizer.") and state.step == 0:
-                continue
-            if name not in tensors or tensors[name].shape != blank.shape:
-                settings = "resume with the settings that the run began with"
-                raise UserError(f"{path}: it does not fit this run, see {name}; {settings}")
-        return state, tensors, problems
+        if trained is not None:
+            try:
+                _check_fits(found, trained)
+            except UserError as error:
+                raise UserError(f"{path}: {error}") from None
+        return found, problems
     raise UserError("; ".join([f"{folder} has no checkpoint to resume from", *problems]))
 
 
-def _read(path: Path) -> tuple[TrainingState, dict[str, Tensor], str]:
-    """A file's counters, its tensors and the name of its network; UserError if it is damaged."""
+def _check_fits(found: _Checkpoint, trained: Trained) -> None:
+    """UserError if a checkpoint is of another network, other shapes or other optimizers."""
+    own = network_name(trained.model)
+    if found.network != own:
+        raise UserError(f"it is of a {found.network}, and cannot continue the training of a {own}")
+
+    settings = "resume with the settings that the run began with"
+    for name, tensor in trained.tensors().items():
+        if name not in found.tensors or found.tensors[name].shape != tensor.shape:
+            raise UserError(f"it does not fit this run, see {name}; {settings}")
+    optimizers = OptimizerState(found.optimizers, found.tensors)
+    if (problem := trained.optimizers.misfit(optimizers)) is not None:
+        raise UserError(f"it does not fit this run, see {problem}; {settings}")
+
+
+def _read(path: Path) -> _Checkpoint:
+    """What a file holds; UserError if it is damaged."""
     try:
         with safe_open(path, "pt") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        if metadata["sha256"] != _checksum(metadata["state"], tensors):
+        if metadata["sha256"] != _checksum(metadata, tensors):
             raise ValueError("its checksum does not match")
         state = from_dict(TrainingState, json.loads(metadata["state"]))
-        return state, tensors, metadata.get("network", GPT_NAME)
+        optimizers = json.loads(metadata["optimizers"])
+        return _Checkpoint(state, metadata["network"], optimizers, tensors)
     except (SafetensorError, OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise UserError(f"it is damaged: {error}") from None
 
 
-def _checksum(counters: str, tensors: dict[str, Tensor]) -> str:
-    """SHA-256 over the counters and every tensor's name, type, shape and bytes."""
-    digest = hashlib.sha256(counters.encode())
+def _checksum(metadata: dict[str, str], tensors: dict[str, Tensor]) -> str:
+    """SHA-256 over what the metadata says and every tensor's name, type, shape and bytes."""
+    said = "\n".join(metadata[key] for key in ("state", "optimizers", "network"))
+    digest = hashlib.sha256(said.encode())
     for name in sorted(tensors):
         tensor = tensors[name].contiguous()
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())

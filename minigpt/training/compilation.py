@@ -3,22 +3,9 @@
 from collections.abc import Callable
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from .. import UserError
-from ..model import GPT
-
-
-class Loss(nn.Module):
-    """A model's loss, as a function of inputs and targets ``(b, T)``."""
-
-    def __init__(self, model: GPT):
-        super().__init__()
-        self.model = model
-
-    def forward(self, inputs: Tensor, targets: Tensor) -> Tensor:
-        """The mean cross-entropy in nats a token."""
-        return self.model.loss(inputs, targets)
 
 
 def compile_loss(loss: nn.Module, try_out: Callable[[], None]) -> None:

@@ -12,10 +12,10 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -25,10 +25,12 @@ from torch import Tensor, nn
 from .. import UserError
 from ..runs.devices import find_device
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _PATIENCE = timedelta(days=7)  # while rank 0 prepares a long text, the others wait for it
 _uses = itertools.count()
+_open: list[str] = []  # groups that this process is inside of: one at most
 
 
 def rank() -> int:
@@ -51,38 +53,65 @@ def process_group() -> Iterator[None]:
     """Join the processes that torchrun started; without torchrun, do nothing.
 
     Inside, ranks above 0 print nothing. An error that one rank alone has is printed by that rank
-    and ends all of them.
+    and ends all of them. A process that is inside already stays so.
     """
-    if "LOCAL_RANK" not in os.environ or os.environ.get("WORLD_SIZE", "1") == "1":
+    join()
+    if _open or world_size() == 1:
         yield
         return
-    if not dist.is_initialized():
-        _connect()
-    store, failures = dist.distributed_c10d._get_default_store(), f"failures {next(_uses)}"
+
+    store = dist.distributed_c10d._get_default_store()
+    failures = f"failures {next(_uses)}"
+    _open.append(failures)
     try:
-        with contextlib.ExitStack() as silence:
-            if rank() > 0:
-                nowhere = silence.enter_context(open(os.devnull, "w"))
-                silence.enter_context(contextlib.redirect_stdout(nowhere))
-                silence.enter_context(contextlib.redirect_stderr(nowhere))
+        with _silence() if rank() > 0 else contextlib.nullcontext():
             yield
     except (UserError, OSError, RuntimeError) as error:
-        with contextlib.suppress(ValueError):  # only the main thread may do this
-            # torchrun terminates all ranks when the first has ended; first say why.
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        is_first = True
-        with contextlib.suppress(RuntimeError):  # the store may be lost as well
-            is_first = store.add(failures, 1) == 1
-        if isinstance(error, UserError | OSError):
-            if rank() > 0 and not _all_fail(store, failures):
-                _say(f"rank {rank()} of {world_size()}: {error}")
-        elif isinstance(error, dist.DistError) or "gloo" in str(error):
-            if is_first:  # and not because another rank has said its error and ended
-                _say("a process has ended or cannot be reached; continue with --resume")
-            # To leave the process group would be to wait for the lost process for ever.
-            atexit.register(os._exit, 2)
-            raise SystemExit(2) from None
+        _tell(error, store, failures)
         raise
+    finally:
+        _open.pop()
+
+
+def join() -> None:
+    """Connect with the processes that torchrun started; without torchrun, do nothing."""
+    is_started_by_torchrun = "LOCAL_RANK" in os.environ
+    is_alone = os.environ.get("WORLD_SIZE", "1") == "1"
+    if is_started_by_torchrun and not is_alone and not dist.is_initialized():
+        _connect()
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Within, nothing is printed."""
+    with (
+        open(os.devnull, "w") as nowhere,
+        contextlib.redirect_stdout(nowhere),
+        contextlib.redirect_stderr(nowhere),
+    ):
+        yield
+
+
+def _tell(error: Exception, store: dist.Store, failures: str) -> None:
+    """Say what went wrong, once, before torchrun ends all ranks. `failures` names what counts the
+    ranks that an error has reached."""
+    with contextlib.suppress(ValueError):  # only the main thread may do this
+        # torchrun terminates all ranks when the first has ended; first say why.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+    is_first = True
+    with contextlib.suppress(RuntimeError):  # the store may be lost as well
+        is_first = store.add(failures, 1) == 1
+
+    if isinstance(error, UserError | OSError):
+        if rank() > 0 and not _all_fail(store, failures):
+            _say(f"rank {rank()} of {world_size()}: {error}")
+    elif isinstance(error, dist.DistError) or "gloo" in str(error):
+        if is_first:  # and not because another rank has said its error and ended
+            _say("a process has ended or cannot be reached; continue with --resume")
+        # To leave the process group would be to wait for the lost process for ever.
+        atexit.register(os._exit, 2)
+        raise SystemExit(2) from None
 
 
 def _connect() -> None:
@@ -130,28 +159,35 @@ def launch(number: int) -> list[str]:
     return sorted({*gather(own)})
 
 
-def on_main(action: Callable[[], T]) -> T:
-    """Let rank 0 act; its result, or its UserError or OSError, reaches all ranks."""
-    outcome: list[Any] = list(_outcome(action) if is_main() else (None, None))
+def on_main(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function on rank 0; its result, or its UserError or OSError, reaches all ranks."""
+    outcome: list[Any] = [None, None]
+    if is_main():
+        outcome = list(_outcome(function, *args, **kwargs))
     if world_size() > 1:
         dist.broadcast_object_list(outcome, src=0)
-    if outcome[1] is not None:
-        raise outcome[1]
-    return outcome[0]
+
+    result, error = outcome
+    if error is not None:
+        raise error
+    return result
 
 
-def on_all(action: Callable[[], T]) -> T:
-    """Let every rank act; if one has a UserError or OSError, all raise that of the lowest rank."""
-    result, error = _outcome(action)
+def on_all(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function on every rank; if one has a UserError or OSError, all raise that of the
+    lowest rank."""
+    result, error = _outcome(function, *args, **kwargs)
     for found in gather(error):
         if found is not None:
             raise found
     return result  # type: ignore[return-value]
 
 
-def _outcome(action: Callable[[], T]) -> tuple[T | None, Exception | None]:
+def _outcome(
+    function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+) -> tuple[T | None, Exception | None]:
     try:
-        return action(), None
+        return function(*args, **kwargs), None
     except (UserError, OSError) as error:
         return None, error
 
@@ -174,10 +210,18 @@ def mean(*numbers: float) -> list[float]:
     return [sum(values) / world_size() for values in zip(*gather(numbers), strict=True)]
 
 
-def broadcast(tensors: Iterable[Tensor]) -> None:
-    """Give the tensors of all ranks the values of rank 0."""
-    for tensor in tensors if world_size() > 1 else ():
+def broadcast(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors of rank 0 on all ranks, on the CPU; what others give does not matter."""
+    if world_size() == 1:
+        return dict(tensors)
+
+    kinds = {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()}
+    received = {}
+    for name, (shape, dtype) in gather(kinds)[0].items():
+        tensor = tensors[name].cpu().contiguous() if is_main() else torch.empty(shape, dtype=dtype)
         dist.broadcast(tensor, src=0)
+        received[name] = tensor
+    return received
 
 
 # The batch and the loss
@@ -210,8 +254,8 @@ def device_of_rank(name: str) -> torch.device:
     return torch.device("cuda", local_rank)
 
 
-def averaged(loss: nn.Module) -> nn.Module:
-    """A loss whose gradients are averaged over all ranks."""
+def synchronised(loss: nn.Module) -> nn.Module:
+    """A loss whose gradients, and buffers, are the same on all ranks: the mean over them."""
     if world_size() == 1:
         return loss
     return nn.parallel.DistributedDataParallel(loss, gradient_as_bucket_view=True)

@@ -3,6 +3,7 @@
 The trainer evaluates on its validation tokens, `recipe/evaluate.py` on text files of any size.
 """
 
+import contextlib
 import itertools
 import math
 from collections.abc import Iterable, Iterator
@@ -11,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..config import EvaluationConfig
 from ..data.batches import TokenSequence
-from ..model import GPT
 from . import distributed, workers
+from .loss import token_cross_entropy
 from .precision import autocast
 
 Window = NDArray[np.integer]  # tokens (length + 1,)
@@ -43,10 +44,11 @@ class Evaluation:
 
 
 def evaluate_tokens(
-    model: GPT,
+    model: nn.Module,
     tokens: TokenSequence,
     byte_lengths: Tensor,
     *,
+    context_length: int,
     max_tokens: int,
     at_once: int = EvaluationConfig.batch_size,
     precision: torch.dtype = torch.float32,
@@ -56,8 +58,14 @@ def evaluate_tokens(
     Of a text longer than `max_tokens` only some windows are read, see :func:`spread_windows`.
     For the rest see :func:`evaluate_windows`.
     """
-    windows = spread_windows(tokens, model.config.context_length, max_tokens)
-    return evaluate_windows(model, windows, byte_lengths, at_once=at_once, precision=precision)
+    return evaluate_windows(
+        model,
+        spread_windows(tokens, context_length, max_tokens),
+        byte_lengths,
+        context_length=context_length,
+        at_once=at_once,
+        precision=precision,
+    )
 
 
 def spread_windows(tokens: TokenSequence, context_length: int, max_tokens: int) -> Iterator[Window]:
@@ -74,10 +82,11 @@ def spread_windows(tokens: TokenSequence, context_length: int, max_tokens: int) 
 
 
 def evaluate_windows(
-    model: GPT,
+    model: nn.Module,
     windows: Iterable[Window],
     byte_lengths: Tensor,
     *,
+    context_length: int,
     stride: int | None = None,
     at_once: int = EvaluationConfig.batch_size,
     precision: torch.dtype = torch.float32,
@@ -87,17 +96,18 @@ def evaluate_windows(
     Several processes, each given all windows, share the work; or workers do.
 
     Args:
-        model: keeps its mode, training or not; dropout is off meanwhile.
+        model: any network from ids ``(b, T)`` to logits ``(b, T, vocab_size)``. It keeps its mode,
+            training or not; dropout is off meanwhile.
         windows: tokens ``(length + 1,)`` each.
         byte_lengths: of the text that each token stands for, ``(vocab_size,)``.
+        context_length: the most tokens that the model sees.
         stride: tokens from one window to the next, the context length if unset. Of windows that
             overlap, each predicts what the one before it has not predicted.
         at_once: windows that a process computes at once; all its workers together, but for each
             one at least.
         precision: of the matrix products.
     """
-    device, was_training = model.token_embedding.weight.device, model.training
-    context_length = model.config.context_length
+    device = next(model.parameters()).device
     stride = context_length if stride is None else stride
     overlap = context_length - stride
 
@@ -106,21 +116,34 @@ def evaluate_windows(
         inputs = tokens[:, :-1]  # (b, length)
         targets = tokens[:, known + 1 :]  # (b, length - known)
         with autocast(device, precision):
-            losses = model.token_losses(inputs.to(device), targets.to(device))
+            losses = token_cross_entropy(model, inputs.to(device), targets.to(device))
         nats = losses.cpu().double().sum().item()
         return nats, targets.numel(), int(byte_lengths[targets].sum())
 
     totals = [(0.0, 0, 0)]  # nats, tokens and bytes of each group of windows
-    model.eval()
     groups = _groups(windows, max(at_once // workers.count(), 1), overlap)
     ranks, rank = distributed.world_size(), distributed.rank()
-    while turn := list(itertools.islice(groups, ranks * workers.count())):
-        totals += workers.compute(predict, turn[rank::ranks])
-    model.train(was_training)
+    with evaluating(model):
+        while turn := list(itertools.islice(groups, ranks * workers.count())):
+            totals += workers.compute(predict, turn[rank::ranks])
+
     of_all = itertools.chain.from_iterable(distributed.gather(totals))
     nats, count, size = map(math.fsum, zip(*of_all, strict=True))  # exact in any order
-    loss, bits = nats / max(count, 1), nats / math.log(2) / max(size, 1)
+    loss = nats / max(count, 1)
+    bits = nats / math.log(2) / max(size, 1)
     return Evaluation(loss, bits, int(count), int(size), context_length, stride)
+
+
+@contextlib.contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Within, the model is in evaluation mode; then each of its parts is in the mode it was in."""
+    were_training = [part for part in model.modules() if part.training]
+    model.eval()
+    try:
+        yield
+    finally:
+        for part in were_training:
+            part.training = True
 
 
 def windows_of(

@@ -5,12 +5,9 @@ import os
 import sys
 import textwrap
 import unicodedata
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tqdm.auto import tqdm
-
-if TYPE_CHECKING:
-    pass
 
 clock = tqdm.format_interval  # seconds as minutes:seconds
 
@@ -38,6 +35,12 @@ def say_row(heading: str, row: str) -> None:
     say(f"  {heading:<11}{row}", indent=13)
 
 
+def say_text_of_a_model(text: str) -> None:
+    """Print what a model has written, which cannot give the terminal orders."""
+    shown = "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text)
+    say(shown.strip("\n"), indent=0, prefix="    | ")
+
+
 def _print(line: str) -> None:
     """Print a line above the bars. Where nobody can read it any more, since the reader of a pipe or
     the terminal is gone or standard error is closed, training goes on without it."""
@@ -63,10 +66,10 @@ def duration(seconds: float) -> str:
 def progress_bar(what: str, total: int | None = None) -> tqdm:
     """A bar over characters of text, shown when it takes more than a second."""
     how: dict[str, Any] = {"unit": "char", "unit_scale": True, "delay": 1}
-    return _bar(total=total, desc=what, **how)
+    return bar(total=total, desc=what, **how)
 
 
-def _bar(**how: Any) -> tqdm:
+def bar(**how: Any) -> tqdm:
     """A bar at a terminal. If that goes away, tqdm stops drawing it."""
     is_hidden = not _is_terminal()
     return tqdm(file=sys.stderr, disable=is_hidden, leave=False, dynamic_ncols=True, **how)

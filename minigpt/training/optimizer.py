@@ -1,14 +1,15 @@
-"""The optimizers of a model: AdamW, or Muon for its matrices and AdamW for the rest."""
+"""The optimizers of a model: AdamW, or Muon for its matrices and AdamW for the rest; or others."""
 
-import contextlib
+import inspect
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from .. import UserError
 from ..config import TrainConfig
 from ..model import GPT
 from . import workers
@@ -17,73 +18,96 @@ from . import workers
 # from 0.01 to 1 as near to 1 as three such can, between 0.73 and 1.27: each is the best for what
 # the one before it leaves ("The Polar Express", Amsel et al. 2025, section 3).
 _POLYNOMIALS = ((8.0934, -23.6204, 17.4462), (3.6366, -2.7219, 0.5365), (2.6613, -1.9772, 0.4526))
-_MEMORY = 0.1  # of the steps so far, for the average of the weights
 _AT_ONCE = 1 << 19  # components of the matrices side by side: what is made of them fits the cache
+PEAK = "peak_lr"  # of a group: its highest rate, in proportion to which the schedule moves "lr"
 _MARGIN = 1.02  # rounding must not push a singular value above 1, from where it would grow
 
 
 def make_optimizers(
-    model: GPT, config: TrainConfig, precision: torch.dtype = torch.float32
+    model: nn.Module, config: TrainConfig, precision: torch.dtype = torch.float32
 ) -> list[torch.optim.Optimizer]:
     """AdamW ("Decoupled Weight Decay Regularization", Loshchilov and Hutter 2019) for all
-    parameters, or Muon for the blocks' matrices and AdamW for the rest.
+    parameters that are trained, or Muon for the matrices of the blocks and AdamW for the rest.
 
-    `precision` is that of Muon's matrix products, which workers share. Both keep an average of the
-    weights, see :func:`averaged`.
+    A network that is no `GPT` has no blocks: AdamW trains all of it. `precision` is that of Muon's
+    matrix products, which workers share.
     """
-    groups = model.parameter_groups(config.weight_decay)
+    matrices, *others = _groups(model, config.weight_decay)
+    rate = config.learning_rate
     optimizers: list[torch.optim.Optimizer] = []
-    if config.optimizer == "muon":
-        matrices = groups.pop(0)
-        rate, decay = config.learning_rate, config.weight_decay
-        optimizers.append(Muon(matrices["params"], rate, config.momentum, decay, precision))
-    betas = (config.beta1, config.beta2)
-    optimizers.append(torch.optim.AdamW(groups, lr=config.learning_rate, betas=betas, fused=True))
-    for optimizer in optimizers:
-        optimizer.register_step_post_hook(_average)
+
+    if config.optimizer == "muon" and matrices["params"]:
+        muon = Muon(
+            matrices["params"],
+            lr=rate,
+            momentum=config.momentum,
+            weight_decay=config.weight_decay,
+            dtype=precision,
+        )
+        optimizers.append(muon)
+    else:
+        others.insert(0, matrices)
+
+    if any(group["params"] for group in others):
+        betas = (config.beta1, config.beta2)
+        optimizers.append(torch.optim.AdamW(others, lr=rate, betas=betas, fused=True))
     return optimizers
 
 
-def prepare_step(optimizers: Sequence[torch.optim.Optimizer], step: int, rate: float) -> None:
-    """Set the learning rate of a step, the first of which is 0, and its part in the average."""
+def _groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
+    """The parameters that are trained: matrices of blocks, tables, and those without decay."""
+    if isinstance(model, GPT):
+        groups = model.parameter_groups(weight_decay)
+    else:
+        parameters = list(model.parameters())
+        tables = [p for p in parameters if p.dim() >= 2]
+        others = [p for p in parameters if p.dim() < 2]
+        groups = [
+            {"params": [], "weight_decay": weight_decay},
+            {"params": tables, "weight_decay": weight_decay},
+            {"params": others, "weight_decay": 0.0},
+        ]
+    for group in groups:
+        group["params"] = [p for p in group["params"] if p.requires_grad]
+    return groups
+
+
+def check_optimizers(optimizers: Any, model: nn.Module) -> list[torch.optim.Optimizer]:
+    """The optimizers that a person gave; UserError if they cannot train the model."""
+    if isinstance(optimizers, torch.optim.Optimizer):
+        raise UserError("optimizers is a list: put the optimizer in brackets")
+    optimizers = list(optimizers)
+    if not optimizers:
+        raise UserError("optimizers is empty; leave it out for those of the config")
+
+    known = set(model.parameters())
     for optimizer in optimizers:
-        for group in optimizer.param_groups:
-            group["lr"], group["average_rate"] = rate, 1 / max(_MEMORY * step, 1.0)
+        name = type(optimizer).__name__
+        if not isinstance(optimizer, torch.optim.Optimizer):
+            raise UserError(f"a {name} is no torch.optim.Optimizer")
+        closure = inspect.signature(optimizer.step).parameters.get("closure")
+        if closure is not None and closure.default is inspect.Parameter.empty:
+            raise UserError(f"{name} computes the loss several times in a step; take another one")
+        if not all(p in known for group in optimizer.param_groups for p in group["params"]):
+            raise UserError(f"{name} has a parameter that is none of the model's")
+    return optimizers
 
 
-def _average(optimizer: torch.optim.Optimizer, *_: Any) -> None:
-    """Move the averages a little towards the weights."""
-    for group in optimizer.param_groups:
-        weights = [p for p in group["params"] if p in optimizer.state]
-        for p in weights:
-            optimizer.state[p].setdefault("average", p.detach().clone())
-        averages = [optimizer.state[p]["average"] for p in weights]
-        rate = group.get("average_rate", 1.0)  # unset where speed is measured
-        torch._foreach_lerp_(averages, [p.detach() for p in weights], rate)
+def note_peaks(optimizers: Sequence[torch.optim.Optimizer]) -> None:
+    """The rate that each group has been given is its highest."""
+    for group in _all_groups(optimizers):
+        group[PEAK] = group["lr"]
 
 
-@contextlib.contextmanager
-def averaged(optimizers: Sequence[torch.optim.Optimizer]) -> Iterator[None]:
-    """Within, each weight is its average over about the last tenth of the steps so far.
+def set_rates(optimizers: Sequence[torch.optim.Optimizer], share: float) -> None:
+    """Give each group a share of its highest rate."""
+    for group in _all_groups(optimizers):
+        group["lr"] = group[PEAK] * share
 
-    What chance has added to a weight cancels out: the average predicts better than the weights
-    that it is made of ("Analyzing and Improving the Training Dynamics of Diffusion Models", Karras
-    et al. 2024, section 3, average over a share of the training).
-    """
-    pairs = [(p, state["average"]) for o in optimizers for p, state in o.state.items()]
 
-    @torch.no_grad()
-    def swap() -> None:
-        for weight, average in pairs:
-            kept = weight.clone()
-            weight.copy_(average)
-            average.copy_(kept)
-
-    swap()
-    try:
-        yield
-    finally:
-        swap()
+def _all_groups(optimizers: Sequence[torch.optim.Optimizer]) -> Iterator[dict[str, Any]]:
+    for optimizer in optimizers:
+        yield from optimizer.param_groups
 
 
 class Muon(torch.optim.Optimizer):

@@ -2,10 +2,14 @@
 
 import contextlib
 import math
+import shutil
 import timeit
+from dataclasses import replace
 from typing import Literal
 
 import torch
+
+from ..config import TrainConfig
 
 
 def choose_precision(
@@ -18,6 +22,24 @@ def choose_precision(
     if device.type == "cpu":
         is_faster = _gain_of_bfloat16() > 1.3
     return "bfloat16" if is_faster else "float32"
+
+
+def resolved(config: TrainConfig, device: torch.device, is_gpt: bool = True) -> TrainConfig:
+    """The config with what "auto" stands for here, so that a resumed run continues alike.
+
+    A network that is no `GPT` is not known to work compiled or in bfloat16: it is trained so only
+    if the config says so.
+    """
+    if not is_gpt:
+        precision = "float32" if config.precision == "auto" else config.precision
+        compile = "off" if config.compile == "auto" else config.compile
+        return replace(config, precision=precision, compile=compile)
+
+    # On a CPU compiling costs a short run more time than it gains; it needs a compiler of C.
+    can_gain = device.type == "cuda" and any(map(shutil.which, ("cc", "gcc", "clang")))
+    usual: Literal["on", "off"] = "on" if can_gain else "off"
+    compile = usual if config.compile == "auto" else config.compile
+    return replace(config, precision=choose_precision(config.precision, device), compile=compile)
 
 
 def autocast(device: torch.device, precision: torch.dtype) -> contextlib.AbstractContextManager:

@@ -12,9 +12,10 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.modules.dropout import _DropoutNd
 
-from ..model import randomness
+from ..model import Dropout, randomness
 from .distributed import world_size
 
 Item = TypeVar("Item")
@@ -82,10 +83,27 @@ def why_not_shared(device: torch.device, compile: str, attention_dropout: float)
     return None
 
 
+def common_dropout(model: nn.Module) -> float:
+    """The highest probability with which a part of a network drops something by random numbers
+    that all threads have in common, as attention and torch's own layers do."""
+    highest = 0.0
+    for part in model.modules():
+        draws_its_own = isinstance(part, Dropout)
+        probability = part.p if isinstance(part, _DropoutNd) else getattr(part, "dropout", 0.0)
+        if isinstance(probability, float) and not draws_its_own:
+            highest = max(highest, probability)
+    return highest
+
+
 def backward(
-    loss_of: Callable[[Item], Tensor], parameters: Sequence[Tensor], parts: Sequence[Item]
+    losses_of: Callable[[Item], tuple[Tensor, ...]],
+    parameters: Sequence[Tensor],
+    parts: Sequence[Item],
 ) -> Tensor:
     """Set the gradients of the sum of the parts' losses, and return that sum.
+
+    `losses_of` a part are its loss and any further numbers without gradients: the sum of each is
+    returned, in one tensor.
 
     Each of n workers' shares is every n-th part and draws dropout from random numbers of its own,
     by torch's seed. They are added in a fixed order: the result depends on the seed and n alone.
@@ -97,18 +115,18 @@ def backward(
     def share(k: int) -> tuple[Tensor, Gradients]:
         randomness.generator = torch.Generator().manual_seed((seed + k) % (1 << 63))
         try:
-            total = torch.zeros(())
+            totals = torch.zeros(())
             gradients: Gradients = [None] * len(trained)
             for part in parts[k::n]:
-                loss = loss_of(part)
-                found = torch.autograd.grad(loss, trained, allow_unused=True)
+                losses = losses_of(part)
+                found = torch.autograd.grad(losses[0], trained, allow_unused=True)
                 gradients = _added(_apart(found), gradients)
-                total = total + loss.detach()
-            return total, gradients
+                totals = totals + torch.stack([loss.detach() for loss in losses])
+            return totals, gradients
         finally:
             randomness.generator = None
 
-    losses, gradients = zip(*compute(share, range(min(n, len(parts)))), strict=True)
+    totals, gradients = zip(*compute(share, range(min(n, len(parts)))), strict=True)
 
     def add(k: int) -> None:
         for parameter, *found in list(zip(trained, *gradients, strict=True))[k::n]:
@@ -116,7 +134,7 @@ def backward(
             parameter.grad = functools.reduce(Tensor.add_, used) if used else None
 
     compute(add, range(n))
-    return torch.stack(losses).sum()
+    return torch.stack(totals).sum(0)
 
 
 def _added(own: Gradients, earlier: Gradients) -> Gradients:

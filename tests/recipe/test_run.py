@@ -27,8 +27,9 @@ from minigpt.recipe import run as run_module
 from minigpt.recipe.run import resume_run
 from minigpt.runs.find import newest_run
 from minigpt.runs.folder import METRICS, WEIGHTS, read_config, read_metrics
-from minigpt.training import trainer as trainer_module
+from minigpt.training import saving
 from minigpt.training.checkpoint import read_state
+from minigpt.training.folder import locked_run
 from tests.conftest import TINY, some_text, train_tiny
 from tests.training.runs import after_step, contents, interrupted, resume
 
@@ -39,7 +40,7 @@ TEXTS = [some_text(40, seed) for seed in range(30)]
 @pytest.fixture(autouse=True)
 def here(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder but for my.txt; temporary files go there too."""
-    monkeypatch.setattr("minigpt.training.report.draw", lambda *_: None)
+    monkeypatch.setattr("minigpt.training.picture.draw", lambda *_: None)
     monkeypatch.setattr(tempfile, "tempdir", str(workplace))
     return workplace
 
@@ -211,7 +212,7 @@ def test_of_two_that_start_in_a_folder_the_second_leaves_the_first_as_it_is(
         before = contents(Path("runs/my"))
         with (
             pytest.raises(UserError, match="another process is training"),
-            run_module._locked(Path("runs/my"), is_new=True),
+            locked_run(Path("runs/my")),
         ):
             pass
         assert contents(Path("runs/my")) == before
@@ -316,7 +317,7 @@ def test_a_run_whose_best_weights_could_not_be_written_says_so_and_writes_them_w
 ) -> None:
     """From its first evaluation, or from its second and best."""
     whole, writes = train_tiny(out="whole"), []
-    plain = trainer_module.save_weights
+    plain = saving.save_weights
     capsys.readouterr()
 
     def save(*arguments: Any) -> None:
@@ -326,7 +327,7 @@ def test_a_run_whose_best_weights_could_not_be_written_says_so_and_writes_them_w
         plain(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(trainer_module, "save_weights", save)
+        patch.setattr(saving, "save_weights", save)
         status = main(["train", "my.txt", *TINY_OPTIONS])
     out, err = capsys.readouterr()
     assert (status, out, len(writes)) == (2, "", 2)
@@ -338,8 +339,8 @@ def test_a_run_whose_best_weights_could_not_be_written_says_so_and_writes_them_w
 
 
 def test_a_run_of_which_nothing_could_be_written_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trainer_module, "save_weights", refuse)
-    monkeypatch.setattr(trainer_module, "save_checkpoint", refuse)
+    monkeypatch.setattr(saving, "save_weights", refuse)
+    monkeypatch.setattr(saving, "save_checkpoint", refuse)
     with pytest.raises(UserError, match=r"could not be written to .*, nor a checkpoint; make room"):
         train_tiny()
 

@@ -10,9 +10,8 @@ import pytest
 
 import minigpt
 from minigpt.recipe.run import resume_run
-from minigpt.training.checkpoint import TrainingState
+from minigpt.training.average import WeightAverage
 from minigpt.training.interruption import Interrupted
-from minigpt.training.report import Report
 from tests.conftest import tiny_settings
 
 
@@ -28,14 +27,14 @@ def after_step(
     monkeypatch: pytest.MonkeyPatch, is_due: Callable[[int], bool], action: Callable[[], Any]
 ) -> None:
     """Have something happen at the end of the steps that are due."""
-    plain = Report.step
+    plain = WeightAverage.update
 
-    def step(self: Report, state: TrainingState, *rest: float) -> None:
-        plain(self, state, *rest)
-        if is_due(state.step):
+    def update(self: WeightAverage, step: int) -> None:
+        plain(self, step)
+        if is_due(step + 1):
             action()
 
-    monkeypatch.setattr(Report, "step", step)
+    monkeypatch.setattr(WeightAverage, "update", update)
 
 
 def interrupted(

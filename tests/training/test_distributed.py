@@ -47,22 +47,22 @@ import atexit, json, os, pathlib, signal, sys, time
 def no_thread_is_left():  # it could end Python with SIGABRT
     if any("gloo" in name.read_text() for name in pathlib.Path("/proc/self").glob("task/*/comm")):
         os._exit(3)
-import minigpt, minigpt.training.report
+import minigpt, minigpt.training.picture
 from minigpt import UserError
 from minigpt.cli import main
 from minigpt.training.interruption import Interrupted
-from minigpt.training.report import Report
+from minigpt.training.average import WeightAverage
 from minigpt.recipe.run import resume_run
 
-minigpt.training.report.draw = lambda *a: None
-RANK, SETTINGS, plain_step = int(os.environ["RANK"]), {SETTINGS!r}, Report.step
+minigpt.training.picture.draw = lambda *a: None
+RANK, SETTINGS, plain_update = int(os.environ["RANK"]), {SETTINGS!r}, WeightAverage.update
 
-def at_step(step, action):
-    def watched(self, state, *a):
-        plain_step(self, state, *a)
-        if RANK == 1 and state.step == step:
+def at_step(number, action):
+    def watched(self, step):
+        plain_update(self, step)
+        if RANK == 1 and step + 1 == number:
             action()
-    Report.step = watched
+    WeightAverage.update = watched
 
 def command_line(**settings):
     return [p for k, v in settings.items() for p in ("--" + k.replace("_", "-"), str(v))]
@@ -86,7 +86,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("processes")
     with pytest.MonkeyPatch.context() as monkeypatch:
         move_into(folder, monkeypatch)
-        monkeypatch.setattr("minigpt.training.report.draw", lambda *a: None)
+        monkeypatch.setattr("minigpt.training.picture.draw", lambda *a: None)
         for kind in ("adamw", "muon"):
             minigpt.train("my.txt", **(SETTINGS | {"optimizer": kind}), out=f"one {kind}")
         interrupted("by 1, 2 and 4", 2, **SETTINGS)

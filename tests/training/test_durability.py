@@ -43,9 +43,9 @@ sys.exit(main(["train", *sys.argv[1:]]))
 
 SLOWLY = """
 import time
-from minigpt.training.report import Report
-step = Report.step
-Report.step = lambda *a: (step(*a), time.sleep(0.01))
+from minigpt.training.progress import Progress
+step = Progress.on_step
+Progress.on_step = lambda *a: (step(*a), time.sleep(0.01))
 """
 
 
@@ -183,13 +183,13 @@ def test_out_of_memory_after_300_steps_keeps_what_was_learned(tmp_path: Path) ->
     """The machine has no more to give, before the first evaluation of a long run."""
     code = """
 import torch
-from minigpt.training.report import Report
-step = Report.step
-def watched(self, state, *rest):
-    step(self, state, *rest)
-    if state.step == 300:
+from minigpt.training.average import WeightAverage
+update = WeightAverage.update
+def watched(self, step):
+    update(self, step)
+    if step == 300:
         torch.empty(1 << 60)
-Report.step = watched
+WeightAverage.update = watched
 """
     often = ("--checkpoint-seconds", "0.01")
     process = start(tmp_path, *TINY, "--steps", "9000", *often, code=code)
@@ -256,7 +256,7 @@ def test_killed_at_twenty_random_moments_a_run_ends_as_if_nothing_had_happened(
         killed = time.time()
         assert finish(process)[0] == -signal.SIGKILL
         kills += 1
-        found = _read(last if last.exists() else last.with_name(PREVIOUS))[0]  # whole
+        found = _read(last if last.exists() else last.with_name(PREVIOUS)).state  # whole
         assert found.step >= step
         assert not last.exists() or killed - last.stat().st_mtime < interval + 1.0
         step = found.step

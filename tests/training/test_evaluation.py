@@ -82,7 +82,9 @@ def windows_read(model: GPT, text: np.ndarray, max_tokens: int, at_once: int = 1
     seen: list[Any] = []
     embedding = model.token_embedding
     hook = embedding.register_forward_pre_hook(lambda _, inputs: seen.extend(inputs[0].tolist()))
-    evaluate_tokens(model, text, ONE_BYTE, max_tokens=max_tokens, at_once=at_once)
+    evaluate_tokens(
+        model, text, ONE_BYTE, context_length=CONTEXT, max_tokens=max_tokens, at_once=at_once
+    )
     hook.remove()
     return seen
 
@@ -101,12 +103,16 @@ def test_every_token_but_the_first_is_predicted_once(
 ) -> None:
     """Also of a text shorter than the context, and of one that ends with a short window."""
     model, text = gpt(architecture), tokens(length)
-    result = evaluate_tokens(model, text, MORE_BYTES, max_tokens=1000, at_once=batch_size)
+    result = evaluate_tokens(
+        model, text, MORE_BYTES, context_length=CONTEXT, max_tokens=1000, at_once=batch_size
+    )
     assert_predicted_one_by_one(result, model, text)
 
 
 def test_guessing_takes_log2_of_the_vocabulary_for_each_token() -> None:
-    result = evaluate_tokens(gpt(std=0.0), tokens(33), ONE_BYTE, max_tokens=1000)
+    result = evaluate_tokens(
+        gpt(std=0.0), tokens(33), ONE_BYTE, context_length=CONTEXT, max_tokens=1000
+    )
     assert result.loss == pytest.approx(math.log(VOCAB), rel=1e-6)
     assert result.bits_per_byte == pytest.approx(math.log2(VOCAB), rel=1e-6)
     assert result.perplexity == pytest.approx(VOCAB)
@@ -138,8 +144,15 @@ def test_the_part_that_is_read_is_spread_over_the_text() -> None:
 @pytest.mark.parametrize("training", [True, False])
 def test_the_model_keeps_its_mode_and_is_judged_without_dropout(training: bool) -> None:
     model = gpt(dropout=0.5).train(training)
-    first, second = (evaluate_tokens(model, tokens(33), ONE_BYTE, max_tokens=99) for _ in range(2))
-    assert first == second == evaluate_tokens(gpt(), tokens(33), ONE_BYTE, max_tokens=99)
+    first, second = (
+        evaluate_tokens(model, tokens(33), ONE_BYTE, context_length=CONTEXT, max_tokens=99)
+        for _ in range(2)
+    )
+    assert (
+        first
+        == second
+        == evaluate_tokens(gpt(), tokens(33), ONE_BYTE, context_length=CONTEXT, max_tokens=99)
+    )
     assert model.training == training
 
 
@@ -151,7 +164,9 @@ def test_of_the_logits_only_a_few_are_in_memory_at_a_time() -> None:
     lengths = torch.ones(vocab_size, dtype=torch.int64)
     cpu = [torch.profiler.ProfilerActivity.CPU]
     with torch.profiler.profile(activities=cpu, profile_memory=True) as profile:
-        result = evaluate_tokens(model, text, lengths, max_tokens=10**6)
+        result = evaluate_tokens(
+            model, text, lengths, context_length=context_length, max_tokens=10**6
+        )
     assert result.tokens == 16 * context_length
 
     allocated = peak = 0
@@ -182,7 +197,9 @@ def test_a_stream_is_predicted_as_token_by_token(
 ) -> None:
     model, text = gpt(), tokens(length)
     windows = windows_of(cut(text, places), CONTEXT)
-    result = evaluate_windows(model, windows, MORE_BYTES, at_once=batch_size)
+    result = evaluate_windows(
+        model, windows, MORE_BYTES, context_length=CONTEXT, at_once=batch_size
+    )
     assert_predicted_one_by_one(result, model, text)
 
 
@@ -200,7 +217,9 @@ def test_in_windows_that_overlap_every_token_is_predicted_once_from_more_before_
 ) -> None:
     model, text = gpt(), tokens(length)
     windows = windows_of(cut(text, places), CONTEXT, stride)
-    result = evaluate_windows(model, windows, MORE_BYTES, stride=stride, at_once=batch_size)
+    result = evaluate_windows(
+        model, windows, MORE_BYTES, context_length=CONTEXT, stride=stride, at_once=batch_size
+    )
     assert_predicted_one_by_one(result, model, text, stride)
 
 
@@ -217,7 +236,7 @@ def test_it_is_the_loss_of_the_text_encoded_whole(tiny_run: Path, text: Path) ->
     run = load_run(tiny_run)
     ids = torch.tensor(run.tokenizer.encode(text.read_text())).numpy()
     lengths = torch.tensor(run.tokenizer.byte_lengths())
-    expected = evaluate_windows(run.model, windows_of([ids], 16), lengths)
+    expected = evaluate_windows(run.model, windows_of([ids], 16), lengths, context_length=16)
     read: list[int] = []
     result = minigpt.evaluate(tiny_run, text, progress=read.append)
     assert result.loss == pytest.approx(expected.loss, rel=1e-6)
@@ -236,7 +255,7 @@ def test_windows_that_overlap_by_half_give_what_the_writer_gives(
     expected = -np.mean(scoring.score(writer.engine, ids))
     lengths = torch.tensor(run.tokenizer.byte_lengths())
     windows = windows_of([np.array(ids)], 16, stride=8)
-    result = evaluate_windows(run.model, windows, lengths, stride=8)
+    result = evaluate_windows(run.model, windows, lengths, context_length=16, stride=8)
     assert result.loss == pytest.approx(expected, rel=1e-6)
 
 

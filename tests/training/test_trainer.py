@@ -4,7 +4,6 @@ loss that diverges is tried again, and a training by time ends in time.
 
 import json
 import math
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from minigpt.data.counting import CountingModel, fit_in_time
 from minigpt.data.source import find_source
 from minigpt.data.token_cache import prepare
 from minigpt.model import GPT
+from minigpt.recipe.counting import Counting
 from minigpt.runs.find import load_run
 from minigpt.runs.folder import (
     CHECKPOINT,
@@ -33,12 +33,12 @@ from minigpt.runs.folder import (
     read_metrics,
 )
 from minigpt.runs.weights import read_best
-from minigpt.training import distributed, workers
-from minigpt.training.checkpoint import LAST, TrainingState, read_state
+from minigpt.training import workers
+from minigpt.training.checkpoint import LAST, read_state
 from minigpt.training.evaluation import evaluate_tokens, spread_windows
-from minigpt.training.optimizer import averaged
-from minigpt.training.report import Marks, Report
-from minigpt.training.trainer import Trainer, training_batch
+from minigpt.training.gradients import BatchResult, set_gradients, training_batch
+from minigpt.training.loss import Loss
+from minigpt.training.trainer import Trainer
 from tests.conftest import TINY, move_into, some_text, train_tiny
 from tests.training.runs import after_step, resume
 
@@ -50,7 +50,7 @@ FIELDS = OTHERS | TRAINING | VALIDATION
 @pytest.fixture(autouse=True)
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are tested in test_report.py, and drawing one takes longer than training."""
-    monkeypatch.setattr("minigpt.training.report.draw", lambda *_: None)
+    monkeypatch.setattr("minigpt.training.picture.draw", lambda *_: None)
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
@@ -65,7 +65,7 @@ def test_a_run_holds_every_file_and_a_row_and_a_sample_for_every_evaluation(
 ) -> None:
     names = {"config.json", "model.safetensors", "tokenizer.json", "metrics.jsonl", "samples.txt"}
     names |= {"plan.json", "loss.png", "checkpoint/last.safetensors"}
-    names |= {"checkpoint/previous.safetensors", ".lock"}
+    names |= {"checkpoint/previous.safetensors", ".lock", "steps.jsonl"}
     found = {str(f.relative_to(tiny_run)) for f in tiny_run.rglob("*") if f.is_file()}
     assert found | {".lock"} == names
     assert (tiny_run / PICTURE).read_bytes().startswith(b"\x89PNG")
@@ -95,7 +95,9 @@ def test_the_weights_kept_are_those_of_the_best_evaluation(workplace: Path) -> N
     run = load_run(folder)
     dataset = prepare(find_source(run.config.text), run.config.text)
     lengths = torch.tensor(run.tokenizer.byte_lengths())
-    result = evaluate_tokens(run.model, dataset.validation, lengths, max_tokens=10**6)
+    result = evaluate_tokens(
+        run.model, dataset.validation, lengths, context_length=16, max_tokens=10**6
+    )
     assert result.loss == pytest.approx(min(losses), rel=1e-6)
     state, best = read_state(folder), rows(folder)[losses.index(min(losses))]
     assert (state.step, state.best_loss, state.best_step) == (32, best["val_loss"], best["step"])
@@ -136,7 +138,7 @@ def fits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         seconds.append(given)
         return fit_in_time(tokens, vocab_size, given)
 
-    monkeypatch.setattr("minigpt.training.trainer.fit_in_time", noted)
+    monkeypatch.setattr("minigpt.recipe.counting.fit_in_time", noted)
     return seconds
 
 
@@ -159,8 +161,7 @@ def test_counting_changes_nothing_that_is_learned(
     workplace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted = load_file(train_tiny(dropout=0.2) / CHECKPOINT / LAST)
-    nothing = (0, 1.0)
-    monkeypatch.setattr(Trainer, "_counted", lambda *_: nothing)
+    monkeypatch.setattr(Counting, "on_step", lambda *_: None)
     uncounted = load_file(train_tiny(dropout=0.2) / CHECKPOINT / LAST)
     assert all(torch.equal(counted[name], uncounted[name]) for name in counted)
 
@@ -179,8 +180,10 @@ def test_it_counts_once_after_the_first_step_and_before_the_first_evaluation(
     assert len({row["counting_bits_per_byte"] for row in rows(run)}) == 1
 
 
-def test_counting_takes_little_of_the_minutes(workplace: Path, fits: list[float]) -> None:
-    train_by_time(100.0, tick=1.0, minutes=10.0)
+def test_counting_takes_little_of_the_minutes(
+    workplace: Path, fits: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train_by_time(monkeypatch, 100.0, tick=1.0, minutes=10.0)
     train_tiny()
     by_time, by_steps = fits
     assert 1.0 <= by_time <= 0.02 * 600
@@ -191,13 +194,13 @@ def test_counting_takes_little_of_the_minutes(workplace: Path, fits: list[float]
 
 
 def batch(
-    done: float, rows: slice = slice(None), **changes: Any
+    done: float, rows: slice = slice(None), context_length: int = 16, **changes: Any
 ) -> tuple[Dataset, list[tuple[Tensor, Tensor]]]:
     """The batch of step 3 of a training on my.txt."""
     text = TextConfig(("my.txt",), vocab_size=300)
     dataset = prepare(find_source(text), text)
     config = TrainConfig(**({"batch_size": 4} | changes))
-    return dataset, training_batch(dataset, config, 16, 3, done, rows)
+    return dataset, training_batch(dataset, config, context_length, step=3, done=done, rows=rows)
 
 
 def test_tokens_are_split_until_near_the_end(workplace: Path) -> None:
@@ -238,8 +241,7 @@ def test_the_loss_in_training_is_for_a_byte_however_tokens_are_split(
     folder = train_tiny(token_split_prob=share, steps=1, num_evals=1)
     (row,), config = rows(folder), read_config(folder)
     dataset = prepare(find_source(config.text), config.text)
-    whole = slice(None)
-    ((_, targets),) = training_batch(dataset, config.training, 16, 0, 0.0, whole)
+    ((_, targets),) = training_batch(dataset, config.training, 16, step=0, done=0.0)
     size = sum(len(dataset.tokenizer.decode(ids).encode()) for ids in targets.tolist())
     bits = row["train_loss"] / math.log(2) * targets.numel() / size
     assert row["train_bits_per_byte"] == pytest.approx(bits)
@@ -248,21 +250,26 @@ def test_the_loss_in_training_is_for_a_byte_however_tokens_are_split(
 # Parts of a batch
 
 
-def gradients(count: int, **changes: Any) -> tuple[list[Tensor], float]:
-    """Of the first step of a training on six windows by `count` workers, and its loss."""
+def gradients(
+    count: int, rows: slice = slice(None), **changes: Any
+) -> tuple[list[Tensor], BatchResult]:
+    """Of the first step of a training on six windows by `count` workers."""
     model = small_gpt()
     torch.manual_seed(0)
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
-    usual: dict[str, Any] = {"batch_size": 6, "steps": 1, "grad_clip": 1e5, "warmup_context": 3}
-    training = trainer(model, TrainConfig(**(usual | changes)))
+    parameters = list(model.parameters())
     with workers.team(count):
-        training._loss = training._make_loss()
-        loss, norm, _ = training._backward(training._parts(0, done=0.0))
-    found = [p.grad for p in model.parameters() if p.grad is not None]
-    assert len(found) == len(list(model.parameters()))
-    assert norm == pytest.approx(torch.cat([g.flatten() for g in found]).norm().item(), rel=1e-5)
-    return found, loss
+        usual = {"batch_size": 6, "warmup_context": 3}
+        dataset, parts = batch(0.0, rows, 8, **(usual | changes))
+        lengths = torch.tensor(dataset.tokenizer.byte_lengths())
+        how: dict[str, Any] = {"grad_clip": 1e5, "precision": torch.float32}
+        result = set_gradients(Loss(model), parameters, parts, lengths, **how)
+    found = [p.grad for p in parameters if p.grad is not None]
+    assert len(found) == len(parameters)
+    norm = torch.cat([g.flatten() for g in found]).norm().item()
+    assert result.gradient_norm == pytest.approx(norm, rel=1e-5)
+    return found, result
 
 
 @pytest.mark.parametrize("warmup_context", [None, 3])
@@ -272,24 +279,20 @@ def test_parts_of_any_sizes_have_the_gradients_of_the_whole_batch(
     workplace: Path, warmup_context: int | None, count: int, micro: int
 ) -> None:
     """Six windows in parts of four and of two, say, by so many workers."""
-    expected, loss = gradients(1, warmup_context=warmup_context)
+    expected, whole = gradients(1, warmup_context=warmup_context)
     found, same = gradients(count, warmup_context=warmup_context, micro_batch_size=micro)
-    assert same == pytest.approx(loss, rel=1e-6)
+    assert same.loss == pytest.approx(whole.loss, rel=1e-6)
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-7)
 
 
-def test_the_mean_over_ranks_is_the_gradient_of_the_whole_batch(
-    workplace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_mean_over_ranks_is_the_gradient_of_the_whole_batch(workplace: Path) -> None:
     """Each has three windows, in parts of two and of one."""
-    expected, loss = gradients(1)
-    both = []
-    for share in (slice(0, 3), slice(3, 6)):
-        monkeypatch.setattr(distributed, "share", lambda count, share=share: share)
-        both.append(gradients(1, micro_batch_size=2))
-    means = [(a + b) / 2 for a, b in zip(both[0][0], both[1][0], strict=True)]
+    expected, whole = gradients(1)
+    shares = (slice(0, 3), slice(3, 6))
+    (one, first), (other, second) = (gradients(1, rows, micro_batch_size=2) for rows in shares)
+    means = [(a + b) / 2 for a, b in zip(one, other, strict=True)]
     torch.testing.assert_close(means, expected, rtol=1e-4, atol=1e-7)
-    assert (both[0][1] + both[1][1]) / 2 == pytest.approx(loss, rel=1e-6)
+    assert (first.loss + second.loss) / 2 == pytest.approx(whole.loss, rel=1e-6)
 
 
 def test_parts_are_never_fewer_than_the_workers_because_a_part_could_be_larger(
@@ -302,14 +305,6 @@ def test_parts_are_never_fewer_than_the_workers_because_a_part_could_be_larger(
 # A loss that diverges
 
 
-def bad_loss(model: GPT, steps: set[int]) -> Callable[[Tensor, Tensor], Tensor]:
-    """The loss of the model, but not a number when it is computed for these times."""
-    calls = iter(range(10**6))
-    return lambda inputs, targets: (
-        model.loss(inputs, targets) * (math.nan if next(calls) in steps else 1.0)
-    )
-
-
 def assert_all_finite(folder: Path) -> None:
     assert all(tensor.isfinite().all() for tensor in load_file(folder / WEIGHTS).values())
     for line in (folder / METRICS).read_text().splitlines():
@@ -319,7 +314,12 @@ def assert_all_finite(folder: Path) -> None:
 def test_a_loss_that_is_no_number_ends_the_training_and_keeps_the_best(
     workplace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("minigpt.training.trainer.Loss", lambda model: bad_loss(model, {7}))
+    plain, calls = GPT.loss, iter(range(100))
+
+    def spoiled(self: GPT, inputs: Tensor, targets: Tensor) -> Tensor:
+        return plain(self, inputs, targets) * (math.nan if next(calls) == 7 else 1.0)
+
+    monkeypatch.setattr(GPT, "loss", spoiled)
     rate = r"train again with --learning-rate 0.001 or less"
     with pytest.raises(UserError, match=f"loss became nan at step 7; .*runs/my; {rate}"):
         train_tiny(learning_rate=4e-3, num_workers=1)
@@ -353,7 +353,7 @@ def english(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("english")
     with pytest.MonkeyPatch.context() as patch:
         move_into(folder, patch)
-        patch.setattr("minigpt.training.report.draw", lambda *_: None)
+        patch.setattr("minigpt.training.picture.draw", lambda *_: None)
         Path("tales.txt").write_text(TALES.read_text()[:100_000])
         return folder / train_tiny("tales.txt", out="english", **FASTER)
 
@@ -401,21 +401,13 @@ def test_a_loss_that_grows_from_far_above_guessing_ends_the_training_also_once_r
         resume(run, steps=60, learning_rate=1000.0)
 
 
-def trainer(model: GPT, config: TrainConfig, deadline: float = 0.0, **changes: Any) -> Trainer:
+def trainer(model: GPT, config: TrainConfig, **changes: Any) -> Trainer:
     """A training of a model in the folder run."""
-    dataset, folder = batch(done=0.0)[0], Path("run")
-    folder.mkdir(exist_ok=True)
-    return Trainer(
-        model,
-        dataset,
-        config,
-        folder,
-        precision=torch.float32,
-        report=Report(folder, Marks(), tokens_per_step=16, started=0.0),
-        deadline=deadline,
-        sample=lambda model: "",
-        **changes,
-    )
+    dataset = batch(done=0.0)[0]
+    return Trainer(model, dataset, config, out="run", **changes)
+
+
+ON_CPU: dict[str, Any] = {"device": "cpu", "precision": "float32"}
 
 
 def small_gpt() -> GPT:
@@ -426,19 +418,34 @@ def test_weights_that_are_not_finite_are_refused_before_the_first_step(workplace
     model = small_gpt()
     model.final_norm.weight.data.fill_(math.nan)
     with pytest.raises(UserError, match="cannot train from these weights"):
-        trainer(model, TrainConfig(steps=1, batch_size=2, compile="off")).train()
+        trainer(model, TrainConfig(steps=1, batch_size=2, device="cpu")).train()
+    assert not Path("run").exists()
 
 
 @pytest.mark.parametrize("ratio", [0.0, 1.0])  # at the end the weights hardly move, or still do
 def test_the_better_of_last_weights_and_average_are_kept(workplace: Path, ratio: float) -> None:
-    config = TrainConfig(steps=40, num_evals=1, batch_size=2, compile="off", min_lr_ratio=ratio)
+    """And the model has them at the end."""
+    config = TrainConfig(steps=40, num_evals=1, batch_size=2, min_lr_ratio=ratio, **ON_CPU)
     one = trainer(small_gpt(), config)
-    state, losses = one.train(), [one._evaluation(10**6).loss]
-    with averaged(one.optimizers):
-        losses.append(one._evaluation(10**6).loss)
-    assert state.best_loss == pytest.approx(min(losses), rel=1e-6) != pytest.approx(max(losses))
+    one.train()
+
+    def loss() -> float:
+        lengths = torch.ones(300, dtype=torch.int64)
+        validation = one.dataset.validation
+        found = evaluate_tokens(one.model, validation, lengths, context_length=8, max_tokens=10**6)
+        return found.loss
+
+    kept, losses = loss(), []
+    tensors = load_file(Path("run") / CHECKPOINT / LAST)
+    for kind in ("model", "average"):
+        names = [name for name in tensors if name.startswith(f"{kind}.")]
+        state = {name.removeprefix(f"{kind}."): tensors[name] for name in names}
+        one.model.load_state_dict(state, strict=False)
+        losses.append(loss())
+    assert one.state.best_loss == pytest.approx(min(losses), rel=1e-6)
+    assert kept == pytest.approx(min(losses), rel=1e-6) != pytest.approx(max(losses))
     one.model.load_state_dict(load_file(Path("run") / WEIGHTS), strict=False)
-    assert one._evaluation(10**6).loss == pytest.approx(min(losses), rel=1e-6)
+    assert loss() == kept
 
 
 @pytest.mark.parametrize(("changes", "at_once"), [({}, 3), ({"micro_batch_size": 2}, 2)])
@@ -446,7 +453,7 @@ def test_an_evaluation_is_tried_at_the_start_and_takes_as_many_windows_at_once_a
     workplace: Path, changes: dict[str, Any], at_once: int
 ) -> None:
     """Memory that does not suffice is missed before the first step, not at the first evaluation."""
-    config = TrainConfig(steps=4, num_evals=2, batch_size=3, compile="off", **changes)
+    config = TrainConfig(steps=4, num_evals=2, batch_size=3, device="cpu", **changes)
     one = trainer(small_gpt(), config)
     seen: list[tuple[int, int]] = []  # step and windows of each part of an evaluation
 
@@ -463,30 +470,37 @@ def test_an_evaluation_is_tried_at_the_start_and_takes_as_many_windows_at_once_a
 # Training by time, with a clock that goes on only when it is read
 
 
-def train_by_time(deadline: float, tick: float, minutes: float = 5.0) -> TrainingState:
-    """The end of a training that begins at second 0; reading the clock takes a tick."""
-    config = TrainConfig(minutes=minutes, num_evals=5, batch_size=2, compile="off")
-    ticks = iter(range(1000))  # or it does not end
-    return trainer(small_gpt(), config, deadline, clock=lambda: tick * next(ticks)).train()
+def train_by_time(
+    monkeypatch: pytest.MonkeyPatch, deadline: float, tick: float, minutes: float = 5.0
+) -> Trainer:
+    """A training at its end, which began at second 0; reading the clock takes a tick."""
+    ticks = iter(range(10_000))  # or it does not end
+    config = TrainConfig(minutes=minutes, num_evals=5, batch_size=2, device="cpu")
+    reserve = 60 * minutes - deadline
+    with monkeypatch.context() as patch:
+        patch.setattr("minigpt.training.limits.now", lambda: tick * next(ticks))
+        one = trainer(small_gpt(), config, started=0.0, reserve=reserve, callbacks=[Counting()])
+        one.train()
+    return one
 
 
 def test_a_training_by_time_ends_in_time_with_its_evaluations_spread_over_it(
-    workplace: Path,
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    state = train_by_time(100.0, tick=1.0)
+    state = train_by_time(monkeypatch, 200.0, tick=1.0).state
     steps = [row["step"] for row in rows(Path("run"))]
     assert len(steps) == state.evaluations == 5
-    assert 60 < state.step == steps[-1] and state.seconds <= 100
+    assert 60 < state.step == steps[-1] and state.seconds <= 200
     gaps = [b - a for a, b in pairwise([0, *steps])]
     assert max(gaps) - min(gaps) <= 5
 
 
 @pytest.mark.parametrize(("minutes", "seconds"), [(5.0, 5.0), (0.5, 3.0)])
 def test_a_training_that_starts_too_late_still_learns_a_little(
-    workplace: Path, minutes: float, seconds: float
+    workplace: Path, monkeypatch: pytest.MonkeyPatch, minutes: float, seconds: float
 ) -> None:
     """Reading the text may have taken all the time, on a busy machine say."""
-    state = train_by_time(-60.0, 0.1, minutes)
+    state = train_by_time(monkeypatch, -60.0, 0.1, minutes).state
     assert state.step >= 10 and seconds <= state.seconds <= seconds + 1.0
     assert rows(Path("run"))[-1]["step"] == state.step
     assert state.best_loss is not None and load_file(Path("run") / WEIGHTS)

@@ -33,14 +33,14 @@ def gpt(**changes: Any) -> GPT:
 def gradients(model: GPT, count: int, parts: list[Tensor]) -> tuple[list[Tensor], Tensor]:
     """Of the mean loss over the parts, each of the same size; and that loss."""
 
-    def loss_of(ids: Tensor) -> Tensor:
+    def loss_of(ids: Tensor) -> tuple[Tensor]:
         time.sleep(random.random() / 500)  # a share is computed now by this worker, now by that
-        return model.loss(ids, ids) / len(parts)
+        return (model.loss(ids, ids) / len(parts),)
 
     parameters = list(model.parameters())
     with workers.team(count):
         torch.manual_seed(3)
-        loss = workers.backward(loss_of, parameters, parts)
+        (loss,) = workers.backward(loss_of, parameters, parts)
     return [p.grad.clone() for p in parameters if p.grad is not None], loss
 
 
@@ -107,9 +107,9 @@ def test_gradients_depend_on_how_many_workers_there_are_and_on_nothing_else() ->
 def test_a_share_draws_dropout_of_its_own() -> None:
     weight, draws = torch.ones(1, requires_grad=True), dict[int, Tensor]()
 
-    def loss_of(part: int) -> Tensor:
+    def loss_of(part: int) -> tuple[Tensor]:
         draws[part] = Dropout(0.5)(torch.ones(100))
-        return weight.sum()
+        return (weight.sum(),)
 
     with workers.team(2):
         workers.backward(loss_of, [weight], [0, 1])
@@ -119,7 +119,7 @@ def test_a_share_draws_dropout_of_its_own() -> None:
 def test_an_error_in_a_share_leaves_no_random_numbers_of_a_share_behind() -> None:
     weight = torch.ones(1, requires_grad=True)
 
-    def loss_of(part: int) -> Tensor:
+    def loss_of(part: int) -> tuple[Tensor]:
         raise KeyboardInterrupt if part == 1 else ValueError
 
     with workers.team(1), pytest.raises(ValueError):
@@ -154,13 +154,15 @@ def test_a_parameter_that_is_unused_or_not_trained_has_no_gradient(count: int) -
     weights = {name: torch.full((3,), 2.0, requires_grad=name != "frozen") for name in kinds}
     weights["unused"].grad = torch.ones(3)  # of an earlier step
 
-    def loss_of(part: int) -> Tensor:
+    def losses_of(part: int) -> tuple[Tensor, Tensor]:
         loss = (weights["used"] ** 2 * weights["frozen"]).sum()
-        return loss + weights["expert"].prod() if part == 1 else loss
+        if part == 1:
+            loss = loss + weights["expert"].prod()
+        return loss, torch.tensor(float(part))
 
     with workers.team(count):
-        loss = workers.backward(loss_of, list(weights.values()), range(4))
-    assert loss == 4 * 24 + 8
+        totals = workers.backward(losses_of, list(weights.values()), range(4))
+    assert totals.tolist() == [4 * 24 + 8, 0 + 1 + 2 + 3]
     assert torch.equal(weights["used"].grad, torch.full((3,), 4 * 8.0))
     assert torch.equal(weights["expert"].grad, torch.full((3,), 4.0))
     assert weights["unused"].grad is None and weights["frozen"].grad is None
@@ -171,8 +173,8 @@ def test_gradients_that_autograd_gives_as_one_tensor_are_added_each_for_itself(c
     """Of a sum of parameters, and of a parameter that is summed up."""
     a, b, c = (torch.zeros(4, requires_grad=True) for _ in range(3))
 
-    def loss_of(part: int) -> Tensor:
-        return ((a + b) * torch.arange(4.0)).sum() + c.sum()
+    def loss_of(part: int) -> tuple[Tensor]:
+        return (((a + b) * torch.arange(4.0)).sum() + c.sum(),)
 
     with workers.team(count):
         workers.backward(loss_of, [a, b, c], range(5))

@@ -1,0 +1,45 @@
+"""What counting alone gives on the validation text, to compare a model with: a callback that counts
+once, while the model trains."""
+
+from typing import TYPE_CHECKING, Any
+
+from ..data.counting import fit_in_time
+from ..runs.folder import COUNTING
+from ..training.evaluation import spread_windows
+
+if TYPE_CHECKING:
+    from ..training.trainer import Trainer
+
+_AT = 0.05  # of the training: the first step does not wait for it
+_SHARE = 0.015  # of the time may go into it, and a little to apply it
+
+
+class Counting:
+    """Adds `counting_bits_per_byte` and `counted_tokens` to the figures."""
+
+    def __init__(self) -> None:
+        self._at = _AT  # a share of the training
+        self._is_done = False
+
+    def on_start(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
+        begun = figures["done"]
+        before_first_evaluation = (trainer.state.evaluations + 1) / trainer.config.num_evals
+        self._at = min(begun + _AT * (1.0 - begun), before_first_evaluation)
+
+    def on_step(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
+        """Count as much of the training text as the time allows."""
+        if self._is_done or figures["done"] < self._at:
+            return
+        self._is_done = True
+
+        if trainer.config.steps is None:
+            seconds = _SHARE * 60 * trainer.config.minutes
+        else:  # a second at least: a short training on a short text counts all of it
+            seconds = max(_SHARE * trainer.state.seconds / figures["done"], 1.0)
+        counting = fit_in_time(trainer.dataset.train, trainer.vocab_size, seconds)
+
+        windows = spread_windows(
+            trainer.dataset.validation, trainer.context_length, trainer.state.eval_tokens
+        )
+        figures[COUNTING] = counting.bits_per_byte(windows, trainer.byte_lengths.numpy())
+        figures["counted_tokens"] = counting.tokens

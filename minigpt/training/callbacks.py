@@ -1,0 +1,58 @@
+"""What is told of a training while it goes on, and to whom.
+
+A callback is an object with any of these methods, each of which gets the trainer and its figures:
+
+    on_start        before the first step
+    on_step         after each step
+    on_evaluation   after each evaluation; the model is in evaluation mode and has the weights
+                    that were evaluated
+    on_save         after each checkpoint
+    on_end          when the training ends, however it ends
+
+The figures are a dict by the names of metrics.jsonl and more, see `Trainer.figures`.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+Figures = dict[str, Any]
+
+
+class StopTraining(Exception):
+    """Raised by a callback, it ends the training as if its time were over: with a last evaluation,
+    saved and finished."""
+
+
+class CallbackList:
+    """Callbacks in the order in which they are called; what one of them raises is kept.
+
+    Of several processes the first one calls all of them. The others call those that say
+    ``all_ranks = True``: a callback that changes the model has to do so in every process.
+
+    Attributes:
+        wants_stop: whether one has raised StopTraining.
+        failure: what one has raised beside that; after it none is called but for on_end.
+        failed: its name and the event, such as "CSV.on_step".
+    """
+
+    def __init__(self, callbacks: Sequence[object], is_main: bool):
+        self.wants_stop = False
+        self.failure: Exception | None = None
+        self.failed = ""
+        self._callbacks = [c for c in callbacks if is_main or getattr(c, "all_ranks", False)]
+
+    def call(self, event: str, trainer: Any, figures: Figures) -> None:
+        """Call the method of this name of all that have one."""
+        for callback in self._callbacks:
+            method = getattr(callback, event, None)
+            has_failed = self.failure is not None and event != "on_end"
+            if method is None or has_failed:
+                continue
+            try:
+                method(trainer, figures)
+            except StopTraining:
+                self.wants_stop = True
+            except Exception as error:
+                if self.failure is None:
+                    self.failure = error
+                    self.failed = f"{type(callback).__name__}.{event}"

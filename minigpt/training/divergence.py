@@ -1,0 +1,36 @@
+"""Whether a training has diverged: a loss, a gradient or a weight is not finite, or the loss has
+grown."""
+
+import math
+
+import torch
+from torch import nn
+
+_FAR_ABOVE = 2.0  # nats a token: a loss that has grown by so much will not fall again
+
+
+class Diverged(Exception):
+    """A training that cannot go on; the message says what is wrong."""
+
+
+def check_finite(name: str, value: float) -> None:
+    """Raise Diverged if a number is not finite."""
+    if not math.isfinite(value):
+        raise Diverged(f"the {name} became {value}")
+
+
+def check_weights(model: nn.Module) -> None:
+    """Raise Diverged if a weight is not finite."""
+    norms = torch.stack(torch._foreach_norm(list(model.parameters())))
+    check_finite("size of the weights", norms.sum().item())
+
+
+def check_loss(latest: float, first: float, vocab_size: int) -> None:
+    """Raise Diverged if the loss in nats a token is far above the one that training began with, and
+    above that of guessing.
+
+    A model that is trained further on another language begins far above guessing.
+    """
+    loss_of_guessing = math.log(vocab_size)
+    if latest > max(first, loss_of_guessing) + _FAR_ABOVE:
+        raise Diverged(f"the loss grew from {first:.1f} to {latest:.1f} nats a token")

@@ -1,0 +1,119 @@
+"""The batch of a training step, and the gradients of its loss."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from ..config import TrainConfig
+from ..data.batches import Dataset, sample_batch
+from . import distributed, workers
+from .loss import check_loss
+from .precision import autocast
+from .schedule import EARLY
+
+Part = tuple[Tensor, Tensor]  # inputs and targets, each (b, T)
+
+
+def training_batch(
+    dataset: Dataset,
+    config: TrainConfig,
+    context_length: int,
+    *,
+    step: int,
+    done: float,
+    rows: slice = slice(None),
+) -> list[Part]:
+    """Inputs and targets ``(b, T)`` of some rows of a training step's batch, in parts that are
+    computed in turn or by workers. Near the end, tokens are not split and windows not cut.
+    """
+    is_early = done < EARLY
+    split_prob = config.token_split_prob if is_early else 0.0
+    inputs, targets = sample_batch(
+        dataset.train,
+        config.batch_size,
+        context_length,
+        seed=config.seed,
+        step=step,
+        rows=rows,
+        splitter=dataset.token_splitter if split_prob else None,
+        split_prob=split_prob,
+    )
+
+    at_once = min(config.micro_batch_size or len(inputs), len(inputs))
+    at_once = math.ceil(at_once / workers.count())
+    length = (config.warmup_context if is_early else None) or context_length
+    parts = zip(inputs.split(at_once), targets.split(at_once), strict=True)
+    return [(_cut(x, length), _cut(y, length)) for x, y in parts]
+
+
+def _cut(batch: Tensor, length: int) -> Tensor:
+    """Windows ``(b, T)`` cut into k pieces of `length` at most: ``(b k, T // k)``."""
+    b, T = batch.shape
+    k = -(-T // length)
+    return batch[:, : T - T % k].reshape(b * k, T // k)
+
+
+@dataclass(frozen=True)
+class BatchResult:
+    """What a forward and a backward pass over a batch told."""
+
+    minimised: float  # the loss whose gradients these are
+    loss: float  # the cross-entropy in nats a token
+    gradient_norm: float  # before clipping
+    bytes_per_token: float  # of text, on average over the targets
+
+    @property
+    def bits_per_byte(self) -> float:
+        """The cross-entropy in bits for each byte that the tokens stand for."""
+        return self.loss / math.log(2) / self.bytes_per_token
+
+
+def set_gradients(
+    loss: nn.Module,
+    parameters: list[nn.Parameter],
+    parts: list[Part],
+    byte_lengths: Tensor,
+    *,
+    grad_clip: float,
+    precision: torch.dtype,
+) -> BatchResult:
+    """Set the clipped gradients of the mean loss over the batch of all ranks.
+
+    Args:
+        loss: a :class:`Loss`, or what DDP makes of one.
+        parameters: those to train.
+        parts: of this rank's batch; each counts by its rows.
+        byte_lengths: of the text that each token stands for, ``(vocab_size,)``.
+        grad_clip: the largest norm that the gradients are left with.
+        precision: of the matrix products.
+    """
+    device = parameters[0].device
+    rows = sum(len(inputs) for inputs, _ in parts)
+
+    def losses_of(part: Part) -> tuple[Tensor, Tensor]:
+        inputs, targets = (ids.to(device) for ids in part)  # each (b, T)
+        share = len(inputs) / rows
+        with autocast(device, precision):
+            minimised, cross_entropy = loss(inputs, targets)
+            check_loss(minimised)
+            return minimised * share, cross_entropy * share
+
+    if workers.count() > 1:
+        totals = workers.backward(losses_of, parameters, parts)  # (2,)
+    else:
+        totals = torch.zeros(2, device=device)
+        for part in parts:
+            minimised, cross_entropy = losses_of(part)
+            minimised.backward()
+            totals += torch.stack([minimised.detach(), cross_entropy])
+
+    norm = nn.utils.clip_grad_norm_(parameters, grad_clip)
+    found = torch.cat([totals, norm[None]]).tolist()  # one wait for the device
+
+    targets = torch.cat([targets.flatten() for _, targets in parts])
+    size = max(int(byte_lengths[targets].sum()), 1)
+    minimised, cross_entropy, gradient_norm = found
+    means = distributed.mean(minimised, cross_entropy, size / len(targets))
+    return BatchResult(means[0], means[1], gradient_norm, means[2])

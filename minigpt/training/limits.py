@@ -1,0 +1,75 @@
+"""How long a training goes on, and how fast it is."""
+
+import math
+from time import monotonic as now
+
+from ..config import TrainConfig
+from . import distributed
+from .schedule import progress
+
+MIN_SECONDS = 5.0  # of training, however late it starts; a tenth of the minutes if that is less
+_LEAVING = 1.5  # seconds for a sample, files and leaving
+
+
+class Limits:
+    """The steps or the time that a training has.
+
+    Args:
+        config: says how many steps or minutes.
+        deadline: when the command should be over, in time.monotonic's seconds.
+        steps_in_epoch: in which the text is read once.
+    """
+
+    def __init__(self, config: TrainConfig, deadline: float, steps_in_epoch: float):
+        self._config = config
+        self._deadline = deadline
+        self._began = now()  # when training would have begun without interruptions
+        self._seconds = 0.0  # that training may take
+        self._max_steps: int | None = None
+        if config.max_epochs is not None:
+            self._max_steps = math.ceil(config.max_epochs * steps_in_epoch)
+
+    def begin(self, seconds_so_far: float, evaluation_seconds: float) -> None:
+        """Training begins now, after so many seconds of it in earlier sittings; time is kept for
+        the last two evaluations."""
+        self._began = now() - seconds_so_far
+        left = self.seconds_to_deadline() - 2.5 * evaluation_seconds - _LEAVING
+        least = min(MIN_SECONDS, 6 * self._config.minutes)
+        self._seconds = seconds_so_far + max(left, least)
+
+    def seconds_to_deadline(self) -> float:
+        """By the clock of rank 0."""
+        return distributed.on_main(self._seconds_to_deadline)
+
+    def _seconds_to_deadline(self) -> float:
+        return self._deadline - now()
+
+    def seconds(self) -> float:
+        """Spent training so far, by the clock of this process."""
+        return now() - self._began
+
+    def done(self, step: int, seconds: float) -> float:
+        """The share of the training that is done after so many steps and seconds, 0 to 1."""
+        return progress(step, self._config.steps, seconds, self._seconds, self._max_steps)
+
+
+class Speedometer:
+    """Tokens a second since the last evaluation, or since training began."""
+
+    def __init__(self, tokens_per_step: int):
+        self._tokens_per_step = tokens_per_step
+        self._mark: tuple[float, int] | None = None  # time and step to measure from
+        self.speed = 0.0
+
+    def note(self, step: int) -> None:
+        """After a step."""
+        time = now()
+        if self._mark is None:
+            self._mark = (time, step)
+        since, first = self._mark
+        if time > since:
+            self.speed = (step - first) * self._tokens_per_step / (time - since)
+
+    def pause(self) -> None:
+        """What follows, until the next step is over, does not count."""
+        self._mark = None

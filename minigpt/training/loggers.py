@@ -1,0 +1,106 @@
+"""Callbacks that hand the figures of a training to TensorBoard or Weights & Biases."""
+
+import importlib.util
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .. import UserError
+from ..config import GPTConfig
+
+if TYPE_CHECKING:
+    from .trainer import Trainer
+
+_OF_STEPS = ("loss", "train_loss", "train_bits_per_byte", "learning_rate", "gradient_norm")
+_OF_EVALUATIONS = ("val_loss", "val_bits_per_byte", "tokens_per_second")
+
+
+class _Logger:
+    """Keeps figures until the next evaluation or checkpoint: before the first of these a run has
+    learned nothing, and may be removed."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[int, dict[str, float]]] = []
+        self._is_open = False
+
+    def on_step(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
+        self._waiting.append((figures["step"], {name: figures[name] for name in _OF_STEPS}))
+
+    def on_evaluation(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
+        self._waiting.append((figures["step"], {name: figures[name] for name in _OF_EVALUATIONS}))
+        self.on_save(trainer, figures)
+
+    def on_save(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
+        if not self._is_open:
+            self._open(trainer)
+            self._is_open = True
+        for step, values in self._waiting:
+            self._log(step, values)
+        self._waiting.clear()
+
+    def on_end(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
+        if self._is_open:
+            self.on_save(trainer, figures)
+            self._close()
+            self._is_open = False
+
+    def _open(self, trainer: "Trainer") -> None:
+        raise NotImplementedError
+
+    def _log(self, step: int, values: dict[str, float]) -> None:
+        raise NotImplementedError
+
+    def _close(self) -> None:
+        raise NotImplementedError
+
+
+class TensorBoard(_Logger):
+    """Writes into the run's folder: see it with ``tensorboard --logdir runs``."""
+
+    def _open(self, trainer: "Trainer") -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        first = self._waiting[0][0] if self._waiting else None  # later steps are taken again
+        self._writer = SummaryWriter(str(trainer.out), purge_step=first)
+
+    def _log(self, step: int, values: dict[str, float]) -> None:
+        for name, value in values.items():
+            self._writer.add_scalar(name, value, step)
+
+    def _close(self) -> None:
+        self._writer.close()
+
+
+class WeightsAndBiases(_Logger):
+    """Sends the figures to wandb.ai, or with WANDB_MODE=offline writes them into the run's folder
+    or, where there is none, into the current one."""
+
+    def _open(self, trainer: "Trainer") -> None:
+        import wandb
+
+        settings = asdict(trainer.config)
+        shape = getattr(trainer.model, "config", None)
+        if isinstance(shape, GPTConfig):
+            settings |= asdict(shape)
+        name = None if trainer.out is None else trainer.out.name
+        self._run = wandb.init(project="minigpt", name=name, dir=trainer.out, config=settings)
+
+    def _log(self, step: int, values: dict[str, float]) -> None:
+        self._run.log(values, step=step)
+
+    def _close(self) -> None:
+        self._run.finish()
+
+
+_LOGGERS = {"tensorboard": TensorBoard, "wandb": WeightsAndBiases}
+
+
+def make_loggers(name: str | None, out: Path | None) -> list[object]:
+    """The callback that `TrainConfig.log` names, if any; UserError if its package is missing."""
+    if name is None:
+        return []
+    if importlib.util.find_spec(name) is None:
+        raise UserError(f"--log {name} needs a package: pip install 'minigpt[{name}]'")
+    if name == "tensorboard" and out is None:
+        raise UserError("tensorboard writes into the run's folder: say out=")
+    return [_LOGGERS[name]()]

@@ -1,0 +1,115 @@
+"""What a training minimises, and the cross-entropy that it is judged by, of any network."""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .. import UserError
+from ..model import GPT
+
+# Of a model, inputs and targets, both ``(b, T)``: what is to be minimised, a scalar.
+LossFunction = Callable[[nn.Module, Tensor, Tensor], Tensor]
+
+
+class Loss(nn.Module):
+    """A model with its loss, as a function of inputs and targets ``(b, T)``.
+
+    Without a `function` it is the mean cross-entropy in nats a token. With one it is whatever the
+    function returns; the cross-entropy, which tells how the training goes, is then that of the
+    logits that the model gives within the function, while the loss is :meth:`watching`. If the
+    function never calls the model with just these inputs, another forward pass without gradients
+    gives them.
+    """
+
+    def __init__(self, model: nn.Module, function: LossFunction | None = None):
+        super().__init__()
+        self.model = model
+        # In a partial: parameters of a function that is a module are no part of the model.
+        self._function = None if function is None else partial(function)
+        self._seen = threading.local()  # by each worker, which has a part of the batch of its own
+
+    def forward(self, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """What is minimised, and the mean cross-entropy in nats a token, without gradients."""
+        if self._function is None:
+            loss = mean_cross_entropy(self.model, inputs, targets)
+            return loss, loss.detach()
+
+        self._seen.inputs, self._seen.logits = inputs, None
+        loss = self._function(self.model, inputs, targets)
+        logits = self._seen.logits
+        self._seen.inputs, self._seen.logits = None, None
+
+        with torch.no_grad():
+            if logits is None:
+                logits = self.model(inputs)
+            return loss, _cross_entropy(logits, targets).mean()
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Within, logits that the model gives inside the function are noted."""
+        if self._function is None:
+            yield
+            return
+        handle = self.model.register_forward_hook(self._note)
+        try:
+            yield
+        finally:
+            handle.remove()
+
+    def _note(self, model: nn.Module, arguments: tuple[Any, ...], output: Any) -> None:
+        inputs = getattr(self._seen, "inputs", None)
+        is_of_the_batch = len(arguments) == 1 and arguments[0] is inputs
+        if is_of_the_batch and isinstance(output, Tensor):
+            self._seen.logits = output.detach()
+
+
+def check_loss(loss: Any) -> None:
+    """Refuse what a loss function returned if it is not a number that can be minimised."""
+    if not isinstance(loss, Tensor):
+        raise UserError(f"loss must return a tensor, got {type(loss).__name__}")
+    if loss.dim() != 0:
+        shape = tuple(loss.shape)
+        raise UserError(f"loss must return one number, a tensor of shape (), got {shape}")
+    if not loss.requires_grad:
+        raise UserError("what loss returned does not depend on any parameter that is trained")
+
+
+def mean_cross_entropy(model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
+    """The mean cross-entropy in nats a token, with gradients."""
+    if _has_usual_loss(model):
+        assert isinstance(model, GPT)
+        return model.loss(inputs, targets)
+    return _cross_entropy(model(inputs), targets).mean()
+
+
+@torch.no_grad()
+def token_cross_entropy(model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
+    """The cross-entropy in nats of each target ``(b, n)``: of the tokens that follow the last n
+    of the inputs ``(b, T)``."""
+    if _has_usual_loss(model):
+        assert isinstance(model, GPT)
+        return model.token_losses(inputs, targets)
+    return _cross_entropy(model(inputs)[:, -targets.shape[1] :], targets)
+
+
+def _has_usual_loss(model: nn.Module) -> bool:
+    """Whether `GPT.loss` computes what the cross-entropy of `forward` is: a subclass, or a GPT with
+    another head, may compute something else in `forward`."""
+    if type(model) is not GPT or "forward" in vars(model):
+        return False
+    head = model.head
+    return type(head) is nn.Linear and head.bias is None
+
+
+def _cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    """Of logits ``(b, T, vocab_size)`` and targets ``(b, T)``: nats for each target, ``(b, T)``, in
+    float32 or wider."""
+    wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    losses = F.cross_entropy(wide.flatten(0, 1), targets.flatten(), reduction="none")  # (b * T,)
+    return losses.view(targets.shape)

@@ -1,0 +1,83 @@
+"""What is written down of a training: a row for each evaluation in metrics.jsonl, and the loss of
+single steps in steps.jsonl.
+"""
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..runs.atomic import write_text
+from ..runs.folder import COUNTING, FIGURES_OF_A_STEP, METRICS, STEPS, read_metrics, read_steps
+from .saving import written
+
+if TYPE_CHECKING:
+    from .trainer import Trainer
+
+_MOST_STEPS = 20_000  # in steps.jsonl: of a longer training every second, every fourth, ...
+_OF_AN_EVALUATION = (
+    "step", "seconds", "train_loss", "train_bits_per_byte", "val_loss", "val_bits_per_byte",
+    COUNTING, "tokens_per_second", "done",
+)  # fmt: skip
+
+
+class Metrics:
+    """A callback that writes both files into the run's folder.
+
+    The rows of steps wait in memory for the next evaluation or checkpoint.
+    """
+
+    def __init__(self) -> None:
+        self._steps: list[dict[str, Any]] = []
+        self._written = 0  # of these, to the file
+        self._interval = 1  # steps from one row to the next
+
+    def on_start(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
+        """Forget what was written about steps that a training that is resumed takes again."""
+        if trainer.out is None or trainer.state.step == 0:
+            return
+        rows = read_steps(trainer.out / STEPS)
+        self._steps = [row for row in rows if row["step"] <= trainer.state.step]
+        if len(self._steps) > 1:
+            self._interval = self._steps[1]["step"] - self._steps[0]["step"]
+
+    def on_step(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
+        if figures["step"] % self._interval == 0:
+            self._steps.append({name: figures[name] for name in FIGURES_OF_A_STEP})
+
+    def on_evaluation(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
+        """Add a row to metrics.jsonl; rows of this step and later ones, to which the training has
+        gone back, are dropped."""
+        assert trainer.out is not None
+        new = {name: figures[name] for name in _OF_AN_EVALUATION if name in figures}
+        path = trainer.out / METRICS
+        rows = [row for row in read_metrics(path) if row["step"] < new["step"]]
+        written("the figures", trainer.out, partial(write_text, _lines([*rows, new]), path))
+        self.on_save(trainer, figures)
+
+    def on_save(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
+        assert trainer.out is not None
+        write = partial(self._write_steps, trainer.out / STEPS)
+        written("the losses of steps", trainer.out, write)
+
+    def _write_steps(self, path: Path) -> None:
+        """Add the rows that are not in the file yet; write it anew the first time, since the end of
+        a file that is there may be half a row, and when it becomes too long."""
+        while len(self._steps) > _MOST_STEPS:
+            self._interval *= 2
+            self._steps = [row for row in self._steps if row["step"] % self._interval == 0]
+            self._written = 0
+
+        is_new = self._written == 0
+        lines = _lines(self._steps[self._written :])
+        self._written = 0  # until all is written
+        if is_new:
+            write_text(lines, path)
+        elif lines:
+            with open(path, "a", encoding="utf-8") as file:
+                file.write(lines)
+        self._written = len(self._steps)
+
+
+def _lines(rows: list[dict[str, Any]]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)

@@ -1,0 +1,129 @@
+"""What a training leaves on disk while it goes on: its best weights, and its checkpoints."""
+
+import shlex
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from .. import UserError
+from ..generation.torch_gpt import tensors_of
+from ..runs.folder import WEIGHTS, has_checkpoint
+from ..runs.weights import read_best, save_weights
+from . import distributed
+from .checkpoint import Trained, TrainingState, load_checkpoint, save_checkpoint
+from .divergence import check_weights
+from .messages import say
+
+_SAVING_SHARE = 0.05  # of the time may go into checkpoints
+
+
+class BestWeights:
+    """The weights of the best evaluation so far: in a run's folder, or in memory if there is none.
+
+    Attributes:
+        are_kept: whether the latest of them could be written.
+    """
+
+    def __init__(self, model: nn.Module, folder: Path | None):
+        self.are_kept = True
+        self._model = model
+        self._folder = folder
+        self._tensors: dict[str, Tensor] = {}
+
+    def keep(self, state: TrainingState, loss: float, bits_per_byte: float) -> None:
+        """Keep the weights that the model has now, and note in the state how good they are."""
+        best = {"val_loss": loss, "val_bits_per_byte": bits_per_byte, "step": state.step}
+        if self._folder is None:
+            self._tensors = {n: t.clone() for n, t in tensors_of(self._model).items()}
+        else:
+            path = self._folder / WEIGHTS
+            save = partial(save_weights, self._model, path, best)
+            self.are_kept = distributed.on_main(written, "the best weights", self._folder, save)
+        if self.are_kept:
+            state.best_loss = loss
+            state.best_bits_per_byte = bits_per_byte
+            state.best_step = state.step
+
+    def note(self, state: TrainingState) -> None:
+        """Note in the state how good those in the folder are: they may be newer than it."""
+        assert self._folder is not None
+        best = distributed.on_main(read_best, self._folder / WEIGHTS) or {}
+        state.best_loss = best.get("val_loss")
+        state.best_bits_per_byte = best.get("val_bits_per_byte")
+        state.best_step = int(best.get("step", 0))
+
+    def load(self) -> None:
+        """Give them to the model."""
+        tensors = self._tensors
+        if self._folder is not None:
+            read = load_file(self._folder / WEIGHTS) if distributed.is_main() else {}
+            tensors = distributed.broadcast(read)
+        with torch.no_grad():
+            for name, own in tensors_of(self._model).items():
+                own.copy_(tensors[name])
+
+    def check(self) -> None:
+        """Raise a UserError if they are not on disk."""
+        if self.are_kept or self._folder is None:
+            return
+        problem = f"the best weights could not be written to {self._folder / WEIGHTS}"
+        if not has_checkpoint(self._folder):
+            raise UserError(f"{problem}, nor a checkpoint; make room and train again")
+        resume = f"--resume --out {shlex.quote(str(self._folder))}"
+        raise UserError(f"{problem}; make room there, then continue with {resume}")
+
+
+class Checkpoints:
+    """The last state of a training, saved now and then; nothing where there is no folder."""
+
+    def __init__(self, trained: Trained, folder: Path | None, seconds_between: float):
+        self._trained = trained
+        self._folder = folder
+        self._seconds_between = seconds_between
+        self._next = 0.0  # when the next is due, in seconds of training
+
+    def is_due(self, state: TrainingState) -> bool:
+        """Whether it is time for one."""
+        return self._folder is not None and state.step > 0 and state.seconds >= self._next
+
+    def save(self, state: TrainingState) -> bool:
+        """Write one; whether that succeeded."""
+        if self._folder is None:
+            return False
+        start = time.monotonic()
+        check_weights(self._trained.model)
+        save = partial(save_checkpoint, self._folder, self._trained, state)
+        is_written = distributed.on_main(written, "the checkpoint", self._folder, save)
+        took = distributed.on_main(seconds_since, start)
+        interval = max(self._seconds_between, took / _SAVING_SHARE)
+        self._next = state.seconds + took + interval
+        return is_written
+
+    def load(self) -> TrainingState:
+        """Return to the last one that is whole; UserError if there is none that fits."""
+        assert self._folder is not None
+        state, problems = load_checkpoint(self._folder, self._trained)
+        for problem in problems:
+            say(f"{problem}; going back to the one before it")
+        return state
+
+
+def written(what: str, folder: Path, write: Callable[[], None]) -> bool:
+    """Whether `write` succeeds; if not, say what could not be written. For rank 0."""
+    try:
+        write()
+        return True
+    except OSError as error:
+        problem = f"could not write {what} to {folder}: {error.strerror or error}"
+        say(f"{problem}; the old file stays as it was, training goes on")
+        return False
+
+
+def seconds_since(start: float) -> float:
+    """By time.monotonic."""
+    return time.monotonic() - start

@@ -1,0 +1,79 @@
+"""Whether a network, a dataset and a device fit together, found out before anything is written."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .. import UserError
+from ..data.batches import Dataset
+from ..data.lengths import check_context
+from ..model import GPT
+from . import distributed
+
+_CONTEXT_LENGTH = 256  # of a network that does not say how far back it looks
+
+
+def device_for(model: nn.Module, name: str) -> torch.device:
+    """The device called `name`; "auto" is the one that a model is on, if it is not a CPU."""
+    device = _device_of(model)
+    if name == "auto" and device.type != "cpu" and distributed.world_size() == 1:
+        return device
+    return distributed.device_of_rank(name)
+
+
+def context_length_of(model: nn.Module, given: int | None) -> int:
+    """How many tokens a model sees: what its config says, or what was given."""
+    own = getattr(getattr(model, "config", None), "context_length", None)
+    if own is None:
+        return _CONTEXT_LENGTH if given is None else given
+    if given not in (None, own):
+        raise UserError(f"the model's own context_length is {own:,}; leave context_length out")
+    return own
+
+
+def check_model(model: Any) -> None:
+    """Refuse what is no network, or has nothing to train."""
+    if not isinstance(model, nn.Module):
+        raise UserError(f"model must be a torch.nn.Module, got a {type(model).__name__}")
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise UserError("the model has no parameter that is trained: requires_grad is off in all")
+
+
+def check_dataset(dataset: Dataset, context_length: int) -> None:
+    """Refuse a text that does not hold a single window, or nothing to validate on."""
+    check_context(len(dataset.train), context_length)
+    if len(dataset.validation) < 2:
+        raise UserError("the dataset has fewer than 2 tokens to validate on")
+
+
+def check_logits(model: nn.Module, context_length: int, vocab_size: int) -> None:
+    """Refuse a network that does not map ids ``(b, T)`` to logits ``(b, T, vocab_size)``: it is
+    tried on two short texts, and keeps its mode."""
+    own = getattr(getattr(model, "config", None), "vocab_size", vocab_size)
+    if own != vocab_size:
+        raise UserError(f"the model has {own:,} tokens, and the dataset's tokenizer {vocab_size:,}")
+    if type(model) is GPT:
+        return
+
+    length = min(context_length, 8)
+    ids = torch.zeros((2, length), dtype=torch.int64, device=_device_of(model))  # (b, T)
+    were_training = [part for part in model.modules() if part.training]
+    try:
+        with torch.no_grad():
+            logits = model.eval()(ids)
+    finally:
+        for part in were_training:
+            part.training = True
+
+    expected = (2, length, vocab_size)
+    found = tuple(logits.shape) if isinstance(logits, Tensor) else f"a {type(logits).__name__}"
+    if found != expected:
+        raise UserError(
+            f"of ids (2, {length}) the model makes {found}; it must give logits {expected}, "
+            "(b, T, vocab_size)"
+        )
+
+
+def _device_of(model: nn.Module) -> torch.device:
+    return next(model.parameters()).device
