@@ -1,7 +1,9 @@
 """What a model starts from: a token embedding in which tokens with similar neighbours have similar
 vectors, and a head that knows which token often follows which.
 
-Random weights take many steps to learn what counting finds in about a second.
+Random weights take many steps to learn what counting finds in about a second. Both are made of
+tables of counts: a row for each token, a column for each that stands near it or follows it. The
+embedding is a table reduced to few columns, the head a regression that predicts a row.
 """
 
 import math
@@ -14,11 +16,14 @@ from torch import Tensor
 from ..data.batches import TokenSequence
 
 _REACH = 12  # tokens to either side are neighbours, the n-th of them counted as 1 / n
-_TOKENS, _PIECES = 2_000_000, 16  # tokens that are counted, in pieces from all over the text
-_CELLS, _FEWEST = 1 << 23, 512  # of a table of counts; tokens that it is about
+_TOKENS = 2_000_000  # that are counted
+_PIECES = 16  # of a longer text, from all over it
+_CELLS = 1 << 23  # of a table of counts, at most
+_FEWEST = 512  # columns, or rows, of a table that would have fewer of so many cells
 _SMOOTHING = 0.75  # power of the neighbours' frequency: rare ones say less than they seem to
 _STD = 0.06  # of the components, found by trial (docs/decisions.md)
-_PRIOR, _ITERATIONS = 100.0, 15  # of the head: tokens that are added to every row of counts
+_PRIOR = 100.0  # tokens that are added to what follows each token, drawn from the whole text
+_ITERATIONS = 15  # in which the head is fitted
 
 Evaluate = Callable[[Tensor], tuple[float, Tensor]]  # a head's loss, nats a token, and gradient
 
@@ -39,17 +44,20 @@ def embedding_init(tokens: TokenSequence, vocab_size: int, emb_dim: int, seed: i
     ``ln V / d``, whichever is less: with only a norm between embedding and tied head, d times that
     is the logit of the token itself, and above ln V an untrained model predicts nothing else.
     """
-    # (n,), and the text numbered by these: (pieces, length)
+    # The tokens that occur, (n,), and the text numbered by these, (pieces, length).
     occurring, numbers = sample(tokens).unique(return_inverse=True)
     n = len(occurring)
-    most = min(n, max(_CELLS // n, _FEWEST))
+    before, after = _count_neighbours(numbers, n, _room_for(n))
+    information = torch.cat((_information(before), _information(after)), dim=1)  # (n, 2 most)
+
     with torch.random.fork_rng([]):
         torch.manual_seed(seed)
         vectors = 1e-6 * torch.randn(vocab_size, emb_dim)
-        tables = [_information(counts) for counts in _counts(numbers, n, most)]
-        vectors[occurring] += _factors(torch.cat(tables, dim=1), emb_dim)
+        vectors[occurring] += _factors(information, emb_dim)
+
     std = min(_STD, math.log(max(vocab_size, 2)) / emb_dim)
-    return vectors.mul_(std * emb_dim**0.5 / vectors.norm(dim=1, keepdim=True))
+    length = std * emb_dim**0.5
+    return vectors.mul_(length / vectors.norm(dim=1, keepdim=True))
 
 
 @torch.no_grad()
@@ -59,28 +67,28 @@ def head_init(tokens: TokenSequence, inputs: Tensor) -> Tensor:
     `inputs` ``(V, d)`` is what the head sees of each token while the blocks add nothing. The head
     is a softmax regression on how often each token follows each other. To what follows each, 100
     tokens drawn from the whole text are added, so that rare tokens predict little. Of a large
-    vocabulary only what follows the most frequent tokens counts. What it is fitted to it predicts
+    vocabulary only what follows the n most frequent tokens counts. What it is fitted to it predicts
     at least as well as each token's frequency in the text does, and as guessing does.
     """
-    V, d = inputs.shape
+    V, _ = inputs.shape
     text = sample(tokens)
     frequencies = torch.bincount(text.flatten(), minlength=V)  # (V,)
-    rows, number = _most_frequent(frequencies, min(V, max(_CELLS // V, _FEWEST)))  # (n,), (V,)
-    pairs = number[text[:, :-1]] * V + text[:, 1:]
-    counts = torch.bincount(pairs.flatten(), minlength=(len(rows) + 1) * V).view(-1, V)[:-1]
     share = (frequencies + 0.5) / (frequencies + 0.5).sum()  # (V,)
+
+    frequent, number = _most_frequent(frequencies, _room_for(V))  # (n,), (V,)
+    counts = _count_next(text, number, n=len(frequent))  # (n, V)
     total = counts.sum(dim=1, keepdim=True)  # (n, 1)
-    weight = total / total.sum()
+    weight = total / total.sum()  # (n, 1)
     wanted = weight * (counts + _PRIOR * share) / (total + _PRIOR)  # (n, V)
+
     # In coordinates in which the inputs have no preferred direction, and frequent tokens move less,
     # a few steps suffice.
-    x = inputs[rows]
-    values, directions = torch.linalg.eigh(x.T @ (weight * x) + 1e-6 * torch.eye(d))
-    turn = directions * (values + 1e-4 * values.mean()).rsqrt()  # (d, d)
-    x = x @ turn  # (n, d)
+    turn = _turn(inputs[frequent], weight)  # (d, d)
+    x = inputs[frequent] @ turn  # (n, d)
     scale = share.unsqueeze(1) ** -0.25  # (V, 1)
 
     def evaluate(head: Tensor) -> tuple[float, Tensor]:
+        """The cross-entropy of a head ``(V, d)`` in these coordinates, and its gradient."""
         predicted = (x @ (head * scale).T).log_softmax(dim=1)  # (n, V)
         loss = -(wanted * predicted).sum().item()
         gradient = (weight * predicted.exp_() - wanted).T @ x * scale  # (V, d)
@@ -93,6 +101,16 @@ def head_init(tokens: TokenSequence, inputs: Tensor) -> Tensor:
     return head * scale @ turn.T
 
 
+def _turn(x: Tensor, weight: Tensor) -> Tensor:
+    """A matrix ``(d, d)``: inputs ``(n, d)`` times it have about the same size in all directions.
+
+    Each input counts as much as its weight ``(n, 1)``.
+    """
+    covariance = x.T @ (weight * x) + 1e-6 * torch.eye(x.shape[1])  # (d, d)
+    values, directions = torch.linalg.eigh(covariance)
+    return directions * (values + 1e-4 * values.mean()).rsqrt()
+
+
 def _fitted(evaluate: Evaluate, unfitted: Tensor) -> Tensor:
     """The head ``(V, d)`` that L-BFGS finds; its loss is at most that of the unfitted one, and of
     guessing.
@@ -100,9 +118,10 @@ def _fitted(evaluate: Evaluate, unfitted: Tensor) -> Tensor:
     Steps without a line search are the fastest, and nearly always go down. On a text so regular
     that the next token is almost sure they may overshoot. Then a line search looks for them.
     """
-    head, loss_before = _minimized(evaluate, unfitted, line_search=None)
     loss_of_guessing = math.log(len(unfitted))
-    if evaluate(head)[0] <= min(loss_before, loss_of_guessing):  # false if it is not a number
+    head, loss_before = _minimized(evaluate, unfitted, line_search=None)
+    loss, _ = evaluate(head)
+    if loss <= min(loss_before, loss_of_guessing):  # false if it is not a number
         return head
 
     start = unfitted if loss_before <= loss_of_guessing else torch.zeros_like(unfitted)
@@ -134,24 +153,19 @@ def sample(tokens: TokenSequence) -> Tensor:
     """The text, or of a long one pieces from all over it: ``(pieces, length)``."""
     count = 1 if len(tokens) <= _TOKENS else _PIECES
     length = min(_TOKENS, len(tokens)) // count
-    starts = [i * len(tokens) // count for i in range(count)]
-    pieces = [np.asarray(tokens[start : start + length]) for start in starts]
+    pieces = []
+    for i in range(count):
+        start = i * len(tokens) // count
+        pieces.append(np.asarray(tokens[start : start + length]))
     return torch.from_numpy(np.stack(pieces).astype(np.int64))
 
 
-def _counts(pieces: Tensor, n: int, most: int) -> tuple[Tensor, Tensor]:
-    """How often each of n tokens has each of the most frequent ones before it and after it, near
-    ones counted more: both ``(n, most)``."""
-    frequencies = torch.bincount(pieces.flatten(), minlength=n)  # (n,)
-    _, column = _most_frequent(frequencies, most)  # of each neighbour, (n,)
-    before, after = torch.zeros(2, n * (most + 1))
-    for piece in pieces:
-        rows, columns = piece * (most + 1), column[piece]
-        for distance in range(1, min(_REACH, len(piece) - 1) + 1):
-            weight = torch.full((len(piece) - distance,), 1.0 / distance)
-            after.index_add_(0, rows[:-distance] + columns[distance:], weight)
-            before.index_add_(0, rows[distance:] + columns[:-distance], weight)
-    return before.view(n, -1)[:, :most], after.view(n, -1)[:, :most]
+# Counting
+
+
+def _room_for(n: int) -> int:
+    """How many columns a table with n rows, or rows one with n columns, may have; n at most."""
+    return min(n, max(_CELLS // n, _FEWEST))
 
 
 def _most_frequent(frequencies: Tensor, most: int) -> tuple[Tensor, Tensor]:
@@ -163,19 +177,55 @@ def _most_frequent(frequencies: Tensor, most: int) -> tuple[Tensor, Tensor]:
     return tokens, numbers
 
 
+def _count_neighbours(pieces: Tensor, n: int, most: int) -> tuple[Tensor, Tensor]:
+    """How often each of n tokens has each of the most frequent ones before it and after it, near
+    ones counted more: both ``(n, most)``."""
+    frequencies = torch.bincount(pieces.flatten(), minlength=n)  # (n,)
+    _, column = _most_frequent(frequencies, most)  # of each neighbour, (n,)
+    width = most + 1
+    before = torch.zeros(n * width)
+    after = torch.zeros(n * width)
+
+    for piece in pieces:
+        rows = piece * width  # where the row of each token begins
+        columns = column[piece]
+        for distance in range(1, min(_REACH, len(piece) - 1) + 1):
+            weight = torch.full((len(piece) - distance,), 1.0 / distance)
+            after.index_add_(0, rows[:-distance] + columns[distance:], weight)
+            before.index_add_(0, rows[distance:] + columns[:-distance], weight)
+
+    return before.view(n, width)[:, :most], after.view(n, width)[:, :most]
+
+
+def _count_next(text: Tensor, number: Tensor, n: int) -> Tensor:
+    """How often each token follows each of the n numbered ones: ``(n, V)``."""
+    V = len(number)
+    cells = number[text[:, :-1]] * V + text[:, 1:]  # in rows of V, the last for unnumbered tokens
+    counts = torch.bincount(cells.flatten(), minlength=(n + 1) * V)
+    return counts.view(n + 1, V)[:-1]
+
+
+# From counts to vectors
+
+
 def _information(counts: Tensor) -> Tensor:
     """Positive pointwise mutual information of counts ``(n, C)``, of the same shape."""
     smoothed = counts.sum(dim=0) ** _SMOOTHING  # (C,)
-    expected = counts.sum(dim=1, keepdim=True) * (smoothed / smoothed.sum())  # (n, C)
-    # A count of 0 gives log(0) or 0 / 0, which both become 0.
-    return expected.reciprocal_().mul_(counts).log_().nan_to_num_(0.0, 0.0, 0.0).clamp_(min=0.0)
+    share = smoothed / smoothed.sum()  # (C,)
+    expected = counts.sum(dim=1, keepdim=True) * share  # (n, C)
+
+    # In place, since a table is large. A count of 0 gives log(0) or 0 / 0, which both become 0.
+    ratio = expected.reciprocal_().mul_(counts)
+    return ratio.log_().nan_to_num_(0.0, 0.0, 0.0).clamp_(min=0.0)
 
 
 def _factors(information: Tensor, emb_dim: int) -> Tensor:
     """``U sqrt(S)`` of the largest singular values of ``(n, C)``: ``(n, emb_dim)``."""
     rank = min(emb_dim, *information.shape)
-    spare = min(rank + 16, *information.shape)  # more directions make the first ones more exact
-    left, values, _ = torch.svd_lowrank(information, q=spare, niter=3)
+    searched = min(rank + 16, *information.shape)  # with more, the first ones are more exact
+    left, values, _ = torch.svd_lowrank(information, q=searched, niter=3)
+    factors = left[:, :rank] * values[:rank].sqrt()  # (n, rank)
+
     # A random rotation spreads the first, large factors over all components.
     rotation = torch.linalg.qr(torch.randn(emb_dim, rank)).Q  # (emb_dim, rank)
-    return left[:, :rank] * values[:rank].sqrt() @ rotation.T
+    return factors @ rotation.T

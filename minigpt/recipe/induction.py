@@ -1,22 +1,36 @@
 """An induction circuit to start from: two attention heads that continue what a text repeats.
 
-A head of the first block writes into each token's vector which token stands before it. A head of
-the second block attends to the tokens that stand after an earlier copy of the current one, and
-makes them more likely ("In-context Learning and Induction Heads", Olsson et al. 2022). By itself a
-model finds this after many steps only. Training changes these weights like all others.
+Where a text has "A B" and later "A" again, the circuit makes "B" likely ("In-context Learning and
+Induction Heads", Olsson et al. 2022). It takes two steps:
+
+1. In the first block a head looks back by one token and writes into each token's vector which one
+   stands before it. The vector of B then says that A stands before.
+2. In the second block a head looks for tokens before which the current one stands: from the later A
+   it finds B. It writes which token that is, and the model's head gives that one a higher logit.
+
+By itself a model finds this after many steps only. Training changes these weights like all others.
+
+The components of a token's vector, d together; those after the first are spared for the circuit:
+
+    which token it is | which one stands before | which one to repeat          | a constant
+    d - spare         | 16                      | min(d / 4, h); 0 if tied     | 1
+
+If the model's head is the embedding itself (tied), which one to repeat is written into the first.
 """
 
+from dataclasses import dataclass
 from typing import cast
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from ..attention import MultiHeadAttention
 from ..config import GPTConfig
 from ..model import GPT, TransformerBlock
 
-_CODE = 16  # components of a vector that say which token stands before
-_CONSTANT = 2.0  # one that is the same in all token vectors, if the others' standard deviation is 1
+_CODE = 16  # numbers that say which token stands before
+_CONSTANT = 2.0  # the constant, if the other components' standard deviation is 1
 _WRITTEN = 0.5  # standard deviation of what the circuit writes, likewise: it disturbs little
 _NATS = 10.0  # that a copy adds to a logit if all that a text repeats goes on as it did before
 
@@ -27,74 +41,150 @@ def spare(config: GPTConfig, tokenizer: str) -> int:
     It needs two blocks, room, tokens longer than a character, rotary positions, and norms that
     give the vectors, the queries and the keys a known size.
     """
-    d, h = config.emb_dim, config.head_size
-    has_room = d >= 64 and h >= 2 * _CODE and config.num_layers >= 2
+    has_blocks = config.num_layers >= 2
+    has_room = config.emb_dim >= 64 and config.head_size >= 2 * _CODE
     has_parts = config.positions == "rotary" and config.norm == "rms" and config.qk_norm
-    if not has_parts or tokenizer == "char" or not has_room:
+    if not (has_blocks and has_room and has_parts) or tokenizer == "char":
         return 0
-    return _CODE + (0 if config.tie_embeddings else min(d // 4, h)) + 1
+
+    to_repeat = 0 if config.tie_embeddings else _copied_numbers(config)
+    return _CODE + to_repeat + 1
 
 
 def with_spare(vectors: Tensor, spare: int) -> Tensor:
-    """Token vectors ``(V, d - spare)`` with components to spare, ``(V, d)``."""
+    """Token vectors ``(V, d - spare)`` with components to spare, ``(V, d)``: zeros, and the
+    constant in the last."""
     V, known = vectors.shape
-    constant = _CONSTANT * vectors.norm(dim=1, keepdim=True) / known**0.5
-    return torch.cat((vectors, torch.zeros(V, spare - 1), constant), dim=1)
+    constant = _CONSTANT * vectors.norm(dim=1, keepdim=True) / known**0.5  # (V, 1)
+    zeros = torch.zeros(V, spare - 1)
+    return torch.cat((vectors, zeros, constant), dim=1)
 
 
 @torch.no_grad()
 def start(gpt: GPT, tokens: Tensor, spare: int) -> None:
-    """Set the first heads of the first two blocks, and the head for what they copy.
+    """Set the first heads of the first two blocks, and the model's head for what they copy.
 
     `tokens` are a sample of the text, ``(pieces, length)``. The token vectors come from
     :func:`with_spare`, with so many to spare; the head is what training begins with.
     """
-    looking_back, inducing = (cast(TransformerBlock, b).attention for b in gpt.blocks[:2])
-    h, d = looking_back.head_dim, gpt.config.emb_dim
-    C = min(d // 4, h)  # numbers that say which token is copied
-    n = d - spare  # components that say which token it is
-    told = slice(n, n + _CODE)  # which one stands before it
-    copied = slice(n + _CODE, d - 1)  # and which one to repeat
-    embedding, ids = gpt.token_embedding.weight, tokens.flatten()  # (V, d), (tokens,)
-    size = embedding.norm(dim=1).mean() / d**0.5
-    vectors = F.rms_norm(embedding, (d,))  # (V, d)
-    share = F.normalize((ids.bincount(minlength=len(vectors)) + 1.0).sqrt(), p=1, dim=0)  # (V,)
-    for attention in (looking_back, inducing):
-        for linear in (attention.W_query, attention.W_key, attention.W_value):
-            linear.weight[:h] *= 0.1  # what they learn besides begins small
+    embedding = gpt.token_embedding.weight  # (V, d)
+    V, d = embedding.shape
+    known = d - spare
+    vectors = F.rms_norm(embedding, (d,))  # (V, d), as the first block sees them
 
-    # Rotary positions turn query and key by an angle for each position. Keys that are turned by
-    # one position more meet the queries one position later; quick turns tell positions apart best.
-    angle = gpt.config.rotary_base ** (-torch.arange(h // 2) / (h // 2))  # (h / 2,)
+    ids = tokens.flatten()  # (n,)
+    counts = ids.bincount(minlength=V) + 1.0  # (V,)
+    share = F.normalize(counts.sqrt(), p=1, dim=0)  # (V,), in which rare tokens count for more
+    circuit = _Circuit(
+        config=gpt.config,
+        codes=_codes(vectors, known, share),
+        previous=slice(known, known + _CODE),
+        copied=slice(known + _CODE, d - 1),
+        written=_WRITTEN * embedding.norm(dim=1).mean() / d**0.5,
+    )
+
+    first, second = (cast(TransformerBlock, block).attention for block in gpt.blocks[:2])
+    nats = _NATS * _repetition(ids, gpt.config.context_length)
+    _look_back(first, circuit)
+    _find_what_followed(second, circuit)
+    if gpt.config.tie_embeddings:
+        _copy_into_vector(second, circuit, nats)
+    else:
+        _copy_through_head(second, circuit, nats, gpt.head.weight, vectors)
+
+
+@dataclass(frozen=True)
+class _Circuit:
+    """What both attention heads and the model's head have to agree about."""
+
+    config: GPTConfig
+    codes: Tensor  # (known, d): from a token's vector to numbers that say which token it is
+    previous: slice  # components that say which token stands before
+    copied: slice  # components that say which token to repeat
+    written: Tensor  # standard deviation of what is written there
+
+
+def _copied_numbers(config: GPTConfig) -> int:
+    """How many numbers say which token to repeat."""
+    return min(config.emb_dim // 4, config.head_size)
+
+
+def _look_back(attention: MultiHeadAttention, circuit: _Circuit) -> None:
+    """Head 0 of the first block: attend to the token before, and write its code."""
+    _quieten(attention)
+    h = circuit.config.head_size
+
+    # Queries and keys are made of the constant alone: only positions matter. Rotary positions turn
+    # both by an angle for each position. Keys that are turned by one position more meet the queries
+    # one position later. Quick turns tell positions apart best, so they have the greatest length.
+    exponents = torch.arange(h // 2) / (h // 2)
+    angle = circuit.config.rotary_base ** (-exponents)  # (h / 2,)
     length = angle**0.75
-    looking_back.W_query.weight[: h // 2, -1] = length
-    looking_back.W_key.weight[:h, -1] = torch.cat((length * angle.cos(), length * angle.sin()))
-    codes = _codes(vectors, n, share)  # (n, d)
-    looking_back.W_value.weight[:_CODE] = codes[:_CODE]
-    looking_back.out_proj.weight[told, :_CODE] = _WRITTEN * size * torch.eye(_CODE)
+    turned = torch.cat((length * angle.cos(), length * angle.sin()))  # (h,)
+    attention.W_query.weight[: h // 2, -1] = length
+    attention.W_key.weight[:h, -1] = turned
+
+    attention.W_value.weight[:_CODE] = circuit.codes[:_CODE]
+    attention.out_proj.weight[circuit.previous, :_CODE] = circuit.written * torch.eye(_CODE)
+
+
+def _find_what_followed(attention: MultiHeadAttention, circuit: _Circuit) -> None:
+    """Head 0 of the second block: attend to tokens before which the current one stands, and read
+    which ones they are."""
+    _quieten(attention)
 
     # The slowest turns hardly tell positions apart: there the codes are compared.
-    slow = torch.arange(h).view(2, -1)[:, -_CODE // 2 :].flatten()  # (16,)
-    inducing.W_query.weight[slow] = codes[:_CODE]
-    inducing.W_key.weight[slow, told] = torch.eye(_CODE)
-    nats = _NATS * _repetition(ids, gpt.config.context_length)
-    inducing.W_value.weight[:C] = codes[-C:]
-    if gpt.config.tie_embeddings:  # the head is the embedding: the vector itself is written
-        inducing.out_proj.weight[:, :C] = nats / C * codes[-C:].T
-    else:  # in components of its own, by which the head can tell similar tokens apart
-        inducing.out_proj.weight[copied, :C] = _WRITTEN * size * torch.eye(C)
-        gpt.head.weight[:, copied] = nats / (C * _WRITTEN) * vectors @ codes[-C:].T
+    of_both_halves = torch.arange(circuit.config.head_size).view(2, -1)  # (2, h / 2)
+    slow = of_both_halves[:, -_CODE // 2 :].flatten()  # (16,)
+    attention.W_query.weight[slow] = circuit.codes[:_CODE]
+    attention.W_key.weight[slow, circuit.previous] = torch.eye(_CODE)
+
+    C = _copied_numbers(circuit.config)
+    attention.W_value.weight[:C] = circuit.codes[-C:]
 
 
-def _codes(vectors: Tensor, n: int, share: Tensor) -> Tensor:
-    """A random matrix ``(n, d)``: from a token vector to n numbers, uncorrelated, of variance 1."""
-    x = vectors[:, :n]  # (V, n)
-    mean = share @ x  # (n,)
-    values, directions = torch.linalg.eigh((x - mean).T * share @ (x - mean))
-    sizes = (values + 1e-3 * values.mean() + 1e-6).rsqrt()
-    codes = torch.zeros(n, vectors.shape[1])
-    codes[:, :n] = torch.linalg.qr(torch.randn(n, n)).Q * sizes @ directions.T
-    codes[:, -1] = -(codes[:, :n] @ mean) / vectors[0, -1]
+def _copy_into_vector(attention: MultiHeadAttention, circuit: _Circuit, nats: float) -> None:
+    """Write the vector of the token to repeat itself: the model's head is the embedding, and gives
+    it so many nats."""
+    C = _copied_numbers(circuit.config)
+    attention.out_proj.weight[:, :C] = nats / C * circuit.codes[-C:].T  # (d, C)
+
+
+def _copy_through_head(
+    attention: MultiHeadAttention, circuit: _Circuit, nats: float, head: Tensor, vectors: Tensor
+) -> None:
+    """Write the code of the token to repeat into components of its own, by which the model's head
+    ``(V, d)`` can tell similar tokens apart; it gives that token so many nats."""
+    C = _copied_numbers(circuit.config)
+    attention.out_proj.weight[circuit.copied, :C] = circuit.written * torch.eye(C)
+    head[:, circuit.copied] = nats / (C * _WRITTEN) * vectors @ circuit.codes[-C:].T  # (V, C)
+
+
+def _quieten(attention: MultiHeadAttention) -> None:
+    """Shrink the random weights of head 0: what it computes besides begins small."""
+    for linear in (attention.W_query, attention.W_key, attention.W_value):
+        linear.weight[: attention.head_dim] *= 0.1
+
+
+def _codes(vectors: Tensor, known: int, share: Tensor) -> Tensor:
+    """A random matrix ``(known, d)``: from a token's vector to as many numbers, uncorrelated, of
+    mean 0 and variance 1.
+
+    The vectors ``(V, d)`` say in the first `known` components which token they are; `share`
+    ``(V,)`` is how much each counts.
+    """
+    x = vectors[:, :known]  # (V, known)
+    mean = share @ x  # (known,)
+    centred = x - mean
+    values, directions = torch.linalg.eigh(centred.T * share @ centred)
+
+    scales = (values + 1e-3 * values.mean() + 1e-6).rsqrt()  # which give all directions variance 1
+    rotation = torch.linalg.qr(torch.randn(known, known)).Q
+    codes = torch.zeros(known, vectors.shape[1])
+    codes[:, :known] = rotation * scales @ directions.T
+
+    constant = vectors[0, -1]  # the same in all vectors: through it the mean is taken away
+    codes[:, -1] = -(codes[:, :known] @ mean) / constant
     return codes
 
 
@@ -102,6 +192,12 @@ def _repetition(tokens: Tensor, context_length: int) -> float:
     """Of the tokens ``(n,)`` that stand in the context already, the share that is followed by the
     same token as there."""
     window = torch.arange(len(tokens)) // context_length
-    keys, order = (window * (tokens.max() + 1) + tokens).sort(stable=True)
-    again, following = keys[1:] == keys[:-1], tokens.roll(-1)[order]
-    return (following[1:] == following[:-1])[again].float().mean().nan_to_num().item()
+    in_its_window = window * (tokens.max() + 1) + tokens  # the same for the same token there only
+    ordered, order = in_its_window.sort(stable=True)
+
+    # Now the same tokens of a window stand side by side, in the order of the text.
+    comes_again = ordered[1:] == ordered[:-1]
+    following = tokens.roll(-1)[order]
+    is_followed_alike = following[1:] == following[:-1]
+    share = is_followed_alike[comes_again].float().mean()
+    return share.nan_to_num().item()  # 0 if no token comes again

@@ -15,14 +15,15 @@ from ..data.corpus import Part
 from ..data.counting import CountingModel
 from ..tokenizer.bpe import train_bpe
 
-_KNOWN, _NEW = 640_000, 100_000  # characters at most of training and validation text in the samples
+_KNOWN = 640_000  # characters of the training text in its sample, at most
+_NEW = 100_000  # and of the validation text
 _PIECE = 2_048  # characters of each piece of a sample
-_LEARNED, _VOCAB_SIZE = 300_000, 1_024  # characters that the sample's tokens are learned from
+_LEARNED = 300_000  # characters that the samples' tokens are learned from
+_VOCAB_SIZE = 1_024  # of these tokens
 _REACH = 768  # tokens back from which may be copied: as many characters as 512 of a run
 _MATCHES = (6, 4, 3, 2, 1)  # tokens that have to be the same before what is copied
 _DOUBT = 2.0  # places at which copying is taken to have failed, besides those that were seen
 _ROUNDS = 10  # of expectation and maximisation
-
 _MOST_MORE = 100.0  # times as much text as in the sample: beyond that nothing was tried
 
 Ids = NDArray[np.int64]
@@ -51,10 +52,13 @@ def measure_predictability(training: Part, validation: Part) -> Predictability:
     known_tokens = np.array(tokenizer.encode(known), np.int64)
     tokens = np.array(tokenizer.encode(new), np.int64)  # (n,)
 
-    log_p = CountingModel(known_tokens, tokenizer.vocab_size).log_probabilities(tokens)  # (n,)
+    counting = CountingModel(known_tokens, tokenizer.vocab_size)
+    log_p = counting.log_probabilities(tokens)  # (n,), in nats
+    p_with_copies = with_copies(tokens, np.exp(log_p))  # (n,)
+
     size = max(len(new.encode()), 1)
     by_counting = -log_p.sum() / np.log(2) / size
-    by_copying = -np.log2(with_copies(tokens, np.exp(log_p))).sum() / size
+    by_copying = -np.log2(p_with_copies).sum() / size
     return Predictability(_within_limits(by_counting), _within_limits(by_copying))
 
 
@@ -64,41 +68,54 @@ def with_copies(tokens: Ids, p: NDArray[np.float64]) -> NDArray[np.float64]:
     `p` ``(n,)`` are the probabilities without. Where the last six tokens stood before, or at least
     the last four, three, two or one, not too far back, the token that followed there gets a
     share of the probability, and p the rest. The share is the best one for all places where as many
-    tokens are the same, found by expectation and maximisation.
+    tokens are the same.
     """
     p = p.copy()
-    is_open = np.ones(len(tokens), bool)
+    is_open = np.ones(len(tokens), bool)  # no longer match has been found
     for length in _MATCHES:
-        source = _followed(tokens, length)
+        source = _earlier_place(tokens, length)
         is_near = (source >= 0) & (np.arange(len(tokens)) - source <= _REACH)
         (places,) = np.nonzero(is_open & is_near)
         is_open[places] = False
 
         is_right = tokens[source[places]] == tokens[places]
-        own, share = p[places], 0.5
-        for _ in range(_ROUNDS):
-            mixed = share * is_right + (1.0 - share) * own
-            copied = (share * is_right / mixed).sum()  # places that were copied, as it seems
-            share = copied / (len(places) + _DOUBT)
-        p[places] = share * is_right + (1.0 - share) * own
+        p[places] = _mixed(p[places], is_right)
     return p
 
 
-def _followed(tokens: Ids, length: int) -> Ids:
+def _mixed(p: NDArray[np.float64], is_right: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Probabilities ``(m,)`` of tokens, mixed with those of a copy: 1 where it is right, else 0.
+
+    The proportion is the one that makes the tokens likeliest, found by expectation and maximisation
+    ("Maximum Likelihood from Incomplete Data via the EM Algorithm", Dempster, Laird and Rubin
+    1977).
+    """
+    share = 0.5  # of the copy
+    for _ in range(_ROUNDS):
+        mixed = share * is_right + (1.0 - share) * p
+        copied = (share * is_right / mixed).sum()  # places that were copied, as it seems
+        share = copied / (len(p) + _DOUBT)
+    return share * is_right + (1.0 - share) * p
+
+
+def _earlier_place(tokens: Ids, length: int) -> Ids:
     """For each place in a text ``(n,)``, the last place before it that follows the same tokens, so
     many of them; -1 if there is none."""
     found = np.full(len(tokens), -1)
     if len(tokens) <= length:
         return found
 
-    context = np.zeros(len(tokens) - length, np.int64)  # the number of the tokens before a place
+    # What stands before each place but the first, as a number, made longer token by token.
+    context = np.zeros(len(tokens) - length, np.int64)
     for i in range(length):
         keys = context * (tokens.max() + 1) + tokens[i : i + len(context)]
         _, context = np.unique(keys, return_inverse=True)
 
+    # Sorted by it, places that follow the same tokens are neighbours, in the order of the text.
     order = np.argsort(context, kind="stable")
+    places = length + order
     is_same = context[order[1:]] == context[order[:-1]]
-    found[length + order[1:][is_same]] = length + order[:-1][is_same]
+    found[places[1:][is_same]] = places[:-1][is_same]
     return found
 
 
@@ -109,12 +126,14 @@ def expected_bits_per_byte(text: Predictability, known: int, read: float, work: 
     tokens trained on. A model ends below what counting and copying give on a sample, the more so
     the more of the text there is beyond the sample; and above it by what it has not yet learned.
     """
-    sample = min(known, _KNOWN)
-    more = min(max(min(known, read) / max(sample, 1), 1.0), _MOST_MORE)
+    sample = max(min(known, _KNOWN), 1)
+    times_the_sample = max(min(known, read) / sample, 1.0)
+    more = min(times_the_sample, _MOST_MORE)
     learned = 0.73 * text.copying * more**-0.11
     to_learn = 0.21 * text.counting * (1e12 / max(work, 1.0)) ** 0.15
     return min(learned + to_learn, 8.0)
 
 
 def _within_limits(bits: float) -> float:
+    """As in :class:`Predictability`."""
     return float(min(max(bits, 0.1), 8.0))
