@@ -1,8 +1,9 @@
 """What a request says: its JSON becomes an `Order`, prompts with their token ids, and a bias.
 
 `read_order` comes first. It is quick, and tells how many texts are wanted, so that a full server
-can refuse them before `read_prompts` turns long texts into tokens. A request that makes no sense is
-an ApiError or a UserError. Where OpenAI is silent this follows vLLM. `answers.py` is the way back.
+can refuse them before `read_prompts` turns long texts into tokens. What makes no sense is an
+ApiError, a UserError or a UnicodeError. Where OpenAI is silent this follows vLLM. `answers.py`
+writes the response.
 """
 
 from dataclasses import fields, replace
@@ -15,17 +16,20 @@ from ..generation.writer import Writer
 from .jobs import ApiError
 from .settings import CHOICES, ROLES, STOPS, Order, ServeConfig
 
-# The fields of an Order that a request may have; it calls these two n and max_tokens.
+# The fields that a request and an Order share; a request has n and max_tokens instead of these two.
 _NAMES = {field.name for field in fields(Order)} - {"samples", "max_new_tokens"}
 _PROMPT = "a text, token ids, or a list of either"  # what it must be
-_USUAL_TOKENS = 16  # that a completion writes if nothing is said, with OpenAI too
+_USUAL_TOKENS = 16  # of a completion, if max_tokens is not given; the same with OpenAI
 
 
 def read_order(
     body: dict[str, Any], *, is_chat: bool, context_length: int, config: ServeConfig
 ) -> tuple[Order, list[Any]]:
-    """What a request asks for, and its prompts as they were sent, not yet checked. A field that is
-    null counts as absent, one that is unknown is ignored."""
+    """What a request asks for, and its prompts as they were sent, not yet checked.
+
+    A field that is null counts as absent, one that is unknown is ignored. The order holds
+    `max_tokens`, which the request asks for, and `max_new_tokens`, which the server grants.
+    """
     given = {name: value for name, value in body.items() if value is not None}
     _require(not given.get("suffix"), "suffix", "left out: this model cannot insert text", 422)
 
@@ -33,18 +37,17 @@ def read_order(
     order = Order(**_order_fields(given, is_chat, usual_tokens))
     prompts = _sent_prompts(given, is_chat)
 
-    texts = order.n * len(prompts)
-    _require(texts <= CHOICES, "n", f"such that there are at most {CHOICES} texts")
+    num_texts = order.n * len(prompts)
+    _require(num_texts <= CHOICES, "n", f"such that there are at most {CHOICES} texts")
     stop_characters = sum(len(stop) for stop in order.stop)
     _require(stop_characters <= STOPS, "stop", f"at most {STOPS} characters in all")
 
-    # What the server adds: a bound of its own, and the end of the model's turn in a chat.
-    most_tokens = min(order.max_tokens, config.max_tokens)
+    granted_tokens = min(order.max_tokens, config.max_tokens)
     stop = order.stop
     words_of_user = _template(config).get("user")
-    if is_chat and words_of_user:
+    if is_chat and words_of_user:  # so ends the model's turn; the limit above is for the client's
         stop = (*stop, f"\n{words_of_user}")
-    return replace(order, max_new_tokens=most_tokens, stop=stop), prompts
+    return replace(order, max_new_tokens=granted_tokens, stop=stop), prompts
 
 
 def _order_fields(given: dict[str, Any], is_chat: bool, usual_tokens: int) -> dict[str, Any]:
@@ -54,9 +57,9 @@ def _order_fields(given: dict[str, Any], is_chat: bool, usual_tokens: int) -> di
     found["max_tokens"] = given.get("max_completion_tokens", given.get("max_tokens", usual_tokens))
 
     if is_chat:  # there logprobs is true or false, and top_logprobs says how many
-        is_told = given.get("logprobs", False)
-        _require(type(is_told) is bool, "logprobs", "true or false")
-        found["logprobs"] = given.get("top_logprobs", 0) if is_told else None
+        wants_logprobs = given.get("logprobs", False)
+        _require(type(wants_logprobs) is bool, "logprobs", "true or false")
+        found["logprobs"] = given.get("top_logprobs", 0) if wants_logprobs else None
         found["echo"] = False
 
     if found.get("top_k") in (0, -1):  # off, as in vLLM
@@ -88,12 +91,13 @@ def read_prompts(
     """The text of each prompt, with its token ids."""
     if is_chat:
         (messages,) = prompts
-        return [_chat(messages, _template(config), writer)]
-    return [_prompt(prompt, writer) for prompt in prompts]
+        return [_read_chat(messages, _template(config), writer)]
+    return [_read_prompt(prompt, writer) for prompt in prompts]
 
 
-def _prompt(given: Any, writer: Writer) -> tuple[str, list[int]]:
-    """A text with its token ids, from either; an empty text lets the model begin."""
+def _read_prompt(given: Any, writer: Writer) -> tuple[str, list[int]]:
+    """The text and the token ids of a completion's prompt, which is given as one of the two. After
+    an empty text the model begins on its own."""
     if isinstance(given, str):
         text = given
         ids = _encode_start(text, writer)
@@ -117,12 +121,13 @@ def _checked_ids(given: Any, vocab_size: int) -> list[int]:
     return given
 
 
-def _chat(messages: Any, template: dict[str, str], writer: Writer) -> tuple[str, list[int]]:
-    """The messages joined by new lines; if they are more than the model can read, their end."""
+def _read_chat(messages: Any, template: dict[str, str], writer: Writer) -> tuple[str, list[int]]:
+    """The messages as one text, joined by line ends, and its token ids; if these are more than the
+    model can read, the last of them."""
     _require(isinstance(messages, list) and bool(messages), "messages", "a list of messages")
     lines = []
     for message in messages:
-        role, content = _message(message)
+        role, content = _read_message(message)
         lines.append(template.get(role, "") + content)
     if template.get("assistant"):  # so begins what the model is to write
         lines.append(template["assistant"])
@@ -132,7 +137,7 @@ def _chat(messages: Any, template: dict[str, str], writer: Writer) -> tuple[str,
     return text, ids[-writer.engine.context_length :]
 
 
-def _message(message: Any) -> tuple[str, str]:
+def _read_message(message: Any) -> tuple[str, str]:
     """The role and the text of a message, whose content is a text, or parts that have one each."""
     expected = "objects, each with a role, and text as its content"
     role: Any = message.get("role") if isinstance(message, dict) else None
@@ -146,47 +151,49 @@ def _message(message: Any) -> tuple[str, str]:
 
 
 def _encode_start(text: str, writer: Writer) -> list[int]:
-    """The token ids of a text; of a long one, of its start, which is more than the model reads."""
-    _refuse_half_characters(text)
-    return writer.tokenizer.encode(text[: _more_than_is_read(writer)])
+    """Encode a text; of a long text, just enough of its start to tell that it is too long."""
+    _refuse_surrogates(text)
+    return writer.tokenizer.encode(text[: _surely_too_many(writer)])
 
 
 def _encode_end(text: str, writer: Writer) -> list[int]:
-    """The token ids of a text; of a long one, of its end, which is more than the model reads."""
-    _refuse_half_characters(text)
-    return writer.tokenizer.encode(text[-_more_than_is_read(writer) :])
+    """Encode a text; of a long text, just enough of its end to fill what the model can read."""
+    _refuse_surrogates(text)
+    return writer.tokenizer.encode(text[-_surely_too_many(writer) :])
 
 
-def _refuse_half_characters(text: str) -> None:
-    """JSON can name half of a surrogate pair, as in "\\ud800": a UnicodeError."""
+def _refuse_surrogates(text: str) -> None:
+    """Raise UnicodeError if JSON named half of a surrogate pair, as in "\\ud800"."""
     text.encode()
 
 
-def _more_than_is_read(writer: Writer) -> int:
-    """How many characters are surely more tokens than the model can read: each has a byte or more,
-    and no token has more than `most_bytes`."""
+def _surely_too_many(writer: Writer) -> int:
+    """So many characters that they are surely more tokens than the model can read: each has a byte
+    or more, and no token has more than `most_bytes`."""
     return writer.engine.context_length * writer.tokenizer.most_bytes + 1
 
 
 def read_bias(body: dict[str, Any], writer: Writer) -> NDArray[np.float32]:
-    """What is added to the logits, ``(vocab_size,)``."""
+    """What is added to the logits, ``(vocab_size,)``: what the request asks for, and the writer's
+    own bias, which bans the tokens that the model's text cannot have had."""
     given = body.get("logit_bias")
     if given is None:
         return writer.bias
-    return writer.bias + _bias(given, len(writer.bias))
+    return writer.bias + _requested_bias(given, vocab_size=len(writer.bias))
 
 
-def _bias(given: Any, vocab_size: int) -> NDArray[np.float32]:
+def _requested_bias(given: Any, vocab_size: int) -> NDArray[np.float32]:
     bias = np.zeros(vocab_size, np.float32)
-    expected = "numbers from -100 to 100 by token id"
+    expected = "numbers from -100 to 100, keyed by token ids"
     _require(isinstance(given, dict), "logit_bias", expected)
     for key, value in given.items():
         is_bias = type(value) in (int, float) and -100 <= value <= 100
         is_id = key.isascii() and key.isdigit()
         _require(is_bias and is_id, "logit_bias", expected)
 
-        token_id = int(key[:9])  # more digits are not needed to see that a number is too large
-        _require(token_id < vocab_size, "logit_bias", f"by token id below {vocab_size}", 422)
+        digits = key.lstrip("0") or "0"
+        token_id = int(digits[:9])  # enough to tell that a longer number is too large
+        _require(token_id < vocab_size, "logit_bias", f"keyed by token ids below {vocab_size}", 422)
         bias[token_id] = value
     return bias
 
@@ -197,6 +204,7 @@ def _template(config: ServeConfig) -> dict[str, str]:
 
 
 def _require(holds: bool, param: str, expected: str, status: int = 400) -> None:
-    """Refuse a request unless the condition holds: its field `param` must be what is expected."""
+    """Raise ApiError "{param} must be {expected}" unless it holds. Status 422 is for a request that
+    another model might serve."""
     if not holds:
         raise ApiError(status, f"{param} must be {expected}", param)

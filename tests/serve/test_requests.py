@@ -25,7 +25,7 @@ from ..conftest import TINY
 from .conftest import Local
 
 pytest.importorskip("uvicorn", reason="make test-serve installs what these tests need")
-from minigpt.serve.protocol import read_order
+from minigpt.serve.protocol import read_bias, read_order
 
 COUNT = int(os.environ.get("MINIGPT_REQUESTS", "100"))
 ERROR = {"message", "type", "param", "code"}
@@ -140,6 +140,7 @@ def test_nothing_is_left_running_and_memory_is_flat(local: Local) -> None:
         (COMPLETIONS, {}, {"host": "[::1]:8000"}, 200),
         (COMPLETIONS, {"prompt": [999_999]}, {}, 422),
         (COMPLETIONS, {"logit_bias": {"999999": 1}}, {}, 422),
+        (COMPLETIONS, {"logit_bias": {"1" + "0" * 5_000: 1}}, {}, 422),
         (COMPLETIONS, {"prompt": "half of a pair: \ud800"}, {}, 400),
         (CHAT, {"messages": []}, {}, 400),
         (COMPLETIONS, {"model": "another"}, {}, 404),
@@ -180,6 +181,13 @@ def test_a_bias_is_added_as_it_was_sent(local: Local) -> None:
         (choice,) = local.complete(logit_bias={str(other): bias}, **asked)["choices"]
         (name,) = choice["logprobs"]["tokens"]
         assert local.writer.tokenizer.token_bytes(drawn).decode(errors="backslashreplace") == name
+
+
+def test_a_bias_is_for_the_token_whose_number_it_is_with_zeros_before_it_too(local: Local) -> None:
+    token_id = local.writer.tokenizer.encode("e")[0]
+    for zeros in (0, 1, 9, 5_000):
+        bias = read_bias({"logit_bias": {"0" * zeros + str(token_id): 3}}, local.writer)
+        assert np.flatnonzero(bias != local.writer.bias).tolist() == [token_id]
 
 
 def test_of_a_long_chat_the_end_is_read(local: Local) -> None:
