@@ -17,7 +17,9 @@ from ..tokenizer import END_OF_TEXT, CharacterTokenizer, Tokenizer
 from ..tokenizer.bpe import bytes_to_printable
 from ..tokenizer.chunked_encoding import GPT2_PATTERN
 from ..tokenizer.library import word_pattern
-from .mapping import Weights, architecture_of, stacked
+from .architectures import architecture_of
+from .mapping import Weights, numbered, numbered_modules, stacked
+from .safetensors_files import Array
 
 
 def write_gguf(
@@ -32,22 +34,39 @@ def write_gguf(
     except ImportError:
         raise UserError("GGUF needs the gguf package: pip install 'minigpt[gguf]'") from None
     architecture = architecture_of(config)
-    writer = gguf.GGUFWriter(path, architecture)
+    writer = gguf.GGUFWriter(path, architecture.name)
     writer.add_name(name)
     writer.add_file_type(gguf.LlamaFileType.ALL_F32)
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
     _add_sizes(writer, config)
     _add_tokenizer(writer, tokenizer)
-    kind = next(k for k, v in gguf.MODEL_ARCH_NAMES.items() if v == architecture)
+
+    kind = next(k for k, v in gguf.MODEL_ARCH_NAMES.items() if v == architecture.name)
     names = gguf.get_tensor_name_map(kind, config.num_layers)
-    for theirs, array in stacked(weights, config):
-        gguf_name = names.get_name(theirs, try_suffixes=(".weight", ".bias"))
-        assert gguf_name is not None  # the package knows every tensor of both architectures
-        writer.add_tensor(gguf_name, np.ascontiguousarray(array))
+    for module, i in numbered_modules(config):
+        gguf_name = names.get_name(numbered(module.theirs, i))
+        assert gguf_name is not None  # the package knows every tensor of these architectures
+        is_interleaved = module.ours[0] in architecture.interleaved
+        for suffix, array in stacked(weights, module, i).items():
+            rows = interleaved(array, config.head_size) if is_interleaved else array
+            writer.add_tensor(f"{gguf_name}.{suffix}", np.ascontiguousarray(rows))
+
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
+
+
+def interleaved(array: Array, head_dim: int) -> Array:
+    """The rows of each head in the order that llama.cpp wants for its Llama: rows i and
+    i + head_dim / 2, which rotary positions turn together, stand side by side.
+
+    Args:
+        array: ``(heads * head_dim, d_in)``.
+        head_dim: rows of a head.
+    """
+    pairs = array.reshape(-1, 2, head_dim // 2, array.shape[-1])  # (heads, 2, head_dim / 2, d_in)
+    return pairs.swapaxes(1, 2).reshape(array.shape)
 
 
 def _add_sizes(writer: Any, config: GPTConfig) -> None:
@@ -57,14 +76,17 @@ def _add_sizes(writer: Any, config: GPTConfig) -> None:
     writer.add_block_count(config.num_layers)
     writer.add_feed_forward_length(config.ff_dim)
     writer.add_head_count(config.num_heads)
-    if architecture_of(config) == "gpt2":
+    if config.norm == "layer":
         writer.add_layer_norm_eps(config.norm_eps)
-        return
-    writer.add_head_count_kv(config.kv_heads)
-    writer.add_key_length(config.head_size)
-    writer.add_value_length(config.head_size)
-    writer.add_rope_freq_base(config.rotary_base)
-    writer.add_layer_norm_rms_eps(config.norm_eps)
+    else:
+        writer.add_layer_norm_rms_eps(config.norm_eps)
+
+    if config.positions == "rotary":
+        writer.add_head_count_kv(config.kv_heads)
+        writer.add_key_length(config.head_size)
+        writer.add_value_length(config.head_size)
+        writer.add_rope_dimension_count(config.head_size)
+        writer.add_rope_freq_base(config.rotary_base)
 
 
 def _add_tokenizer(writer: Any, tokenizer: Tokenizer) -> None:

@@ -47,9 +47,15 @@ def read_folder(folder: Path) -> tuple[GPTConfig, dict[str, Array], Tokenizer]:
 
 
 def write_folder(folder: Path, config: GPTConfig, weights: Weights, tokenizer: Tokenizer) -> None:
-    """Fill an empty folder so that transformers loads it without code of ours."""
-    end = tokenizer.end_of_text
+    """Fill an empty folder so that transformers loads it without code of ours.
+
+    Raises:
+        UserError: if the model is of no architecture that other programs run.
+    """
+    theirs = config_to_huggingface(config)
     write_tensors(weights_to_huggingface(weights, config), folder / WEIGHTS)
+
+    end = tokenizer.end_of_text
     ids = {"bos_token_id": end, "eos_token_id": end}
     generation = {  # as generate.py does by default
         "do_sample": True,
@@ -67,7 +73,7 @@ def write_folder(folder: Path, config: GPTConfig, weights: Weights, tokenizer: T
         "clean_up_tokenization_spaces": False,
         "split_special_tokens": True,  # the name of a special token in a text is text, as here
     }
-    _write_json(config_to_huggingface(config) | ids, folder / CONFIG)
+    _write_json(theirs | ids, folder / CONFIG)
     _write_json(generation | ids, folder / "generation_config.json")
     _write_json(tokenizer_config, folder / "tokenizer_config.json")
     (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")

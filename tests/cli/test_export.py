@@ -14,7 +14,12 @@ from minigpt.runs.folder import read_config, read_metrics
 from ..conftest import move_into, some_text, train_tiny
 from .conftest import Type, assert_refused
 
-KINDS = {"qwen3": {}, "gpt2": {"architecture": "gpt2"}, "char": {"tokenizer": "char"}}
+KINDS = {
+    "qwen3": {},
+    "llama": {"architecture": "llama"},
+    "gpt2": {"architecture": "gpt2"},
+    "char": {"tokenizer": "char"},
+}
 SHORT = "--steps 1 --num-evals 1 --compile off --device cpu --precision float32"
 
 

@@ -1,4 +1,4 @@
-"""What the tests here exchange: random models of both architectures, tokenizers, a hard text.
+"""What the tests here exchange: random models of each architecture, tokenizers, a hard text.
 
 The weights are drawn wide, so that logits differ by whole units and no block is the identity.
 """
@@ -33,6 +33,16 @@ CONFIGS = {
     },
     "qwen3, one key/value head": {"emb_dim": 36, "num_heads": 6, "num_kv_heads": 1},
     "qwen3, heads wider than the model": {**GROUPED, "emb_dim": 26, "head_dim": 12},
+    "llama": {"architecture": "llama", "emb_dim": 24, "num_heads": 2, "norm_eps": 1e-5},
+    "llama grouped, untied": {
+        **GROUPED,
+        "qk_norm": False,
+        "emb_dim": 40,
+        "head_dim": 12,
+        "hidden_dim": 30,
+        "tie_embeddings": False,
+        "rotary_base": 500.0,
+    },
     "gpt2": {"architecture": "gpt2", "emb_dim": 21, "num_heads": 3, "norm_eps": 1e-5},
     "gpt2 untied": {
         "architecture": "gpt2",

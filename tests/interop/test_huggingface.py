@@ -12,15 +12,23 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from transformers import GPT2Config, GPT2LMHeadModel, Qwen3Config, Qwen3ForCausalLM
+from transformers import (
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
 
 from minigpt import GPT, GPTConfig, SampleConfig, UserError, Writer
 from minigpt.config import PARTS, count_parameters
 from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.generation.torch_gpt import glass_of, torch_of
+from minigpt.interop.architectures import ARCHITECTURES
+from minigpt.interop.gguf import write_gguf
 from minigpt.interop.huggingface import read_folder, write_folder
 from minigpt.interop.mapping import (
-    ARCHITECTURES,
     config_from_huggingface,
     config_to_huggingface,
     weights_to_huggingface,
@@ -45,6 +53,10 @@ THEIRS: dict[str, Any] = {
     "GPT-2 untied": lambda: GPT2LMHeadModel(
         _gpt2(n_inner=31, activation_function="gelu_pytorch_tanh", tie_word_embeddings=False)
     ),
+    "Llama": lambda: LlamaForCausalLM(_llama(tie_word_embeddings=True, rope_theta=100_000.0)),
+    "Llama, heads wider than the model": lambda: LlamaForCausalLM(
+        _llama(hidden_size=24, head_dim=16, num_key_value_heads=6)
+    ),
     "Qwen3": lambda: Qwen3ForCausalLM(_qwen3(tie_word_embeddings=True)),
     "Qwen3, heads wider than the model": lambda: Qwen3ForCausalLM(
         _qwen3(hidden_size=20, head_dim=16, tie_word_embeddings=True)
@@ -60,18 +72,23 @@ def _gpt2(**changes: Any) -> GPT2Config:
     return GPT2Config(**{**shape, **changes})
 
 
+_LLAMA_SHAPE = {
+    "vocab_size": VOCAB_SIZE,
+    "hidden_size": 36,
+    "intermediate_size": 41,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 6,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 128,
+}
+
+
+def _llama(**changes: Any) -> LlamaConfig:
+    return LlamaConfig(**{**_LLAMA_SHAPE, **changes})
+
+
 def _qwen3(**changes: Any) -> Qwen3Config:
-    shape = {
-        "vocab_size": VOCAB_SIZE,
-        "hidden_size": 36,
-        "intermediate_size": 41,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 6,
-        "num_key_value_heads": 2,
-        "head_dim": 6,
-        "max_position_embeddings": 128,
-    }
-    return Qwen3Config(**{**shape, **changes})
+    return Qwen3Config(**{**_LLAMA_SHAPE, "head_dim": 6, **changes})
 
 
 @pytest.fixture(scope="module")
@@ -149,8 +166,8 @@ def test_a_model_written_and_read_again_has_the_same_bits(
     write(tmp_path, ours, tokenizer)
     again, tokenizer_again = read(tmp_path)
     assert tokenizer_again.to_json() == tokenizer.to_json()
-    filled = {"hidden_dim": ours.config.ff_dim}
-    if ours.config.architecture == "qwen3":
+    filled: dict[str, Any] = {"architecture": ours.config.preset, "hidden_dim": ours.config.ff_dim}
+    if ours.config.preset != "gpt2":
         filled |= {"num_kv_heads": ours.config.kv_heads, "head_dim": ours.config.head_size}
     assert again.config == dataclasses.replace(ours.config, **filled)
     for key, tensor in ours.state_dict().items():
@@ -161,7 +178,8 @@ def test_the_table_names_every_field_of_the_config() -> None:
     """A field that it does not name would be lost."""
     fields = {field.name for field in dataclasses.fields(GPTConfig)}
     assert ARCHITECTURES["gpt2"].keys.keys() <= fields
-    assert ARCHITECTURES["qwen3"].keys.keys() == fields - {"architecture", *PARTS}
+    for name in ("llama", "qwen3"):
+        assert ARCHITECTURES[name].keys.keys() == fields - {"architecture", *PARTS}
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -253,7 +271,11 @@ def test_exported_files_have_the_permissions_of_any_new_file(
 @pytest.mark.parametrize(
     ("name", "change", "words"),
     [
-        ("gpt2", {"model_type": "bert"}, "model_type 'bert' is not supported, only gpt2 and qwen3"),
+        (
+            "gpt2",
+            {"model_type": "bert"},
+            "model_type 'bert' is not supported, only gpt2, llama and qwen3",
+        ),
         ("gpt2", {"model_type": ["gpt2"]}, r"model_type \['gpt2'\]"),
         ("gpt2", {"activation_function": "relu"}, "activation_function 'relu' .*only 'gelu_new'"),
         ("gpt2", {"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx True"),
@@ -262,6 +284,13 @@ def test_exported_files_have_the_permissions_of_any_new_file(
         ("gpt2", {"quantization_config": {"bits": 4}}, "quantization_config"),
         ("gpt2", {"n_head": 4}, r"multiple of num_heads \(4\)"),
         ("gpt2", {"n_layer": "two"}, "num_layers .*'two'"),
+        ("llama", {"hidden_act": "gelu"}, "hidden_act 'gelu' .*only 'silu'"),
+        ("llama", {"attention_bias": True}, "attention_bias True"),
+        ("llama", {"mlp_bias": True}, "mlp_bias True"),
+        ("llama", {"rope_interleaved": True}, "rope_interleaved True"),
+        ("llama", {"rope_scaling": {"rope_type": "llama3"}}, "rope_scaling .*llama3"),
+        ("llama", {"rope_parameters": {"rope_type": "dynamic"}}, "rope_parameters .*dynamic"),
+        ("llama", {"head_dim": 7}, "head_dim must be even, got 7"),
         ("qwen3", {"hidden_act": "gelu"}, "hidden_act 'gelu' .*only 'silu'"),
         ("qwen3", {"attention_bias": True}, "attention_bias True"),
         ("qwen3", {"use_sliding_window": True}, "use_sliding_window True"),
@@ -312,6 +341,50 @@ def test_the_config_of_qwen3_0_6b_is_read() -> None:
     assert count_parameters(config_from_huggingface(theirs)) == 596_049_920
     del theirs["head_dim"]  # 128 is transformers' default too
     assert config_from_huggingface(theirs).head_size == Qwen3Config().head_dim == 128
+
+
+def test_the_config_of_smollm_135m_is_read() -> None:
+    """The values are those of its config.json."""
+    theirs = {
+        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu",
+        "hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 30,
+        "num_attention_heads": 9, "num_key_value_heads": 3, "max_position_embeddings": 2048,
+        "rope_theta": 10_000.0, "rope_scaling": None, "attention_bias": False,
+        "attention_dropout": 0.0, "mlp_bias": False, "pretraining_tp": 1, "rms_norm_eps": 1e-5,
+        "tie_word_embeddings": True, "vocab_size": 49_152, "use_cache": True,
+    }  # fmt: skip
+    config = config_from_huggingface(theirs)
+    assert count_parameters(config) == 134_515_008 and config.head_size == 64
+    del theirs["num_key_value_heads"]  # as many as heads, by transformers' default
+    assert config_from_huggingface(theirs).kv_heads == 9
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"norm": "layer"}, "run gpt2, llama and qwen3; they do not run qwen3 with norm layer$"),
+        ({"architecture": "gpt2", "bias": False}, "they do not run gpt2 with bias off$"),
+        ({"architecture": "llama", "positions": "learned"}, "run llama with positions learned$"),
+        ({"architecture": "gpt2", "num_kv_heads": 2}, "have no gpt2 with num_kv_heads 2$"),
+        ({"architecture": "gpt2", "head_dim": 5}, "have no gpt2 with head_dim 5$"),
+        (
+            {"architecture": "llama", "emb_dim": 30, "head_dim": 8},
+            "no llama whose emb_dim 30 is not a multiple of num_heads 4$",
+        ),
+    ],
+)
+def test_what_no_architecture_has_is_not_exported(
+    fields: dict[str, Any], words: str, tmp_path: Path, tokenizer: Tokenizer
+) -> None:
+    config = GPTConfig(VOCAB_SIZE, **fields)
+    weights = weights_of(GPT(config))
+    for export in (
+        lambda: write_folder(tmp_path, config, weights, tokenizer),
+        lambda: write_gguf(tmp_path / "a.gguf", config, weights, tokenizer, "a"),
+    ):
+        with pytest.raises(UserError, match=words):
+            export()
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture
