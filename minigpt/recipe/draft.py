@@ -27,7 +27,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Draft:
-    """A shape, with the batches and the steps for which the time or the epochs suffice."""
+    """A shape, with as many steps as are given, or as the time and the epochs allow."""
 
     shape: Shape
     batch_size: int
@@ -73,25 +73,30 @@ def _suffices(draft: Draft, text: TextStats) -> bool:
 
 
 def draft_of_size(size: rules.Size, text: TextStats, machine: Machine, given: Given) -> Draft:
-    """The draft with the context that pays off: twice as long as a short one if there is time for
-    many tokens, four times for a text that repeats itself far away."""
+    """The draft for a model of a size, with the context that pays off.
 
-    def draft(times: int) -> Draft:
-        """With a context so many times as long as a short one."""
+    It is twice as long as a short one if there is time for many tokens, four times for a text that
+    repeats itself far away.
+    """
+
+    def draft(times: int, batch_divisor: int) -> Draft:
+        """With a context so many times as long as a short one, unless its length is given."""
         shape = plan_shape(size, text, given, times)
-        # A model that begins with the ability to copy learns more from steps that read more.
-        windows = 1 if text.repeats_afar else times
-        batch_size = plan_batch(shape, machine, given, windows)
+        batch_size = plan_batch(shape, machine, given, batch_divisor)
         steps = count_steps(shape, batch_size, machine, given)
         return Draft(shape, batch_size, steps.number)
 
     if given.context_length is not None:
-        return draft(times=1)
+        return draft(times=1, batch_divisor=1)
     if text.repeats_afar:
-        return draft(times=4)
+        # A model that begins with the ability to copy learns more from steps that read more: the
+        # batch has as many of the long windows as it would have of short ones.
+        return draft(times=4, batch_divisor=1)
 
-    longer = draft(times=2)
-    return longer if longer.trained_tokens >= rules.MANY_TOKENS else draft(times=1)
+    longer = draft(times=2, batch_divisor=2)
+    if longer.trained_tokens >= rules.MANY_TOKENS:
+        return longer
+    return draft(times=1, batch_divisor=1)
 
 
 # Shape
@@ -129,25 +134,26 @@ def plan_shape(size: rules.Size, text: TextStats, given: Given, times: int) -> S
 
 @dataclass(frozen=True)
 class Steps:
-    """As many steps as are given, or as the time or the epochs suffice for."""
+    """How many steps there are with batches of some size, and what comes of it."""
 
     number: int
     seconds: float  # that all of them take
     ends_early: bool  # whether the epochs are over before the time is
 
 
-def plan_batch(shape: Shape, machine: Machine, given: Given, windows: int) -> int:
+def plan_batch(shape: Shape, machine: Machine, given: Given, divisor: int) -> int:
     """The smallest batch with which there are not too many steps: up to a point many small steps
     teach more than a few large ones.
 
-    A sequence of the batch counts as so many `windows`. Processes share the batch evenly.
+    The usual sizes are divided by `divisor`, for longer windows. Processes share a batch evenly.
     """
     if given.batch_size is not None:
         return given.batch_size
 
+    usual_sizes = rules.BATCH_SIZES if given.steps is None else (TrainConfig.batch_size,)
     sizes = []
-    for size in rules.BATCH_SIZES if given.steps is None else [TrainConfig.batch_size]:
-        of_a_process = math.ceil(size / (machine.processes * windows))
+    for usual_size in usual_sizes:
+        of_a_process = math.ceil(usual_size / (machine.processes * divisor))
         sizes.append(of_a_process * machine.processes)
 
     for size in sizes:
@@ -157,7 +163,7 @@ def plan_batch(shape: Shape, machine: Machine, given: Given, windows: int) -> in
 
 
 def count_steps(shape: Shape, batch_size: int, machine: Machine, given: Given) -> Steps:
-    """How many steps there are with batches of a size."""
+    """As many steps as are given, or as the time and the epochs allow."""
     tokens_a_step = batch_size * shape.model.context_length
     seconds_a_step = machine.seconds(shape.model, tokens_a_step)
     if given.steps is not None:

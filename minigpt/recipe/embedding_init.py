@@ -2,8 +2,9 @@
 vectors, and a head that knows which token often follows which.
 
 Random weights take many steps to learn what counting finds in about a second. Both are made of
-tables of counts: a row for each token, a column for each that stands near it or follows it. The
-embedding is a table reduced to few columns, the head a regression that predicts a row.
+tables of counts with a row for each token, and a column for each that stands near it or follows it.
+The embedding is such a table reduced to a few columns; the head predicts from a token's vector
+which share each column has of its row.
 """
 
 import math
@@ -75,6 +76,7 @@ def head_init(tokens: TokenSequence, inputs: Tensor) -> Tensor:
     frequencies = torch.bincount(text.flatten(), minlength=V)  # (V,)
     share = (frequencies + 0.5) / (frequencies + 0.5).sum()  # (V,)
 
+    # What the head should predict after each of the frequent tokens, and how much that matters.
     frequent, number = _most_frequent(frequencies, _room_for(V))  # (n,), (V,)
     counts = _count_next(text, number, n=len(frequent))  # (n, V)
     total = counts.sum(dim=1, keepdim=True)  # (n, 1)
@@ -83,7 +85,7 @@ def head_init(tokens: TokenSequence, inputs: Tensor) -> Tensor:
 
     # In coordinates in which the inputs have no preferred direction, and frequent tokens move less,
     # a few steps suffice.
-    turn = _turn(inputs[frequent], weight)  # (d, d)
+    turn = _even_out(inputs[frequent], weight)  # (d, d)
     x = inputs[frequent] @ turn  # (n, d)
     scale = share.unsqueeze(1) ** -0.25  # (V, 1)
 
@@ -95,13 +97,14 @@ def head_init(tokens: TokenSequence, inputs: Tensor) -> Tensor:
         return loss, gradient
 
     # Before it is fitted the head predicts each token as often as the whole text has it.
-    logits = share.log() - share.log().mean()
-    unfitted = torch.outer(logits, (weight * x).sum(dim=0)) / scale  # (V, d)
+    logits = share.log() - share.log().mean()  # (V,)
+    mean_input = (weight * x).sum(dim=0)  # (d,)
+    unfitted = torch.outer(logits, mean_input) / scale  # (V, d)
     head = _fitted(evaluate, unfitted)
     return head * scale @ turn.T
 
 
-def _turn(x: Tensor, weight: Tensor) -> Tensor:
+def _even_out(x: Tensor, weight: Tensor) -> Tensor:
     """A matrix ``(d, d)``: inputs ``(n, d)`` times it have about the same size in all directions.
 
     Each input counts as much as its weight ``(n, 1)``.
@@ -124,7 +127,8 @@ def _fitted(evaluate: Evaluate, unfitted: Tensor) -> Tensor:
     if loss <= min(loss_before, loss_of_guessing):  # false if it is not a number
         return head
 
-    start = unfitted if loss_before <= loss_of_guessing else torch.zeros_like(unfitted)
+    guessing = torch.zeros_like(unfitted)
+    start = unfitted if loss_before <= loss_of_guessing else guessing
     head, _ = _minimized(evaluate, start, line_search="strong_wolfe")
     return head
 
@@ -164,7 +168,7 @@ def sample(tokens: TokenSequence) -> Tensor:
 
 
 def _room_for(n: int) -> int:
-    """How many columns a table with n rows, or rows one with n columns, may have; n at most."""
+    """How many columns a table with n rows may have, or rows one with n columns: n at most."""
     return min(n, max(_CELLS // n, _FEWEST))
 
 

@@ -13,10 +13,11 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Given:
-    """The given ones of the fields of TextConfig, GPTConfig and TrainConfig that matter to a plan.
+    """Settings that matter to a plan, under the names that they have in TextConfig, GPTConfig and
+    TrainConfig.
 
-    They have the names and the meaning that they have there. None: not given, so that the plan
-    chooses. Where a field has another default, the plan takes that.
+    None: not given, so that the plan chooses, or does without. What no plan chooses has its usual
+    value where it was not given.
     """
 
     # The text
@@ -33,7 +34,7 @@ class Given:
     dropout: float | None = None
     attention_dropout: float = GPTConfig.attention_dropout
     tie_embeddings: bool | None = None
-    others: Mapping[str, Any] = field(default_factory=dict)  # of GPTConfig: no plan chooses them
+    others: Mapping[str, Any] = field(default_factory=dict)  # given fields of GPTConfig
 
     # The training
     minutes: float = TrainConfig.minutes
@@ -52,15 +53,10 @@ class Given:
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> "Given":
         """From fields of the three configs; those that do not matter to a plan are left out."""
-        names = {field.name for field in fields(cls)} - {"others"}
+        names = {f.name for f in fields(cls)}
+        other_names = {f.name for f in fields(GPTConfig)} - names
         known = {name: value for name, value in settings.items() if name in names}
-
-        of_a_model = {field.name for field in fields(GPTConfig)}
-        others = {
-            name: value
-            for name, value in settings.items()
-            if name in of_a_model and name not in names
-        }
+        others = {name: value for name, value in settings.items() if name in other_names}
         return cls(**known, others=others)
 
 

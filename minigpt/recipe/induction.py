@@ -51,30 +51,31 @@ def spare(config: GPTConfig, tokenizer: str) -> int:
     return _CODE + to_repeat + 1
 
 
-def with_spare(vectors: Tensor, spare: int) -> Tensor:
-    """Token vectors ``(V, d - spare)`` with components to spare, ``(V, d)``: zeros, and the
+def with_spare(vectors: Tensor, count: int) -> Tensor:
+    """Token vectors ``(V, d - count)`` with so many components to spare, ``(V, d)``: zeros, and the
     constant in the last."""
     V, known = vectors.shape
     constant = _CONSTANT * vectors.norm(dim=1, keepdim=True) / known**0.5  # (V, 1)
-    zeros = torch.zeros(V, spare - 1)
+    zeros = torch.zeros(V, count - 1)
     return torch.cat((vectors, zeros, constant), dim=1)
 
 
 @torch.no_grad()
-def start(gpt: GPT, tokens: Tensor, spare: int) -> None:
+def start(gpt: GPT, tokens: Tensor, count: int) -> None:
     """Set the first heads of the first two blocks, and the model's head for what they copy.
 
     `tokens` are a sample of the text, ``(pieces, length)``. The token vectors come from
-    :func:`with_spare`, with so many to spare; the head is what training begins with.
+    :func:`with_spare`, with `count` components to spare; the model's head is what training begins
+    with.
     """
     embedding = gpt.token_embedding.weight  # (V, d)
     V, d = embedding.shape
-    known = d - spare
+    known = d - count  # components that say which token it is
     vectors = F.rms_norm(embedding, (d,))  # (V, d), as the first block sees them
 
     ids = tokens.flatten()  # (n,)
     counts = ids.bincount(minlength=V) + 1.0  # (V,)
-    share = F.normalize(counts.sqrt(), p=1, dim=0)  # (V,), in which rare tokens count for more
+    share = F.normalize(counts.sqrt(), p=1, dim=0)  # (V,): rare tokens count for more than that
     circuit = _Circuit(
         config=gpt.config,
         codes=_codes(vectors, known, share),
@@ -98,7 +99,7 @@ class _Circuit:
     """What both attention heads and the model's head have to agree about."""
 
     config: GPTConfig
-    codes: Tensor  # (known, d): from a token's vector to numbers that say which token it is
+    codes: Tensor  # (known, d): a row turns a token's vector into a number of the token's code
     previous: slice  # components that say which token stands before
     copied: slice  # components that say which token to repeat
     written: Tensor  # standard deviation of what is written there
@@ -115,8 +116,9 @@ def _look_back(attention: MultiHeadAttention, circuit: _Circuit) -> None:
     h = circuit.config.head_size
 
     # Queries and keys are made of the constant alone: only positions matter. Rotary positions turn
-    # both by an angle for each position. Keys that are turned by one position more meet the queries
-    # one position later. Quick turns tell positions apart best, so they have the greatest length.
+    # both by the same angle for each position. A key that is turned by one position more from the
+    # start points where the query of the next position points. Quick turns tell positions apart
+    # best, so they have the greatest length.
     exponents = torch.arange(h // 2) / (h // 2)
     angle = circuit.config.rotary_base ** (-exponents)  # (h / 2,)
     length = angle**0.75
@@ -130,12 +132,14 @@ def _look_back(attention: MultiHeadAttention, circuit: _Circuit) -> None:
 
 def _find_what_followed(attention: MultiHeadAttention, circuit: _Circuit) -> None:
     """Head 0 of the second block: attend to tokens before which the current one stands, and read
-    which ones they are."""
+    their codes."""
     _quieten(attention)
 
-    # The slowest turns hardly tell positions apart: there the codes are compared.
-    of_both_halves = torch.arange(circuit.config.head_size).view(2, -1)  # (2, h / 2)
-    slow = of_both_halves[:, -_CODE // 2 :].flatten()  # (16,)
+    # The query is the code of the current token, the key that of the token before. Rotary positions
+    # turn component i together with i + h / 2, the last of each half so slowly that positions
+    # hardly matter: there the codes are compared.
+    pairs = torch.arange(circuit.config.head_size).view(2, -1)  # (2, h / 2)
+    slow = pairs[:, -_CODE // 2 :].flatten()  # (16,)
     attention.W_query.weight[slow] = circuit.codes[:_CODE]
     attention.W_key.weight[slow, circuit.previous] = torch.eye(_CODE)
 
@@ -144,8 +148,11 @@ def _find_what_followed(attention: MultiHeadAttention, circuit: _Circuit) -> Non
 
 
 def _copy_into_vector(attention: MultiHeadAttention, circuit: _Circuit, nats: float) -> None:
-    """Write the vector of the token to repeat itself: the model's head is the embedding, and gives
-    it so many nats."""
+    """Write the vector of the token to repeat into the components that say which token it is: the
+    model's head is the embedding, and adds so many nats to this token's logit.
+
+    The product of a code of C numbers with itself is about C, with another one about 0.
+    """
     C = _copied_numbers(circuit.config)
     attention.out_proj.weight[:, :C] = nats / C * circuit.codes[-C:].T  # (d, C)
 
@@ -154,7 +161,10 @@ def _copy_through_head(
     attention: MultiHeadAttention, circuit: _Circuit, nats: float, head: Tensor, vectors: Tensor
 ) -> None:
     """Write the code of the token to repeat into components of its own, by which the model's head
-    ``(V, d)`` can tell similar tokens apart; it gives that token so many nats."""
+    ``(V, d)`` can tell similar tokens apart; it adds so many nats to this token's logit.
+
+    `vectors` ``(V, d)`` are those of all tokens, as the first block sees them.
+    """
     C = _copied_numbers(circuit.config)
     attention.out_proj.weight[circuit.copied, :C] = circuit.written * torch.eye(C)
     head[:, circuit.copied] = nats / (C * _WRITTEN) * vectors @ circuit.codes[-C:].T  # (V, C)
@@ -167,8 +177,8 @@ def _quieten(attention: MultiHeadAttention) -> None:
 
 
 def _codes(vectors: Tensor, known: int, share: Tensor) -> Tensor:
-    """A random matrix ``(known, d)``: from a token's vector to as many numbers, uncorrelated, of
-    mean 0 and variance 1.
+    """A random matrix ``(known, d)`` that turns a token's vector into its code: numbers that are
+    uncorrelated, of mean 0 and variance 1, so that any few of them tell tokens apart.
 
     The vectors ``(V, d)`` say in the first `known` components which token they are; `share`
     ``(V,)`` is how much each counts.
@@ -178,8 +188,9 @@ def _codes(vectors: Tensor, known: int, share: Tensor) -> Tensor:
     centred = x - mean
     values, directions = torch.linalg.eigh(centred.T * share @ centred)
 
-    scales = (values + 1e-3 * values.mean() + 1e-6).rsqrt()  # which give all directions variance 1
-    rotation = torch.linalg.qr(torch.randn(known, known)).Q
+    # Along these directions the vectors are uncorrelated; scaled, they have variance 1 along each.
+    scales = (values + 1e-3 * values.mean() + 1e-6).rsqrt()  # (known,)
+    rotation = torch.linalg.qr(torch.randn(known, known)).Q  # (known, known)
     codes = torch.zeros(known, vectors.shape[1])
     codes[:, :known] = rotation * scales @ directions.T
 
@@ -192,8 +203,8 @@ def _repetition(tokens: Tensor, context_length: int) -> float:
     """Of the tokens ``(n,)`` that stand in the context already, the share that is followed by the
     same token as there."""
     window = torch.arange(len(tokens)) // context_length
-    in_its_window = window * (tokens.max() + 1) + tokens  # the same for the same token there only
-    ordered, order = in_its_window.sort(stable=True)
+    token_in_window = window * (tokens.max() + 1) + tokens  # in another window another number
+    ordered, order = token_in_window.sort(stable=True)
 
     # Now the same tokens of a window stand side by side, in the order of the text.
     comes_again = ordered[1:] == ordered[:-1]

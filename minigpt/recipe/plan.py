@@ -33,7 +33,10 @@ _SHARE_OF_EVALUATIONS = 0.05  # of all minutes, at most
 
 @dataclass(frozen=True)
 class Plan:
-    """Settings, under the names of TrainConfig, what to expect, and what this follows from."""
+    """Settings, under the names of TrainConfig, what to expect of them, and what they follow from.
+
+    It is kept as plan.json.
+    """
 
     model: GPTConfig
     batch_size: int
@@ -141,7 +144,8 @@ def make_plan(
 ) -> Plan:
     """A plan with the largest model for which both the time and the text suffice.
 
-    What to expect of it is told for the same machine as it was `measured`, if that differs.
+    `measured` is the machine at the speed that was measured, where `machine` has a rounded one:
+    what to expect is told for that.
     """
     draft = choose_draft(text, machine, given)
     regularisation = plan_regularisation(draft, text, given)

@@ -67,12 +67,12 @@ def with_copies(tokens: Ids, p: NDArray[np.float64]) -> NDArray[np.float64]:
 
     `p` ``(n,)`` are the probabilities without. Where the last six tokens stood before, or at least
     the last four, three, two or one, not too far back, the token that followed there gets a
-    share of the probability, and p the rest. The share is the best one for all places where as many
-    tokens are the same.
+    share of the probability, and p the rest. This share is the same, and the best one, for all
+    places where as many tokens are the same.
     """
     p = p.copy()
     is_open = np.ones(len(tokens), bool)  # no longer match has been found
-    for length in _MATCHES:
+    for length in _MATCHES:  # the longest first
         source = _earlier_place(tokens, length)
         is_near = (source >= 0) & (np.arange(len(tokens)) - source <= _REACH)
         (places,) = np.nonzero(is_open & is_near)

@@ -27,7 +27,7 @@ class TextStats:
 
 
 def measure_text(source: Source, text: TextConfig, tokenizer: str, can_copy: bool) -> TextStats:
-    """Read samples of a text; what repeats counts only if the model can copy it."""
+    """Measure a text, by samples of it. That it repeats itself counts only if a model can copy."""
     size = source.training.scan.text_bytes
     if source.validation is not None:
         to_train_on = size
@@ -51,10 +51,10 @@ def measure_text(source: Source, text: TextConfig, tokenizer: str, can_copy: boo
 
 
 def repeated_afar(part: Part) -> float:
-    """Share of a sample's characters before which 12 stand that stood 257 to 2,048 characters
-    earlier, and not since.
+    """The share of a text's characters that continue what stood far away: the 12 characters before
+    them stood 257 to 2,048 characters earlier, and not since. Measured on a sample.
 
-    That is farther than a short context reaches, and not farther than a long one does.
+    A short context does not reach that far, and a long one does.
     """
     read = repeated = 0
     for piece in part.at_most(_SAMPLE, stretch=4 * _FAR).pieces():

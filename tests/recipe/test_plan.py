@@ -114,6 +114,7 @@ def test_a_short_text_ends_its_run_early_however_long_it_may_take() -> None:
         {"num_heads": 3, "vocab_size": 700, "dropout": 0.33, "max_epochs": 2.0},
         {"architecture": "gpt2", "context_length": 64, "num_evals": 1, "warmup_context": 7},
         {"steps": 70},
+        {"dropout": 0.0, "token_split_prob": 0.0, "weight_decay": 0.0, "steps": 10**6},
     ],
     ids=str,
 )
