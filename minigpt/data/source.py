@@ -146,7 +146,7 @@ def split(source: Source, config: TextConfig) -> tuple[Part, Part]:
     lengths = corpus.scan.lengths
     most = config.max_characters
 
-    if source.validation is not None:
+    if source.validation is not None:  # both texts are used whole: cut at their ends
         training = Part(sum(lengths), corpus, cuts=lengths)
         others = source.validation.scan.lengths
         validation = Part(sum(others), source.validation, cuts=others)
@@ -181,8 +181,11 @@ def _cuts(lengths: Sequence[int], config: TextConfig) -> Iterator[int]:
 
 
 def set_aside(lengths: Sequence[int], fraction: float) -> bytearray:
-    """For each document, 1 if it is set aside, else 0: it is if that brings the share so far nearer
-    to `fraction`. At least one is and one is not; if need be, the one whose length fits best."""
+    """For each document, 1 if it is set aside, else 0.
+
+    One after the other, a document is set aside if that brings the share so far nearer to
+    `fraction`. At least one is set aside, and at least one is not.
+    """
     chosen = bytearray()
     owed = 0.0  # characters that should have been set aside by now, less those that were
     for length in lengths:
@@ -192,15 +195,20 @@ def set_aside(lengths: Sequence[int], fraction: float) -> bytearray:
         if is_aside:
             owed -= length
 
-    are_all = all(chosen)
-    if are_all or not any(chosen):
-        # All are on one side: one document goes to the other, of about as many characters as
-        # belong there; of equals, the last.
-        wanted = sum(lengths) * (1 - fraction if are_all else fraction)
-        last_first = reversed(range(len(lengths)))
-        best = min(last_first, key=lambda i: abs(lengths[i] - wanted))
-        chosen[best] = not are_all
+    # If all are on one side, the document that fits best goes to the other.
+    if not any(chosen):
+        best = _nearest(lengths, sum(lengths) * fraction)
+        chosen[best] = 1
+    elif all(chosen):
+        best = _nearest(lengths, sum(lengths) * (1 - fraction))
+        chosen[best] = 0
     return chosen
+
+
+def _nearest(lengths: Sequence[int], wanted: float) -> int:
+    """The number of the document whose length is nearest to `wanted`; of equals, the last."""
+    last_first = reversed(range(len(lengths)))
+    return min(last_first, key=lambda number: abs(lengths[number] - wanted))
 
 
 # Documents that are in no file
@@ -213,16 +221,20 @@ def spooled(documents: Iterable[Any], text_field: str) -> Iterator[Path]:
         file = Path(folder) / "documents.jsonl"
         with open(file, "wb") as copy:
             for number, document in enumerate(documents, start=1):
-                row = document
-                if isinstance(document, str):
-                    row = {text_field: document}
-                    if number <= _MAYBE_NAMES:
-                        _refuse_name(document, number)
-
-                text = text_in(row, text_field, place=f"document {number}")
+                text = _text_of(document, number, text_field)
                 line = json.dumps({text_field: text}, ensure_ascii=False)
                 copy.write(line.encode() + b"\n")
         yield file
+
+
+def _text_of(document: Any, number: int, text_field: str) -> str:
+    """The text of a document, which is one itself or a row that holds one."""
+    row = document
+    if isinstance(document, str):
+        row = {text_field: document}
+        if number <= _MAYBE_NAMES:
+            _refuse_name(document, number)
+    return text_in(row, text_field, place=f"document {number}")
 
 
 def _refuse_name(document: str, number: int) -> None:
