@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import nn
 
 from minigpt import UserError
 from minigpt.generation.processors import Processor, without
@@ -29,6 +30,25 @@ def on_torch() -> Writer:
     return Writer(TorchGPT(writer().model), LETTERS)
 
 
+class Recurrent(nn.Module):
+    """A network of one's own, which knows nothing of key/value caches."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(LETTERS.vocab_size, 8)
+        self.lstm = nn.LSTM(8, 8, batch_first=True)
+        self.head = nn.Linear(8, LETTERS.vocab_size)
+
+    def forward(self, token_ids: torch.Tensor) -> torch.Tensor:
+        hidden, _ = self.lstm(self.embedding(token_ids))
+        logits: torch.Tensor = self.head(hidden)  # (b, T, vocab_size)
+        return logits
+
+
+def on_an_lstm() -> Writer:
+    return Writer(TorchGPT(Recurrent(), context_length=6), LETTERS)
+
+
 def only(*ids: int) -> Processor:
     """Forbids all tokens but these."""
 
@@ -43,7 +63,7 @@ def only(*ids: int) -> Processor:
 # What a processor does
 
 
-@pytest.mark.parametrize("make", [writer, on_torch])
+@pytest.mark.parametrize("make", [writer, on_torch, on_an_lstm])
 def test_a_forced_token_is_written_with_every_engine_and_whatever_the_filters(
     make: Callable[[], Writer],
 ) -> None:
