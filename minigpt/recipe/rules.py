@@ -61,7 +61,8 @@ def tokens_needed(parameters: int, repeats_afar: bool) -> float:
 
 
 def plan_heads(emb_dim: int) -> int:
-    """Heads of 64 or more, since few wide ones compute faster, and of an even size for rotary."""
+    """How many heads: each of 64 components or more, since few wide ones compute faster, and of an
+    even number of them, since rotary positions turn two together."""
     most = max(emb_dim // 64, 1)
     for num_heads in range(most, 1, -1):
         if emb_dim % (2 * num_heads) == 0:
@@ -94,7 +95,8 @@ def plan_vocabulary(text: TextStats, model: GPTConfig) -> int:
 
 
 def bytes_per_token(tokenizer: str, vocab_size: int) -> float:
-    """Of an English text, roughly."""
+    """How many bytes of an English text a token stands for, roughly: 2.2 in a vocabulary of 512,
+    3.2 of 2,048, 4.5 at most."""
     if tokenizer == "char":
         return 1.0
     doublings = math.log2(max(vocab_size, 256) / 256)  # of an alphabet of bytes
@@ -102,7 +104,8 @@ def bytes_per_token(tokenizer: str, vocab_size: int) -> float:
 
 
 def plan_context(tokens: int, tokenizer: str, times: int) -> int:
-    """How far back the model looks: some 300 characters times so many, less in a short text."""
+    """How far back the model looks, in tokens: some 300 characters times so many, less in a short
+    text, of which a context is to be a sixteenth at most."""
     short = 256 if tokenizer == "char" else 128
     context_length = short * times
     while context_length > 8 and context_length * 16 > tokens:
@@ -139,9 +142,10 @@ def plan_learning_rate(width: int, is_learned: bool) -> float:
 
 
 def plan_max_characters(size: int, to_read: float) -> int | None:
-    """How much of a text to prepare: half as much again as is read, and what takes no time.
+    """How many characters of a long text to prepare: half as many again as are read, and as many as
+    take no time. None: all of them.
 
-    Both are in bytes. None: all of it.
+    `size` and `to_read` are in bytes, which are about as many.
     """
     enough = round(max(1.5 * to_read, _QUICK))
     return enough if enough < size else None
@@ -160,7 +164,8 @@ def plan_token_split_prob(epochs: float, width: int, tokenizer: str) -> float:
 
 
 def plan_dropout(epochs: float, width: int, split_prob: float = 0.0) -> float:
-    """0.1 for each doubling of epochs and width, in steps of 0.05, 0.3 at most.
+    """0.1 for each doubling of epochs or width beyond what does no harm, in steps of 0.05, 0.3 at
+    most.
 
     None up to some 5 epochs at width 128, or 9 if tokens are split.
     """
@@ -180,8 +185,10 @@ def plan_tied(epochs: float, model: GPTConfig) -> bool:
 
 
 def plan_weight_decay(epochs: float, width: int, is_tied: bool) -> float:
-    """0.1 for each time that the text is read, at most 0.5, or 1 with one table: what is known by
-    heart is known by large weights."""
+    """0.1 for each time that the text is read, at width 128; at most 0.5, or 1 with one table.
+
+    To know a text by heart takes large weights, which decay most.
+    """
     most = 1.0 if is_tied else 0.5
     return round(clamped(0.1 * epochs * width / 128, 0.1, most), 2)
 
