@@ -220,7 +220,7 @@ def begin_run(
 
     `files` are further text files by their names. UserError if the place is not free.
     """
-    texts = {**(files or {}), CONFIG: config.to_json(), TOKENIZER: tokenizer.to_json()}
+    texts = {**(files or {}), CONFIG: config.to_json(), TOKENIZER: tokenizer.to_run_json()}
     with new_folder(out) as folder:
         save_weights(model, folder / WEIGHTS, begun_with=[*texts, WEIGHTS])
         for name, text in texts.items():
