@@ -1,13 +1,13 @@
 """GGUF files, the format of llama.cpp and the programs built on it; the `gguf` package writes them.
 
-The file holds the tokenizer too. llama.cpp has its own copy of GPT-2's pattern, so that a BPE with
-that pattern gives the same ids. It has no character tokenizer, but a BPE whose merges only join the
-bytes of one character does the same. It leaves out characters that we refuse.
+The file holds the tokenizer too. llama.cpp has its own copies of GPT-2's and SmolLM's patterns, so
+that a BPE with one of them gives the same ids. It has no character tokenizer, but a BPE whose
+merges only join the bytes of one character does the same. It leaves out characters that we refuse.
 """
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,11 +15,14 @@ from .. import UserError
 from ..config import GPTConfig
 from ..tokenizer import END_OF_TEXT, CharacterTokenizer, Tokenizer
 from ..tokenizer.bpe import bytes_to_printable
-from ..tokenizer.chunked_encoding import GPT2_PATTERN
+from ..tokenizer.chunked_encoding import GPT2_PATTERN, PATTERNS
 from ..tokenizer.library import word_pattern
 from .architectures import architecture_of
 from .mapping import Weights, numbered, numbered_modules, stacked
 from .safetensors_files import Array
+
+# What llama.cpp calls the patterns that it knows as we do.
+_PATTERNS = {GPT2_PATTERN: "gpt-2", PATTERNS["smollm"]: "smollm"}
 
 
 def write_gguf(
@@ -89,39 +92,58 @@ def _add_sizes(writer: Any, config: GPTConfig) -> None:
         writer.add_rope_freq_base(config.rotary_base)
 
 
+class _Vocabulary(NamedTuple):
+    """A tokenizer as llama.cpp's byte-level BPE."""
+
+    ids: dict[str, int]  # of the tokens
+    merges: list[tuple[str, str]]  # the first one first
+    special: set[str]  # tokens
+    pattern: str  # the name by which llama.cpp knows how a text is cut into words
+
+
 def _add_tokenizer(writer: Any, tokenizer: Tokenizer) -> None:
     import gguf
 
-    vocab, merges, special = _vocabulary(tokenizer)
-    tokens = sorted(vocab, key=lambda token: vocab[token])
-    control, normal = gguf.TokenType.CONTROL, gguf.TokenType.NORMAL
+    vocabulary = _vocabulary(tokenizer)
+    tokens = sorted(vocabulary.ids, key=lambda token: vocabulary.ids[token])
+    types = [
+        gguf.TokenType.CONTROL if token in vocabulary.special else gguf.TokenType.NORMAL
+        for token in tokens
+    ]
     writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("gpt-2")
+    writer.add_tokenizer_pre(vocabulary.pattern)
     writer.add_token_list(tokens)
-    writer.add_token_types([control if token in special else normal for token in tokens])
-    writer.add_token_merges([f"{left} {right}" for left, right in merges])
+    writer.add_token_types(types)
+    writer.add_token_merges([f"{left} {right}" for left, right in vocabulary.merges])
     writer.add_bos_token_id(tokenizer.end_of_text)
     writer.add_eos_token_id(tokenizer.end_of_text)
     writer.add_add_bos_token(False)
 
 
-def _vocabulary(tokenizer: Tokenizer) -> tuple[dict[str, int], list[tuple[str, str]], set[str]]:
-    """For llama.cpp's BPE: tokens with their ids, pairs to merge, and which tokens are special."""
+def _vocabulary(tokenizer: Tokenizer) -> _Vocabulary:
     if isinstance(tokenizer, CharacterTokenizer):
-        written = [bytes_to_printable(character.encode()) for character in tokenizer.characters]
-        vocab = {token: i for i, token in enumerate(written)}
-        merges = {(token[:i], token[i]) for token in written for i in range(1, len(token))}
-        # llama.cpp demands a merge even where all characters are ASCII; this one is never UTF-8.
-        never = (bytes_to_printable(b"\xff"), bytes_to_printable(b"\xff"))
-        end = {END_OF_TEXT: tokenizer.end_of_text}
-        return vocab | end, [never, *sorted(merges)], {END_OF_TEXT}
+        return _characters(tokenizer)
+
     data = json.loads(tokenizer.to_json())
-    pattern = word_pattern(data["pre_tokenizer"])
+    pattern = _PATTERNS.get(word_pattern(data["pre_tokenizer"]) or "")
     added = [token["content"] for token in data["added_tokens"] if not token["special"]]
-    if pattern != GPT2_PATTERN or data["normalizer"] or added:
+    if pattern is None or data["normalizer"] or added:
         raise UserError(
-            "this tokenizer has a pattern other than GPT-2's, a normalizer or added tokens; "
-            "llama.cpp would give other token ids; export it with --to hf"
+            "this tokenizer has a pattern other than GPT-2's or SmolLM's, a normalizer or added "
+            "tokens; llama.cpp would give other token ids; export it with --to hf"
         )
+
     special = {token["content"] for token in data["added_tokens"]}
-    return data["model"]["vocab"], data["model"]["merges"], special
+    return _Vocabulary(data["model"]["vocab"], data["model"]["merges"], special, pattern)
+
+
+def _characters(tokenizer: CharacterTokenizer) -> _Vocabulary:
+    """A BPE whose merges only join the bytes of one character."""
+    written = [bytes_to_printable(character.encode()) for character in tokenizer.characters]
+    ids = {token: i for i, token in enumerate(written)}
+    ids[END_OF_TEXT] = tokenizer.end_of_text
+
+    merges = {(token[:i], token[i]) for token in written for i in range(1, len(token))}
+    # llama.cpp demands a merge even where all characters are ASCII; this one is never UTF-8.
+    never = (bytes_to_printable(b"\xff"), bytes_to_printable(b"\xff"))
+    return _Vocabulary(ids, [never, *sorted(merges)], {END_OF_TEXT}, pattern="gpt-2")

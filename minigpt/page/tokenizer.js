@@ -15,8 +15,7 @@ const MARKS = { " ": "␣", "\n": "↵", "\t": "⇥" };
 export class UnknownCharacter extends Error {
   constructor(character, place) {
     super(
-      `This model has no token for “${character}” (character ${place + 1}). It knows only the ` +
-        "characters of its training text: take this one out, and write again.",
+      `This model has no token for “${character}” (character ${place + 1}): take it out, and write again.`,
     );
   }
 }
@@ -44,17 +43,28 @@ export class Tokenizer {
     const ids = [];
     const normal = this.data.nfc ? text.normalize("NFC") : text;
     for (const [word] of normal.matchAll(this.words)) {
-      if (!this.known.has(word)) this.known.set(word, this.encodeWord(word));
+      if (!this.known.has(word)) this.known.set(word, this.encodeWord(word, normal));
       for (const id of this.known.get(word)) ids.push(id);
     }
     return ids;
   }
 
-  encodeWord(word) {
+  encodeWord(word, text) {
     const printable = Array.from(new TextEncoder().encode(word), (byte) => CHARACTERS[byte]);
     const whole = this.ids.get(printable.join(""));
     if (whole !== undefined && (!this.merges || this.data.whole)) return [whole];
-    return this.merge(printable).map((part) => this.ids.get(part));
+    const ids = this.merge(printable).map((part) => this.ids.get(part));
+    if (ids.includes(undefined)) this.refuseUnknown(text);
+    return ids;
+  }
+
+  /** A vocabulary may lack single bytes: name the first character that it cannot spell. */
+  refuseUnknown(text) {
+    const encoder = new TextEncoder();
+    const isUnknown = (character) => encoder.encode(character).some((byte) => !this.ids.has(CHARACTERS[byte]));
+    const characters = Array.from(text);
+    const place = characters.findIndex(isUnknown);
+    throw new UnknownCharacter(characters[place], place);
   }
 
   /** Merge the two neighbours of the lowest rank, the first such first, until none can be merged. */

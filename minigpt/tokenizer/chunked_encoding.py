@@ -120,7 +120,7 @@ def _encode(tokenizer: Tokenizer, batch: list[TextChunk]) -> Encoded:
 
 
 # The patterns that cut a text into words before bytes are merged: GPT-2's, those of the encodings
-# that tiktoken ships, and Qwen's.
+# that tiktoken ships, Qwen's and SmolLM's.
 GPT2_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
 PATTERNS = {
     "gpt2": GPT2_PATTERN,
@@ -138,6 +138,10 @@ PATTERNS = {
     "qwen": (
         r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
         r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+    ),
+    # A digit at a time, then GPT-2's pattern for what stands between two digits.
+    "smollm": (
+        r"\p{N}|'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?[^\s\p{L}\p{N}]++|\s++(?=\p{N}|$)|\s+(?!\S)|\s"
     ),
 }
 

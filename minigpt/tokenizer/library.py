@@ -7,15 +7,19 @@ from contextlib import contextmanager
 from typing import Any
 
 from .. import UserError
-from .base import END_OF_TEXT, Tokenizer
-from .chunked_encoding import GPT2_PATTERN, NOWHERE, places_to_cut
+from .base import END_OF_TEXT, Tokenizer, UnknownCharacter
+from .chunked_encoding import GPT2_PATTERN, NOWHERE, PATTERNS, places_to_cut
 
 _SAMPLE = "A cat's 12.5 \t\r\n Ω² caf\u00e9 日本 👩\u200d👧  "
 
 
 class LibraryTokenizer(Tokenizer):
     """The tokenizer of a `tokenizer.json` with the content `data`; `tokens` are the bytes of each
-    token, none for a special one."""
+    token, none for a special one.
+
+    The vocabulary may lack single bytes, as that of SmolLM does: a character with one of them is
+    refused, where the library would leave it out without a word.
+    """
 
     def __init__(self, data: dict[str, Any], tokens: dict[int, bytes]):
         import tokenizers
@@ -34,14 +38,24 @@ class LibraryTokenizer(Tokenizer):
         self.vocab_size = max(tokens) + 1
         self.end_of_text = data["model"]["vocab"][END_OF_TEXT]
         self.cut = _places_to_cut(data)
+        self._unknown = set(range(256)) - {token[0] for token in tokens.values() if len(token) == 1}
 
-        if self.decode(self.encode(_SAMPLE)) != _SAMPLE:
+        sample = "".join(c for c in _SAMPLE if self._unknown.isdisjoint(c.encode()))
+        if self.decode(self.encode(sample)) != sample:
             raise UserError("a text does not come back from its tokens")
 
     def encode(self, text: str) -> list[int]:
+        if self._unknown and not self._unknown.isdisjoint(text.encode(errors="surrogatepass")):
+            self._refuse_unknown(text)
+
         with one_line():
             ids: list[int] = self._library.encode(text, add_special_tokens=False).ids
         return ids
+
+    def _refuse_unknown(self, text: str) -> None:
+        for position, character in enumerate(text):
+            if not self._unknown.isdisjoint(character.encode(errors="surrogatepass")):
+                raise UnknownCharacter(character, f"at position {position}")
 
     def token_bytes(self, token_id: int) -> bytes:
         return self._tokens.get(token_id, b"")
@@ -56,6 +70,13 @@ def word_pattern(pre_tokenizer: Any) -> str | None:
     match pre_tokenizer:
         case {"type": "ByteLevel", **options} if options.get("use_regex", True):
             return GPT2_PATTERN
+        case {
+            "pretokenizers": [
+                {"type": "Digits", "individual_digits": True},
+                {"type": "ByteLevel", "add_prefix_space": False, **options},
+            ]
+        } if options.get("use_regex", True):
+            return PATTERNS["smollm"]
         case {
             "pretokenizers": [
                 {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated"} as split,

@@ -16,6 +16,7 @@ from .characters import CharacterTokenizer
 from .chunked_encoding import PATTERNS
 from .library import LibraryTokenizer, one_line, word_pattern
 
+_PLAIN_TEXT = "\n" + "".join(map(chr, range(32, 127)))
 FOREIGN = "foreign_tokenizer"  # in place of a tokenizer, what a run tells of somebody else's
 _FILE, _VOCAB, _MERGES = "tokenizer.json", "vocab.json", "merges.txt"
 _ADDED = "added_tokens.json"  # beside vocab.json, with rules that only transformers knows
@@ -179,8 +180,13 @@ def _byte_pair_tokenizer(data: dict[str, Any]) -> Tokenizer:
     _check_byte_pairs(ranks, ids=[*vocab.values(), *added.values()])
 
     pattern = word_pattern(data["pre_tokenizer"])
+    is_whole = all(bytes([byte]) in ranks for byte in range(256))
     is_plain = pattern in PATTERNS.values() and all(special.values()) and not data.get("normalizer")
-    if is_plain and [tuple(pair) for pair in data["model"]["merges"]] == merges_by_id(vocab):
+    if (
+        is_plain
+        and is_whole
+        and [tuple(pair) for pair in data["model"]["merges"]] == merges_by_id(vocab)
+    ):
         encoding = tiktoken.Encoding(
             "bpe", pat_str=str(pattern), mergeable_ranks=ranks, special_tokens=added
         )
@@ -193,10 +199,11 @@ def _byte_pair_tokenizer(data: dict[str, Any]) -> Tokenizer:
 
 
 def _check_byte_pairs(ranks: dict[bytes, int], ids: list[int]) -> None:
-    """Refuse tokens that lack a byte, and ids that are not 0, 1, 2, ..., each once."""
+    """Refuse tokens that cannot spell a plain English text, and ids that are not 0, 1, 2, ..., each
+    once."""
     if len(set(ids)) != len(ids):
         raise ValueError("two tokens share an id")
-    if any(bytes([byte]) not in ranks for byte in range(256)):
+    if any(character.encode() not in ranks for character in _PLAIN_TEXT):
         raise ValueError("it lacks some single bytes")
     if max(ids) >= len(ids):
         raise ValueError("some ids have no token")

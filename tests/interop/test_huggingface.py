@@ -47,6 +47,7 @@ from .examples import (
     randomize,
     weights_of,
 )
+from .test_tokenizer_import import SMOLLM
 
 THEIRS: dict[str, Any] = {
     "GPT-2": lambda: GPT2LMHeadModel(_gpt2()),
@@ -156,6 +157,18 @@ def test_a_model_of_transformers_is_the_same_here(
     randomize(theirs)
     ours, tokenizer = read(saved(tmp_path, theirs, tokenizer))
     assert_same_function(ours, theirs, tokenizer)
+
+
+def test_a_folder_like_that_of_smollm_is_the_same_model_here(tmp_path: Path) -> None:
+    """With a tokenizer of its kind, which is kept where it goes out again."""
+    theirs = LlamaForCausalLM(_llama(vocab_size=512, tie_word_embeddings=True)).eval()
+    randomize(theirs)
+    theirs.save_pretrained(tmp_path / "in")
+    (tmp_path / "in" / "tokenizer.json").write_text(SMOLLM["few bytes"].to_str())
+
+    ours, tokenizer = read(tmp_path / "in")
+    assert_same_function(ours, theirs, tokenizer)
+    assert_same_function(ours, exported(tmp_path / "out", ours, tokenizer), tokenizer)
 
 
 @pytest.mark.parametrize("name", CONFIGS)

@@ -14,6 +14,7 @@ from minigpt.interop.gguf import write_gguf
 from minigpt.tokenizer import Tokenizer
 
 from .examples import CONFIGS, HARD_TEXT, PROMPT, byte_pairs, characters, random_model, weights_of
+from .test_tokenizer_import import SMOLLM, tokenizer_of
 
 pytestmark = pytest.mark.llama_cpp
 llama_cpp = pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
@@ -54,7 +55,11 @@ def test_greedy_text_is_the_same(name: str, tmp_path: Path) -> None:
     assert PROMPT + writer.tokenizer.decode(greedy(context, 100)) == ours
 
 
-@pytest.mark.parametrize("make", [byte_pairs, characters])
+def smollms() -> Tokenizer:
+    return tokenizer_of(SMOLLM["all bytes"])
+
+
+@pytest.mark.parametrize("make", [byte_pairs, characters, smollms])
 def test_a_hard_text_has_the_same_ids(make: Any, tmp_path: Path) -> None:
     context, writer = llama(tmp_path, "qwen3", make())
     ids = writer.tokenizer.encode(HARD_TEXT)

@@ -1,6 +1,7 @@
 """Tokenizers that others made: byte-level BPE gives the same ids here, another kind is refused."""
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ from tokenizers import (
 from minigpt import UserError
 from minigpt.interop import huggingface
 from minigpt.interop.huggingface import read_tokenizer, write_folder
-from minigpt.tokenizer import END_OF_TEXT, encode_in_pieces, load_tokenizer
+from minigpt.tokenizer import END_OF_TEXT, UnknownCharacter, encode_in_pieces, load_tokenizer
+from minigpt.tokenizer.bpe import bytes_to_printable
 
 from .examples import HARD_TEXT, TRAINING_TEXT, byte_pairs, random_model, weights_of, with_gaps
 
@@ -96,6 +98,69 @@ def test_a_tokenizer_larger_than_the_vocabulary_is_refused(tmp_path: Path) -> No
     size = THEIRS.get_vocab_size()
     with pytest.raises(UserError, match=rf"{size} tokens but the model's vocab_size is {size - 1}"):
         read(tmp_path, content(), vocab_size=size - 1)
+
+
+# SmolLM's kind: a digit at a time, and a vocabulary that lacks some bytes
+
+
+def like_smollm(alphabet: list[str]) -> Tokenizer:
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Digits(individual_digits=True),
+            pre_tokenizers.ByteLevel(add_prefix_space=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    specials = [END_OF_TEXT, "<|im_start|>", "<|im_end|>"]
+    trainer = trainers.BpeTrainer(
+        vocab_size=400,
+        initial_alphabet=alphabet,
+        special_tokens=specials,
+        limit_alphabet=len(alphabet),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator([TRAINING_TEXT + "in 1984  or 2 \n\n " * 5], trainer)
+    tokenizer.encode_special_tokens = True
+    return tokenizer
+
+
+PLAIN = [bytes_to_printable(bytes([byte])) for byte in [*range(9, 14), *range(32, 127), 0xC3, 0xA9]]
+SMOLLM = {
+    "all bytes": like_smollm(pre_tokenizers.ByteLevel.alphabet()),
+    "few bytes": like_smollm(PLAIN),
+}
+plain_words = ["the crow", " ", "  ", "\n", "1", "42", "½", "'s", "'", "é", "!?", "\r\n", "\t", "x"]
+
+
+@pytest.mark.parametrize("kind", SMOLLM)
+@given(words=st.lists(st.sampled_from(plain_words) | st.text(max_size=3), max_size=12))
+@example(words=["a  1", " 2 ", "3\n", "\n4 's 5's"])
+@settings(max_examples=100, deadline=None)
+def test_any_text_has_the_ids_of_smollms_tokenizer_or_an_unknown_character(
+    kind: str, words: list[str]
+) -> None:
+    theirs, text = SMOLLM[kind], "".join(words)
+    ours = tokenizer_of(theirs)
+    known = theirs.get_vocab()
+    unknown = [
+        c for c in text if any(bytes_to_printable(bytes([b])) not in known for b in c.encode())
+    ]
+    if unknown:
+        with pytest.raises(UnknownCharacter, match="is not in the vocabulary") as error:
+            ours.encode(text)
+        assert error.value.character == unknown[0]
+        return
+
+    ids = theirs.encode(text).ids
+    assert ours.encode(text) == ids and ours.decode(ids) == text
+    pieces = encode_in_pieces(ours, [(False, text)], 3)
+    assert [i for _, part in pieces for i in part.tolist()] == ids
+
+
+def tokenizer_of(theirs: Tokenizer) -> Any:
+    with tempfile.TemporaryDirectory() as folder:
+        return read(Path(folder), content(theirs), theirs.get_vocab_size())
 
 
 # Qwen3's kind: NFC, Qwen2's pattern, special tokens and others that are matched in any text
