@@ -138,8 +138,10 @@ def _separated(blocks: Iterable[str]) -> Iterator[TextPiece]:
 def _where_a_separator_may_begin(text: str) -> int:
     """The place in a text from which on it may be the beginning of a separator; or its end."""
     last_line = text.rfind("\n") + 1
+    if last_line == 0:  # there is no line end, with which a separator begins
+        return len(text)
     may_be_mark = _MARK.startswith(text[last_line:].strip(" \t"))
-    if last_line == 0 or not may_be_mark:
+    if not may_be_mark:
         return len(text)
 
     place = len(text[:last_line].rstrip("\n"))

@@ -36,6 +36,7 @@ def encode_in_pieces(
     pool = ThreadPoolExecutor(threads)
     waiting: deque[Future[Encoded]] = deque()
     pieces = cut_in_pieces(chunks, tokenizer.cut, size)
+
     try:
         for batch in _batches(pieces, size):
             waiting.append(pool.submit(_encode, tokenizer, batch))

@@ -18,8 +18,10 @@ from .library import LibraryTokenizer, one_line, word_pattern
 
 _PLAIN_TEXT = "\n" + "".join(map(chr, range(32, 127)))
 FOREIGN = "foreign_tokenizer"  # in place of a tokenizer, what a run tells of somebody else's
-_FILE, _VOCAB, _MERGES = "tokenizer.json", "vocab.json", "merges.txt"
-_ADDED = "added_tokens.json"  # beside vocab.json, with rules that only transformers knows
+_FILE = "tokenizer.json"
+_VOCAB = "vocab.json"
+_MERGES = "merges.txt"  # beside vocab.json
+_ADDED = "added_tokens.json"  # beside them, with rules that only transformers knows
 _SENTENCE_PIECE = ("tokenizer.model", "sentencepiece.bpe.model", "spiece.model")
 _REMEDY = (
     "transformers writes one: "
