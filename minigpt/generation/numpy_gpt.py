@@ -1,7 +1,8 @@
 """The glass engine: the whole GPT in numpy, token ids in, logits out, nothing in between hidden.
 
-It computes what `model.py` does, without torch, and reads the weights where they lie in their file.
-`NumpyGPT.layers` is the model, `Layer` holds its equations, whatever parts it is made of.
+It computes what `model.py` does, without torch. The weights are used where they lie, in memory or
+in a mapped file; only small ones are copied. `NumpyGPT.streams` is the model, `Layer` holds its
+equations, whatever parts it is made of. In shapes, head_dim is `GPTConfig.head_size`.
 """
 
 import math
@@ -19,9 +20,10 @@ Weights = Mapping[str, Array]  # by the names of the torch model's parameters
 Heads = Collection[tuple[int, int]]  # (layer, head), counted from 0
 
 _AT_ONCE = 256  # tokens of a prompt: the attention scores of more would need much memory
-_FEW = 64  # vectors: for so many, BLAS is up to twice as fast the other way round
-_ZERO = np.float32(0)
-_SMALL = 1 << 20  # weights: fewer are copied side by side, for one product along the longer axis
+_FEW = 64  # vectors: up to so many, BLAS is up to twice as fast at (W xᵀ)ᵀ as at x Wᵀ
+_SMALL = 1 << 20  # weights: matrices of fewer may be copied into one, for a single product
+_ZERO = np.float32(0)  # beside a Python 0.0, np.where would give float64
+_without_warnings = np.errstate(all="ignore")  # of damaged weights, which show in the logits
 
 
 @dataclass(frozen=True)
@@ -35,35 +37,35 @@ class Record:
 class Cache(NamedTuple):
     """Keys and values of the tokens already read, of several texts side by side."""
 
-    both: Array  # (2, num_layers, b, context_length, kv_heads, head_dim)
+    keys_values: Array  # (2, num_layers, b, context_length, kv_heads, head_dim)
     lengths: TokenIds  # (b,), in tokens
 
     def part(self, texts: slice) -> "Cache":
         """The same memory, for some of the texts."""
-        return Cache(self.both[:, :, texts], self.lengths[texts])
+        return Cache(self.keys_values[:, :, texts], self.lengths[texts])
 
     def fill(self, start: "Cache") -> "Cache":
-        """Copy what was read of the only text in `start` to each; returns itself."""
+        """Copy the one text in `start` into every row; return self."""
         S = int(start.lengths[0])
         self.lengths[:] = S
-        self.both[:, :, :, :S] = start.both[:, :, :, :S]
+        self.keys_values[:, :, :, :S] = start.keys_values[:, :, :, :S]
         return self
 
 
 class Rotation(NamedTuple):
-    """Rotary positions: the angles by which pairs of components turn."""
+    """Rotary positions: cosines and sines of the angles by which pairs of components turn."""
 
     cos: Array  # (..., 1, 1, head_dim / 2)
-    sin: Array  # (..., 1, 2, head_dim / 2), for the first of a pair negative
+    sin: Array  # (..., 1, 2, head_dim / 2): -sin for the first of a pair, sin for the second
 
 
 class Positions(NamedTuple):
-    """Where T new tokens of each text stand; with them the longest text has S tokens."""
+    """Where T new tokens of each text stand. With them the longest text has S tokens."""
 
     in_text: Any  # a slice of T positions, if all texts are equally long; else (b, T)
-    in_cache: tuple[Any, Any]  # the same with the numbers of the texts: indices of (b, S)
-    mask: Array | None  # (1 or b, 1, 1, T, S): -inf where a key stands after the query, else 0
-    rotation: Rotation | None  # of the new tokens, with rotary positions
+    in_cache: tuple[Any, Any]  # the index (text, position) of the new tokens in (b, S)
+    mask: Array | None  # (1 or b, 1, 1, T, S): -inf hides a key, 0 does not; None: nothing to hide
+    rotation: Rotation | None  # of the new tokens; None with learned positions
 
 
 class NumpyGPT:
@@ -75,46 +77,53 @@ class NumpyGPT:
         self.weights = weights
         self.context_length = config.context_length
         self._layers = [Layer(config, weights, f"blocks.{i}") for i in range(config.num_layers)]
-        self._final_norm = norm(config, weights, "final_norm")
+        self._final_norm = make_norm(config, weights, "final_norm")
         self._head = Linear(weights, "token_embedding" if config.tie_embeddings else "head")
-        self._rotation = rotation(config) if config.positions == "rotary" else None
+        self._rotation = make_rotation(config) if config.positions == "rotary" else None
 
     @property
     def num_parameters(self) -> int:
         """How many numbers the model has learned; a tied head counts once."""
         return sum(array.size for array in self.weights.values())
 
-    def layers(
+    def streams(
         self, token_ids: TokenIds, cache: Cache | None = None, heads_off: Heads = ()
-    ) -> Iterator[tuple[Array, Array]]:
+    ) -> Iterator[tuple[Array, Array | None]]:
         """The residual stream and the attention weights, layer after layer, for tokens ``(b, T)``.
 
-        First comes the embedding ``(b, T, emb_dim)`` with an empty array, then the stream after
-        each layer with its attention weights ``(b, num_heads, T, S)``. S tokens are then in the
-        cache, these included. The context vectors of `heads_off` are set to zero.
+        First comes the embedding ``(b, T, emb_dim)`` with None, then the stream after each layer
+        with its attention weights ``(b, num_heads, T, S)``. S is the length of the longest text in
+        the cache, these tokens included. The context vectors of `heads_off` are set to zero.
         """
         b, T = token_ids.shape
-        cache = cache or self.new_cache(b)
+        if cache is None:
+            cache = self.new_cache(b)
         S = int(cache.lengths.max()) + T
         if self.config.context_length < S:
             raise ValueError(f"{S} tokens do not fit into the model's context")
         at = self._positions(cache.lengths, T)
-        cache.lengths[:] += T
+        cache.lengths[:] += T  # each layer writes the keys and values of these tokens below
 
         x = self.weights["token_embedding.weight"][token_ids]  # (b, T, emb_dim)
         if self.config.positions == "learned":
             x = x + self.weights["position_embedding.weight"][at.in_text]
-        yield x, np.empty(0, np.float32)
+        yield x, None
 
         x = x.reshape(b * T, -1)
-        of_layers = zip(*cache.both[:, :, :, :S], strict=True)  # keys and values (b, S, ...)
-        for i, (layer, (keys, values)) in enumerate(zip(self._layers, of_layers, strict=True)):
-            off = [head for number, head in heads_off if number == i]
-            update, weights = layer.attention(layer.attention_norm(x), keys, values, at, off)
-            x = x + update  # (b * T, emb_dim)
-            x = x + layer.feed_forward(layer.feed_forward_norm(x))
+        keys, values = cache.keys_values[:, :, :, :S]  # each (num_layers, b, S, kv_heads, head_dim)
+        for i, layer in enumerate(self._layers):
+            off = [head for in_layer, head in heads_off if in_layer == i]
+            x, weights = layer(x, keys[i], values[i], at, off)  # (b * T, emb_dim)
             yield x.reshape(b, T, -1), weights
 
+    @_without_warnings
+    def last_stream(self, token_ids: TokenIds, cache: Cache | None = None) -> Array:
+        """The residual stream after the last layer, for tokens ``(b, T)``: ``(b, T, emb_dim)``."""
+        for stream, _ in self.streams(token_ids, cache):
+            last = stream
+        return last
+
+    @_without_warnings
     def logits(self, x: Array) -> Array:
         """The logits ``(..., vocab_size)`` of a residual stream ``(..., emb_dim)``. For a record's
         `residual`, what the model would predict after each layer (the logit lens,
@@ -124,57 +133,63 @@ class NumpyGPT:
 
     def __call__(self, token_ids: TokenIds) -> Array:
         """The logits after each token, ``(b, T)`` to ``(b, T, vocab_size)``."""
-        with np.errstate(all="ignore"):  # damaged weights show in their logits
-            *_, (x, _) = self.layers(token_ids)
-            return self.logits(x)
+        return self.logits(self.last_stream(token_ids))
 
     def next_logits(self, token_ids: TokenIds, cache: Cache) -> Array:
         """Read ``(b, T)`` more tokens and predict the next one, ``(b, vocab_size)``."""
-        with np.errstate(all="ignore"):
-            for i in range(0, token_ids.shape[1], _AT_ONCE):
-                *_, (x, _) = self.layers(token_ids[:, i : i + _AT_ONCE], cache)
-            return self.logits(x[:, -1])
+        for i in range(0, token_ids.shape[1], _AT_ONCE):
+            x = self.last_stream(token_ids[:, i : i + _AT_ONCE], cache)
+        return self.logits(x[:, -1])
 
     def record(self, token_ids: TokenIds, heads_off: Heads = ()) -> Record:
-        """What happens while the model reads tokens ``(T,)``; heads_off as in :meth:`layers`."""
-        streams, attention = zip(*self.layers(token_ids[None], None, heads_off), strict=True)
-        return Record(np.concatenate(attention[1:]), np.concatenate(streams))
+        """What happens while the model reads tokens ``(T,)``; heads_off as in :meth:`streams`."""
+        residual = []
+        attention = []
+        for x, weights in self.streams(token_ids[None], heads_off=heads_off):
+            residual.append(x)  # (1, T, emb_dim)
+            if weights is not None:
+                attention.append(weights)  # (1, num_heads, T, T)
+        # The axis of length 1, for the one text, becomes the axis of the layers.
+        return Record(attention=np.concatenate(attention), residual=np.concatenate(residual))
 
     def new_cache(self, batch_size: int, start: Cache | None = None) -> Cache:
-        """A cache for so many texts: empty, or each with the tokens of the only text in `start`."""
+        """A cache for so many texts: empty, or each with the tokens of the one text in `start`."""
         c = self.config
         shape = (2, c.num_layers, batch_size, c.context_length, c.kv_heads, c.head_size)
         cache = Cache(np.zeros(shape, np.float32), np.zeros(batch_size, int))
-        return cache.fill(start) if start else cache
+        return cache if start is None else cache.fill(start)
 
     def _positions(self, lengths: TokenIds, T: int) -> Positions:
-        """The positions of T more tokens of each text, of which ``(b,)`` are in the cache."""
+        """The positions of T more tokens of each text; ``lengths`` ``(b,)`` counts the tokens of
+        each that are in the cache."""
         S = int(lengths.max()) + T
-        new: Any = slice(S - T, S)
+        in_text: Any = slice(S - T, S)
         texts: Any = slice(None)
         if (lengths != S - T).any():  # texts of different lengths
-            new = lengths[:, None] + np.arange(T)  # (b, T)
+            in_text = lengths[:, None] + np.arange(T)  # (b, T)
             texts = np.arange(len(lengths))[:, None]  # (b, 1)
 
-        keys = np.arange(S)
-        queries = keys[new]  # (T,) or (b, T)
-        is_later = keys > queries[..., None, None, :, None]  # (1 or b, 1, 1, T, S)
+        # Later tokens are hidden, and what the cache holds after the end of a shorter text.
+        key_positions = np.arange(S)
+        query_positions = key_positions[in_text].reshape(-1, 1, 1, T, 1)  # (1 or b, 1, 1, T, 1)
+        is_later = key_positions > query_positions  # (1 or b, 1, 1, T, S)
         mask = np.where(is_later, -np.inf, _ZERO) if is_later.any() else None
 
-        turns = self._rotation
-        if turns is not None:
-            turns = Rotation(turns.cos[new], turns.sin[new])
-        return Positions(new, (texts, new), mask, turns)
+        rotation = self._rotation
+        if rotation is not None:
+            rotation = Rotation(rotation.cos[in_text], rotation.sin[in_text])
+        return Positions(in_text, (texts, in_text), mask, rotation)
 
 
 class Layer:
-    """A block; it adds ``attention(norm(x))`` to the stream x, then ``feed_forward(norm(x))``."""
+    """A block: attention, then a feed-forward network, each added to the stream."""
 
     def __init__(self, config: GPTConfig, weights: Weights, block: str):
         self.config = config
 
         attention = f"{block}.attention"
-        self.attention_norm = norm(config, weights, f"{attention}_norm")
+        self.attention_norm = make_norm(config, weights, f"{attention}_norm")
+        # Keys come before queries, so that one slice takes both, to norm and turn them alike.
         matrices = [f"{attention}.{name}" for name in ("W_key", "W_query", "W_value")]
         self.W_key_query_value = Linear(weights, *matrices)  # one product for all three
         if config.qk_norm:
@@ -184,12 +199,23 @@ class Layer:
         self.out_proj = Linear(weights, f"{attention}.out_proj")
 
         feed_forward = f"{block}.feed_forward"
-        self.feed_forward_norm = norm(config, weights, f"{feed_forward}_norm")
+        self.feed_forward_norm = make_norm(config, weights, f"{feed_forward}_norm")
         if config.feed_forward == "swiglu":
             self.W_in = Linear(weights, f"{feed_forward}.W_gate", f"{feed_forward}.W_in")
         else:
             self.W_in = Linear(weights, f"{feed_forward}.W_in")
         self.W_out = Linear(weights, f"{feed_forward}.out_proj")
+
+    def __call__(
+        self, x: Array, keys: Array, values: Array, at: Positions, off: list[int]
+    ) -> tuple[Array, Array]:
+        """The stream after the block, by ``x + attention(norm(x))`` and then
+        ``x + feed_forward(norm(x))``; and the attention weights. Arguments as of :meth:`attention`.
+        """
+        update, weights = self.attention(self.attention_norm(x), keys, values, at, off)
+        x = x + update
+        x = x + self.feed_forward(self.feed_forward_norm(x))
+        return x, weights
 
     def attention(
         self, x: Array, keys: Array, values: Array, at: Positions, off: list[int]
@@ -204,7 +230,6 @@ class Layer:
         b, S, kv_heads, head_dim = keys.shape
         T = len(x) // b
 
-        # Keys, queries and values of the new tokens; keys and queries are normed and turned alike.
         projected = self.W_key_query_value(x).reshape(b, T, -1, head_dim)  # heads of all kinds
         keys_queries = projected[:, :, :-kv_heads]  # (b, T, kv_heads + num_heads, head_dim)
         if self.config.qk_norm:
@@ -254,20 +279,21 @@ class Norm:
     def __init__(
         self, weight: Array, eps: float, *, centres: bool = False, bias: Array | None = None
     ):
-        d = weight.shape[-1]  # mean(x²) = x·x / d: the d goes into weight and eps
-        self.weight = weight * np.float32(math.sqrt(d))
-        self.eps = np.array(d * eps, np.float32)  # faster than a number as an array
+        # x / sqrt(x·x / d + eps) * weight  =  x / sqrt(x·x + d eps) * (sqrt(d) weight)
+        d = weight.shape[-1]
+        self.scale = weight * np.float32(math.sqrt(d))
+        self.d_eps = np.array(d * eps, np.float32)  # a 0-d array adds faster than a Python float
         self.centres = centres
         self.bias = bias
 
     def __call__(self, x: Array) -> Array:  # (..., d) -> (..., d)
         if self.centres:
             x = x - np.add.reduce(x, axis=-1, keepdims=True) / x.shape[-1]
-        x = x / np.sqrt(np.vecdot(x, x)[..., None] + self.eps) * self.weight
+        x = x / np.sqrt(np.vecdot(x, x)[..., None] + self.d_eps) * self.scale
         return x if self.bias is None else x + self.bias
 
 
-def norm(config: GPTConfig, weights: Weights, name: str) -> Norm:
+def make_norm(config: GPTConfig, weights: Weights, name: str) -> Norm:
     """The norm of this name, of the kind that the config names."""
     return Norm(
         weights[f"{name}.weight"],
@@ -285,7 +311,9 @@ class Linear:
         d_in = len(self.matrices[0])
         d_out = sum(matrix.shape[1] for matrix in self.matrices)
         if d_in < d_out and d_in * d_out <= _SMALL:
-            self.matrices = [np.ascontiguousarray(np.concatenate(self.matrices, axis=1))]
+            # Wider than tall: one product is faster, with rows that lie contiguous.
+            joined = np.concatenate(self.matrices, axis=1)  # of transposed arrays: in Fortran order
+            self.matrices = [np.ascontiguousarray(joined)]
 
         biases = [weights[f"{name}.bias"] for name in names if f"{name}.bias" in weights]
         self.bias = np.concatenate(biases) if biases else None
@@ -312,12 +340,13 @@ def silu(x: Array) -> Array:
 
 
 def gelu(x: Array) -> Array:
-    """``x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x³)))``."""
+    """``0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x³)))``."""
     return 0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x * x * x)))
 
 
-def rotation(config: GPTConfig) -> Rotation:
-    """The angles ``t base^(-2i / head_dim)`` of the pairs i at every position t of the context."""
+def make_rotation(config: GPTConfig) -> Rotation:
+    """Turns by the angle ``t base^(-2i / head_dim)``, for each pair i and each position t of the
+    context."""
     frequencies = config.rotary_base ** (-np.arange(0, config.head_size, 2) / config.head_size)
     angles = np.outer(np.arange(config.context_length), frequencies)
     angles = angles[:, None, None, :]  # (context_length, 1, 1, head_dim / 2)
@@ -326,16 +355,17 @@ def rotation(config: GPTConfig) -> Rotation:
     return Rotation(np.cos(angles).astype(np.float32), sines.astype(np.float32))
 
 
-def turned(x: Array, angles: Rotation) -> Array:
-    """Vectors ``(b, T, heads, head_dim)``, components i and i + head_dim / 2 turned by an angle:
-    ``(x_i cos - x_j sin, x_j cos + x_i sin)``."""
+def turned(x: Array, rotation: Rotation) -> Array:
+    """Vectors ``(b, T, heads, head_dim)``, of which each pair of components i and
+    j = i + head_dim / 2 is turned by an angle: ``(x_i cos - x_j sin, x_j cos + x_i sin)``."""
     pairs = x.reshape(*x.shape[:-1], 2, -1)  # (b, T, heads, 2, head_dim / 2)
     swapped = pairs[..., ::-1, :]
-    return (pairs * angles.cos + swapped * angles.sin).reshape(x.shape)
+    return (pairs * rotation.cos + swapped * rotation.sin).reshape(x.shape)
 
 
 def _check_shapes(config: GPTConfig, weights: Weights) -> None:
-    """Refuse weights that do not fit, in no more time if a damaged config names huge sizes."""
+    """Refuse weights that do not fit the config. Names are generated one by one, and the first that
+    is missing ends it: a damaged config with a huge `num_layers` costs nothing."""
     expected = 0
     for name, shape in named_shapes(config):
         expected += 1

@@ -47,7 +47,7 @@ class Scheduler:
 
         self._glass = writer.glass
         self._first_token = writer.first_token()
-        size = self._glass.new_cache(1).both.nbytes
+        size = self._glass.new_cache(1).keys_values.nbytes
         self.places = max(min(config.max_batch, CACHES // size), 1)
         # A row for each place, and a last one for the first text in `reading`.
         self._cache = self._glass.new_cache(self.places + 1)
@@ -236,7 +236,7 @@ class Scheduler:
             count = min(count, max(LOGITS_AT_ONCE // vocab_size, 1))
         if count > 0:
             ids = np.array([text.unread[:count]])  # (1, count)
-            *_, (x, _) = self._glass.layers(ids, self._reader)  # (1, count, emb_dim)
+            x = self._glass.last_stream(ids, self._reader)  # (1, count, emb_dim)
             if is_scored:
                 self._tell(text, self._glass.logits(x[0]))
             text.read += text.unread[:count]
