@@ -188,7 +188,6 @@ def no_spare(*config: Any) -> int:
 
 initialise_as_usual = GPT._initialise
 groups_as_usual = GPT.parameter_groups
-evaluate_as_usual = Trainer._evaluation
 
 
 def initialise_projections(gpt: GPT) -> None:
@@ -227,16 +226,11 @@ def no_average(average: WeightAverage) -> contextlib.AbstractContextManager[None
     return contextlib.nullcontext()
 
 
-def evaluate_without_last(of: Trainer, *given: Any) -> Any:
-    """In the place of `Trainer._evaluation`: at the end the last weights, which are evaluated after
-    their average, are never better."""
-    result = evaluate_as_usual(of, *given)
-    if not of.state.finished:
-        return result
-
-    is_second = hasattr(of, "average_is_evaluated")
-    of.average_is_evaluated = True  # type: ignore[attr-defined]
-    return replace(result, loss=math.inf) if is_second else result
+def always_the_average(of: Trainer) -> tuple[Any, contextlib.AbstractContextManager[None]]:
+    """In the place of `Trainer._better_weights`: the last weights are not tried."""
+    with of._average.in_place():
+        result = of._validation.evaluate(of.state.eval_tokens)
+    return result, of._average.in_place()
 
 
 FULL = Part("full recipe", "", 0)
@@ -259,7 +253,7 @@ PARTS = (
         "last weights where better",
         "always the average",
         2,
-        replacements=((Trainer, Trainer._evaluation, evaluate_without_last),),
+        replacements=((Trainer, Trainer._better_weights, always_the_average),),
     ),
     Part(
         "embedding from the text",

@@ -249,6 +249,18 @@ class GPT(nn.Module):
                 nn.init.normal_(parameter, std=0.02 if as_gpt2 else 0.5 / math.sqrt(fan_in))
 
 
+def tensors_of(model: nn.Module) -> dict[str, Tensor]:
+    """The parameters and saved buffers of any network by name. One that has several names, as a
+    tied head has, comes once, by its first."""
+    tensors = dict[str, Tensor]()
+    seen = set[int]()
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        if isinstance(tensor, Tensor) and id(tensor) not in seen:
+            seen.add(id(tensor))
+            tensors[name] = tensor.detach()
+    return tensors
+
+
 def network_name(model: nn.Module) -> str:
     """What to call a network: "GPT" if, in evaluation, it computes what a GPT of its config does;
     else its class, or "GPT with ...", the part that was replaced or changed.

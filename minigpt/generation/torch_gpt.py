@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from .. import UserError
 from ..config import GPT_NAME
-from ..model import GPT, Caches, has_hooks, network_name
+from ..model import GPT, Caches, has_hooks, network_name, tensors_of
 from .numpy_gpt import NumpyGPT
 from .window import Array, TokenIds
 
@@ -82,20 +82,8 @@ def glass_of(model: nn.Module) -> NumpyGPT:
     return NumpyGPT(config, weights_of(model))
 
 
-def tensors_of(model: nn.Module) -> dict[str, Tensor]:
-    """The parameters and saved buffers of any network by name. One that has several names, as a
-    tied head has, comes once, by its first."""
-    tensors = dict[str, Tensor]()
-    seen = set[int]()
-    for name, tensor in model.state_dict(keep_vars=True).items():
-        if isinstance(tensor, Tensor) and id(tensor) not in seen:
-            seen.add(id(tensor))
-            tensors[name] = tensor.detach()
-    return tensors
-
-
 def weights_of(model: nn.Module) -> dict[str, Array]:
-    """The same as arrays; numbers in float32."""
+    """The parameters and saved buffers of any network as arrays; numbers in float32."""
     weights = dict[str, Array]()
     for name, tensor in tensors_of(model).items():
         is_number = tensor.is_floating_point()

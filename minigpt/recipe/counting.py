@@ -22,9 +22,14 @@ class Counting:
         self._is_done = False
 
     def on_start(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
+        """See when to count: before the next evaluation, which a training that was interrupted may
+        begin with."""
         begun = figures["done"]
-        before_first_evaluation = (trainer.state.evaluations + 1) / trainer.config.num_evals
-        self._at = min(begun + _AT * (1.0 - begun), before_first_evaluation)
+        next_evaluation = (trainer.state.evaluations + 1) / trainer.config.num_evals
+        self._at = min(begun + _AT * (1.0 - begun), next_evaluation)
+        self._is_done = False
+        if trainer.state.step > 0:
+            self.on_step(trainer, figures)
 
     def on_step(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
         """Count as much of the training text as the time allows."""

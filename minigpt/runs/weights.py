@@ -49,8 +49,7 @@ def load_weights(model: "nn.Module", path: Path) -> None:
     saved buffers. UserError if they do not fit or are damaged; the network then stays as it was."""
     import torch
 
-    from ..generation.torch_gpt import tensors_of
-    from ..model import network_name
+    from ..model import network_name, tensors_of
 
     try:
         with safe_open(path, "pt") as file:

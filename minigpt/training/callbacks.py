@@ -24,14 +24,15 @@ class StopTraining(Exception):
 
 
 class CallbackList:
-    """Callbacks in the order in which they are called; what one of them raises is kept.
+    """Callbacks in the order in which they are called; what one of them raises is kept. From then
+    on that one is only told the end.
 
     Of several processes the first one calls all of them. The others call those that say
     ``all_ranks = True``: a callback that changes the model has to do so in every process.
 
     Attributes:
         wants_stop: whether one has raised StopTraining.
-        failure: what one has raised beside that; after it none is called but for on_end.
+        failure: what one has raised first beside that.
         failed: its name and the event, such as "CSV.on_step".
     """
 
@@ -40,19 +41,21 @@ class CallbackList:
         self.failure: Exception | None = None
         self.failed = ""
         self._callbacks = [c for c in callbacks if is_main or getattr(c, "all_ranks", False)]
+        self._broken: list[object] = []
 
     def call(self, event: str, trainer: Any, figures: Figures) -> None:
         """Call the method of this name of all that have one."""
         for callback in self._callbacks:
             method = getattr(callback, event, None)
-            has_failed = self.failure is not None and event != "on_end"
-            if method is None or has_failed:
+            is_broken = any(callback is broken for broken in self._broken)
+            if method is None or (is_broken and event != "on_end"):
                 continue
             try:
                 method(trainer, figures)
             except StopTraining:
                 self.wants_stop = True
             except Exception as error:
+                self._broken.append(callback)
                 if self.failure is None:
                     self.failure = error
                     self.failed = f"{type(callback).__name__}.{event}"

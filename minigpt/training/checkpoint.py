@@ -19,8 +19,7 @@ from torch import Tensor, nn
 
 from .. import UserError
 from ..config import Natural, from_dict
-from ..generation.torch_gpt import tensors_of
-from ..model import network_name
+from ..model import network_name, tensors_of
 from ..runs.atomic import write_tensors
 from ..runs.folder import CHECKPOINT, LAST, PREVIOUS
 from . import distributed

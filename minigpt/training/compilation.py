@@ -6,6 +6,33 @@ import torch
 from torch import nn
 
 from .. import UserError
+from ..config import TrainConfig
+from . import distributed
+from .gradients import Part
+from .loss import Loss
+from .messages import say
+from .precision import autocast, dtype_of
+
+
+def prepared(loss: Loss, parts: list[Part], config: TrainConfig) -> nn.Module:
+    """A loss whose gradients are the mean over all processes, compiled if the config says so. The
+    parts are like those that are to come: each shape is compiled."""
+    synchronised = distributed.synchronised(loss)
+    if config.compile != "on":
+        return synchronised
+
+    device = next(loss.parameters()).device
+
+    def try_out() -> None:
+        for inputs, targets in parts:
+            with autocast(device, dtype_of(config)):
+                value, _ = synchronised(inputs.to(device), targets.to(device))
+            value.backward()
+            loss.zero_grad()
+
+    say("compiling the model, which takes up to a minute ...")
+    compile_loss(loss, try_out)
+    return synchronised
 
 
 def compile_loss(loss: nn.Module, try_out: Callable[[], None]) -> None:

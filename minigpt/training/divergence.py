@@ -2,15 +2,39 @@
 grown."""
 
 import math
+from pathlib import Path
 
 import torch
 from torch import nn
+
+from .. import UserError
 
 _FAR_ABOVE = 2.0  # nats a token: a loss that has grown by so much will not fall again
 
 
 class Diverged(Exception):
     """A training that cannot go on; the message says what is wrong."""
+
+
+def advice(
+    problem: Diverged, step: int, *, kept_in: Path | None, learning_rate: float | None
+) -> UserError:
+    """What to say of a training that has diverged.
+
+    Args:
+        problem: what is wrong.
+        step: at which it was noticed.
+        kept_in: the run's folder, if good weights are in it.
+        learning_rate: of the config, if that is the one trained with.
+    """
+    if step == 0:
+        return UserError(f"cannot train from these weights: {problem}")
+
+    kept = "" if kept_in is None else f"the best weights so far are in {kept_in}; "
+    remedy = "train again with lower learning rates"
+    if learning_rate is not None:
+        remedy = f"train again with --learning-rate {learning_rate / 4:.1g} or less"
+    return UserError(f"{problem} at step {step:,}; {kept}{remedy}")
 
 
 def check_finite(name: str, value: float) -> None:
@@ -25,7 +49,7 @@ def check_weights(model: nn.Module) -> None:
     check_finite("size of the weights", norms.sum().item())
 
 
-def check_loss(latest: float, first: float, vocab_size: int) -> None:
+def check_growth(latest: float, first: float, vocab_size: int) -> None:
     """Raise Diverged if the loss in nats a token is far above the one that training began with, and
     above that of guessing.
 

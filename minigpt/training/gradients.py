@@ -1,5 +1,6 @@
 """The batch of a training step, and the gradients of its loss."""
 
+import hashlib
 import math
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ from torch import Tensor, nn
 from ..config import TrainConfig
 from ..data.batches import Dataset, sample_batch
 from . import distributed, workers
-from .loss import check_loss
+from .loss import check_minimised
 from .precision import autocast
 from .schedule import EARLY
 
@@ -55,6 +56,14 @@ def _cut(batch: Tensor, length: int) -> Tensor:
     return batch[:, : T - T % k].reshape(b * k, T // k)
 
 
+def seed_step(seed: int, step: int) -> None:
+    """Dropout draws other numbers in each step and each process, and a training that is resumed the
+    same again: no random state has to be kept."""
+    place = f"{seed} {step} {distributed.rank()}"
+    digest = hashlib.sha256(place.encode()).digest()
+    torch.manual_seed(int.from_bytes(digest[:8], "little"))
+
+
 @dataclass(frozen=True)
 class BatchResult:
     """What a forward and a backward pass over a batch told."""
@@ -97,7 +106,7 @@ def set_gradients(
         share = len(inputs) / rows
         with autocast(device, precision):
             minimised, cross_entropy = loss(inputs, targets)
-            check_loss(minimised)
+            check_minimised(minimised)
             return minimised * share, cross_entropy * share
 
     if workers.count() > 1:

@@ -11,7 +11,7 @@ MIN_SECONDS = 5.0  # of training, however late it starts; a tenth of the minutes
 _LEAVING = 1.5  # seconds for a sample, files and leaving
 
 
-class Limits:
+class TrainingLimits:
     """The steps or the time that a training has.
 
     Args:

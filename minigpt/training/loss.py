@@ -69,7 +69,7 @@ class Loss(nn.Module):
             self._seen.logits = output.detach()
 
 
-def check_loss(loss: Any) -> None:
+def check_minimised(loss: Any) -> None:
     """Refuse what a loss function returned if it is not a number that can be minimised."""
     if not isinstance(loss, Tensor):
         raise UserError(f"loss must return a tensor, got {type(loss).__name__}")

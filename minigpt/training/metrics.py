@@ -4,6 +4,7 @@ single steps in steps.jsonl.
 
 import json
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,8 +39,8 @@ class Metrics:
             return
         rows = read_steps(trainer.out / STEPS)
         self._steps = [row for row in rows if row["step"] <= trainer.state.step]
-        if len(self._steps) > 1:
-            self._interval = self._steps[1]["step"] - self._steps[0]["step"]
+        steps = [row["step"] for row in self._steps]
+        self._interval = min((b - a for a, b in pairwise(steps)), default=1)
 
     def on_step(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
         if figures["step"] % self._interval == 0:

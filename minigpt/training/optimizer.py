@@ -13,6 +13,9 @@ from .. import UserError
 from ..config import TrainConfig
 from ..model import GPT
 from . import workers
+from .precision import dtype_of
+
+OptimizersOf = Callable[[nn.Module], Sequence[torch.optim.Optimizer]]
 
 # Coefficients a, b, c of three polynomials a x + b x^3 + c x^5. Applied in turn they bring every x
 # from 0.01 to 1 as near to 1 as three such can, between 0.73 and 1.27: each is the best for what
@@ -72,11 +75,29 @@ def _groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
     return groups
 
 
-def check_optimizers(optimizers: Any, model: nn.Module) -> list[torch.optim.Optimizer]:
-    """The optimizers that a person gave; UserError if they cannot train the model."""
-    if isinstance(optimizers, torch.optim.Optimizer):
-        raise UserError("optimizers is a list: put the optimizer in brackets")
-    optimizers = list(optimizers)
+def chosen_optimizers(
+    given: Sequence[torch.optim.Optimizer] | OptimizersOf | None,
+    model: nn.Module,
+    config: TrainConfig,
+) -> list[torch.optim.Optimizer]:
+    """The optimizers that were given, or those of a resolved config. The rate that each group has
+    now is its highest."""
+    if given is None:
+        optimizers = make_optimizers(model, config, dtype_of(config))
+    else:
+        made = given(model) if callable(given) else given
+        if isinstance(made, torch.optim.Optimizer):
+            raise UserError("optimizers is a list: put the optimizer in brackets")
+        optimizers = list(made)
+        _check(optimizers, model)
+
+    for group in _all_groups(optimizers):
+        group[PEAK] = group["lr"]
+    return optimizers
+
+
+def _check(optimizers: Sequence[Any], model: nn.Module) -> None:
+    """UserError if optimizers cannot train a model."""
     if not optimizers:
         raise UserError("optimizers is empty; leave it out for those of the config")
 
@@ -90,13 +111,12 @@ def check_optimizers(optimizers: Any, model: nn.Module) -> list[torch.optim.Opti
             raise UserError(f"{name} computes the loss several times in a step; take another one")
         if not all(p in known for group in optimizer.param_groups for p in group["params"]):
             raise UserError(f"{name} has a parameter that is none of the model's")
-    return optimizers
 
 
-def note_peaks(optimizers: Sequence[torch.optim.Optimizer]) -> None:
-    """The rate that each group has been given is its highest."""
-    for group in _all_groups(optimizers):
-        group[PEAK] = group["lr"]
+def optimized(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> list[nn.Parameter]:
+    """The parameters of a model that optimizers change, in the model's order."""
+    held = {p for group in _all_groups(optimizers) for p in group["params"]}
+    return [parameter for parameter in model.parameters() if parameter in held]
 
 
 def set_rates(optimizers: Sequence[torch.optim.Optimizer], share: float) -> None:

@@ -38,10 +38,10 @@ class Picture:
         assert trainer.out is not None
         self._drawn = time.monotonic()
         marks = {"expected": figures.get(EXPECTED), "counting": figures.get(COUNTING)}
-        written("the picture", trainer.out, partial(draw, trainer.out, marks))
+        written("the picture", trainer.out, partial(draw_losses, trainer.out, marks))
 
 
-def draw(folder: Path, marks: dict[str, float | None]) -> None:
+def draw_losses(folder: Path, marks: dict[str, float | None]) -> None:
     """Draw a run: the loss of single steps, of the evaluations, and a line for each mark, what to
     compare with, in bits per byte."""
     evaluations, steps = read_metrics(folder / METRICS), read_steps(folder / STEPS)

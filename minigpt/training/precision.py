@@ -42,6 +42,12 @@ def resolved(config: TrainConfig, device: torch.device, is_gpt: bool = True) -> 
     return replace(config, precision=choose_precision(config.precision, device), compile=compile)
 
 
+def dtype_of(config: TrainConfig) -> torch.dtype:
+    """The type that a resolved config names."""
+    dtypes = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+    return dtypes[config.precision]
+
+
 def autocast(device: torch.device, precision: torch.dtype) -> contextlib.AbstractContextManager:
     """A context in which matrix products are computed in `precision`."""
     if precision == torch.float32:

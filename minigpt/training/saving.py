@@ -11,13 +11,14 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from .. import UserError
-from ..generation.torch_gpt import tensors_of
+from ..model import tensors_of
 from ..runs.folder import WEIGHTS, has_checkpoint
 from ..runs.weights import read_best, save_weights
 from . import distributed
 from .checkpoint import Trained, TrainingState, load_checkpoint, save_checkpoint
 from .divergence import check_weights
 from .messages import say
+from .validation import seconds_since
 
 _SAVING_SHARE = 0.05  # of the time may go into checkpoints
 
@@ -122,8 +123,3 @@ def written(what: str, folder: Path, write: Callable[[], None]) -> bool:
         problem = f"could not write {what} to {folder}: {error.strerror or error}"
         say(f"{problem}; the old file stays as it was, training goes on")
         return False
-
-
-def seconds_since(start: float) -> float:
-    """By time.monotonic."""
-    return time.monotonic() - start

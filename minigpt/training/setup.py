@@ -1,5 +1,7 @@
 """Whether a network, a dataset and a device fit together, found out before anything is written."""
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -73,6 +75,19 @@ def check_logits(model: nn.Module, context_length: int, vocab_size: int) -> None
             f"of ids (2, {length}) the model makes {found}; it must give logits {expected}, "
             "(b, T, vocab_size)"
         )
+
+
+@contextlib.contextmanager
+def as_before(model: nn.Module) -> Iterator[None]:
+    """Afterwards random numbers go on as if there had been no training, and each part of the model
+    is in the mode, training or not, that it was in."""
+    modes = {part: part.training for part in model.modules()}
+    with torch.random.fork_rng(range(torch.cuda.device_count())):
+        try:
+            yield
+        finally:
+            for part, was_training in modes.items():
+                part.training = was_training
 
 
 def _device_of(model: nn.Module) -> torch.device:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 
+from ..config import TrainConfig
 from ..model import Dropout, randomness
 from .distributed import world_size
 
@@ -63,6 +64,14 @@ def compute(function: Callable[[Item], Result], items: Sequence[Item]) -> list[R
     except BaseException:  # nobody is at work any more when the caller hears of an error or Ctrl-C
         wait([future for future in futures if not future.cancel()])
         raise
+
+
+def number_for(model: nn.Module, config: TrainConfig) -> int:
+    """How many workers train a model: as many as the config says, or one where they cannot."""
+    device = next(model.parameters()).device
+    if config.num_workers is None or not can_share(device, config.compile, common_dropout(model)):
+        return 1
+    return config.num_workers
 
 
 def can_share(device: torch.device, compile: str, attention_dropout: float) -> bool:

@@ -54,7 +54,7 @@ from minigpt.training.interruption import Interrupted
 from minigpt.training.average import WeightAverage
 from minigpt.recipe.run import resume_run
 
-minigpt.training.picture.draw = lambda *a: None
+minigpt.training.picture.draw_losses = lambda *a: None
 RANK, SETTINGS, plain_update = int(os.environ["RANK"]), {SETTINGS!r}, WeightAverage.update
 
 def at_step(number, action):
@@ -86,7 +86,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("processes")
     with pytest.MonkeyPatch.context() as monkeypatch:
         move_into(folder, monkeypatch)
-        monkeypatch.setattr("minigpt.training.picture.draw", lambda *a: None)
+        monkeypatch.setattr("minigpt.training.picture.draw_losses", lambda *a: None)
         for kind in ("adamw", "muon"):
             minigpt.train("my.txt", **(SETTINGS | {"optimizer": kind}), out=f"one {kind}")
         interrupted("by 1, 2 and 4", 2, **SETTINGS)

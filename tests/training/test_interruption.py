@@ -26,7 +26,7 @@ from tests.training.runs import after_step, contents, interrupted, resume
 @pytest.fixture(autouse=True)
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are tested in test_report.py, and drawing one takes longer than training."""
-    monkeypatch.setattr("minigpt.training.picture.draw", lambda *_: None)
+    monkeypatch.setattr("minigpt.training.picture.draw_losses", lambda *_: None)
 
 
 def assert_same_end(one: Path, other: Path) -> None:

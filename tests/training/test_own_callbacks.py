@@ -22,7 +22,7 @@ from minigpt.training.messages import (
     say_text_of_a_model,
 )
 from minigpt.training.metrics import Metrics
-from minigpt.training.picture import Picture, draw
+from minigpt.training.picture import Picture, draw_losses
 from minigpt.training.progress import Progress
 
 FOUND = {"val_loss": 3.0, "val_bits_per_byte": 1.5, "is_best": True}
@@ -115,7 +115,7 @@ def test_the_picture_is_drawn_now_and_then_and_at_the_end(
     tmp_path: Path, now: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn: list[float] = []
-    monkeypatch.setattr("minigpt.training.picture.draw", lambda *_: drawn.append(now[0]))
+    monkeypatch.setattr("minigpt.training.picture.draw_losses", lambda *_: drawn.append(now[0]))
     told = Told(tmp_path, Picture())
     for step in range(1, 7):
         told.evaluation(step, done=step / 6)
@@ -131,8 +131,8 @@ def test_the_picture_has_a_line_for_what_counting_gives_and_for_what_was_expecte
     Told(tmp_path, Metrics()).evaluation(5)
     lines: list[float] = []
     monkeypatch.setattr(Axes, "axhline", lambda self, y, **_: lines.append(y))
-    draw(tmp_path, {"expected": 1.25, "counting": 1.5})
-    draw(tmp_path, {"expected": None, "counting": 1.75})
+    draw_losses(tmp_path, {"expected": 1.25, "counting": 1.5})
+    draw_losses(tmp_path, {"expected": None, "counting": 1.75})
     assert lines == [1.25, 1.5, 1.75]
 
 

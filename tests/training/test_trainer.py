@@ -50,7 +50,7 @@ FIELDS = OTHERS | TRAINING | VALIDATION
 @pytest.fixture(autouse=True)
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are tested in test_report.py, and drawing one takes longer than training."""
-    monkeypatch.setattr("minigpt.training.picture.draw", lambda *_: None)
+    monkeypatch.setattr("minigpt.training.picture.draw_losses", lambda *_: None)
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
@@ -353,7 +353,7 @@ def english(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("english")
     with pytest.MonkeyPatch.context() as patch:
         move_into(folder, patch)
-        patch.setattr("minigpt.training.picture.draw", lambda *_: None)
+        patch.setattr("minigpt.training.picture.draw_losses", lambda *_: None)
         Path("tales.txt").write_text(TALES.read_text()[:100_000])
         return folder / train_tiny("tales.txt", out="english", **FASTER)
 

@@ -1,0 +1,79 @@
+"""The evaluations during a training: on how many tokens, and what they take."""
+
+import time
+
+from torch import Tensor, nn
+
+from ..config import EvaluationConfig, TrainConfig
+from ..data.batches import Dataset, TokenSequence
+from . import distributed, workers
+from .evaluation import Evaluation, evaluate_tokens
+from .precision import dtype_of
+
+_FEWEST_WINDOWS = 4  # to evaluate on
+
+
+class Validation:
+    """Evaluates a model, as it is at the moment, on the validation text of a dataset."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        dataset: Dataset,
+        config: TrainConfig,
+        *,
+        context_length: int,
+        byte_lengths: Tensor,
+    ):
+        self._model = model
+        self._tokens = dataset.validation
+        self._byte_lengths = byte_lengths
+        self._context_length = context_length
+        self._precision = dtype_of(config)
+        # No more windows than in a step, which takes more memory for each.
+        in_a_step = config.micro_batch_size or config.batch_size // distributed.world_size()
+        self._at_once = min(in_a_step, EvaluationConfig.batch_size)
+
+    def evaluate(self, max_tokens: int) -> Evaluation:
+        """On so many tokens of the text, always the same."""
+        return self._evaluate(self._tokens, max_tokens)
+
+    def seconds_per_token(self, most: int) -> float:
+        """What an evaluation on `most` tokens takes, tried on a few.
+
+        As many windows are computed at once as there will be later, so that memory that does not
+        suffice is missed now.
+        """
+        T = self._context_length
+        windows = max(self._at_once, workers.count()) * distributed.world_size()
+        count = min(windows * T, max(most, T))
+        beginning = self._tokens[: count + 1]
+        self._evaluate(beginning, count)  # the first one is slow
+        start = time.monotonic()
+        result = self._evaluate(beginning, count)
+        return distributed.on_main(seconds_since, start) / result.tokens
+
+    def affordable(self, seconds: float, per_token: float, most: int) -> int:
+        """How many tokens can be evaluated in so many seconds: a few at least, `most` at most."""
+        fewest = _FEWEST_WINDOWS * self._context_length
+        return min(most, max(fewest, int(seconds / per_token)))
+
+    def length(self, max_tokens: int) -> int:
+        """How many tokens an evaluation on at most so many has."""
+        return min(max_tokens, len(self._tokens))
+
+    def _evaluate(self, tokens: TokenSequence, max_tokens: int) -> Evaluation:
+        return evaluate_tokens(
+            self._model,
+            tokens,
+            self._byte_lengths,
+            context_length=self._context_length,
+            max_tokens=max_tokens,
+            at_once=self._at_once,
+            precision=self._precision,
+        )
+
+
+def seconds_since(start: float) -> float:
+    """By time.monotonic."""
+    return time.monotonic() - start
