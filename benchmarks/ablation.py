@@ -38,7 +38,7 @@ from minigpt.config import PLANNED, TextConfig, TrainConfig
 from minigpt.data import batches
 from minigpt.data.source import find_source
 from minigpt.model import GPT
-from minigpt.recipe import induction, run
+from minigpt.recipe import first_model, induction
 from minigpt.recipe.given import Given
 from minigpt.recipe.machine import Machine
 from minigpt.recipe.plan import Plan, make_plan
@@ -259,13 +259,13 @@ PARTS = (
         "embedding from the text",
         "random vectors",
         39,
-        replacements=((run, run.embedding_init, random_vectors),),
+        replacements=((first_model, first_model.embedding_init, random_vectors),),
     ),
     Part(
         "fitted head",
         "random head",
         52,
-        replacements=((run, run.head_init, random_head),),
+        replacements=((first_model, first_model.head_init, random_head),),
         matters=lambda plan: not plan.model.tie_embeddings,
     ),
     Part(

@@ -40,6 +40,7 @@ _HOMES = {
     "evaluate": "recipe.evaluate",
     "load": "runs.find",
     "load_tokenizer": "tokenizer",
+    "prepare": "recipe.texts",
     "train": "recipe.run",
 }
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from ..data.source import Source
     from ..recipe.plan import Plan
 
+Fields = dict[str, Any]  # of a config, that were given
+
 
 def options(parser: Parser) -> None:
     add = parser.add_argument
@@ -43,35 +45,63 @@ def run(given: argparse.Namespace) -> int:
 def _run(given: argparse.Namespace) -> None:
     started = time.monotonic()
     text, model, training = _training_settings(given)
-    files, source = text.get("files", ()), None
     for config, fields in ((TextConfig, text), (GPTConfig, model), (TrainConfig, training)):
         check_fields(config, fields)  # refused before torch is loaded
     check_given({**text, **model, **training})
+
     if given.resume:
-        if given.plan:
-            raise UserError("--plan is for a new run; leave out --resume")
-        if (text.keys() | model.keys()) - {"files"}:
-            raise UserError("--resume takes its text and model from the run; leave them out")
-        say(f"minigpt {__version__}: loading torch, to continue a run")
-        from ..runs.folder import read_config
-
-        if given.out:
-            read_config(Path(given.out))
-    elif "LOCAL_RANK" not in os.environ:  # several processes read the text together
-        source = _read_text(text, model, None if given.plan else Path(given.out or "runs/.any"))
-    from ..recipe.plan import plan_run
-    from ..recipe.run import resume_run, start_run
-
-    if given.plan:
-        plan = plan_run(source or _read_text(text, model), text, model, training)
-        _print_plan(plan, ends_by_steps="steps" in training)
-    elif given.resume:
-        resume_run(given.out, training, started, files)
+        _resume(given, text, model, training, started=started)
+    elif given.plan:
+        _plan(text, model, training)
     else:
-        start_run(text, model, training, given.out, started, source)
+        _start(given.out, text, model, training, started=started)
 
 
-def _read_text(text: dict[str, Any], model: dict[str, Any], out: Path | None = None) -> "Source":
+def _resume(
+    given: argparse.Namespace, text: Fields, model: Fields, training: Fields, *, started: float
+) -> None:
+    """Continue a run."""
+    if given.plan:
+        raise UserError("--plan is for a new run; leave out --resume")
+    if (text.keys() | model.keys()) - {"files"}:
+        raise UserError("--resume takes its text and model from the run; leave them out")
+
+    say(f"minigpt {__version__}: loading torch, to continue a run")
+    from ..runs.folder import read_config
+
+    if given.out:
+        read_config(Path(given.out))
+    from ..recipe.run import resume_run
+
+    resume_run(given.out, training, started, text.get("files", ()))
+
+
+def _plan(text: Fields, model: Fields, training: Fields) -> None:
+    """Print what would be trained, and why."""
+    source = _read_text(text, model)
+    from ..recipe.plan import plan_run
+    from ..recipe.request import make_request
+    from ..recipe.texts import read_text
+
+    request = make_request(text, model, training)
+    source = read_text(request, source)
+    plan = plan_run(source, request)
+    _print_plan(plan, ends_by_steps="steps" in training)
+
+
+def _start(
+    out: str | None, text: Fields, model: Fields, training: Fields, *, started: float
+) -> None:
+    """Train a new run."""
+    source = None
+    if "LOCAL_RANK" not in os.environ:  # several processes read the text together
+        source = _read_text(text, model, Path(out or "runs/.any"))
+    from ..recipe.run import start_run
+
+    start_run(text, model, training, out=out, started=started, source=source)
+
+
+def _read_text(text: Fields, model: Fields, out: Path | None = None) -> "Source":
     """Check that a run can be written to `out`, read the text and refuse one that is too short,
     before torch is loaded, which takes seconds; what is done is said."""
     config = TextConfig(**text)
@@ -100,7 +130,7 @@ def _read_text(text: dict[str, Any], model: dict[str, Any], out: Path | None = N
 
 def _training_settings(
     given: argparse.Namespace,
-) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+) -> tuple[Fields, Fields, Fields]:
     """The fields of TextConfig, GPTConfig and TrainConfig that were given.
 
     An option that needs a text is refused if none is named; otherwise it is the tales.

@@ -2,7 +2,11 @@
 
 from dataclasses import dataclass
 
+import torch
+
 from ..config import GPTConfig
+from ..training.messages import say
+from ..training.workers import why_not_shared
 from .speed import Speed
 
 _UNKNOWN = Speed(flops=1e11, start=0.0)  # of a machine whose speed makes no difference
@@ -23,3 +27,15 @@ class Machine:
     def seconds(self, model: GPTConfig, tokens: int) -> float:
         """The seconds of a step on so many tokens."""
         return self.assumed_speed.seconds(model, tokens // self.processes)
+
+
+def count_workers(
+    asked: int | None, *, device: torch.device, compile: str, attention_dropout: float
+) -> int:
+    """The workers that share a step; why there are not as many as were asked for is said."""
+    reason = why_not_shared(device, compile, attention_dropout)
+    if reason is None:
+        return asked or torch.get_num_threads()
+    if asked is not None and asked > 1:
+        say(f"--num-workers {asked} is not used: {reason}")
+    return 1

@@ -6,26 +6,23 @@ choice follows a rule of rules.py; here they are put in order, since one needs w
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 
 from .. import UserError
-from ..config import PARTS, GPTConfig, TextConfig, TrainConfig
-from ..data.lengths import check_short_text
+from ..config import PARTS, GPTConfig, TrainConfig
 from ..data.source import Source
 from ..model import flops_per_token
-from ..runs.devices import find_device
+from ..training import distributed
 from ..training.messages import duration, say
 from ..training.precision import choose_precision
-from ..training.workers import can_share
 from . import induction, rules
 from .draft import Draft, choose_draft, count_steps
-from .given import Given, either, gather_given
-from .machine import Machine
+from .given import Given, either
+from .machine import Machine, count_workers
 from .predictability import expected_bits_per_byte
+from .request import Request
 from .speed import Speed, measure_speed
-from .start import starting_point
 from .text_stats import TextStats, measure_text
 
 _SHARE_OF_EVALUATIONS = 0.05  # of all minutes, at most
@@ -70,36 +67,18 @@ class Plan:
 # What a plan is made from
 
 
-def plan_run(
-    source: Source, text: dict[str, Any], model: dict[str, Any], training: dict[str, Any]
-) -> Plan:
-    """A plan for the given fields of the configs."""
-    text_config = TextConfig(**text)
-    train_config = TrainConfig(**training)
-    start = starting_point(text, model)
-    given = gather_given(text, model, training, start)
-    tokenizer = start.tokenizer if start else None
-    check_short_text(source, text_config, given.context_length, tokenizer)
-
-    device = find_device(train_config.device)
-    precision = choose_precision(train_config.precision, device)
-    return measured_plan(source, text_config, given, device=device, precision=precision)
-
-
-def measured_plan(
-    source: Source,
-    text: TextConfig,
-    given: Given,
-    *,
-    device: torch.device,
-    precision: str,
-    processes: int = 1,
-) -> Plan:
+def plan_run(source: Source, request: Request) -> Plan:
     """Measure the text and the machine, and plan around what is given."""
-    stats = measure_text(source, text, given.tokenizer, can_copy=_can_copy(given))
-    workers = 1
-    if can_share(device, given.compile, given.attention_dropout):
-        workers = given.num_workers or torch.get_num_threads()
+    given = request.given
+    stats = measure_text(source, request.text, given.tokenizer, can_copy=_can_copy(given))
+    device = distributed.device_of_rank(request.training.device)
+    processes = distributed.world_size()
+    workers = count_workers(
+        given.num_workers,
+        device=device,
+        compile=given.compile,
+        attention_dropout=given.attention_dropout,
+    )
 
     # What does not fit together is refused before the machine is measured.
     plan = make_plan(stats, Machine(None, processes), given)
@@ -108,6 +87,7 @@ def measured_plan(
         return replace(plan, num_workers=given.num_workers or workers)
 
     say("measuring this machine ...")
+    precision = choose_precision(request.training.precision, device)
     speed = measure_speed(device, getattr(torch, precision), workers)
     measured = Machine(speed, processes)
     # Settings follow from a rounded speed, so that the same machine plans the same ones again.

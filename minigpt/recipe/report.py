@@ -12,17 +12,15 @@ from typing import TYPE_CHECKING
 from tqdm.auto import tqdm
 
 from .. import UserError
-from ..config import TextConfig, count_parameters, counted
+from ..config import GPTConfig, TextConfig, counted
 from ..data.readers import title
 from ..data.source import Source
 from ..runs.find import unfinished_run
-from ..runs.folder import COUNTING, WEIGHTS, RunConfig
+from ..runs.folder import COUNTING, WEIGHTS
 from ..runs.weights import read_best
 from ..training.messages import clock, duration, say, say_command, say_row
 
 if TYPE_CHECKING:
-    import torch
-
     from ..data.batches import Dataset
     from ..training.trainer import Trainer
     from .plan import Plan
@@ -50,60 +48,109 @@ def say_unfinished(text: TextConfig, source: Source) -> None:
         say_command(f"{folder} is an unfinished run on this text; to continue it instead", resume)
 
 
+def say_plan(plan: "Plan") -> list[str]:
+    """Print what was measured and why the plan is as it is; the lines."""
+    lines = reasons(plan)
+    for i, line in enumerate(lines):
+        say_row("plan" if i == 0 else "", line)
+    return lines
+
+
 def reasons(plan: "Plan") -> list[str]:
     """What was measured, and why the plan is as it is: a few lines."""
-    dropout, lines = plan.model.dropout, []
+    lines = []
     if plan.speed is not None:
-        lines.append(
-            f"this machine computes {plan.speed.flops / 1e9:,.0f} billion operations a second: "
-            f"about {counted(plan.steps, 'step')} in {duration(plan.seconds)}"
-        )
+        operations = f"{plan.speed.flops / 1e9:,.0f} billion operations a second"
+        extent = f"{counted(plan.steps, 'step')} in {duration(plan.seconds)}"
+        lines.append(f"this machine computes {operations}: about {extent}")
     if plan.max_characters is not None:
         most = f"{plan.max_characters / 1e6:,.0f} million characters"
         lines.append(f"of this long text {most} are used, from all over it")
     if plan.text.repeats_afar:
         lines.append("it repeats itself far away, so that a long context pays off")
-    often = f"the text is read {plan.epochs:,.1f} times"
-    lines.append(often if plan.epochs >= 1 else f"{plan.epochs:.1%} of the text is read")
-    if dropout:
-        lines[-1] += f", so dropout {dropout:g} keeps it from being learned by heart"
-    split = f"{plan.token_split_prob:.0%} of the tokens are split in two"
-    cut = f"the model sees only {counted(plan.warmup_context, 'token')} at a time"
-    early = [split] * (plan.token_split_prob > 0)
-    early += [cut] * (plan.warmup_context < plan.model.context_length)
-    if early:
-        lines.append(f"until the last fifth {' and '.join(early)}, which makes training harder")
+
+    often = f"{plan.epochs:.1%} of the text is read"
+    if plan.epochs >= 1:
+        often = f"the text is read {plan.epochs:,.1f} times"
+    if plan.model.dropout:
+        often += f", so dropout {plan.model.dropout:g} keeps it from being learned by heart"
+    lines.append(often)
+
+    harder = []
+    if plan.token_split_prob > 0:
+        harder.append(f"{plan.token_split_prob:.0%} of the tokens are split in two")
+    if plan.warmup_context < plan.model.context_length:
+        seen = counted(plan.warmup_context, "token")
+        harder.append(f"the model sees only {seen} at a time")
+    if harder:
+        lines.append(f"until the last fifth {' and '.join(harder)}, which makes training harder")
+
     lines.append(f"expected: about {plan.bits_per_byte:.2g} bits/byte ({BITS})")
     if plan.ends_early:
         lines.append(f"ends early: after {plan.max_epochs:g} times it has no more to teach")
     return lines
 
 
-def say_run(
-    config: RunConfig, dataset: "Dataset", folder: Path, device: "torch.device", processes: int = 1
-) -> None:
+def say_run(trainer: "Trainer") -> None:
     """What is about to be done, in a few plain lines."""
+    say_row("tokens", _tokens(trainer.dataset))
+    say_row("model", _network(trainer))
+    say_row("training", _training(trainer))
+    say_row("run", f"{trainer.out} (Ctrl-C saves and stops, twice stops at once)")
+
+
+def _tokens(dataset: "Dataset") -> str:
+    """How many tokens there are, and what made them."""
+    tokenizer = dataset.tokenizer
+    made_by = ""
+    text = dataset.origin.text
+    if text is not None:
+        made_by = f" from {text.init}" if text.init else f" ({text.tokenizer})"
+    training = len(dataset.train)
+    validation = len(dataset.validation)
+    aside = validation / (training + validation)
+    return (
+        f"{training:,} pieces of text to train on, {validation:,} ({aside:.0%}) to validate on, "
+        f"{tokenizer.vocab_size:,} different ones{made_by}"
+    )
+
+
+def _network(trainer: "Trainer") -> str:
+    """What is trained, and how large it is."""
+    size = sum(parameter.numel() for parameter in trainer.model.parameters())
+    millions = f"{size / 1e6:.2f} M parameters"
+    config = getattr(trainer.model, "config", None)
+    if not isinstance(config, GPTConfig):
+        name = type(trainer.model).__name__
+        return f"{name}, {millions}, context {trainer.context_length}"
+    return (
+        f"{config.kind}, {millions}: {counted(config.num_layers, 'layer')} of width "
+        f"{config.emb_dim}, {counted(config.num_heads, 'head')}, context {config.context_length}"
+    )
+
+
+def _training(trainer: "Trainer") -> str:
+    """How long it is trained, by what, and on how much at a time."""
     import torch
 
-    model, training, text = config.gpt, config.training, config.text
-    learned = f" from {text.init}" if text.init else f" ({text.tokenizer})"
-    goal = counted(training.steps, "step") if training.steps else duration(60 * training.minutes)
-    many = f"{processes} processes, each "
-    threads = f" with {counted(torch.get_num_threads(), 'thread')}" if device.type == "cpu" else ""
-    aside = len(dataset.validation) / (len(dataset.train) + len(dataset.validation))
-    rows = {
-        "tokens": f"{len(dataset.train):,} pieces of text to train on, {len(dataset.validation):,} "
-        f"({aside:.0%}) to validate on, {model.vocab_size:,} different ones{learned}",
-        "model": f"{model.kind}, {count_parameters(model) / 1e6:.2f} M parameters: "
-        f"{counted(model.num_layers, 'layer')} of width {model.emb_dim}, "
-        f"{counted(model.num_heads, 'head')}, context {model.context_length}",
-        "training": f"{goal} on {many if processes > 1 else ''}{device.type}{threads} in "
-        f"{training.precision}, {training.batch_size} x {model.context_length} tokens a step, "
-        f"dropout {model.dropout:g}, seed {training.seed}",
-        "run": f"{folder} (Ctrl-C saves and stops, twice stops at once)",
-    }
-    for heading, row in rows.items():
-        say_row(heading, row)
+    from ..training.distributed import world_size
+
+    training = trainer.config
+    goal = duration(60 * training.minutes)
+    if training.steps:
+        goal = counted(training.steps, "step")
+    device = trainer.device.type
+    if world_size() > 1:
+        device = f"{world_size()} processes, each {device}"
+    if trainer.device.type == "cpu":
+        device += f" with {counted(torch.get_num_threads(), 'thread')}"
+
+    batch = f"{training.batch_size} x {trainer.context_length} tokens a step"
+    row = f"{goal} on {device} in {training.precision}, {batch}"
+    config = getattr(trainer.model, "config", None)
+    if isinstance(config, GPTConfig):
+        row += f", dropout {config.dropout:g}"
+    return f"{row}, seed {training.seed}"
 
 
 def say_result(trainer: "Trainer") -> None:
@@ -191,9 +238,12 @@ def first_words(dataset: "Dataset") -> str:
 
 def say_interrupted(folder: Path, is_saved: bool) -> None:
     """What is left of a training that was interrupted, and how to continue it."""
-    last = f"is in {folder}/checkpoint" if is_saved else "could not be saved"
-    is_kept = read_best(folder / WEIGHTS) is not None
-    best = f"are in {folder / WEIGHTS}" if is_kept else "could not be saved"
+    last = "could not be saved"
+    if is_saved:
+        last = f"is in {folder}/checkpoint"
+    best = "could not be saved"
+    if read_best(folder / WEIGHTS) is not None:
+        best = f"are in {folder / WEIGHTS}"
     say(f"interrupted: the best weights {best}, the last state {last}")
     say_command("to continue it", f"{command('train')} --resume --out {shlex.quote(str(folder))}")
 

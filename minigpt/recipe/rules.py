@@ -70,13 +70,21 @@ def plan_heads(emb_dim: int) -> int:
     return 1
 
 
-def plan_vocabulary(text: TextStats, model: GPTConfig) -> int:
-    """Size of a vocabulary: for BPE about 2 sqrt(bytes of text), a power of two.
+def vocabulary_of_words(size: int) -> int:
+    """Size of a BPE vocabulary for so many bytes of text: about 2 sqrt(bytes), a power of two.
 
     The different words of a text grow like that ("Information Retrieval", Heaps 1978). With more,
-    some tokens are too rare to be learned; with fewer, computation is wasted on spelling. The table
-    of embeddings outweighs the blocks, whose work counts, only where 4,096 tokens let a context
-    reach farther back in a text that repeats itself. Other tokenizers bring their own.
+    some tokens are too rare to be learned; with fewer, computation is wasted on spelling.
+    """
+    wanted = 2 ** round(math.log2(2 * max(size, 1) ** 0.5))
+    return clamped(wanted, SMALLEST_VOCABULARY, _LARGEST_VOCABULARY)
+
+
+def plan_vocabulary(text: TextStats, model: GPTConfig) -> int:
+    """Size of a vocabulary: for BPE that of its words, but no more than the model is worth.
+
+    The table of embeddings outweighs the blocks, whose work counts, only where 4,096 tokens let a
+    context reach farther back in a text that repeats itself. Other tokenizers bring their own.
 
     `model` has a vocabulary of 1.
     """
@@ -85,13 +93,11 @@ def plan_vocabulary(text: TextStats, model: GPTConfig) -> int:
     if text.tokenizer != "bpe":
         return 50_257
 
-    for_its_words = 2 ** round(math.log2(2 * max(text.size, 1) ** 0.5))
     most = count_parameters(model) // model.emb_dim - 1  # as many as the blocks have
     if text.repeats_afar:
         most = max(most, _LONG_TOKENS)
     within_most = 2 ** int(math.log2(max(most, 1)))
-    vocab_size = min(for_its_words, within_most)
-    return clamped(vocab_size, SMALLEST_VOCABULARY, _LARGEST_VOCABULARY)
+    return max(min(vocabulary_of_words(text.size), within_most), SMALLEST_VOCABULARY)
 
 
 def bytes_per_token(tokenizer: str, vocab_size: int) -> float:

@@ -1,79 +1,56 @@
 """A training from its text to its end: `train`, and what `train.py` and `train.py --resume` call.
 
-Find the text, plan, turn the text into tokens, make the model and the run's folder, train, report
-the result. Rank 0 plans and writes while other processes wait; then all read the same files.
+Read the text, plan, make the tokens and the model, train in a folder, report. Of several processes
+rank 0 reads and plans while the others wait; all of them train.
 """
 
 import contextlib
 import itertools
 import json
-import textwrap
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
-from .. import UserError, __version__
-from ..config import (
-    PLANNED,
-    GPTConfig,
-    TextConfig,
-    TrainConfig,
-    check_given,
-    count_parameters,
-    counted,
-)
+from .. import UserError
+from ..config import GPTConfig, TextConfig, TrainConfig
 from ..data.batches import Dataset
-from ..data.lengths import check_context, check_short_text
-from ..data.readers import STANDARD_INPUT, title
-from ..data.source import Source, find_again, find_source, spooled
-from ..data.token_cache import prepare
+from ..data.source import Source
 from ..model import GPT
-from ..runs.find import FoundModel, Run, all_runs, free_name, load, run_of_launch
-from ..runs.folder import (
-    CHECKPOINT,
-    LAUNCH,
-    PLAN,
-    TOKENIZER,
-    RunConfig,
-    check_free,
-    check_is_gpt,
-    has_checkpoint,
-    read_config,
-)
+from ..runs.find import Run, run_of_launch
+from ..runs.folder import LAUNCH, PLAN, check_free, has_checkpoint
 from ..runs.memory import enough_memory
-from ..tokenizer import Tokenizer, load_tokenizer
+from ..tokenizer import Tokenizer, as_tokenizer
 from ..training import distributed
 from ..training.checkpoint import read_state
 from ..training.distributed import on_all, on_main
 from ..training.interruption import Interrupted, orderly_exit
-from ..training.messages import clock, progress_bar, say, say_row
 from ..training.picture import EXPECTED
-from ..training.precision import resolved
 from ..training.trainer import Trainer
-from ..training.workers import why_not_shared
-from . import induction, report
+from . import report
+from .copied import say_copied, seconds_to_look
 from .counting import Counting
-from .embedding_init import embedding_init, head_init, sample
-from .given import Given, gather_given
-from .plan import Plan, measured_plan
-from .rules import plan_context
+from .first_model import first_model
+from .plan import plan_run
+from .request import Fields, make_request, training_here
+from .resume import continued_config, run_to_resume, text_of_run, tokens_of_run
 from .samples import Samples
-from .start import starting_point
+from .texts import Text, free_place, named_texts, read_text, tokens_of
 
-_SMALLER = (
-    "a smaller --micro-batch-size or --context-length, or a smaller model"  # takes less memory
-)
+_SMALLER = "a smaller --micro-batch-size or --context-length, or a smaller model"  # in memory
 _starts = itertools.count()  # trainings that this process has begun
-
-Fields = dict[str, Any]  # of a config, that were given
 
 
 def train(
-    *texts: str | Path | Iterable[Any], out: str | Path | None = None, **settings: Any
+    *texts: Text,
+    out: str | Path | None = None,
+    model: nn.Module | None = None,
+    tokenizer: str | Any = None,
+    **settings: Any,
 ) -> Run:
     """Train on text; the same as the command. The caller's random numbers stay as they were.
 
@@ -82,195 +59,98 @@ def train(
     a generator of rows that hold a text each. (Or it yields names, if these are Paths, as
     ``Path("texts").glob("*.md")`` does.) `validation` is one of these too.
 
-    `settings` are fields of :class:`minigpt.TextConfig`, :class:`minigpt.GPTConfig` and
-    :class:`minigpt.TrainConfig`, such as ``minutes=2``. The run that is returned is the path of its
-    folder, `out` or one in `runs/`, for :func:`minigpt.load`.
+    Args:
+        texts: the text to learn from; the tales if there is none.
+        out: the run's folder; unset: one in `runs/`, named after the text.
+        model: a network of one's own, from ids ``(b, T)`` to logits ``(b, T, vocab_size)``, which
+            takes the place of a `GPT` that is planned for the text; see :class:`minigpt.Trainer`.
+        tokenizer: a name, see :class:`minigpt.TextConfig`, or an object with ``encode(text)``,
+            ``decode(ids)``, ``vocab_size`` and ``token_bytes(id)``.
+        settings: fields of :class:`minigpt.TextConfig`, :class:`minigpt.GPTConfig` and
+            :class:`minigpt.TrainConfig`, such as ``minutes=2``.
+
+    Returns:
+        The run: the path of its folder, for :func:`minigpt.load`.
 
     Raises:
         UserError: if a text cannot be read or is too short, or a setting is wrong or would do
             nothing beside the others.
     """
     started = time.monotonic()
-    text, model, training = (
-        {f.name: settings.pop(f.name) for f in fields(config) if f.name in settings}
+    own_tokenizer = None
+    if isinstance(tokenizer, str):
+        settings["tokenizer"] = tokenizer
+    elif tokenizer is not None:
+        own_tokenizer = as_tokenizer(tokenizer)
+    given = {
+        config: {f.name: settings.pop(f.name) for f in fields(config) if f.name in settings}
         for config in (TextConfig, GPTConfig, TrainConfig)
-    )
+    }
     if settings:
         raise UserError(f"there is no setting {', '.join(settings)}")
-    with orderly_exit(), contextlib.ExitStack() as stack:
+
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(orderly_exit())
         stack.enter_context(torch.random.fork_rng(range(torch.cuda.device_count())))
-        field = text.get("text_field", TextConfig.text_field)
-        if "files" in text:
-            raise UserError("texts come first, without a name: minigpt.train('my.txt', ...)")
-        if texts:
-            text["files"] = tuple(name for t in texts for name in _names(t, field, stack))
-        if (validation := text.get("validation", ())) != ():
-            text["validation"] = _names(validation, field, stack)
-        return start_run(text, model, training, out, started)
-
-
-def _names(
-    text: str | Path | Iterable[Any], field: str, copies: contextlib.ExitStack
-) -> tuple[str, ...]:
-    """The names of text files: those given, or that of a temporary copy of the documents."""
-    if isinstance(text, str) and "\n" in text:
-        raise UserError(f"{text[:20]!r}... is no file's name; a text itself is given in a list")
-    if isinstance(text, str | Path):
-        return (str(text),)
-
-    is_table = isinstance(text, Mapping) or hasattr(text, "iterrows")  # of pandas
-    if is_table or isinstance(text, bytes) or not isinstance(text, Iterable):
-        shown = textwrap.shorten(repr(text), 40, placeholder="...")
-        hint = "; give one of its columns or parts" if is_table else ""
-        raise UserError(f"neither the name of a text nor documents: {shown}{hint}")
-
-    documents = iter(text)
-    first = list(itertools.islice(documents, 1))
-    if first and isinstance(first[0], Path):
-        return tuple(str(name) for name in (*first, *documents))
-    return (str(copies.enter_context(spooled(itertools.chain(first, documents), field))),)
-
-
-# A new run
+        text = stack.enter_context(named_texts(texts, given[TextConfig]))
+        return start_run(
+            text,
+            given[GPTConfig],
+            given[TrainConfig],
+            out=out,
+            started=started,
+            network=model,
+            tokenizer=own_tokenizer,
+        )
 
 
 def start_run(
     text: Fields,
     model: Fields,
     training: Fields,
-    out: Any,
+    *,
     started: float,
-    read: Source | None = None,
+    out: str | Path | None = None,
+    source: Source | None = None,
+    network: nn.Module | None = None,
+    tokenizer: Tokenizer | None = None,
 ) -> Run:
-    """Plan a run around the given fields of TextConfig, GPTConfig and TrainConfig, and train it.
+    """Train a new run, with what is given of the fields of TextConfig, GPTConfig and TrainConfig.
 
-    `started` is when the command began, in time.monotonic's seconds; `read` is the text, if it
+    `started` is when the command began, in time.monotonic's seconds; `source` is the text, if it
     has been read already.
     """
-    text_config, train_config = TextConfig(**text), TrainConfig(**training)
     with distributed.process_group(), enough_memory(_SMALLER):
         launch = distributed.launch(next(_starts))
-        begun = on_main(lambda: run_of_launch(launch, None if out is None else Path(out)))
-        if begun is not None:  # before torchrun restarted these processes
-            if on_main(lambda: has_checkpoint(begun)):
-                return _restarted(begun, started)
+        begun = on_main(run_of_launch, launch, None if out is None else Path(out))
+        if begun is not None and on_main(has_checkpoint, begun):
+            return _go_on(begun, started)
+        if begun is not None:  # torchrun has restarted these processes before the first checkpoint
             out = begun
         if out is not None:
-            on_main(lambda: check_free(Path(out)))
-        start = on_all(lambda: starting_point(text, model))
-        device = on_all(lambda: distributed.device_of_rank(train_config.device))
-        given = gather_given(text, model, training, start)
-        source, planned, train_config = on_main(
-            lambda: _planned(read, text_config, train_config, given, device, start)
+            on_main(check_free, Path(out))
+
+        request = on_all(make_request, text, model, training, network=network, tokenizer=tokenizer)
+        source = on_main(read_text, request, source)
+        request = replace(request, training=on_main(training_here, request))
+        plan = None if request.has_own_network else on_main(plan_run, source, request)
+        request = request.with_plan(plan)
+        dataset = on_all(tokens_of, source, request)
+        network = first_model(request, plan, dataset)
+
+        files = {LAUNCH: "\n".join(launch) + "\n"} if launch else {}
+        expected = None
+        if plan is not None:
+            reasons = report.say_plan(plan)
+            files[PLAN] = json.dumps(asdict(plan) | {"reasons": reasons}, indent=2) + "\n"
+            expected = plan.bits_per_byte
+
+        place = on_main(free_place, request.text, source) if out is None else Path(out)
+        trainer = make_trainer(
+            network, dataset, request.training, out=place, files=files, started=started
         )
-        if start is None and text_config.tokenizer == "bpe":
-            text_config = replace(text_config, vocab_size=planned.model.vocab_size)
-        text_config = replace(text_config, max_characters=planned.max_characters)
-        dataset = on_all(lambda: _tokens(source, text_config, start.tokenizer if start else None))
-        gpt_config = start.glass.config if start else _fitted(planned, dataset, model)
-        check_context(len(dataset.train), gpt_config.context_length)
-        reasons = report.reasons(planned)
-        for i, reason in enumerate(reasons):
-            say_row("" if i else "plan", reason)
-        config = RunConfig(gpt_config, train_config, dataset.origin)
-        gpt = start.model if start else _new_model(config, dataset)
-        files = {
-            PLAN: json.dumps(asdict(planned) | {"reasons": reasons}, indent=2) + "\n",
-        }
-        if launch:
-            files[LAUNCH] = "\n".join(launch) + "\n"
-        folder = on_main(_place, out, Path(text_config.files[0]), source)
-        _train(
-            gpt,
-            dataset,
-            config,
-            folder,
-            started=started,
-            expected=planned.bits_per_byte,
-            files=files,
-        )
-    return Run(folder)
-
-
-def _planned(
-    source: Source | None,
-    text: TextConfig,
-    training: TrainConfig,
-    given: Given,
-    device: Any,
-    start: FoundModel | None,
-) -> tuple[Source, Plan, TrainConfig]:
-    """The text and a plan for it; errors that can be found without measuring come first."""
-    processes = distributed.world_size()
-    if processes > 1 and STANDARD_INPUT in (*text.files, *text.validation):
-        raise UserError("several processes cannot share standard input; write it to a file first")
-    is_read = source is not None
-    source = source or find_source(text, say)
-    tokenizer = start.tokenizer if start else None
-    check_short_text(source, text, given.context_length, tokenizer)
-    if not is_read:
-        report.say_text(source)
-        report.say_unfinished(text, source)
-    training = resolved(training, device)
-    _say_unused_workers(given.num_workers, training, given.attention_dropout, device)
-    planned = measured_plan(
-        source, text, given, device=device, precision=training.precision, processes=processes
-    )
-    distributed.check_batch(planned.batch_size)
-    chosen = {n: getattr(planned, n) for n in PLANNED if hasattr(planned, n)}
-    return source, planned, replace(training, **chosen)
-
-
-def _tokens(source: Source, text: TextConfig, tokenizer: Tokenizer | None) -> Dataset:
-    """The text as tokens; of several processes on a machine one makes them, the others wait."""
-    return prepare(source, text, tokenizer=tokenizer, say=say, progress=progress_bar)
-
-
-def _fitted(planned: Plan, dataset: Dataset, given: dict[str, Any]) -> GPTConfig:
-    """The planned shape, adapted to the number of tokens that were found."""
-    model: GPTConfig = replace(planned.model, vocab_size=dataset.tokenizer.vocab_size)
-    if "context_length" in given:
-        return model
-    most = plan_context(len(dataset.train), planned.text.tokenizer, times=4)
-    return replace(model, context_length=min(model.context_length, most))
-
-
-def _say_unused_workers(
-    asked: int | None, config: TrainConfig, attention_dropout: float, device: torch.device
-) -> None:
-    """Say why workers that were asked for will not be used, if so."""
-    reason = why_not_shared(device, config.compile, attention_dropout)
-    if reason is not None and (asked or 1) > 1:
-        say(f"--num-workers {asked} is not used: {reason}")
-
-
-def _new_model(config: RunConfig, dataset: Dataset) -> GPT:
-    """An untrained model; embedding, head and an induction circuit may start from the text."""
-    torch.manual_seed(config.training.seed)
-    gpt = GPT(config.gpt)
-    if config.text.embedding_init == "text":
-        V, d = config.gpt.vocab_size, config.gpt.emb_dim
-        spare = induction.spare(config.gpt, config.text.tokenizer)
-        vectors = embedding_init(dataset.train, V, d - spare, config.training.seed)
-        vectors = induction.with_spare(vectors, spare) if spare else vectors
-        gpt.token_embedding.load_state_dict({"weight": vectors})
-        if not config.gpt.tie_embeddings:
-            gpt.head.load_state_dict({"weight": head_init(dataset.train, gpt.final_norm(vectors))})
-        if spare:
-            induction.start(gpt, sample(dataset.train), spare)
-    return gpt
-
-
-def _place(out: Any, named: Path, source: Source) -> Path:
-    """Where the run is to be: `out`, or a free place in runs/ by the name of its text."""
-    if out is not None:
-        return Path(out)
-    first = source.training.files[0]
-    name = named.resolve().name if named.is_dir() else Path(title(first)).name.split(".")[0]
-    return free_name(name or "run")
-
-
-# An earlier run
+        trainer.figures[EXPECTED] = expected
+        return train_and_report(trainer, place, trainer.train)
 
 
 def resume_run(
@@ -282,124 +162,60 @@ def resume_run(
     Nothing on disk changes before all of it is accepted.
     """
     with distributed.process_group(), enough_memory(_SMALLER):
-        folder = Path(out) if out is not None else on_main(lambda: _newest_run(files))
-        learned_from = on_main(lambda: read_config(folder)).text.files
-        if files and files != learned_from:
-            raise UserError(f"{folder} learned from {' '.join(map(title, learned_from))}")
-        return _resume(folder, training, started)
+        folder = on_main(run_to_resume, out, files)
+        config = on_main(continued_config, folder, training)
+        source = on_main(text_of_run, config)
+        dataset = on_all(tokens_of_run, folder, config, source)
+        trainer = make_trainer(
+            GPT(config.gpt), dataset, config.training, out=folder, started=started
+        )
+        return train_and_report(trainer, folder, trainer.resume)
 
 
-def _restarted(folder: Path, started: float) -> Run:
+def _go_on(folder: Path, started: float) -> Run:
     """Continue the run that these processes began before torchrun restarted them."""
-    if on_main(lambda: read_state(folder).finished):
+    if on_main(read_state, folder).finished:
         return Run(folder)
-    return _resume(folder, {}, started)
-
-
-def _resume(folder: Path, training: Fields, started: float) -> Run:
-    old = on_main(lambda: read_config(folder))
-    if "minutes" in training:  # more time is worth as many evaluations as usual
-        usual = max(old.training.num_evals, TrainConfig.num_evals)
-        training = {"steps": None, "num_evals": usual, **training}
-    asked = replace(old.training, **training)
-    check_given(training, {**asdict(old.text), **asdict(old.gpt), **asdict(asked)})
-    device = on_all(lambda: distributed.device_of_rank(asked.device))
-    source, config = on_main(lambda: _continued(folder, old, training, asked, device))
-    dataset = on_all(lambda: _same_tokens(folder, config, source))
-    _train(GPT(config.gpt), dataset, config, folder, started=started, expected=None, files={})
-    return Run(folder)
-
-
-def _newest_run(files: tuple[str, ...]) -> Path:
-    """The run in runs/ that was trained last on these files, or on any."""
-    for folder in all_runs():
-        with contextlib.suppress(UserError):
-            can_resume = (folder / CHECKPOINT).is_dir()
-            if can_resume and files in ((), read_config(folder).text.files):
-                return folder
-    raise UserError(f"no run in runs/ was trained on {', '.join(files) or 'a text'}")
-
-
-def _continued(
-    folder: Path, old: RunConfig, training: Fields, asked: TrainConfig, device: torch.device
-) -> tuple[Source, RunConfig]:
-    """The text of a run, and its settings from now on."""
-    check_is_gpt(folder)
-    distributed.check_batch(asked.batch_size)
-    state = read_state(folder)
-    more_steps = asked.steps is not None and asked.steps > state.step
-    by_time = old.training.steps is None
-    more_time = asked.steps is None and (not by_time or asked.minutes > old.training.minutes)
-    extent = f"{counted(state.step, 'step')} in {clock(state.seconds)}"
-    if state.finished and not (more_steps or more_time):
-        more = "give it more with a larger --minutes or --steps"
-        raise UserError(f"{folder} is finished ({extent}); {more}")
-    source = find_again(old.text, old.origin.fingerprint, say)
-    say(f"minigpt {__version__}: continuing {folder} after {extent}")
-    config = resolved(asked, device)
-    _say_unused_workers(training.get("num_workers"), config, old.gpt.attention_dropout, device)
-    return source, replace(old, training=config)
-
-
-def _same_tokens(folder: Path, config: RunConfig, source: Source) -> Dataset:
-    tokenizer = load_tokenizer(folder / TOKENIZER)
-    dataset = _tokens(source, config.text, tokenizer if config.text.init else None)
-    if dataset.tokenizer.to_json() != tokenizer.to_json():  # learned anew, by another version
-        dataset = _tokens(source, config.text, tokenizer)
-    return dataset
+    return resume_run(folder, {}, started)
 
 
 # What both do
 
 
-def _train(
-    gpt: GPT,
+def make_trainer(
+    network: nn.Module,
     dataset: Dataset,
-    config: RunConfig,
-    folder: Path,
+    training: TrainConfig,
     *,
+    out: Path,
     started: float,
-    expected: float | None,
-    files: Mapping[str, str],
-) -> None:
-    """Train until the steps or the time are used up, and report the result. So many bits per byte
-    are expected of a new run; None continues one from its last checkpoint."""
-    training, device = config.training, distributed.device_of_rank(config.training.device)
-    # About the seconds to see how much is copied; they may take a fiftieth of the minutes.
-    copying = 1 + count_parameters(gpt.config) / 3e6 + len(dataset.train) / 1e6
-    kept = copying if copying < 1.2 * training.minutes else 0.0
-    report.say_run(config, dataset, folder, device, distributed.world_size())
-    trainer = Trainer(
-        gpt,
+    files: Mapping[str, str] | None = None,
+) -> Trainer:
+    """A trainer that shows samples and what counting gives, and leaves time for the last line."""
+    # That line may take a fiftieth of the minutes.
+    seconds = seconds_to_look(network, dataset)
+    reserve = seconds if seconds < 1.2 * training.minutes else 0.0
+    return Trainer(
+        network,
         dataset,
         training,
-        out=folder,
+        out=out,
         callbacks=[Counting(), Samples()],
         files=files,
         started=started,
-        reserve=kept,
+        reserve=reserve,
     )
-    if expected is not None:
-        trainer.figures[EXPECTED] = expected
+
+
+def train_and_report(trainer: Trainer, folder: Path, train: Callable[[], object]) -> Run:
+    """Train a new or an earlier run to its end, and tell what has become of it."""
+    report.say_run(trainer)
     try:
-        if expected is None:
-            trainer.resume()
-        else:
-            trainer.train()
+        train()
     except Interrupted as interruption:
         report.say_interrupted(folder, interruption.saved)
         raise
+
     report.say_result(trainer)
-    if copying < 3:
-        deadline = trainer.started + 60 * training.minutes
-        left = deadline - time.monotonic() if training.steps is None else 3.0
-        on_main(_say_copied, folder, left)
-
-
-def _say_copied(folder: Path, left: float) -> None:
-    """How much of what the run writes stands in its text, if so many seconds suffice."""
-    writer, start = load(folder), time.monotonic()
-    writer.samples(samples=8, max_new_tokens=8, seed=0)  # of the 200 that are to come
-    if 60 * (time.monotonic() - start) < left:  # half of it to write, half to look them up
-        with contextlib.suppress(UserError):  # the text cannot be read again
-            say(f"copied: of what it writes, {writer.copied()}")
+    on_main(say_copied, trainer)
+    return Run(folder)

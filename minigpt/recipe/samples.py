@@ -18,7 +18,7 @@ class Samples:
     """Writes a short text after each evaluation: shown, and added to samples.txt in the run."""
 
     def on_evaluation(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
-        sample = _sample(trainer)
+        sample = writer_of(trainer).generate(max_new_tokens=_TOKENS, seed=trainer.config.seed)
         say_text_of_a_model(sample)
         if trainer.out is None:
             return
@@ -32,14 +32,14 @@ class Samples:
         written("the sample", trainer.out, add)
 
 
-def _sample(trainer: "Trainer") -> str:
-    """A text by the model in its present state."""
+def writer_of(trainer: "Trainer", **more: Any) -> Writer:
+    """A writer with the model in its present state; `more` are further arguments of it."""
     dataset = trainer.dataset
     origin = dataset.origin
-    writer = Writer(
+    return Writer(
         engine_of(trainer.model, trainer.context_length),
         dataset.tokenizer,
         knows_documents=origin.knows_documents,
         alphabet=origin.alphabet,
+        **more,
     )
-    return writer.generate(max_new_tokens=_TOKENS, seed=trainer.config.seed)

@@ -1,6 +1,7 @@
 """What a training begins with instead of nothing: the model that `--init` names."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ _FREE = {"context_length", "dropout", "attention_dropout"}
 _FIXED = {"tokenizer", "vocab_size", "embedding_init"}
 
 
-def starting_point(text: dict[str, Any], model: dict[str, Any]) -> FoundModel | None:
+def starting_point(text: Mapping[str, Any], model: Mapping[str, Any]) -> FoundModel | None:
     """The model that `--init` names, or None; a field that would change its shape is refused."""
     if text.get("init") is None:
         return None
@@ -28,7 +29,7 @@ def starting_point(text: dict[str, Any], model: dict[str, Any]) -> FoundModel | 
     return dataclasses.replace(found, glass=_adapted(found.glass, model))
 
 
-def _adapted(glass: NumpyGPT, changes: dict[str, Any]) -> NumpyGPT:
+def _adapted(glass: NumpyGPT, changes: Mapping[str, Any]) -> NumpyGPT:
     """The same weights under a config with these changes."""
     config = dataclasses.replace(glass.config, **changes)
     weights = dict(glass.weights)

@@ -22,7 +22,7 @@ from ..generation.writer import Writer
 from ..interop.hub import PREFIX, hub_folder
 from ..interop.huggingface import is_huggingface_folder, read_folder
 from ..interop.safetensors_files import read_weights
-from ..tokenizer import Tokenizer, load_tokenizer
+from ..tokenizer import Tokenizer, TokenizerLike, load_tokenizer, same_tokenizer
 from .devices import find_device, has_gpu
 from .folder import (
     CHECKPOINT,
@@ -73,7 +73,7 @@ def load(
     device: str = "auto",
     *,
     model: "nn.Module | None" = None,
-    tokenizer: Tokenizer | None = None,
+    tokenizer: TokenizerLike | None = None,
     **settings: Any,
 ) -> Writer:
     """The writer of a trained model. With device "auto" a large model uses a GPU where there is
@@ -115,7 +115,7 @@ def load(
 
 
 def _load_into(
-    model: "nn.Module", folder: Path, tokenizer: Tokenizer | None, machine: InferenceConfig
+    model: "nn.Module", folder: Path, tokenizer: TokenizerLike | None, machine: InferenceConfig
 ) -> Writer:
     """Fill a network with the weights of a run; torch writes with it."""
     import torch
@@ -124,14 +124,14 @@ def _load_into(
 
     _check_is_there(folder)
     config = read_config(folder)
-    tokenizer = tokenizer or load_tokenizer(existing_file(folder, TOKENIZER))
+    chosen = _tokenizer_of(folder, tokenizer)
     load_weights(model, existing_file(folder, WEIGHTS))
     if machine.device != "auto":
         model.to(find_device(machine.device))
     if machine.precision != "float32":
         model.to(getattr(torch, machine.precision))
     engine = engine_of(model, config.context_length)
-    return Writer(engine, tokenizer, **_knowledge(config))
+    return Writer(engine, chosen, **_knowledge(config))
 
 
 def _knowledge(config: RunConfig | None) -> dict[str, Any]:
@@ -148,13 +148,21 @@ def _knowledge(config: RunConfig | None) -> dict[str, Any]:
     return knowledge
 
 
-def find_model(name: str | Path, tokenizer: Tokenizer | None = None) -> FoundModel:
+def _tokenizer_of(folder: Path, given: TokenizerLike | None) -> Tokenizer:
+    """The tokenizer of a run; one of somebody's own is given, and must have the same tokens."""
+    path = existing_file(folder, TOKENIZER)
+    return load_tokenizer(path) if given is None else same_tokenizer(path, given)
+
+
+def find_model(name: str | Path, tokenizer: TokenizerLike | None = None) -> FoundModel:
     """Read a run, a folder in the Hugging Face layout, or a model of the hub such as "hf:gpt2".
-    A `tokenizer` takes the place of the one that comes with it."""
+    A `tokenizer` is for a run that was trained with one of somebody's own: the same again."""
     folder = hub_folder(str(name)) if str(name).startswith(PREFIX) else Path(name)
     if is_huggingface_folder(folder):
         config, weights, own_tokenizer = read_folder(folder)
-        return FoundModel(folder, _glass(config, weights, folder), tokenizer or own_tokenizer)
+        if tokenizer is not None:
+            raise UserError(f"{folder} has its own tokenizer; leave the tokenizer out")
+        return FoundModel(folder, _glass(config, weights, folder), own_tokenizer)
     return load_run(folder, tokenizer)
 
 
@@ -163,7 +171,7 @@ def model_name(name: str | Path) -> str:
     return Path(str(name).removeprefix(PREFIX)).resolve().name
 
 
-def load_run(folder: str | Path, tokenizer: Tokenizer | None = None) -> FoundModel:
+def load_run(folder: str | Path, tokenizer: TokenizerLike | None = None) -> FoundModel:
     """Read a run of a `GPT`; what is missing or damaged is named."""
     folder = Path(folder)
     _check_is_there(folder)
@@ -171,9 +179,8 @@ def load_run(folder: str | Path, tokenizer: Tokenizer | None = None) -> FoundMod
     check_is_gpt(folder)
     gpt_config = config.gpt
 
-    if tokenizer is None:
-        tokenizer = load_tokenizer(existing_file(folder, TOKENIZER))
-    found = tokenizer.vocab_size
+    own_tokenizer = _tokenizer_of(folder, tokenizer)
+    found = own_tokenizer.vocab_size
     said = gpt_config.vocab_size
     if found != said:
         problem = f"{found} tokens but {CONFIG} says vocab_size {said}"
@@ -181,7 +188,7 @@ def load_run(folder: str | Path, tokenizer: Tokenizer | None = None) -> FoundMod
 
     path = existing_file(folder, WEIGHTS)
     glass = _glass(gpt_config, read_weights(path), path)
-    return FoundModel(folder, glass, tokenizer, config)
+    return FoundModel(folder, glass, own_tokenizer, config)
 
 
 def _check_is_there(folder: Path) -> None:

@@ -17,7 +17,6 @@ from minigpt.config import TextConfig
 from minigpt.data.copies import LEAST, copies, find_copies
 from minigpt.data.corpus import Piece, place_of
 from minigpt.data.source import find_source, split
-from minigpt.recipe.run import _say_copied
 from tests.conftest import some_text, train_tiny
 
 from .texts import json_lines, piece, whole, write
@@ -123,8 +122,6 @@ def test_a_run_tells_what_it_has_copied(
     run = train_tiny(validation_fraction=0.4)
     assert re.search(r"copied: of what it writes, \d+\.\d% of ", capsys.readouterr().err)
     text = Path("my.txt").read_text()
-    _say_copied(run, left=0.0)
-    assert not capsys.readouterr().err  # there is no time for it
     words = "nobody wrote these words before I did"
     result = minigpt.load(run).copied(text[:100] + words, words)
     assert result.longest == text[:100] and result.place == "my.txt, line 1"

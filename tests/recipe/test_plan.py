@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 
 import minigpt
 from minigpt import UserError
-from minigpt.config import GPTConfig, TextConfig, TrainConfig, count_parameters
+from minigpt.config import GPTConfig, TrainConfig, count_parameters
 from minigpt.data.source import find_source
 from minigpt.recipe.given import Given
 from minigpt.recipe.machine import Machine
 from minigpt.recipe.plan import Plan, make_plan, plan_run
 from minigpt.recipe.predictability import Predictability
 from minigpt.recipe.report import reasons
+from minigpt.recipe.request import make_request
 from minigpt.recipe.rules import (
     plan_context,
     plan_dropout,
@@ -214,7 +215,8 @@ def test_processes_share_every_batch_evenly_and_train_a_larger_model() -> None:
 def stats(file: Path, architecture: str = "qwen3", **given: Any) -> TextStats:
     text: dict[str, Any] = {"files": (str(file),), **given}
     model = {"architecture": architecture, "emb_dim": 64, "num_layers": 2}
-    return plan_run(find_source(TextConfig(**text)), text, model, {"steps": 1}).text
+    request = make_request(text, model, {"steps": 1})
+    return plan_run(find_source(request.text), request).text
 
 
 def test_the_same_command_plans_the_same_settings_again_and_forecasts_by_what_it_measured(
@@ -226,7 +228,8 @@ def test_the_same_command_plans_the_same_settings_again_and_forecasts_by_what_it
     def planned_at(flops: float, start: float) -> Plan:
         speed = Speed(flops, start, num_workers=2)
         monkeypatch.setattr("minigpt.recipe.plan.measure_speed", lambda *_: speed)
-        return plan_run(find_source(TextConfig(**text)), text, {}, {"minutes": 1.0})
+        request = make_request(text, {}, {"minutes": 1.0})
+        return plan_run(find_source(request.text), request)
 
     plans = [planned_at(1.18e11, 9.3e-3), planned_at(1.5e11, 9.1e-3)]
     steps = [plan.steps for plan in plans]

@@ -54,7 +54,7 @@ def prepared(monkeypatch: pytest.MonkeyPatch) -> list[Dataset]:
         seen.append(prepare(*arguments, **keywords))
         return seen[-1]
 
-    monkeypatch.setattr(run_module, "prepare", noted)
+    monkeypatch.setattr("minigpt.data.token_cache.prepare", noted)
     return seen
 
 
@@ -379,7 +379,7 @@ def test_it_is_said_why_workers_are_not_used(
     reason = "several processes share each batch"
     run = train_tiny(num_workers=2, steps=1)
     monkeypatch.setattr("minigpt.training.workers.why_not_shared", lambda *_: reason)
-    monkeypatch.setattr(run_module, "why_not_shared", lambda *_: reason)
+    monkeypatch.setattr("minigpt.recipe.machine.why_not_shared", lambda *_: reason)
     assert "not used" not in capsys.readouterr().err
     train_tiny(steps=1)
     resume(run, steps=2)

@@ -1,0 +1,40 @@
+"""How much of what a new model writes stands in its text: the last line that a training prints."""
+
+import contextlib
+import time
+from functools import partial
+
+from torch import nn
+
+from .. import UserError
+from ..data.batches import Dataset
+from ..data.source import read_again
+from ..training.messages import say
+from ..training.trainer import Trainer
+from .samples import writer_of
+
+_MOST_SECONDS = 3.0  # that looking may take
+
+
+def seconds_to_look(network: nn.Module, dataset: Dataset) -> float:
+    """About the seconds that it takes to write some texts and to look them up."""
+    parameters = sum(parameter.numel() for parameter in network.parameters())
+    return 1 + parameters / 3e6 + len(dataset.train) / 1e6
+
+
+def say_copied(trainer: Trainer) -> None:
+    """How much of what a trained model writes stands in its text, if there is time to look."""
+    expected = seconds_to_look(trainer.model, trainer.dataset)
+    origin = trainer.dataset.origin
+    if expected >= _MOST_SECONDS or origin.text is None:
+        return
+    left = _MOST_SECONDS
+    if trainer.config.steps is None:
+        left = trainer.started + 60 * trainer.config.minutes - time.monotonic()
+
+    writer = writer_of(trainer, read_text=partial(read_again, origin.text, origin.fingerprint))
+    start = time.monotonic()
+    writer.samples(samples=8, max_new_tokens=8, seed=0)  # of the 200 that are to come
+    if 60 * (time.monotonic() - start) < left:  # half of it to write, half to look them up
+        with contextlib.suppress(UserError):  # the text cannot be read again
+            say(f"copied: of what it writes, {writer.copied()}")

@@ -1,0 +1,60 @@
+"""The network that a training begins with: a new `GPT`, or one that was given.
+
+A new one already knows which tokens resemble each other, and which follow which.
+"""
+
+from dataclasses import replace
+
+import torch
+from torch import nn
+
+from ..config import GPTConfig
+from ..data.batches import Dataset
+from ..model import GPT
+from . import induction
+from .embedding_init import embedding_init, head_init, sample
+from .plan import Plan
+from .request import Request
+from .rules import plan_context
+
+
+def first_model(request: Request, plan: Plan | None, dataset: Dataset) -> nn.Module:
+    """The network that was given, or else a new one of the planned shape."""
+    if request.network is not None:
+        return request.network
+    if plan is None:
+        raise ValueError("a new model is made as planned")
+    config = _fitted_shape(plan, dataset, request.given.context_length)
+
+    torch.manual_seed(request.training.seed)
+    model = GPT(config)
+    if request.text.embedding_init == "text":
+        _learn_from_counts(model, dataset, request.given.tokenizer, request.training.seed)
+    return model
+
+
+def _fitted_shape(plan: Plan, dataset: Dataset, context_length: int | None) -> GPTConfig:
+    """The planned shape, for the number of tokens that were found. A context is fitted to these,
+    unless its length was given."""
+    config = replace(plan.model, vocab_size=dataset.tokenizer.vocab_size)
+    if context_length is not None:
+        return config
+    most = plan_context(len(dataset.train), plan.text.tokenizer, times=4)
+    return replace(config, context_length=min(config.context_length, most))
+
+
+def _learn_from_counts(model: GPT, dataset: Dataset, tokenizer: str, seed: int) -> None:
+    """Set the embedding, and a head of its own, by what stands beside what in the text; and two
+    attention heads that continue what it repeats, where the model has room for them."""
+    config = model.config
+    spare = induction.spare(config, tokenizer)
+    vectors = embedding_init(dataset.train, config.vocab_size, config.emb_dim - spare, seed)
+    if spare:
+        vectors = induction.with_spare(vectors, spare)  # (vocab_size, emb_dim)
+    model.token_embedding.load_state_dict({"weight": vectors})
+
+    if not config.tie_embeddings:
+        head = head_init(dataset.train, model.final_norm(vectors))  # (vocab_size, emb_dim)
+        model.head.load_state_dict({"weight": head})
+    if spare:
+        induction.start(model, sample(dataset.train), spare)

@@ -1,0 +1,93 @@
+"""What a run that is continued begins with: its folder, its settings from now on, its tokens."""
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from .. import UserError, __version__
+from ..config import TrainConfig, check_given, counted
+from ..data.batches import Dataset
+from ..data.readers import title
+from ..data.source import Source, find_again
+from ..data.token_cache import prepare
+from ..runs.find import Run, all_runs
+from ..runs.folder import CHECKPOINT, TOKENIZER, RunConfig, check_is_gpt, read_config
+from ..tokenizer import load_tokenizer
+from ..training import distributed
+from ..training.checkpoint import TrainingState, read_state
+from ..training.messages import clock, progress_bar, say
+from .machine import count_workers
+
+
+def run_to_resume(out: str | Path | None, files: tuple[str, ...] = ()) -> Run:
+    """The run in the folder `out`, or else the newest one, on these files if some are named."""
+    folder = _newest_run(files) if out is None else Run(out)
+    learned_from = read_config(folder).text.files
+    if files and files != learned_from:
+        raise UserError(f"{folder} learned from {' '.join(map(title, learned_from))}")
+    return folder
+
+
+def _newest_run(files: tuple[str, ...]) -> Run:
+    """The run in runs/ that was trained last on these files, or on any."""
+    for folder in all_runs():
+        with contextlib.suppress(UserError):
+            can_resume = (folder / CHECKPOINT).is_dir()
+            if can_resume and files in ((), read_config(folder).text.files):
+                return folder
+    raise UserError(f"no run in runs/ was trained on {', '.join(files) or 'a text'}")
+
+
+def continued_config(folder: Path, training: Mapping[str, Any]) -> RunConfig:
+    """The settings of a run with the given fields of TrainConfig changed.
+
+    UserError if it cannot be continued with these. Nothing on disk changes.
+    """
+    check_is_gpt(folder)
+    old = read_config(folder)
+    changed = dict(training)
+    if "minutes" in changed:  # more time is worth as many evaluations as usual
+        usual = max(old.training.num_evals, TrainConfig.num_evals)
+        changed = {"steps": None, "num_evals": usual, **changed}
+    asked = replace(old.training, **changed)
+    check_given(changed, {**asdict(old.text), **asdict(old.gpt), **asdict(asked)})
+    distributed.check_batch(asked.batch_size)
+
+    state = read_state(folder)
+    extent = f"{counted(state.step, 'step')} in {clock(state.seconds)}"
+    if state.finished and not _is_more(old.training, asked, state):
+        more = "give it more with a larger --minutes or --steps"
+        raise UserError(f"{folder} is finished ({extent}); {more}")
+    say(f"minigpt {__version__}: continuing {folder} after {extent}")
+    count_workers(
+        training.get("num_workers"),
+        device=distributed.device_of_rank(asked.device),
+        compile=asked.compile,
+        attention_dropout=old.gpt.attention_dropout,
+    )
+    return replace(old, training=asked)
+
+
+def _is_more(old: TrainConfig, asked: TrainConfig, state: TrainingState) -> bool:
+    """Whether more steps, or more time, are asked for than a finished run has had."""
+    if asked.steps is not None:
+        return asked.steps > state.step
+    was_by_time = old.steps is None
+    return not was_by_time or asked.minutes > old.minutes
+
+
+def text_of_run(config: RunConfig) -> Source:
+    """The text that a run learned from; UserError if it has changed or is not there any more."""
+    return find_again(config.text, config.origin.fingerprint, say)
+
+
+def tokens_of_run(folder: Path, config: RunConfig, source: Source) -> Dataset:
+    """The tokens of a run's text, by the run's own tokenizer."""
+    tokenizer = load_tokenizer(folder / TOKENIZER)
+    known = tokenizer if config.text.init else None
+    dataset = prepare(source, config.text, tokenizer=known, say=say, progress=progress_bar)
+    if dataset.tokenizer.to_json() != tokenizer.to_json():  # it was not learned from this text
+        return prepare(source, config.text, tokenizer=tokenizer, say=say, progress=progress_bar)
+    return dataset

@@ -1,0 +1,135 @@
+"""The text of a training: read, and made into tokens.
+
+Python code may hand over documents, too; they are copied to a file.
+"""
+
+import contextlib
+import itertools
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from .. import UserError
+from ..config import TextConfig, check_fields
+from ..data import token_cache
+from ..data.batches import Dataset
+from ..data.lengths import check_short_text
+from ..data.readers import STANDARD_INPUT, title
+from ..data.source import Source, find_source, spooled
+from ..runs.find import free_name
+from ..tokenizer import TokenizerLike, as_tokenizer
+from ..training import distributed
+from ..training.messages import progress_bar, say
+from . import report
+from .request import Request, make_request
+from .rules import vocabulary_of_words
+
+Text = str | Path | Iterable[Any]  # a name, or documents
+
+
+def prepare(*texts: Text, tokenizer: str | TokenizerLike = "bpe", **settings: Any) -> Dataset:
+    """The tokens of a text, to train on with a :class:`minigpt.Trainer`.
+
+    `texts` are names of files or documents, as :func:`minigpt.train` takes them. Files stay where
+    they are; the tokens are kept in the user's cache folder, where the next call finds them.
+
+    Args:
+        texts: names of text files, folders or patterns, or documents; the tales if there are none.
+        tokenizer: "bpe", learned from the text, "char", or one of tiktoken's such as "gpt2"; or a
+            tokenizer: an object with ``encode(text)``, ``decode(ids)``, ``vocab_size`` and
+            ``token_bytes(id)``.
+        settings: further fields of :class:`minigpt.TextConfig`, such as ``vocab_size=400``.
+
+    Raises:
+        UserError: if a text cannot be read or is too short, or a setting is wrong.
+    """
+    own_tokenizer = None
+    if isinstance(tokenizer, str):
+        settings["tokenizer"] = tokenizer
+    else:
+        own_tokenizer = as_tokenizer(tokenizer)
+
+    with named_texts(texts, settings) as named:
+        check_fields(TextConfig, named)
+        request = make_request(named, {}, {}, tokenizer=own_tokenizer)
+        source = read_text(request)
+        text = request.text
+        if own_tokenizer is None and text.tokenizer == "bpe" and text.vocab_size is None:
+            size = vocabulary_of_words(source.training.scan.text_bytes)
+            request = replace(request, text=replace(text, vocab_size=size))
+        return tokens_of(source, request)
+
+
+def read_text(request: Request, source: Source | None = None) -> Source:
+    """The text of a run, read once unless it has been; what is too short is refused."""
+    text = request.text
+    if distributed.world_size() > 1 and STANDARD_INPUT in (*text.files, *text.validation):
+        raise UserError("several processes cannot share standard input; write it to a file first")
+
+    is_new = source is None
+    source = source or find_source(text, say)
+    check_short_text(source, text, request.given.context_length, request.tokenizer)
+    if is_new:
+        report.say_text(source)
+        report.say_unfinished(text, source)
+    return source
+
+
+def tokens_of(source: Source, request: Request) -> Dataset:
+    """The text as tokens; of several processes on a machine one makes them, the others wait."""
+    return token_cache.prepare(
+        source, request.text, tokenizer=request.tokenizer, say=say, progress=progress_bar
+    )
+
+
+def free_place(text: TextConfig, source: Source) -> Path:
+    """A place in runs/ by the name of a text that is not taken."""
+    named = Path(text.files[0])
+    first = source.training.files[0]
+    name = named.resolve().name if named.is_dir() else Path(title(first)).name.split(".")[0]
+    return free_name(name or "run")
+
+
+# Texts that Python code hands over
+
+
+@contextlib.contextmanager
+def named_texts(texts: Iterable[Text], settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Fields of a :class:`minigpt.TextConfig` with the names of these texts as its `files`, and of
+    its `validation`. Documents are copied to temporary files, which last as long as the context."""
+    if "files" in settings:
+        raise UserError("texts come first, without a name: minigpt.train('my.txt', ...)")
+    named = dict(settings)
+    field = settings.get("text_field", TextConfig.text_field)
+    validation = settings.get("validation", ())
+
+    with contextlib.ExitStack() as copies:
+        names = [name for text in texts for name in _names(text, field, copies)]
+        if names:
+            named["files"] = tuple(names)
+        if validation != ():
+            named["validation"] = _names(validation, field, copies)
+        yield named
+
+
+def _names(text: Text, field: str, copies: contextlib.ExitStack) -> tuple[str, ...]:
+    """The names of text files: those given, or that of a temporary copy of the documents."""
+    if isinstance(text, str) and "\n" in text:
+        raise UserError(f"{text[:20]!r}... is no file's name; a text itself is given in a list")
+    if isinstance(text, str | Path):
+        return (str(text),)
+
+    is_table = isinstance(text, Mapping) or hasattr(text, "iterrows")  # of pandas
+    if is_table or isinstance(text, bytes) or not isinstance(text, Iterable):
+        shown = textwrap.shorten(repr(text), 40, placeholder="...")
+        hint = "; give one of its columns or parts" if is_table else ""
+        raise UserError(f"neither the name of a text nor documents: {shown}{hint}")
+
+    documents = iter(text)
+    first = list(itertools.islice(documents, 1))
+    if first and isinstance(first[0], Path):
+        return tuple(str(name) for name in (*first, *documents))
+    copy = copies.enter_context(spooled(itertools.chain(first, documents), field))
+    return (str(copy),)
