@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from tqdm.auto import tqdm
 
 from .. import UserError
-from ..config import GPTConfig, TextConfig, counted
+from ..config import GPT_NAME, GPTConfig, TextConfig, counted
 from ..data.readers import title
 from ..data.source import Source
 from ..runs.find import unfinished_run
 from ..runs.folder import COUNTING, WEIGHTS
-from ..runs.weights import read_best
+from ..runs.weights import read_best, read_network
 from ..training.messages import clock, duration, say, say_command, say_row
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def say_result(trainer: "Trainer") -> None:
         say(f"to do better: --minutes {more}")
     elif not is_better:
         say(f"to do better: --steps {3 * state.step}")
-    _say_next(trainer.dataset, folder)
+    _say_next(trainer, folder)
 
 
 def _why(trainer: "Trainer", seconds: float, epochs: float) -> str:
@@ -204,9 +204,15 @@ def _why(trainer: "Trainer", seconds: float, epochs: float) -> str:
     return why
 
 
-def _say_next(dataset: "Dataset", folder: Path) -> None:
+def _say_next(trainer: "Trainer", folder: Path) -> None:
     """What to do with the run now."""
-    prompt, run = first_words(dataset), shlex.quote(str(folder))
+    prompt = first_words(trainer.dataset)
+    if read_network(folder / WEIGHTS) != GPT_NAME:  # no command can make such a network
+        load = f"minigpt.load({str(folder)!r}, model=...)"
+        say_command("to generate", f"{load}.generate({prompt!r})")
+        return
+
+    run = shlex.quote(str(folder))
     say_command("to see it think", f"{command('page')} {run} --open")
     if Path(sys.argv[0]).stem in ("train", "minigpt"):
         say_command("to generate", f"{command('generate')} {shlex.quote(prompt)} --run {run}")
