@@ -88,10 +88,10 @@ def prepare_text(given: argparse.Namespace) -> None:
     """Turn the text into a cached file of token ids, with the vocabulary of a long text."""
     from minigpt.config import TextConfig
     from minigpt.data.source import find_source
-    from minigpt.data.token_cache import prepare
+    from minigpt.data.token_cache import prepare_tokens
 
     config = TextConfig((f"{given.folder}/big.txt",), vocab_size=16_384)
-    prepare(find_source(config), config)
+    prepare_tokens(find_source(config), config)
 
 
 def train(given: argparse.Namespace) -> None:

@@ -21,7 +21,7 @@ from minigpt.attention import MultiHeadAttention, RotaryPositions, causal_averag
 from minigpt.cli import main
 from minigpt.config import GPTConfig, TrainConfig
 from minigpt.data.source import find_source
-from minigpt.data.token_cache import prepare
+from minigpt.data.token_cache import prepare_tokens
 from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.generation.torch_gpt import TorchGPT, engine_of, glass_of
 from minigpt.generation.window import Window
@@ -221,7 +221,7 @@ def squared(workplace: Path) -> Path:
 def train_squared(folder: Path) -> None:
     """Through the public names."""
     text = minigpt.TextConfig(files=("my.txt",), vocab_size=300)
-    dataset = prepare(find_source(text), text)
+    dataset = prepare_tokens(find_source(text), text)
     model = Squared(GPTConfig(300, **SHAPE))
     config = TrainConfig(steps=8, num_evals=2, batch_size=4, device="cpu")
     minigpt.Trainer(model, dataset, config, out=folder, callbacks=[Samples()]).train()

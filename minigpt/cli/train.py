@@ -81,10 +81,10 @@ def _plan(text: Fields, model: Fields, training: Fields) -> None:
     source = _read_text(text, model)
     from ..recipe.plan import plan_run
     from ..recipe.request import make_request
-    from ..recipe.texts import read_text
+    from ..recipe.texts import read_source
 
     request = make_request(text, model, training)
-    source = read_text(request, source)
+    source = read_source(request, source)
     plan = plan_run(source, request)
     _print_plan(plan, ends_by_steps="steps" in training)
 

@@ -66,7 +66,7 @@ class _Task:
     progress: Progress
 
 
-def prepare(
+def prepare_tokens(
     source: Source,
     config: TextConfig,
     *,

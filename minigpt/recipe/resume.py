@@ -11,7 +11,7 @@ from ..config import TrainConfig, check_given, counted
 from ..data.batches import Dataset
 from ..data.readers import title
 from ..data.source import Source, find_again
-from ..data.token_cache import prepare
+from ..data.token_cache import prepare_tokens
 from ..runs.find import Run, all_runs
 from ..runs.folder import CHECKPOINT, TOKENIZER, RunConfig, check_is_gpt, read_config
 from ..tokenizer import load_tokenizer
@@ -87,7 +87,9 @@ def tokens_of_run(folder: Path, config: RunConfig, source: Source) -> Dataset:
     """The tokens of a run's text, by the run's own tokenizer."""
     tokenizer = load_tokenizer(folder / TOKENIZER)
     known = tokenizer if config.text.init else None
-    dataset = prepare(source, config.text, tokenizer=known, say=say, progress=progress_bar)
+    dataset = prepare_tokens(source, config.text, tokenizer=known, say=say, progress=progress_bar)
     if dataset.tokenizer.to_json() != tokenizer.to_json():  # it was not learned from this text
-        return prepare(source, config.text, tokenizer=tokenizer, say=say, progress=progress_bar)
+        return prepare_tokens(
+            source, config.text, tokenizer=tokenizer, say=say, progress=progress_bar
+        )
     return dataset

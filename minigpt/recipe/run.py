@@ -39,7 +39,7 @@ from .plan import plan_run
 from .request import Fields, make_request, training_here
 from .resume import continued_config, run_to_resume, text_of_run, tokens_of_run
 from .samples import Samples
-from .texts import Text, free_place, named_texts, read_text, tokens_of
+from .texts import Text, free_place, named_texts, read_source, tokens_of
 
 _SMALLER = "a smaller --micro-batch-size or --context-length, or a smaller model"  # in memory
 _starts = itertools.count()  # trainings that this process has begun
@@ -131,7 +131,7 @@ def start_run(
             on_main(check_free, Path(out))
 
         request = on_all(make_request, text, model, training, network=network, tokenizer=tokenizer)
-        source = on_main(read_text, request, source)
+        source = on_main(read_source, request, source)
         request = replace(request, training=on_main(training_here, request))
         plan = None if request.has_own_network else on_main(plan_run, source, request)
         request = request.with_plan(plan)

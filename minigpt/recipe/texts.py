@@ -54,7 +54,7 @@ def prepare(*texts: Text, tokenizer: str | TokenizerLike = "bpe", **settings: An
     with named_texts(texts, settings) as named:
         check_fields(TextConfig, named)
         request = make_request(named, {}, {}, tokenizer=own_tokenizer)
-        source = read_text(request)
+        source = read_source(request)
         text = request.text
         if own_tokenizer is None and text.tokenizer == "bpe" and text.vocab_size is None:
             size = vocabulary_of_words(source.training.scan.text_bytes)
@@ -62,7 +62,7 @@ def prepare(*texts: Text, tokenizer: str | TokenizerLike = "bpe", **settings: An
         return tokens_of(source, request)
 
 
-def read_text(request: Request, source: Source | None = None) -> Source:
+def read_source(request: Request, source: Source | None = None) -> Source:
     """The text of a run, read once unless it has been; what is too short is refused."""
     text = request.text
     if distributed.world_size() > 1 and STANDARD_INPUT in (*text.files, *text.validation):
@@ -79,7 +79,7 @@ def read_text(request: Request, source: Source | None = None) -> Source:
 
 def tokens_of(source: Source, request: Request) -> Dataset:
     """The text as tokens; of several processes on a machine one makes them, the others wait."""
-    return token_cache.prepare(
+    return token_cache.prepare_tokens(
         source, request.text, tokenizer=request.tokenizer, say=say, progress=progress_bar
     )
 

@@ -14,7 +14,7 @@ def write_text(text: str, path: Path) -> None:
     replace(path, lambda new: new.write_text(text, encoding="utf-8"))
 
 
-def write_tensors(
+def save_tensors(
     tensors: Mapping[str, Any],
     path: Path,
     metadata: dict[str, str],

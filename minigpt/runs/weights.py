@@ -10,7 +10,7 @@ from safetensors import SafetensorError, safe_open
 
 from .. import UserError
 from ..config import GPT_NAME
-from .atomic import write_tensors
+from .atomic import save_tensors
 
 if TYPE_CHECKING:
     from torch import nn
@@ -41,7 +41,7 @@ def save_weights(
         about["begun_with"] = sorted(begun_with)
 
     metadata = {_ABOUT: json.dumps(about)}
-    write_tensors(weights_of(model), path, metadata)
+    save_tensors(weights_of(model), path, metadata)
 
 
 def load_weights(model: "nn.Module", path: Path) -> None:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from .. import UserError
 from ..config import Natural, from_dict
 from ..model import network_name, tensors_of
-from ..runs.atomic import write_tensors
+from ..runs.atomic import save_tensors
 from ..runs.folder import CHECKPOINT, LAST, PREVIOUS
 from . import distributed
 from .average import WeightAverage
@@ -81,7 +81,7 @@ def save_checkpoint(folder: Path, trained: Trained, state: TrainingState) -> Non
             last.replace(last.with_name(PREVIOUS))
 
     last.parent.mkdir(exist_ok=True)
-    write_tensors(tensors, last, metadata, make_room)
+    save_tensors(tensors, last, metadata, make_room)
 
 
 def load_checkpoint(folder: Path, trained: Trained) -> tuple[TrainingState, list[str]]:

@@ -11,7 +11,7 @@ from minigpt.config import TextConfig
 from minigpt.data.batches import Dataset, sample_batch
 from minigpt.data.lengths import check_short_text
 from minigpt.data.source import find_source
-from minigpt.data.token_cache import FOLDER, prepare
+from minigpt.data.token_cache import FOLDER, prepare_tokens
 from minigpt.tokenizer import ForeignTokenizer, TokenizerLike, as_tokenizer
 from tests.tokenizer.words import CapitalWords, Words, WordsAndEnd
 
@@ -25,7 +25,9 @@ def prepared(
 ) -> Dataset:
     file = write(folder / "a.jsonl", json_lines(texts))
     text = TextConfig(files=(str(file),), **config)
-    return prepare(find_source(text), text, tokenizer=tokenizer, cache=folder / "cache", say=say)
+    return prepare_tokens(
+        find_source(text), text, tokenizer=tokenizer, cache=folder / "cache", say=say
+    )
 
 
 def ids_of(data: Dataset) -> list[int]:

@@ -10,7 +10,7 @@ from minigpt import UserError
 from minigpt.config import TextConfig
 from minigpt.data.lengths import check_context, check_counts, check_short_text
 from minigpt.data.source import find_source
-from minigpt.data.token_cache import prepare
+from minigpt.data.token_cache import prepare_tokens
 
 from ..conftest import some_text
 
@@ -71,7 +71,9 @@ def test_a_short_text_is_refused_before_its_tokens_are_made_just_if_it_would_be_
         refusals = []
         for refuses in (
             lambda config=config: check_short_text(find_source(config), config),
-            lambda config=config: prepare(find_source(config), config, cache=tmp_path / "cache"),
+            lambda config=config: prepare_tokens(
+                find_source(config), config, cache=tmp_path / "cache"
+            ),
         ):
             try:
                 refuses()

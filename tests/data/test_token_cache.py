@@ -23,7 +23,7 @@ from minigpt import UserError
 from minigpt.config import TextConfig
 from minigpt.data.batches import Dataset
 from minigpt.data.source import find_source, split
-from minigpt.data.token_cache import FOLDER, prepare
+from minigpt.data.token_cache import FOLDER, prepare_tokens
 from minigpt.data.token_files import META, Tokens, open_dataset
 
 from .texts import json_lines, one_line, whole, write
@@ -58,7 +58,7 @@ def prepared(
 ) -> Dataset:
     """The tokens of files; the character tokenizer is the quickest."""
     text = TextConfig(**{"files": tuple(map(str, names)), "tokenizer": "char", **config})
-    return prepare(find_source(text), text, cache=cache, say=say, progress=bars or Bars())
+    return prepare_tokens(find_source(text), text, cache=cache, say=say, progress=bars or Bars())
 
 
 def refusal(cache: Path, *files: Path, **config: Any) -> str:
@@ -130,7 +130,7 @@ def test_each_part_holds_its_documents_with_the_end_of_text_between(
     files = tuple(str(write(folder / f"{i}.txt", text)) for i, text in enumerate(texts))
     config = TextConfig(files, validation_fraction=0.5, split=way, tokenizer="char")
     source = find_source(config)
-    data = prepare(source, config, cache=folder)
+    data = prepare_tokens(source, config, cache=folder)
     training, validation = split(source, config)
     end, encode = data.tokenizer.end_of_text, data.tokenizer.encode
     for ids, part in ((data.train, training), (data.validation, validation)):

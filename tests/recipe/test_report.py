@@ -11,7 +11,7 @@ import pytest
 
 from minigpt.config import TextConfig, TrainConfig
 from minigpt.data.source import find_source
-from minigpt.data.token_cache import prepare
+from minigpt.data.token_cache import prepare_tokens
 from minigpt.recipe.report import command, first_words, say_result
 from minigpt.training.checkpoint import TrainingState
 
@@ -25,7 +25,7 @@ def result(
 ) -> tuple[str, list[str]]:
     """What a training of nine steps says at its end, on standard output and standard error."""
     text = TextConfig(files=("my.txt",), tokenizer="char")
-    dataset = prepare(find_source(text), text)
+    dataset = prepare_tokens(find_source(text), text)
     trainer = SimpleNamespace(
         state=TrainingState(9, 5.0, best_loss=3.0, best_bits_per_byte=1.5, best_step=best_step),
         config=replace(training, batch_size=10),
@@ -151,4 +151,4 @@ def test_a_prompt_is_the_beginning_of_a_line(workplace: Path) -> None:
     url = "See https://www.example.org/a/b/c\n"
     for text, words in ((story, "title of this very long"), ("01" * 99, "01" * 12), (url, "See")):
         Path("my.txt").write_text(text * 99)
-        assert first_words(prepare(find_source(config), config)) == words
+        assert first_words(prepare_tokens(find_source(config), config)) == words

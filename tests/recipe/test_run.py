@@ -22,7 +22,7 @@ from minigpt.cli import main
 from minigpt.config import TextConfig
 from minigpt.data.batches import Dataset
 from minigpt.data.source import find_source
-from minigpt.data.token_cache import prepare
+from minigpt.data.token_cache import prepare_tokens
 from minigpt.recipe import run as run_module
 from minigpt.recipe.run import resume_run
 from minigpt.runs.find import newest_run
@@ -51,10 +51,10 @@ def prepared(monkeypatch: pytest.MonkeyPatch) -> list[Dataset]:
     seen: list[Dataset] = []
 
     def noted(*arguments: Any, **keywords: Any) -> Dataset:
-        seen.append(prepare(*arguments, **keywords))
+        seen.append(prepare_tokens(*arguments, **keywords))
         return seen[-1]
 
-    monkeypatch.setattr("minigpt.data.token_cache.prepare", noted)
+    monkeypatch.setattr("minigpt.data.token_cache.prepare_tokens", noted)
     return seen
 
 
@@ -82,7 +82,7 @@ def test_documents_are_trained_on_like_a_file_of_them(
     assert train_tiny(given()) == Path("runs/documents")
     assert minigpt.load("runs/documents").knows_documents
     config = TextConfig(files=("same.jsonl",), vocab_size=300)
-    same = prepare(find_source(config), config)
+    same = prepare_tokens(find_source(config), config)
     for name in ("train", "validation"):
         one, other = (getattr(dataset, name)[:].tolist() for dataset in (prepared[0], same))
         assert one == other

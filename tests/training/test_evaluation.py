@@ -22,7 +22,7 @@ from minigpt.cli import main
 from minigpt.config import GPTConfig
 from minigpt.data.counting import CountingModel
 from minigpt.data.source import find_source
-from minigpt.data.token_cache import prepare
+from minigpt.data.token_cache import prepare_tokens
 from minigpt.generation import scoring
 from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.model import GPT
@@ -285,7 +285,7 @@ def test_counting_in_the_training_text_is_compared_with_while_that_is_as_it_was(
     run = train_tiny(steps=1, num_evals=1)
     found = load_run(run)
     assert found.config is not None
-    dataset = prepare(find_source(found.config.text), found.config.text)
+    dataset = prepare_tokens(find_source(found.config.text), found.config.text)
     ids = np.array(found.tokenizer.encode(text.read_text()))
     model = CountingModel(dataset.train[:], found.tokenizer.vocab_size)
     lengths = found.tokenizer.byte_lengths()

@@ -8,7 +8,7 @@ import torch
 from minigpt import GPT, GPTConfig, TrainConfig, Trainer, UserError, load
 from minigpt.config import TextConfig
 from minigpt.data.source import find_source
-from minigpt.data.token_cache import prepare
+from minigpt.data.token_cache import prepare_tokens
 from minigpt.runs.folder import TOKENIZER
 from minigpt.tokenizer import same_tokenizer
 from tests.conftest import some_text
@@ -21,7 +21,7 @@ def test_it_is_trained_and_says_by_name_which_tokenizer_it_needs(tmp_path: Path)
     file.write_text(text)
     config = TextConfig((str(file),))
     words = Words(text)
-    data = prepare(find_source(config), config, tokenizer=words, cache=tmp_path / "cache")
+    data = prepare_tokens(find_source(config), config, tokenizer=words, cache=tmp_path / "cache")
 
     torch.manual_seed(0)
     model = GPT(

@@ -19,7 +19,7 @@ from minigpt.config import TextConfig, TrainConfig
 from minigpt.data.batches import Dataset, TokenSequence
 from minigpt.data.counting import CountingModel, fit_in_time
 from minigpt.data.source import find_source
-from minigpt.data.token_cache import prepare
+from minigpt.data.token_cache import prepare_tokens
 from minigpt.model import GPT
 from minigpt.recipe.counting import Counting
 from minigpt.runs.find import load_run
@@ -93,7 +93,7 @@ def test_the_weights_kept_are_those_of_the_best_evaluation(workplace: Path) -> N
     losses = [row["val_loss"] for row in rows(folder)]
     assert min(losses) < min(losses[0], losses[-1]) - 0.02
     run = load_run(folder)
-    dataset = prepare(find_source(run.config.text), run.config.text)
+    dataset = prepare_tokens(find_source(run.config.text), run.config.text)
     lengths = torch.tensor(run.tokenizer.byte_lengths())
     result = evaluate_tokens(
         run.model, dataset.validation, lengths, context_length=16, max_tokens=10**6
@@ -148,7 +148,7 @@ def test_counting_is_measured_on_the_tokens_that_the_model_is_evaluated_on(
 ) -> None:
     folder = train_tiny(eval_tokens=eval_tokens)
     config = read_config(folder).text
-    dataset = prepare(find_source(config), config)
+    dataset = prepare_tokens(find_source(config), config)
     windows = list(spread_windows(dataset.validation, 16, eval_tokens))
     assert sum(len(window) - 1 for window in windows) <= eval_tokens
     counting = CountingModel(dataset.train[:], 300)
@@ -198,7 +198,7 @@ def batch(
 ) -> tuple[Dataset, list[tuple[Tensor, Tensor]]]:
     """The batch of step 3 of a training on my.txt."""
     text = TextConfig(("my.txt",), vocab_size=300)
-    dataset = prepare(find_source(text), text)
+    dataset = prepare_tokens(find_source(text), text)
     config = TrainConfig(**({"batch_size": 4} | changes))
     return dataset, training_batch(dataset, config, context_length, step=3, done=done, rows=rows)
 
@@ -240,7 +240,7 @@ def test_the_loss_in_training_is_for_a_byte_however_tokens_are_split(
     """Of a first step: nats a token, times the tokens, over the bytes that they decode to."""
     folder = train_tiny(token_split_prob=share, steps=1, num_evals=1)
     (row,), config = rows(folder), read_config(folder)
-    dataset = prepare(find_source(config.text), config.text)
+    dataset = prepare_tokens(find_source(config.text), config.text)
     ((_, targets),) = training_batch(dataset, config.training, 16, step=0, done=0.0)
     size = sum(len(dataset.tokenizer.decode(ids).encode()) for ids in targets.tolist())
     bits = row["train_loss"] / math.log(2) * targets.numel() / size
