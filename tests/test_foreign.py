@@ -132,6 +132,10 @@ CHANGES: dict[str, tuple[Callable[[GPT], None], str]] = {
         replaced("blocks.1.attention.rotary", RotaryPositions(4, 8, 7.0)),
         "GPT with a changed blocks.1.attention.rotary",
     ),
+    "positions of one's own": (
+        replaced("blocks.1.attention.process_heads", lambda queries, keys: (keys, queries)),
+        "GPT with a changed blocks.1.attention",
+    ),
     "an epsilon": (replaced("final_norm.eps", 0.1), "GPT with a changed final_norm"),
     "a method": (replaced("blocks.0.forward", lambda x, cache=None: x), "a changed blocks.0"),
     "no positions": (
@@ -178,7 +182,16 @@ def mixing() -> GPT:
     return randomised(model)
 
 
+def with_positions_of_its_own() -> GPT:
+    model = gpt(positions="learned")
+    turn = RotaryPositions(4, 8, 7.0)
+    for block in model.blocks:
+        block.attention.process_heads = lambda queries, keys: (turn(queries), turn(keys))
+    return model
+
+
 MODELS: dict[str, Callable[[], GPT]] = {
+    "positions of its own": with_positions_of_its_own,
     "a subclass": lambda: randomised(Squared(GPTConfig(11, **SHAPE))),
     "a part that looks back": mixing,
     "a hook": with_hook,

@@ -22,11 +22,17 @@ _LONGEST = 256  # sequence whose attention weights are kept for the backward pas
 
 
 def attention(
-    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, dropout: float, causal: bool
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    *,
+    mask: Tensor | None = None,
+    dropout: float = 0.0,
+    causal: bool = False,
 ) -> Tensor:
     """``softmax(Q Kᵀ / sqrt(d)) V``, all ``(b, heads, T, d)``; a mask is True where attended."""
     if is_transformed():  # torch's fused kernels know neither forward mode nor second derivatives
-        return _explicit_attention(queries, keys, values, mask, dropout, causal)
+        return _explicit_attention(queries, keys, values, mask=mask, dropout=dropout, causal=causal)
 
     is_short = queries.shape == keys.shape and queries.shape[-2] <= _LONGEST
     if _is_fast(queries, keys, values) and causal and not dropout and is_short:
@@ -37,7 +43,13 @@ def attention(
 
     shared = queries.shape[1] != keys.shape[1]  # keys, by several queries
     return F.scaled_dot_product_attention(
-        queries, keys, values, mask, dropout, causal, enable_gqa=shared
+        queries,
+        keys,
+        values,
+        attn_mask=mask,
+        dropout_p=dropout,
+        is_causal=causal,
+        enable_gqa=shared,
     )
 
 
@@ -76,7 +88,13 @@ def _must_be_differentiable() -> bool:
 
 
 def _explicit_attention(
-    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, dropout: float, causal: bool
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    *,
+    mask: Tensor | None,
+    dropout: float,
+    causal: bool,
 ) -> Tensor:
     """The same as :func:`attention`, step by step."""
     group_size = queries.shape[1] // keys.shape[1]
@@ -94,12 +112,16 @@ class _CausalAttention(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        weights, context = [], []
+        scale = queries.shape[-1] ** -0.5
+        weights = []
+        context = []
         for start, end in _rows(queries):
-            q, k, scale = queries[:, start:end], keys[:, :end], queries.shape[-1] ** -0.5
+            q = queries[:, start:end]  # (n, end - start, d)
+            k = keys[:, :end]  # (n, end, d)
             scores = torch.baddbmm(_mask(start, end, q.dtype), q, k.mT, alpha=scale)
             weights.append(scores.softmax(dim=-1))  # (n, end - start, end)
             context.append(weights[-1] @ values[:, :end])  # (n, end - start, d)
+
         ctx.save_for_backward(queries, keys, values, *weights)
         return torch.cat(context, dim=1)
 
@@ -115,15 +137,21 @@ class _CausalAttention(torch.autograd.Function):
     def _fast_backward(
         queries: Tensor, keys: Tensor, values: Tensor, weights: list[Tensor], grad: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        grads, grad_keys, grad_values = [], torch.zeros_like(keys), torch.zeros_like(values)
+        scale = queries.shape[-1] ** -0.5
+        grads = []  # of the queries
+        grad_keys = torch.zeros_like(keys)
+        grad_values = torch.zeros_like(values)
         for (start, end), w in zip(_rows(queries), weights, strict=True):
-            q, of_context = queries[:, start:end], grad[:, start:end]
+            q = queries[:, start:end]  # (n, end - start, d)
+            of_context = grad[:, start:end]  # (n, end - start, d)
             of_weights = of_context @ values[:, :end].mT  # (n, end - start, end)
             of_scores = torch._softmax_backward_data(of_weights, w, -1, w.dtype)
-            of_scores.mul_(queries.shape[-1] ** -0.5)
+            of_scores.mul_(scale)
+
             grads.append(of_scores @ keys[:, :end])
             grad_keys[:, :end] += of_scores.mT @ q
             grad_values[:, :end] += w.mT @ of_context
+
         return torch.cat(grads, dim=1), grad_keys, grad_values
 
 
@@ -158,25 +186,30 @@ class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, targets: Tensor) -> Tensor:
         narrow = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else x.dtype
-        rows = max(_LOGITS // len(weight), 1)
-        given = x, weight, targets
-        x, weight = x.to(narrow), weight.to(narrow)
         wide = torch.promote_types(narrow, torch.float32)
-        total, grad_weight = torch.zeros((), dtype=wide), torch.zeros_like(weight, dtype=wide)
-        grads = []
+        given = (x, weight, targets)
+        x = x.to(narrow)
+        weight = weight.to(narrow)
+
+        total = torch.zeros((), dtype=wide)
+        grads = []  # of x
+        grad_weight = torch.zeros_like(weight, dtype=wide)
+        rows = max(_LOGITS // len(weight), 1)
         for xs, ts in zip(x.split(rows), targets.split(rows), strict=True):
             logits = (xs @ weight.mT).to(wide)  # (rows, V)
             right = logits.gather(1, ts.unsqueeze(1)).squeeze(1)
             highest = logits.amax(dim=1)
             p = torch.softmax(logits, 1, out=logits)
             total += (highest - p.amax(dim=1).log() - right).sum()  # the highest p is exp(0) / sum
+
             p.scatter_add_(1, ts.unsqueeze(1), p.new_full((len(ts), 1), -1.0))
-            p = p.to(narrow)
+            p = p.to(narrow)  # (rows, V): the gradient of the logits
             grads.append(p @ weight)
             if narrow == wide:
                 grad_weight.addmm_(p.mT, xs)
             else:
                 grad_weight += p.mT @ xs
+
         ctx.narrow = narrow
         ctx.save_for_backward(*given, torch.cat(grads), grad_weight)
         return total / len(x)
@@ -187,10 +220,11 @@ class _LinearCrossEntropy(torch.autograd.Function):
         grad = grad / len(x)
         if not _must_be_differentiable():
             return grad_x * grad, grad_weight * grad, None
+
+        narrow = ctx.narrow
         with torch.autocast("cpu", enabled=False):
-            return *_gradients_of_logits(
-                x.to(ctx.narrow), weight.to(ctx.narrow), targets, grad
-            ), None
+            of_x, of_weight = _gradients_of_logits(x.to(narrow), weight.to(narrow), targets, grad)
+        return of_x, of_weight, None
 
 
 def _gradients_of_logits(

@@ -1,5 +1,7 @@
 """MultiHeadAttention, the layer of the GPT, and the KeyValueCache it uses to generate text."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -7,6 +9,10 @@ from torch.nn import functional as F
 from .functional import attention_weights, check_dropout
 from .fused import attention
 from .rotary import RotaryPositions
+
+# From queries (b, num_heads, T, head_dim) and keys (b, num_kv_heads, T, head_dim) to others of the
+# same shapes.
+ProcessHeads = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 class KeyValueCache:
@@ -51,11 +57,14 @@ class KeyValueCache:
         if keys.shape != values.shape:
             both = f"{tuple(keys.shape)} and {tuple(values.shape)}"
             raise ValueError(f"keys and values need the same shape, got {both}")
+
         b, num_kv_heads, T, head_dim = keys.shape
         room = (*self.keys.shape[:2], self.keys.shape[2] - self.length, self.keys.shape[3])
         if (b, num_kv_heads, head_dim) != (room[0], room[1], room[3]) or room[2] < T:
             raise ValueError(f"keys {tuple(keys.shape)} do not fit into a cache with room {room}")
-        start, self.length = self.length, self.length + T
+
+        start = self.length
+        self.length += T
         self.keys[:, :, start : self.length] = keys
         self.values[:, :, start : self.length] = values
         return self.keys[:, :, : self.length], self.values[:, :, : self.length]
@@ -85,6 +94,10 @@ class MultiHeadAttention(nn.Module):
         out_bias: whether out_proj adds a bias.
         head_dim: size of a head's queries, keys and values; out_proj maps all heads,
             ``num_heads * head_dim`` together, to d_out. Default: d_out / num_heads.
+        process_heads: a function, or a module, of queries ``(b, num_heads, T, head_dim)`` and keys
+            ``(b, num_kv_heads, T, head_dim)`` that returns two tensors of these shapes: positions
+            of one's own, for example. It comes after query/key norm and rotary positions. It sees
+            a whole sequence from its first token, so that such a layer takes no cache.
 
     Raises:
         ValueError: if d_out is not divisible by num_heads where head_dim is left out, num_heads
@@ -108,11 +121,18 @@ class MultiHeadAttention(nn.Module):
         causal: bool = True,
         out_bias: bool = True,
         head_dim: int | None = None,
+        process_heads: ProcessHeads | None = None,
     ):
         super().__init__()
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
-        sizes: dict[str, int | None] = {"d_in": d_in, "d_out": d_out, "num_heads": num_heads}
-        sizes |= dict(context_length=context_length, num_kv_heads=num_kv_heads, head_dim=head_dim)
+        sizes = {
+            "d_in": d_in,
+            "d_out": d_out,
+            "context_length": context_length,
+            "num_heads": num_heads,
+            "num_kv_heads": num_kv_heads,
+            "head_dim": head_dim,
+        }
         for name, size in sizes.items():
             if size is not None and size < 1:
                 raise ValueError(f"{name} must be at least 1, got {size}")
@@ -122,14 +142,19 @@ class MultiHeadAttention(nn.Module):
             raise ValueError(
                 f"num_heads ({num_heads}) must be divisible by num_kv_heads ({num_kv_heads})"
             )
-        self.d_in, self.d_out = d_in, d_out
+
+        self.d_in = d_in
+        self.d_out = d_out
         self.context_length = context_length
         self.dropout = check_dropout(dropout)
-        self.num_heads, self.num_kv_heads = num_heads, num_kv_heads
+        self.num_heads = num_heads
+        self.num_kv_heads = num_kv_heads
         self.head_dim = d_out // num_heads if head_dim is None else head_dim
         self.causal = causal
+        self.process_heads = process_heads
 
-        q_dim, kv_dim = num_heads * self.head_dim, num_kv_heads * self.head_dim
+        q_dim = num_heads * self.head_dim
+        kv_dim = num_kv_heads * self.head_dim
         self.W_query = nn.Linear(d_in, q_dim, bias=qkv_bias)
         self.W_key = nn.Linear(d_in, kv_dim, bias=qkv_bias)
         self.W_value = nn.Linear(d_in, kv_dim, bias=qkv_bias)
@@ -151,17 +176,24 @@ class MultiHeadAttention(nn.Module):
             ``(b, T, d_out)``.
 
         Raises:
-            ValueError: if x has another shape, or the sequence outgrows context_length.
+            ValueError: if x has another shape, the sequence outgrows context_length, or there is
+                a cache beside process_heads.
         """
         start = 0 if cache is None else cache.length
         queries, keys, values = self._project(x, cache)
+        T = x.shape[1]
+
         # Torch's `is_causal` lets query 0 see key 0 only, query 1 keys 0 and 1, and so on, which
         # is right only without earlier keys; a single query at the end needs no mask.
-        mask = self._mask(x.shape[1], start, x.device) if start and x.shape[1] > 1 else None
-        allowed = None if mask is None else ~mask
-        dropout = self.dropout if self.training else 0.0
-        causal = self.causal and x.shape[1] > 1 and start == 0
-        context = attention(queries, keys, values, allowed, dropout, causal)  # (b, heads, T, d)
+        mask = self._mask(T, start, x.device) if start and T > 1 else None
+        context = attention(
+            queries,
+            keys,
+            values,
+            mask=None if mask is None else ~mask,
+            dropout=self.dropout if self.training else 0.0,
+            causal=self.causal and T > 1 and start == 0,
+        )  # (b, num_heads, T, head_dim)
         return self._merge(context)
 
     def forward_with_weights(
@@ -182,9 +214,11 @@ class MultiHeadAttention(nn.Module):
         """
         start = 0 if cache is None else cache.length
         queries, keys, values = self._project(x, cache)
+
         group_size = self.num_heads // self.num_kv_heads
         keys = keys.repeat_interleave(group_size, dim=1)  # (b, num_heads, S, head_dim)
         values = values.repeat_interleave(group_size, dim=1)  # (b, num_heads, S, head_dim)
+
         mask = self._mask(x.shape[1], start, x.device)
         weights = attention_weights(queries, keys, mask=mask)  # (b, num_heads, T, S)
         context = F.dropout(weights, self.dropout, self.training) @ values
@@ -196,17 +230,41 @@ class MultiHeadAttention(nn.Module):
         if x.dim() != 3 or x.shape[-1] != self.d_in:
             raise ValueError(f"expected (b, T, d_in={self.d_in}), got {tuple(x.shape)}")
         start = 0 if cache is None else cache.length
-        end, limit = start + x.shape[1], self.context_length
+        end = start + x.shape[1]
+        limit = self.context_length
         if end > limit:
             raise ValueError(f"a sequence of {end} tokens is longer than context_length {limit}")
+
         queries = self.query_norm(self._split(self.W_query(x)))  # (b, num_heads, T, head_dim)
         keys = self.key_norm(self._split(self.W_key(x)))  # (b, num_kv_heads, T, head_dim)
         values = self._split(self.W_value(x))  # (b, num_kv_heads, T, head_dim)
         if self.rotary is not None:
-            queries, keys = self.rotary(queries, start), self.rotary(keys, start)
+            queries = self.rotary(queries, start)
+            keys = self.rotary(keys, start)
+        queries, keys = self._processed(queries, keys, cache)
+
         if cache is not None:
             keys, values = cache.update(keys, values)
         return queries, keys, values
+
+    def _processed(
+        self, queries: Tensor, keys: Tensor, cache: KeyValueCache | None
+    ) -> tuple[Tensor, Tensor]:
+        """What process_heads makes of queries and keys; without it, they themselves."""
+        if self.process_heads is None:
+            return queries, keys
+        if cache is not None:
+            raise ValueError(
+                "a layer with process_heads takes no cache: the function would see the new tokens "
+                "without those before them"
+            )
+
+        found = self.process_heads(queries, keys)
+        shapes = [tuple(part.shape) for part in found]
+        expected = [tuple(queries.shape), tuple(keys.shape)]
+        if shapes != expected:
+            raise ValueError(f"process_heads must return shapes {expected}, got {shapes}")
+        return found
 
     def _split(self, x: Tensor) -> Tensor:
         """(b, T, heads * head_dim) -> (b, heads, T, head_dim)."""

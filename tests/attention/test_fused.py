@@ -16,7 +16,7 @@ def of(*shape: int) -> Tensor:
 
 
 def attention(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-    return fused.attention(queries, keys, values, None, 0.0, True)
+    return fused.attention(queries, keys, values, causal=True)
 
 
 def cross_entropy(x: Tensor, weight: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ from minigpt.attention import (
     CausalAttention,
     MultiHeadAttention,
     MultiHeadAttentionWrapper,
+    RotaryPositions,
     causal_mask,
 )
 
@@ -315,3 +316,64 @@ def test_sizes_that_do_not_fit_are_refused(changed: dict[str, Any], message: str
     sizes = {"d_in": D_IN, "d_out": D_OUT, "context_length": CONTEXT, "num_heads": HEADS}
     with pytest.raises(ValueError, match=message):
         MultiHeadAttention(dropout=0.0, **(sizes | changed))
+
+
+# Positions of one's own
+
+
+class Shift(nn.Module):
+    """Adds a learned vector for each position."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.vectors = nn.Parameter(torch.ones(CONTEXT, 4, dtype=torch.float64))
+
+    def forward(self, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
+        vectors = self.vectors[: queries.shape[-2]]
+        return queries + vectors, keys + vectors
+
+
+@both_forwards
+@pytest.mark.parametrize("qk_norm", [False, True])
+def test_process_heads_that_turns_by_position_is_rotary_positions(
+    forward: Forward, qk_norm: bool
+) -> None:
+    """Queries and keys are given to it in each head, after their norm."""
+    turn = RotaryPositions(6, CONTEXT, 100.0)
+    shape = {"head_dim": 6, "num_kv_heads": 2, "qk_norm": qk_norm}
+    seen = []
+
+    def turned(queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
+        seen.append((queries.shape, keys.shape))
+        return turn(queries), turn(keys)
+
+    x = normal(2, 5, D_IN)
+    found = forward(attention(**shape, process_heads=turned), x)
+    assert seen == [((2, HEADS, 5, 6), (2, 2, 5, 6))]
+    torch.testing.assert_close(found, forward(attention(**shape, rotary_base=100.0), x))
+
+
+def test_a_module_that_processes_heads_is_learned_and_saved_with_the_layer() -> None:
+    layer = attention(head_dim=4, process_heads=Shift())
+    layer(normal(2, 5, D_IN)).sum().backward()
+    vectors = dict(layer.named_parameters())["process_heads.vectors"]
+    assert vectors.grad is not None and vectors.grad[:5].abs().min() > 0
+    assert "process_heads.vectors" in layer.state_dict()
+
+
+@both_forwards
+def test_what_process_heads_returns_in_another_shape_is_refused(forward: Forward) -> None:
+    layer = attention(head_dim=4, process_heads=lambda queries, keys: (queries, keys[:, :, 1:]))
+    with pytest.raises(
+        ValueError, match=r"must return shapes \[\(2, 4, 5, 4\), \(2, 4, 5, 4\)\], got"
+    ):
+        forward(layer, normal(2, 5, D_IN))
+
+
+@both_forwards
+def test_a_layer_with_process_heads_takes_no_cache(forward: Forward) -> None:
+    layer = attention(process_heads=lambda queries, keys: (queries, keys))
+    cache = cache_of(layer)
+    with pytest.raises(ValueError, match="a layer with process_heads takes no cache"):
+        forward(layer, normal(2, 5, D_IN), cache)
+    assert cache.length == 0
