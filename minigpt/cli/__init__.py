@@ -15,7 +15,7 @@ from .. import UserError, __version__
 from ..runs.memory import enough_memory
 from . import evaluate, export, generate, page, runs, serve, train
 from .options import Parser
-from .terminal import say
+from .terminal import print_message
 
 Run = Callable[[argparse.Namespace], int | None]  # the exit status; None is 0
 COMMANDS: dict[str, tuple[str, Callable[[Parser], None], Run]] = {
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None, prog: str | None = None) -> int
             return run(given) or 0
 
     except UserError as error:
-        say(f"error: {error}")
+        print_message(f"error: {error}")
         return 2
     except BrokenPipeError:  # the reader of our output is gone, as in `... | head`
         _discard(sys.stdout)
@@ -49,10 +49,10 @@ def main(arguments: Sequence[str] | None = None, prog: str | None = None) -> int
         if error.filename is None:  # what failed is our output
             _discard(sys.stdout)
         place = error.filename or "writing"
-        say(f"error: {place}: {error.strerror or error}")
+        print_message(f"error: {place}: {error.strerror or error}")
         return 2
     except KeyboardInterrupt:
-        say("interrupted")
+        print_message("interrupted")
         return 130
 
     finally:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .. import UserError, __version__
 from ..config import EvaluationConfig, counted
 from .options import Parser, add_fields, given_fields
-from .terminal import say, write
+from .terminal import print_message, write
 
 if TYPE_CHECKING:
     from ..training.evaluation import Evaluation
@@ -56,9 +56,9 @@ def _predicted(given: argparse.Namespace, settings: dict[str, Any]) -> tuple[str
     from ..runs.find import find_model
 
     # What is not there is refused before torch is loaded, which takes seconds.
-    find_files(tuple(name for name in given.files if name != STANDARD_INPUT), say)
+    find_files(tuple(name for name in given.files if name != STANDARD_INPUT), print_message)
     find_model(given.run)
-    say(f"minigpt {__version__}: loading torch, to evaluate {given.run}")
+    print_message(f"minigpt {__version__}: loading torch, to evaluate {given.run}")
     from ..recipe.evaluate import evaluate
     from ..training.messages import progress_bar
 
@@ -79,11 +79,11 @@ def _explain(result: "Evaluation") -> None:
     windows = f"windows of {result.context_length}"
     if result.stride < result.context_length:
         windows += f", each {counted(result.stride, 'token')} after the one before"
-    say(f"read {counted(result.tokens, 'token')} in {windows}")
-    say(f"bits/byte: {BITS}")
+    print_message(f"read {counted(result.tokens, 'token')} in {windows}")
+    print_message(f"bits/byte: {BITS}")
     if (counting := result.counting_bits_per_byte) is not None:
         what = "counting which token follows which four in the training text"
-        say(f"{what} gives {counting:.4f} bits/byte on the same text")
+        print_message(f"{what} gives {counting:.4f} bits/byte on the same text")
 
 
 def _copied(given: argparse.Namespace, config: EvaluationConfig) -> tuple[str, dict[str, Any]]:
@@ -93,7 +93,7 @@ def _copied(given: argparse.Namespace, config: EvaluationConfig) -> tuple[str, d
     from ..data.source import check_text_field
     from ..runs.find import load
 
-    files = find_files(tuple(given.files), say)
+    files = find_files(tuple(given.files), print_message)
     check_text_field(files, config.text_field)
     texts = whole(Corpus(files, config.text_field).pieces())
     result = load(given.run, config.device).copied(*texts)

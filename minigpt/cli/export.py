@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 
 from .options import Parser
-from .terminal import say, write
+from .terminal import print_message, write
 
 
 def options(parser: Parser) -> None:
@@ -41,4 +41,4 @@ def run(given: argparse.Namespace) -> None:
             use = f"transformers.AutoModelForCausalLM.from_pretrained({str(out)!r})"
 
     write(str(out))
-    say(f"to use it:  {use}")
+    print_message(f"to use it:  {use}")

@@ -17,7 +17,7 @@ from ..config import InferenceConfig, SampleConfig, counted
 from ..generation.results import Step, Token, visible
 from ..runs.memory import enough_memory
 from .options import Parser, add_fields, given_fields, typed_text
-from .terminal import Wrapper, say, terminal_width, write
+from .terminal import Wrapper, print_message, terminal_width, write
 
 if TYPE_CHECKING:
     from ..generation.processors import Processor
@@ -108,7 +108,7 @@ def _generate(
     model = f"{name} ({millions:.2f} M parameters)"
     if given.json:
         _write_records(task)
-        say(f"written with {model}")
+        print_message(f"written with {model}")
     else:
         _write_text(task, given, model)
 
@@ -144,7 +144,7 @@ def read_prompt(given: str | None) -> str:
     if sys.stdin is None:
         raise UserError("standard input is closed; leave out the - or give the prompt itself")
     waiting = "type the prompt; Ctrl-D ends it" if sys.stdin.isatty() else "reading the prompt"
-    say(f"{waiting} (standard input)")
+    print_message(f"{waiting} (standard input)")
     try:
         text = sys.stdin.buffer.read().decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -162,7 +162,9 @@ def _write_text(task: _Task, given: argparse.Namespace, model: str) -> None:
 
     tokens = counted(config.max_new_tokens, "token")
     sentence = " and to the end of the sentence" if config.whole_sentences else ""
-    say(f"writing with {model}, at temperature {config.temperature:g}, {tokens}{sentence} at most")
+    print_message(
+        f"writing with {model}, at temperature {config.temperature:g}, {tokens}{sentence} at most"
+    )
 
     # The first sample is shown while all are written, the others when they are there.
     samples: list[list[Step]] = [[] for _ in range(config.samples)]
@@ -183,7 +185,7 @@ def _write_text(task: _Task, given: argparse.Namespace, model: str) -> None:
     is_cut = any(sample and sample[-1].stop_reason == "length" for sample in samples)
     end = "more: --max-new-tokens N" if is_cut else "it ended by itself"
     speed = f"{counted(count, 'token')} at {per_second:,.0f} a second"
-    say(f"{speed}   the same again: --seed {config.seed}   {end}")
+    print_message(f"{speed}   the same again: --seed {config.seed}   {end}")
 
 
 def _collected(steps: Iterable[Step], samples: list[list[Step]]) -> Iterator[Step]:

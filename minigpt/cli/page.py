@@ -7,7 +7,7 @@ from pathlib import Path
 
 from .. import UserError
 from .options import Parser
-from .terminal import say, write
+from .terminal import print_message, write
 
 
 def options(parser: Parser) -> None:
@@ -40,7 +40,7 @@ def run(given: argparse.Namespace) -> None:
     page = build_page(found, name, weights=given.weights, with_text=given.with_text)
     write_text(page, out)
     if given.with_text:
-        say(f"the training text is in {out} too: whoever gets the file can read it")
+        print_message(f"the training text is in {out} too: whoever gets the file can read it")
     megabytes = os.path.getsize(out) / 1e6
     write(f"{out}: {megabytes:.1f} MB")
     if given.open:

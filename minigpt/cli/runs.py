@@ -5,7 +5,7 @@ import json
 
 from .. import UserError
 from .options import Parser
-from .terminal import say, write
+from .terminal import print_message, write
 
 
 def options(parser: Parser) -> None:
@@ -22,6 +22,6 @@ def run(given: argparse.Namespace) -> None:
         try:
             write(json.dumps(one.about()) if given.json else repr(one))
         except UserError as error:
-            say(str(error))
+            print_message(str(error))
     if not runs:
-        say(f"no run in {given.folder}/ yet; train one first: python train.py my.txt")
+        print_message(f"no run in {given.folder}/ yet; train one first: python train.py my.txt")

@@ -12,7 +12,7 @@ from typing import TextIO
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tab and line feed
 
 
-def say(line: str) -> None:
+def print_message(line: str) -> None:
     """Print a message to standard error, wrapped to the terminal's width; of several processes
     that torchrun has started the first does. Where nobody can read it any more, since the reader of
     a pipe or the terminal is gone, the command goes on without it."""

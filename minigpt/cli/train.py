@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .. import UserError, __version__
 from ..config import PLANNED, GPTConfig, TextConfig, TrainConfig, check_fields, check_given
 from .options import Parser, add_fields, given_fields
-from .terminal import say, write
+from .terminal import print_message, write
 
 if TYPE_CHECKING:
     from ..data.source import Source
@@ -66,7 +66,7 @@ def _resume(
     if (text.keys() | model.keys()) - {"files"}:
         raise UserError("--resume takes its text and model from the run; leave them out")
 
-    say(f"minigpt {__version__}: loading torch, to continue a run")
+    print_message(f"minigpt {__version__}: loading torch, to continue a run")
     from ..runs.folder import read_config
 
     if given.out:
@@ -107,7 +107,7 @@ def _read_text(text: Fields, model: Fields, out: Path | None = None) -> "Source"
     config = TextConfig(**text)
     from ..data.readers import title
 
-    say(f"minigpt {__version__}: reading {', '.join(map(title, config.files))}")
+    print_message(f"minigpt {__version__}: reading {', '.join(map(title, config.files))}")
     from ..data.lengths import check_short_text
     from ..data.source import find_source
     from ..recipe import report
@@ -118,13 +118,15 @@ def _read_text(text: Fields, model: Fields, out: Path | None = None) -> "Source"
         check_free(out)
     if config.tokenizer not in ("bpe", "char"):  # it has to be there
         tiktoken_tokenizer(config.tokenizer)
-    source = find_source(config, say)
+
+    source = find_source(config, print_message)
     if config.init is None:  # else the model is read first, and brings its tokenizer
         check_short_text(source, config, model.get("context_length"))
+
     report.say_text(source)
     if out is not None:
         report.say_unfinished(config, source)
-    say("loading torch ...")
+    print_message("loading torch ...")
     return source
 
 
@@ -135,25 +137,33 @@ def _training_settings(
 
     An option that needs a text is refused if none is named; otherwise it is the tales.
     """
-    text, model = given_fields(given, TextConfig), given_fields(given, GPTConfig)
+    text = given_fields(given, TextConfig)
+    model = given_fields(given, GPTConfig)
+    training = given_fields(given, TrainConfig)
     model.pop("vocab_size", None)  # a setting of the text
+
     if not given.files:
         del text["files"]
         for name in ("validation", "init"):
             if name in text and not vars(given).get("resume"):
                 raise UserError(f"--{name} needs a text to train on: name it too, such as my.txt")
-    return text, model, given_fields(given, TrainConfig)
+    return text, model, training
 
 
 def _print_plan(plan: "Plan", ends_by_steps: bool) -> None:
     """What `train --plan` prints: the reasons, and the settings as options."""
     from ..recipe.report import reasons
 
-    chosen = {n: getattr(plan if hasattr(plan, n) else plan.model, n) for n in PLANNED}
-    if plan.text.tokenizer != "bpe":
-        del chosen["vocab_size"]
-    if ends_by_steps:
-        del chosen["max_epochs"]
-    tied = "--tie-embeddings" if chosen.pop("tie_embeddings") else "--no-tie-embeddings"
-    options = (f"--{name.replace('_', '-')} {value:g}" for name, value in chosen.items())
-    write("\n".join([*reasons(plan), " ".join([*options, tied])]))
+    options = []
+    for name in PLANNED:
+        option = name.replace("_", "-")
+        value = getattr(plan if hasattr(plan, name) else plan.model, name)
+        if name == "vocab_size" and plan.text.tokenizer != "bpe":
+            continue
+        if name == "max_epochs" and ends_by_steps:
+            continue
+        if name == "tie_embeddings":
+            options.append(f"--{option}" if value else f"--no-{option}")
+        else:
+            options.append(f"--{option} {value:g}")
+    write("\n".join([*reasons(plan), " ".join(options)]))
