@@ -4,7 +4,7 @@ The public names load when first used, so that importing the package costs nothi
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
@@ -12,6 +12,36 @@ __version__ = "0.1.0"
 class UserError(ValueError):
     """Something a user can put right: printed as one line, exit status 2."""
 
+
+if TYPE_CHECKING:  # what a type checker and an editor see
+    from .attention import CausalAttention as CausalAttention
+    from .attention import KeyValueCache as KeyValueCache
+    from .attention import MultiHeadAttention as MultiHeadAttention
+    from .attention import MultiHeadAttentionWrapper as MultiHeadAttentionWrapper
+    from .attention import RotaryPositions as RotaryPositions
+    from .attention import SelfAttentionV1 as SelfAttentionV1
+    from .attention import SelfAttentionV2 as SelfAttentionV2
+    from .config import EvaluationConfig as EvaluationConfig
+    from .config import GPTConfig as GPTConfig
+    from .config import InferenceConfig as InferenceConfig
+    from .config import SampleConfig as SampleConfig
+    from .config import TextConfig as TextConfig
+    from .config import TrainConfig as TrainConfig
+    from .generation.attention_maps import AttentionMaps as AttentionMaps
+    from .generation.attention_maps import attention_maps as attention_maps
+    from .generation.results import Sample as Sample
+    from .generation.results import Score as Score
+    from .generation.writer import Writer as Writer
+    from .model import GPT as GPT
+    from .recipe.evaluate import evaluate as evaluate
+    from .recipe.run import train as train
+    from .recipe.texts import prepare as prepare
+    from .runs.find import Run as Run
+    from .runs.find import load as load
+    from .tokenizer import TokenizerLike as TokenizerLike
+    from .tokenizer import load_tokenizer as load_tokenizer
+    from .training.callbacks import StopTraining as StopTraining
+    from .training.trainer import Trainer as Trainer
 
 _HOMES = {
     "GPT": "model",
