@@ -151,7 +151,7 @@ PATTERNS = {
 _WHITE_SPACE = r"(?<=[^\W_])(?=[ \t\r\n])|(?<=\S\n)(?=[^\W_])"
 # ... before punctuation, other than an apostrophe, that follows a letter or digit.
 _PUNCTUATION = r"""(?<=[^\W_])(?=[]!"#$%&()*+,./:;<=>?@[\\^_`{|}~、。，！？；：」』）-])"""
-_AT_WHITE_SPACE = re.compile(_WHITE_SPACE)
+AT_WHITE_SPACE = re.compile(_WHITE_SPACE)
 _AT_PUNCTUATION = re.compile(f"{_WHITE_SPACE}|{_PUNCTUATION}")
 ANYWHERE = re.compile(r"(?s)(?=.)")
 NOWHERE = re.compile(r"(?!)")
@@ -165,4 +165,4 @@ def places_to_cut(pattern: str, has_added: bool = False) -> re.Pattern[str]:
     """
     if pattern not in PATTERNS.values():
         return NOWHERE
-    return _AT_WHITE_SPACE if has_added else _AT_PUNCTUATION
+    return AT_WHITE_SPACE if has_added else _AT_PUNCTUATION

@@ -12,7 +12,7 @@ from .. import UserError
 from .base import Tokenizer, TokenizerLike
 from .bpe import BytePairTokenizer
 from .characters import CharacterTokenizer
-from .chunked_encoding import NOWHERE
+from .chunked_encoding import AT_WHITE_SPACE
 from .library import LibraryTokenizer
 from .tokenizer_json import FOREIGN, NotInFolder, load_tokenizer
 
@@ -24,11 +24,11 @@ _MOST_TOKENS = 1 << 18  # as config.Size
 class ForeignTokenizer(Tokenizer):
     """An object that is :class:`TokenizerLike`, with all that a :class:`Tokenizer` has.
 
-    Its texts are encoded whole, or where they are very long, cut before a space; one at a time,
-    since it may not be made for several threads. What it gives is checked.
+    A long text is cut where a word ends, at white space, and one piece is encoded at a time: it may
+    not be made for several threads. What it gives is checked.
     """
 
-    cut = NOWHERE
+    cut = AT_WHITE_SPACE
 
     def __init__(self, given: TokenizerLike):
         self.given = given

@@ -47,6 +47,15 @@ def test_a_text_becomes_the_tokens_of_an_object_with_four_members(tmp_path: Path
     assert inputs[:, 1:].equal(targets[:, :-1])
 
 
+def test_a_long_text_is_cut_where_a_word_ends(tmp_path: Path) -> None:
+    """Each of its words, and each run of white space, is still one token."""
+    text = "one  two \n three\nfour \t\t five\n\n" * 15_000
+    words = Words(text)
+    assert words.vocab_size == 10
+    data = prepared(tmp_path, words, text)
+    assert ids_of(data) == words.encode(text)
+
+
 def test_its_end_of_text_stands_between_documents_if_it_has_one(tmp_path: Path) -> None:
     texts = ["a b", "b a", "a a"]
     with_end = prepared(tmp_path, WordsAndEnd("a b"), *texts, split="end", validation_fraction=0.4)
