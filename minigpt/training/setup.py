@@ -37,7 +37,7 @@ def context_length_of(model: nn.Module, given: int | None) -> int:
 def check_model(model: Any) -> None:
     """Refuse what is no network, or has nothing to train."""
     if not isinstance(model, nn.Module):
-        raise UserError(f"model must be a torch.nn.Module, got a {type(model).__name__}")
+        raise UserError(f"model must be a torch.nn.Module, got {type(model).__name__}")
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise UserError("the model has no parameter that is trained: requires_grad is off in all")
 
