@@ -1,0 +1,67 @@
+"""Every setting of a run: the model, its training, its text. Frozen dataclasses, saved as JSON.
+
+The help text of a field is also that of its command line option. Values are checked once, when a
+config is made; the code that receives a config trusts it. No torch, which takes long to load.
+"""
+
+from .checked import (
+    Checked,
+    Count,
+    Limits,
+    Natural,
+    Positive,
+    Temperature,
+    check_fields,
+    from_dict,
+    setting,
+)
+from .network import (
+    GPT_NAME,
+    PARTS,
+    PRESETS,
+    GPTConfig,
+    count_parameters,
+    named_shapes,
+    weight_shapes,
+)
+from .settings import (
+    PLANNED,
+    SMALLEST_VOCABULARY,
+    EvaluationConfig,
+    InferenceConfig,
+    SampleConfig,
+    TextConfig,
+    TrainConfig,
+    cache_folder,
+    check_given,
+    counted,
+)
+
+__all__ = [
+    "GPT_NAME",
+    "PARTS",
+    "PLANNED",
+    "PRESETS",
+    "SMALLEST_VOCABULARY",
+    "Checked",
+    "Count",
+    "EvaluationConfig",
+    "GPTConfig",
+    "InferenceConfig",
+    "Limits",
+    "Natural",
+    "Positive",
+    "SampleConfig",
+    "Temperature",
+    "TextConfig",
+    "TrainConfig",
+    "cache_folder",
+    "check_fields",
+    "check_given",
+    "count_parameters",
+    "counted",
+    "from_dict",
+    "named_shapes",
+    "setting",
+    "weight_shapes",
+]

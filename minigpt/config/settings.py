@@ -1,0 +1,201 @@
+"""The settings of a text, a training, a sample and an evaluation, and which of them contradict each
+other."""
+
+import dataclasses
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from .. import UserError
+from .checked import (
+    Checked,
+    Count,
+    Factor,
+    Fraction,
+    Natural,
+    Penalty,
+    Positive,
+    Probability,
+    Samples,
+    Seed,
+    Share,
+    Temperature,
+    TopP,
+    VocabSize,
+    require,
+    setting,
+)
+from .network import PRESETS, GPTConfig
+
+# What is planned from the text, the machine and the minutes unless it is given.
+PLANNED = (
+    "vocab_size", "context_length", "emb_dim", "num_layers", "num_heads", "dropout", "batch_size",
+    "max_epochs", "token_split_prob", "learning_rate", "weight_decay", "warmup_context",
+    "num_evals", "num_workers", "tie_embeddings",
+)  # fmt: skip
+
+
+SMALLEST_VOCABULARY = 320  # tokens of a bpe that is planned
+
+
+@dataclass(frozen=True)
+class TextConfig(Checked):
+    """Which text a model learns from, how it becomes tokens, and how their embeddings start."""
+
+    files: tuple[str, ...] = setting(
+        ("data/tales.txt",), "text files, folders, patterns ('a/*.txt'), or - for stdin", "FILE"
+    )
+    validation: tuple[str, ...] = setting((), "text to validate on; may be given again", "FILE")
+    validation_fraction: Fraction = setting(0.1, "share of the text set aside to validate on")
+    split: Literal["documents", "end"] = setting("documents", "validate on documents or on the end")
+    max_characters: Count | None = setting(None, "of a longer text use this many, from all over it")
+    text_field: str = setting("text", "the field of .jsonl files that holds the text")
+    tokenizer: str = setting("bpe", "bpe (learned from the text), char, or tiktoken's, as gpt2")
+    vocab_size: VocabSize | None = setting(None, "tokens in a bpe vocabulary")
+    embedding_init: Literal["text", "random"] = setting("text", "where token embeddings come from")
+    init: str | None = setting(None, "a run, or a model such as hf:gpt2, to train further")
+
+    def _check(self) -> None:
+        require(self, "files", len(self.files) > 0, "at least one file")
+
+
+@dataclass(frozen=True)
+class TrainConfig(Checked):
+    """How a model is trained."""
+
+    minutes: Positive = setting(5.0, "how long the whole command may take")
+    steps: Count | None = setting(None, "train this many steps instead, however long they take")
+    max_epochs: Positive | None = setting(None, "end after reading the text this often")
+    token_split_prob: Share = setting(0.0, "share of tokens split in two, until near the end")
+    warmup_context: Count | None = setting(None, "shorter context until near the end")
+    batch_size: Count = setting(8, "sequences in a training step")
+    micro_batch_size: Count | None = setting(None, "how many at once, to save memory; all if unset")
+    num_workers: Count | None = setting(None, "threads that share each batch on a CPU")
+    optimizer: Literal["adamw", "muon"] = setting("muon", "muon: for matrices, AdamW for the rest")
+    learning_rate: Positive = setting(4e-3, "peak learning rate")
+    min_lr_ratio: Share = setting(0.02, "last learning rate, as a share of the peak")
+    warmup_ratio: Share = setting(0.02, "share of the training in which the learning rate rises")
+    weight_decay: Share = setting(0.1, "decoupled weight decay of the matrices")
+    momentum: Probability = setting(0.9, "how long Muon remembers gradients")
+    beta1: Probability = setting(0.9, "how long AdamW remembers gradients")
+    beta2: Probability = setting(0.99, "how long AdamW remembers squared gradients")
+    grad_clip: Positive = setting(1.0, "largest norm of the gradient")
+    num_evals: Count = setting(10, "how many times to evaluate, the last one included")
+    checkpoint_seconds: Positive = setting(30.0, "save a checkpoint about this often")
+    eval_tokens: Count = setting(131_072, "evaluate on at most this many tokens")
+    seed: Seed = setting(0, "the same seed draws the same batches and initial weights")
+    device: str = setting("auto", "auto, cpu, cuda, cuda:1 or mps")
+    precision: Literal["auto", "float32", "bfloat16"] = setting("auto", "auto: whichever is faster")
+    compile: Literal["auto", "on", "off"] = setting("auto", "by torch.compile; auto: on a GPU")
+    log: Literal["tensorboard", "wandb"] | None = setting(None, "also log figures to this program")
+
+
+@dataclass(frozen=True)
+class SampleConfig(Checked):
+    """How a text is generated."""
+
+    max_new_tokens: Natural = setting(300, "how many tokens to write at most")
+    temperature: Temperature = setting(0.8, "below 1 safer, above 1 bolder; 0: the likeliest token")
+    top_k: Count | None = setting(None, "choose among this many likeliest tokens only")
+    top_p: TopP | None = setting(None, "choose among the fewest tokens together this probable")
+    min_p: Share | None = setting(None, "leave out tokens less likely than this times the best")
+    repetition_penalty: Factor = setting(1.0, "1.1 avoids tokens of prompt and text so far")
+    presence_penalty: Penalty = setting(0.0, "subtracted from a token's logit once written")
+    frequency_penalty: Penalty = setting(0.0, "subtracted each time it was written")
+    stop: tuple[str, ...] = setting((), r"end before this text (\n: new line); repeatable", "TEXT")
+    whole_sentences: bool = setting(
+        False, "then go on until the sentence ends, for at most 200 tokens more"
+    )
+    samples: Samples = setting(1, "how many continuations to write, side by side")
+    seed: Seed | None = setting(None, "the same seed writes the same text; random if unset")
+
+    def _check(self) -> None:
+        # Half a surrogate pair, from bytes that are not UTF-8, cannot be encoded.
+        whole = not any("\ud800" <= c <= "\udfff" for text in self.stop for c in text)
+        require(self, "stop", whole and all(self.stop), "texts, none empty")
+
+
+@dataclass(frozen=True)
+class InferenceConfig(Checked):
+    """How a trained model is run."""
+
+    device: str = setting("auto", "auto, cpu, cuda, cuda:1 or mps")
+    precision: Literal["float32", "bfloat16"] = setting("float32", "bfloat16: faster on a GPU")
+
+
+@dataclass(frozen=True)
+class EvaluationConfig(Checked):
+    """How to measure how well a model predicts a text."""
+
+    text_field: str = setting("text", "the field of .jsonl files that holds the text")
+    stride: Count | None = setting(
+        None, "tokens from one window to the next; fewer than the context: windows overlap"
+    )
+    batch_size: Count = setting(16, "windows computed at once; fewer take less memory")
+    device: str = setting("auto", "auto, cpu, cuda, cuda:1 or mps")
+
+
+# A setting, one beside which it would do nothing, and for which values of that.
+_USELESS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
+    ("minutes", "steps", lambda steps: steps is not None),
+    ("max_epochs", "steps", lambda steps: steps is not None),
+    ("vocab_size", "tokenizer", lambda tokenizer: tokenizer != "bpe"),
+    ("token_split_prob", "tokenizer", lambda tokenizer: tokenizer == "char"),
+    ("validation_fraction", "validation", lambda validation: len(validation) > 0),
+    ("momentum", "optimizer", lambda optimizer: optimizer == "adamw"),
+    ("rotary_base", "positions", lambda positions: positions == "learned"),
+    ("num_workers", "attention_dropout", lambda dropout: dropout > 0),
+    ("num_workers", "compile", lambda compile: compile == "on"),
+)
+_ASKS_FOR_NOTHING = {"token_split_prob": 0, "num_workers": 1}
+
+
+def check_given(given: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> None:
+    """Refuse settings of a training that were given and would be ignored beside others.
+
+    `given` holds fields of TextConfig, GPTConfig and TrainConfig, where None and () are as good as
+    not given; `known` what others are that were not, if not their defaults.
+    """
+    wanted = {name: value for name, value in given.items() if value not in (None, ())}
+    defaults = {
+        field.name: field.default
+        for config in (GPTConfig, TextConfig, TrainConfig)
+        for field in dataclasses.fields(config)
+    }
+    values = {**defaults, **(known or {}), **wanted}
+    parts = PRESETS.get(str(values["architecture"]), {})  # an unknown one is refused elsewhere
+    values |= {part: usual for part, usual in parts.items() if values[part] is None}
+
+    for name, other, is_useless in _USELESS:
+        is_wanted = name in wanted and wanted[name] != _ASKS_FOR_NOTHING.get(name)
+        if is_wanted and is_useless(values[other]):
+            # A part that was not given comes from the architecture.
+            cause = "architecture" if other in parts and other not in wanted else other
+            shown = values[cause] if isinstance(values[cause], str | int | float) else ""
+            beside = f"{_option(cause)} {shown}".rstrip()
+            remedy = "leave one of them out" if cause in wanted else "leave it out"
+            raise UserError(f"{_option(name)} does nothing beside {beside}; {remedy}")
+
+    shorter = wanted.get("warmup_context", 0)
+    longer = wanted.get("context_length", math.inf)
+    if shorter > longer:
+        raise UserError(f"--warmup-context {shorter} is longer than --context-length {longer}")
+
+
+def _option(field: str) -> str:
+    return f"--{field.replace('_', '-')}"
+
+
+def cache_folder() -> Path:
+    """Where token files are kept: $MINIGPT_CACHE, or minigpt in the user's cache folder."""
+    if chosen := os.environ.get("MINIGPT_CACHE"):
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "minigpt"
+
+
+def counted(number: int, noun: str) -> str:
+    """1 step, 2 steps."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
