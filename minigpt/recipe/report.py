@@ -18,6 +18,7 @@ from ..data.source import Source
 from ..runs.find import unfinished_run
 from ..runs.folder import COUNTING, WEIGHTS
 from ..runs.weights import read_best, read_network
+from ..tokenizer import ForeignTokenizer
 from ..training.messages import clock, duration, say, say_command, say_row
 
 if TYPE_CHECKING:
@@ -104,7 +105,9 @@ def _tokens(dataset: "Dataset") -> str:
     tokenizer = dataset.tokenizer
     made_by = ""
     text = dataset.origin.text
-    if text is not None:
+    if isinstance(tokenizer, ForeignTokenizer):
+        made_by = f" ({tokenizer.name})"
+    elif text is not None:
         made_by = f" from {text.init}" if text.init else f" ({text.tokenizer})"
     training = len(dataset.train)
     validation = len(dataset.validation)
@@ -207,8 +210,13 @@ def _why(trainer: "Trainer", seconds: float, epochs: float) -> str:
 def _say_next(trainer: "Trainer", folder: Path) -> None:
     """What to do with the run now."""
     prompt = first_words(trainer.dataset)
-    if read_network(folder / WEIGHTS) != GPT_NAME:  # no command can make such a network
-        load = f"minigpt.load({str(folder)!r}, model=...)"
+    own_parts = []  # which no command can make
+    if read_network(folder / WEIGHTS) != GPT_NAME:
+        own_parts.append("model=...")
+    if isinstance(trainer.dataset.tokenizer, ForeignTokenizer):
+        own_parts.append("tokenizer=...")
+    if own_parts:
+        load = f"minigpt.load({', '.join([repr(str(folder)), *own_parts])})"
         say_command("to generate", f"{load}.generate({prompt!r})")
         return
 
