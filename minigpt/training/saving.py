@@ -121,5 +121,5 @@ def written(what: str, folder: Path, write: Callable[[], None]) -> bool:
         return True
     except OSError as error:
         problem = f"could not write {what} to {folder}: {error.strerror or error}"
-        say(f"{problem}; the old file stays as it was, training goes on")
+        say(f"{problem}; the old file stays as it was")
         return False

@@ -222,10 +222,11 @@ class Trainer:
                 self._loss = self._plain_loss  # DDP's would keep its threads until Python ends
                 set_rates(self.optimizers, share=1.0)
                 self._tell.end()
-            self._check_callbacks()
+            self._check_callbacks(is_over=True)
 
     def _prepare(self) -> None:
         """Compile, and find out how much time there is."""
+        self.model.zero_grad()  # gradients that the caller has left would add to the first step's
         if not self.model.training:
             self.model.train()
         early, late = (self._batch(step=0, done=done)[0] for done in (0.0, 1.0))
@@ -393,18 +394,28 @@ class Trainer:
 
     # Callbacks that fail
 
-    def _check_callbacks(self) -> None:
+    def _check_callbacks(self, is_over: bool = False) -> None:
         """Raise what a callback has raised in any process, once the run is saved."""
         (any_failed,) = distributed.highest(self._tell.callbacks.failure is not None)
         if any_failed:
-            self._raise_failure()
+            self._raise_failure(is_over)
 
-    def _raise_failure(self) -> None:
+    def _raise_failure(self, is_over: bool = False) -> None:
+        # When training is over its last state is saved, and the model has the best weights, which
+        # do not belong beside the last state of the optimizers.
+        if is_over:
+            is_saved = self.out is not None
+        else:
+            is_saved = self.state.step > 0 and self._save_unfinished()
+
         callbacks = self._tell.callbacks
-        is_saved = self.state.step > 0 and self._save_unfinished()
         if callbacks.failure is None:
             raise UserError("a callback failed in another process")
-        kept = f"; the run is kept in {self.out} and can be resumed" if is_saved else ""
+        kept = ""
+        if is_saved:
+            kept = f"; the run is kept in {self.out}"
+            if not self.state.finished:
+                kept += " and can be resumed"
         error = f"{type(callbacks.failure).__name__}: {callbacks.failure}"
         say(f"callback {callbacks.failed} failed: {error}{kept}")
         raise callbacks.failure

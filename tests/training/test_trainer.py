@@ -422,6 +422,37 @@ def test_weights_that_are_not_finite_are_refused_before_the_first_step(workplace
     assert not Path("run").exists()
 
 
+def test_gradients_that_the_caller_has_left_are_not_learned_from(workplace: Path) -> None:
+    config = TrainConfig(steps=1, num_evals=1, batch_size=2, **ON_CPU)
+    clean, used = small_gpt(), small_gpt()
+    used.load_state_dict(clean.state_dict())
+    for parameter in used.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    for model in (clean, used):
+        Trainer(model, batch(done=0.0)[0], config).train()
+    assert all(map(torch.equal, clean.parameters(), used.parameters()))
+
+
+def test_a_callback_that_fails_after_the_end_leaves_the_last_checkpoint_as_it_is(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The model has its best weights by then, and the optimizer the state of the last ones."""
+    last = Path("run") / CHECKPOINT / LAST
+    seen: list[bytes] = []
+
+    class Fails:
+        def on_end(self, *_: Any) -> None:
+            seen.append(last.read_bytes())
+            raise ZeroDivisionError
+
+    config = TrainConfig(steps=2, num_evals=1, batch_size=2, **ON_CPU)
+    with pytest.raises(ZeroDivisionError):
+        trainer(small_gpt(), config, callbacks=[Fails()]).train()
+    assert seen == [last.read_bytes()] and read_state(Path("run")).finished
+    said = capsys.readouterr().err
+    assert "the run is kept in run\n" in said and "can be resumed" not in said
+
+
 @pytest.mark.parametrize("ratio", [0.0, 1.0])  # at the end the weights hardly move, or still do
 def test_the_better_of_last_weights_and_average_are_kept(workplace: Path, ratio: float) -> None:
     """And the model has them at the end."""
