@@ -21,7 +21,8 @@ from .config import GPT_NAME, GPTConfig, named_shapes, weight_shapes
 Caches = list[KeyValueCache]
 
 # Logits computed at once in an evaluation: on a CPU they stay in the cache.
-_LOGITS_ON_CPU, _LOGITS_ON_GPU = 1 << 20, 1 << 24
+_LOGITS_ON_CPU = 1 << 20
+_LOGITS_ON_GPU = 1 << 24
 
 # The settings of a part are its plain attributes, apart from what acts in training only.
 _PLAIN = (bool, int, float, str, tuple, NoneType)
@@ -63,12 +64,13 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: GPTConfig):
         super().__init__()
-        d, hidden, bias = config.emb_dim, config.ff_dim, config.bias
+        d = config.emb_dim
+        hidden = config.ff_dim
         self.W_gate: nn.Linear | None = None
         if config.feed_forward == "swiglu":
-            self.W_gate = nn.Linear(d, hidden, bias)
-        self.W_in = nn.Linear(d, hidden, bias)
-        self.out_proj = nn.Linear(hidden, d, bias)
+            self.W_gate = nn.Linear(d, hidden, config.bias)
+        self.W_in = nn.Linear(d, hidden, config.bias)
+        self.out_proj = nn.Linear(hidden, d, config.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map ``(b, T, emb_dim)`` to ``(b, T, emb_dim)``."""
@@ -116,16 +118,20 @@ class GPT(nn.Module):
     def __init__(self, config: GPTConfig):
         super().__init__()
         self.config = config
+
         self.token_embedding = nn.Embedding(config.vocab_size, config.emb_dim)
         self.position_embedding: nn.Embedding | None = None
         if config.positions == "learned":
             self.position_embedding = nn.Embedding(config.context_length, config.emb_dim)
         self.dropout = Dropout(config.dropout)
+
         self.blocks = nn.ModuleList(TransformerBlock(config) for _ in range(config.num_layers))
         self.final_norm = _norm(config)
+
         self.head = nn.Linear(config.emb_dim, config.vocab_size, bias=False)
         if config.tie_embeddings:
             self.head.weight = self.token_embedding.weight
+
         self._initialise()
 
     def forward(self, token_ids: Tensor, *, caches: Caches | None = None) -> Tensor:
@@ -175,6 +181,7 @@ class GPT(nn.Module):
         """
         n = targets.shape[1]
         x = self._features(token_ids)[:, -n:].flatten(0, 1)  # (b * n, emb_dim)
+
         wide = torch.promote_types(x.dtype, torch.float32)
         device = x.device.type
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
@@ -190,37 +197,59 @@ class GPT(nn.Module):
 
     def _features(self, token_ids: Tensor, caches: Caches | None = None) -> Tensor:
         """What the head sees, ``(b, T, emb_dim)``."""
-        start = caches[0].length if caches else 0
         if token_ids.dim() != 2:
             raise ValueError(f"expected token ids (b, T), got {tuple(token_ids.shape)}")
-        end, limit = start + token_ids.shape[1], self.config.context_length
+        start = caches[0].length if caches else 0
+        end = start + token_ids.shape[1]
+        limit = self.config.context_length
         if end > limit:
             raise ValueError(f"a sequence of {end} tokens is longer than context_length {limit}")
+
         x = self.token_embedding(token_ids)  # (b, T, emb_dim)
         if self.position_embedding is not None:
             positions = torch.arange(start, end, device=x.device)
             x = x + self.position_embedding(positions)
         x = self.dropout(x)
+
         for i, block in enumerate(self.blocks):
             x = block(x, caches[i] if caches else None)  # (b, T, emb_dim)
         return self.final_norm(x)
 
     def new_caches(self, batch_size: int) -> Caches:
         """An empty key/value cache for each block, for `batch_size` sequences."""
-        c, w = self.config, self.token_embedding.weight
-        shape = (batch_size, c.kv_heads, c.context_length, c.head_size)
-        return [KeyValueCache(*shape, dtype=w.dtype, device=w.device) for _ in self.blocks]
+        c = self.config
+        weight = self.token_embedding.weight
+        return [
+            KeyValueCache(
+                batch_size,
+                c.kv_heads,
+                c.context_length,
+                c.head_size,
+                dtype=weight.dtype,
+                device=weight.device,
+            )
+            for _ in self.blocks
+        ]
 
     def parameter_groups(self, weight_decay: float) -> list[dict[str, Any]]:
         """The parameters for an optimizer: the blocks' matrices, the tables (embeddings and head),
         and the rest, which has no weight decay."""
-        decay = {"weight_decay": weight_decay}
-        named = list(self.named_parameters())
-        matrices = [p for name, p in named if p.dim() == 2 and name.startswith("blocks.")]
-        tables = [p for name, p in named if p.dim() == 2 and not name.startswith("blocks.")]
-        others = [p for _, p in named if p.dim() != 2]
-        groups = [{"params": matrices, **decay}, {"params": tables, **decay}]
-        return [*groups, {"params": others, "weight_decay": 0.0}]
+        matrices = []
+        tables = []
+        others = []
+        for name, parameter in self.named_parameters():
+            if parameter.dim() != 2:
+                others.append(parameter)
+            elif name.startswith("blocks."):
+                matrices.append(parameter)
+            else:
+                tables.append(parameter)
+
+        return [
+            {"params": matrices, "weight_decay": weight_decay},
+            {"params": tables, "weight_decay": weight_decay},
+            {"params": others, "weight_decay": 0.0},
+        ]
 
     def _initialise(self) -> None:
         """Draw small weights: an untrained model gives all tokens about the same probability.

@@ -14,7 +14,7 @@ class RotaryPositions(nn.Module):
     """Turn vectors by position: ``x_t -> R(t θ) x_t`` with ``θ_i = base^(-2i / head_dim)``.
 
     The vector's first half pairs with its second half (component i with i + head_dim / 2),
-    the layout that transformers and llama.cpp use for the architecture we export to.
+    as in transformers.
 
     Args:
         head_dim: size of the vectors, even.
@@ -33,6 +33,7 @@ class RotaryPositions(nn.Module):
         if head_dim % 2:
             raise ValueError(f"rotary positions need an even head_dim, got {head_dim}")
         self.base = base
+
         # What is made under a mode of torch, such as FakeTensorMode, is of no use outside it.
         is_under_a_mode = torch._C._len_torch_dispatch_stack() > 0
         tables = _tables.__wrapped__ if is_under_a_mode else _tables
@@ -58,7 +59,9 @@ class RotaryPositions(nn.Module):
             raise ValueError(
                 f"position {start + T - 1} is beyond context_length {self.cos.shape[0]}"
             )
-        cos, sin = self.cos[start : start + T], self.sin[start : start + T]  # (T, head_dim / 2)
+
+        cos = self.cos[start : start + T]  # (T, head_dim / 2)
+        sin = self.sin[start : start + T]  # (T, head_dim / 2)
         first, second = x.chunk(2, dim=-1)  # each (..., T, head_dim / 2)
         turned = torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
         return turned.to(x.dtype)

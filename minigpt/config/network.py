@@ -50,7 +50,7 @@ class GPTConfig(Checked):
 
     vocab_size: Size = setting(MISSING, "number of different tokens")
     architecture: Literal["qwen3", "llama", "gpt2"] = setting(
-        "qwen3", "preset of norm, positions, qk-norm, feed-forward and bias"
+        "qwen3", "its norm, positions, qk-norm, feed-forward and bias, unless they are given"
     )
     context_length: Size = setting(256, "how many tokens back the model can look")
     emb_dim: Size = setting(128, "width: size of the vector that stands for a token")

@@ -50,6 +50,7 @@ class TorchGPT:
         if isinstance(cache, WholeTexts):
             cache.token_ids = np.concatenate((cache.token_ids, token_ids), axis=1)
             return self(cache.token_ids)[:, -1]
+
         with torch.inference_mode():
             return _array(self.model(self._tensor(token_ids), caches=cache)[:, -1])
 
@@ -65,7 +66,8 @@ class TorchGPT:
         caches = self.model.new_caches(batch_size)
         rows = (batch_size, -1, -1, -1)
         for new, old in zip(caches, start or (), strict=False):
-            keys, values = old.keys[:, :, : old.length], old.values[:, :, : old.length]
+            keys = old.keys[:, :, : old.length]  # (1, kv_heads, length, head_dim)
+            values = old.values[:, :, : old.length]
             new.update(keys.expand(rows), values.expand(rows))
         return caches
 
@@ -109,8 +111,10 @@ def torch_of(engine: NumpyGPT | TorchGPT) -> Any:
     """The torch model of an engine; made from a copy of the weights of the glass engine."""
     if isinstance(engine, TorchGPT):
         return engine.model
+
     with torch.device("meta"):  # no memory and no random numbers for weights that are replaced
         model = GPT(engine.config)
+
     state: dict[str, Any] = {name: torch.tensor(array) for name, array in engine.weights.items()}
     model.load_state_dict(state, strict=False, assign=True)  # a tied head is not in it
     if engine.config.tie_embeddings:

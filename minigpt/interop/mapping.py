@@ -98,10 +98,10 @@ def weights_to_huggingface(weights: Weights, config: GPTConfig) -> dict[str, Arr
     """Their tensors for our weights."""
     tensors = {}
     for module, i in numbered_modules(config):
+        theirs = numbered(module.theirs, i)
         for kind, array in stacked(weights, module, i).items():
-            tensors[f"{numbered(module.theirs, i)}.{kind}"] = (
-                array.T if module.is_transposed else array
-            )
+            name = f"{theirs}.{kind}"
+            tensors[name] = array.T if module.is_transposed else array
     return tensors
 
 
