@@ -34,6 +34,7 @@ from .settings import (
     TrainConfig,
     cache_folder,
     check_given,
+    check_log,
     counted,
 )
 
@@ -58,6 +59,7 @@ __all__ = [
     "cache_folder",
     "check_fields",
     "check_given",
+    "check_log",
     "count_parameters",
     "counted",
     "from_dict",

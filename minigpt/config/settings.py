@@ -2,6 +2,7 @@
 other."""
 
 import dataclasses
+import importlib.util
 import math
 import os
 from collections.abc import Callable, Mapping
@@ -179,10 +180,17 @@ def check_given(given: Mapping[str, Any], known: Mapping[str, Any] | None = None
             remedy = "leave one of them out" if cause in wanted else "leave it out"
             raise UserError(f"{_option(name)} does nothing beside {beside}; {remedy}")
 
+    check_log(wanted.get("log"))
     shorter = wanted.get("warmup_context", 0)
     longer = wanted.get("context_length", math.inf)
     if shorter > longer:
         raise UserError(f"--warmup-context {shorter} is longer than --context-length {longer}")
+
+
+def check_log(name: str | None) -> None:
+    """Refuse to log to a program whose package is not installed."""
+    if name is not None and importlib.util.find_spec(name) is None:
+        raise UserError(f"--log {name} needs a package: pip install 'minigpt[{name}]'")
 
 
 def _option(field: str) -> str:

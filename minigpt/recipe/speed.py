@@ -62,16 +62,45 @@ def measure_speed(
     num_workers: int = 1,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Speed:
-    """Time steps of a small model on few and on many tokens; on a GPU, of a wider one."""
+    """Time steps of a small model on few and on many sequences; on a GPU, of a wider one."""
     shape = _REFERENCE if device.type == "cpu" else _WIDE
-    few, many = max(_FEW, num_workers), max(_MANY, 8 * num_workers)
+    few = max(_FEW, num_workers)
+    many = max(_MANY, 8 * num_workers)
+
+    random_state = torch.random.fork_rng([device] if device.type == "cuda" else [])
+    with random_state, workers.team(num_workers):
+        step = _training_step(shape, device, precision, clock)
+        if device.type != "cpu":
+            for _ in range(_GPU_WARM_UP):
+                step(few)
+                step(many)
+        times_of_few, times_of_many = _times(step, few, many, clock)
+
+    short = _usual(times_of_few)
+    # Without a time of many, starting and computing may have taken the same time.
+    guess = short * (few + many) / (2 * few)
+    long = _usual(times_of_many or [guess])
+    per_token = (long - short) / ((many - few) * shape.context_length)
+    per_token = max(per_token, long / (2 * many * shape.context_length))  # the line must rise
+
+    start = max(short - few * shape.context_length * per_token, 0.0) / shape.num_layers
+    start *= (128 / shape.emb_dim) ** 0.5
+    return Speed(flops_per_token(shape) / per_token, start, num_workers)
+
+
+def _training_step(
+    shape: GPTConfig, device: torch.device, precision: torch.dtype, clock: Callable[[], float]
+) -> Callable[[int], float]:
+    """What trains a model of this shape on so many sequences, and gives the seconds it takes."""
+    model = GPT(shape).to(device)
+    optimizers = make_optimizers(model, TrainConfig(), precision)
+    average = WeightAverage(model)
 
     def losses_of(ids: Tensor) -> tuple[Tensor]:
         with autocast(device, precision):
             return (model.loss(ids, ids),)
 
     def step(count: int) -> float:
-        """Train on `count` sequences; the seconds that it takes."""
         ids = torch.zeros(count, shape.context_length, dtype=torch.int64, device=device)
         start = clock()
         parts = ids.chunk(workers.count())
@@ -82,33 +111,23 @@ def measure_speed(
         loss.item()  # waits until a GPU has computed all of this
         return clock() - start
 
-    random_state = torch.random.fork_rng([device] if device.type == "cuda" else [])
-    with random_state, workers.team(num_workers):
-        model = GPT(shape).to(device)
-        optimizers = make_optimizers(model, TrainConfig(), precision)
-        average = WeightAverage(model)
-        if device.type != "cpu":
-            for _ in range(_GPU_WARM_UP):
-                step(few)
-                step(many)
+    return step
 
-        end = clock() + _LIMIT
-        step(few)  # the first is slow
-        times_of_few, times_of_many = [step(few)], list[float]()
-        while clock() < end and len(times_of_many) < _TIMES:
-            times_of_few.append(step(few))
-            if clock() + times_of_few[-1] * many / few < end:
-                times_of_many.append(step(many))
 
-    short = _usual(times_of_few)
-    # Without a time of many, starting and computing may have taken the same time.
-    guess = short * (few + many) / (2 * few)
-    long = _usual(times_of_many or [guess])
-    per_token = (long - short) / ((many - few) * shape.context_length)
-    per_token = max(per_token, long / (2 * many * shape.context_length))  # the line must rise
-    start = max(short - few * shape.context_length * per_token, 0.0) / shape.num_layers
-    start *= (128 / shape.emb_dim) ** 0.5
-    return Speed(flops_per_token(shape) / per_token, start, num_workers)
+def _times(
+    step: Callable[[int], float], few: int, many: int, clock: Callable[[], float]
+) -> tuple[list[float], list[float]]:
+    """Seconds of steps on few and on many sequences, in turn, as many as there is time for. On a
+    slow machine there may be none on many."""
+    end = clock() + _LIMIT
+    step(few)  # the first is slow
+    of_few = [step(few)]
+    of_many: list[float] = []
+    while clock() < end and len(of_many) < _TIMES:
+        of_few.append(step(few))
+        if clock() + of_few[-1] * many / few < end:
+            of_many.append(step(many))
+    return of_few, of_many
 
 
 def _usual(times: Sequence[float]) -> float:

@@ -131,7 +131,14 @@ def evaluate_windows(
     nats, count, size = map(math.fsum, zip(*of_all, strict=True))  # exact in any order
     loss = nats / max(count, 1)
     bits = nats / math.log(2) / max(size, 1)
-    return Evaluation(loss, bits, int(count), int(size), context_length, stride)
+    return Evaluation(
+        loss=loss,
+        bits_per_byte=bits,
+        tokens=int(count),
+        bytes=int(size),
+        context_length=context_length,
+        stride=stride,
+    )
 
 
 @contextlib.contextmanager

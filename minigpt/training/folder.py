@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from torch import nn
@@ -45,7 +46,8 @@ def new_run(
 ) -> Iterator[None]:
     """A new run, untrained but whole, and locked. One that fails before its first checkpoint has
     learned nothing, and is removed."""
-    distributed.on_main(begin_run, folder, config, model, dataset.tokenizer, files)
+    begin = partial(begin_run, folder, config, model, dataset.tokenizer, files)
+    distributed.on_main(begin)
     with locked_run(folder):
         try:
             yield

@@ -1,12 +1,11 @@
 """Callbacks that hand the figures of a training to TensorBoard or Weights & Biases."""
 
-import importlib.util
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import UserError
-from ..config import GPTConfig
+from ..config import GPTConfig, check_log
 
 if TYPE_CHECKING:
     from .trainer import Trainer
@@ -60,7 +59,8 @@ class TensorBoard(_Logger):
     def _open(self, trainer: "Trainer") -> None:
         from torch.utils.tensorboard import SummaryWriter
 
-        first = self._waiting[0][0] if self._waiting else None  # later steps are taken again
+        # What is there of these steps and later ones is of a training that has gone back.
+        first = self._waiting[0][0] if self._waiting else trainer.state.step + 1
         self._writer = SummaryWriter(str(trainer.out), purge_step=first)
 
     def _log(self, step: int, values: dict[str, float]) -> None:
@@ -99,8 +99,7 @@ def make_loggers(name: str | None, out: Path | None) -> list[object]:
     """The callback that `TrainConfig.log` names, if any; UserError if its package is missing."""
     if name is None:
         return []
-    if importlib.util.find_spec(name) is None:
-        raise UserError(f"--log {name} needs a package: pip install 'minigpt[{name}]'")
+    check_log(name)
     if name == "tensorboard" and out is None:
         raise UserError("tensorboard writes into the run's folder: say out=")
     return [_LOGGERS[name]()]

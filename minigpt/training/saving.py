@@ -18,7 +18,6 @@ from . import distributed
 from .checkpoint import Trained, TrainingState, load_checkpoint, save_checkpoint
 from .divergence import check_weights
 from .messages import say
-from .validation import seconds_since
 
 _SAVING_SHARE = 0.05  # of the time may go into checkpoints
 
@@ -100,7 +99,7 @@ class Checkpoints:
         check_weights(self._trained.model)
         save = partial(save_checkpoint, self._folder, self._trained, state)
         is_written = distributed.on_main(written, "the checkpoint", self._folder, save)
-        took = distributed.on_main(seconds_since, start)
+        took = distributed.on_main(_seconds_since, start)
         interval = max(self._seconds_between, took / _SAVING_SHARE)
         self._next = state.seconds + took + interval
         return is_written
@@ -123,3 +122,7 @@ def written(what: str, folder: Path, write: Callable[[], None]) -> bool:
         problem = f"could not write {what} to {folder}: {error.strerror or error}"
         say(f"{problem}; the old file stays as it was")
         return False
+
+
+def _seconds_since(start: float) -> float:
+    return time.monotonic() - start

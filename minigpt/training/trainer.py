@@ -231,7 +231,8 @@ class Trainer:
             self.model.train()
         early, late = (self._batch(step=0, done=done)[0] for done in (0.0, 1.0))
         self._loss = prepared(self._plain_loss, [early, late], self.config)
-        self._limits.begin(self.state.seconds, evaluation_seconds=self._plan_evaluations())
+        seconds = self._validation.plan(self.state, self.config, self._limits)
+        self._limits.begin(self.state.seconds, evaluation_seconds=seconds)
 
         # A run that is continued for longer than planned has its evaluations spread anew.
         begun = self._limits.done(self.state.step, self.state.seconds)
@@ -240,19 +241,6 @@ class Trainer:
 
         self._tell.start(begun)
         self._check_callbacks()
-
-    def _plan_evaluations(self) -> float:
-        """Seconds that an evaluation takes. In a new training by time, choose how many tokens to
-        evaluate on, so that all evaluations together take a tenth of it."""
-        state, most = self.state, self.config.eval_tokens
-        per_token = self._validation.seconds_per_token(most)
-        if state.step == 0:
-            state.eval_tokens = most
-            if self.config.steps is None:
-                left = max(self._limits.seconds_to_deadline(), 0.0)
-                each = 0.1 * left / self.config.num_evals
-                state.eval_tokens = self._validation.affordable(each, per_token, most)
-        return per_token * self._validation.length(state.eval_tokens)
 
     # The loop
 

@@ -7,7 +7,9 @@ from torch import Tensor, nn
 from ..config import EvaluationConfig, TrainConfig
 from ..data.batches import Dataset, TokenSequence
 from . import distributed, workers
+from .checkpoint import TrainingState
 from .evaluation import Evaluation, evaluate_tokens
+from .limits import TrainingLimits
 from .precision import dtype_of
 
 _FEWEST_WINDOWS = 4  # to evaluate on
@@ -38,7 +40,21 @@ class Validation:
         """On so many tokens of the text, always the same."""
         return self._evaluate(self._tokens, max_tokens)
 
-    def seconds_per_token(self, most: int) -> float:
+    def plan(self, state: TrainingState, config: TrainConfig, limits: TrainingLimits) -> float:
+        """Seconds that an evaluation takes. In a new training by time, choose how many tokens to
+        evaluate on, so that all evaluations together take a tenth of it."""
+        per_token = self._seconds_per_token(config.eval_tokens)
+        if state.step == 0:
+            state.eval_tokens = config.eval_tokens
+            if config.steps is None:
+                left = max(limits.seconds_to_deadline(), 0.0)
+                seconds = 0.1 * left / config.num_evals
+                fewest = _FEWEST_WINDOWS * self._context_length
+                affordable = max(fewest, int(seconds / per_token))
+                state.eval_tokens = min(config.eval_tokens, affordable)
+        return per_token * min(state.eval_tokens, len(self._tokens))
+
+    def _seconds_per_token(self, most: int) -> float:
         """What an evaluation on `most` tokens takes, tried on a few.
 
         As many windows are computed at once as there will be later, so that memory that does not
@@ -51,16 +67,7 @@ class Validation:
         self._evaluate(beginning, count)  # the first one is slow
         start = time.monotonic()
         result = self._evaluate(beginning, count)
-        return distributed.on_main(seconds_since, start) / result.tokens
-
-    def affordable(self, seconds: float, per_token: float, most: int) -> int:
-        """How many tokens can be evaluated in so many seconds: a few at least, `most` at most."""
-        fewest = _FEWEST_WINDOWS * self._context_length
-        return min(most, max(fewest, int(seconds / per_token)))
-
-    def length(self, max_tokens: int) -> int:
-        """How many tokens an evaluation on at most so many has."""
-        return min(max_tokens, len(self._tokens))
+        return distributed.on_main(_seconds_since, start) / result.tokens
 
     def _evaluate(self, tokens: TokenSequence, max_tokens: int) -> Evaluation:
         return evaluate_tokens(
@@ -74,6 +81,6 @@ class Validation:
         )
 
 
-def seconds_since(start: float) -> float:
+def _seconds_since(start: float) -> float:
     """By time.monotonic."""
     return time.monotonic() - start
