@@ -14,12 +14,23 @@ from ..training.trainer import Trainer
 from .samples import writer_of
 
 _MOST_SECONDS = 3.0  # that looking may take
+_MOST_OF_THE_TIME = 0.02  # of the minutes, likewise
 
 
 def seconds_to_look(network: nn.Module, dataset: Dataset) -> float:
     """About the seconds that it takes to write some texts and to look them up."""
     parameters = sum(parameter.numel() for parameter in network.parameters())
     return 1 + parameters / 3e6 + len(dataset.train) / 1e6
+
+
+def reserved_seconds(network: nn.Module, dataset: Dataset, minutes: float) -> float:
+    """The seconds that a training by time keeps free to look afterwards; 0 if it will not look, or
+    if that takes too much of its minutes."""
+    seconds = seconds_to_look(network, dataset)
+    can_look = dataset.origin.text is not None and seconds < _MOST_SECONDS
+    if can_look and seconds < _MOST_OF_THE_TIME * 60 * minutes:
+        return seconds
+    return 0.0
 
 
 def say_copied(trainer: Trainer) -> None:

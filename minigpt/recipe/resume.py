@@ -1,6 +1,7 @@
 """What a run that is continued begins with: its folder, its settings from now on, its tokens."""
 
 import contextlib
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from ..data.readers import title
 from ..data.source import Source, find_again
 from ..data.token_cache import prepare_tokens
 from ..runs.find import Run, all_runs
-from ..runs.folder import CHECKPOINT, TOKENIZER, RunConfig, check_is_gpt, read_config
+from ..runs.folder import CHECKPOINT, PLAN, TOKENIZER, RunConfig, check_is_gpt, read_config
 from ..tokenizer import load_tokenizer
 from ..training import distributed
 from ..training.checkpoint import TrainingState, read_state
@@ -93,3 +94,11 @@ def tokens_of_run(folder: Path, config: RunConfig, source: Source) -> Dataset:
             source, config.text, tokenizer=tokenizer, say=say, progress=progress_bar
         )
     return dataset
+
+
+def expected_of_run(folder: Path) -> float | None:
+    """The bits per byte that were planned for a run; None for a run without a plan."""
+    try:
+        return float(json.loads((folder / PLAN).read_text(encoding="utf-8"))["bits_per_byte"])
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None

@@ -22,7 +22,7 @@ from ..data.batches import Dataset
 from ..data.source import Source
 from ..model import GPT
 from ..runs.find import Run, run_of_launch
-from ..runs.folder import LAUNCH, PLAN, check_free, has_checkpoint
+from ..runs.folder import LAUNCH, PLAN, RunConfig, check_free, has_checkpoint, read_config
 from ..runs.memory import enough_memory
 from ..tokenizer import Tokenizer, as_tokenizer
 from ..training import distributed
@@ -32,12 +32,12 @@ from ..training.interruption import Interrupted, orderly_exit
 from ..training.picture import EXPECTED
 from ..training.trainer import Trainer
 from . import report
-from .copied import say_copied, seconds_to_look
+from .copied import reserved_seconds, say_copied
 from .counting import Counting
 from .first_model import first_model
 from .plan import plan_run
 from .request import Fields, make_request, training_here
-from .resume import continued_config, run_to_resume, text_of_run, tokens_of_run
+from .resume import continued_config, expected_of_run, run_to_resume, text_of_run, tokens_of_run
 from .samples import Samples
 from .texts import Text, free_place, named_texts, read_source, tokens_of
 
@@ -124,7 +124,7 @@ def start_run(
         launch = distributed.launch(next(_starts))
         begun = on_main(run_of_launch, launch, None if out is None else Path(out))
         if begun is not None and on_main(has_checkpoint, begun):
-            return _go_on(begun, started)
+            return _go_on(begun, network, started)
         if begun is not None:  # torchrun has restarted these processes before the first checkpoint
             out = begun
         if out is not None:
@@ -162,24 +162,34 @@ def resume_run(
     Nothing on disk changes before all of it is accepted.
     """
     with distributed.process_group(), enough_memory(_SMALLER):
-        folder = on_main(run_to_resume, out, files)
-        config = on_main(continued_config, folder, training)
-        source = on_main(text_of_run, config)
-        dataset = on_all(tokens_of_run, folder, config, source)
-        trainer = make_trainer(
-            GPT(config.gpt), dataset, config.training, out=folder, started=started
-        )
-        return train_and_report(trainer, folder, trainer.resume)
+        run = on_main(run_to_resume, out, files)
+        config = on_main(continued_config, run, training)
+        return _continue(run, config, None, started)
 
 
-def _go_on(folder: Path, started: float) -> Run:
-    """Continue the run that these processes began before torchrun restarted them."""
+def _go_on(folder: Path, network: nn.Module | None, started: float) -> Run:
+    """The run that these processes began before torchrun restarted them: continued, if it is not
+    finished. `network` is what it trains if that is none of our own."""
     if on_main(read_state, folder).finished:
         return Run(folder)
-    return resume_run(folder, {}, started)
+    if network is None:
+        return resume_run(folder, {}, started)
+    return _continue(folder, on_main(read_config, folder), network, started)
 
 
-# What both do
+def _continue(folder: Path, config: RunConfig, network: nn.Module | None, started: float) -> Run:
+    """Train a run from its checkpoint to its end. Without a network it is of a `GPT`."""
+    source = on_main(text_of_run, config)
+    dataset = on_all(tokens_of_run, folder, config, source)
+    if network is None:
+        network = GPT(config.gpt)
+
+    trainer = make_trainer(network, dataset, config.training, out=folder, started=started)
+    trainer.figures[EXPECTED] = on_main(expected_of_run, folder)
+    return train_and_report(trainer, folder, trainer.resume)
+
+
+# Of a new run and of one that is continued
 
 
 def make_trainer(
@@ -191,10 +201,8 @@ def make_trainer(
     started: float,
     files: Mapping[str, str] | None = None,
 ) -> Trainer:
-    """A trainer that shows samples and what counting gives, and leaves time for the last line."""
-    # That line may take a fiftieth of the minutes.
-    seconds = seconds_to_look(network, dataset)
-    reserve = seconds if seconds < 1.2 * training.minutes else 0.0
+    """A trainer that shows samples and what counting gives, and leaves time to tell how much of
+    what the model writes is copied."""
     return Trainer(
         network,
         dataset,
@@ -203,7 +211,7 @@ def make_trainer(
         callbacks=[Counting(), Samples()],
         files=files,
         started=started,
-        reserve=reserve,
+        reserve=reserved_seconds(network, dataset, training.minutes),
     )
 
 

@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,14 +20,17 @@ from safetensors.torch import load_file
 import minigpt
 from minigpt import UserError
 from minigpt.cli import main
-from minigpt.config import TextConfig
+from minigpt.config import GPTConfig, TextConfig
 from minigpt.data.batches import Dataset
+from minigpt.data.origin import Origin
 from minigpt.data.source import find_source
 from minigpt.data.token_cache import prepare_tokens
+from minigpt.model import GPT
 from minigpt.recipe import run as run_module
+from minigpt.recipe.copied import reserved_seconds
 from minigpt.recipe.run import resume_run
 from minigpt.runs.find import newest_run
-from minigpt.runs.folder import METRICS, WEIGHTS, read_config, read_metrics
+from minigpt.runs.folder import METRICS, PLAN, WEIGHTS, read_config, read_metrics
 from minigpt.training import saving
 from minigpt.training.checkpoint import read_state
 from minigpt.training.folder import locked_run
@@ -371,6 +375,61 @@ def test_a_run_is_not_resumed_on_another_text_or_with_what_would_do_nothing() ->
         with pytest.raises(UserError, match=refused):
             resume(run, **given)
     assert contents(run) == before
+
+
+def test_a_network_of_ones_own_goes_on_after_a_restart_by_torchrun(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def network() -> GPT:
+        torch.manual_seed(3)
+        model = GPT(GPTConfig(300, context_length=16, emb_dim=8, num_layers=1, num_heads=1))
+        model.final_norm = torch.nn.LayerNorm(8)
+        return model
+
+    given = {"steps": 8, "num_evals": 2, "batch_size": 4, "vocab_size": 300, "device": "cpu"}
+    whole = minigpt.train("my.txt", out="whole", model=network(), **given)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        after_step(patch, lambda step: step == 6, interrupt)
+        minigpt.train("my.txt", out="cut", model=network(), **given)
+
+    monkeypatch.setattr(run_module, "run_of_launch", lambda launch, out: out)
+    run = minigpt.train("my.txt", out="cut", model=network(), **given)
+    assert (run / WEIGHTS).read_bytes() == (whole / WEIGHTS).read_bytes()
+    state = read_state(run)
+    assert minigpt.train("my.txt", out="cut", model=network(), **given) == run
+    assert read_state(run) == state and state.finished
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_run_that_is_continued_is_drawn_with_what_was_planned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    marks: list[float | None] = []
+    monkeypatch.setattr(
+        "minigpt.training.picture.draw_losses",
+        lambda folder, drawn: marks.append(drawn["expected"]),
+    )
+    run = train_tiny(steps=1)
+    expected = json.loads((run / PLAN).read_text())["bits_per_byte"]
+    resume(run, steps=2)
+    (run / PLAN).write_text("[]")
+    resume(run, steps=3)
+    assert marks == [expected, expected, None]
+
+
+def test_time_is_kept_to_look_for_copies_only_if_there_will_be_a_look() -> None:
+    def reserved(parameters: int, minutes: float, text: TextConfig | None) -> float:
+        network = torch.nn.Embedding(parameters, 1, device="meta")
+        dataset: Any = SimpleNamespace(train=range(100), origin=Origin(text=text))
+        return round(reserved_seconds(network, dataset, minutes), 2)
+
+    text = TextConfig()
+    assert [reserved(3 * 10**6, minutes, text) for minutes in (1.0, 10.0)] == [0.0, 2.0]
+    assert reserved(3 * 10**6, 10.0, None) == 0.0
+    assert reserved(9 * 10**6, 10.0, text) == 0.0
 
 
 def test_it_is_said_why_workers_are_not_used(
