@@ -181,8 +181,8 @@ def random_head(tokens: Any, inputs: Tensor) -> Tensor:
     return STD * torch.randn(inputs.shape, generator=generator)
 
 
-def no_spare(*config: Any) -> int:
-    """In the place of `induction.spare`: the circuit fits into no model."""
+def none_reserved(*config: Any) -> int:
+    """In the place of `induction.reserved_components`: the circuit fits into no model."""
     return 0
 
 
@@ -272,7 +272,7 @@ PARTS = (
         "induction circuit",
         "random attention",
         73,
-        replacements=((induction, induction.spare, no_spare),),
+        replacements=((induction, induction.reserved_components, none_reserved),),
     ),
     Part(
         "all three at once",

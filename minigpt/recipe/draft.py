@@ -75,28 +75,28 @@ def _suffices(draft: Draft, text: TextStats) -> bool:
 def draft_of_size(size: rules.Size, text: TextStats, machine: Machine, given: Given) -> Draft:
     """The draft for a model of a size, with the context that pays off.
 
-    It is twice as long as a short one if there is time for many tokens, four times for a text that
-    repeats itself far away.
+    That context is twice as long as a short one, of 128 tokens or 256 characters, if there is time
+    for many tokens, and four times as long for a text that repeats itself far away.
     """
 
-    def draft(times: int, batch_divisor: int) -> Draft:
+    def draft_with(context_times: int, batch_divisor: int) -> Draft:
         """With a context so many times as long as a short one, unless its length is given."""
-        shape = plan_shape(size, text, given, times)
+        shape = plan_shape(size, text, given, context_times)
         batch_size = plan_batch(shape, machine, given, batch_divisor)
         steps = count_steps(shape, batch_size, machine, given)
         return Draft(shape, batch_size, steps.number)
 
     if given.context_length is not None:
-        return draft(times=1, batch_divisor=1)
+        return draft_with(context_times=1, batch_divisor=1)
     if text.repeats_afar:
         # A model that begins with the ability to copy learns more from steps that read more: the
         # batch has as many of the long windows as it would have of short ones.
-        return draft(times=4, batch_divisor=1)
+        return draft_with(context_times=4, batch_divisor=1)
 
-    longer = draft(times=2, batch_divisor=2)
+    longer = draft_with(context_times=2, batch_divisor=2)
     if longer.trained_tokens >= rules.MANY_TOKENS:
         return longer
-    return draft(times=1, batch_divisor=1)
+    return draft_with(context_times=1, batch_divisor=1)
 
 
 # Shape
@@ -169,8 +169,8 @@ def count_steps(shape: Shape, batch_size: int, machine: Machine, given: Given) -
     if given.steps is not None:
         return Steps(given.steps, given.steps * seconds_a_step, ends_early=False)
 
-    time = _SHARE_OF_TRAINING * (60 * given.minutes - _SECONDS_BESIDES)
-    in_time = max(time / seconds_a_step, 1.0)
-    in_epochs = shape.max_epochs * shape.tokens / tokens_a_step
-    number = max(round(min(in_time, in_epochs)), 1)
-    return Steps(number, number * seconds_a_step, ends_early=in_epochs < in_time)
+    seconds = _SHARE_OF_TRAINING * (60 * given.minutes - _SECONDS_BESIDES)
+    steps_in_time = max(seconds / seconds_a_step, 1.0)
+    steps_in_epochs = shape.max_epochs * shape.tokens / tokens_a_step
+    number = max(round(min(steps_in_time, steps_in_epochs)), 1)
+    return Steps(number, number * seconds_a_step, ends_early=steps_in_epochs < steps_in_time)

@@ -47,14 +47,14 @@ def _learn_from_counts(model: GPT, dataset: Dataset, tokenizer: str, seed: int) 
     """Set the embedding, and a head of its own, by what stands beside what in the text; and two
     attention heads that continue what it repeats, where the model has room for them."""
     config = model.config
-    spare = induction.spare(config, tokenizer)
-    vectors = embedding_init(dataset.train, config.vocab_size, config.emb_dim - spare, seed)
-    if spare:
-        vectors = induction.with_spare(vectors, spare)  # (vocab_size, emb_dim)
+    reserved = induction.reserved_components(config, tokenizer)
+    vectors = embedding_init(dataset.train, config.vocab_size, config.emb_dim - reserved, seed)
+    if reserved:
+        vectors = induction.with_reserved(vectors, reserved)  # (vocab_size, emb_dim)
     model.token_embedding.load_state_dict({"weight": vectors})
 
     if not config.tie_embeddings:
         head = head_init(dataset.train, model.final_norm(vectors))  # (vocab_size, emb_dim)
         model.head.load_state_dict({"weight": head})
-    if spare:
-        induction.start(model, sample(dataset.train), spare)
+    if reserved:
+        induction.start(model, sample(dataset.train), reserved)

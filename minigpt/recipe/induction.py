@@ -10,12 +10,14 @@ Induction Heads", Olsson et al. 2022). It takes two steps:
 
 By itself a model finds this after many steps only. Training changes these weights like all others.
 
-The components of a token's vector, d together; those after the first are spared for the circuit:
+A token's vector has d components in four groups; all groups after the first are reserved for the
+circuit (h is the size of an attention head):
 
     which token it is | which one stands before | which one to repeat          | a constant
-    d - spare         | 16                      | min(d / 4, h); 0 if tied     | 1
+    d - reserved      | 16                      | min(d / 4, h); 0 if tied     | 1
 
-If the model's head is the embedding itself (tied), which one to repeat is written into the first.
+If the model's head is the embedding itself (tied), which one to repeat is written into the first
+group.
 """
 
 from dataclasses import dataclass
@@ -30,13 +32,14 @@ from ..config import GPTConfig
 from ..model import GPT, TransformerBlock
 
 _CODE = 16  # numbers that say which token stands before
-_CONSTANT = 2.0  # the constant, if the other components' standard deviation is 1
-_WRITTEN = 0.5  # standard deviation of what the circuit writes, likewise: it disturbs little
+# If the other components have a standard deviation of 1:
+_CONSTANT = 2.0  # the constant
+_WRITTEN = 0.5  # standard deviation of what the circuit writes, which disturbs little
 _NATS = 10.0  # that a copy adds to a logit if all that a text repeats goes on as it did before
 
 
-def spare(config: GPTConfig, tokenizer: str) -> int:
-    """Components of the token vectors that the circuit takes for itself, or 0 if it does not fit.
+def reserved_components(config: GPTConfig, tokenizer: str) -> int:
+    """How many components of the token vectors the circuit needs, or 0 if it does not fit.
 
     It needs two blocks, room, tokens longer than a character, rotary positions, and norms that
     give the vectors, the queries and the keys a known size.
@@ -51,31 +54,32 @@ def spare(config: GPTConfig, tokenizer: str) -> int:
     return _CODE + to_repeat + 1
 
 
-def with_spare(vectors: Tensor, count: int) -> Tensor:
-    """Token vectors ``(V, d - count)`` with so many components to spare, ``(V, d)``: zeros, and the
-    constant in the last."""
+def with_reserved(vectors: Tensor, reserved: int) -> Tensor:
+    """Token vectors ``(V, d - reserved)`` followed by the reserved components, ``(V, d)``: zeros
+    and, in the last one, the constant."""
     V, known = vectors.shape
     constant = _CONSTANT * vectors.norm(dim=1, keepdim=True) / known**0.5  # (V, 1)
-    zeros = torch.zeros(V, count - 1)
+    zeros = torch.zeros(V, reserved - 1)
     return torch.cat((vectors, zeros, constant), dim=1)
 
 
 @torch.no_grad()
-def start(gpt: GPT, tokens: Tensor, count: int) -> None:
+def start(gpt: GPT, tokens: Tensor, reserved: int) -> None:
     """Set the first heads of the first two blocks, and the model's head for what they copy.
 
     `tokens` are a sample of the text, ``(pieces, length)``. The token vectors come from
-    :func:`with_spare`, with `count` components to spare; the model's head is what training begins
-    with.
+    :func:`with_reserved`, with so many reserved components; the model's head is what training
+    begins with.
     """
     embedding = gpt.token_embedding.weight  # (V, d)
     V, d = embedding.shape
-    known = d - count  # components that say which token it is
+    known = d - reserved  # components that say which token it is
     vectors = F.rms_norm(embedding, (d,))  # (V, d), as the first block sees them
 
     ids = tokens.flatten()  # (n,)
     counts = ids.bincount(minlength=V) + 1.0  # (V,)
-    share = F.normalize(counts.sqrt(), p=1, dim=0)  # (V,): rare tokens count for more than that
+    # By the root of its count, a rare token weighs more than its share of the text.
+    share = F.normalize(counts.sqrt(), p=1, dim=0)  # (V,)
     circuit = _Circuit(
         config=gpt.config,
         codes=_codes(vectors, known, share),
@@ -84,7 +88,8 @@ def start(gpt: GPT, tokens: Tensor, count: int) -> None:
         written=_WRITTEN * embedding.norm(dim=1).mean() / d**0.5,
     )
 
-    first, second = (cast(TransformerBlock, block).attention for block in gpt.blocks[:2])
+    first = cast(TransformerBlock, gpt.blocks[0]).attention
+    second = cast(TransformerBlock, gpt.blocks[1]).attention
     nats = _NATS * _repetition(ids, gpt.config.context_length)
     _look_back(first, circuit)
     _find_what_followed(second, circuit)
@@ -118,7 +123,7 @@ def _look_back(attention: MultiHeadAttention, circuit: _Circuit) -> None:
     # Queries and keys are made of the constant alone: only positions matter. Rotary positions turn
     # both by the same angle for each position. A key that is turned by one position more from the
     # start points where the query of the next position points. Quick turns tell positions apart
-    # best, so they have the greatest length.
+    # best, so they have the greatest length; how much greater was found by trial.
     exponents = torch.arange(h // 2) / (h // 2)
     angle = circuit.config.rotary_base ** (-exponents)  # (h / 2,)
     length = angle**0.75
@@ -139,7 +144,8 @@ def _find_what_followed(attention: MultiHeadAttention, circuit: _Circuit) -> Non
     # turn component i together with i + h / 2, the last of each half so slowly that positions
     # hardly matter: there the codes are compared.
     pairs = torch.arange(circuit.config.head_size).view(2, -1)  # (2, h / 2)
-    slow = pairs[:, -_CODE // 2 :].flatten()  # (16,)
+    half = _CODE // 2
+    slow = pairs[:, -half:].flatten()  # (16,)
     attention.W_query.weight[slow] = circuit.codes[:_CODE]
     attention.W_key.weight[slow, circuit.previous] = torch.eye(_CODE)
 
@@ -151,7 +157,7 @@ def _copy_into_vector(attention: MultiHeadAttention, circuit: _Circuit, nats: fl
     """Write the vector of the token to repeat into the components that say which token it is: the
     model's head is the embedding, and adds so many nats to this token's logit.
 
-    The product of a code of C numbers with itself is about C, with another one about 0.
+    A code of C numbers has a product of about C with itself, and of about 0 with another code.
     """
     C = _copied_numbers(circuit.config)
     attention.out_proj.weight[:, :C] = nats / C * circuit.codes[-C:].T  # (d, C)
@@ -167,7 +173,8 @@ def _copy_through_head(
     """
     C = _copied_numbers(circuit.config)
     attention.out_proj.weight[circuit.copied, :C] = circuit.written * torch.eye(C)
-    head[:, circuit.copied] = nats / (C * _WRITTEN) * vectors @ circuit.codes[-C:].T  # (V, C)
+    scaled = nats / (C * _WRITTEN) * vectors  # (V, d)
+    head[:, circuit.copied] = scaled @ circuit.codes[-C:].T  # (V, C)
 
 
 def _quieten(attention: MultiHeadAttention) -> None:
@@ -200,8 +207,8 @@ def _codes(vectors: Tensor, known: int, share: Tensor) -> Tensor:
 
 
 def _repetition(tokens: Tensor, context_length: int) -> float:
-    """Of the tokens ``(n,)`` that stand in the context already, the share that is followed by the
-    same token as there."""
+    """How often a token that comes again in its window is followed by what followed it last time: a
+    share of such tokens among ``(n,)``, 0 to 1."""
     window = torch.arange(len(tokens)) // context_length
     token_in_window = window * (tokens.max() + 1) + tokens  # in another window another number
     ordered, order = token_in_window.sort(stable=True)

@@ -26,13 +26,15 @@ from .speed import Speed, measure_speed
 from .text_stats import TextStats, measure_text
 
 _SHARE_OF_EVALUATIONS = 0.05  # of all minutes, at most
+_SHORT_STEP = 10  # seconds; one that takes no longer never has its training refused
+_STEPS_WORTHWHILE = 100  # for which the minutes that are proposed suffice
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Settings, under the names of TrainConfig, what to expect of them, and what they follow from.
+    """The chosen settings, the forecast, and the measurements behind both. Kept as plan.json.
 
-    It is kept as plan.json.
+    The settings have the names that they have in TrainConfig.
     """
 
     model: GPTConfig
@@ -70,7 +72,7 @@ class Plan:
 def plan_run(source: Source, request: Request) -> Plan:
     """Measure the text and the machine, and plan around what is given."""
     given = request.given
-    stats = measure_text(source, request.text, given.tokenizer, can_copy=_can_copy(given))
+    stats = measure_text(source, request.text, given.tokenizer, can_copy=_can_copy(request))
     device = distributed.device_of_rank(request.training.device)
     processes = distributed.world_size()
     workers = count_workers(
@@ -84,35 +86,52 @@ def plan_run(source: Source, request: Request) -> Plan:
     plan = make_plan(stats, Machine(None, processes), given)
     has_shape = given.emb_dim is not None and given.num_layers is not None
     if has_shape and given.steps is not None:  # nothing depends on the machine
-        return replace(plan, num_workers=given.num_workers or workers)
+        return replace(plan, num_workers=either(given.num_workers, workers))
 
     say("measuring this machine ...")
     precision = choose_precision(request.training.precision, device)
     speed = measure_speed(device, getattr(torch, precision), workers)
-    measured = Machine(speed, processes)
     # Settings follow from a rounded speed, so that the same machine plans the same ones again.
-    rounded = Machine(speed.rounded(), processes)
-    plan = make_plan(stats, rounded, given, measured)
+    plan = make_plan(
+        stats,
+        Machine(speed.rounded(), processes),
+        given,
+        forecast_machine=Machine(speed, processes),
+    )
     if given.steps is None:
         _check_step(plan, given)
     return plan
 
 
-def _can_copy(given: Given) -> bool:
-    """Whether a model of this kind begins with an induction circuit, if it is large enough."""
-    parts = {name: given.others[name] for name in ("architecture", *PARTS) if name in given.others}
-    usual = GPTConfig(vocab_size=1, **parts)
-    return induction.spare(usual, given.tokenizer) > 0
+def _can_copy(request: Request) -> bool:
+    """Whether the model begins with an induction circuit, if it is as large as usual where its size
+    is not given."""
+    if request.text.embedding_init != "text":
+        return False
+
+    given = request.given
+    fields = {name: given.others[name] for name in ("architecture", *PARTS) if name in given.others}
+    if given.num_layers is not None:
+        fields["num_layers"] = given.num_layers
+    if given.emb_dim is not None:
+        num_heads = either(given.num_heads, rules.plan_heads(given.emb_dim))
+        fields |= {**given.others, "emb_dim": given.emb_dim, "num_heads": num_heads}
+
+    model = GPTConfig(vocab_size=1, **fields)
+    return induction.reserved_components(model, given.tokenizer) > 0
 
 
 def _check_step(plan: Plan, given: Given) -> None:
-    """Refuse minutes in which not a single step can be made."""
-    step = plan.seconds / plan.steps
+    """Refuse minutes in which not a single step can be made. A step of a few seconds is always
+    made, however few the minutes."""
+    seconds_a_step = plan.seconds / plan.steps
     seconds = 60 * given.minutes
-    if step > max(seconds, 10):
+    if seconds_a_step > max(seconds, _SHORT_STEP):
+        enough = math.ceil(_STEPS_WORTHWHILE * seconds_a_step / 60)
         raise UserError(
-            f"{duration(seconds)} will not do, one step would take about {duration(step)}; try "
-            f"a shorter --context-length, a smaller model or --minutes {math.ceil(100 * step / 60)}"
+            f"{duration(seconds)} will not do, one step would take about "
+            f"{duration(seconds_a_step)}; try a shorter --context-length, a smaller model or "
+            f"--minutes {enough}"
         )
 
 
@@ -120,26 +139,26 @@ def _check_step(plan: Plan, given: Given) -> None:
 
 
 def make_plan(
-    text: TextStats, machine: Machine, given: Given, measured: Machine | None = None
+    text: TextStats, machine: Machine, given: Given, *, forecast_machine: Machine | None = None
 ) -> Plan:
     """A plan with the largest model for which both the time and the text suffice.
 
-    `measured` is the machine at the speed that was measured, where `machine` has a rounded one:
-    what to expect is told for that.
+    `machine` decides the settings. The forecast is for `forecast_machine`, if given.
     """
+    if forecast_machine is None:
+        forecast_machine = machine
     draft = choose_draft(text, machine, given)
     regularisation = plan_regularisation(draft, text, given)
-    actual = measured or machine
-    expected = forecast(draft, text, actual, given)
+    expected = forecast(draft, text, forecast_machine, given)
 
     model = replace(
         draft.shape.model,
         dropout=regularisation.dropout,
         tie_embeddings=regularisation.tie_embeddings,
     )
-    is_learned = given.init is not None
-    learning_rate = rules.plan_learning_rate(model.emb_dim, is_learned)
-    warmup_context = rules.plan_warmup_context(model, is_learned)
+    is_pretrained = given.init is not None
+    learning_rate = rules.plan_learning_rate(model.emb_dim, is_pretrained)
+    warmup_context = rules.plan_warmup_context(model, is_pretrained)
     num_evals = plan_num_evals(text, model, machine, given)
     num_workers = min(machine.assumed_speed.num_workers, draft.batch_size)
     bytes_to_read = draft.trained_tokens * rules.bytes_per_token(text.tokenizer, model.vocab_size)
@@ -162,7 +181,7 @@ def make_plan(
         bits_per_byte=expected.bits_per_byte,
         ends_early=expected.ends_early,
         text=text,
-        speed=actual.speed,
+        speed=forecast_machine.speed,
     )
 
 
@@ -180,7 +199,8 @@ class Regularisation:
 
 
 def plan_regularisation(draft: Draft, text: TextStats, given: Given) -> Regularisation:
-    """The more often a text is read, the more of each."""
+    """The more often a text is read, the more is done of each: split tokens, dropout, one table of
+    embeddings for input and output, weight decay."""
     epochs = draft.epochs
     model = draft.shape.model
     width = model.emb_dim
@@ -195,7 +215,8 @@ def plan_regularisation(draft: Draft, text: TextStats, given: Given) -> Regulari
 
 
 def plan_num_evals(text: TextStats, model: GPTConfig, machine: Machine, given: Given) -> int:
-    """As many evaluations as usual, or fewer, but 4, if they would take over 5% of the time."""
+    """The usual number of evaluations, or fewer (at least 4) so that they take at most 5% of the
+    time. With a given number of steps, one for every ten of them, up to the usual number."""
     usual = TrainConfig.num_evals
     if given.steps is not None:
         return rules.clamped(given.steps // 10, 1, usual)

@@ -35,7 +35,8 @@ MANY_STEPS = 6_000  # with more, the batch is doubled
 MANY_TOKENS = 1_000_000  # to train on: with as many, a context twice as long pays off
 PARAMETERS_PER_TOKEN = 20.0  # of the text; a larger model soon knows it by heart
 
-_EASIER_COPYING = 2.8  # times as many tokens are needed before a larger model is the better one
+# Where a text can be copied, a larger model becomes the better one after so many times the tokens.
+_EASIER_COPYING = 2.8
 _LARGEST_VOCABULARY = 16_384
 _LONG_TOKENS = 4_096  # a vocabulary whose tokens let a context reach far
 _QUICK = 8_000_000  # bytes of a text that are prepared in three seconds
@@ -45,15 +46,16 @@ _QUICK = 8_000_000  # bytes of a text that are prepared in three seconds
 
 
 def parameters_to_train(model: GPTConfig) -> int:
-    """Parameters of a model, a head of its own left out: that begins with what the text tells."""
+    """Parameters without those of a separate head, which starts from counts of the text."""
     return count_parameters(replace(model, tie_embeddings=True))
 
 
 def tokens_needed(parameters: int, repeats_afar: bool) -> float:
     """How many tokens to train on, for a model to become better than a smaller one.
 
-    Some 0.6 for each parameter of a very small one; 20 always suffice (Hoffmann et al. 2022). A
-    text that repeats itself far away is copied, for which few parameters do.
+    For each parameter: about 2 in a model of 0.2 million, 0.4 in one of 2.5 million, and from there
+    on more, up to the 20 that always suffice (Hoffmann et al. 2022). A text that repeats itself far
+    away is copied, for which few parameters do.
     """
     of_a_parameter = min(0.18 + 0.09 * parameters / 1e6, 20.0)
     tokens = max(3e5 + 0.3 * parameters, of_a_parameter * parameters)
@@ -127,22 +129,21 @@ def plan_max_epochs(width: int) -> float:
     return max(30.0 * 128 / width, 10.0)
 
 
-def plan_warmup_context(model: GPTConfig, is_learned: bool) -> int:
+def plan_warmup_context(model: GPTConfig, is_pretrained: bool) -> int:
     """Half of the context until near the end, which teaches as much in less time.
 
-    The whole context if each position is learned by itself, and for a model that has learned
-    already.
+    The whole context if each position is learned by itself, and for a pretrained model.
     """
-    if model.positions == "learned" or is_learned:
+    if model.positions == "learned" or is_pretrained:
         return model.context_length
     return max(model.context_length // 2, 1)
 
 
-def plan_learning_rate(width: int, is_learned: bool) -> float:
-    """The peak: of a wide model more weights act together, so each moves less. A tenth of it for a
-    model that has learned already."""
+def plan_learning_rate(width: int, is_pretrained: bool) -> float:
+    """The peak. In a wide model more weights act together, so that each must move less. A tenth of
+    it for a pretrained model."""
     rate = TrainConfig.learning_rate * (128 / max(width, 64)) ** 0.5
-    if is_learned:
+    if is_pretrained:
         rate /= 10
     return round(rate, 6)
 

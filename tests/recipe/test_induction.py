@@ -19,13 +19,13 @@ def started(V: int = 300, text: Tensor | None = None, **shape: Any) -> GPT:
     usual |= {"tie_embeddings": False}
     torch.manual_seed(0)
     gpt = GPT(GPTConfig(V, **usual | shape))
-    spare = induction.spare(gpt.config, "bpe")
-    vectors = 0.03 + 0.06 * torch.randn(V, gpt.config.emb_dim - spare)
-    gpt.token_embedding.load_state_dict({"weight": induction.with_spare(vectors, spare)})
+    reserved = induction.reserved_components(gpt.config, "bpe")
+    vectors = 0.03 + 0.06 * torch.randn(V, gpt.config.emb_dim - reserved)
+    gpt.token_embedding.load_state_dict({"weight": induction.with_reserved(vectors, reserved)})
     says_twice = torch.cat([repeated(V, seed=seed) for seed in range(40)], dim=1)
     chance = torch.randint(V, says_twice.shape)
     mixed = torch.where(torch.rand(chance.shape) < 0.3, chance, says_twice)
-    induction.start(gpt, mixed if text is None else text, spare)
+    induction.start(gpt, mixed if text is None else text, reserved)
     return gpt.eval()
 
 
@@ -93,7 +93,7 @@ def test_any_text_gives_weights_that_are_numbers(text: list[int], shape: dict[st
 
 
 @pytest.mark.parametrize(
-    ("shape", "spare"),
+    ("shape", "reserved"),
     [
         ({}, 49),
         (TIED, 17),
@@ -105,8 +105,10 @@ def test_any_text_gives_weights_that_are_numbers(text: list[int], shape: dict[st
         ({"tokenizer": "char"}, 0),  # however many
     ],
 )
-def test_it_needs_rotary_positions_blocks_room_and_words(shape: dict[str, Any], spare: int) -> None:
+def test_it_needs_rotary_positions_blocks_room_and_words(
+    shape: dict[str, Any], reserved: int
+) -> None:
     usual: dict[str, Any] = {"vocab_size": 300, "emb_dim": 128, "num_layers": 2, "num_heads": 2}
     usual |= {"tie_embeddings": False} | shape
     tokenizer = usual.pop("tokenizer", "bpe")
-    assert induction.spare(GPTConfig(**usual), tokenizer) == spare
+    assert induction.reserved_components(GPTConfig(**usual), tokenizer) == reserved

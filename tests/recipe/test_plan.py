@@ -5,7 +5,7 @@ it is made from, how it is told, and that a run follows it.
 import gzip
 import json
 import random
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -212,9 +212,13 @@ def test_processes_share_every_batch_evenly_and_train_a_larger_model() -> None:
 # What it is made from
 
 
-def stats(file: Path, architecture: str = "qwen3", **given: Any) -> TextStats:
-    text: dict[str, Any] = {"files": (str(file),), **given}
-    model = {"architecture": architecture, "emb_dim": 64, "num_layers": 2}
+def stats(file: Path, **given: Any) -> TextStats:
+    """Of a file, with fields of GPTConfig and of TextConfig."""
+    shape = {"emb_dim": 64, "num_layers": 2}
+    names = {field.name for field in fields(GPTConfig)} - {"vocab_size"}
+    model = shape | {name: value for name, value in given.items() if name in names}
+    text = {name: value for name, value in given.items() if name not in names}
+    text["files"] = (str(file),)
     request = make_request(text, model, {"steps": 1})
     return plan_run(find_source(request.text), request).text
 
@@ -280,7 +284,14 @@ def test_a_model_looks_far_back_in_a_text_that_repeats_itself_far_away(tmp_path:
     found = stats(twice(1000))
     assert found.repeats_afar
     assert found.predictability.copying < 0.95 * found.predictability.counting
-    for cannot_copy in (stats(twice(1000), "gpt2"), stats(twice(1000), tokenizer="char")):
+    for cannot_copy in (
+        stats(twice(1000), architecture="gpt2"),
+        stats(twice(1000), num_layers=1),
+        stats(twice(1000), emb_dim=32),
+        stats(twice(1000), num_heads=4),
+        stats(twice(1000), tokenizer="char"),
+        stats(twice(1000), embedding_init="random"),
+    ):
         assert not cannot_copy.repeats_afar
         counting = found.predictability.counting
         assert cannot_copy.predictability == Predictability(counting, copying=counting)
