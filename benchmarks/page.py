@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from minigpt.config import GPTConfig, weight_shapes
+from minigpt.config import GPTConfig, named_shapes
 from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.page.build import build_page
 from minigpt.runs.find import FoundModel
@@ -55,9 +55,8 @@ def some_model(shape: dict[str, Any]) -> FoundModel:
     config = GPTConfig(2048, **shape)
     random = np.random.default_rng(0)
     weights = {
-        pattern.replace("#", str(i)): random.standard_normal(size, np.float32) / size[-1] ** 0.5
-        for pattern, size in weight_shapes(config).items()
-        for i in range(config.num_layers if "#" in pattern else 1)
+        name: random.standard_normal(size, np.float32) / size[-1] ** 0.5
+        for name, size in named_shapes(config)
     }
     weights["token_embedding.weight"][-1] = 0  # the end of the text is hardly ever drawn
     return FoundModel(Path(), NumpyGPT(config, weights), tokenizer)

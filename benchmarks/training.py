@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from minigpt.config import GPTConfig, TrainConfig, count_parameters
+from minigpt.config import PRESETS, GPTConfig, TrainConfig, count_parameters
 from minigpt.model import GPT, flops_per_token
 from minigpt.recipe.speed import matmul_gflops
 from minigpt.training import workers
@@ -86,7 +86,7 @@ def main() -> None:
 def arguments() -> argparse.Namespace:
     """The model to time, and how long."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--architecture", default="qwen3", choices=("qwen3", "gpt2"))
+    parser.add_argument("--architecture", default="qwen3", choices=tuple(PRESETS))
     parser.add_argument("--num-layers", type=int, default=4)
     parser.add_argument("--emb-dim", type=int, default=128)
     parser.add_argument("--num-heads", type=int, default=4)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from minigpt.config import GPTConfig, weight_shapes
+from minigpt.config import GPTConfig, named_shapes
 from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.page.build import build_page
 from minigpt.runs.find import FoundModel
@@ -21,11 +21,10 @@ def random_found(tokenizer: Tokenizer, folder: Path, seed: int = 0, **shape: Any
     """A model of this shape with wide random weights."""
     config = GPTConfig(tokenizer.vocab_size, **shape)
     random, weights = np.random.default_rng(seed), {}
-    for pattern, size in weight_shapes(config).items():
-        for i in range(config.num_layers if "#" in pattern else 1):
-            drawn = random.standard_normal(size).astype(np.float32)
-            wide = drawn * 1.5 / size[-1] ** 0.5 if len(size) == 2 else 1 + 0.2 * drawn
-            weights[pattern.replace("#", str(i))] = wide.astype(np.float32)
+    for name, shape in named_shapes(config):
+        drawn = random.standard_normal(shape).astype(np.float32)
+        wide = drawn * 1.5 / shape[-1] ** 0.5 if len(shape) == 2 else 1 + 0.2 * drawn
+        weights[name] = wide.astype(np.float32)
     weights["token_embedding.weight"][tokenizer.end_of_text] = 0  # hardly ever drawn
     return FoundModel(folder, NumpyGPT(config, weights), tokenizer)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from minigpt.config import GPTConfig, weight_shapes
+from minigpt.config import GPTConfig, named_shapes
 from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.runs.find import FoundModel
 from minigpt.tokenizer import make_tokenizer
@@ -31,9 +31,8 @@ def built(folder: Path) -> FoundModel:
     ]
     config = GPTConfig(V, "gpt2", C, emb_dim=D, num_layers=2, num_heads=5)
     weights = {
-        pattern.replace("#", str(i)): np.full(size, "norm.weight" in pattern, np.float32)
-        for pattern, size in weight_shapes(config).items()
-        for i in range(2 if "#" in pattern else 1)
+        name: np.full(shape, "norm.weight" in name, np.float32)
+        for name, shape in named_shapes(config)
     }
     weights["token_embedding.weight"][:] = token - np.roll(token, D // 2, axis=1)
     weights["position_embedding.weight"][:] = place - np.roll(place, D // 2, axis=1)
