@@ -117,7 +117,7 @@ def _can_copy(request: Request) -> bool:
         num_heads = either(given.num_heads, rules.plan_heads(given.emb_dim))
         fields |= {**given.others, "emb_dim": given.emb_dim, "num_heads": num_heads}
 
-    model = GPTConfig(vocab_size=1, **fields)
+    model = GPTConfig(vocab_size=1, context_length=1, **fields)
     return induction.reserved_components(model, given.tokenizer) > 0
 
 

@@ -15,6 +15,9 @@ The figures are a dict by the names of metrics.jsonl and more, see `Trainer.figu
 from collections.abc import Sequence
 from typing import Any
 
+from .. import UserError
+from .messages import say
+
 Figures = dict[str, Any]
 
 
@@ -59,3 +62,14 @@ class CallbackList:
                 if self.failure is None:
                     self.failure = error
                     self.failed = f"{type(callback).__name__}.{event}"
+
+    def told_failure(self, kept: str) -> Exception:
+        """What has been raised, here or in another process; which callback failed is said first,
+        and what is kept of the run."""
+        if self.failure is None:
+            return UserError("a callback failed in another process")
+        line = f"callback {self.failed} failed: {type(self.failure).__name__}: {self.failure}"
+        if kept:
+            line += f"; {kept}"
+        say(line)
+        return self.failure

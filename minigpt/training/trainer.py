@@ -28,7 +28,6 @@ from .interruption import GracefulStop, Interrupted
 from .limits import TrainingLimits
 from .loggers import make_loggers
 from .loss import Loss, LossFunction
-from .messages import say
 from .metrics import Metrics
 from .optimizer import OptimizersOf, chosen_optimizers, optimized, set_rates
 from .optimizer_state import OptimizerKeeper
@@ -53,7 +52,7 @@ class Trainer:
     """Trains any network from token ids ``(b, T)`` to logits ``(b, T, vocab_size)``.
 
     At the end the module that was given holds the best weights by validation. It is moved to the
-    device of the config; that it, or a part of it, is in training mode or not stays as it was.
+    device of the config; each of its parts stays in training or evaluation mode as it was.
 
     Args:
         model: any module with a parameter that is trained.
@@ -389,21 +388,13 @@ class Trainer:
             self._raise_failure(is_over)
 
     def _raise_failure(self, is_over: bool = False) -> None:
-        # When training is over its last state is saved, and the model has the best weights, which
-        # do not belong beside the last state of the optimizers.
-        if is_over:
-            is_saved = self.out is not None
-        else:
+        # When training is over its last state is saved, and the model has the best weights.
+        is_saved = self.out is not None
+        if not is_over:
             is_saved = self.state.step > 0 and self._save_unfinished()
-
-        callbacks = self._tell.callbacks
-        if callbacks.failure is None:
-            raise UserError("a callback failed in another process")
         kept = ""
         if is_saved:
-            kept = f"; the run is kept in {self.out}"
+            kept = f"the run is kept in {self.out}"
             if not self.state.finished:
                 kept += " and can be resumed"
-        error = f"{type(callbacks.failure).__name__}: {callbacks.failure}"
-        say(f"callback {callbacks.failed} failed: {error}{kept}")
-        raise callbacks.failure
+        raise self._tell.callbacks.told_failure(kept)
