@@ -198,15 +198,6 @@ def initialise_projections(gpt: GPT) -> None:
             nn.init.normal_(parameter, std=STD / math.sqrt(2 * gpt.config.num_layers))
 
 
-def initialise_matrices(gpt: GPT) -> None:
-    """In the place of `GPT._initialise`: the other matrices of a block begin as in GPT-2."""
-    initialise_as_usual(gpt)
-    for name, parameter in gpt.named_parameters():
-        is_matrix = name.startswith("blocks.") and parameter.dim() == 2
-        if is_matrix and not name.endswith("out_proj.weight"):
-            nn.init.normal_(parameter, std=STD)
-
-
 def tables_keep_their_size(gpt: GPT, weight_decay: float) -> list[dict[str, Any]]:
     """In the place of `GPT.parameter_groups`: embedding and head do not decay."""
     matrices, tables, others = groups_as_usual(gpt, weight_decay)
@@ -312,12 +303,6 @@ PARTS = (
         "small random numbers",
         1,
         replacements=((GPT, GPT._initialise, initialise_projections),),
-    ),
-    Part(
-        "matrices by their inputs",
-        "small random numbers",
-        2,
-        replacements=((GPT, GPT._initialise, initialise_matrices),),
     ),
     Part(
         "every window once an epoch",
@@ -494,12 +479,16 @@ def gain(part: Part, text: Text, bits: dict[tuple[str, str], dict[int, float]]) 
 
 
 def cell(part: Part, text: Text, found: Sequence[float]) -> str:
-    """A gain as the table shows it: the mean over the seeds, and half of what they lie apart."""
+    """A gain as the table shows it: the mean over the seeds, and half of what they lie apart if
+    there are several."""
     if not part.differs(text.plan):
         return "same"
     if not found:
         return "?"
-    return f"{statistics.mean(found):+.1f} ± {(max(found) - min(found)) / 2:.1f}"
+    middle = f"{statistics.mean(found):+.2f}"
+    if len(found) == 1:
+        return middle
+    return f"{middle} ± {(max(found) - min(found)) / 2:.2f}"
 
 
 def mean(values: Iterable[float]) -> str:

@@ -254,11 +254,11 @@ class GPT(nn.Module):
     def _initialise(self) -> None:
         """Draw small weights: an untrained model gives all tokens about the same probability.
 
-        With learned positions as in GPT-2 (Radford et al. 2019, section 2.3): standard deviation
-        0.02, divided by sqrt(2 * num_layers) for the projections into the residual stream. With
-        rotary positions these begin at zero, so that every block is the identity at first; the
-        other matrices of a block have 0.5 / sqrt(inputs). A tied head then compares each token's
-        embedding with itself; long embeddings would make the model predict the token it just read.
+        As in GPT-2 (Radford et al. 2019, section 2.3): standard deviation 0.02, divided by
+        sqrt(2 * num_layers) for the projections into the residual stream. With rotary positions
+        these begin at zero, so that every block is the identity at first. A tied head then compares
+        each token's embedding with itself; long embeddings would make the model predict the token
+        it just read.
         """
         as_gpt2 = self.config.positions == "learned"
         embedding_std = 0.02 if as_gpt2 else min(0.02, 2.5 / self.config.emb_dim)
@@ -274,8 +274,7 @@ class GPT(nn.Module):
             elif name.endswith("out_proj.weight"):
                 nn.init.normal_(parameter, std=residual_std)
             else:
-                fan_in = parameter.shape[1]
-                nn.init.normal_(parameter, std=0.02 if as_gpt2 else 0.5 / math.sqrt(fan_in))
+                nn.init.normal_(parameter, std=0.02)
 
 
 def tensors_of(model: nn.Module) -> dict[str, Tensor]:

@@ -91,7 +91,7 @@ def test_the_weights_kept_are_those_of_the_best_evaluation(workplace: Path) -> N
     other = {"tokenizer": "char", "embedding_init": "random", "dropout": 0.0, "learning_rate": 5e-3}
     folder = train_tiny(validation="backwards.txt", steps=32, num_evals=16, emb_dim=32, **other)
     losses = [row["val_loss"] for row in rows(folder)]
-    assert min(losses) < min(losses[0], losses[-1]) - 0.02
+    assert min(losses) < min(losses[0], losses[-1]) - 0.005
     run = load_run(folder)
     dataset = prepare_tokens(find_source(run.config.text), run.config.text)
     lengths = torch.tensor(run.tokenizer.byte_lengths())
