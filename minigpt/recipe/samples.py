@@ -6,7 +6,7 @@ from ..generation.torch_gpt import engine_of
 from ..generation.writer import Writer
 from ..runs.folder import SAMPLES
 from ..training.messages import say_text_of_a_model
-from ..training.saving import written
+from ..training.saving import try_to_write
 
 if TYPE_CHECKING:
     from ..training.trainer import Trainer
@@ -29,7 +29,7 @@ class Samples:
             with open(path, "a", encoding="utf-8") as samples:
                 samples.write(f"--- step {figures['step']}\n{sample}\n")
 
-        written("the sample", trainer.out, add)
+        try_to_write("the sample", trainer.out, add)
 
 
 def writer_of(trainer: "Trainer", **more: Any) -> Writer:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..runs.atomic import write_text
 from ..runs.folder import COUNTING, FIGURES_OF_A_STEP, METRICS, STEPS, read_metrics, read_steps
-from .saving import written
+from .saving import try_to_write
 
 if TYPE_CHECKING:
     from .trainer import Trainer
@@ -53,13 +53,13 @@ class Metrics:
         new = {name: figures[name] for name in _OF_AN_EVALUATION if name in figures}
         path = trainer.out / METRICS
         rows = [row for row in read_metrics(path) if row["step"] < new["step"]]
-        written("the figures", trainer.out, partial(write_text, _lines([*rows, new]), path))
+        try_to_write("the figures", trainer.out, partial(write_text, _lines([*rows, new]), path))
         self.on_save(trainer, figures)
 
     def on_save(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
         assert trainer.out is not None
         write = partial(self._write_steps, trainer.out / STEPS)
-        written("the losses of steps", trainer.out, write)
+        try_to_write("the losses of steps", trainer.out, write)
 
     def _write_steps(self, path: Path) -> None:
         """Add the rows that are not in the file yet; write it anew the first time, since the end of
@@ -71,7 +71,7 @@ class Metrics:
 
         is_new = self._written == 0
         lines = _lines(self._steps[self._written :])
-        self._written = 0  # until all is written
+        self._written = 0  # until all is try_to_write
         if is_new:
             write_text(lines, path)
         elif lines:

@@ -43,7 +43,9 @@ class BestWeights:
         else:
             path = self._folder / WEIGHTS
             save = partial(save_weights, self._model, path, best)
-            self.are_kept = distributed.on_main(written, "the best weights", self._folder, save)
+            self.are_kept = distributed.on_main(
+                try_to_write, "the best weights", self._folder, save
+            )
         if self.are_kept:
             state.best_loss = loss
             state.best_bits_per_byte = bits_per_byte
@@ -98,7 +100,7 @@ class Checkpoints:
         start = time.monotonic()
         check_weights(self._trained.model)
         save = partial(save_checkpoint, self._folder, self._trained, state)
-        is_written = distributed.on_main(written, "the checkpoint", self._folder, save)
+        is_written = distributed.on_main(try_to_write, "the checkpoint", self._folder, save)
         took = distributed.on_main(_seconds_since, start)
         interval = max(self._seconds_between, took / _SAVING_SHARE)
         self._next = state.seconds + took + interval
@@ -113,8 +115,8 @@ class Checkpoints:
         return state
 
 
-def written(what: str, folder: Path, write: Callable[[], None]) -> bool:
-    """Whether `write` succeeds; if not, say what could not be written. For rank 0."""
+def try_to_write(what: str, folder: Path, write: Callable[[], None]) -> bool:
+    """Call `write`, on rank 0; False if that fails, once what could not be written is said."""
     try:
         write()
         return True

@@ -126,8 +126,8 @@ class Trainer:
         self._given_start = started
         self._reserve = reserve
         self._files = dict(files or {})
-        self._callbacks = self._own_callbacks() + list(callbacks)
-        self._has_own_optimizers = optimizers is not None
+        self._callbacks = self._builtin_callbacks() + list(callbacks)
+        self._optimizers_are_given = optimizers is not None
         self._plain_loss = Loss(model, loss)
         self._loss: nn.Module = self._plain_loss
         self._average = WeightAverage(model)
@@ -142,7 +142,7 @@ class Trainer:
             byte_lengths=self.byte_lengths,
         )
 
-    def _own_callbacks(self) -> list[object]:
+    def _builtin_callbacks(self) -> list[object]:
         if self.out is None:
             return [Progress(), *make_loggers(self.config.log, None)]
         return [Progress(), Metrics(), Picture(), *make_loggers(self.config.log, self.out)]
@@ -210,7 +210,7 @@ class Trainer:
                 self._best.load()
             except Diverged as problem:
                 is_kept = self.state.best_step > 0
-                rate = None if self._has_own_optimizers else self.config.learning_rate
+                rate = None if self._optimizers_are_given else self.config.learning_rate
                 raise advice(
                     problem,
                     self.state.step,
@@ -226,7 +226,7 @@ class Trainer:
     def _prepare(self) -> None:
         """Compile, and find out how much time there is."""
         self.model.zero_grad()  # gradients that the caller has left would add to the first step's
-        if not self.model.training:
+        if not self.model.training:  # else the parts that are to stay in evaluation mode do
             self.model.train()
         early, late = (self._batch(step=0, done=done)[0] for done in (0.0, 1.0))
         self._loss = prepared(self._plain_loss, [early, late], self.config)
@@ -246,8 +246,8 @@ class Trainer:
     def _loop(self, stop: GracefulStop) -> None:
         while True:
             done = self._progress(stop)
-            is_due = done * self.config.num_evals >= self.state.evaluations + 1
-            if is_due:
+            evaluation_is_due = done * self.config.num_evals >= self.state.evaluations + 1
+            if evaluation_is_due:  # the last one when all is done
                 self._evaluate(done)
                 self._save()
             if done >= 1.0:
@@ -266,16 +266,16 @@ class Trainer:
         state, callbacks = self.state, self._tell.callbacks
         seconds = self._limits.seconds() if distributed.is_main() else 0.0
         has_failed = callbacks.failure is not None
-        state.seconds, number, wants_stop, any_failed = distributed.highest(
+        state.seconds, signal_number, wants_stop, any_failed = distributed.highest(
             seconds, stop.signal_number, callbacks.wants_stop, has_failed
         )
 
         if any_failed:
             self._raise_failure()
         done = 1.0 if wants_stop else self._limits.done(state.step, state.seconds)
-        if number and done < 1.0:
+        if signal_number and done < 1.0:
             is_saved = self._save_unfinished()  # before a word is said
-            raise Interrupted(int(number), saved=is_saved)
+            raise Interrupted(int(signal_number), saved=is_saved)
         return done
 
     def _step(self, done: float) -> None:
@@ -349,10 +349,10 @@ class Trainer:
             state.evaluations -= 1
 
     def _better_weights(self) -> tuple[Evaluation, contextlib.AbstractContextManager[None]]:
-        """An evaluation, and what puts the weights that it is of into the model.
+        """The better evaluation, and a context in which the model has the evaluated weights.
 
-        They are the average of the weights. At the end, when weights hardly move, a model that has
-        not yet learned what it could may be better without: then they are the last ones.
+        These are their average. At the end, when weights hardly move, a model that has not yet
+        learned what it could may be better with the last ones.
         """
         with self._average.in_place():
             average = self._validation.evaluate(self.state.eval_tokens)
