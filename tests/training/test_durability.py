@@ -276,14 +276,16 @@ def test_killed_inside_a_save_nothing_is_lost(
     cut = tmp_path / "cut"
     code = f"""
 import os, signal, pathlib
-from minigpt.training import checkpoint
+from minigpt.interop import safetensors_files
 moment, save, seen = {moment!r}, {save}, [0]
 def kill():
     os.kill(os.getpid(), signal.SIGKILL)
-write, sync, rename = checkpoint.write_tensors, os.fsync, pathlib.Path.replace
-def counted_write(*a):
-    write(*a); seen[0] += 1
-    if moment == "written" and seen[0] == save: kill()
+write, sync, rename = safetensors_files.write_tensors, os.fsync, pathlib.Path.replace
+def counted_write(tensors, path, metadata):
+    write(tensors, path, metadata)
+    if path.name.endswith({LAST!r}):  # not the weights, which are written in the same way
+        seen[0] += 1
+        if moment == "written" and seen[0] == save: kill()
 def counted_sync(*a):
     sync(*a)
     if moment == "synced" and seen[0] == save: kill()
@@ -292,7 +294,7 @@ def counted_rename(self, target):
     aside = str(target).endswith({PREVIOUS!r})
     if seen[0] == save and moment == ("set aside" if aside else "renamed"): kill()
     return result
-checkpoint.write_tensors, os.fsync = counted_write, counted_sync
+safetensors_files.write_tensors, os.fsync = counted_write, counted_sync
 pathlib.Path.replace = counted_rename
 """
     run(cut, *TINY, "--steps", "300", code=code, status=-signal.SIGKILL)
