@@ -269,7 +269,7 @@ def longest_copy(text: str, source: str) -> str:
 
 
 training, _ = writer.read_text()  # what the run learned from
-learned = "".join(document for _, document in training.documents())
+learned = "".join(piece.text for piece in training.pieces())
 tale = Path("../data/tales.txt").read_text(encoding="utf-8")[:500]
 written = writer.generate("The ", max_new_tokens=500, temperature=0.7, seed=2)
 
