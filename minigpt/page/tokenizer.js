@@ -14,9 +14,7 @@ const MARKS = { " ": "␣", "\n": "↵", "\t": "⇥" };
 /** A character that the model has no token for, and its place in the text. */
 export class UnknownCharacter extends Error {
   constructor(character, place) {
-    super(
-      `This model has no token for “${character}” (character ${place + 1}): take it out, and write again.`,
-    );
+    super(`This model has no token for “${character}” (character ${place + 1}): take it out, and write again.`);
   }
 }
 
