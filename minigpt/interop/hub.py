@@ -1,6 +1,8 @@
 """Models of the Hugging Face hub, named `hf:gpt2` or `hf:owner/name`: from its cache on this
-machine, or downloaded into it. A name without that prefix never reaches the network."""
+machine, or downloaded into it. A name without that prefix never reaches the network. And how a
+folder in the hub's format is known."""
 
+import json
 from pathlib import Path
 
 from .. import UserError
@@ -9,6 +11,15 @@ PREFIX = "hf:"
 # Weights and text only: nothing that could be run.
 _TOKENIZER_FILES = ["tokenizer.json", "vocab.json", "merges.txt", "added_tokens.json"]
 _FILES = ["config.json", "model.safetensors", "model-*.safetensors", *_TOKENIZER_FILES]
+
+
+def is_huggingface_folder(folder: Path) -> bool:
+    """Whether the folder's config.json is in transformers' format."""
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(config, dict) and "model_type" in config
 
 
 def hub_folder(name: str) -> Path:

@@ -26,14 +26,6 @@ _SHARDS = "model-*-of-*.safetensors"
 _GPT2_VOCAB_SIZE = 50_257
 
 
-def is_huggingface_folder(folder: Path) -> bool:
-    """Whether the folder's config.json is in transformers' format."""
-    try:
-        return "model_type" in _read_json(folder / CONFIG)
-    except UserError:
-        return False
-
-
 def read_folder(folder: Path) -> tuple[GPTConfig, dict[str, Array], Tokenizer]:
     """The config, the weights and the tokenizer of a folder. The error names what is missing,
     damaged or not supported."""

@@ -16,11 +16,9 @@ from safetensors import SafetensorError, safe_open
 from .. import UserError
 from ..config import GPT_NAME, GPTConfig, InferenceConfig, TextConfig
 from ..data.readers import title
-from ..data.source import read_again
 from ..generation.numpy_gpt import NumpyGPT, Weights
 from ..generation.writer import Writer
-from ..interop.hub import PREFIX, hub_folder
-from ..interop.huggingface import is_huggingface_folder, read_folder
+from ..interop.hub import PREFIX, hub_folder, is_huggingface_folder
 from ..interop.safetensors_files import read_weights
 from ..tokenizer import Tokenizer, TokenizerLike, load_tokenizer, same_tokenizer
 from .devices import find_device, has_gpu
@@ -46,6 +44,7 @@ from .weights import count_weights, load_weights, read_best, read_network
 if TYPE_CHECKING:
     from torch import nn
 
+    from ..data.corpus import Part
     from ..model import GPT
 
 _WORTH_A_GPU = 50_000_000  # parameters: with fewer, a text is written before torch is loaded
@@ -144,7 +143,7 @@ def _knowledge(config: RunConfig | None) -> dict[str, Any]:
         "alphabet": origin.alphabet,
     }
     if origin.text is not None:
-        knowledge["read_text"] = partial(read_again, origin.text, origin.fingerprint)
+        knowledge["read_text"] = partial(_read_again, origin.text, origin.fingerprint)
     return knowledge
 
 
@@ -154,11 +153,20 @@ def _tokenizer_of(folder: Path, given: TokenizerLike | None) -> Tokenizer:
     return load_tokenizer(path) if given is None else same_tokenizer(path, given)
 
 
+def _read_again(text: TextConfig, fingerprint: str) -> "tuple[Part, Part]":
+    """The text that a run learned from, and the text that it was validated on."""
+    from ..data.source import read_again  # who only writes does not wait for it
+
+    return read_again(text, fingerprint)
+
+
 def find_model(name: str | Path, tokenizer: TokenizerLike | None = None) -> FoundModel:
     """Read a run, a folder in the Hugging Face layout, or a model of the hub such as "hf:gpt2".
     A `tokenizer` is for a run that was trained with one of somebody's own: the same again."""
     folder = hub_folder(str(name)) if str(name).startswith(PREFIX) else Path(name)
     if is_huggingface_folder(folder):
+        from ..interop.huggingface import read_folder  # a run is loaded sooner without
+
         config, weights, own_tokenizer = read_folder(folder)
         if tokenizer is not None:
             raise UserError(f"{folder} has its own tokenizer; leave the tokenizer out")
