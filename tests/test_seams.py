@@ -496,3 +496,33 @@ def test_a_model_in_evaluation_mode_is_trained_and_stays_in_it(dataset: Dataset)
     model.train().blocks[0].eval()
     Trainer(model, dataset, CONFIG).train()
     assert model.training and not model.blocks[0].training
+
+
+@pytest.mark.parametrize(
+    ("name", "refused"),
+    [
+        ("on_steps", "callback Mistyped has the method on_steps"),
+        ("step", "has none of the methods"),
+    ],
+)
+def test_a_callback_that_would_never_be_called_is_refused(
+    name: str, refused: str, dataset: Dataset
+) -> None:
+    mistyped = type("Mistyped", (), {name: lambda *_: None})()
+    with pytest.raises(UserError, match=refused):
+        Trainer(GPT(SHAPE), dataset, CONFIG, callbacks=[mistyped])
+
+
+def test_a_network_in_bfloat16_is_resumed_bit_for_bit(dataset: Dataset) -> None:
+    def trainer(out: str, *callbacks: object) -> Trainer:
+        torch.manual_seed(0)
+        return Trainer(LSTM(300).bfloat16(), dataset, CONFIG, out=out, callbacks=callbacks)
+
+    whole = trainer("runs/whole")
+    whole.train()
+    with pytest.raises(ZeroDivisionError):
+        trainer("runs/parts", Fails(5)).train()
+    parts = trainer("runs/parts")
+    parts.resume()
+    assert_equal(bits(parts), bits(whole))
+    assert all(tensor.dtype == torch.bfloat16 for tensor in bits(parts).values())

@@ -74,7 +74,7 @@ def make_request(
     )
 
 
-def training_here(request: Request) -> TrainConfig:
+def training_on_this_machine(request: Request) -> TrainConfig:
     """The settings of a training with what "auto" stands for on this machine, so that a run that is
     continued goes on alike."""
     device = distributed.device_of_rank(request.training.device)

@@ -36,7 +36,7 @@ from .copied import reserved_seconds, say_copied
 from .counting import Counting
 from .first_model import first_model
 from .plan import plan_run
-from .request import Fields, make_request, training_here
+from .request import Fields, make_request, training_on_this_machine
 from .resume import continued_config, expected_of_run, run_to_resume, text_of_run, tokens_of_run
 from .samples import Samples
 from .texts import Text, free_place, named_texts, read_source, tokens_of
@@ -56,11 +56,11 @@ def train(
 
     A str or a Path in `texts` is the name of a text file, a folder or a pattern. Anything else that
     can be iterated over holds documents: a list of texts, a dataset of Hugging Face's `datasets`,
-    a generator of rows that hold a text each. (Or it yields names, if these are Paths, as
-    ``Path("texts").glob("*.md")`` does.) `validation` is one of these too.
+    a generator of rows that hold a text each. Paths that are iterated over are names of files, as
+    those of ``Path("texts").glob("*.md")``. `validation` is one of these too.
 
     Args:
-        texts: the text to learn from; the tales if there is none.
+        texts: the text to learn from; the bundled tales if none is given.
         out: the run's folder; unset: one in `runs/`, named after the text.
         model: a network of one's own, from ids ``(b, T)`` to logits ``(b, T, vocab_size)``, which
             takes the place of a `GPT` that is planned for the text; see :class:`minigpt.Trainer`.
@@ -82,21 +82,15 @@ def train(
         settings["tokenizer"] = tokenizer
     elif tokenizer is not None:
         own_tokenizer = as_tokenizer(tokenizer)
-    given = {
-        config: {f.name: settings.pop(f.name) for f in fields(config) if f.name in settings}
-        for config in (TextConfig, GPTConfig, TrainConfig)
-    }
-    if settings:
-        raise UserError(f"there is no setting {', '.join(settings)}")
+    given_text, given_model, given_training = _split_settings(settings)
 
     with contextlib.ExitStack() as stack:
         stack.enter_context(orderly_exit())
         stack.enter_context(torch.random.fork_rng(range(torch.cuda.device_count())))
-        text = stack.enter_context(named_texts(texts, given[TextConfig]))
         return start_run(
-            text,
-            given[GPTConfig],
-            given[TrainConfig],
+            stack.enter_context(named_texts(texts, given_text)),
+            given_model,
+            given_training,
             out=out,
             started=started,
             network=model,
@@ -104,10 +98,24 @@ def train(
         )
 
 
+def _split_settings(settings: Fields) -> list[Fields]:
+    """The fields of TextConfig, of GPTConfig and of TrainConfig among the settings. The size of the
+    vocabulary, which two of them have, is the text's."""
+    left = dict(settings)
+    split: list[Fields] = []
+    for config in (TextConfig, GPTConfig, TrainConfig):
+        names = [field.name for field in fields(config) if field.name in left]
+        split.append({name: left.pop(name) for name in names})
+
+    if left:
+        raise UserError(f"there is no setting {', '.join(left)}")
+    return split
+
+
 def start_run(
-    text: Fields,
-    model: Fields,
-    training: Fields,
+    given_text: Fields,
+    given_model: Fields,
+    given_training: Fields,
     *,
     started: float,
     out: str | Path | None = None,
@@ -123,16 +131,24 @@ def start_run(
     with distributed.process_group(), enough_memory(_SMALLER):
         launch = distributed.launch(next(_starts))
         begun = on_main(run_of_launch, launch, None if out is None else Path(out))
-        if begun is not None and on_main(has_checkpoint, begun):
-            return _go_on(begun, network, started)
-        if begun is not None:  # torchrun has restarted these processes before the first checkpoint
+        if begun is not None:  # torchrun has restarted these processes
+            if on_main(has_checkpoint, begun):
+                return _go_on(begun, network, started)
             out = begun
         if out is not None:
             on_main(check_free, Path(out))
 
-        request = on_all(make_request, text, model, training, network=network, tokenizer=tokenizer)
+        request = on_all(
+            make_request,
+            given_text,
+            given_model,
+            given_training,
+            network=network,
+            tokenizer=tokenizer,
+        )
         source = on_main(read_source, request, source)
-        request = replace(request, training=on_main(training_here, request))
+        training = on_main(training_on_this_machine, request)
+        request = replace(request, training=training)
         plan = None if request.has_own_network else on_main(plan_run, source, request)
         request = request.with_plan(plan)
         dataset = on_all(tokens_of, source, request)

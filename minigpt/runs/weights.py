@@ -64,11 +64,11 @@ def load_weights(model: "nn.Module", path: Path) -> None:
     found = {name: tuple(tensor.shape) for name, tensor in saved.items()}
     if expected != found:
         different = min(name for name, _ in expected.items() ^ found.items())
-        has = expected.get(different, "none of that name")
-        holds = found.get(different, "none")
+        there = found.get(different, "not there")
+        here = expected.get(different, "not there")
         raise UserError(
-            f"{path} holds the weights of a {read_network(path)}, which do not fit this "
-            f"{network_name(model)}: of {different} the file has {holds}, the network {has}"
+            f"{path} holds the weights of {read_network(path)}, which do not fit this "
+            f"{network_name(model)}: {different} is {there} in the file, {here} in the network"
         )
 
     with torch.no_grad():

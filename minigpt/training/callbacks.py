@@ -20,10 +20,26 @@ from .messages import say
 
 Figures = dict[str, Any]
 
+_EVENTS = ("on_start", "on_step", "on_evaluation", "on_save", "on_end")
+
 
 class StopTraining(Exception):
     """Raised by a callback, it ends the training as if its time were over: with a last evaluation,
     saved and finished."""
+
+
+def check_callbacks(callbacks: Sequence[object]) -> None:
+    """Refuse what would never be called: an object with none of the methods, or one whose name is
+    mistyped."""
+    events = ", ".join(_EVENTS)
+    for callback in callbacks:
+        methods = [name for name in dir(callback) if name.startswith("on_")]
+        name = type(callback).__name__
+        if not methods:
+            raise UserError(f"callback {name} has none of the methods {events}")
+        unknown = [method for method in methods if method not in _EVENTS]
+        if unknown:
+            raise UserError(f"callback {name} has the method {unknown[0]}; there are {events}")
 
 
 class CallbackList:

@@ -67,7 +67,7 @@ def save_checkpoint(folder: Path, trained: Trained, state: TrainingState) -> Non
     """
     optimizers = trained.optimizers.state()
     tensors = trained.tensors() | optimizers.tensors
-    tensors = {name: tensor.cpu() for name, tensor in tensors.items()}
+    tensors = {name: _as_written(tensor) for name, tensor in tensors.items()}
     metadata = {
         "state": json.dumps(dataclasses.asdict(state)),
         "optimizers": json.dumps(optimizers.about),
@@ -82,6 +82,12 @@ def save_checkpoint(folder: Path, trained: Trained, state: TrainingState) -> Non
 
     last.parent.mkdir(exist_ok=True)
     save_tensors(tensors, last, metadata, make_room)
+
+
+def _as_written(tensor: Tensor) -> Tensor:
+    """On a CPU, and of a type that numpy knows: float32 holds every bfloat16 exactly."""
+    tensor = tensor.cpu()
+    return tensor.float() if tensor.dtype == torch.bfloat16 else tensor
 
 
 def load_checkpoint(folder: Path, trained: Trained) -> tuple[TrainingState, list[str]]:

@@ -50,15 +50,16 @@ def training_batch(
 
 
 def _cut(batch: Tensor, length: int) -> Tensor:
-    """Windows ``(b, T)`` cut into k pieces of `length` at most: ``(b k, T // k)``."""
+    """Windows ``(b, T)`` cut into k pieces of `length` at most: ``(b k, T // k)``. The last tokens
+    of a window are left out where k does not divide T."""
     b, T = batch.shape
-    k = -(-T // length)
+    k = math.ceil(T / length)
     return batch[:, : T - T % k].reshape(b * k, T // k)
 
 
 def seed_step(seed: int, step: int) -> None:
-    """Dropout draws other numbers in each step and each process, and a training that is resumed the
-    same again: no random state has to be kept."""
+    """Seed dropout by the step and the process. A training that is resumed draws the same numbers,
+    so that no random state has to be kept."""
     place = f"{seed} {step} {distributed.rank()}"
     digest = hashlib.sha256(place.encode()).digest()
     torch.manual_seed(int.from_bytes(digest[:8], "little"))

@@ -8,6 +8,7 @@ from . import distributed
 from .schedule import progress
 
 MIN_SECONDS = 5.0  # of training, however late it starts; a tenth of the minutes if that is less
+_LAST_EVALUATIONS = 2.5  # as many take the time that is kept: two at the end, and some margin
 _LEAVING = 1.5  # seconds for a sample, files and leaving
 
 
@@ -23,7 +24,7 @@ class TrainingLimits:
     def __init__(self, config: TrainConfig, deadline: float, steps_in_epoch: float):
         self._config = config
         self._deadline = deadline
-        self._began = now()  # when training would have begun without interruptions
+        self._began = now()  # moved forward by interruptions
         self._seconds = 0.0  # that training may take
         self._max_steps: int | None = None
         if config.max_epochs is not None:
@@ -33,8 +34,8 @@ class TrainingLimits:
         """Training begins now, after so many seconds of it in earlier sittings; time is kept for
         the last two evaluations."""
         self._began = now() - seconds_so_far
-        left = self.seconds_to_deadline() - 2.5 * evaluation_seconds - _LEAVING
-        least = min(MIN_SECONDS, 6 * self._config.minutes)
+        left = self.seconds_to_deadline() - _LAST_EVALUATIONS * evaluation_seconds - _LEAVING
+        least = min(MIN_SECONDS, 60 * self._config.minutes / 10)
         self._seconds = seconds_so_far + max(left, least)
 
     def seconds_to_deadline(self) -> float:

@@ -17,7 +17,7 @@ from ..model import GPT
 from ..runs.find import Run
 from . import distributed, workers
 from .average import WeightAverage
-from .callbacks import Figures
+from .callbacks import Figures, check_callbacks
 from .checkpoint import Trained, TrainingState
 from .compilation import prepared
 from .divergence import Diverged, advice, check_finite, check_growth, check_weights
@@ -105,6 +105,7 @@ class Trainer:
         config = TrainConfig() if config is None else config
         distributed.check_batch(config.batch_size)
         check_model(model)
+        check_callbacks(callbacks)
 
         self.model = model
         self.dataset = dataset
@@ -143,9 +144,8 @@ class Trainer:
         )
 
     def _builtin_callbacks(self) -> list[object]:
-        if self.out is None:
-            return [Progress(), *make_loggers(self.config.log, None)]
-        return [Progress(), Metrics(), Picture(), *make_loggers(self.config.log, self.out)]
+        in_folder = [] if self.out is None else [Metrics(), Picture()]
+        return [Progress(), *in_folder, *make_loggers(self.config.log, self.out)]
 
     def train(self) -> Run | None:
         """Train until the steps or the time are used up; the run, or None without a folder.

@@ -27,6 +27,7 @@ from minigpt.runs.find import Run, free_name, load_run, newest_run
 from minigpt.runs.folder import (
     CHECKPOINT,
     CONFIG,
+    LOCK,
     METRICS,
     PLAN,
     TOKENIZER,
@@ -246,12 +247,15 @@ def test_only_what_a_killed_start_left_is_removed(run: Path, more: str) -> None:
         save_weights(load_run(run).model, run / WEIGHTS, begun_with=beginning)
     if more not in ("", WEIGHTS):
         write_text("mine", run / more)
-    if more:
-        with pytest.raises(UserError, match="is not an empty folder"):
-            check_free(run)
-    else:
+    held = {file.name: file.read_bytes() for file in run.iterdir()}
+    if not more:
         check_free(run)
-    assert run.exists() == bool(more)
+        assert not run.exists()
+        return
+    with pytest.raises(UserError, match="is not an empty folder"):
+        check_free(run)
+    left = {file.name: file.read_bytes() for file in run.iterdir() if file.name != LOCK}
+    assert left == held
 
 
 @pytest.mark.parametrize("place", ["new", "a/b/new", "empty", "link"])
