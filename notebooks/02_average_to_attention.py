@@ -246,7 +246,7 @@ torch.testing.assert_close(attention_weights(equal, equal, mask=ones == 0), weig
 # - Give the score of "grapes" one point more than that of "fox". How many times as much weight
 #   does it get? (Look at the formula of the softmax before you run it.)
 # - Swap "fox" and "grapes" in `words` and in `x`. What happens to the average after "reach"?
-#   Should "the fox saw grapes" and "the grapes saw fox" have the same summary? (Notebook 6 tells
+#   Should "the fox saw grapes" and "the grapes saw fox" have the same summary? (Notebook 9 tells
 #   words by their position, too.)
 # - In the game, mark two numbers instead of one. What does the weighted sum answer at strength
 #   10?

@@ -414,7 +414,7 @@ for temperature, p in ((0.1, 1.0), (0.8, 0.9), (1.5, 1.0)):
 # They use the same ideas, with better parts: longer tokens, blocks like Qwen3's, a larger model
 # planned for your machine, an optimizer that learns more from each step, and an engine that
 # writes without computing the past again. What such a model has learned, and how one can see it,
-# is notebook 7.
+# is notebook 10.
 #
 # ## Try
 #

@@ -37,7 +37,7 @@ x = torch.tensor(
 T = len(x)
 
 torch.manual_seed(789)
-layer = SelfAttentionV2(d_in=3, d_out=2)  # three random matrices, as in notebook 3
+layer = SelfAttentionV2(d_in=3, d_out=2)  # three random matrices, as in notebook 5
 Q, K, V = (W(x).detach() for W in (layer.W_query, layer.W_key, layer.W_value))  # (T, d_out) each
 
 # %% [markdown]
@@ -50,7 +50,7 @@ Q, K, V = (W(x).detach() for W in (layer.W_query, layer.W_key, layer.W_value))  
 
 # %%
 def attend(x: torch.Tensor) -> torch.Tensor:
-    """Attention as in notebook 3, without a mask: (T, d_in) -> (T, d_out)."""
+    """Attention as in notebook 5, without a mask: (T, d_in) -> (T, d_out)."""
     return layer(x).detach()
 
 
@@ -99,7 +99,7 @@ plt.show()
 # $$A'_{ij} = \frac{A_{ij} M_{ij}}{\sum_r A_{ir} M_{ir}}$$
 
 # %%
-A = attention_weights(Q, K)  # (T, T): softmax(Q Kᵀ / √d_k), as in notebook 3
+A = attention_weights(Q, K)  # (T, T): softmax(Q Kᵀ / √d_k), as in notebook 5
 M = torch.ones(T, T).tril()  # (T, T)
 zeroed = A * M
 causal = zeroed / zeroed.sum(dim=-1, keepdim=True)  # A'
@@ -114,7 +114,7 @@ plt.show()
 # %% [markdown]
 # ## Second way: before the softmax
 #
-# Notebook 1 had a neater way to forbid a word: a score of $-\infty$, since $e^{-\infty} = 0$. The
+# Notebook 2 had a neater way to forbid a word: a score of $-\infty$, since $e^{-\infty} = 0$. The
 # softmax then divides by the right sum by itself:
 #
 # $$A' = \operatorname{softmax}\!\left(\frac{S'}{\sqrt{d_k}}\right), \qquad

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 3. Queries, keys and values
 #
-# In notebook 2 every word looked for words like itself. Now each word gets three vectors, for
+# In notebook 3 every word looked for words like itself. Now each word gets three vectors, for
 # three different jobs:
 #
 # - a **query**: what am I looking for?
@@ -88,7 +88,7 @@ plt.show()
 # %% [markdown]
 # ## Scores, weights, context vectors
 #
-# From here it is the three steps of notebook 2. The only difference: a query is compared with
+# From here it is the three steps of notebook 3. The only difference: a query is compared with
 # *keys*, and the sum is one of *values*. And the scores are divided by $\sqrt{d_k}$, where $d_k$
 # is the size of a query. We shall see why.
 #
@@ -236,7 +236,7 @@ class Attention(nn.Module):
 
 # %% [markdown]
 # This is the package's `SelfAttentionV1`. The same seed gives the same random matrices, so on the
-# six words of notebook 2 the two must agree:
+# six words of notebook 3 the two must agree:
 
 # %%
 x = torch.tensor(
@@ -273,7 +273,7 @@ torch.testing.assert_close(first(x), second(x))
 # %% [markdown]
 # ## It learns
 #
-# Remember the game of notebook 1: one of eight numbers is marked, which one? There we chose the
+# Remember the game of notebook 2: one of eight numbers is marked, which one? There we chose the
 # scores by hand. Now nobody tells the matrices anything. They only get games and right answers.
 #
 # The first place asks, because every word may look everywhere here. The **loss** is the mean

@@ -1,13 +1,13 @@
 # %% [markdown]
 # # 2. Attention without weights to learn
 #
-# In notebook 1 an average became a weighted sum, and the weights came from scores. The scores
+# In notebook 2 an average became a weighted sum, and the weights came from scores. The scores
 # were made up. Now they come from the words themselves: **a word looks at the words that are like
 # it.**
 #
 # Three steps make a new vector for each word: scores, weights, context vectors. They are the same
-# in every GPT, the kind of language model that you will have built by notebook 6. Only the scores
-# become cleverer, in notebook 3.
+# in every GPT, the kind of language model that you will have built by notebook 9. Only the scores
+# become cleverer, in notebook 5.
 
 # %%
 import matplotlib.pyplot as plt
@@ -206,13 +206,13 @@ plt.show()
 # %% [markdown]
 # There are more limits:
 #
-# - A word looks for its like, and is itself the most like itself. But "reach" in notebook 1
+# - A word looks for its like, and is itself the most like itself. But "reach" in notebook 2
 #   should look for *things*, not for other words of reaching.
 # - The rule is fixed. Nothing in it can be learned from a text.
 # - A word is found by the same vector that is handed over in the sum. What a word is found by and
 #   what it has to say could be different things.
 #
-# Three small matrices mend all of this. They are the subject of notebook 3.
+# Three small matrices mend all of this. They are the subject of notebook 5.
 
 # %% [markdown]
 # ## Try

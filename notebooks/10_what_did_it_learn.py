@@ -21,7 +21,7 @@ from pictures import PURPLE, QUIET, heatmap
 
 import minigpt
 
-torch.set_num_threads(1)  # as in notebook 6
+torch.set_num_threads(1)  # as in notebook 9
 
 # %% [markdown]
 # ## A run
@@ -60,7 +60,7 @@ print(writer.generate("The fox ", max_new_tokens=120, temperature=0.7, seed=1))
 # ## Where do heads look?
 #
 # `minigpt.attention_maps` gives the attention weights of every head in every layer for a text, a
-# tensor of shape `(num_layers, num_heads, T, T)`. A **layer** is a block of notebook 6. In
+# tensor of shape `(num_layers, num_heads, T, T)`. A **layer** is a block of notebook 9. In
 # the picture 1.3 is head 3 of layer 1; both are counted from 0. A row shows where one character
 # looks.
 
@@ -78,7 +78,7 @@ for (layer, head), axes in np.ndenumerate(panels):
 plt.show()
 
 # %% [markdown]
-# They are the weights of notebook 5. To be sure, compute those of the first layer with the torch
+# They are the weights of notebook 7. To be sure, compute those of the first layer with the torch
 # model: embeddings, norm, attention.
 
 # %%
@@ -127,7 +127,7 @@ assert table.max() > 2 * alike
 # ## Which heads matter?
 #
 # A weight says where a head looks, not whether anybody cares. The test is to take the head away.
-# In notebook 5 the output of a layer was a sum, one vector from each head. Switching a head off
+# In notebook 7 the output of a layer was a sum, one vector from each head. Switching a head off
 # means leaving out its vector, so set its columns of the output projection to zero:
 
 # %%
@@ -182,7 +182,7 @@ assert rise.max() > 0
 # %% [markdown]
 # ## When does it make up its mind?
 #
-# In notebook 6 every block adds to the residual stream, and the head reads the final vector. But
+# In notebook 9 every block adds to the residual stream, and the head reads the final vector. But
 # one can let it read the stream earlier: after the embedding, after the first block, and so on.
 # This is the **logit lens**. It shows what the model would say if it stopped there.
 
@@ -314,7 +314,7 @@ print(writer.copied())
 # tokens](../docs/page-light.png)
 #
 # Click a word to see what else could have come. Choose another, and the text goes on from there.
-# Switch heads off. Read one query through the equation of notebook 3. You know now what every
+# Switch heads off. Read one query through the equation of notebook 5. You know now what every
 # number on it means.
 
 # %% [markdown]

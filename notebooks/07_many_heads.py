@@ -41,7 +41,7 @@ b, T, d_in = batch.shape
 # %% [markdown]
 # ## Heads side by side
 #
-# Two causal heads as in notebook 4, each with random matrices of its own. Each gives two numbers
+# Two causal heads as in notebook 6, each with random matrices of its own. Each gives two numbers
 # for each word. Put side by side (**concatenated**) that is four:
 #
 # $$Z = [\, \text{head}_1(X) \;;\; \text{head}_2(X) \,]$$
@@ -142,7 +142,7 @@ for text in range(3):
 # %% [markdown]
 # ## Back together
 #
-# With that, attention of all heads is the code of notebook 4, not a line longer. Afterwards the
+# With that, attention of all heads is the code of notebook 6, not a line longer. Afterwards the
 # heads go back side by side: swap the two dimensions again, and make one of the last two.
 
 # %%
@@ -184,7 +184,7 @@ total = heads[0](batch) @ W_0.T + heads[1](batch) @ W_1.T + out_proj.bias
 torch.testing.assert_close(total, Y)
 
 # %% [markdown]
-# That is why a head can be switched off: leave its vector out of the sum. Notebook 7 does so.
+# That is why a head can be switched off: leave its vector out of the sum. Notebook 10 does so.
 
 # %% [markdown]
 # ## The layer of the GPT
