@@ -23,7 +23,7 @@ def run(given: argparse.Namespace) -> None:
     try:
         from ..serve.app import serve
     except ImportError:
-        raise UserError("minigpt serve needs: pip install 'minigpt[serve]'") from None
+        raise UserError("minigpt serve needs: pip install 'minigpt-text[serve]'") from None
     from ..runs.find import find_model, model_name, newest_run
 
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)

@@ -190,7 +190,7 @@ def check_given(given: Mapping[str, Any], known: Mapping[str, Any] | None = None
 def check_log(name: str | None) -> None:
     """Refuse to log to a program whose package is not installed."""
     if name is not None and importlib.util.find_spec(name) is None:
-        raise UserError(f"--log {name} needs a package: pip install 'minigpt[{name}]'")
+        raise UserError(f"--log {name} needs a package: pip install 'minigpt-text[{name}]'")
 
 
 def _option(field: str) -> str:

@@ -35,7 +35,7 @@ def write_gguf(
     try:
         import gguf
     except ImportError:
-        raise UserError("GGUF needs the gguf package: pip install 'minigpt[gguf]'") from None
+        raise UserError("GGUF needs the gguf package: pip install 'minigpt-text[gguf]'") from None
     architecture = architecture_of(config)
     writer = gguf.GGUFWriter(path, architecture.name)
     writer.add_name(name)

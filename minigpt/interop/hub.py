@@ -27,7 +27,9 @@ def hub_folder(name: str) -> Path:
     try:
         from huggingface_hub import constants, snapshot_download
     except ImportError:
-        raise UserError(f"{name} needs the hub's package: pip install 'minigpt[hub]'") from None
+        raise UserError(
+            f"{name} needs the hub's package: pip install 'minigpt-text[hub]'"
+        ) from None
     repository = name.removeprefix(PREFIX)
     try:
         folder = Path(snapshot_download(repository, local_files_only=True, allow_patterns=_FILES))
