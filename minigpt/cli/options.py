@@ -49,7 +49,7 @@ def add_fields(
         if field.name in skip:
             continue
 
-        says_nothing = field.default in (None, ()) or field.default is False
+        says_nothing = field.default in (None, (), "") or field.default is False
         if field.name in planned:
             note = " (default: planned)"
         elif says_nothing:
@@ -86,10 +86,10 @@ def _kind(hint: Any, field: dataclasses.Field) -> dict[str, Any]:
     if get_origin(hint) in (Union, types.UnionType):  # something or None
         (hint,) = (option for option in get_args(hint) if option is not type(None))
 
-    repeated = field.metadata["repeated"]
-    if repeated:
+    value = field.metadata["value"]
+    if get_origin(hint) is tuple:
         reads = {"TEXT": typed_text, "FILE": str}
-        return {"action": "append", "type": reads[repeated], "metavar": repeated}
+        return {"action": "append", "type": reads[value], "metavar": value}
 
     if get_origin(hint) is Literal:
         return {"choices": get_args(hint)}
@@ -97,7 +97,7 @@ def _kind(hint: Any, field: dataclasses.Field) -> dict[str, Any]:
         return {"action": "store_true"}
     if hint is bool:
         return {"action": argparse.BooleanOptionalAction}
-    metavars = {int: "N", float: "X", str: "NAME"}
+    metavars = {int: "N", float: "X", str: value}
     return {"type": hint, "metavar": metavars[hint]}
 
 

@@ -40,9 +40,9 @@ Base = Annotated[float, Limits("above 1 and below 1e12", lambda x: 1 < x < 1e12)
 _WORDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
 
 
-def setting(default: Any, help: str, repeated: str = "") -> Any:
-    """A field; `repeated` is what the help calls one value of an option that is given again."""
-    return dataclasses.field(default=default, metadata={"help": help, "repeated": repeated})
+def setting(default: Any, help: str, value: str = "") -> Any:
+    """A field; `value` is what the help calls a text that the option takes: NAME if left out."""
+    return dataclasses.field(default=default, metadata={"help": help, "value": value or "NAME"})
 
 
 class Checked:
@@ -104,6 +104,12 @@ def _problem(value: Any, hint: Any) -> str | None:
     allowed = int | float if hint is float else hint
     is_right = isinstance(value, allowed) and isinstance(value, bool) == (hint is bool)
     return None if is_right else _WORDS[hint]
+
+
+def is_utf8(text: str) -> bool:
+    """Whether a text can be encoded in UTF-8: it holds no surrogate, which stands for a byte that
+    could not be decoded."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def require(config: Any, name: str, holds: bool, expected: str) -> None:

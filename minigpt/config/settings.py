@@ -26,6 +26,7 @@ from .checked import (
     Temperature,
     TopP,
     VocabSize,
+    is_utf8,
     require,
     setting,
 )
@@ -87,11 +88,15 @@ class TrainConfig(Checked):
     num_evals: Count = setting(10, "how many times to evaluate, the last one included")
     checkpoint_seconds: Positive = setting(30.0, "save a checkpoint about this often")
     eval_tokens: Count = setting(131_072, "evaluate on at most this many tokens")
+    sample_prompt: str = setting("", "what the samples of the training begin with", "TEXT")
     seed: Seed = setting(0, "the same seed draws the same batches and initial weights")
     device: str = setting("auto", "auto, cpu, cuda, cuda:1 or mps")
     precision: Literal["auto", "float32", "bfloat16"] = setting("auto", "auto: whichever is faster")
     compile: Literal["auto", "on", "off"] = setting("auto", "by torch.compile; auto: on a GPU")
     log: Literal["tensorboard", "wandb"] | None = setting(None, "also log figures to this program")
+
+    def _check(self) -> None:
+        require(self, "sample_prompt", is_utf8(self.sample_prompt), "text in UTF-8")
 
 
 @dataclass(frozen=True)
@@ -114,9 +119,8 @@ class SampleConfig(Checked):
     seed: Seed | None = setting(None, "the same seed writes the same text; random if unset")
 
     def _check(self) -> None:
-        # Half a surrogate pair, from bytes that are not UTF-8, cannot be encoded.
-        whole = not any("\ud800" <= c <= "\udfff" for text in self.stop for c in text)
-        require(self, "stop", whole and all(self.stop), "texts, none empty")
+        is_right = all(text and is_utf8(text) for text in self.stop)
+        require(self, "stop", is_right, "texts, none empty")
 
 
 @dataclass(frozen=True)

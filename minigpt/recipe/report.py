@@ -209,7 +209,7 @@ def _why(trainer: "Trainer", seconds: float, epochs: float) -> str:
 
 def _say_next(trainer: "Trainer", folder: Path) -> None:
     """What to do with the run now."""
-    prompt = first_words(trainer.dataset)
+    prompt = trainer.config.sample_prompt or first_words(trainer.dataset)
     own_parts = []  # which no command can make
     if read_network(folder / WEIGHTS) != GPT_NAME:
         own_parts.append("model=...")

@@ -38,7 +38,7 @@ from .first_model import first_model
 from .plan import plan_run
 from .request import Fields, make_request, training_on_this_machine
 from .resume import continued_config, expected_of_run, run_to_resume, text_of_run, tokens_of_run
-from .samples import Samples
+from .samples import Samples, check_sample_prompt
 from .texts import Text, free_place, named_texts, read_source, tokens_of
 
 _SMALLER = "a smaller --micro-batch-size or --context-length, or a smaller model"  # in memory
@@ -219,7 +219,7 @@ def make_trainer(
 ) -> Trainer:
     """A trainer that shows samples and what counting gives, and leaves time to tell how much of
     what the model writes is copied."""
-    return Trainer(
+    trainer = Trainer(
         network,
         dataset,
         training,
@@ -229,6 +229,8 @@ def make_trainer(
         started=started,
         reserve=reserved_seconds(network, dataset, training.minutes),
     )
+    on_all(check_sample_prompt, trainer)
+    return trainer
 
 
 def train_and_report(trainer: Trainer, folder: Path, train: Callable[[], object]) -> Run:

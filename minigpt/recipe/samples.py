@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from .. import UserError
+from ..config import counted
 from ..generation.torch_gpt import engine_of
 from ..generation.writer import Writer
 from ..runs.folder import SAMPLES
@@ -18,7 +20,9 @@ class Samples:
     """Writes a short text after each evaluation: shown, and added to samples.txt in the run."""
 
     def on_evaluation(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
-        sample = writer_of(trainer).generate(max_new_tokens=_TOKENS, seed=trainer.config.seed)
+        config = trainer.config
+        writer = writer_of(trainer)
+        sample = writer.generate(config.sample_prompt, max_new_tokens=_TOKENS, seed=config.seed)
         say_text_of_a_model(sample)
         if trainer.out is None:
             return
@@ -30,6 +34,25 @@ class Samples:
                 samples.write(f"--- step {figures['step']}\n{sample}\n")
 
         try_to_write("the sample", trainer.out, add)
+
+
+def check_sample_prompt(trainer: "Trainer") -> None:
+    """Refuse a --sample-prompt that the tokenizer cannot encode, or that the model cannot read at
+    once."""
+    prompt = trainer.config.sample_prompt
+    if not prompt:
+        return
+
+    try:
+        length = len(trainer.dataset.tokenizer.encode(prompt))
+    except UserError as problem:
+        raise UserError(f"--sample-prompt cannot be used: {problem}") from None
+    if length > trainer.context_length:
+        context = counted(trainer.context_length, "token")
+        raise UserError(
+            f"--sample-prompt is {counted(length, 'token')} long, more than the context of "
+            f"{context}; choose a shorter one"
+        )
 
 
 def writer_of(trainer: "Trainer", **more: Any) -> Writer:

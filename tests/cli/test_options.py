@@ -17,8 +17,17 @@ from minigpt.config import (
     TextConfig,
     TrainConfig,
 )
+from minigpt.serve.settings import ServeConfig
 
-CONFIGS = [TextConfig, GPTConfig, TrainConfig, SampleConfig, InferenceConfig, EvaluationConfig]
+CONFIGS = [
+    TextConfig,
+    GPTConfig,
+    TrainConfig,
+    SampleConfig,
+    InferenceConfig,
+    EvaluationConfig,
+    ServeConfig,
+]
 
 
 def parser_of(*configs: type, **keywords: Any) -> Parser:
@@ -68,8 +77,9 @@ def test_every_field_is_an_option_with_its_help_and_default(config: type) -> Non
     for field in dataclasses.fields(config):
         help_ = " ".join(field.metadata["help"].split()).replace("- ", "-")
         assert f"--{field.name.replace('_', '-')} " in text and help_ in text
-        if isinstance(field.default, int | float | str) and field.default is not False:
+        if isinstance(field.default, int | float | str) and field.default not in (False, ""):
             assert f"{help_} (default: {field.default})" in text
+        assert "(default: )" not in text
 
 
 def test_a_skipped_field_is_no_option_and_a_planned_one_shows_no_default() -> None:

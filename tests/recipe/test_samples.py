@@ -1,0 +1,87 @@
+"""What a model writes while it is trained: the samples, and what they begin with."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minigpt import UserError
+from minigpt.cli import main
+from minigpt.runs.folder import SAMPLES, read_config
+from tests.conftest import TINY, train_tiny
+from tests.training.runs import contents, interrupted, resume
+
+
+def samples(folder: Path) -> list[str]:
+    text = (folder / SAMPLES).read_text(encoding="utf-8")
+    return [sample.partition("\n")[2] for sample in text.split("--- step ")[1:]]
+
+
+def test_every_sample_begins_with_the_prompt_also_after_a_resume(workplace: Path) -> None:
+    interrupted("runs/my", step=6, num_evals=4, sample_prompt="the fox ")
+    assert read_config(Path("runs/my")).training.sample_prompt == "the fox "
+    resume(Path("runs/my"))
+    written = samples(Path("runs/my"))
+    assert len(written) == 4
+    assert all(sample.startswith("the fox ") for sample in written)
+    assert all(len(sample) > len("the fox \n") for sample in written)
+
+
+def test_a_resumed_run_takes_another_prompt(workplace: Path) -> None:
+    folder = train_tiny()
+    resume(folder, steps=12, sample_prompt="a crow")
+    assert samples(folder)[-1].startswith("a crow")
+    assert read_config(folder).training.sample_prompt == "a crow"
+
+
+def test_a_prompt_changes_nothing_but_the_samples(workplace: Path) -> None:
+    plain, prompted = (train_tiny(out=name, sample_prompt=name * 2) for name in ("a", "b"))
+    assert samples(plain) != samples(prompted)
+    weights = "model.safetensors"
+    assert (plain / weights).read_bytes() == (prompted / weights).read_bytes()
+
+
+def test_the_command_to_generate_that_is_shown_has_the_prompt(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train_tiny(sample_prompt="the old mill")
+    assert ".generate('the old mill')" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("prompt", "settings", "words"),
+    [
+        ("the fox?", {"tokenizer": "char"}, "--sample-prompt cannot be used: character '?'"),
+        ("the " * 17, {"tokenizer": "char"}, "is 68 tokens long, more than the context of 16"),
+        ("the fox asked " * 5, {}, "choose a shorter one"),
+        ("\ud800", {}, "sample_prompt must be text in UTF-8"),
+        (5, {}, "sample_prompt must be a text, got 5"),
+    ],
+)
+def test_a_prompt_that_no_sample_can_begin_with_is_refused_before_anything_is_written(
+    workplace: Path, prompt: Any, settings: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(UserError, match="prompt") as refused:
+        train_tiny(sample_prompt=prompt, **settings)
+    assert words in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert not Path("runs").exists()
+
+
+def test_a_resume_with_a_wrong_prompt_leaves_the_run_as_it_is(workplace: Path) -> None:
+    folder = train_tiny(tokenizer="char")
+    before = contents(folder)
+    with pytest.raises(UserError, match="cannot be used"):
+        resume(folder, steps=12, sample_prompt="?")
+    assert contents(folder) == before
+
+
+def test_a_prompt_of_exactly_one_context_is_taken(workplace: Path) -> None:
+    folder = train_tiny(tokenizer="char", sample_prompt="the fox asked a ", num_evals=1)
+    assert samples(folder)[0].startswith("the fox asked a ")
+
+
+def test_the_command_takes_a_prompt(workplace: Path) -> None:
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in TINY.items()]
+    assert main(["train", "my.txt", "--sample-prompt", "for bread", *options]) == 0
+    assert samples(Path("runs/my"))[0].startswith("for bread")
