@@ -1,32 +1,114 @@
-"""The notebooks run, and their .ipynb show what runs: `make test-notebooks`."""
+"""The notebooks run, and their .ipynb show what running them gives: `make test-notebooks`."""
 
 import runpy
 from pathlib import Path
+from typing import Any
 
 import pytest
+from nbformat import NotebookNode, v4
 
 NOTEBOOKS = Path(__file__).parent.parent / "notebooks"
 SOURCES = sorted(path.name for path in NOTEBOOKS.glob("[0-9][0-9]_*.py"))
+PROGRAM: dict[str, Any] = runpy.run_path(str(NOTEBOOKS / "run.py"))
 
-pytestmark = pytest.mark.notebooks
-
-
-def run(source: Path, write: bool = False) -> str:
-    problem: str = runpy.run_path(str(NOTEBOOKS / "run.py"))["run"](source, write)
-    return problem
+run = PROGRAM["run"]
+difference = PROGRAM["difference"]
 
 
+@pytest.mark.notebooks
 @pytest.mark.parametrize("name", SOURCES)
-def test_a_notebook_runs_and_is_the_one_that_is_shown(name: str) -> None:
+def test_a_notebook_runs_and_shows_what_running_it_gives(name: str) -> None:
     assert run(NOTEBOOKS / name) == ""
 
 
+@pytest.mark.notebooks
 def test_what_is_wrong_with_a_notebook_is_named(tmp_path: Path) -> None:
     source = tmp_path / "small.py"
-    source.write_text("# %%\n1 + 1\n")
-    assert "small.ipynb shows other cells" in run(source)  # there is none
+    source.write_text("# %%\nprint(1 + 1)\n")
+    assert "small.ipynb is missing" in run(source)
     assert run(source, write=True) == "" == run(source)
-    source.write_text("# %%\n1 + 2\n")
+
+    source.write_text("# %%\nprint(1 + 2)\n")
     assert "small.ipynb shows other cells" in run(source)
     source.write_text("# %%\nassert 1 == 2\n")
     assert "AssertionError" in run(source)
+
+
+@pytest.mark.notebooks
+def test_an_output_that_is_older_than_the_code_is_refused(tmp_path: Path) -> None:
+    part = tmp_path / "part.py"
+    source = tmp_path / "small.py"
+    part.write_text("bits = 2.34\n")
+    source.write_text('# %%\nfrom part import bits\n\nprint(f"{bits} bits a character")\n')
+    assert run(source, write=True) == ""
+
+    part.write_text("bits = 2.19\n")
+    assert "shows '2.34 bits a character' in cell 0, which prints '2.19 bits" in run(source)
+
+
+@pytest.mark.notebooks
+def test_a_cell_that_varies_must_assert_something(tmp_path: Path) -> None:
+    source = tmp_path / "small.py"
+    source.write_text('# %% tags=["varies"]\nfrom time import time\n\ntime()\n')
+    assert "cell 0 is tagged as varying, but asserts nothing" in run(source, write=True)
+
+    source.write_text('# %% tags=["varies"]\nfrom time import time\n\nassert time() > 0\ntime()\n')
+    assert run(source, write=True) == "" == run(source)
+
+
+def notebook(text: str = "", pictures: int = 0, tags: tuple[str, ...] = ()) -> NotebookNode:
+    """A notebook of one cell that shows this text and so many pictures."""
+    outputs = [v4.new_output("stream", text=text)]
+    for _ in range(pictures):
+        outputs.append(v4.new_output("display_data", {"image/png": "AAAA"}))
+    cell = v4.new_code_cell("show()", execution_count=1, outputs=outputs)
+    cell.metadata.tags = tags
+    return v4.new_notebook(cells=[cell])
+
+
+# What the notebook on what a run has learned once showed, and what running it gave then.
+STALE = [
+    ("with all heads: 2.34 bits a character", "with all heads: 2.19 bits a character"),
+    ("first half: 10.4 bits, second half: 10.6", "first half: 11.1 bits, second half: 11.4"),
+    ("[[0.03 0.04 0.03 0.03]\n [0.01 0.01 0.   0.  ]]", "[[0.01 0.01 0.01 0.  ]\n [0. 0. 0. 0. ]]"),
+    ("written: 'one, and the be'", "written: ' looked at the '"),
+]
+OTHER = [
+    ("62 characters", "61 characters"),
+    ("1,600 characters", "1,601 characters"),
+    ("[0. 1.]", "[1. 0.]"),
+    ("-0.50", "0.50"),
+    ("loss 1.2", "loss 1.2 and more"),
+    ("loss 1.2, 1.3", "loss 1.2"),
+    ("nan", "0.1"),
+]
+ALIKE = [
+    ("loss 1.834", "loss 1.851"),
+    ("[0.01 0.  ]", "[0.   0.01]"),
+    ("tensor([ 0.1000, -0.0000])", "tensor([0.1001, 0.0000])"),
+    ("1.5e-05", "1.6e-05"),
+    ("1,234.5 tokens", "1,240.0  tokens\n"),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), STALE + OTHER)
+def test_other_words_whole_numbers_or_clearly_other_decimals_are_a_difference(
+    old: str, new: str
+) -> None:
+    assert "shows" in difference(notebook(old), notebook(new))
+
+
+@pytest.mark.parametrize(("old", "new"), ALIKE)
+def test_what_another_machine_rounds_differently_is_no_difference(old: str, new: str) -> None:
+    assert difference(notebook(old), notebook(new)) == ""
+
+
+def test_a_picture_that_is_missing_is_a_difference() -> None:
+    assert difference(notebook(pictures=2), notebook(pictures=2)) == ""
+    assert "pictures" in difference(notebook(pictures=1), notebook(pictures=2))
+
+
+def test_what_varies_is_not_compared_but_its_pictures_are() -> None:
+    varies = ("varies",)
+    assert difference(notebook("a fox"), notebook("an owl", tags=varies)) == ""
+    assert "pictures" in difference(notebook(pictures=1), notebook("an owl", tags=varies))
