@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import UserError, __version__
 from ..config import EvaluationConfig, counted
-from .options import Parser, add_fields, given_fields
+from .options import Parser, add_fields, chosen_model, given_fields
 from .terminal import print_message, write
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def _predicted(given: argparse.Namespace, settings: dict[str, Any]) -> tuple[str
 
     # What is not there is refused before torch is loaded, which takes seconds.
     find_files(tuple(name for name in given.files if name != STANDARD_INPUT), print_message)
+    given.run = str(chosen_model(given.run))
     find_model(given.run)
     print_message(f"minigpt {__version__}: loading torch, to evaluate {given.run}")
     from ..recipe.evaluate import evaluate
@@ -96,5 +97,6 @@ def _copied(given: argparse.Namespace, config: EvaluationConfig) -> tuple[str, d
     files = find_files(tuple(given.files), print_message)
     check_text_field(files, config.text_field)
     texts = whole(Corpus(files, config.text_field).pieces())
+    given.run = str(chosen_model(given.run))
     result = load(given.run, config.device).copied(*texts)
     return str(result), dataclasses.asdict(result)

@@ -4,7 +4,7 @@ import argparse
 import shlex
 from pathlib import Path
 
-from .options import Parser
+from .options import Parser, chosen_model
 from .terminal import print_message, write
 
 
@@ -19,10 +19,10 @@ def run(given: argparse.Namespace) -> None:
     """Write a model for other programs; print the folder, and how to use it."""
     from ..interop.gguf import write_gguf
     from ..interop.huggingface import write_folder
-    from ..runs.find import find_model, model_name, newest_run
+    from ..runs.find import find_model, model_name
     from ..runs.folder import check_free, new_folder
 
-    source = given.run if given.run is not None else newest_run()
+    source = chosen_model(given.run)
     name = model_name(source)
     out = Path(given.out or f"exports/{name}-{given.to}")
     check_free(out)

@@ -16,7 +16,7 @@ from .. import UserError
 from ..config import InferenceConfig, SampleConfig, counted
 from ..generation.results import Step, Token, visible
 from ..runs.memory import enough_memory
-from .options import Parser, add_fields, given_fields, typed_text
+from .options import Parser, add_fields, chosen_model, given_fields, typed_text
 from .terminal import Wrapper, print_message, terminal_width, write
 
 if TYPE_CHECKING:
@@ -95,9 +95,9 @@ def _generate(
     prompt: str, given: argparse.Namespace, config: SampleConfig, machine: InferenceConfig
 ) -> None:
     from ..generation.processors import without
-    from ..runs.find import load, newest_run
+    from ..runs.find import load
 
-    name = str(newest_run() if given.run is None else given.run)
+    name = str(chosen_model(given.run))
     writer = load(name, **vars(machine))
     if config.seed is None:  # so that the user can be told
         config = replace(config, seed=random.randrange(2**31))

@@ -7,9 +7,11 @@ import difflib
 import re
 import types
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from .. import UserError
+from .terminal import print_message
 
 _ESCAPES = {r"\n": "\n", r"\t": "\t", "\\\\": "\\"}
 
@@ -76,6 +78,13 @@ def given_fields(given: argparse.Namespace, config: type) -> dict[str, Any]:
             value = getattr(given, field.name)
             values[field.name] = tuple(value) if isinstance(value, list) else value
     return values
+
+
+def chosen_model(name: str | None) -> str | Path:
+    """The model that a command is for, by its full name: the newest run if none was named."""
+    from ..runs.find import full_name, newest_run
+
+    return newest_run() if name is None else full_name(name, say=print_message)
 
 
 def _kind(hint: Any, field: dataclasses.Field) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import webbrowser
 from pathlib import Path
 
 from .. import UserError
-from .options import Parser
+from .options import Parser, chosen_model
 from .terminal import print_message, write
 
 
@@ -24,10 +24,11 @@ def run(given: argparse.Namespace) -> None:
     """Write the page and print its name."""
     from ..page.build import build_page
     from ..runs.atomic import write_text
-    from ..runs.find import find_model, model_name, newest_run
+    from ..runs.find import find_model, model_name
 
-    found = find_model(given.run if given.run is not None else newest_run())
-    name = model_name(given.run or found.folder)
+    source = chosen_model(given.run)
+    found = find_model(source)
+    name = model_name(source)
     if given.out:
         out = Path(given.out)
     elif found.config:  # a run of ours

@@ -6,7 +6,7 @@ import os
 
 from .. import UserError
 from ..serve.settings import ServeConfig
-from .options import Parser, add_fields, given_fields
+from .options import Parser, add_fields, chosen_model, given_fields
 
 
 def options(parser: Parser) -> None:
@@ -24,8 +24,8 @@ def run(given: argparse.Namespace) -> None:
         from ..serve.app import serve
     except ImportError:
         raise UserError("minigpt serve needs: pip install 'minigpt-text[serve]'") from None
-    from ..runs.find import find_model, model_name, newest_run
+    from ..runs.find import find_model, model_name
 
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
-    source = given.run if given.run is not None else newest_run()
+    source = chosen_model(given.run)
     serve(find_model(source), model_name(source), config)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import UserError, __version__
 from ..config import PLANNED, GPTConfig, TextConfig, TrainConfig, check_fields, check_given
-from .options import Parser, add_fields, given_fields
+from .options import Parser, add_fields, chosen_model, given_fields
 from .terminal import print_message, write
 
 if TYPE_CHECKING:
@@ -69,11 +69,13 @@ def _resume(
     print_message(f"minigpt {__version__}: loading torch, to continue a run")
     from ..runs.folder import read_config
 
-    if given.out:
-        read_config(Path(given.out))
+    out = None
+    if given.out is not None:
+        out = Path(chosen_model(given.out))
+        read_config(out)
     from ..recipe.run import resume_run
 
-    resume_run(given.out, training, started, text.get("files", ()))
+    resume_run(out, training, started, text.get("files", ()))
 
 
 def _plan(text: Fields, model: Fields, training: Fields) -> None:

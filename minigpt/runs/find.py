@@ -3,6 +3,7 @@ hub; and the writer of any of them.
 """
 
 import contextlib
+import difflib
 import json
 import os
 import time
@@ -15,6 +16,7 @@ from safetensors import SafetensorError, safe_open
 
 from .. import UserError
 from ..config import GPT_NAME, GPTConfig, InferenceConfig, TextConfig
+from ..data.files import Say
 from ..data.readers import title
 from ..generation.numpy_gpt import NumpyGPT, Weights
 from ..generation.writer import Writer
@@ -79,8 +81,8 @@ def load(
     one. On a CPU the glass engine writes, elsewhere torch.
 
     Args:
-        run: a run such as "runs/fables", a folder in the Hugging Face layout, or a model of the
-            hub such as "hf:gpt2".
+        run: a run such as "runs/fables" or, of the runs in ``runs/``, "fables"; a folder in the
+            Hugging Face layout; or a model of the hub such as "hf:gpt2".
         device: auto, cpu, cuda, cuda:1 or mps.
         model: for a run of a network that is not a :class:`minigpt.GPT`: such a network, from ids
             ``(b, T)`` to logits ``(b, T, vocab_size)``. It is filled in place with the run's
@@ -93,7 +95,7 @@ def load(
     """
     config = InferenceConfig(device=device, **settings)
     if model is not None:
-        return _load_into(model, Path(run), tokenizer, config)
+        return _load_into(model, Path(full_name(run)), tokenizer, config)
 
     asks_for_torch = config.device not in ("auto", "cpu") or config.precision != "float32"
     chosen = find_device(config.device) if asks_for_torch else None
@@ -121,7 +123,6 @@ def _load_into(
 
     from ..generation.torch_gpt import engine_of
 
-    _check_is_there(folder)
     config = read_config(folder)
     chosen = _tokenizer_of(folder, tokenizer)
     load_weights(model, existing_file(folder, WEIGHTS))
@@ -161,9 +162,11 @@ def _read_again(text: TextConfig, fingerprint: str) -> "tuple[Part, Part]":
 
 
 def find_model(name: str | Path, tokenizer: TokenizerLike | None = None) -> FoundModel:
-    """Read a run, a folder in the Hugging Face layout, or a model of the hub such as "hf:gpt2".
-    A `tokenizer` is for a run that was trained with one of somebody's own: the same again."""
-    folder = hub_folder(str(name)) if str(name).startswith(PREFIX) else Path(name)
+    """Read a run, a folder in the Hugging Face layout, or a model of the hub, by any name that
+    :func:`load` takes. A `tokenizer` is for a run that was trained with one of somebody's own: the
+    same again."""
+    full = str(full_name(name))
+    folder = hub_folder(full) if full.startswith(PREFIX) else Path(full)
     if is_huggingface_folder(folder):
         from ..interop.huggingface import read_folder  # a run is loaded sooner without
 
@@ -174,6 +177,53 @@ def find_model(name: str | Path, tokenizer: TokenizerLike | None = None) -> Foun
     return load_run(folder, tokenizer)
 
 
+def full_name(
+    name: str | Path, *, runs: str | Path = "runs", say: Say = lambda line: None
+) -> str | Path:
+    """The folder that a name means: the one of that name or, if that holds no model, the one in
+    `runs`. Where both hold one, `say` is told which is meant. A name of the hub stays as it is.
+
+    Raises:
+        UserError: if there is no such folder.
+    """
+    if str(name).startswith(PREFIX):
+        return name
+    folder = Path(name)
+    if len(folder.parts) != 1 or folder.anchor or folder.name == "..":
+        if folder.is_dir():  # whoever reads it says what it lacks
+            return folder
+        raise UserError(f"no such run: {folder} ({_meant(folder, runs)})")
+
+    in_runs = Path(runs) / folder
+    if _holds_model(folder):
+        if _holds_model(in_runs):
+            say(f"{folder} means the folder {folder.absolute()}, not {in_runs}")
+        return folder
+    if in_runs.is_dir():
+        return in_runs
+
+    problem = f"no such run: {folder} or {in_runs}"
+    if folder.is_dir():
+        problem = f"{folder} is not a run, and there is no {in_runs}"
+    raise UserError(f"{problem} ({_meant(folder, runs)})")
+
+
+def _holds_model(folder: Path) -> bool:
+    """Whether a folder is a run or an exported model, whole or not."""
+    return any((folder / name).is_file() for name in (CONFIG, WEIGHTS))
+
+
+def _meant(folder: Path, runs: str | Path) -> str:
+    """Which run a wrong name may mean: one with a name like it, or the newest."""
+    there = all_runs(runs)
+    folders = {run.name: run for run in reversed(there)}
+    near = difflib.get_close_matches(folder.name, folders, n=1)
+    if near:
+        return f"did you mean {folders[near[0]]}?"
+    newest = ", ".join(map(str, there[:5])) or "none yet"
+    return f"newest runs: {newest}; a model of the hub is named hf:NAME"
+
+
 def model_name(name: str | Path) -> str:
     """What a model found by `name` is called: its folder's name, or the hub's without its owner."""
     return Path(str(name).removeprefix(PREFIX)).resolve().name
@@ -182,7 +232,6 @@ def model_name(name: str | Path) -> str:
 def load_run(folder: str | Path, tokenizer: TokenizerLike | None = None) -> FoundModel:
     """Read a run of a `GPT`; what is missing or damaged is named."""
     folder = Path(folder)
-    _check_is_there(folder)
     config = read_config(folder)
     check_is_gpt(folder)
     gpt_config = config.gpt
@@ -197,14 +246,6 @@ def load_run(folder: str | Path, tokenizer: TokenizerLike | None = None) -> Foun
     path = existing_file(folder, WEIGHTS)
     glass = _glass(gpt_config, read_weights(path), path)
     return FoundModel(folder, glass, own_tokenizer, config)
-
-
-def _check_is_there(folder: Path) -> None:
-    if folder.is_dir():
-        return
-    newest = ", ".join(map(str, all_runs()[:5])) or "none yet"
-    hint = f"newest runs: {newest}; a model of the hub is named hf:NAME"
-    raise UserError(f"no such run: {folder} ({hint})")
 
 
 def _glass(config: GPTConfig, weights: Weights, place: Path) -> NumpyGPT:

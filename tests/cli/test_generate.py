@@ -229,7 +229,7 @@ def test_json_is_a_record_for_each_sample_and_nothing_else(at_home: None, type_:
         ("--wrap -1", "--wrap must be at least 0"),
         ("Once upon a time", "put quotes around the prompt: 'Once upon a time'"),
         ("Once", "no run in runs/ yet"),
-        ("Once --run nowhere", "no such run: nowhere"),
+        ("Once --run nowhere", "no such run: nowhere or runs/nowhere (newest runs: none yet"),
         ("Once --run .", "not a run"),
         ("Once --device abacus --run .", "no device 'abacus'"),
     ],

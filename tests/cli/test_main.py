@@ -196,7 +196,7 @@ def test_runs_are_listed_newest_first(workplace: Path, type_: Type) -> None:
         ("train my.txt --tokenizer words", "no tokenizer 'words'"),
         ("train my.txt --device abacus", "no device 'abacus'"),
         ("train --resume", "no run in runs/"),
-        ("train --resume --out runs/nowhere", "runs/nowhere is not a run"),
+        ("train --resume --out runs/nowhere", "no such run: runs/nowhere (newest runs: none yet"),
         ("train --resume --dropout 0.1", "--resume takes its text and model from the run"),
         ("train my.txt --out .", "--out"),
         ("train my.txt --resume --plan", "--plan is for a new run"),
