@@ -1,6 +1,7 @@
 # make demo: train on data/tales.txt for about two minutes and print a story or two.
 # make test: lint, types and tests.
 # make test-distributed, make test-kill, make test-fuzz: the long tests.
+# make test-types: what mypy and pyright see in a script that uses the package.
 # make test-page: the page in Chromium, which it installs if apt and root are there.
 # make test-serve: the server with its clients, and 20,000 requests.
 # make test-notebooks: runs all notebooks.
@@ -13,8 +14,8 @@ MINUTES ?= 2
 BIN := .venv/bin
 SIZE := 1.5 GB
 
-.PHONY: demo test test-distributed test-kill test-fuzz test-serve test-notebooks test-page chromium \
-	docs bench bench-page clean
+.PHONY: demo test test-distributed test-kill test-fuzz test-serve test-notebooks test-types test-page \
+	chromium docs bench bench-page clean
 
 define NEXT
 
@@ -58,6 +59,9 @@ test-serve: .venv/serve
 
 test-notebooks: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m notebooks
+
+test-types: .venv/page
+	$(BIN)/pytest -m types
 
 test-page: chromium .venv/page
 	PATH="$(CURDIR)/$(BIN):$$PATH" node_modules/.bin/biome check
@@ -105,9 +109,10 @@ install = $(BIN)/pip install --disable-pip-version-check --progress-bar off \
 	@touch $@
 
 .venv/page: .venv/ready
-	@echo "installing what tests the page into .venv"
+	@echo "installing what tests the page and the types into .venv"
 	@$(call install,dev-page)
-	PATH="$(CURDIR)/$(BIN):$$PATH" npm install --no-save --silent axe-core@4.14 @biomejs/biome@2.6
+	PATH="$(CURDIR)/$(BIN):$$PATH" npm install --no-save --silent \
+		axe-core@4.14 @biomejs/biome@2.6 pyright@1.1
 	touch $@
 
 .venv/serve: .venv/ready

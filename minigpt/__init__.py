@@ -43,45 +43,44 @@ if TYPE_CHECKING:  # what a type checker and an editor see
     from .training.callbacks import StopTraining as StopTraining
     from .training.trainer import Trainer as Trainer
 
-_HOMES = {
-    "GPT": "model",
-    "AttentionMaps": "generation.attention_maps",
-    "CausalAttention": "attention",
-    "EvaluationConfig": "config",
-    "GPTConfig": "config",
-    "InferenceConfig": "config",
-    "KeyValueCache": "attention",
-    "MultiHeadAttention": "attention",
-    "MultiHeadAttentionWrapper": "attention",
-    "RotaryPositions": "attention",
-    "Run": "runs.find",
-    "Sample": "generation.results",
-    "SampleConfig": "config",
-    "Score": "generation.results",
-    "SelfAttentionV1": "attention",
-    "SelfAttentionV2": "attention",
-    "StopTraining": "training.callbacks",
-    "TextConfig": "config",
-    "TokenizerLike": "tokenizer",
-    "TrainConfig": "config",
-    "Trainer": "training.trainer",
-    "Writer": "generation.writer",
-    "attention_maps": "generation.attention_maps",
-    "evaluate": "recipe.evaluate",
-    "load": "runs.find",
-    "load_tokenizer": "tokenizer",
-    "prepare": "recipe.texts",
-    "train": "recipe.run",
-}
+else:  # a type checker that saw these would take any name for a public one
+    _HOMES = {
+        "GPT": "model",
+        "AttentionMaps": "generation.attention_maps",
+        "CausalAttention": "attention",
+        "EvaluationConfig": "config",
+        "GPTConfig": "config",
+        "InferenceConfig": "config",
+        "KeyValueCache": "attention",
+        "MultiHeadAttention": "attention",
+        "MultiHeadAttentionWrapper": "attention",
+        "RotaryPositions": "attention",
+        "Run": "runs.find",
+        "Sample": "generation.results",
+        "SampleConfig": "config",
+        "Score": "generation.results",
+        "SelfAttentionV1": "attention",
+        "SelfAttentionV2": "attention",
+        "StopTraining": "training.callbacks",
+        "TextConfig": "config",
+        "TokenizerLike": "tokenizer",
+        "TrainConfig": "config",
+        "Trainer": "training.trainer",
+        "Writer": "generation.writer",
+        "attention_maps": "generation.attention_maps",
+        "evaluate": "recipe.evaluate",
+        "load": "runs.find",
+        "load_tokenizer": "tokenizer",
+        "prepare": "recipe.texts",
+        "train": "recipe.run",
+    }
 
-__all__ = ["UserError", "__version__", *_HOMES]  # noqa: PLE0604
+    __all__ = ["UserError", "__version__", *_HOMES]  # noqa: PLE0604
 
+    def __dir__() -> list[str]:
+        return __all__
 
-def __dir__() -> list[str]:
-    return __all__
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f".{_HOMES[name]}", __name__), name)

@@ -15,7 +15,8 @@ from .. import UserError
 from ..tokenizer import Tokenizer
 from .window import Array, TokenIds
 
-Processor = Callable[[TokenIds, Array], Array]
+# The exact types, so that a type checker accepts functions that declare them or wider ones.
+Processor = Callable[[NDArray[np.int64], NDArray[np.float32]], Array]
 
 
 def without(text: str, tokenizer: Tokenizer) -> Processor:

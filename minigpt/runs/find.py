@@ -49,6 +49,10 @@ if TYPE_CHECKING:
     from ..data.corpus import Part
     from ..model import GPT
 
+    SystemPath = Path
+else:
+    SystemPath = type(Path())  # before Python 3.12 Path itself cannot be subclassed
+
 _WORTH_A_GPU = 50_000_000  # parameters: with fewer, a text is written before torch is loaded
 
 
@@ -255,7 +259,7 @@ def _glass(config: GPTConfig, weights: Weights, place: Path) -> NumpyGPT:
         raise UserError(f"{place} does not fit {CONFIG}: {error}") from None
 
 
-class Run(type(Path())):  # type: ignore[misc]  # whatever kind of path this system has
+class Run(SystemPath):
     """The path of a run's folder, which says what is in it where it is printed by itself."""
 
     def about(self) -> dict[str, Any]:
