@@ -10,6 +10,9 @@ An .ipynb must show the cells of the .py, and the outputs that running them give
   2%: machines round differently, and a training enlarges the difference.
 - Pictures are there.
 
+The code of the answers to the exercises (```python between <details> and </details>) runs after the
+last cell. It is not shown as cells, but it must not fail.
+
 A cell whose words differ between machines, such as text drawn from a model, begins with
 `# %% tags=["varies"]`. Its words and numbers are not compared. Instead it must assert what the
 notebook says about them.
@@ -35,6 +38,9 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THRE
 NUMBER = re.compile(r"(-?\d+(?:,\d{3})*(?:\.\d*)?(?:e[+-]?\d+)?)")
 TOLERANCE = Decimal("0.02")  # of a number with decimals
 
+ANSWER = re.compile(r"<details>.*?</details>", re.DOTALL)
+CODE = re.compile(r"```python\n(.*?)```", re.DOTALL)
+
 
 def run(source: Path, write: bool = False) -> str:
     """Run a notebook from its source; what is wrong, in words, or nothing."""
@@ -46,10 +52,13 @@ def run(source: Path, write: bool = False) -> str:
         if varies(cell) and "assert" not in cell.source:
             return f"cell {i} is tagged as varying, but asserts nothing"
 
+    count = len(notebook.cells)
+    notebook.cells += answers(notebook)
     try:
         execute(notebook, source.parent)
     except CellExecutionError as error:
         return str(error)
+    del notebook.cells[count:]
 
     notebook.metadata = nbformat.from_dict({"kernelspec": KERNEL})  # not the version of Python
     shown = source.with_suffix(".ipynb")
@@ -62,6 +71,16 @@ def run(source: Path, write: bool = False) -> str:
     if problem:
         return f"{shown.name} {problem}; write it with: run.py --write {source.name}"
     return ""
+
+
+def answers(notebook: NotebookNode) -> list[NotebookNode]:
+    """The code in the answers to the exercises, as cells."""
+    found = []
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            for answer in ANSWER.findall(cell.source):
+                found += [nbformat.v4.new_code_cell(code) for code in CODE.findall(answer)]
+    return found
 
 
 def execute(notebook: NotebookNode, folder: Path) -> None:

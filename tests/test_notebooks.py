@@ -4,6 +4,7 @@ import runpy
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 from nbformat import NotebookNode, v4
 
@@ -54,6 +55,29 @@ def test_a_cell_that_varies_must_assert_something(tmp_path: Path) -> None:
 
     source.write_text('# %% tags=["varies"]\nfrom time import time\n\nassert time() > 0\ntime()\n')
     assert run(source, write=True) == "" == run(source)
+
+
+@pytest.mark.notebooks
+def test_the_code_of_an_answer_runs_but_is_not_shown_as_a_cell(tmp_path: Path) -> None:
+    source = tmp_path / "small.py"
+    exercise = """# %%
+x = 2
+
+# %% [markdown]
+# <details><summary>Answer</summary>
+#
+# ```python
+# {}
+# ```
+#
+# </details>
+"""
+    source.write_text(exercise.format("assert x == 2"))
+    assert run(source, write=True) == "" == run(source)
+    assert len(nbformat.read(source.with_suffix(".ipynb"), as_version=4).cells) == 2
+
+    source.write_text(exercise.format("assert x == 3"))
+    assert "AssertionError" in run(source)
 
 
 def notebook(text: str = "", pictures: int = 0, tags: tuple[str, ...] = ()) -> NotebookNode:
