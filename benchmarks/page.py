@@ -2,9 +2,11 @@
 
     python benchmarks/page.py          make bench-page installs what it needs
 
-Models with random weights of 1 and 12 million parameters; each figure is the median of some rounds.
+Models with random weights of 1 and 12 million parameters; each figure is the median of several
+rounds. They go to benchmarks/results/page.json too.
 """
 
+import json
 import shutil
 import statistics
 import tempfile
@@ -19,6 +21,7 @@ from minigpt.page.build import build_page
 from minigpt.runs.find import FoundModel
 from minigpt.tokenizer import CharacterTokenizer
 
+RESULTS = Path(__file__).parent / "results"
 SHAPES = {
     "1 M": {"emb_dim": 128, "num_layers": 4, "num_heads": 2},
     "12 M": {"emb_dim": 384, "num_layers": 6, "num_heads": 6},
@@ -74,13 +77,14 @@ def opened(browser: Any, found: FoundModel, folder: str, link: str = "") -> Any:
 def main() -> None:
     from playwright.sync_api import sync_playwright
 
+    figures = {}
     place = shutil.which("chromium")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=place, args=["--no-sandbox"])
         for name, shape in SHAPES.items():
             page = opened(browser, some_model(shape), folder)
             speeds = [page.evaluate(WRITE, seed) for seed in range(ROUNDS + 1)][1:]
-            print(f"{name}: {statistics.median(speeds):.0f} tokens/s", flush=True)
+            figures[f"writing, {name} parameters, tokens/s"] = f"{statistics.median(speeds):.0f}"
             page.close()
         times = []
         for _ in range(ROUNDS):
@@ -88,13 +92,16 @@ def main() -> None:
             page.wait_for_timeout(1000)
             times.append(page.evaluate(ATTENTION))
             page.close()
-        print(
-            f"attention of 256 tokens over 8 heads: {statistics.median(times):.0f} ms", flush=True
-        )
+        figures["attention of 256 tokens over 8 heads, ms"] = f"{statistics.median(times):.0f}"
         page = opened(browser, some_model(SHAPES["1 M"]), folder, "#prompt=a&maxNewTokens=2000")
         page.wait_for_timeout(300)
-        print(f"frames a second while writing: {page.evaluate(FRAMES):.0f}")
+        figures["frames a second while it writes"] = f"{page.evaluate(FRAMES):.0f}"
         browser.close()
+
+    for name, figure in figures.items():
+        print(f"{name}: {figure}")
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "page.json").write_text(json.dumps(figures, indent=2) + "\n")
 
 
 if __name__ == "__main__":
