@@ -23,6 +23,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -275,13 +276,21 @@ def shown_lines(report: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """The first paragraphs of a text as a quotation, with about 60 words."""
+    """The beginning of a text as a quotation of about 70 words."""
+    words_left = 70
     paragraphs: list[str] = []
     for paragraph in text.strip().split("\n\n"):
-        paragraphs.append(" ".join(paragraph.split()))
-        if sum(len(part.split()) for part in paragraphs) >= 60:
+        words = paragraph.split()
+        is_cut = len(words) > words_left
+        shown = " ".join(words[:words_left])
+        if is_cut:
+            shown += " ..."
+        lines = textwrap.wrap(shown, 100, initial_indent="> ", subsequent_indent="> ")
+        paragraphs.append("\n".join(lines))
+        words_left -= len(words)
+        if words_left <= 0:
             break
-    return "\n>\n".join(f"> {part}" for part in paragraphs)
+    return "\n>\n".join(paragraphs)
 
 
 def shakespeare(given: argparse.Namespace) -> Iterator[Section]:
@@ -295,8 +304,8 @@ def shakespeare(given: argparse.Namespace) -> Iterator[Section]:
         figures["nats a character"] = f"{bits * math.log(2):.2f}"  # its last tenth is ASCII
         figures["nanoGPT, published, nats a character"] = "1.47"
         note = (
-            "nanoGPT's README says 1.4697 for three minutes of an A100 GPU on the same split, with\n"
-            "a model of 10.65 M parameters."
+            "nanoGPT's README says 1.4697 for three minutes of an A100 GPU on the same split,\n"
+            "with a model of 10.65 M parameters."
         )
         yield measured("Three minutes on Shakespeare", train, figures | counting(report), note=note)
 
