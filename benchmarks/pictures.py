@@ -1,0 +1,64 @@
+"""The pictures of README and docs/page.md: screenshots of a run's page in Chromium.
+
+python benchmarks/pictures.py runs/tales     `make .venv/page` installs what it needs
+
+It writes docs/page-light.png (the next token) and docs/page-dark.png (attention). Take them again when
+the page changes, with a run of `python train.py data/tales.txt --minutes 2`.
+"""
+
+import argparse
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from minigpt.page.build import build_page
+from minigpt.runs.find import find_model
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+LINK = "#prompt=The old&temperature=0.7&seed=3&maxNewTokens=80"
+SIZE = {"width": 1440, "height": 860}
+
+
+def main() -> None:
+    """Write both pictures."""
+    from playwright.sync_api import sync_playwright
+
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("run", help="a run of the tales")
+    run = parser.parse_args().run
+
+    chromium = shutil.which("chromium")
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        file = Path(folder, "page.html")
+        file.write_text(build_page(find_model(run), "tales"), encoding="utf-8")
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+
+        page = written_page(browser, file, "light")
+        page.screenshot(path=DOCS / "page-light.png")
+
+        page = written_page(browser, file, "dark")
+        page.locator("#tab-attention").click()
+        page.wait_for_timeout(1000)
+        page.screenshot(path=DOCS / "page-dark.png")
+        browser.close()
+
+
+def written_page(browser: Any, file: Path, scheme: str) -> Any:
+    """The page after it has written a text, with a token of the last line chosen."""
+    page = browser.new_page(viewport=SIZE, color_scheme=scheme)
+    page.goto(f"{file.as_uri()}{LINK}")
+    page.evaluate("minigpt.ready")
+    page.get_by_role("button", name="Write", exact=True).click()
+    page.wait_for_timeout(300)
+    while page.locator("#tokens").get_attribute("aria-busy") != "false":
+        page.wait_for_timeout(50)
+
+    tokens = page.get_by_role("option")
+    tokens.nth(tokens.count() - 12).click()
+    page.wait_for_timeout(500)
+    return page
+
+
+if __name__ == "__main__":
+    main()
