@@ -2,8 +2,8 @@
 
 python benchmarks/pictures.py runs/tales     `make .venv/page` installs what it needs
 
-It writes docs/page-light.png (the next token) and docs/page-dark.png (attention). Take them again when
-the page changes, with a run of `python train.py data/tales.txt --minutes 2`.
+It writes docs/page-light.png (the next token) and docs/page-dark.png (attention). Take them again
+when the page changes, with a run of `python train.py data/tales.txt --minutes 2`.
 """
 
 import argparse
