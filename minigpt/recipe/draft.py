@@ -31,7 +31,10 @@ class Draft:
 
     shape: Shape
     batch_size: int
+    batch_divisor: int  # that the usual batch sizes were divided by
     steps: int
+    longer: "Draft | None" = None  # with a longer context, for which the time does not suffice
+    larger: "Draft | None" = None  # a larger model, for which the time or the text does not suffice
 
     @property
     def trained_tokens(self) -> int:
@@ -58,18 +61,22 @@ def choose_draft(text: TextStats, machine: Machine, given: Given) -> Draft:
 
     chosen = drafts[0]
     for larger in drafts[1:]:
-        if not _suffices(larger, text):
-            break
+        if not (has_time(larger, text) and has_text(larger)):
+            return replace(chosen, larger=larger)
         chosen = larger
     return chosen
 
 
-def _suffices(draft: Draft, text: TextStats) -> bool:
-    """Whether there is enough time and text for this model to become better than a smaller one."""
+def has_time(draft: Draft, text: TextStats) -> bool:
+    """Whether there is enough time for this model to become better than a smaller one."""
     parameters = rules.parameters_to_train(draft.shape.model)
-    has_time = draft.trained_tokens >= rules.tokens_needed(parameters, text.repeats_afar)
-    has_text = draft.shape.tokens * rules.PARAMETERS_PER_TOKEN >= parameters
-    return has_time and has_text
+    return draft.trained_tokens >= rules.tokens_needed(parameters, text.repeats_afar)
+
+
+def has_text(draft: Draft) -> bool:
+    """Whether there is enough text for this model to become better than a smaller one."""
+    parameters = rules.parameters_to_train(draft.shape.model)
+    return draft.shape.tokens * rules.PARAMETERS_PER_TOKEN >= parameters
 
 
 def draft_of_size(size: rules.Size, text: TextStats, machine: Machine, given: Given) -> Draft:
@@ -84,7 +91,7 @@ def draft_of_size(size: rules.Size, text: TextStats, machine: Machine, given: Gi
         shape = plan_shape(size, text, given, context_times)
         batch_size = plan_batch(shape, machine, given, batch_divisor)
         steps = count_steps(shape, batch_size, machine, given)
-        return Draft(shape, batch_size, steps.number)
+        return Draft(shape, batch_size, batch_divisor, steps.number)
 
     if given.context_length is not None:
         return draft_with(context_times=1, batch_divisor=1)
@@ -96,7 +103,7 @@ def draft_of_size(size: rules.Size, text: TextStats, machine: Machine, given: Gi
     longer = draft_with(context_times=2, batch_divisor=2)
     if longer.trained_tokens >= rules.MANY_TOKENS:
         return longer
-    return draft_with(context_times=1, batch_divisor=1)
+    return replace(draft_with(context_times=1, batch_divisor=1), longer=longer)
 
 
 # Shape
@@ -143,23 +150,28 @@ class Steps:
 
 def plan_batch(shape: Shape, machine: Machine, given: Given, divisor: int) -> int:
     """The smallest batch with which there are not too many steps: up to a point many small steps
-    teach more than a few large ones.
-
-    The usual sizes are divided by `divisor`, for longer windows. Processes share a batch evenly.
-    """
+    teach more than a few large ones."""
     if given.batch_size is not None:
         return given.batch_size
 
+    sizes = batch_sizes(machine, given, divisor)
+    for size in sizes:
+        if count_steps(shape, size, machine, given).number <= rules.MANY_STEPS:
+            return size
+    return sizes[-1]
+
+
+def batch_sizes(machine: Machine, given: Given, divisor: int) -> list[int]:
+    """The sizes that a batch may have, the smallest first.
+
+    The usual sizes are divided by `divisor`, for longer windows. Processes share a batch evenly.
+    """
     usual_sizes = rules.BATCH_SIZES if given.steps is None else (TrainConfig.batch_size,)
     sizes = []
     for usual_size in usual_sizes:
         of_a_process = math.ceil(usual_size / (machine.processes * divisor))
         sizes.append(of_a_process * machine.processes)
-
-    for size in sizes:
-        if count_steps(shape, size, machine, given).number <= rules.MANY_STEPS:
-            return size
-    return sizes[-1]
+    return sizes
 
 
 def count_steps(shape: Shape, batch_size: int, machine: Machine, given: Given) -> Steps:

@@ -21,6 +21,7 @@ from .draft import Draft, choose_draft, count_steps
 from .given import Given, either
 from .machine import Machine, count_workers
 from .predictability import expected_bits_per_byte
+from .reasons import explain
 from .request import Request
 from .speed import Speed, measure_speed
 from .text_stats import TextStats, measure_text
@@ -54,6 +55,7 @@ class Plan:
     ends_early: bool  # whether the epochs are over before the time is
     text: TextStats
     speed: Speed | None  # None if all that depends on it was given
+    reasons: tuple[str, ...]  # why this model, vocabulary, context and batch: a line each
 
     @property
     def trained_tokens(self) -> int:
@@ -182,6 +184,7 @@ def make_plan(
         ends_early=expected.ends_early,
         text=text,
         speed=forecast_machine.speed,
+        reasons=explain(draft, text, machine, given),
     )
 
 

@@ -67,8 +67,7 @@ def reasons(plan: "Plan") -> list[str]:
     if plan.max_characters is not None:
         most = f"{plan.max_characters / 1e6:,.0f} million characters"
         lines.append(f"of this long text {most} are used, from all over it")
-    if plan.text.repeats_afar:
-        lines.append("it repeats itself far away, so that a long context pays off")
+    lines.extend(plan.reasons)
 
     often = f"{plan.epochs:.1%} of the text is read"
     if plan.epochs >= 1:

@@ -37,7 +37,7 @@ PARAMETERS_PER_TOKEN = 20.0  # of the text; a larger model soon knows it by hear
 
 # Where a text can be copied, a larger model becomes the better one after so many times the tokens.
 _EASIER_COPYING = 2.8
-_LARGEST_VOCABULARY = 16_384
+LARGEST_VOCABULARY = 16_384
 _LONG_TOKENS = 4_096  # a vocabulary whose tokens let a context reach far
 _QUICK = 8_000_000  # bytes of a text that are prepared in three seconds
 
@@ -79,7 +79,7 @@ def vocabulary_of_words(size: int) -> int:
     some tokens are too rare to be learned; with fewer, computation is wasted on spelling.
     """
     wanted = 2 ** round(math.log2(2 * max(size, 1) ** 0.5))
-    return clamped(wanted, SMALLEST_VOCABULARY, _LARGEST_VOCABULARY)
+    return clamped(wanted, SMALLEST_VOCABULARY, LARGEST_VOCABULARY)
 
 
 def plan_vocabulary(text: TextStats, model: GPTConfig) -> int:
@@ -111,11 +111,15 @@ def bytes_per_token(tokenizer: str, vocab_size: int) -> float:
     return min(1.0 + 1.15 * doublings**0.6, 4.5)
 
 
+def short_context(tokenizer: str) -> int:
+    """The tokens of a short context: about 300 characters."""
+    return 256 if tokenizer == "char" else 128
+
+
 def plan_context(tokens: int, tokenizer: str, times: int) -> int:
     """How far back the model looks, in tokens: some 300 characters times so many, less in a short
     text, of which a context is to be a sixteenth at most."""
-    short = 256 if tokenizer == "char" else 128
-    context_length = short * times
+    context_length = short_context(tokenizer) * times
     while context_length > 8 and context_length * 16 > tokens:
         context_length //= 2
     return clamped(context_length, 1, max(tokens - 1, 1))

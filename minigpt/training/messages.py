@@ -58,9 +58,19 @@ def _is_terminal() -> bool:
 
 
 def duration(seconds: float) -> str:
-    """In seconds or minutes, whichever reads better."""
-    number, unit = (seconds, "second") if seconds < 100 else (seconds / 60, "minute")
-    return f"{number:.3g} {unit}{'s' * (f'{number:.3g}' != '1')}"
+    """In seconds, minutes or hours, whichever reads better, in three digits."""
+    if seconds < 100:
+        number = seconds
+        unit = "second"
+    elif seconds < 300 * 60:
+        number = seconds / 60
+        unit = "minute"
+    else:
+        number = seconds / 3600
+        unit = "hour"
+
+    shown = f"{float(f'{number:.3g}'):,g}"
+    return f"{shown} {unit}" if shown == "1" else f"{shown} {unit}s"
 
 
 def progress_bar(what: str, total: int | None = None) -> tqdm:

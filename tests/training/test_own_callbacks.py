@@ -176,7 +176,14 @@ def test_lines_fit_the_terminal_and_no_word_is_cut(
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
-    [(1, "1 second"), (12.34, "12.3 seconds"), (60, "60 seconds"), (600, "10 minutes")],
+    [
+        (1, "1 second"),
+        (12.34, "12.3 seconds"),
+        (60, "60 seconds"),
+        (600, "10 minutes"),
+        (86_400, "24 hours"),
+        (6e7, "16,700 hours"),
+    ],
 )
 def test_a_time_is_said_in_words(seconds: float, words: str) -> None:
     assert duration(seconds) == words

@@ -1,0 +1,148 @@
+"""The lines that say why a plan has its model, vocabulary, context and batch: true for every plan,
+and different where something else decides.
+"""
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from minigpt.recipe.draft import choose_draft
+from minigpt.recipe.given import Given
+from minigpt.recipe.machine import Machine
+from minigpt.recipe.plan import make_plan
+from minigpt.recipe.reasons import rough
+from minigpt.recipe.report import reasons
+from minigpt.recipe.rules import MANY_STEPS, MANY_TOKENS
+from minigpt.recipe.speed import Speed
+from minigpt.recipe.text_stats import TextStats
+
+from .test_plan import GPU, LAPTOP, MEGABYTE, few, planned, speeds, texts, times
+
+HEADINGS = ["model", "vocabulary", "context", "batch"]
+LARGE = TextStats(10**8)
+REPEATING = replace(LARGE, repeats_afar=True)
+
+
+def why(text: TextStats = MEGABYTE, speed: Speed = LAPTOP, **given: Any) -> dict[str, str]:
+    """Each reason by its heading."""
+    plan = planned(text, speed, **given)
+    assert [line for line in reasons(plan) if line in plan.reasons] == list(plan.reasons)
+    return dict(line.split(": ", 1) for line in plan.reasons)
+
+
+def numbers(line: str) -> list[float]:
+    units = {"million": 1e6, "billion": 1e9}
+    found = re.findall(r"(\d[\d,.]*)(?: (million|billion))?", line)
+    return [
+        float(digits.strip(",.").replace(",", "")) * units.get(unit, 1) for digits, unit in found
+    ]
+
+
+@given(text=texts, speed=speeds, minutes=times)
+@few
+def test_the_reasons_have_the_numbers_of_the_plan(
+    text: TextStats, speed: Speed, minutes: float
+) -> None:
+    plan = planned(text, speed, minutes=minutes)
+    lines = dict(line.split(": ", 1) for line in plan.reasons)
+    assert list(lines) == HEADINGS
+    assert all(len(line) <= 140 and "\n" not in line and "e+" not in line for line in plan.reasons)
+
+    assert numbers(lines["model"])[:2] == [plan.model.num_layers, plan.model.emb_dim]
+    assert numbers(lines["context"])[0] == plan.model.context_length
+    assert numbers(lines["batch"])[0] == plan.batch_size
+    if text.tokenizer != "char":
+        assert numbers(lines["vocabulary"])[0] == plan.model.vocab_size
+
+
+@given(text=texts, speed=speeds, minutes=times)
+@few
+def test_what_a_reason_says_is_what_decided(text: TextStats, speed: Speed, minutes: float) -> None:
+    """Read from the line itself: what would be needed is more than there is."""
+    lines = why(text, speed, minutes=minutes)
+    if " would need " in lines["model"]:
+        *_, needed, _, read = numbers(lines["model"])
+        assert needed >= read
+    if "for each of the text's" in lines["model"]:
+        *_, parameters, a_token, tokens = numbers(lines["model"])
+        assert parameters >= 0.99 * a_token * tokens
+    if "too few tokens" in lines["context"]:
+        *_, read, needed = numbers(lines["context"])
+        assert read <= needed == MANY_TOKENS
+    if "or more are read" in lines["context"]:
+        *_, needed, read = numbers(lines["context"])
+        assert read >= needed == MANY_TOKENS
+    if "would make more than" in lines["batch"]:
+        _, smaller, most, steps = numbers(lines["batch"])
+        assert steps >= most == MANY_STEPS
+        assert smaller < numbers(lines["batch"])[0]
+
+
+def test_the_next_larger_model_is_named_and_what_it_lacks() -> None:
+    by_time = why(minutes=1)["model"]
+    draft = choose_draft(MEGABYTE, Machine(LAPTOP), Given(minutes=1))
+    assert draft.larger is not None
+    assert f"width {draft.larger.shape.model.emb_dim} would need" in by_time
+    assert f"60 seconds give them {rough(draft.larger.trained_tokens)}" in by_time
+    assert "100 steps give them" in why(steps=100)["model"]
+    assert "40 readings of the text give them" in why(TextStats(3000))["model"]
+
+    by_text = why(TextStats(20_000), minutes=60)["model"]
+    assert "parameters, more than 20 for each of the text's 12,600 tokens" in by_text
+    assert why(TextStats(10**9), GPU, minutes=10**4)["model"].endswith(
+        "the largest that is planned"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "settings", "words"),
+    [
+        (MEGABYTE, {}, "2,048 tokens; more would be too rare in 1.00MB of text"),
+        (LARGE, {"minutes": 60}, "8,192 tokens; 16,384 would need more parameters than the layers"),
+        (REPEATING, {"minutes": 3}, "4,096 tokens: long ones, because the text repeats itself far"),
+        (TextStats(20_000), {}, "320 tokens, the fewest that are planned"),
+        (TextStats(10**9), {"minutes": 1400}, "16,384 tokens, the most that are planned"),
+        (
+            replace(MEGABYTE, tokenizer="gpt2"),
+            {"tokenizer": "gpt2"},
+            "50,257 tokens, those of gpt2",
+        ),
+        (replace(MEGABYTE, tokenizer="char"), {"tokenizer": "char"}, "the characters of the text"),
+    ],
+)
+def test_the_vocabulary_has_the_reason_that_decided(
+    text: TextStats, settings: dict[str, Any], words: str
+) -> None:
+    assert words in why(text, **settings)["vocabulary"]
+
+
+def test_context_and_batch_have_the_reasons_that_decided() -> None:
+    assert "256 tokens, because 1 million tokens or more are read: 1.8" in why()["context"]
+    assert "128 tokens, because for 256 too few tokens are read" in why(minutes=1)["context"]
+    assert why(REPEATING)["context"] == "512 tokens, because the text repeats itself far away"
+    assert why(TextStats(3000))["context"] == "64 tokens, because the text has only 1,900"
+
+    assert why()["batch"] == "4 sequences, the fewest, because there are no more than 6,000 steps"
+    doubled = why(LARGE, minutes=60)["batch"]
+    assert doubled.startswith("8 sequences, because 4 would make more than 6,000 steps: 6,")
+    assert why(steps=100)["batch"] == "8 sequences, as usual for a given number of steps"
+    shared = make_plan(MEGABYTE, Machine(LAPTOP, processes=3), Given()).reasons[-1]
+    assert shared == "batch: 6 sequences, the fewest, because there are no more than 6,000 steps"
+
+
+def test_what_was_given_by_hand_is_said_to_be_given() -> None:
+    lines = why(emb_dim=96, num_layers=7, vocab_size=700, context_length=64, batch_size=5)
+    assert lines == {
+        "model": "7 layers of width 96, as given",
+        "vocabulary": "700 tokens, as given",
+        "context": "64 tokens, as given",
+        "batch": "5 sequences, as given",
+    }
+    assert why(emb_dim=96, minutes=1)["model"].startswith("4 layers of width 96; 6 of width")
+    start = {"emb_dim": 96, "num_layers": 7, "vocab_size": 700, "context_length": 64}
+    begun = why(init="hf:gpt2", **start)
+    assert begun["model"] == "7 layers of width 96, that of hf:gpt2"
+    assert begun["vocabulary"] == "700 tokens, that of hf:gpt2"
