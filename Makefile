@@ -5,6 +5,7 @@
 # make test-page: the page in Chromium, which it installs if apt and root are there.
 # make test-serve: the server with its clients, and 20,000 requests.
 # make test-notebooks: runs all notebooks.
+# make test-wheel: builds the package and tries all commands of it in an environment of its own.
 # make docs: writes docs/api/, a reference of the package; a warning is an error.
 # make bench, make bench-page: the measurements behind the figures of README and docs.
 # The first call of any of them makes .venv and installs what is needed.
@@ -14,8 +15,8 @@ MINUTES ?= 2
 BIN := .venv/bin
 SIZE := 1.5 GB
 
-.PHONY: demo test test-distributed test-kill test-fuzz test-serve test-notebooks test-types test-page \
-	chromium docs bench bench-page clean
+.PHONY: demo test test-distributed test-kill test-fuzz test-serve test-notebooks test-types test-wheel \
+	test-page chromium docs bench bench-page clean
 
 define NEXT
 
@@ -62,6 +63,15 @@ test-notebooks: .venv/ready
 
 test-types: .venv/page
 	$(BIN)/pytest -m types
+
+test-wheel: .venv/wheel
+	rm -rf dist
+	$(BIN)/python -m build --quiet
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
+	$(BIN)/pytest -m wheel tests/test_wheel.py
 
 test-page: chromium .venv/page
 	PATH="$(CURDIR)/$(BIN):$$PATH" node_modules/.bin/biome check
@@ -114,6 +124,11 @@ install = $(BIN)/pip install --disable-pip-version-check --progress-bar off \
 	PATH="$(CURDIR)/$(BIN):$$PATH" npm install --no-save --silent \
 		axe-core@4.14 @biomejs/biome@2.6 pyright@1.1
 	touch $@
+
+.venv/wheel: .venv/ready
+	@echo "installing what builds and checks a release into .venv"
+	@$(call install,dev-wheel)
+	@touch $@
 
 .venv/serve: .venv/ready
 	@echo "installing the clients that test the server into .venv"

@@ -1,0 +1,216 @@
+"""The wheel in an environment of its own goes through all commands: `make test-wheel`.
+
+The environment holds the wheel and what it asks for, and nothing else. The commands run in an empty
+folder and see nothing of this checkout. They go on from each other, as a person would: the first
+trains a run, the others use it.
+"""
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from minigpt.cli import COMMANDS
+
+ROOT = Path(__file__).parent.parent
+# Another Python to try the wheel with: make test-wheel WHEEL_PYTHON=python3.12
+PYTHON = os.environ.get("WHEEL_PYTHON", sys.executable)
+SCRIPTS, SUFFIX = ("Scripts", ".exe") if os.name == "nt" else ("bin", "")
+STORY = "The old miller had a donkey. The donkey had carried his sacks for many years.\n" * 20
+
+pytestmark = pytest.mark.wheel
+
+
+class Installed:
+    """An environment with the wheel, and an empty folder in which its commands run."""
+
+    def __init__(self, wheel: Path, place: Path):
+        self.wheel = wheel
+        self.environment = place / "environment"
+        self.folder = place / "folder"
+        self.folder.mkdir()
+        self.tried: set[str] = set()  # commands
+        hidden = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "MINIGPT_API_KEY")
+        self.variables = {name: value for name, value in os.environ.items() if name not in hidden}
+        self.variables["MINIGPT_CACHE"] = str(place / "cache")
+        self.variables["PYTHONIOENCODING"] = "utf-8"
+
+        subprocess.run([PYTHON, "-m", "venv", str(self.environment)], check=True)
+        self.install(str(wheel))
+
+    def script(self, name: str) -> str:
+        """A program of the environment."""
+        return str(self.environment / SCRIPTS / f"{name}{SUFFIX}")
+
+    def install(self, *requirements: str) -> None:
+        """Install into the environment, in the versions that the development set-up has."""
+        # Compiling everything takes longer than compiling what is imported.
+        quiet = ("--quiet", "--disable-pip-version-check", "--no-compile")
+        constraint = ("--constraint", str(ROOT / "constraints.txt"))
+        self.run(
+            [self.script("python"), "-m", "pip", "install", *quiet, *constraint, *requirements]
+        )
+
+    def run(self, command: Sequence[str], status: int = 0) -> subprocess.CompletedProcess[str]:
+        """Run a program in the folder; it must end with this exit status."""
+        done = subprocess.run(
+            command,
+            check=False,
+            cwd=self.folder,
+            env=self.variables,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+        )
+        assert done.returncode == status, done.stdout + done.stderr
+        return done
+
+    def minigpt(self, *arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+        """Run a command of the package. Whatever it prints is of use without a checkout."""
+        done = self.run([self.script("minigpt"), *arguments], status)
+        assert not re.search(r"\b(train|generate)\.py|\.venv", done.stdout + done.stderr)
+        self.tried.add(arguments[0])
+        return done
+
+
+@pytest.fixture(scope="module")
+def wheel() -> Path:
+    """The wheel that `make test-wheel` has just built."""
+    built = list((ROOT / "dist").glob("*.whl"))
+    assert len(built) == 1, "make test-wheel builds it"
+    return built[0]
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    return Installed(wheel, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def run(installed: Installed) -> str:
+    """A run of fifteen seconds on the text that comes with the package."""
+    done = installed.minigpt("train", "--minutes", "0.25", "--device", "cpu")
+
+    loss = re.match(r"(runs.tales): validation ([\d.]+) bits/byte", done.stdout)
+    assert loss and float(loss[2]) < 3, done.stdout
+    assert "tales.txt, 2.05MB" in done.stderr
+    return loss[1]
+
+
+def test_the_package_is_that_of_the_environment(installed: Installed, wheel: Path) -> None:
+    code = "import minigpt; print(minigpt.__file__, minigpt.__version__)"
+    file, version = installed.run([installed.script("python"), "-c", code]).stdout.split()
+
+    assert Path(file).is_relative_to(installed.environment)
+    assert wheel.name.split("-")[1] == version
+    assert version in installed.minigpt("--version").stdout
+
+
+def test_generate_continues_the_prompt(installed: Installed, run: str) -> None:
+    arguments = ("generate", "The old", "--seed", "7", "--max-new-tokens", "30")
+    text = installed.minigpt(*arguments).stdout
+    as_module = [installed.script("python"), "-m", "minigpt", *arguments]
+
+    assert text.startswith("The old") and len(text) > 30
+    assert installed.run(as_module).stdout == text
+
+
+def test_runs_lists_the_run(installed: Installed, run: str) -> None:
+    (line,) = installed.minigpt("runs").stdout.splitlines()
+    assert line.startswith(run) and "bits/byte" in line
+
+
+def test_evaluate_measures_another_text(installed: Installed, run: str) -> None:
+    (installed.folder / "story.txt").write_text(STORY)
+    line = installed.minigpt("evaluate", run, "story.txt", "--device", "cpu").stdout
+    assert re.match(rf"{re.escape(run)}: [\d.]+ bits/byte", line), line
+
+
+def test_page_writes_one_file(installed: Installed, run: str) -> None:
+    line = installed.minigpt("page").stdout
+    name, _, size = line.partition(":")
+    page = (installed.folder / name).read_text(encoding="utf-8")
+
+    assert re.search(r"[\d.]+ MB", size)
+    assert page.startswith("<!doctype html>") and page.rstrip().endswith("</html>")
+    assert not re.search(r"\{\{\w+\}\}", page)  # places that were to be filled
+
+
+def test_an_exported_run_is_a_model_like_any_other(installed: Installed, run: str) -> None:
+    folder = installed.minigpt("export", "--to", "hf").stdout.strip()
+    assert {"config.json", "model.safetensors", "tokenizer.json"} <= set(
+        os.listdir(installed.folder / folder)
+    )
+
+    written = [
+        installed.minigpt("generate", "The old", "--run", source, "--temperature", "0").stdout
+        for source in (run, folder)
+    ]
+    assert written[0] == written[1]
+
+
+def test_what_needs_an_extra_names_it_and_then_works(installed: Installed, run: str) -> None:
+    for command in (["serve"], ["export", "--to", "gguf"]):
+        missing = installed.minigpt(*command, status=2).stderr
+        assert f"pip install 'minigpt-text[{command[-1]}]'" in missing
+
+    installed.install(f"{installed.wheel}[serve,gguf]")
+    folder = installed.minigpt("export", "--to", "gguf").stdout.strip()
+    (file,) = (installed.folder / folder).iterdir()
+    assert file.read_bytes().startswith(b"GGUF")
+
+
+def test_serve_answers_a_request(installed: Installed, run: str) -> None:
+    with serving(installed) as address:
+        body = {"model": "tales", "prompt": "The old", "max_tokens": 20}
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(
+            f"{address}/v1/completions", json.dumps(body).encode(), headers
+        )
+        with urllib.request.urlopen(request, timeout=60) as response:
+            answer = json.load(response)
+
+    assert answer["choices"][0]["text"]
+
+
+@contextlib.contextmanager
+def serving(installed: Installed) -> Iterator[str]:
+    """The address of a server at a free port, which is stopped afterwards."""
+    command = [installed.script("minigpt"), "serve", "--port", "0"]
+    with subprocess.Popen(
+        command,
+        cwd=installed.folder,
+        env=installed.variables,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    ) as server:
+        assert server.stderr is not None
+        log = ""
+        for line in server.stderr:
+            log += line
+            if address := re.search(r"serving tales at (http://\S+)", line):
+                break
+        assert address, log
+
+        try:
+            yield address[1]
+        finally:
+            server.terminate()
+            server.wait(timeout=60)
+
+
+def test_the_package_writes_from_python(installed: Installed, run: str) -> None:
+    code = f"import minigpt; print(minigpt.load({run!r}).generate('The old', max_new_tokens=5))"
+    text = installed.run([installed.script("python"), "-c", code]).stdout
+    assert text.startswith("The old")
+
+
+def test_every_command_was_tried(installed: Installed) -> None:
+    assert COMMANDS.keys() - {"serve"} <= installed.tried
