@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TextIO
 
 from .. import UserError, __version__
+from ..runs.commands import MODULE, started_as
 from ..runs.memory import enough_memory
 from . import evaluate, export, generate, page, runs, serve, train
 from .options import Parser
@@ -66,14 +67,15 @@ def parse(arguments: Sequence[str], prog: str | None) -> tuple[Run, argparse.Nam
     """The command that was typed, and its options; UserError if either is wrong."""
     lines = [f"  {name:<11}{purpose}" for name, (purpose, *_) in COMMANDS.items()]
     overview = "\n".join(["Train a text generator on your own text, and use it.", "", *lines])
-    parser = Parser("minigpt", overview, formatter_class=argparse.RawDescriptionHelpFormatter)
+    called = MODULE if started_as() == MODULE else "minigpt"
+    parser = Parser(called, overview, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="version", version=f"minigpt {__version__}")
     parser.add_argument("name", metavar="COMMAND", choices=COMMANDS, help="one of these")
     parser.add_argument("rest", metavar="...", nargs=argparse.REMAINDER, help="its options")
     typed = parser.parse_args(arguments or ["--help"])
 
     purpose, options, run = COMMANDS[typed.name]
-    parser = Parser(prog or f"minigpt {typed.name}", f"{purpose.capitalize()}.")
+    parser = Parser(prog or f"{called} {typed.name}", f"{purpose.capitalize()}.")
     options(parser)
     if "--" in typed.rest:  # what follows it is no option
         return run, parser.parse_args(typed.rest)

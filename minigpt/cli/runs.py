@@ -4,6 +4,7 @@ import argparse
 import json
 
 from .. import UserError
+from ..runs.commands import command
 from .options import Parser
 from .terminal import print_message, write
 
@@ -24,4 +25,4 @@ def run(given: argparse.Namespace) -> None:
         except UserError as error:
             print_message(str(error))
     if not runs:
-        print_message(f"no run in {given.folder}/ yet; train one first: python train.py my.txt")
+        print_message(f"no run in {given.folder}/ yet; train one first: {command('train')} my.txt")

@@ -27,9 +27,8 @@ def hub_folder(name: str) -> Path:
     try:
         from huggingface_hub import constants, snapshot_download
     except ImportError:
-        raise UserError(
-            f"{name} needs the hub's package: pip install 'minigpt-text[hub]'"
-        ) from None
+        raise UserError(f"{name} needs: pip install 'minigpt-text[hub]'") from None
+
     repository = name.removeprefix(PREFIX)
     try:
         folder = Path(snapshot_download(repository, local_files_only=True, allow_patterns=_FILES))
@@ -37,6 +36,7 @@ def hub_folder(name: str) -> Path:
             return folder
     except (OSError, ValueError):
         pass
+
     try:
         return Path(snapshot_download(repository, allow_patterns=_FILES))
     except Exception as error:  # what its network library raises depends on its version

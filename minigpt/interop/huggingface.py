@@ -49,7 +49,7 @@ def write_folder(folder: Path, config: GPTConfig, weights: Weights, tokenizer: T
 
     end = tokenizer.end_of_text
     ids = {"bos_token_id": end, "eos_token_id": end}
-    generation = {  # as generate.py does by default
+    generation = {  # as `minigpt generate` does by default
         "do_sample": True,
         "temperature": SampleConfig.temperature,
         "top_k": 0,  # all of them; transformers' own default is 50

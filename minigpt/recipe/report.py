@@ -2,8 +2,6 @@
 
 import math
 import shlex
-import shutil
-import sys
 import textwrap
 import time
 from pathlib import Path
@@ -15,6 +13,7 @@ from .. import UserError
 from ..config import GPT_NAME, GPTConfig, TextConfig, counted
 from ..data.readers import title
 from ..data.source import Source
+from ..runs.commands import command, started_as
 from ..runs.find import unfinished_run
 from ..runs.folder import COUNTING, WEIGHTS
 from ..runs.weights import read_best, read_network
@@ -221,7 +220,7 @@ def _say_next(trainer: "Trainer", folder: Path) -> None:
 
     run = shlex.quote(str(folder))
     say_command("to see it think", f"{command('page')} {run} --open")
-    if Path(sys.argv[0]).stem in ("train", "minigpt"):
+    if started_as() is not None:
         say_command("to generate", f"{command('generate')} {shlex.quote(prompt)} --run {run}")
     else:
         say_command("to generate", f"minigpt.load({str(folder)!r}).generate({prompt!r})")
@@ -259,20 +258,3 @@ def say_interrupted(folder: Path, is_saved: bool) -> None:
         best = f"are in {folder / WEIGHTS}"
     say(f"interrupted: the best weights {best}, the last state {last}")
     say_command("to continue it", f"{command('train')} --resume --out {shlex.quote(str(folder))}")
-
-
-def command(name: str) -> str:
-    """How the user calls a command: as they called this one."""
-    if Path(sys.argv[0]).stem == "train" and name != "page":
-        return f"{program('python')} {name}.py"
-    return f"{program('minigpt')} {name}"
-
-
-def program(name: str) -> str:
-    """A program of this environment, with its path if it is not the one that a shell finds: the
-    environment may not be activated."""
-    own = Path(sys.executable).with_name(name)
-    found = shutil.which(name)
-    if not own.exists() or (found is not None and Path(found).absolute() == own):
-        return name
-    return shlex.quote(str(own.relative_to(Path.cwd()) if own.is_relative_to(Path.cwd()) else own))

@@ -23,6 +23,7 @@ from ..generation.writer import Writer
 from ..interop.hub import PREFIX, hub_folder, is_huggingface_folder
 from ..interop.safetensors_files import read_weights
 from ..tokenizer import Tokenizer, TokenizerLike, load_tokenizer, same_tokenizer
+from .commands import command
 from .devices import find_device, has_gpu
 from .folder import (
     CHECKPOINT,
@@ -303,7 +304,7 @@ def newest_run(runs: str | Path = "runs") -> Path:
     for folder in all_runs(runs):
         if read_best(folder / WEIGHTS) is not None:
             return folder
-    raise UserError(f"no run in {runs}/ yet; train one first: python train.py my.txt")
+    raise UserError(f"no run in {runs}/ yet; train one first: {command('train')} my.txt")
 
 
 def unfinished_run(text: TextConfig, fingerprint: str, runs: str | Path = "runs") -> Run | None:

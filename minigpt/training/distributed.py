@@ -249,7 +249,7 @@ def device_of_rank(name: str) -> torch.device:
     if device != torch.device("cuda") or local_rank >= torch.cuda.device_count():
         raise UserError(
             "several processes train on --device cpu, or each on a GPU of its own: "
-            "torchrun --nproc-per-node gpu train.py ..."
+            "torchrun --nproc-per-node gpu -m minigpt train ..."
         )
     return torch.device("cuda", local_rank)
 

@@ -163,7 +163,7 @@ def test_any_kind_of_text_is_learned_from_and_samples_hold_nothing_else(
 def test_runs_are_listed_newest_first(workplace: Path, type_: Type) -> None:
     assert type_("runs")[1:] == (
         "",
-        "no run in runs/ yet; train one first: python train.py my.txt\n",
+        "no run in runs/ yet; train one first: minigpt train my.txt\n",
     )
     for name in ("old", "new"):
         train_tiny(out=f"runs/{name}", steps=1)

@@ -82,7 +82,7 @@ def test_without_the_hubs_package_the_user_is_told_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(UserError, match=r"hf:gpt2 needs .*pip install"):
+    with pytest.raises(UserError, match=r"hf:gpt2 needs: pip install 'minigpt-text\[hub\]'"):
         minigpt.load("hf:gpt2", "cpu")
 
 
@@ -101,7 +101,5 @@ def test_a_mistyped_run_is_answered_with_the_runs_there_are(
 ) -> None:
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs/fables").symlink_to(tiny_run)
-    with pytest.raises(
-        UserError, match=r"^no such run: runs/fabels \(newest runs: runs/fables; .*$"
-    ):
+    with pytest.raises(UserError, match=r"^no such run: runs/fabels \(did you mean runs/fables\?"):
         minigpt.load("runs/fabels", "cpu")
