@@ -19,6 +19,7 @@ def run(given: argparse.Namespace) -> None:
     """Write a model for other programs; print the folder, and how to use it."""
     from ..interop.gguf import write_gguf
     from ..interop.huggingface import write_folder
+    from ..runs.card import CARD, model_card
     from ..runs.find import find_model, model_name
     from ..runs.folder import check_free, new_folder
 
@@ -38,6 +39,8 @@ def run(given: argparse.Namespace) -> None:
             use = f"llama-cli -m {shown} -p 'Once upon a time'"
         else:
             write_folder(folder, config, weights, tokenizer=found.tokenizer)
+            card = model_card(found, out.resolve().name)
+            (folder / CARD).write_text(card, encoding="utf-8")
             use = f"transformers.AutoModelForCausalLM.from_pretrained({str(out)!r})"
 
     write(str(out))

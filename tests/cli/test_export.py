@@ -1,14 +1,17 @@
 """`minigpt export`, `train --init`: models that leave, come and learn more."""
 
+import re
+import shlex
 from pathlib import Path
 
+import huggingface_hub
 import pytest
 import torch
 import transformers
 
 import minigpt
 from minigpt.config import TrainConfig
-from minigpt.runs.find import load_run
+from minigpt.runs.find import Run, load_run
 from minigpt.runs.folder import read_config, read_metrics
 
 from ..conftest import move_into, some_text, train_tiny
@@ -77,6 +80,93 @@ def test_an_export_to_gguf_is_one_file(tmp_path: Path, type_: Type) -> None:
 def test_without_names_the_newest_run_goes_to_a_place_of_its_own(type_: Type) -> None:
     assert type_("export")[:2] == (0, "exports/char-hf\n")
     assert minigpt.load("exports/char-hf", "cpu").tokenizer.vocab_size
+
+
+# The model card
+
+
+def card_of(folder: Path) -> huggingface_hub.ModelCard:
+    return huggingface_hub.ModelCard.load(folder / "README.md")
+
+
+def code_of(card: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", card, re.S | re.M)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_code_of_a_card_runs(
+    name: str,
+    tmp_path: Path,
+    type_: Type,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = tmp_path / f"my model of {name}"
+    assert type_("export", f"runs/{name}", "--out", str(out))[0] == 0
+    monkeypatch.chdir(tmp_path)
+    card = card_of(out)
+    (python,) = code_of(card.text, "python")
+    prompt = shlex.split(code_of(card.text, "sh")[0])[2]
+    exec(python, {})
+    assert capsys.readouterr().out.startswith(prompt)
+
+    commands = "".join(code_of(card.text, "sh")).splitlines()
+    generate, export, llama = (shlex.split(command) for command in commands)
+    assert type_(*generate[1:], "--max-new-tokens", "2")[1].startswith(prompt)
+    assert type_(*export[1:])[0] == 0
+    assert Path(llama[llama.index("-m") + 1]).is_file()
+
+
+def test_a_card_tells_the_hub_what_it_needs_and_leaves_the_licence_to_the_owner(
+    tmp_path: Path, type_: Type
+) -> None:
+    assert type_(f"export runs/gpt2 --out {tmp_path}/out")[0] == 0
+    card = card_of(tmp_path / "out")
+    assert card.data.library_name == "transformers"
+    assert card.data.pipeline_tag == "text-generation"
+    assert card.data.tags == ["minigpt", "gpt2"]
+    assert card.data.license is None and card.data.language is None
+    assert card.data.base_model is None
+    assert "Left to the owner" in card.text
+
+
+def test_a_card_tells_how_the_model_was_made_and_how_good_it_is(
+    tmp_path: Path, type_: Type
+) -> None:
+    assert type_(f"export runs/qwen3 --out {tmp_path}/out")[0] == 0
+    text = card_of(tmp_path / "out").text
+    about = Run("runs/qwen3").about()
+    assert f"{about['parameters'] / 1e6:.2f} million parameters" in text
+    assert f"| this model | {about['bits_per_byte']:.3f} |" in text
+    assert (
+        f"| counting which token follows which four | {about['counting_bits_per_byte']:.3f} |"
+        in text
+    )
+    assert "Text: `my.txt`, 2.35kB to learn from and 262B to validate on" in text
+    assert "minutes, 2 steps on cpu in float32" in text
+    assert f"version {minigpt.__version__}" in text
+
+
+def test_a_card_holds_nothing_of_the_text_and_no_path(tmp_path: Path, type_: Type) -> None:
+    secret = tmp_path / "secret place"
+    secret.mkdir()
+    words = "zyx wvu tsr qpo"
+    (secret / "my `own`.txt").write_text(f"{words}\n" * 400)
+    train_tiny(secret / "my `own`.txt", out=tmp_path / "run", steps=1)
+    assert type_("export", str(tmp_path / "run"), "--out", str(tmp_path / "out"))[0] == 0
+    text = (tmp_path / "out/README.md").read_text()
+    assert "`my 'own'.txt`" in text
+    assert not [word for word in (*words.split(), "secret", str(tmp_path)) if word in text]
+
+
+def test_a_card_of_a_model_that_is_no_run_says_only_what_is_known(
+    tmp_path: Path, type_: Type
+) -> None:
+    assert type_(f"export runs/llama --out {tmp_path}/first")[0] == 0
+    assert type_(f"export {tmp_path}/first --out {tmp_path}/second")[0] == 0
+    text = card_of(tmp_path / "second").text
+    assert "million parameters" in text and "## How to use it" in text
+    assert "## Training" not in text and "## How good" not in text
 
 
 # In
