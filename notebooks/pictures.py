@@ -1,4 +1,4 @@
-"""What the notebooks draw with: `minigpt.mplstyle`, its colours, and a table of squares."""
+"""What the notebooks draw with: the style `minigpt.mplstyle`, its colours, and a heatmap."""
 
 from pathlib import Path
 
@@ -13,16 +13,18 @@ FORBIDDEN = "#ececec"  # the squares that a mask forbids; their numbers are nan 
 
 
 def heatmap(axes, matrix, rows=(), columns=(), title="", *, signed=False, numbers=".2f", most=None):
-    """Draw a matrix as squares, its rows from top to bottom, each with its number.
+    """Draw a matrix as squares, its rows from top to bottom, with a number in each square.
 
-    Weights, between 0 and 1, have the colours of the page: a square root makes small
-    ones visible. `signed` numbers are purple above 0 and amber below. The strongest colour is for
-    `most`, which is 1 or the largest number if it is left out. `numbers` says how to write the
-    numbers; with None they are left out.
+    Numbers from 0 to 1, such as weights, have the colours of the page; a square root makes small
+    ones visible. `signed` numbers are purple above 0 and amber below. `most` is the size that has
+    the strongest colour: by default the largest size in the matrix, but at least 1 if not `signed`.
+    `numbers` is the format of the numbers; with None they are left out. A square whose number is
+    nan or infinite is grey, as forbidden; nan is not written.
     """
     matrix = np.asarray(matrix, dtype=float)
     shown = np.where(np.isfinite(matrix), matrix, np.nan)
-    most = most or max(np.nanmax(np.abs(shown)), 1e-9 if signed else 1)
+    least = 1e-9 if signed else 1
+    most = most or max(np.nanmax(np.abs(shown)), least)
     scale = Normalize(-1.3 * most, 1.3 * most) if signed else PowerNorm(0.5, 0, most)
     colours = plt.get_cmap("PuOr" if signed else "BuPu")
     gap = min(1, 6 / len(matrix))  # between squares
@@ -33,9 +35,13 @@ def heatmap(axes, matrix, rows=(), columns=(), title="", *, signed=False, number
     axes.invert_yaxis()
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    for (i, j), number in np.ndenumerate(matrix) if numbers else ():
-        if not np.isnan(number):
-            brightness = np.dot(colours(scale(number))[:3], (0.3, 0.59, 0.11))
-            colour = INK if brightness > 0.5 or np.isinf(number) else "white"
-            text = "-∞" if number == -np.inf else format(number, numbers)
-            axes.text(j + 0.5, i + 0.5, text, ha="center", va="center", size=7.5, color=colour)
+    if not numbers:
+        return
+
+    for (i, j), number in np.ndenumerate(matrix):
+        if np.isnan(number):
+            continue
+        brightness = np.dot(colours(scale(number))[:3], (0.3, 0.59, 0.11))
+        colour = INK if brightness > 0.5 or np.isinf(number) else "white"
+        text = "-∞" if number == -np.inf else format(number, numbers)
+        axes.text(j + 0.5, i + 0.5, text, ha="center", va="center", size=7.5, color=colour)
