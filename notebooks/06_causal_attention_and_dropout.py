@@ -1,17 +1,22 @@
 # %% [markdown]
-# # 4. Causal attention and dropout
+# # 6. Causal attention and dropout
 #
-# A GPT learns by guessing: after each word of a text, which word comes next? If attention lets a
-# word look at *later* words, the answer is in plain sight, and nothing is learned. So later words
-# are hidden. Attention that only looks back is called **causal**.
+# A GPT learns to predict: after each word of a text, which word comes next? If attention lets a
+# word look at *later* words, the model can look up the answer, and it learns nothing. So later
+# words are hidden. Attention that only looks back is called **causal**.
 #
-# This notebook first shows what leaks if nothing is hidden, then hides it in two ways. One of
-# them has a trap. In the end some weights are hidden at random; that is dropout.
+# This notebook first shows what leaks if nothing is hidden. Then it hides later words in two ways,
+# and shows a mistake that is easily made with one of them. At the end some weights are hidden at
+# random; that is dropout.
+#
+# (The six words, the class `CausalAttention` and the seeds 123 and 789 are those of chapter 3 of
+# Sebastian Raschka's book
+# [Build a Large Language Model (From Scratch)](https://github.com/rasbt/LLMs-from-scratch).)
 
 # %%
 import matplotlib.pyplot as plt
 import torch
-from pictures import BLUE, PURPLE, QUIET, heatmap
+from pictures import AMBER, BLUE, INK, PURPLE, heatmap
 from torch import nn
 
 from minigpt.attention import (
@@ -41,11 +46,12 @@ layer = SelfAttentionV2(d_in=3, d_out=2)  # three random matrices, as in noteboo
 Q, K, V = (W(x).detach() for W in (layer.W_query, layer.W_key, layer.W_value))  # (T, d_out) each
 
 # %% [markdown]
-# (`detach` says that we want the numbers only, without gradients.)
+# (`detach` says that we want the numbers only. Nothing is trained here, so no gradients are
+# needed.)
 #
 # ## What leaks
 #
-# Change one word, and see which context vectors change. Here we replace the last word, "step":
+# Change one word, and see which context vectors move. Here we replace the last word, "step":
 
 
 # %%
@@ -54,32 +60,36 @@ def attend(x: torch.Tensor) -> torch.Tensor:
     return layer(x).detach()
 
 
+another = torch.tensor([0.9, -0.9, 0.9])  # (d_in,): the vector of another word
+
 changed = x.clone()
-changed[-1] = torch.tensor([-0.6, 0.1, 0.9])  # another word instead of "step"
-(attend(changed) - attend(x)).abs().sum(dim=-1)  # (T,): how much each context vector moved
+changed[-1] = another  # instead of "step"
+moved = (attend(changed) - attend(x)).abs().sum(dim=-1)  # (T,): how far each context vector moved
+moved
 
 # %% [markdown]
-# All of them moved, that of "Your" included. The first word knows what the last one is. Now
-# change each word in turn, and draw a picture of it:
+# All of them moved. Even the context vector of the first word, "Your", depends on the last word.
+# Now replace each word in turn, and draw how far that moves each context vector:
 
 
 # %%
 def leaks(attend) -> torch.Tensor:
-    """Entry [i, j]: how much context vector i moves when word j changes, (T, T)."""
+    """Entry [i, j]: how far context vector i moves when word j is replaced, (T, T)."""
     moved = torch.zeros(T, T)
     for j in range(T):
         changed = x.clone()
-        changed[j] = torch.tensor([-0.6, 0.1, 0.9])
+        changed[j] = another
         moved[:, j] = (attend(changed) - attend(x)).abs().sum(dim=-1)
     return moved
 
 
 def draw_leaks(axes, attend, title: str) -> None:
+    """Draw the leaks as squares, and a line between the present and the future."""
     moved = leaks(attend)
-    heatmap(axes, moved, words, words, title, numbers=".3f", most=moved.max().item())
+    heatmap(axes, moved, words, words, title, most=moved.max().item())
     stairs = torch.arange(T + 1)
-    axes.step(stairs, stairs, where="post", color=QUIET, linewidth=1)  # above this line: the future
-    axes.set_xlabel("changing this word …")
+    axes.step(stairs, stairs, where="post", color=AMBER, linewidth=3)
+    axes.set_xlabel("replacing this word …")
 
 
 figure, axes = plt.subplots(figsize=(3.9, 3.6))
@@ -88,21 +98,30 @@ axes.set_ylabel("… moves this context vector")
 plt.show()
 
 # %% [markdown]
-# Everything above the line is a leak: there, a later word changes an earlier context vector.
+# Every number above the amber stairs is a leak: there a later word moves an earlier context
+# vector. Without a mask, all 15 numbers above the stairs are leaks.
+
+# %%
+later = torch.ones(T, T).triu(1).bool()  # (T, T): True above the diagonal, where j > i
+
+assert (moved > 0).all()
+assert (leaks(attend)[later] > 0.01).sum() == 15
 
 # %% [markdown]
 # ## First way to hide: after the softmax
 #
-# Set the weights of later words to 0. Then a row does not add up to 1 any more, so divide it by
-# its sum. With $M$ a matrix of ones on and below the diagonal, and zeros above:
+# Set the weights of later words to 0. Then a row no longer adds up to 1, so divide it by its sum.
+# Let $M$ be a matrix with ones on and below the diagonal, and zeros above it:
 #
 # $$A'_{ij} = \frac{A_{ij} M_{ij}}{\sum_r A_{ir} M_{ir}}$$
 
 # %%
 A = attention_weights(Q, K)  # (T, T): softmax(Q Kᵀ / √d_k), as in notebook 5
 M = torch.ones(T, T).tril()  # (T, T)
-zeroed = A * M
-causal = zeroed / zeroed.sum(dim=-1, keepdim=True)  # A'
+zeroed = A * M  # (T, T)
+causal = zeroed / zeroed.sum(dim=-1, keepdim=True)  # A', (T, T)
+
+torch.testing.assert_close(causal.sum(dim=-1), torch.ones(T))
 
 # %%
 figure, panels = plt.subplots(1, 3, figsize=(7.8, 2.9))
@@ -114,51 +133,55 @@ plt.show()
 # %% [markdown]
 # ## Second way: before the softmax
 #
-# Notebook 2 had a neater way to forbid a word: a score of $-\infty$, since $e^{-\infty} = 0$. The
-# softmax then divides by the right sum by itself:
+# Notebook 2 forbade a word with a score of $-\infty$, since $e^{-\infty} = 0$. The softmax then
+# divides by the right sum by itself:
 #
 # $$A' = \operatorname{softmax}\!\left(\frac{S'}{\sqrt{d_k}}\right), \qquad
 # S'_{ij} = \begin{cases} S_{ij} & j \le i \\ -\infty & j > i \end{cases}$$
 
 # %%
 S = attention_scores(Q, K)  # (T, T)
-masked = S.masked_fill(M == 0, -torch.inf)  # S'
-again = (masked / K.shape[-1] ** 0.5).softmax(dim=-1)  # A'
+masked = S.masked_fill(M == 0, -torch.inf)  # S', (T, T)
+again = (masked / K.shape[-1] ** 0.5).softmax(dim=-1)  # A', (T, T)
 
 torch.testing.assert_close(again, causal)
 masked
 
 # %% [markdown]
-# Both ways give the same weights. In the first, the softmax divides by the sum of *all*
-# exponentials, and then we divide by what the allowed words got of it. The sum of all cancels,
-# and the sum over the allowed words is left. That is what the second way computes.
+# Both ways give the same weights. In the first way, the softmax divides every exponential of a row
+# by the sum of all six. When we then divide by the sum of the allowed weights, the sum of all six
+# cancels. What is left is each allowed exponential, divided by the sum of the allowed exponentials.
+# The second way computes just that.
 #
-# The package goes the second way. Its mask is `True` where looking is forbidden:
+# The package does it in the second way. Its mask is `True` where looking is forbidden:
 
 # %%
 mask = causal_mask(T)  # (T, T): True above the diagonal
-assert torch.equal(mask, M == 0)
+assert torch.equal(mask, later)
 torch.testing.assert_close(attention_weights(Q, K, mask=mask), causal)
 
 # %% [markdown]
-# ## The trap
+# ## A mistake that is easily made
 #
-# Why not leave out the division in the first way? Then rows add up to less than 1. That is bad,
-# but there is something worse. Look at who moves when a word is changed. (Random matrices make
-# all weights nearly equal. Here the queries are 8 times as long, so that the weights differ, as
-# they do in a trained model.)
+# Why not leave out the division in the first way? The rows would then add up to less than 1. But
+# there is a worse problem, and the picture of the leaks shows it. (Random matrices make all
+# weights nearly equal. So we multiply the queries by 8. That makes the weights more different, as
+# training would.)
 
 
 # %%
 def weights_of(x: torch.Tensor, mask=None) -> torch.Tensor:
+    """Attention weights of queries that are 8 times as long, (T, T)."""
     return attention_weights(8 * layer.W_query(x), layer.W_key(x), mask=mask).detach()
 
 
 def zeroed_after(x: torch.Tensor) -> torch.Tensor:
-    return (weights_of(x) * M) @ layer.W_value(x).detach()  # and not divided
+    """The first way without the division: (T, d_in) -> (T, d_out)."""
+    return (weights_of(x) * M) @ layer.W_value(x).detach()
 
 
 def masked_before(x: torch.Tensor) -> torch.Tensor:
+    """The second way: (T, d_in) -> (T, d_out)."""
     return weights_of(x, mask) @ layer.W_value(x).detach()
 
 
@@ -168,24 +191,51 @@ draw_leaks(panels[1], masked_before, "masked before the softmax")
 panels[0].set_ylabel("… moves this context vector")
 plt.show()
 
+print(f"smallest leak on the left: {leaks(zeroed_after)[later].min():.4f}")
+print(f"largest leak on the right: {leaks(masked_before)[later].max():.4f}")
+
 # %% [markdown]
-# On the left later words still leak, although their weights are 0. They hide in the sum that the
-# softmax divided by: a later word with a high score takes weight from all others, and the others
-# show it. On the right nothing is above the line.
+# On the left every later word still leaks, although its weight is 0. The softmax had divided by a
+# sum that includes the later words. A later word with a high score makes this sum larger, and so
+# makes the weights of all other words smaller. On the right all numbers above the stairs are 0.
 
 # %%
-later = causal_mask(T)
-assert (leaks(zeroed_after)[later] > 0).all()
+assert (leaks(zeroed_after)[later] > 0.01).all()
 assert (leaks(masked_before)[later] == 0).all()
+
+# %% [markdown]
+# ## Decoders keep the mask, encoders drop it
+#
+# A model that writes needs the mask: when it predicts a word, the later words do not exist yet.
+# Such a model is called a **decoder**. Every GPT is one.
+#
+# Some models only read. Such a model gets a finished text, a mail for example, and says whether it
+# is spam. It may look in both directions, so it has no mask. It is called an **encoder**. BERT is
+# the best known one.
+#
+# The translator in [Attention Is All You Need](https://arxiv.org/abs/1706.03762) has both. Its
+# encoder reads the sentence. Its decoder writes the translation, and looks at the encoder's
+# vectors by cross-attention (notebook 5).
+#
+# In the attention itself, the mask is the only difference. The last word has no later words, so
+# its row is the same in both:
+
+# %%
+encoder = attention_weights(Q, K)  # (T, T): every word looks at all six
+decoder = attention_weights(Q, K, mask=mask)  # (T, T): at itself and at earlier words
+
+assert (encoder > 0).all()
+assert (decoder[later] == 0).all() and (decoder[~later] > 0).all()
+torch.testing.assert_close(encoder[-1], decoder[-1])
 
 # %% [markdown]
 # ## Dropout
 #
-# A model can learn to rely on a single word too much. **Dropout** works against it: in training,
-# each weight is set to 0 with probability $p$, at random, anew in every step. Then no weight can
-# be counted on.
+# A model can learn to rely on a single word too much. **Dropout** works against that. In training,
+# each weight is set to 0 with probability $p$. The choice is random and new in every step, so the
+# model cannot rely on any single weight.
 #
-# But now sums are smaller. To make up for that, the weights that are left are multiplied by
+# This makes the sums smaller. To make up for it, the other weights are multiplied by
 # $\frac{1}{1-p}$:
 #
 # $$\tilde A_{ij} = \begin{cases} 0 & \text{with probability } p \\
@@ -195,7 +245,7 @@ assert (leaks(masked_before)[later] == 0).all()
 p = 0.5
 torch.manual_seed(4)
 kept = torch.rand(T, T) >= p  # (T, T): True with probability 1 - p
-dropped = causal * kept / (1 - p)  # Ã
+dropped = causal * kept / (1 - p)  # Ã, (T, T)
 
 figure, panels = plt.subplots(1, 2, figsize=(7, 3.3))
 heatmap(panels[0], causal.masked_fill(mask, torch.nan), words, words, "causal weights")
@@ -203,40 +253,63 @@ heatmap(panels[1], dropped.masked_fill(mask, torch.nan), words, words, "after dr
 plt.show()
 
 # %% [markdown]
-# No row adds up to 1 any more. The row of "Your" adds up to 2, and the next draw may leave it
-# nothing. But *on average* nothing changes, and that is what the factor is for:
+# No row adds up to 1 any more. The row of "Your" adds up to 2. In another draw it may add up to 0.
+# But *on average* nothing changes. That is the purpose of the factor. The mean over infinitely many
+# draws is called the **expected value**, $\mathbb{E}$. To compute it, multiply each possible result
+# by its probability, and add up:
 #
 # $$\mathbb{E}\big[\tilde A_{ij}\big] = p \cdot 0 + (1 - p) \cdot \frac{A_{ij}}{1 - p} = A_{ij}$$
 #
-# Draw many times, and watch the mean of one weight, that of "Your" in the row of "step":
+# Draw many times, and watch the mean of one weight, that of "Your" in the row of "step". Watch
+# also the sum of that row:
 
 # %%
+sums = dropped.sum(dim=-1)  # (T,)
+assert ((sums - 1).abs() > 0.01).all() and sums[0] == 2
+
 torch.manual_seed(0)
-draws = nn.functional.dropout(causal.expand(5000, T, T), p)  # (5000, T, T), torch's own dropout
+copies = causal.expand(5000, T, T)  # (5000, T, T)
+draws = nn.functional.dropout(copies, p)  # (5000, T, T): torch's own dropout
 count = torch.arange(1, 5001)
-running = draws[:, 5, 0].cumsum(dim=0) / count  # the mean of the first 1, 2, 3, ... draws
-torch.testing.assert_close(draws.mean(dim=0), causal, atol=0.05, rtol=0)
+running = draws[:, 5, 0].cumsum(dim=0) / count  # (5000,): the mean of the first 1, 2, 3, ... draws
+
+row = draws[:, 5]  # (5000, T): the row of "step" in each draw
+number_kept = (row > 0).sum(dim=-1)  # (5000,): how many of its six weights are left
 
 # %%
-figure, (left, right) = plt.subplots(1, 2, figsize=(7.4, 2.5))
+figure, (left, right) = plt.subplots(1, 2, figsize=(7.4, 2.6))
 left.plot(count, running)
 left.axhline(causal[5, 0].item(), color=PURPLE, linewidth=1)
 left.annotate("without dropout", (250, causal[5, 0] - 0.04), color=PURPLE)
 left.set(xscale="log", xlabel="draws", ylabel="mean of one weight", ylim=(0, 0.42))
-right.hist(draws[:, 5].sum(dim=-1), bins=30, color=BLUE)
-right.axvline(1, color=PURPLE, linewidth=1)
-right.set(xlabel="sum of a row, in each draw", yticks=[])
+
+edges = (torch.arange(8) - 0.5) / 3  # a bar around each multiple of a third
+heights, _, bars = right.hist(row.sum(dim=-1), bins=edges, color=BLUE, rwidth=0.85)
+right.bar_label(bars, [f"{n} kept" for n in range(7)], color=INK, fontsize=7.5)
+right.set(xlabel="sum of the row of “step”", ylabel="draws", ylim=(0, 1800))
 plt.show()
 
 # %% [markdown]
-# Once training is over, nothing is dropped: who writes a text wants all the words. A layer of
-# torch has a switch for that, `layer.train()` and `layer.eval()`.
+# After 5,000 draws the mean differs from the weight by less than 0.01. On the right there is one
+# bar for each number of weights that are left, from none to all six. All six weights are about
+# $\frac{1}{6}$, and those that are left are doubled, so each one adds about $\frac{1}{3}$. The sum
+# varies between 0 and 2, and its mean is 1.
+
+# %%
+assert abs(running[-1] - causal[5, 0]) < 0.01
+torch.testing.assert_close(torch.tensor(heights).long(), number_kept.bincount())  # one bar each
+assert row.sum(dim=-1).min() == 0 and abs(row.sum(dim=-1).max() - 2) < 1e-5
+assert abs(row.sum(dim=-1).mean() - 1) < 0.02
+
+# %% [markdown]
+# After the training nothing is dropped: when a model writes, it should use all the words. A layer
+# of torch has a switch for that: `layer.train()` turns dropout on, `layer.eval()` turns it off.
 
 # %% [markdown]
 # ## The class
 #
-# Matrices, mask and dropout together, for a batch of texts. What is new is `transpose(-2, -1)`.
-# It swaps the last two dimensions, so that the `b` in front stays where it is.
+# The class puts matrices, mask and dropout together. It works on a batch of texts. That needs
+# `transpose(-2, -1)`: it swaps the last two dimensions only, so the dimension `b` stays in front.
 
 
 # %%
@@ -252,18 +325,20 @@ class Attention(nn.Module):
     def forward(self, x):  # (b, T, d_in) -> (b, T, d_out)
         T = x.shape[1]
         Q, K, V = self.W_query(x), self.W_key(x), self.W_value(x)  # (b, T, d_out) each
-        S = Q @ K.transpose(-2, -1)  # (b, T, T)
+        S = Q @ K.transpose(-2, -1)  # (b, T, d_out) @ (b, d_out, T) -> (b, T, T)
         S = S.masked_fill(self.mask[:T, :T], -torch.inf)
         A = (S / K.shape[-1] ** 0.5).softmax(dim=-1)  # (b, T, T)
         return self.dropout(A) @ V  # (b, T, T) @ (b, T, d_out) -> (b, T, d_out)
 
 
 # %% [markdown]
-# The **context length** is the longest text it can read. The mask is made once, for that length,
-# and a shorter text uses its corner. `register_buffer` keeps a tensor with the layer that is not
-# learned.
+# The **context length** is the number of tokens in the longest text that the layer can read. The
+# mask is made once, for that length. For a shorter text, its upper left corner is used.
+# `register_buffer` stores the mask with the layer. A buffer, unlike a parameter, is not changed by
+# training.
 #
-# It is the package's `CausalAttention`:
+# The class computes the same as the package's `CausalAttention`. The book prints the same numbers
+# for this seed:
 
 # %%
 batch = torch.stack([x, x])  # (b, T, d_in): two texts, here the same one twice
@@ -274,12 +349,13 @@ torch.manual_seed(123)
 theirs = CausalAttention(d_in=3, d_out=2, context_length=6, dropout=0.0)
 
 torch.testing.assert_close(ours(batch), theirs(batch))
-first_row = torch.tensor([-0.4519, 0.2216])  # known from courses that use the same seed
-torch.testing.assert_close(theirs(batch)[0, 0], first_row, atol=5.1e-5, rtol=0)
+in_the_book = torch.tensor([-0.4519, 0.2216])  # the first row
+torch.testing.assert_close(theirs(batch)[0, 0], in_the_book, atol=5.1e-5, rtol=0)
 theirs(batch)[0].detach()
 
 # %% [markdown]
-# With dropout the two still agree, as long as both draw the same random numbers:
+# With dropout the two still agree, if both draw the same random numbers. The two texts are the
+# same, but their results differ: other weights are dropped in each.
 
 # %%
 ours.dropout.p = theirs.dropout = 0.5
@@ -287,10 +363,17 @@ torch.manual_seed(7)
 noisy = ours(batch)
 torch.manual_seed(7)
 torch.testing.assert_close(noisy, theirs(batch))
-assert not torch.equal(noisy[0], noisy[1])  # the same text twice: each draw is its own
+assert not torch.equal(noisy[0], noisy[1])
 
-ours.eval(), theirs.eval()
+# %% [markdown]
+# After `eval()` nothing is random, and both compute what the package's function computes without
+# dropout:
+
+# %%
+ours.eval()
+theirs.eval()
 torch.testing.assert_close(ours(batch), theirs(batch))
+
 expected = scaled_dot_product_attention(
     theirs.W_query(x), theirs.W_key(x), theirs.W_value(x), mask=mask
 )
@@ -299,9 +382,60 @@ torch.testing.assert_close(theirs(batch)[1], expected)
 # %% [markdown]
 # ## Try
 #
-# - Make a mask that lets a word look at itself and at the two words before it only. (Hint:
-#   `torch.tril` and `torch.triu` take a number.) Draw its leaks.
-# - What happens if a mask forbids a whole row? Compute it, and say why from the formula of the
-#   softmax.
-# - Leave out the factor $\frac{1}{1-p}$ in the dropout. What is the mean of the row sums? What
-#   would a model see that was trained like that and then used without dropout?
+# **1.** Make a mask that lets a word look only at itself and at the two words before it. (Hint:
+# `tril` and `triu` take a number.) Draw the leaks.
+#
+# <details><summary>Answer</summary>
+#
+# `triu(-2)` keeps the diagonal, the two diagonals below it, and everything above. `tril()` then
+# removes everything above the diagonal. The picture shows a band: a context vector moves only if
+# its own word or one of the two before it is replaced. Models for long texts use such a *sliding
+# window*.
+#
+# ```python
+# window = torch.ones(T, T).triu(-2).tril() == 0  # (T, T): True where looking is forbidden
+#
+# def through_window(x: torch.Tensor) -> torch.Tensor:
+#     return weights_of(x, window) @ layer.W_value(x).detach()
+#
+# figure, axes = plt.subplots(figsize=(3.9, 3.6))
+# draw_leaks(axes, through_window, "a window of three words")
+# assert (leaks(through_window)[window] == 0).all()
+# assert (leaks(through_window)[~window] > 0).all()
+# ```
+#
+# </details>
+#
+# **2.** What happens if a mask forbids a whole row? Compute it, and explain it by the formula of
+# the softmax.
+#
+# <details><summary>Answer</summary>
+#
+# The row becomes `nan`, "not a number". All its exponentials are 0, so their sum is 0, too, and
+# $\frac{0}{0}$ is not defined. Every word must be allowed to look at one word at least. With the
+# causal mask it is: at itself.
+#
+# ```python
+# nothing = mask.clone()
+# nothing[2] = True  # "starts" may look nowhere
+# weights = attention_weights(Q, K, mask=nothing)
+# assert weights[2].isnan().all() and not weights[3].isnan().any()
+# ```
+#
+# </details>
+#
+# **3.** Leave out the factor $\frac{1}{1-p}$ in the dropout. What is the mean of the row sums?
+# Imagine a model that is trained in this way and then used without dropout. What changes for it?
+#
+# <details><summary>Answer</summary>
+#
+# The mean is $1 - p$, here 0.5. Without dropout, the rows add up to 1 again. So the context
+# vectors are about twice as long as those that the next layer saw in training, and it has not
+# learned to handle them.
+#
+# ```python
+# without_factor = causal * (torch.rand(5000, T, T) >= p)
+# assert abs(without_factor.sum(dim=-1).mean() - 0.5) < 0.02
+# ```
+#
+# </details>
