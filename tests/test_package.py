@@ -1,13 +1,16 @@
-"""The distribution is named minigpt-text; `minigpt` on PyPI is another project's program."""
+"""The distribution: its name, its address, its page on PyPI, the versions it is developed with."""
 
 import re
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+REPOSITORY = PYPROJECT["project"]["urls"]["Repository"]
 UNTRACKED = {".git", ".venv", "node_modules", "runs", "dist", "exports", "results", "api"}
 
 
@@ -31,6 +34,9 @@ def lines_of_text() -> Iterator[tuple[str, str]]:
             continue
         name = file.relative_to(ROOT).as_posix()
         yield from ((name, line) for line in text.splitlines())
+
+
+# The name: `minigpt` on PyPI is another project's program
 
 
 def installs_a_stranger(line: str) -> bool:
@@ -57,3 +63,43 @@ def test_no_hint_installs_the_other_projects_program() -> None:
 )
 def test_a_wrong_hint_would_be_found(line: str, wrong: bool) -> None:
     assert installs_a_stranger(line) == wrong
+
+
+# The address
+
+
+def test_the_projects_address_is_the_same_everywhere() -> None:
+    """Where it is not that of pyproject.toml, the assertion names the line."""
+    elsewhere = re.compile(r"(?:https?://(?!pypi\.org)|git@)[\w.-]+[/:][\w-]+/minigpt[\w-]*")
+    found = [(name, part) for name, line in lines_of_text() for part in elsewhere.findall(line)]
+    assert found
+    assert [(name, part) for name, part in found if part != REPOSITORY] == []
+
+
+def test_on_pypi_pictures_and_links_of_the_readme_lead_to_the_repository() -> None:
+    from hatchling.metadata.core import ProjectMetadata
+    from hatchling.plugin.manager import PluginManager
+
+    readme = ProjectMetadata(str(ROOT), PluginManager()).core.readme
+    targets = re.findall(r"\]\(([^)\s]+)\)", readme)
+    assert f"{REPOSITORY}/raw/main/docs/page-light.png" in targets
+    assert f"{REPOSITORY}/blob/main/docs/README.md" in targets
+    assert all(re.match("https://|#", target) for target in targets)
+
+
+@pytest.mark.parametrize(
+    ("relative", "absolute"),
+    [
+        ("[a](docs/a.md#part)", "[a](https://git.org/me/it/blob/main/docs/a.md#part)"),
+        ("![a](a.png)", "![a](https://git.org/me/it/raw/main/a.png)"),
+        (
+            "[![a](../../actions/a.svg)](LICENSE)",
+            "[![a](https://git.org/me/it/actions/a.svg)](https://git.org/me/it/blob/main/LICENSE)",
+        ),
+        ("[a](https://b.org/) and [c](#part)", "[a](https://b.org/) and [c](#part)"),
+    ],
+)
+def test_a_relative_link_becomes_absolute(relative: str, absolute: str) -> None:
+    from hatch_build import with_absolute_links
+
+    assert with_absolute_links(relative, "https://git.org/me/it") == absolute
