@@ -2,14 +2,12 @@
 # # 2. From an average to attention
 #
 # A language model reads a text and predicts the next word. It predicts one after every word, and
-# each time it may use all the words so far. The table of counts in notebook 1 could use only the
-# last few. To use *many* words, a model must put them into *one* summary.
+# each time it may use all the words so far. The counts of notebook 1 could use only the last few
+# characters. To use *many* words, a model must put them into *one* summary.
 #
 # The simplest summary is an average. This notebook computes a running average in three ways. Each
 # way leads to the next, and the third one needs only one change to become attention: its weights
 # must depend on the words.
-#
-# You need a little Python and school mathematics, and nothing of machine learning.
 #
 # (The three ways to compute a running average come from Andrej Karpathy's lecture
 # [Let's build GPT](https://www.youtube.com/watch?v=kCc8FmEb1nY). He calls the average a *bag of
@@ -149,7 +147,7 @@ torch.testing.assert_close(weights[2], torch.tensor([1 / 3, 1 / 3, 1 / 3, 0, 0, 
 # %% [markdown]
 # ## Third way: softmax
 #
-# How can we make weights that depend on something? They have to be positive, and each row must
+# How can we make weights that depend on something? No weight may be negative, and each row must
 # add up to 1. The **softmax** makes such a row from *any* numbers. We call these numbers
 # **scores** and write them $a_s$:
 #
@@ -209,7 +207,7 @@ torch.testing.assert_close(weights @ batch, causal_average(batch))
 # number comes as a vector of two: the number itself, and its mark, 1 or 0.
 #
 # An average mixes the marked number with all the others. The answer would be right if the marked
-# number had all the weight. But in every game another number is marked, so no fixed table of
+# number had all the weight. But the mark is at another place in each game, so no fixed table of
 # weights can be right. The weights must depend on the marks.
 #
 # So let the score of a number be its mark times a strength, and try several strengths:
@@ -290,8 +288,11 @@ assert fox > grapes
 # %% [markdown]
 # One thing is still missing. We wrote the rule "look for things" ourselves. The word that looks
 # should decide: "reach" looks for a thing, "the" perhaps for something else. Notebook 3 makes a
-# first step in that direction. It uses the function below, which computes scores, forbids later
-# words and applies the softmax. With equal scores its weights are those of the average:
+# first step in that direction, and notebook 5 the second.
+#
+# The package has a function for what is the same in all of them: it computes scores from vectors,
+# forbids later words and applies the softmax. With equal scores its weights are those of the
+# average:
 
 # %%
 equal = torch.zeros(T, 1)  # (T, 1): vectors of zeros, so every score will be 0

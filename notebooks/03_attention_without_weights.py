@@ -56,8 +56,8 @@ print(f"journey · starts = {journey.dot(starts):.4f}")
 # %% [markdown]
 # By this measure "journey" is more like "starts" than like "one". The picture shows what a dot
 # product measures. Two arrows in similar directions have a positive dot product, two arrows at a
-# right angle have 0, and two in opposite directions have a negative one. Longer arrows make it
-# larger.
+# right angle have 0, and two in opposite directions have a negative one. An arrow of twice the
+# length has twice the dot product, as the first and the last picture show.
 
 # %%
 figure, panels = plt.subplots(1, 4, figsize=(7.4, 2.2), sharex=True, sharey=True)
