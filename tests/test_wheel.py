@@ -212,5 +212,60 @@ def test_the_package_writes_from_python(installed: Installed, run: str) -> None:
     assert text.startswith("The old")
 
 
+COLAB = """
+from pathlib import Path
+
+def upload():
+    Path("uploaded.txt").write_text(STORY)
+    return {"uploaded.txt": b""}
+
+def download(name):
+    print("downloads", Path(name).name, Path(name).stat().st_size)
+"""
+
+
+def test_the_colab_notebook_goes_from_a_text_to_a_page(installed: Installed) -> None:
+    """With seconds for minutes and the wheel for the package of PyPI, and a small module in the
+    place of Colab's own."""
+    folder = installed.folder / "notebook"
+    (folder / "google/colab").mkdir(parents=True)
+    (folder / "google/colab/files.py").write_text(f"STORY = {STORY!r}\n{COLAB}")
+    changes = {
+        'package = "minigpt-text"': f"package = {str(installed.wheel)!r}",
+        "minutes = 3": "minutes = 0.05",
+    }
+
+    installed.install("ipykernel", "nbclient")
+    installed.run([installed.script("python"), "-m", "pip", "uninstall", "-qy", "minigpt-text"])
+    printed = run_notebook(installed, ROOT / "notebooks/colab.ipynb", folder, changes)
+
+    assert "Text: uploaded.txt" in printed
+    assert re.search(r"runs.uploaded: validation [\d.]+ bits/byte", printed)
+    assert "page.html: " in printed and "<iframe srcdoc=" in printed
+    assert re.search(r"downloads page.html \d+\ndownloads uploaded.zip \d+", printed)
+
+
+def run_notebook(
+    installed: Installed, notebook: Path, folder: Path, changes: dict[str, str]
+) -> str:
+    """Run the cells of a notebook in a folder, with these changes; what they print and show."""
+    content = json.loads(notebook.read_text(encoding="utf-8"))
+    cells = [cell for cell in content["cells"] if cell["cell_type"] == "code"]
+    for old, new in changes.items():
+        (cell,) = [cell for cell in cells if old in "".join(cell["source"])]
+        cell["source"] = "".join(cell["source"]).replace(old, new)
+
+    copy = folder / notebook.name
+    copy.write_text(json.dumps(content), encoding="utf-8")
+    installed.run([installed.script("jupyter"), "execute", "--inplace", str(copy)])
+
+    done = json.loads(copy.read_text(encoding="utf-8"))
+    outputs = [output for cell in done["cells"] for output in cell.get("outputs", [])]
+    texts = [
+        output.get("text") or output.get("data", {}).get("text/html", "") for output in outputs
+    ]
+    return "".join("".join(text) for text in texts)
+
+
 def test_every_command_was_tried(installed: Installed) -> None:
     assert COMMANDS.keys() - {"serve"} <= installed.tried
