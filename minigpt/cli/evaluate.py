@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from .. import UserError, __version__
-from ..config import EvaluationConfig, counted
+from ..config import EvaluationConfig, check_given, counted
 from .options import Parser, add_fields, chosen_model, given_fields
 from .terminal import print_message, write
 
@@ -30,10 +30,7 @@ def run(given: argparse.Namespace) -> None:
     config = EvaluationConfig(**settings)  # refused before torch is loaded
     if not (given.files or given.copied):
         raise UserError("name a text to predict, or ask for --copied")
-    for name in ("stride", "batch_size"):
-        if given.copied and name in settings:
-            option = name.replace("_", "-")
-            raise UserError(f"--{option} does nothing beside --copied; leave one of them out")
+    check_given({**settings, "copied": given.copied})
 
     from ..training.interruption import orderly_exit
 

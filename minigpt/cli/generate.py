@@ -1,53 +1,33 @@
 """`minigpt generate`, or generate.py: prints a text as it is written, or JSON records."""
 
 import argparse
-import itertools
 import json
-import random
 import re
 import shlex
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .. import UserError
-from ..config import InferenceConfig, SampleConfig, counted
+from ..config import InferenceConfig, SampleConfig, check_given, counted
 from ..generation.results import Step, Token, visible
 from ..runs.memory import enough_memory
+from .interactive import talk
 from .options import Parser, add_fields, chosen_model, given_fields, typed_text
-from .terminal import Wrapper, print_message, terminal_width, write
+from .terminal import print_message, terminal_width, write
+from .writing import Task, new_seed, speed_of, write_steps
 
 if TYPE_CHECKING:
-    from ..generation.processors import Processor
-    from ..generation.writer import Writer
     from ..tokenizer import Tokenizer
 
+_OUTPUT = ("interactive", "json", "show", "min_words", "wrap")  # options
 _ALTERNATIVES = 4  # to ask for with --show: one of them may be the token itself
 _BETWEEN = "* * *"  # two texts that --min-words asks for
 _MOST_TEXTS = 100  # that it begins: a model may always end at once
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W\u3040-\u30ff\u3400-\u9fff][\w'’-]*")
 _WIDTH = 16  # of a token, in characters
-
-
-@dataclass(frozen=True)
-class _Task:
-    """What is to be written."""
-
-    writer: "Writer"
-    prompt: str
-    config: SampleConfig
-    processors: "list[Processor]"
-
-    def steps(self, *, with_alternatives: bool = False) -> Iterator[Step]:
-        return self.writer.steps(
-            self.prompt,
-            self.config,
-            log_probabilities=with_alternatives,
-            alternatives=_ALTERNATIVES if with_alternatives else 0,
-            processors=self.processors,
-        )
 
 
 def options(parser: Parser) -> None:
@@ -57,6 +37,8 @@ def options(parser: Parser) -> None:
     parser.add_argument("--run", metavar="FOLDER", help=run)
 
     output = parser.add_argument_group("output")
+    interactive = "ask for one prompt after another; type /help there to see what else it takes"
+    output.add_argument("--interactive", action="store_true", help=interactive)
     output.add_argument("--show", action="store_true", help="how likely each token was, and others")
     output.add_argument("--json", action="store_true", help="a JSON record for each sample")
     words = "begin another text, as the first began, until all together have so many words"
@@ -85,10 +67,12 @@ def run(given: argparse.Namespace) -> None:
         words = " ".join(given.prompt)
         raise UserError(f"put quotes around the prompt: {shlex.quote(words)}")
 
-    prompt = read_prompt(given.prompt[0] if given.prompt else None)
+    prompt = given.prompt[0] if given.prompt else None
+    if not given.interactive:
+        prompt = read_prompt(prompt)
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # if it is not UTF-8
     with enough_memory("fewer --samples, or a smaller model"):
-        _generate(prompt, given, config, machine)
+        _generate(prompt or "", given, config, machine)
 
 
 def _generate(
@@ -99,13 +83,18 @@ def _generate(
 
     name = str(chosen_model(given.run))
     writer = load(name, **vars(machine))
-    if config.seed is None:  # so that the user can be told
-        config = replace(config, seed=random.randrange(2**31))
     processors = [without(text, writer.tokenizer) for text in given.without]
-    task = _Task(writer, prompt, config, processors)
+    task = Task(writer, prompt, config, processors)
 
     millions = writer.engine.num_parameters / 1e6
     model = f"{name} ({millions:.2f} M parameters)"
+    if given.interactive:
+        print_message(f"writing with {model}")
+        talk(task, begins=bool(given.prompt), width=given.wrap)
+        return
+
+    if config.seed is None:  # so that the user can be told
+        task = replace(task, config=replace(config, seed=new_seed()))
     if given.json:
         _write_records(task)
         print_message(f"written with {model}")
@@ -115,21 +104,16 @@ def _generate(
 
 def _check(given: argparse.Namespace, config: SampleConfig) -> None:
     """Refuse options that do not fit together, or have no meaning."""
-    if given.json and given.show:
-        raise UserError("--json excludes --show; leave one of them out")
+    output = {name: vars(given)[name] for name in _OUTPUT}
+    check_given({**given_fields(given, SampleConfig), **output})
 
     for option, value in (("--min-words", given.min_words), ("--wrap", given.wrap)):
-        if value is None:
-            continue
-        if value < 0:
+        if value is not None and value < 0:
             raise UserError(f"{option} must be at least 0, got {value}")
-        if given.json or given.show:
-            raise UserError(f"{option} is for plain text; leave it or --json and --show out")
-
-    if given.min_words and config.samples > 1:
-        raise UserError("--min-words writes as many texts as it takes; leave out --samples")
     if given.min_words and config.max_new_tokens == 0:
         raise UserError("--min-words needs --max-new-tokens of at least 1")
+    if given.interactive and given.prompt == ["-"]:
+        raise UserError("--interactive reads prompts from standard input; leave out the -")
 
 
 def read_prompt(given: str | None) -> str:
@@ -152,13 +136,13 @@ def read_prompt(given: str | None) -> str:
     return text.removesuffix("\n").removesuffix("\r")
 
 
-def _write_text(task: _Task, given: argparse.Namespace, model: str) -> None:
+def _write_text(task: Task, given: argparse.Namespace, model: str) -> None:
     """Write the samples to standard output, the first as it comes. A prompt that cannot be encoded
     is refused before anything is written."""
     start = time.perf_counter()
     config = task.config
     width = terminal_width() if given.wrap is None else given.wrap
-    steps = task.steps(with_alternatives=given.show)
+    steps = task.steps(alternatives=_ALTERNATIVES if given.show else 0)
 
     tokens = counted(config.max_new_tokens, "token")
     sentence = " and to the end of the sentence" if config.whole_sentences else ""
@@ -175,16 +159,15 @@ def _write_text(task: _Task, given: argparse.Namespace, model: str) -> None:
         if given.show:
             show_tokens(task.prompt, sample, task.writer.tokenizer)
         else:
-            _write_steps(task.prompt, sample, width)
+            write_steps(task.prompt, sample, width)
 
     if given.min_words is not None:
         _write_more(task, samples, given.min_words, width)
 
     count = sum(len(sample) for sample in samples)
-    per_second = count / (time.perf_counter() - start)
+    speed = speed_of(count, time.perf_counter() - start)
     is_cut = any(sample and sample[-1].stop_reason == "length" for sample in samples)
     end = "more: --max-new-tokens N" if is_cut else "it ended by itself"
-    speed = f"{counted(count, 'token')} at {per_second:,.0f} a second"
     print_message(f"{speed}   the same again: --seed {config.seed}   {end}")
 
 
@@ -196,7 +179,7 @@ def _collected(steps: Iterable[Step], samples: list[list[Step]]) -> Iterator[Ste
             yield step
 
 
-def _write_more(task: _Task, samples: list[list[Step]], min_words: int, width: int | None) -> None:
+def _write_more(task: Task, samples: list[list[Step]], min_words: int, width: int | None) -> None:
     """Write and add samples until all have so many words, with the seeds after that of the task."""
     first_seed = task.config.seed or 0
     while _count_words(task.prompt, samples) < min_words and len(samples) < _MOST_TEXTS:
@@ -204,16 +187,8 @@ def _write_more(task: _Task, samples: list[list[Step]], min_words: int, width: i
         another = replace(task, config=replace(task.config, seed=seed))
         sample: list[Step] = []
         write(f"\n{_BETWEEN}\n")
-        _write_steps(task.prompt, _collected(another.steps(), [sample]), width)
+        write_steps(task.prompt, _collected(another.steps(), [sample]), width)
         samples.append(sample)
-
-
-def _write_steps(prompt: str, steps: Iterable[Step], width: int | None) -> None:
-    """Write a text as it comes, its lines broken if there is a width."""
-    wrapper = Wrapper(width) if width else None
-    for text in itertools.chain([prompt], (step.text for step in steps)):
-        write(wrapper.add(text) if wrapper else text, end="")
-    write(wrapper.end() if wrapper else "")
 
 
 def _count_words(prompt: str, samples: list[list[Step]]) -> int:
@@ -225,7 +200,7 @@ def _count_words(prompt: str, samples: list[list[Step]]) -> int:
     return count
 
 
-def _write_records(task: _Task) -> None:
+def _write_records(task: Task) -> None:
     """A JSON record for each sample, one on a line."""
     samples = task.writer.samples(task.prompt, processors=task.processors, **vars(task.config))
     for i, sample in enumerate(samples):

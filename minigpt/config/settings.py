@@ -154,14 +154,34 @@ _USELESS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
     ("rotary_base", "positions", lambda positions: positions == "learned"),
     ("num_workers", "attention_dropout", lambda dropout: dropout > 0),
     ("num_workers", "compile", lambda compile: compile == "on"),
+    # Of a generation and an evaluation:
+    ("json", "interactive", bool),
+    ("show", "interactive", bool),
+    ("samples", "interactive", bool),
+    ("min_words", "interactive", bool),
+    ("show", "json", bool),
+    ("min_words", "json", bool),
+    ("min_words", "show", bool),
+    ("wrap", "json", bool),
+    ("wrap", "show", bool),
+    ("samples", "min_words", bool),
+    ("stride", "copied", bool),
+    ("batch_size", "copied", bool),
 )
-_ASKS_FOR_NOTHING = {"token_split_prob": 0, "num_workers": 1}
+_ASKS_FOR_NOTHING = {
+    "token_split_prob": 0,
+    "num_workers": 1,
+    "json": False,
+    "show": False,
+    "samples": 1,
+    "min_words": 0,
+}
 
 
 def check_given(given: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> None:
-    """Refuse settings of a training that were given and would be ignored beside others.
+    """Refuse settings that were given and would be ignored beside others.
 
-    `given` holds fields of TextConfig, GPTConfig and TrainConfig, where None and () are as good as
+    `given` holds fields of configs and other options of a command, where None and () are as good as
     not given; `known` what others are that were not, if not their defaults.
     """
     wanted = {name: value for name, value in given.items() if value not in (None, ())}
@@ -176,11 +196,13 @@ def check_given(given: Mapping[str, Any], known: Mapping[str, Any] | None = None
 
     for name, other, is_useless in _USELESS:
         is_wanted = name in wanted and wanted[name] != _ASKS_FOR_NOTHING.get(name)
-        if is_wanted and is_useless(values[other]):
+        if is_wanted and other in values and is_useless(values[other]):
             # A part that was not given comes from the architecture.
             cause = "architecture" if other in parts and other not in wanted else other
-            shown = values[cause] if isinstance(values[cause], str | int | float) else ""
-            beside = f"{_option(cause)} {shown}".rstrip()
+            beside = _option(cause)
+            value = values[cause]
+            if isinstance(value, str | int | float) and not isinstance(value, bool):
+                beside += f" {value}"
             remedy = "leave one of them out" if cause in wanted else "leave it out"
             raise UserError(f"{_option(name)} does nothing beside {beside}; {remedy}")
 

@@ -11,7 +11,7 @@ import pytest
     "code",
     [
         "import minigpt.cli as cli; cli.main(['generate', 'the fox', '--run', RUN, '--show'])",
-        "import minigpt.cli as cli; cli.main(['attention', RUN, 'the fox'])",
+        "import minigpt.cli as cli; cli.main(['generate', '--interactive', '--run', RUN])",
         "import minigpt.cli as cli; cli.main(['export', RUN, '--out', 'exported'])",
         "import minigpt.cli as cli; cli.main(['page', RUN, '--out', 'page.html'])",
         "import minigpt; minigpt.load(RUN).generate('the fox', seed=1, samples=2, top_p=0.5)",
@@ -20,4 +20,5 @@ import pytest
 )
 def test_torch_is_not_imported(code: str, tiny_run: Path, workplace: Path) -> None:
     check = f"import sys; RUN = {str(tiny_run)!r}; {code}; assert 'torch' not in sys.modules"
-    subprocess.run([sys.executable, "-c", check], check=True, stdout=subprocess.DEVNULL)
+    command = [sys.executable, "-c", check]
+    subprocess.run(command, check=True, input=b"the fox\n\n", stdout=subprocess.DEVNULL)

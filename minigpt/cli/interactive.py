@@ -1,0 +1,281 @@
+"""`generate --interactive`: a prompt is typed and continued, and then the next one.
+
+A line that begins with a slash is a command or a setting. Texts go to standard output, everything
+else to standard error. Without a terminal each line of standard input is a prompt or a command.
+"""
+
+import contextlib
+import difflib
+import os
+import shutil
+import sys
+import textwrap
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, replace
+from pathlib import Path
+
+from .. import UserError
+from ..config import SampleConfig
+from ..generation.results import Step
+from ..runs.memory import enough_memory
+from .options import read_field
+from .terminal import print_message, terminal_width
+from .writing import Task, new_seed, speed_of, write_steps
+
+SETTINGS = {field.name: field for field in fields(SampleConfig) if field.name != "samples"}
+COMMANDS = {
+    "again": "the last prompt again, with another seed",
+    "save FILE": "write the last text, with its prompt, to a new file",
+    "help": "this list",
+    "quit": "end the session",
+}
+_SIGN = "> "  # where a prompt is to be typed
+_COLUMN = 26  # where the help says what a command does
+
+
+def talk(task: Task, *, begins: bool, width: int | None) -> None:
+    """Write a text for each prompt that is typed, until the end of standard input.
+
+    Args:
+        task: the model, the settings at first and, if it `begins` with one, the first prompt.
+        begins: whether to write a text before the first line is read.
+        width: of lines, 0 for any; None for the terminal's.
+    """
+    if sys.stdin is None:
+        raise UserError("standard input is closed; --interactive reads its prompts there")
+    is_typed = sys.stdin.isatty()
+    if is_typed:
+        _greet()
+
+    session = Session(task, width)
+    if begins:
+        with _going_on(is_typed):
+            session.begin(task.prompt)
+    while session.is_open:
+        with _going_on(is_typed):
+            session.take(read_line())
+
+
+def _greet() -> None:
+    """Say how to use it, and let lines be edited and called back with the arrow keys."""
+    with contextlib.suppress(ImportError):  # Windows has none, and edits lines by itself
+        import readline  # noqa: F401, input() uses it from now on
+    leaves = "Ctrl-Z and Enter leave" if os.name == "nt" else "Ctrl-D leaves"
+    print_message(f"type how a text begins, or /help; Ctrl-C stops a text, {leaves}")
+
+
+@contextlib.contextmanager
+def _going_on(is_typed: bool) -> Iterator[None]:
+    """Within, a wrong line is answered with what is wrong, and Ctrl-C clears a line that is being
+    typed; the session goes on."""
+    try:
+        with enough_memory("a smaller model"):
+            yield
+    except UserError as error:
+        print_message(f"error: {error}")
+    except KeyboardInterrupt:
+        if not is_typed:
+            raise
+        print_message("")
+
+
+def read_line() -> str | None:
+    """The next line of standard input, asked for at a terminal; None at the end."""
+    try:
+        if not sys.stdin.isatty():
+            content = sys.stdin.buffer.readline()
+            line = content.decode("utf-8-sig").removesuffix("\n").removesuffix("\r")
+            return line if content else None
+        if sys.stdout.isatty():
+            return input(_SIGN)
+
+        # Here input() would write its sign to standard output, among the texts.
+        print(_SIGN, end="", file=sys.stderr, flush=True)
+        typed = sys.stdin.readline()
+        if typed:
+            return typed.removesuffix("\n")
+    except UnicodeDecodeError:
+        raise UserError("this line is not UTF-8") from None
+    except EOFError:
+        pass
+    print_message("")  # what the shell prints next begins a line
+    return None
+
+
+class Session:
+    """The last text and the settings; what is typed changes them."""
+
+    def __init__(self, task: Task, width: int | None):
+        self.is_open = True
+        self._task = task  # its prompt is that of the last text
+        self._width = width
+        self._text: str | None = None  # the last one, its prompt included
+        self._seed = 0  # of the last text
+
+    def take(self, line: str | None) -> None:
+        """Do what a line asks for; None ends the session.
+
+        Raises:
+            UserError: if there is no such command, or a value is wrong; nothing has changed then.
+        """
+        if line is None:
+            self.is_open = False
+        elif line == "" and self._text is not None:
+            self._write(self._text, shown="", seed=self._next_seed())
+        elif line.startswith("//"):
+            self.begin(line[1:])
+        elif line.startswith("/"):
+            name, _, value = line[1:].partition(" ")
+            self._obey(name, value.strip())
+        else:
+            self.begin(line)
+
+    def begin(self, prompt: str) -> None:
+        """Write a text that begins with a prompt."""
+        self._write(prompt, shown=prompt, seed=self._next_seed())
+        self._task = replace(self._task, prompt=prompt)
+
+    def _obey(self, name: str, value: str) -> None:
+        """Carry out a command, or change or show a setting."""
+        field = name.replace("-", "_")
+        if field in SETTINGS:
+            self._set(field, value)
+        elif name == "save":
+            self._save(value)
+        elif name in COMMANDS and value:
+            raise UserError(f"/{name} takes no value, got {value}")
+        elif name == "again":
+            self._again()
+        elif name == "help":
+            self._help()
+        elif name == "quit":
+            self.is_open = False
+        else:
+            raise UserError(f"no command /{name} ({_meant(name)}); type // for a prompt with a /")
+
+    def _set(self, field: str, typed: str) -> None:
+        """Change a setting, or show it if no value was typed."""
+        config = self._task.config
+        if typed:
+            value = read_field(SampleConfig, field, typed)
+            if field == "stop" and value:  # another one
+                value = (*config.stop, *value)
+            config = replace(config, **{field: value})
+
+        self._task = replace(self._task, config=config)
+        print_message(f"{_option(field)} {_shown(config, field)}")
+
+    # Writing
+
+    def _next_seed(self) -> int:
+        """The seed that was set, or a new one."""
+        seed = self._task.config.seed
+        return new_seed() if seed is None else seed
+
+    def _again(self) -> None:
+        """Write another text with the last prompt."""
+        if self._text is None:
+            raise UserError("there is no prompt yet; type one")
+        prompt = self._task.prompt
+        is_set = self._task.config.seed is not None
+        seed = (self._seed + 1) % (1 << 63) if is_set else new_seed()
+        self._write(prompt, shown=prompt, seed=seed)
+
+    def _write(self, text: str, *, shown: str, seed: int) -> None:
+        """Continue a text, of which a part is shown first. At a terminal Ctrl-C ends the text, not
+        the session."""
+        config = replace(self._task.config, seed=seed)
+        steps = replace(self._task, prompt=text, config=config).steps()
+        width = terminal_width() if self._width is None else self._width
+        self._text = text
+        self._seed = seed
+
+        start = time.perf_counter()
+        written: list[Step] = []
+        end = "more: Enter"
+        try:
+            write_steps(shown, self._kept(steps, written), width)
+        except KeyboardInterrupt:
+            if not sys.stdin.isatty():
+                raise
+            end = "stopped   more: Enter"
+        if written and written[-1].stop_reason not in (None, "length"):
+            end = "it ended by itself"
+
+        speed = speed_of(len(written), time.perf_counter() - start)
+        print_message(f"{speed}   seed {seed}   {end}")
+
+    def _kept(self, steps: Iterable[Step], written: list[Step]) -> Iterator[Step]:
+        """Add each step to the text, and pass it on."""
+        for step in steps:
+            written.append(step)
+            self._text = f"{self._text}{step.text}"
+            yield step
+
+    # Other commands
+
+    def _save(self, name: str) -> None:
+        """Write the last text to a file that is not there yet."""
+        from ..runs.atomic import write_text  # needs numpy, which --help does not wait for
+
+        if self._text is None:
+            raise UserError("there is no text yet; type a prompt")
+        if not name:
+            raise UserError("name a file, as in /save story.txt")
+        file = Path(name).expanduser()
+        if os.path.lexists(file):
+            raise UserError(f"{file} is there already; choose another name")
+
+        try:
+            write_text(f"{self._text}\n", file)
+        except OSError as error:
+            raise UserError(f"cannot write {file}: {error.strerror or error}") from None
+        print_message(f"saved in {file}")
+
+    def _help(self) -> None:
+        """List what can be typed, with the values of the settings."""
+        rows = {
+            "TEXT": "write a text that begins with TEXT",
+            "an empty line": "go on with the last text",
+            "//TEXT": "the same as TEXT, for one that begins with a slash",
+        }
+        rows |= {f"/{name}": purpose for name, purpose in COMMANDS.items()}
+        rows["/SETTING off"] = "set it to its default; the settings are:"
+        for name, field in SETTINGS.items():
+            rows[f"{_option(name)} {_shown(self._task.config, name)}"] = field.metadata["help"]
+
+        columns = max(shutil.get_terminal_size().columns, 2 * _COLUMN)
+        for typed, purpose in rows.items():
+            for line in textwrap.wrap(
+                purpose,
+                width=columns,
+                initial_indent=f"{typed}  ".ljust(_COLUMN),
+                subsequent_indent=" " * _COLUMN,
+            ):
+                print_message(line)
+
+
+def _option(field: str) -> str:
+    """What is typed to change a setting."""
+    return f"/{field.replace('_', '-')}"
+
+
+def _shown(config: SampleConfig, field: str) -> str:
+    """The value of a setting as it is typed."""
+    value = getattr(config, field)
+    if value is True:
+        return "on"
+    if value in (None, ()) or value is False:
+        return "off"
+    if isinstance(value, tuple):
+        return " ".join(repr(text)[1:-1] for text in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _meant(name: str) -> str:
+    """Which command a wrong name may mean."""
+    names = [*(command.split()[0] for command in COMMANDS), *map(_option, SETTINGS)]
+    known = [known.removeprefix("/") for known in names]
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean /{near[0]}?" if near else "/help lists them"
