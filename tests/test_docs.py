@@ -2,12 +2,9 @@
 
 import json
 import re
-import shlex
 from pathlib import Path
 
 import pytest
-
-from minigpt.cli import parse
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("notebooks/*.md")])
@@ -86,11 +83,3 @@ def test_the_table_of_tests_has_a_row_for_every_part_of_what_a_change_must_pass(
     rows = set(re.findall(r"^\| `make ([\w-]+)", table, re.M))
     assert len(parts) >= 9
     assert set(parts) - {"chromium"} <= rows
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_options_of_commands_that_pages_show_are_known(page: Path) -> None:
-    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
-    shown = r"^ {4}(?:.*\| )?(?:python (train|generate)\.py|minigpt (\w+))( .*?)?\s*(?:#.*)?$"
-    for script, command, words in re.findall(shown, text, re.M):
-        parse([script or command, *shlex.split(words)], None)

@@ -27,7 +27,7 @@ def commands(page: Path) -> list[str]:
     return [line for line in ours if re.match(r"python (train|generate)\.py|minigpt ", line)]
 
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 COMMANDS = [(page.name, command) for page in PAGES for command in commands(page)]
 EXAMPLES = [*fences(README, "python"), *fences(PYTHON_PAGE, "python")]
 PARTS = fences(COMPONENTS, "python")
