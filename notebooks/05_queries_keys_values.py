@@ -378,8 +378,8 @@ torch.testing.assert_close(first(x), second(x))
 # We train only the first place's output. Nothing is hidden yet, so it sees all eight places. The
 # **loss** is the mean squared error of the first number of this output. Each step goes downhill, as
 # in notebook 4: it computes the gradient of the loss, and moves every number of the matrices a
-# little way against it. The **optimizer** does the moving. Ours is Adam, a variant of gradient
-# descent that chooses the size of the step for each number separately.
+# little way against it. The **optimizer** does the moving. Ours is Adam, also known from notebook
+# 4. It chooses the size of the step for each number separately.
 
 
 # %%
@@ -499,7 +499,7 @@ assert abs(handed_over - 1) < 0.1
 #     optimizer.step()
 #     long_losses.append(loss.item())
 #
-# assert long_losses[-1] < 0.001
+# assert sum(long_losses[-50:]) / 50 < 0.001
 # assert losses[40] < 0.1 < long_losses[40]
 # ```
 #

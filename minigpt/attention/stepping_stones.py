@@ -2,7 +2,9 @@
 
 SelfAttentionV1 (trainable matrices) -> SelfAttentionV2 (linear layers) -> CausalAttention
 (mask, dropout, batches) -> MultiHeadAttentionWrapper (several heads side by side).
-They are for reading and learning; the model uses the class in `multi_head.py`.
+They are for reading and learning; the model uses the class in `multi_head.py`. Their names and
+their order are those of chapter 3 of Sebastian Raschka's "Build a Large Language Model (From
+Scratch)".
 """
 
 import torch
