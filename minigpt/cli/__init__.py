@@ -24,9 +24,13 @@ COMMANDS: dict[str, tuple[str, Callable[[Parser], None], Run]] = {
     "runs": ("list the runs: their texts, sizes and losses", runs.options, runs.run),
     "generate": ("write text with a trained model", generate.options, generate.run),
     "evaluate": ("measure how well a model predicts a text", evaluate.options, evaluate.run),
-    "export": ("write a model as a folder for other programs", export.options, export.run),
-    "page": ("make one HTML file that holds a model and shows it think", page.options, page.run),
-    "serve": ("answer to the OpenAI API", serve.options, serve.run),
+    "export": ("write a model for other programs", export.options, export.run),
+    "page": (
+        "make one HTML file that holds a model and shows how it thinks",
+        page.options,
+        page.run,
+    ),
+    "serve": ("answer requests of the OpenAI API with a trained model", serve.options, serve.run),
 }
 
 
@@ -70,12 +74,19 @@ def parse(arguments: Sequence[str], prog: str | None) -> tuple[Run, argparse.Nam
     called = MODULE if started_as() == MODULE else "minigpt"
     parser = Parser(called, overview, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="version", version=f"minigpt {__version__}")
-    parser.add_argument("name", metavar="COMMAND", choices=COMMANDS, help="one of these")
-    parser.add_argument("rest", metavar="...", nargs=argparse.REMAINDER, help="its options")
+    parser.add_argument(
+        "name",
+        metavar="COMMAND",
+        choices=COMMANDS,
+        help="one of those above; COMMAND --help lists its options",
+    )
+    parser.add_argument(
+        "rest", metavar="...", nargs=argparse.REMAINDER, help="the options of the command"
+    )
     typed = parser.parse_args(arguments or ["--help"])
 
     purpose, options, run = COMMANDS[typed.name]
-    parser = Parser(prog or f"{called} {typed.name}", f"{purpose.capitalize()}.")
+    parser = Parser(prog or f"{called} {typed.name}", f"{purpose[0].upper()}{purpose[1:]}.")
     options(parser)
     if "--" in typed.rest:  # what follows it is no option
         return run, parser.parse_args(typed.rest)

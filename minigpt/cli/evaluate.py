@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def options(parser: Parser) -> None:
     add = parser.add_argument
     add("run", help="a run, or a model such as hf:gpt2")
-    add("files", nargs="*", help="text files, folders, patterns, or - for stdin")
-    copied = "how much of these texts, or of eight that it writes, stands in its training text"
+    add("files", nargs="*", help="text files, folders, patterns, or - for standard input")
+    copied = "measure how much of these texts, or of eight new samples, is in the training text"
     add("--copied", action="store_true", help=copied)
     add("--json", action="store_true", help="print one JSON record")
     add_fields(parser, EvaluationConfig, "evaluation")

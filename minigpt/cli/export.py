@@ -10,9 +10,18 @@ from .terminal import print_message, write
 
 def options(parser: Parser) -> None:
     add = parser.add_argument
-    add("run", nargs="?", help="the run to export (default: the newest)")
-    add("--to", choices=("hf", "gguf"), default="hf", help="for transformers, or for llama.cpp")
-    add("--out", metavar="FOLDER", help="the new folder (default: exports/RUN-hf or -gguf)")
+    add("run", nargs="?", help="a run, or a model such as hf:gpt2 (default: the newest run)")
+    add(
+        "--to",
+        choices=("hf", "gguf"),
+        default="hf",
+        help="hf: for transformers; gguf: for llama.cpp (default: hf)",
+    )
+    add(
+        "--out",
+        metavar="FOLDER",
+        help="the new folder (default: exports/RUN-hf or exports/RUN-gguf)",
+    )
 
 
 def run(given: argparse.Namespace) -> None:

@@ -31,20 +31,24 @@ _WIDTH = 16  # of a token, in characters
 
 
 def options(parser: Parser) -> None:
-    prompt = "how the text begins; - for standard input (also read if it is no terminal)"
+    prompt = "how the text begins; from standard input with -, or in a pipe"
     parser.add_argument("prompt", nargs="*", help=prompt)
     run = "a run, or a model such as hf:gpt2 (default: the newest run)"
     parser.add_argument("--run", metavar="FOLDER", help=run)
 
     output = parser.add_argument_group("output")
-    interactive = "ask for one prompt after another; type /help there to see what else it takes"
+    interactive = "ask for one prompt after another; /help lists what else can be typed there"
     output.add_argument("--interactive", action="store_true", help=interactive)
-    output.add_argument("--show", action="store_true", help="how likely each token was, and others")
-    output.add_argument("--json", action="store_true", help="a JSON record for each sample")
-    words = "begin another text, as the first began, until all together have so many words"
+    output.add_argument(
+        "--show", action="store_true", help="show how likely each token was, and the other choices"
+    )
+    output.add_argument("--json", action="store_true", help="print a JSON record for each sample")
+    words = "write further texts from the same prompt until all have this many words together"
     output.add_argument("--min-words", type=int, metavar="N", help=words)
-    wrap = "break lines between words after N columns at most (default: at a terminal, its width)"
-    output.add_argument("--wrap", type=int, metavar="N", help=f"{wrap}; 0: never")
+    wrap = "break lines between words, after at most N columns; 0: never"
+    output.add_argument(
+        "--wrap", type=int, metavar="N", help=f"{wrap} (default: the width of a terminal)"
+    )
 
     sampling = add_fields(parser, SampleConfig, "sampling")
     sampling.add_argument(
@@ -53,7 +57,7 @@ def options(parser: Parser) -> None:
         type=typed_text,
         default=[],
         metavar="TEXT",
-        help="never write this text, a letter or a word, as it is spelt; repeatable",
+        help="never write this text, such as a letter or a word; repeatable",
     )
     add_fields(parser, InferenceConfig, "machine")
 

@@ -116,8 +116,8 @@ def _kind(hint: Any, field: dataclasses.Field) -> dict[str, Any]:
 
     value = field.metadata["value"]
     if get_origin(hint) is tuple:
-        reads = {"TEXT": typed_text, "FILE": str}
-        return {"action": "append", "type": reads[value], "metavar": value}
+        reads = typed_text if value == "TEXT" else str
+        return {"action": "append", "type": reads, "metavar": value}
 
     if get_origin(hint) is Literal:
         return {"choices": get_args(hint)}

@@ -13,10 +13,10 @@ from .terminal import print_message, write
 def options(parser: Parser) -> None:
     add = parser.add_argument
     add("run", nargs="?", help="a run, or a model such as hf:NAME (default: the newest run)")
-    add("--out", metavar="FILE", help="the file (default: page.html in the run's folder)")
-    stored = "how the weights are stored (default: float16)"
+    add("--out", metavar="FILE", help="the file to write (default: page.html in the run's folder)")
+    stored = "type of the stored weights (default: float16)"
     add("--weights", choices=("float16", "float32"), default="float16", help=stored)
-    add("--with-text", action="store_true", help="put the training text into the file too")
+    add("--with-text", action="store_true", help="also put the training text into the file")
     add("--open", action="store_true", help="open the page in a browser")
 
 

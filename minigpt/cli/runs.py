@@ -10,8 +10,12 @@ from .terminal import print_message, write
 
 
 def options(parser: Parser) -> None:
-    parser.add_argument("folder", nargs="?", default="runs", help="where they are (default: runs)")
-    parser.add_argument("--json", action="store_true", help="one JSON record on a line for each")
+    parser.add_argument(
+        "folder", nargs="?", default="runs", help="the folder that the runs are in (default: runs)"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print a JSON record for each run, one a line"
+    )
 
 
 def run(given: argparse.Namespace) -> None:

@@ -20,11 +20,11 @@ Fields = dict[str, Any]  # of a config, that were given
 
 def options(parser: Parser) -> None:
     add = parser.add_argument
-    add("--plan", action="store_true", help="print what would be trained, and why, and stop")
-    add("--out", metavar="FOLDER", help="the run's folder (default: runs/FILE)")
-    add("--resume", action="store_true", help="continue the run --out, or else the newest one")
+    add("--plan", action="store_true", help="print what would be trained and why, then stop")
+    add("--out", metavar="FOLDER", help="the run's folder (default: runs/FILE, without the ending)")
+    add("--resume", action="store_true", help="continue the run in --out, or the newest run")
     files = TextConfig.__dataclass_fields__["files"].metadata["help"]
-    parser.add_argument("files", nargs="*", help=f"{files} (default: the tales)")
+    parser.add_argument("files", nargs="*", help=f"{files} (default: tales that come with minigpt)")
     add_fields(parser, TextConfig, "text", skip=("files",), planned=PLANNED)
     add_fields(parser, GPTConfig, "model", skip=("vocab_size",), planned=PLANNED)
     add_fields(parser, TrainConfig, "training", planned=PLANNED)

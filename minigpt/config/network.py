@@ -50,20 +50,20 @@ class GPTConfig(Checked):
 
     vocab_size: Size = setting(MISSING, "number of different tokens")
     architecture: Literal["qwen3", "llama", "gpt2"] = setting(
-        "qwen3", "its norm, positions, qk-norm, feed-forward and bias, unless they are given"
+        "qwen3", "preset of the parts: norm, positions, qk-norm, feed-forward and bias"
     )
     context_length: Size = setting(256, "how many tokens back the model can look")
-    emb_dim: Size = setting(128, "width: size of the vector that stands for a token")
+    emb_dim: Size = setting(128, "width: size of the vector of each token")
     num_layers: Size = setting(4, "number of transformer blocks")
     num_heads: Size = setting(4, "attention heads in each block")
-    num_kv_heads: Size | None = setting(None, "key/value heads, if fewer")
+    num_kv_heads: Size | None = setting(None, "key/value heads in each block; num_heads if unset")
     head_dim: Size | None = setting(None, "size of a head; emb_dim / num_heads if unset")
     hidden_dim: Size | None = setting(
         None, "feed-forward width; 4 (gelu) or 8/3 (swiglu) times emb_dim if unset"
     )
     norm: Literal["rms", "layer"] = setting(None, "RMSNorm or LayerNorm")
     positions: Literal["rotary", "learned"] = setting(
-        None, "rotary: turn queries and keys; learned: add a vector to each token's"
+        None, "rotary: rotate queries and keys; learned: add a vector to each token's"
     )
     qk_norm: bool = setting(None, "RMSNorm of the queries and keys in each head")
     feed_forward: Literal["swiglu", "gelu"] = setting(
@@ -71,8 +71,10 @@ class GPTConfig(Checked):
     )
     bias: bool = setting(None, "biases in the blocks' matrices and in LayerNorm")
     dropout: Probability = setting(0.0, "probability that training drops an activation")
-    attention_dropout: Probability = setting(0.0, "probability that it drops an attention weight")
-    tie_embeddings: bool = setting(True, "use the token embedding as the output layer too")
+    attention_dropout: Probability = setting(
+        0.0, "probability that training drops an attention weight"
+    )
+    tie_embeddings: bool = setting(True, "use the token embedding as the output layer, too")
     rotary_base: Base = setting(10_000.0, "base of the rotary positions' wavelengths")
     norm_eps: Fraction = setting(1e-6, "epsilon of the normalisation layers")
 

@@ -48,17 +48,31 @@ class TextConfig(Checked):
     """Which text a model learns from, how it becomes tokens, and how their embeddings start."""
 
     files: tuple[str, ...] = setting(
-        ("data/tales.txt",), "text files, folders, patterns ('a/*.txt'), or - for stdin", "FILE"
+        ("data/tales.txt",),
+        "text files, folders, patterns ('a/*.txt'), or - for standard input",
+        "FILE",
     )
-    validation: tuple[str, ...] = setting((), "text to validate on; may be given again", "FILE")
-    validation_fraction: Fraction = setting(0.1, "share of the text set aside to validate on")
-    split: Literal["documents", "end"] = setting("documents", "validate on documents or on the end")
-    max_characters: Count | None = setting(None, "of a longer text use this many, from all over it")
+    validation: tuple[str, ...] = setting(
+        (), "text to validate on, instead of a part of the text; repeatable", "FILE"
+    )
+    validation_fraction: Fraction = setting(
+        0.1, "share of the text that is set aside to validate on"
+    )
+    split: Literal["documents", "end"] = setting(
+        "documents", "set aside whole documents, or the end of the text"
+    )
+    max_characters: Count | None = setting(
+        None, "use this many characters of a longer text, from all over it"
+    )
     text_field: str = setting("text", "the field of .jsonl files that holds the text")
-    tokenizer: str = setting("bpe", "bpe (learned from the text), char, or tiktoken's, as gpt2")
-    vocab_size: VocabSize | None = setting(None, "tokens in a bpe vocabulary")
-    embedding_init: Literal["text", "random"] = setting("text", "where token embeddings come from")
-    init: str | None = setting(None, "a run, or a model such as hf:gpt2, to train further")
+    tokenizer: str = setting(
+        "bpe", "bpe (learned from the text), char, or one of tiktoken's, as gpt2"
+    )
+    vocab_size: VocabSize | None = setting(None, "number of tokens in the bpe vocabulary")
+    embedding_init: Literal["text", "random"] = setting(
+        "text", "start the token embeddings from counts of the text, or at random"
+    )
+    init: str | None = setting(None, "train this run, or a model such as hf:gpt2, further")
 
     def _check(self) -> None:
         require(self, "files", len(self.files) > 0, "at least one file")
@@ -69,14 +83,22 @@ class TrainConfig(Checked):
     """How a model is trained."""
 
     minutes: Positive = setting(5.0, "how long the whole command may take")
-    steps: Count | None = setting(None, "train this many steps instead, however long they take")
-    max_epochs: Positive | None = setting(None, "end after reading the text this often")
-    token_split_prob: Share = setting(0.0, "share of tokens split in two, until near the end")
-    warmup_context: Count | None = setting(None, "shorter context until near the end")
+    steps: Count | None = setting(None, "train this many steps, however long they take")
+    max_epochs: Positive | None = setting(None, "end when the text has been read this many times")
+    token_split_prob: Share = setting(
+        0.0, "share of the tokens that are split in two, until the last fifth"
+    )
+    warmup_context: Count | None = setting(
+        None, "shorter context to train with, until the last fifth"
+    )
     batch_size: Count = setting(8, "sequences in a training step")
-    micro_batch_size: Count | None = setting(None, "how many at once, to save memory; all if unset")
+    micro_batch_size: Count | None = setting(
+        None, "sequences computed at once, to save memory; all if unset"
+    )
     num_workers: Count | None = setting(None, "threads that share each batch on a CPU")
-    optimizer: Literal["adamw", "muon"] = setting("muon", "muon: for matrices, AdamW for the rest")
+    optimizer: Literal["adamw", "muon"] = setting(
+        "muon", "muon: Muon for the matrices, AdamW for the rest"
+    )
     learning_rate: Positive = setting(4e-3, "peak learning rate")
     min_lr_ratio: Share = setting(0.02, "last learning rate, as a share of the peak")
     warmup_ratio: Share = setting(0.02, "share of the training in which the learning rate rises")
@@ -84,16 +106,24 @@ class TrainConfig(Checked):
     momentum: Probability = setting(0.9, "how long Muon remembers gradients")
     beta1: Probability = setting(0.9, "how long AdamW remembers gradients")
     beta2: Probability = setting(0.99, "how long AdamW remembers squared gradients")
-    grad_clip: Positive = setting(1.0, "largest norm of the gradient")
+    grad_clip: Positive = setting(1.0, "largest norm of the gradient; a larger one is scaled down")
     num_evals: Count = setting(10, "how many times to evaluate, the last one included")
-    checkpoint_seconds: Positive = setting(30.0, "save a checkpoint about this often")
+    checkpoint_seconds: Positive = setting(
+        30.0, "about this many seconds from one checkpoint to the next"
+    )
     eval_tokens: Count = setting(131_072, "evaluate on at most this many tokens")
-    sample_prompt: str = setting("", "what the samples of the training begin with", "TEXT")
+    sample_prompt: str = setting("", "how each sample of the training begins", "TEXT")
     seed: Seed = setting(0, "the same seed draws the same batches and initial weights")
-    device: str = setting("auto", "auto, cpu, cuda, cuda:1 or mps")
-    precision: Literal["auto", "float32", "bfloat16"] = setting("auto", "auto: whichever is faster")
-    compile: Literal["auto", "on", "off"] = setting("auto", "by torch.compile; auto: on a GPU")
-    log: Literal["tensorboard", "wandb"] | None = setting(None, "also log figures to this program")
+    device: str = setting("auto", "where to compute: auto, cpu, cuda, cuda:1 or mps")
+    precision: Literal["auto", "float32", "bfloat16"] = setting(
+        "auto", "of matrix products; auto: whichever is faster"
+    )
+    compile: Literal["auto", "on", "off"] = setting(
+        "auto", "compile with torch.compile; auto: on a GPU"
+    )
+    log: Literal["tensorboard", "wandb"] | None = setting(
+        None, "also log the figures to this program"
+    )
 
     def _check(self) -> None:
         require(self, "sample_prompt", is_utf8(self.sample_prompt), "text in UTF-8")
@@ -104,18 +134,30 @@ class SampleConfig(Checked):
     """How a text is generated."""
 
     max_new_tokens: Natural = setting(300, "how many tokens to write at most")
-    temperature: Temperature = setting(0.8, "below 1 safer, above 1 bolder; 0: the likeliest token")
-    top_k: Count | None = setting(None, "choose among this many likeliest tokens only")
-    top_p: TopP | None = setting(None, "choose among the fewest tokens together this probable")
-    min_p: Share | None = setting(None, "leave out tokens less likely than this times the best")
-    repetition_penalty: Factor = setting(1.0, "1.1 avoids tokens of prompt and text so far")
-    presence_penalty: Penalty = setting(0.0, "subtracted from a token's logit once written")
-    frequency_penalty: Penalty = setting(0.0, "subtracted each time it was written")
+    temperature: Temperature = setting(
+        0.8, "below 1 favours likely tokens, above 1 evens them out; 0: always the likeliest"
+    )
+    top_k: Count | None = setting(None, "choose only among this many of the likeliest tokens")
+    top_p: TopP | None = setting(
+        None, "choose only among the likeliest tokens that together have this probability"
+    )
+    min_p: Share | None = setting(
+        None, "leave out tokens less likely than this share of the likeliest one's probability"
+    )
+    repetition_penalty: Factor = setting(
+        1.0, "above 1, such as 1.1, avoids tokens that the prompt or the text already has"
+    )
+    presence_penalty: Penalty = setting(
+        0.0, "subtracted from the logit of a token that has been written"
+    )
+    frequency_penalty: Penalty = setting(
+        0.0, "subtracted from a token's logit each time that it was written"
+    )
     stop: tuple[str, ...] = setting((), r"end before this text (\n: new line); repeatable", "TEXT")
     whole_sentences: bool = setting(
-        False, "then go on until the sentence ends, for at most 200 tokens more"
+        False, "go on to the end of the sentence, for at most 200 tokens more"
     )
-    samples: Samples = setting(1, "how many continuations to write, side by side")
+    samples: Samples = setting(1, "number of continuations, written side by side")
     seed: Seed | None = setting(None, "the same seed writes the same text; random if unset")
 
     def _check(self) -> None:
@@ -127,8 +169,8 @@ class SampleConfig(Checked):
 class InferenceConfig(Checked):
     """How a trained model is run."""
 
-    device: str = setting("auto", "auto, cpu, cuda, cuda:1 or mps")
-    precision: Literal["float32", "bfloat16"] = setting("float32", "bfloat16: faster on a GPU")
+    device: str = setting("auto", "where to compute: auto, cpu, cuda, cuda:1 or mps")
+    precision: Literal["float32", "bfloat16"] = setting("float32", "bfloat16 is faster on a GPU")
 
 
 @dataclass(frozen=True)
@@ -137,10 +179,10 @@ class EvaluationConfig(Checked):
 
     text_field: str = setting("text", "the field of .jsonl files that holds the text")
     stride: Count | None = setting(
-        None, "tokens from one window to the next; fewer than the context: windows overlap"
+        None, "tokens from one window to the next; below the context length, windows overlap"
     )
-    batch_size: Count = setting(16, "windows computed at once; fewer take less memory")
-    device: str = setting("auto", "auto, cpu, cuda, cuda:1 or mps")
+    batch_size: Count = setting(16, "windows computed at once; fewer need less memory")
+    device: str = setting("auto", "where to compute: auto, cpu, cuda, cuda:1 or mps")
 
 
 # A setting, one beside which it would do nothing, and for which values of that.

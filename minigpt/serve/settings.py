@@ -31,18 +31,28 @@ Few = Annotated[int, Limits("between 0 and 20", lambda n: 0 <= n <= 20)]
 class ServeConfig(Checked):
     """How a model is served."""
 
-    host: str = setting("127.0.0.1", "the address to listen at; beyond loopback a key is required")
-    port: Port = setting(8000, "the port to listen at; 0: one that is free")
-    api_key_file: str = setting("", "a file with the key to be sent; or set MINIGPT_API_KEY")
-    allowed_host: tuple[str, ...] = setting((), "a name of this machine, as in URLs", "TEXT")
-    cors_origin: tuple[str, ...] = setting((), "a web page that may use the API", "TEXT")
+    host: str = setting(
+        "127.0.0.1", "address to listen at; a key is required if other machines reach it"
+    )
+    port: Port = setting(8000, "port to listen at; 0: any free one")
+    api_key_file: str = setting(
+        "", "file with the key that clients send; or set MINIGPT_API_KEY", "FILE"
+    )
+    allowed_host: tuple[str, ...] = setting(
+        (), "another name of this machine in URLs, such as mybox; repeatable", "NAME"
+    )
+    cors_origin: tuple[str, ...] = setting(
+        (), "a site whose web pages may use the API, such as https://a.org; repeatable", "URL"
+    )
     chat: bool = setting(True, "answer chats too, by continuing their messages")
-    chat_template: tuple[str, ...] = setting((), "ROLE=the words before its messages", "TEXT")
-    max_batch: Count = setting(32, "texts written side by side")
+    chat_template: tuple[str, ...] = setting(
+        (), "ROLE=WORDS: the words before each message of a role; repeatable", "TEXT"
+    )
+    max_batch: Count = setting(32, "texts written at once")
     max_waiting: Count = setting(128, "texts that may wait; further requests get status 429")
-    max_tokens: Count = setting(4096, "tokens of one text")
-    max_seconds: Positive = setting(300.0, "for one request from its arrival, waiting included")
-    max_rate: Positive = setting(300.0, "requests a second from one address")
+    max_tokens: Count = setting(4096, "most tokens that are written for one text")
+    max_seconds: Positive = setting(300.0, "most seconds for one request, waiting included")
+    max_rate: Positive = setting(300.0, "most requests a second from one address")
     log_prompts: bool = setting(False, "write prompts into the log")
 
     def _check(self) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from minigpt import UserError
+from minigpt.cli import COMMANDS, parse
 from minigpt.cli.options import Parser, add_fields, given_fields
 from minigpt.config import (
     EvaluationConfig,
@@ -80,6 +81,18 @@ def test_every_field_is_an_option_with_its_help_and_default(config: type) -> Non
         if isinstance(field.default, int | float | str) and field.default not in (False, ""):
             assert f"{help_} (default: {field.default})" in text
         assert "(default: )" not in text
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_a_command_begins_with_its_purpose_and_its_names_in_their_own_letters(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        parse([command, "--help"], None)
+    purpose = COMMANDS[command][0]
+    shown = " ".join(capsys.readouterr().out.split())
+    assert purpose[0].upper() + purpose[1:] + "." in shown
+    assert "(default: )" not in shown
 
 
 def test_a_skipped_field_is_no_option_and_a_planned_one_shows_no_default() -> None:
