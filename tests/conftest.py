@@ -1,5 +1,6 @@
 """What several test files share: a text to train on, and a tiny run trained on it."""
 
+import getpass
 import os
 import random
 import signal
@@ -29,6 +30,7 @@ TINY: dict[str, Any] = {
     "compile": "off",
     "precision": "float32",
 }
+unix_only = pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
 
 
 def some_text(words: int = 600, seed: int = 0) -> str:
@@ -62,7 +64,9 @@ def move_into(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def signals_of_a_terminal() -> Iterator[None]:
     """Ctrl-C and a terminal that is closed act as usual, also where the tests were started with
     them ignored, as in the background or by nohup; the processes that they start inherit it."""
-    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+    usual: dict[int, Any] = {signal.SIGINT: signal.default_int_handler}
+    if os.name != "nt":  # Windows has no SIGHUP
+        usual[signal.SIGHUP] = signal.SIG_DFL
     previous = {number: signal.signal(number, handler) for number, handler in usual.items()}
     yield
     for number, handler in previous.items():
@@ -90,7 +94,7 @@ def known_speed() -> Iterator[None]:
 def compiled_once() -> Iterator[None]:
     """What is compiled is kept from test to test, each of which has a cache folder of its own."""
     with pytest.MonkeyPatch.context() as monkeypatch:
-        folder = Path(tempfile.gettempdir()) / f"minigpt-tests-{os.getuid()}"
+        folder = Path(tempfile.gettempdir()) / f"minigpt-tests-{getpass.getuser()}"
         monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(folder))
         yield
 

@@ -1,5 +1,6 @@
 """Commands typed in this process, and what they print."""
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ Type = Callable[..., Outcome]
 
 @pytest.fixture(autouse=True)
 def nothing_typed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    with open("/dev/null") as nothing:
+    with open(os.devnull) as nothing:
         monkeypatch.setattr("sys.stdin", nothing)
         yield
 

@@ -13,7 +13,7 @@ import pytest
 from minigpt.cli import main
 from minigpt.runs.folder import locked, read_config
 
-from ..conftest import TINY, some_text, train_tiny
+from ..conftest import TINY, some_text, train_tiny, unix_only
 from ..training.runs import interrupted
 from .conftest import Type, assert_refused
 
@@ -251,14 +251,12 @@ def test_the_commands_answer_and_refuse_without_loading_torch() -> None:
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
-ENDED = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
-
-
-@pytest.mark.parametrize(("number", "status"), ENDED)
+@unix_only
+@pytest.mark.parametrize(("name", "status"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
 @pytest.mark.parametrize("command", ["train", "evaluate"])
 def test_a_command_that_is_ended_while_it_reads_leaves_no_copy_of_what_was_piped_in(
     command: str,
-    number: signal.Signals,
+    name: str,
     status: int,
     tiny_run: Path,
     tmp_path: Path,
@@ -273,12 +271,13 @@ def test_a_command_that_is_ended_while_it_reads_leaves_no_copy_of_what_was_piped
     while [f.stat().st_size for f in tmp_path.glob("minigpt-stdin-*/stdin.txt")] != [80_000]:
         assert process.poll() is None, process.stderr.read().decode()
         time.sleep(0.01)
-    process.send_signal(number)
+    process.send_signal(signal.Signals[name])
     assert process.wait(timeout=60) == status
     assert b"Traceback" not in process.stderr.read()
     assert list(tmp_path.iterdir()) == []
 
 
+@unix_only
 def test_a_reader_that_leaves_early_causes_no_traceback(tiny_run: Path, tmp_path: Path) -> None:
     options = ["the", "--run", tiny_run, "--max-new-tokens", "400"]
     process = start(tmp_path, ROOT / "generate.py", *options)
@@ -289,6 +288,7 @@ def test_a_reader_that_leaves_early_causes_no_traceback(tiny_run: Path, tmp_path
     assert process.wait(timeout=60) == 141
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there is no /dev/full")
 def test_a_full_disk_is_said_in_one_line(
     tiny_run: Path, type_: Type, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,7 +2,6 @@
 
 import io
 import os
-import pty
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -89,6 +88,7 @@ def test_where_nothing_is_piped_in_the_text_begins_from_nothing(
 def test_at_a_terminal_only_a_dash_waits_for_typing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    pty = pytest.importorskip("pty", reason="Windows has other terminals")
     keyboard, terminal = pty.openpty()
     with os.fdopen(terminal) as stdin:
         monkeypatch.setattr("sys.stdin", stdin)

@@ -4,7 +4,6 @@ import json
 import multiprocessing
 import os
 import re
-import resource
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -26,6 +25,7 @@ from minigpt.data.source import find_source, split
 from minigpt.data.token_cache import FOLDER, prepare_tokens
 from minigpt.data.token_files import META, Tokens, open_dataset
 
+from ..conftest import unix_only
 from .texts import json_lines, one_line, whole, write
 
 law = settings(max_examples=30, deadline=None)
@@ -307,6 +307,7 @@ def test_of_two_at_once_one_prepares_the_text_and_the_other_waits(fable: Path, c
     assert len(list(cache.glob("*/*.lock"))) == 1  # to remove it would let two work at once
 
 
+@unix_only
 @pytest.mark.parametrize("later", ["a.txt", "b.txt"])
 def test_what_a_killed_preparation_leaves_is_removed_by_a_later_one(
     later: str, tmp_path: Path, cache: Path
@@ -351,6 +352,7 @@ def test_a_preparation_that_is_interrupted_or_whose_files_change_leaves_nothing(
 
 def test_a_full_disk_is_said_in_one_line_and_leaves_nothing(fable: Path, cache: Path) -> None:
     """The system refuses files above 1,000 bytes."""
+    resource = pytest.importorskip("resource", reason="Windows limits no files")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
     try:

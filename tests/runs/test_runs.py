@@ -6,7 +6,6 @@ import ast
 import contextlib
 import json
 import os
-import resource
 import shutil
 from pathlib import Path
 from typing import Any
@@ -284,6 +283,7 @@ def test_what_fails_on_the_way_leaves_nothing(
 
 
 def test_a_full_disk_is_told_in_plain_words(run: Path, tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource", reason="Windows limits no files")
     model, limits = load_run(run).model, resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
     try:

@@ -30,6 +30,7 @@ from minigpt.tokenizer import (
 )
 from minigpt.tokenizer.chunked_encoding import GPT2_PATTERN
 
+from ..conftest import unix_only
 from .examples import ALPHABET, FABLE, KINDS, law, texts, tokenizer
 
 HARD_TEXTS = [
@@ -147,6 +148,7 @@ def test_a_word_without_end_is_learned_from_in_parts() -> None:
     assert len(encoder.encode("a" * 100_000)) < 1_000
 
 
+@unix_only
 def test_ctrl_c_is_heard_while_a_vocabulary_is_learned() -> None:
     """Also while the library does not return; its thread then reads nothing more and ends."""
     goes_on, said = threading.Event(), []

@@ -5,7 +5,6 @@ survive is compared bit by bit with a training nothing happened to. Run by `make
 """
 
 import os
-import pty
 import random
 import signal
 import subprocess
@@ -23,6 +22,7 @@ from minigpt.runs.find import load_run
 from minigpt.runs.folder import CHECKPOINT, METRICS, WEIGHTS, read_metrics
 from minigpt.training.checkpoint import LAST, PREVIOUS, _read, read_state
 
+pty = pytest.importorskip("pty", reason="Windows has other terminals and signals")
 pytestmark = pytest.mark.kill
 
 ROOT = Path(__file__).parent.parent.parent
