@@ -455,39 +455,73 @@ assert max(name_costs) - min(name_costs) < 1e-6
 #
 # ## Try
 #
-# - What would a text cost in which all 61 characters are equally common, and in a random order?
-#   Could any model do better on it?
+# **1.** What would a text cost in which all 61 characters are equally common, and in a random
+# order? Could any model do better on it?
 #
 # <details><summary>Answer</summary>
 #
 # $\log_2 61 = 5.93$ bits per character. No model can do better on average, because there is nothing
-# to know: the fair die *is* the truth about such a text. The cost of the best possible model is
-# called the entropy of the text's source.
+# to know: the fair die *is* the truth about such a text. The mean cost of the best possible model
+# is called the **entropy** of a source. A die that is loaded by what it counted in such a text is a
+# little worse on the rest of it, because it believes in differences that are chance:
+#
+# ```python
+# nonsense = rng.integers(V, size=40_000)
+# counts = np.bincount(nonsense[:20_000], minlength=V)
+# cost = mean_cost(counts[nonsense[20_000:]] / 20_000)
+# assert cost_of_fair < cost < cost_of_fair + 0.01
+# ```
 #
 # </details>
 #
-# - Set the `a` of `falling_back` to 1, to 30 and to 100. (An assertion then stops the notebook;
-#   take it out.) Which $n$ is best each time, and what does it cost?
+# **2.** Compare $a = 1$, $a = 30$ and $a = 100$ in `falling_back`. (The first 6,000 characters of
+# the held-out text are enough.) Which $n$ is best each time?
 #
 # <details><summary>Answer</summary>
 #
-# With 1, a long context is believed after a single sighting: best is $n = 5$ with 2.21 bits. With
-# 30, a context must have been seen often. Then long contexts do no harm, and $n = 8$ is best with
-# 1.97 bits, nearly as good as the package's model. With 100, useful contexts are hardly believed
-# either, and $n = 8$ costs 2.06 bits. (To choose $a$ like this is not quite fair: the held-out text
-# has then helped to make the model. One keeps a third part of the text for such choices.)
+# With 1, a long context is believed after a single sighting, and the best $n$ is 4. With 30, a
+# context must have been seen often. Then long contexts do no harm, and $n = 8$ is best. It is also
+# better than our $a = 8$. With 100, useful contexts are hardly believed either, and everything
+# costs more again. (To choose $a$ like this is not quite fair, because the held-out text has then
+# helped to make the model. One keeps a third part of the text for such choices.)
+#
+# ```python
+# lowest = {}
+# best = {}
+# for a in (1, 8, 30, 100):
+#
+#     def with_a(n: int, context: str, character: str) -> float:
+#         return falling_back(n, context, character, a)
+#
+#     costs = costs_of(held_out[:6000], with_a)
+#     lowest[a] = min(costs)
+#     best[a] = int(np.argmin(costs)) + 1
+#
+# assert best[1] == 4 and best[30] == 8
+# assert lowest[30] < lowest[8] < lowest[1] and lowest[30] < lowest[100]
+# ```
 #
 # </details>
 #
-# - Let `write` use `falling_back` for its probabilities, with $n = 8$. Does the text get better?
-#   (It needs the probabilities of all 61 characters after each context.)
+# **3.** Write a text with the probabilities of `falling_back`, with $n = 8$. Is it better than the
+# one above?
 #
 # <details><summary>Answer</summary>
 #
-# No, although its cost is lower: only about 92 of 100 words are in the book then. Without
-# smoothing, a context of seven characters allows only what followed it in the book, so it copies
-# whole words. With smoothing, every step has a small probability of a character that never
-# followed, and one such character spoils a word. A good predictor is not yet a good writer.
-# Notebook 9 shows how to draw only from the likely characters.
+# No, although it costs less on the held-out text: fewer words are in the book. Without smoothing, a
+# context of seven characters allows only what followed it in the book, so `write` copies whole
+# words. With smoothing, every step has a small probability of a character that never followed, and
+# one such character spoils a word. A good predictor is not yet a good writer. Notebook 9 shows how
+# to draw only from the likely characters.
+#
+# ```python
+# smooth = "The fox"
+# for _ in range(1000):
+#     p = np.array([falling_back(8, smooth[-7:], character) for character in characters])
+#     smooth += rng.choice(characters, p=p / p.sum())
+#
+# share_in_book = np.mean([word in known for word in words_in(smooth)])
+# assert share_in_book < shares[8] - 0.03
+# ```
 #
 # </details>

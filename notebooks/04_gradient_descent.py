@@ -552,37 +552,73 @@ assert fast_errors.max() < 0.001
 #
 # ## Try
 #
-# - Fit the line through zero with $\eta = \frac{1}{c}$. How many steps does it need? Why?
+# **1.** Fit the line through zero with $\eta = \frac{1}{c}$. How many steps does it need? Why?
 #
 # <details><summary>Answer</summary>
 #
 # One. Each step multiplies the distance to the bottom by $1 - \eta c$, which is 0 now. With more
-# weights it does not work so well: each direction in the landscape has its own curvature $c$, and
-# there is only one $\eta$.
+# weights it is not so easy: each direction in the landscape has its own curvature $c$, and there is
+# only one $\eta$.
+#
+# ```python
+# assert abs(descend(0.8, 1 / c, steps=1)[-1] - best) < 1e-9
+# ```
 #
 # </details>
 #
-# - Measure the hours from the middle: subtract 3.5 from `hours`. What does the map look like, and
-#   how many steps does plain gradient descent need?
+# **2.** Measure the hours from the middle: subtract 3.5 from `hours`. How many steps does plain
+# gradient descent need now?
 #
 # <details><summary>Answer</summary>
 #
-# The long valley becomes an ellipse with its axes along $w$ and $b$, and the bottom is at another
-# $b$, the length in the middle. Its curvatures are 5.8 and 2 instead of 32 and 0.4. So a
-# much larger learning rate is below the limit. With 0.25, ten steps are enough. A GPT normalises
-# its vectors for the same reason (notebook 9).
+# Ten are enough. The long valley has become an ellipse with its axes along $w$ and $b$. (The bottom
+# is at another $b$, the length in the middle.) The curvatures are 5.8 and 2 instead of 32 and 0.4,
+# so a much larger learning rate is below the limit, such as 0.25. A GPT normalises its vectors for
+# the same reason (notebook 9).
+#
+# ```python
+# centred = hours - hours.mean()
+# w, b = torch.tensor(0.1), torch.tensor(7.0)
+# for _ in range(10):
+#     errors = w * centred + b - metres  # (N,)
+#     w = w - 0.25 * (2 * errors * centred).mean()
+#     b = b - 0.25 * (2 * errors).mean()
+#
+# assert abs(w - bottom[0]) < 0.01 and abs(b - metres.mean()) < 0.01
+# ```
 #
 # </details>
 #
-# - Let `learn` draw a batch of 500 places in each step instead of using all counts
-#   (`torch.randint(N, (500,))` draws them, `cross_entropy` is the loss). Does the table still get
-#   to the counted probabilities?
+# **3.** Let the table learn with Adam from batches of 500 places, drawn at random in each step.
+# Does it still get to the counted probabilities?
 #
 # <details><summary>Answer</summary>
 #
-# Nearly. With Adam the loss falls almost as fast at first. Then it stays at about 3.31 bits,
-# because each batch pulls in a slightly different direction. The rows of rare characters are still
-# quite wrong, since few batches contain them. If the learning rate falls from 0.1 to 0 during the
-# 1,000 steps, the loss ends at about 3.29 bits. That is why trainings let their learning rate fall.
+# Nearly. The loss falls almost as fast at first. Then it stays at about 3.31 bits, because each
+# batch pulls in a slightly different direction. The rows of rare characters are still quite wrong,
+# since few batches contain them. If the learning rate falls from 0.1 to 0 during the 1,000 steps,
+# the loss ends at about 3.29 bits. That is why trainings let their learning rate fall.
+#
+# ```python
+# def learn_from_batches(falling: bool) -> float:
+#     """The loss over the whole text, in bits, after 1,000 steps."""
+#     torch.manual_seed(0)
+#     table = torch.zeros(V, V, requires_grad=True)
+#     optimizer = Adam([table], lr=0.1)
+#     for step in range(1000):
+#         if falling:
+#             optimizer.param_groups[0]["lr"] = 0.1 * (1 - step / 1000)
+#         places = torch.randint(N, (500,))
+#         loss = nn.functional.cross_entropy(table[before[places]], after[places])
+#         optimizer.zero_grad()
+#         loss.backward()
+#         optimizer.step()
+#     return loss_of_table(table).item() / np.log(2)
+#
+# trembling = learn_from_batches(falling=False)
+# settled = learn_from_batches(falling=True)
+# assert counted + 0.01 < trembling < counted + 0.05
+# assert counted < settled < counted + 0.01
+# ```
 #
 # </details>

@@ -416,40 +416,67 @@ assert decode(fox[:3], tokens) == "�" and decode(fox, tokens) == "🦊"
 
 # %% [markdown]
 # The next notebook uses characters again, because they are few and a small model learns them in
-# seconds. `train.py` learns a byte-pair encoding from your text, and chooses its size by the length
-# of the text.
+# seconds. `train.py` learns a byte-pair encoding from your text. It chooses the size of the
+# vocabulary by the length of the text and the size of the model.
 #
 # ## Try
 #
-# - How many merges are possible at most on this book? What are the tokens then?
+# **1.** How large can the vocabulary of this book become? What are the tokens then?
 #
 # <details><summary>Answer</summary>
 #
-# `train_bpe([training], vocab_size=20_000).vocab_size` is 5,983. Then every word of the training
-# text is a single token, nothing is left to merge, and the learning stops. On the training text
-# that is one token per word. But new texts have new words, and those fall into pieces.
+# 5,983. Then every word of the training text is a single token, nothing is left to merge, and the
+# learning stops. New texts have new words, and those still fall into pieces.
+#
+# ```python
+# largest = train_bpe([training], vocab_size=20_000)
+# assert largest.vocab_size == 5983
+# assert all(len(largest.encode(word)) == 1 for word in words)
+# assert len(largest.encode(" lizard")) > 1
+# ```
 #
 # </details>
 #
-# - Learn 1,023 tokens from the uncut text: `learn(Counter([training[:20_000]]), 1023)`. What do
-#   the longest tokens look like?
+# **2.** Learn 300 merges from text that is not cut into words. What are the longest tokens?
 #
 # <details><summary>Answer</summary>
 #
 # The whole text is one "word" now, and merges go over spaces: among the longest tokens are
-# `'," said the '`, `' across the '` and `'looked at the '`. They are useful for saving space. But a
-# model that has learned something about "the" must learn it again for each of these tokens.
+# `'," said the '`, `'," he said'` and `'with the '`. Such tokens make a text shorter. But what a
+# model has learned about "said" it must learn again for each of them.
+#
+# ```python
+# uncut = learn(Counter([training[:20_000]]), size=556)
+# longest = sorted(uncut, key=len)[-12:]
+# assert {b'," said the ', b'," he said', b"with the "} <= set(longest)
+# ```
 #
 # </details>
 #
-# - A merge is never taken back. Does that lead to more tokens than needed? For the words of the
-#   held-out text, find the smallest number of tokens that a word can be cut into.
+# **3.** A merge is never taken back. Does a text then have more tokens than necessary? Find the
+# smallest number of tokens for each word of the held-out text.
 #
 # <details><summary>Answer</summary>
 #
-# Write `fewest[i]` for the smallest number of tokens for the first `i` bytes. It is 1 more than the
-# smallest `fewest[j]` for all `j < i` for which the bytes from `j` to `i` are a token. The held-out
-# text has 7,284 tokens, and 7,248 would be enough: half a percent could be saved. One example is
-# "Nothing", which becomes `N`, `ot`, `hing`, though `No` and `thing` are tokens.
+# Yes, but not many: it has 7,284 tokens, and 7,248 would be enough. One example is "Nothing". It
+# becomes `N`, `ot`, `hing`, though `No` and `thing` are tokens.
+#
+# To find the smallest number, write `fewest[i]` for the smallest number of tokens for the first `i`
+# bytes of a word. It is 1 more than the smallest `fewest[j]` of all `j` before `i` for which the
+# bytes from `j` to `i` are a token.
+#
+# ```python
+# def fewest_tokens(word: str) -> int:
+#     text = word.encode()
+#     fewest = [0]
+#     for i in range(1, len(text) + 1):
+#         fewest.append(1 + min(fewest[j] for j in range(i) if text[j:i] in ids))
+#     return fewest[-1]
+#
+# assert len(encode(held_out, ids)) == 7284
+# assert sum(fewest_tokens(word) for word in regex.findall(GPT2_PATTERN, held_out)) == 7248
+# assert [tokens[i] for i in encode("Nothing", ids)] == [b"N", b"ot", b"hing"]
+# assert fewest_tokens("Nothing") == 2
+# ```
 #
 # </details>
