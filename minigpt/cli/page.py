@@ -25,6 +25,7 @@ def run(given: argparse.Namespace) -> None:
     from ..page.build import build_page
     from ..runs.atomic import write_text
     from ..runs.find import find_model, model_name
+    from ..runs.folder import PAGE
 
     source = chosen_model(given.run)
     found = find_model(source)
@@ -32,7 +33,7 @@ def run(given: argparse.Namespace) -> None:
     if given.out:
         out = Path(given.out)
     elif found.config:  # a run of ours
-        out = found.folder / "page.html"
+        out = found.folder / PAGE
     else:
         out = Path("page.html")
     if out.is_file() and out.suffix not in (".html", ".htm"):  # the run's weights, perhaps

@@ -1,25 +1,39 @@
-"""`minigpt runs`: the runs there are, newest first."""
+"""`minigpt runs`: the runs there are, newest first; deletes one if asked to."""
 
 import argparse
 import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .. import UserError
+from ..config import check_given, counted
 from ..runs.commands import command
 from .options import Parser
 from .terminal import print_message, write
 
+if TYPE_CHECKING:
+    from ..runs.delete import Remains
+
 
 def options(parser: Parser) -> None:
-    parser.add_argument(
-        "folder", nargs="?", default="runs", help="the folder that the runs are in (default: runs)"
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="print a JSON record for each run, one a line"
-    )
+    add = parser.add_argument
+    add("folder", nargs="?", default="runs", help="the folder that the runs are in (default: runs)")
+    add("--json", action="store_true", help="print a JSON record for each run, one a line")
+    delete = "delete this run, and what the cache holds of its text; asks first"
+    add("--delete", metavar="NAME", help=delete)
+    add("--yes", action="store_true", help="delete without asking")
 
 
 def run(given: argparse.Namespace) -> None:
-    """Print a line for each run, or a JSON record."""
+    """Print a line for each run, or a JSON record; or delete one."""
+    check_given({"json": given.json, "delete": given.delete})
+    if given.delete is not None:
+        _delete(given)
+        return
+    if given.yes:
+        raise UserError("--yes is for --delete NAME")
+
     from ..runs.find import all_runs
 
     runs = all_runs(given.folder)
@@ -30,3 +44,71 @@ def run(given: argparse.Namespace) -> None:
             print_message(str(error))
     if not runs:
         print_message(f"no run in {given.folder}/ yet; train one first: {command('train')} my.txt")
+
+
+def _delete(given: argparse.Namespace) -> None:
+    """Say what would be deleted, ask, and delete it."""
+    from ..runs.delete import run_to_delete
+    from ..runs.find import full_name
+
+    can_ask = sys.stdin is not None and sys.stdin.isatty()
+    if not given.yes and not can_ask:
+        raise UserError("--delete asks first, and there is no terminal to answer; add --yes")
+
+    folder = Path(full_name(given.delete, runs=given.folder, say=print_message))
+    with run_to_delete(folder) as remains:
+        _show(remains)
+        if not given.yes and not _is_confirmed():
+            print_message("nothing was deleted")
+            return
+        remains.delete()
+
+    _report(remains)
+
+
+def _show(remains: "Remains") -> None:
+    """Say what is there, and what will be left."""
+    from ..data.readers import title
+
+    names = [str(file.relative_to(remains.folder)) for file in remains.files]
+    print_message(f"the run {remains.folder}, {_megabytes(remains.files)}: {', '.join(names)}")
+    for folder in remains.prepared:
+        print_message(f"in the cache, {_megabytes([folder])}: {folder}")
+    for copy in remains.copies:
+        print_message(f"a copy of {title(copy)}, {_megabytes([copy])}: {copy}")
+    if not remains.knows_text:
+        cache = "you may delete the folder tokens in the cache at any time"
+        print_message(f"which text it learned from is not known; {cache}")
+
+    for other in remains.others:
+        print_message(f"not touched, since it is not of the run: {other}")
+    for kind in ("hf", "gguf"):
+        export = Path(f"exports/{remains.folder.resolve().name}-{kind}")
+        if export.exists():
+            print_message(f"not touched, since it is an export: {export}")
+
+
+def _is_confirmed() -> bool:
+    print("delete this? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _report(remains: "Remains") -> None:
+    """Say what is gone, and what could not be removed."""
+    gone = [str(remains.folder)]
+    for paths, noun in ((remains.prepared, "prepared text"), (remains.copies, "copied text")):
+        removed = [path for path in paths if not path.exists()]
+        if removed:
+            gone.append(counted(len(removed), noun))
+        for path in set(paths) - set(removed):
+            print_message(f"in use, and still there: {path}")
+
+    write(f"deleted: {', '.join(gone)}")
+    if remains.folder.exists():
+        print_message(f"{remains.folder}/ itself is still there")
+
+
+def _megabytes(paths: "list[Path]") -> str:
+    from ..runs.delete import size_of
+
+    return f"{size_of(paths) / 1e6:.1f} MB"

@@ -196,7 +196,7 @@ _USELESS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
     ("rotary_base", "positions", lambda positions: positions == "learned"),
     ("num_workers", "attention_dropout", lambda dropout: dropout > 0),
     ("num_workers", "compile", lambda compile: compile == "on"),
-    # Of a generation and an evaluation:
+    # Of other commands:
     ("json", "interactive", bool),
     ("show", "interactive", bool),
     ("samples", "interactive", bool),
@@ -207,6 +207,7 @@ _USELESS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
     ("wrap", "json", bool),
     ("wrap", "show", bool),
     ("samples", "min_words", bool),
+    ("json", "delete", bool),
     ("stride", "copied", bool),
     ("batch_size", "copied", bool),
 )

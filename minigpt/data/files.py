@@ -1,13 +1,13 @@
 """From the names of files, folders and patterns to the files of text that they stand for."""
 
 import atexit
+import contextlib
 import difflib
 import glob
 import os
 import re
 import shlex
 import sys
-import tempfile
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 
 from .. import UserError
 from .readers import BLOCK, STANDARD_INPUT, Unreadable, is_text
+from .temporary import temporary_copy
 
 TALES = "data/tales.txt"  # what is trained on if no text is named
 _NOT_TEXT = "since it is not plain text in UTF-8"
@@ -86,9 +87,9 @@ def each_once(files: Iterable[Path]) -> tuple[Path, ...]:
 
 def _copy_of_standard_input() -> Path:
     """A temporary file, since a text is read several times and standard input can be read once."""
-    folder = tempfile.TemporaryDirectory(prefix="minigpt-stdin-")
-    atexit.register(folder.cleanup)
-    file = Path(folder.name) / "stdin.txt"
+    copies = contextlib.ExitStack()
+    file = copies.enter_context(temporary_copy("stdin"))
+    atexit.register(copies.close)
     with open(file, "wb") as copy:
         _copy_standard_input(copy)
     return file

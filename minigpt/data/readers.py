@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .. import UserError
+from .temporary import kind_of
 
 STANDARD_INPUT = "-"
 BLOCK = 1 << 20  # bytes read at a time
@@ -70,8 +71,7 @@ def title(file: str | Path) -> str:
     """What to call a text: "stdin" or "documents" if the file is a temporary copy of them."""
     if str(file) == STANDARD_INPUT:
         return "stdin"
-    copy = re.match("minigpt-(stdin|documents)-", Path(file).parent.name)
-    return copy[1] if copy else str(file)
+    return kind_of(Path(file)) or str(file)
 
 
 def is_json_lines(file: Path) -> bool:

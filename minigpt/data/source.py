@@ -8,7 +8,6 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from .corpus import CHANGED, Corpus, Part, version_of
 from .files import Say, each_once, find_files, identity
 from .origin import Origin
 from .readers import STANDARD_INPUT, is_json_lines, text_in, title
+from .temporary import temporary_copy
 
 _TO_VALIDATE = 1 << 20  # characters of a longer text; evaluations read fewer
 _MAYBE_NAMES = 100  # documents that are checked for being the names of files
@@ -217,8 +217,7 @@ def _nearest(lengths: Sequence[int], wanted: float) -> int:
 @contextlib.contextmanager
 def spooled(documents: Iterable[Any], text_field: str) -> Iterator[Path]:
     """A temporary .jsonl file of documents: texts, or rows of a dataset that hold one."""
-    with tempfile.TemporaryDirectory(prefix="minigpt-documents-") as folder:
-        file = Path(folder) / "documents.jsonl"
+    with temporary_copy("documents") as file:
         with open(file, "wb") as copy:
             for number, document in enumerate(documents, start=1):
                 text = _text_of(document, number, text_field)

@@ -42,6 +42,7 @@ from .token_files import (
     VALIDATION,
     Tokens,
     id_dtype,
+    is_of_text,
     open_dataset,
     store,
     store_meta,
@@ -197,7 +198,7 @@ def _fill(task: _Task, folder: Path) -> None:
     check_counts(count, count_to_validate, task.config)
 
     files[TOKENIZER] = store(folder / TOKENIZER, [tokenizer.to_json().encode()])
-    store_meta(folder, files, dtype)
+    store_meta(folder, files, dtype, task.source.fingerprint)
 
 
 def _id_blocks(part: Part, tokenizer: Tokenizer, bar: Any) -> Iterator[bytes]:
@@ -228,12 +229,35 @@ def _learn(task: _Task, training: Part, validation: Part) -> Tokenizer:
         return make_tokenizer(config.tokenizer, config.vocab_size, texts())
 
 
+def find_prepared(fingerprint: str) -> list[Path]:
+    """The folders in the cache that hold tokens of a text, by any tokenizer, and those that killed
+    processes have left, of which nobody knows the text."""
+    place = cache_folder() / FOLDER
+    if not place.is_dir():
+        return []
+    found = []
+    for folder in filter(_is_ours, place.iterdir()):
+        with (
+            contextlib.suppress(Timeout),
+            _lock(folder).acquire(timeout=0),
+        ):  # else it is being made
+            if folder.suffix == ".tmp" or is_of_text(folder, fingerprint):
+                found.append(folder)
+    return found
+
+
+def remove_prepared(folder: Path) -> None:
+    """Remove a prepared text that no process is making; one that has it open can still read it."""
+    with contextlib.suppress(OSError), _lock(folder).acquire(timeout=0):
+        shutil.rmtree(folder.rename(folder.with_suffix(".tmp")))
+
+
 def _evict(made: Path) -> None:
     """Keep the texts used last, up to 5 GB; remove what killed processes left."""
     texts = []
     for folder in filter(_is_ours, made.parent.iterdir()):
         if folder.suffix == ".tmp":
-            _remove(folder)
+            remove_prepared(folder)
         elif folder != made:
             texts.append(folder)
 
@@ -241,7 +265,7 @@ def _evict(made: Path) -> None:
     for folder in sorted(texts, key=_last_used, reverse=True):
         size += _size(folder)
         if size > _MOST_BYTES:
-            _remove(folder)
+            remove_prepared(folder)
 
 
 def _is_ours(folder: Path) -> bool:
@@ -263,12 +287,6 @@ def _last_used(folder: Path) -> int:
 
 def _size(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.iterdir())
-
-
-def _remove(folder: Path) -> None:
-    """Remove a prepared text that no process is making; one that has it open can still read it."""
-    with contextlib.suppress(OSError), _lock(folder).acquire(timeout=0):
-        shutil.rmtree(folder.rename(folder.with_suffix(".tmp")))
 
 
 # Tokens of somebody else's tokenizer

@@ -18,7 +18,7 @@ from .. import UserError
 from ..tokenizer import load_tokenizer
 from .batches import Dataset, TokenIds
 
-FORMAT = 4
+FORMAT = 5
 META = "meta.json"
 TOKENIZER = "tokenizer.json"
 TRAIN = "train.bin"
@@ -93,11 +93,21 @@ def store(file: Path, blocks: Iterable[bytes]) -> Record:
     }
 
 
-def store_meta(folder: Path, files: dict[str, Record], dtype: np.dtype[Any]) -> None:
-    """Write the last file, with the records of the others: without it a folder is not whole."""
-    meta = {"format": FORMAT, "dtype": dtype.str, "files": files}
+def store_meta(folder: Path, files: dict[str, Record], dtype: np.dtype[Any], text: str) -> None:
+    """Write the last file, with the records of the others and the fingerprint of the text: without
+    it a folder is not whole."""
+    meta = {"format": FORMAT, "text": text, "dtype": dtype.str, "files": files}
     text = json.dumps(meta, indent=1) + "\n"
     store(folder / META, [text.encode()])
+
+
+def is_of_text(folder: Path, fingerprint: str) -> bool:
+    """Whether the tokens in a folder were made of the text with this fingerprint."""
+    try:
+        meta = json.loads((folder / META).read_text(encoding="utf-8"))
+        return bool(meta["text"] == fingerprint)
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return False
 
 
 def _verify(file: Path, record: Record) -> None:

@@ -1,0 +1,177 @@
+"""What there is of a run to delete: its own files, and what the cache and the folder for temporary
+files hold of its text. Nothing else is touched, and links are not followed.
+"""
+
+import contextlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from .. import UserError
+from ..config import TextConfig, from_dict
+from ..data.readers import STANDARD_INPUT
+from ..data.source import find_source
+from ..data.temporary import kind_of, left_copies, remove_copy
+from ..data.token_cache import find_prepared, remove_prepared
+from ..interop.hub import is_huggingface_folder
+from .atomic import unfinished_name
+from .folder import (
+    CHECKPOINT,
+    CONFIG,
+    LAST,
+    LAUNCH,
+    LOCK,
+    METRICS,
+    PAGE,
+    PICTURE,
+    PLAN,
+    PREVIOUS,
+    SAMPLES,
+    STEPS,
+    TOKENIZER,
+    WEIGHTS,
+    locked,
+)
+from .weights import read_about
+
+_OURS = (WEIGHTS, TOKENIZER, PLAN, METRICS, STEPS, SAMPLES, PICTURE, PAGE, LAUNCH, CONFIG)
+_OURS_IN_CHECKPOINT = (LAST, PREVIOUS)
+_TENSORBOARD = "events.out.tfevents.*"  # which --log tensorboard writes
+
+
+@dataclass(frozen=True)
+class Remains:
+    """What there is of a run."""
+
+    folder: Path
+    files: list[Path]  # of the run
+    prepared: list[Path]  # folders in the cache, with tokens of its text
+    copies: list[Path]  # of its text, which killed processes have left
+    others: list[Path]  # in its folder, of which somebody else takes care
+    knows_text: bool  # whether the run says of which text it is
+
+    def delete(self) -> None:
+        """Delete all of it but the `others`. The run goes last: if this is interrupted, it can be
+        deleted again."""
+        for folder in self.prepared:
+            remove_prepared(folder)
+        for copy in self.copies:
+            remove_copy(copy)
+        for file in self.files:
+            file.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def run_to_delete(folder: Path) -> Iterator[Remains]:
+    """What there is of a run, which no process can train meanwhile. Afterwards its folder is gone
+    if it is empty.
+
+    Raises:
+        UserError: if the folder is no run, or a link to one, or is being trained.
+    """
+    _check_is_run(folder)
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(locked(folder))
+        except UserError:
+            raise UserError(f"{folder} is being trained; stop that first") from None
+        yield _remains(folder)
+
+    if not any((folder / name).exists() for name in (CONFIG, WEIGHTS)):
+        (folder / LOCK).unlink(missing_ok=True)
+        for empty in (folder / CHECKPOINT, folder):
+            with contextlib.suppress(OSError):  # not empty, a mount, or the current folder
+                empty.rmdir()
+
+
+def size_of(paths: Iterable[Path]) -> int:
+    """How many bytes files have together, and those in folders."""
+    files = [file for path in paths for file in (path.iterdir() if path.is_dir() else [path])]
+    return sum(file.stat().st_size for file in files)
+
+
+def _check_is_run(folder: Path) -> None:
+    """Refuse a folder that only looks like a run's: it would lose files of another program."""
+    if folder.is_symlink():
+        raise UserError(f"{folder} is a link; name the folder itself: {folder.resolve()}")
+    if is_huggingface_folder(folder):
+        raise UserError(f"{folder} is an exported model and not a run; delete the folder yourself")
+    has_config = {"model", "training"} <= _read_config(folder).keys()
+    if not has_config and not read_about(folder / WEIGHTS):
+        raise UserError(f"{folder} is not a run")
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    """What config.json holds, also of another version; nothing if it is damaged."""
+    try:
+        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return config if isinstance(config, dict) else {}
+
+
+def _remains(folder: Path) -> Remains:
+    files = [*_files(folder / CHECKPOINT, _OURS_IN_CHECKPOINT), *_files(folder, _OURS)]
+    known = {*files, folder / LOCK, folder / CHECKPOINT}
+    held = [*folder.iterdir(), *_inside(folder / CHECKPOINT)]
+
+    text, fingerprint = _origin(folder)
+    return Remains(
+        folder=folder,
+        files=files,
+        prepared=find_prepared(fingerprint) if fingerprint else [],
+        copies=_copies(text, fingerprint) if fingerprint else [],
+        others=[path for path in held if path not in known or path.is_symlink()],
+        knows_text=fingerprint is not None,
+    )
+
+
+def _origin(folder: Path) -> tuple[Any, str | None]:
+    """What config.json says of the text and its fingerprint; None if it does not."""
+    origin = _read_config(folder).get("origin")
+    if not isinstance(origin, dict) or not isinstance(origin.get("fingerprint"), str):
+        return None, None
+    return origin.get("text"), origin["fingerprint"]
+
+
+def _files(folder: Path, names: tuple[str, ...]) -> list[Path]:
+    """The files in a folder that have these names, whole or unfinished, but no links."""
+    if folder.is_symlink():
+        return []
+    wanted = [name for whole in names for name in (unfinished_name(whole), whole)]
+    found = [*folder.glob(_TENSORBOARD), *(folder / name for name in wanted)]
+    return [file for file in found if file.is_file() and not file.is_symlink()]
+
+
+def _inside(folder: Path) -> list[Path]:
+    """What a folder holds, unless it is a link."""
+    return [] if folder.is_symlink() or not folder.is_dir() else [*folder.iterdir()]
+
+
+def _copies(text: Any, fingerprint: str) -> list[Path]:
+    """The copies of standard input or of documents that are the text with this fingerprint."""
+    try:
+        config = from_dict(TextConfig, text)
+    except UserError:
+        return []
+    return [copy for copy in left_copies() if _is_copy(copy, config, fingerprint)]
+
+
+def _is_copy(copy: Path, config: TextConfig, fingerprint: str) -> bool:
+    """Whether a run learned from a copy: it names it, or has read the same text."""
+
+    def put(names: tuple[str, ...]) -> tuple[str, ...]:
+        """The copy in the place of the one that the run has read."""
+        kinds = {name: "stdin" if name == STANDARD_INPUT else kind_of(Path(name)) for name in names}
+        return tuple(str(copy) if kinds[name] == kind_of(copy) else name for name in names)
+
+    if str(copy) in (*config.files, *config.validation):
+        return True
+    read = replace(config, files=put(config.files), validation=put(config.validation))
+    if read == config:
+        return False
+    with contextlib.suppress(UserError):
+        return find_source(read).fingerprint == fingerprint
+    return False

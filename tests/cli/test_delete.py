@@ -1,0 +1,204 @@
+"""`runs --delete`: what goes, what stays, and when it is refused."""
+
+import io
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import minigpt
+from minigpt.data.temporary import left_copies, temporary_copy
+from minigpt.runs.folder import locked
+
+from ..conftest import some_text, train_tiny
+from .conftest import Type, assert_refused
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A place with runs/my and the cache that its training has made, to be copied."""
+    from ..conftest import move_into
+
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        place = move_into(tmp_path_factory.mktemp("trained"), monkeypatch)
+        train_tiny(steps=2, num_evals=1)
+        return place
+
+
+@pytest.fixture
+def place(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, a copy of it; temporary files have a folder there, too."""
+    shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MINIGPT_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    return tmp_path
+
+
+def prepared() -> list[Path]:
+    """What the cache holds of texts."""
+    return [folder for folder in Path("cache/tokens").iterdir() if folder.is_dir()]
+
+
+def answer(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Standard input is a terminal, at which this is typed."""
+
+    class Keyboard(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr("sys.stdin", Keyboard(text))
+
+
+def test_a_run_goes_with_all_that_the_cache_holds_of_its_text(place: Path, type_: Type) -> None:
+    minigpt.prepare("my.txt", tokenizer="char")
+    Path("other.txt").write_text(some_text(seed=1))
+    minigpt.prepare("other.txt", tokenizer="char")
+    assert len(prepared()) == 3
+    assert type_("page my")[0] == 0
+
+    status, out, err = type_("runs --delete my --yes")
+    assert (status, out) == (0, "deleted: runs/my, 2 prepared texts\n")
+    assert "the run runs/my, 0." in err and "page.html" in err and err.count("in the cache") == 2
+    assert not Path("runs/my").exists() and Path("my.txt").read_text() == some_text()
+    assert len(prepared()) == 1
+    assert type_("runs")[1] == ""
+
+
+@pytest.mark.parametrize(
+    ("typed", "is_deleted"), [("y\n", True), ("n\n", False), ("\n", False), ("", False)]
+)
+def test_it_asks_first(
+    place: Path, type_: Type, monkeypatch: pytest.MonkeyPatch, typed: str, is_deleted: bool
+) -> None:
+    answer(typed, monkeypatch)
+    status, _, err = type_("runs --delete my")
+    assert status == 0 and "delete this? [y/N]" in err
+    assert Path("runs/my").exists() != is_deleted and bool(prepared()) != is_deleted
+    assert ("nothing was deleted" in err) != is_deleted
+    if not is_deleted:
+        assert minigpt.load("my").generate("the", seed=1, max_new_tokens=2)
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("runs --delete my", "--delete asks first, and there is no terminal to answer; add --yes"),
+        ("runs --delete mine --yes", "no such run: mine or runs/mine ("),
+        ("runs --delete my --json --yes", "--json does nothing beside --delete my;"),
+        ("runs --yes", "--yes is for --delete NAME"),
+        ("runs --delete project --yes", "project is not a run"),
+        ("runs --delete exported --yes", "exported is an exported model and not a run"),
+        ("runs --delete link --yes", "runs/link is a link; name the folder itself: "),
+        ("runs --delete hf:gpt2 --yes", "hf:gpt2 is not a run"),
+    ],
+)
+def test_what_is_no_run_and_what_was_not_asked_for_stays(
+    place: Path, type_: Type, command: str, words: str
+) -> None:
+    Path("project").mkdir()
+    Path("project/config.json").write_text('{"name": "of another program"}')
+    Path("exported").mkdir()
+    Path("exported/config.json").write_text('{"model_type": "qwen3", "model": 1, "training": 1}')
+    Path("runs/link").symlink_to(Path("runs/my").absolute())
+    before = sorted(place.rglob("*"))
+    assert_refused(type_(command), words)
+    assert sorted(place.rglob("*")) == before
+
+
+def test_a_run_that_is_being_trained_is_refused(place: Path, type_: Type) -> None:
+    with locked(Path("runs/my")):
+        assert_refused(type_("runs --delete my --yes"), "runs/my is being trained; stop that first")
+    assert minigpt.load("runs/my") and prepared()
+
+
+def test_files_of_somebody_else_links_and_exports_stay_and_are_named(
+    place: Path, type_: Type
+) -> None:
+    Path("elsewhere").mkdir()
+    Path("elsewhere/last.safetensors").write_text("mine")
+    Path("elsewhere/plan.json").write_text("mine")
+    shutil.rmtree("runs/my/checkpoint")
+    Path("runs/my/checkpoint").symlink_to(Path("elsewhere").absolute())
+    Path("runs/my/plan.json").unlink(missing_ok=True)
+    Path("runs/my/plan.json").symlink_to(Path("elsewhere/plan.json").absolute())
+    Path("runs/my/notes.txt").write_text("mine")
+    Path("runs/my/.new-model.safetensors").write_text("half of one")
+    type_("export my")
+
+    status, _, err = type_("runs --delete my --yes")
+    assert status == 0 and "runs/my/ itself is still there" in err
+    assert {file.name for file in Path("runs/my").iterdir()} == {
+        "checkpoint",
+        "plan.json",
+        "notes.txt",
+    }
+    for kept in ("notes.txt", "checkpoint", "plan.json"):
+        assert f"not touched, since it is not of the run: runs/my/{kept}\n" in err
+    assert "not touched, since it is an export: exports/my-hf\n" in err
+    assert [file.read_text() for file in Path("elsewhere").iterdir()] == ["mine", "mine"]
+
+
+def test_links_in_the_cache_are_not_followed(place: Path, type_: Type) -> None:
+    (folder,) = prepared()
+    folder.rename("tokens-elsewhere")
+    folder.symlink_to(Path("tokens-elsewhere").absolute())
+    assert type_("runs --delete my --yes")[0] == 0
+    assert folder.is_symlink() and len(list(Path("tokens-elsewhere").iterdir())) == 4
+
+
+def test_what_a_killed_training_left_of_its_text_goes_and_what_is_in_use_stays(
+    place: Path, type_: Type
+) -> None:
+    config = json.loads(Path("runs/my/config.json").read_text())
+    config["origin"]["text"]["files"] = ["-"]
+    Path("runs/my/config.json").write_text(json.dumps(config))
+
+    left, other = Path("tmp/minigpt-stdin-abc"), Path("tmp/minigpt-stdin-def")
+    for folder, text in ((left, some_text()), (other, some_text(seed=1))):
+        folder.mkdir()
+        (folder / "stdin.txt").write_text(text)
+    with temporary_copy("stdin") as used:
+        used.write_text(some_text())
+        out = type_("runs --delete my --yes")[1]
+        assert used.exists()
+    assert out == "deleted: runs/my, 1 prepared text, 1 copied text\n"
+    assert not left.exists() and other.exists() and not used.exists()
+
+
+def test_only_a_copy_of_ours_is_taken_for_one(place: Path) -> None:
+    for name in ("minigpt-stdin-a", "minigpt-documents-a", "minigpt-stdin-b", "minigpt-stdin"):
+        Path("tmp", name).mkdir()
+        Path("tmp", name, "stdin.txt").write_text("text")
+    Path("tmp/minigpt-stdin-b/notes.txt").write_text("mine")
+    Path("tmp/minigpt-stdin-c").symlink_to(place / "tmp/minigpt-stdin-a")
+    assert left_copies() == [place / "tmp/minigpt-stdin-a/stdin.txt"]
+
+
+@pytest.mark.parametrize("content", ["{", json.dumps({"format": 1, "model": {}, "training": {}})])
+def test_a_damaged_run_and_one_of_another_version_can_be_deleted(
+    place: Path, type_: Type, content: str
+) -> None:
+    Path("runs/my/config.json").write_text(content)
+    status, out, err = type_("runs --delete my --yes")
+    assert (status, out) == (0, "deleted: runs/my\n")
+    assert "which text it learned from is not known" in err
+    assert not Path("runs/my").exists() and len(prepared()) == 1
+
+
+def test_a_folder_that_cannot_be_written_to_is_said_in_one_line(
+    place: Path, type_: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, missing_ok: bool = False) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    status, out, err = type_("runs --delete my --yes")
+    assert (status, out) == (2, "") and err.splitlines()[-1].endswith("Permission denied")
+    monkeypatch.undo()
+    os.chdir(place)
+    assert minigpt.load("runs/my")
