@@ -6,7 +6,9 @@
 # make test-serve: the server with its clients, and 20,000 requests.
 # make test-notebooks: runs all notebooks.
 # make test-wheel: builds the package and tries all commands of it in an environment of its own.
+# make test-lowest: a part of the tests with the lowest versions that pyproject.toml allows.
 # make docs: writes docs/api/, a reference of the package; a warning is an error.
+# make lock: renews constraints.txt, the versions that all of these install.
 # make bench, make bench-page: the measurements behind the figures of README and docs.
 # The first call of any of them makes .venv and installs what is needed.
 
@@ -16,7 +18,7 @@ BIN := .venv/bin
 SIZE := 1.5 GB
 
 .PHONY: demo test test-distributed test-kill test-fuzz test-serve test-notebooks test-types test-wheel \
-	test-page chromium docs bench bench-page clean
+	test-lowest test-page chromium docs lock bench bench-page clean
 
 define NEXT
 
@@ -73,6 +75,18 @@ test-wheel: .venv/wheel
 	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 	$(BIN)/pytest -m wheel tests/test_wheel.py
 
+# They use each package that pyproject.toml names. Old packages warn of newer ones that they use.
+LOWEST := tests/tokenizer/test_foreign.py tests/data/test_batches.py tests/training/test_loggers.py \
+	tests/generation/test_writer.py tests/serve/test_requests.py tests/interop/test_gguf.py \
+	tests/interop/test_hub.py tests/cli/test_names.py \
+	tests/cli/test_main.py::test_train_says_what_it_does_and_prints_the_result_alone
+
+test-lowest: .venv/lowest/ready
+	OMP_NUM_THREADS=1 PYTHONPATH="$(CURDIR)" .venv/lowest/bin/python -m pytest \
+		-W ignore::DeprecationWarning $(LOWEST)
+	PYTHONPATH="$(CURDIR)" .venv/lowest/bin/python -m pytest -m notebooks \
+		tests/test_notebooks.py -k test_a_cell_that_varies_must_assert_something
+
 test-page: chromium .venv/page
 	PATH="$(CURDIR)/$(BIN):$$PATH" node_modules/.bin/biome check
 	$(BIN)/pytest -m page
@@ -84,6 +98,19 @@ chromium:
 
 docs: .venv/ready
 	$(BIN)/python docs/reference.py
+
+# All extras, for Python 3.11 on Linux. The figures of the documentation were measured with this
+# torch; it may be one for the CPU alone, and so its packages for CUDA are left out.
+TORCH := torch==2.13.0
+
+lock:
+	$(PYTHON) -m venv .venv/lock
+	.venv/lock/bin/pip install --quiet uv
+	echo $(TORCH) | .venv/lock/bin/uv pip compile - pyproject.toml --all-extras --quiet --no-header \
+		--no-annotate --python-version 3.11 --python-platform linux --output-file .venv/lock/all.txt
+	echo "# All packages of the development set-up; \`make lock\` writes this file, and renews it." \
+		>constraints.txt
+	grep -vE '^(cuda|nvidia|triton)' .venv/lock/all.txt >>constraints.txt
 
 bench: .venv/ready .venv/serve
 	$(BIN)/python benchmarks/training.py
@@ -134,3 +161,12 @@ install = $(BIN)/pip install --disable-pip-version-check --progress-bar off \
 	@echo "installing the clients that test the server into .venv"
 	@$(call install,dev-serve)
 	@touch $@
+
+.venv/lowest/ready: pyproject.toml constraints.txt tests/lowest.py
+	@echo "installing the lowest versions that are allowed into .venv/lowest"
+	$(PYTHON) -m venv .venv/lowest
+	$(PYTHON) tests/lowest.py >.venv/lowest/requirements.txt
+	grep '^torch==' constraints.txt >.venv/lowest/constraints.txt
+	.venv/lowest/bin/pip install --quiet --disable-pip-version-check --no-compile \
+		--constraint .venv/lowest/constraints.txt --requirement .venv/lowest/requirements.txt
+	touch $@

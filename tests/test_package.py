@@ -7,6 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from .lowest import lowest_versions
 
 ROOT = Path(__file__).parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -69,11 +73,13 @@ def test_a_wrong_hint_would_be_found(line: str, wrong: bool) -> None:
 
 
 def test_the_projects_address_is_the_same_everywhere() -> None:
-    """Where it is not that of pyproject.toml, the assertion names the line."""
-    elsewhere = re.compile(r"(?:https?://(?!pypi\.org)|git@)[\w.-]+[/:][\w-]+/minigpt[\w-]*")
-    found = [(name, part) for name, line in lines_of_text() for part in elsewhere.findall(line)]
+    """Where it is not that of pyproject.toml, the assertion names the file."""
+    repository = re.compile(
+        r"(?:https?://(?!pypi\.org)[\w.-]+/(?:github/)?|git@[\w.-]+:)([\w-]+/minigpt[\w-]*)"
+    )  # Colab's addresses hold /github/ and then the owner and the name
+    found = [(name, part) for name, line in lines_of_text() for part in repository.findall(line)]
     assert found
-    assert [(name, part) for name, part in found if part != REPOSITORY] == []
+    assert [(name, part) for name, part in found if not REPOSITORY.endswith(f"/{part}")] == []
 
 
 def test_on_pypi_pictures_and_links_of_the_readme_lead_to_the_repository() -> None:
@@ -103,3 +109,32 @@ def test_a_relative_link_becomes_absolute(relative: str, absolute: str) -> None:
     from hatch_build import with_absolute_links
 
     assert with_absolute_links(relative, "https://git.org/me/it") == absolute
+
+
+# The versions
+
+
+def requirements() -> list[Requirement]:
+    """All that pyproject.toml names, but for the extras that it names itself."""
+    project = PYPROJECT["project"]
+    lists = [project["dependencies"], *project["optional-dependencies"].values()]
+    found = [Requirement(line) for lines in lists for line in lines]
+    return [one for one in found if one.name != project["name"]]
+
+
+def test_the_lock_has_each_dependency_in_a_version_that_is_allowed() -> None:
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pins = [Requirement(line) for line in lines if not line.startswith("#")]
+    versions = {pin.name: str(pin.specifier).removeprefix("==") for pin in pins}
+
+    assert len(versions) > 100  # with the dependencies of dependencies
+    for one in requirements():
+        assert versions[canonicalize_name(one.name)] in one.specifier
+
+
+def test_all_that_users_install_but_torch_is_tried_in_its_lowest_version() -> None:
+    extras = PYPROJECT["project"]["optional-dependencies"]
+    users = [extra for name, extra in extras.items() if not name.startswith("dev")]
+    wanted = {line for extra in [PYPROJECT["project"]["dependencies"], *users] for line in extra}
+    tried = {line.replace("==", ">=") for line in lowest_versions() if "==" in line}
+    assert wanted - tried == {"torch>=2.9"}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from huggingface_hub import constants
-from huggingface_hub.errors import LocalEntryNotFoundError
+from huggingface_hub.utils import LocalEntryNotFoundError
 
 import minigpt
 from minigpt import UserError
