@@ -2,8 +2,8 @@
 # # 4. Gradient descent
 #
 # The next notebook has matrices that *learn*. This one shows what learning is: change the numbers
-# of a model a little, again and again, so that its error becomes smaller. In which direction to
-# change them is what the **gradient** says.
+# of a model a little, again and again, until its error is small. The **gradient** says in which
+# direction to change them.
 #
 # We begin with one number, then two, and look at every step. At the end 3,721 numbers learn what
 # notebook 1 counted. You need school mathematics: straight lines, and the slope of a
@@ -345,7 +345,7 @@ def adam(weights: torch.Tensor, steps: int, learning_rate: float) -> torch.Tenso
 
 def by_optimizer(kind, steps: int, **settings) -> torch.Tensor:
     """The path of one of torch's optimizers."""
-    weights = start.detach().clone().requires_grad_()  # a copy, for it will be changed
+    weights = start.detach().clone().requires_grad_()  # a copy, because the optimizer changes it
     optimizer = kind([weights], **settings)
     path = [weights.detach().clone()]
     for _ in range(steps):
@@ -547,7 +547,7 @@ assert fast_errors.max() < 0.001
 # learned, with the same three lines: `zero_grad`, `backward`, `step`.
 #
 # There is one difference. A long text has too many places to use all of them in each step. So one
-# draws some places at random, a **batch**, and takes *their* gradient. On average it points the
+# draws a few places at random, a **batch**, and computes *their* gradient. On average it points the
 # same way. That is *stochastic* gradient descent, the S in `SGD`.
 #
 # ## Try

@@ -35,7 +35,7 @@ from minigpt.tokenizer.chunked_encoding import GPT2_PATTERN
 # Begin with characters. Then do one thing again and again: find the two neighbouring tokens that
 # occur together most often, and make them one token everywhere. This is a **merge**.
 #
-# `pairwise` goes through all neighbours: of "fox" it gives "f", "o" and "o", "x". `Counter` counts
+# `pairwise` goes through all neighbours: in "fox" they are "f", "o" and "o", "x". `Counter` counts
 # them.
 
 
