@@ -21,7 +21,11 @@ from .terminal import print_message
 Run = Callable[[argparse.Namespace], int | None]  # the exit status; None is 0
 COMMANDS: dict[str, tuple[str, Callable[[Parser], None], Run]] = {
     "train": ("train a text generator on text files", train.options, train.run),
-    "runs": ("list the runs: their texts, sizes and losses", runs.options, runs.run),
+    "runs": (
+        "list the runs, with their texts, sizes and losses; or delete one",
+        runs.options,
+        runs.run,
+    ),
     "generate": ("write text with a trained model", generate.options, generate.run),
     "evaluate": ("measure how well a model predicts a text", evaluate.options, evaluate.run),
     "export": ("write a model for other programs", export.options, export.run),

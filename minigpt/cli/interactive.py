@@ -17,6 +17,7 @@ from pathlib import Path
 
 from .. import UserError
 from ..config import SampleConfig
+from ..config.checked import is_utf8
 from ..generation.results import Step
 from ..runs.memory import enough_memory
 from .options import read_field
@@ -88,19 +89,24 @@ def read_line() -> str | None:
             line = content.decode("utf-8-sig").removesuffix("\n").removesuffix("\r")
             return line if content else None
         if sys.stdout.isatty():
-            return input(_SIGN)
+            return _in_utf8(input(_SIGN))
 
         # Here input() would write its sign to standard output, among the texts.
         print(_SIGN, end="", file=sys.stderr, flush=True)
         typed = sys.stdin.readline()
         if typed:
-            return typed.removesuffix("\n")
+            return _in_utf8(typed.removesuffix("\n"))
     except UnicodeDecodeError:
         raise UserError("this line is not UTF-8") from None
     except EOFError:
         pass
     print_message("")  # what the shell prints next begins a line
     return None
+
+
+def _in_utf8(typed: str) -> str:
+    """A line whose bytes are UTF-8, also where the system's language is C, which knows ASCII."""
+    return typed.encode(errors="surrogateescape").decode()
 
 
 class Session:
@@ -133,6 +139,8 @@ class Session:
 
     def begin(self, prompt: str) -> None:
         """Write a text that begins with a prompt."""
+        if not is_utf8(prompt):
+            raise UserError("the prompt is not UTF-8")
         self._write(prompt, shown=prompt, seed=self._next_seed())
         self._task = replace(self._task, prompt=prompt)
 

@@ -60,6 +60,7 @@ def test_a_run_goes_with_all_that_the_cache_holds_of_its_text(place: Path, type_
     minigpt.prepare("other.txt", tokenizer="char")
     assert len(prepared()) == 3
     assert type_("page my")[0] == 0
+    Path("runs/my/events.out.tfevents.1").touch()  # of TensorBoard
 
     status, out, err = type_("runs --delete my --yes")
     assert (status, out) == (0, "deleted: runs/my, 2 prepared texts\n")

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,7 @@ Talk = Callable[..., Outcome]
 class Terminal:
     """A session at a terminal of its own: what is typed, and what is seen."""
 
-    def __init__(self, run: Path, *options: str, stdout: Path | None = None):
+    def __init__(self, run: Path, *options: str, stdout: Path | None = None, **variables: str):
         self._keys, terminal = pty.openpty()
         self._shown = ""
         command = [sys.executable, "-c", AT_ITS_TERMINAL, "generate", "--interactive"]
@@ -48,7 +49,7 @@ class Terminal:
                 stdin=terminal,
                 stdout=terminal if stdout is None else file,
                 stderr=terminal,
-                env={**os.environ, "TERM": "dumb"},
+                env={**os.environ, "TERM": "dumb", **variables},
                 start_new_session=True,
             )
         os.close(terminal)
@@ -94,8 +95,8 @@ def terminal(tiny_run: Path, workplace: Path) -> Iterator[Callable[..., Terminal
     """Opens a terminal with a session."""
     opened = []
 
-    def open_terminal(*options: str, stdout: Path | None = None) -> Terminal:
-        opened.append(Terminal(tiny_run, *options, stdout=stdout))
+    def open_terminal(*options: str, **others: Any) -> Terminal:
+        opened.append(Terminal(tiny_run, *options, **others))
         opened[-1].see("Ctrl-D leaves")
         return opened[-1]
 
@@ -161,6 +162,18 @@ def test_a_file_of_texts_holds_nothing_else(
     assert text.startswith("the fox") and ">" not in text and "/" not in text
 
 
+def test_a_line_is_read_as_utf_8_whatever_the_language_of_the_system(
+    terminal: Callable[..., Terminal],
+) -> None:
+    session = terminal("--max-new-tokens", "2", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    for line in ("café\n", "/save text.txt\n"):
+        session.see("> ")
+        session.type(line)
+    session.see("> ")
+    assert session.leave() == 0
+    assert Path("text.txt").read_text(encoding="utf-8").startswith("café")
+
+
 # Line by line
 
 
@@ -212,6 +225,11 @@ def test_an_empty_line_at_first_lets_the_model_begin(
 def test_a_prompt_on_the_command_line_comes_first(talk: Talk) -> None:
     status, out, err = talk("a crow", options=("the fox",))
     assert status == 0 and out.startswith("the fox") and "\na crow" in out and len(seeds(err)) == 2
+
+
+def test_a_prompt_on_the_command_line_that_is_not_utf_8_is_refused(talk: Talk) -> None:
+    status, out, err = talk("the fox", options=("a\udcff",))
+    assert status == 0 and out.startswith("the fox") and len(errors(err)) == 1
 
 
 def test_again_is_the_same_prompt_with_another_seed(talk: Talk) -> None:
