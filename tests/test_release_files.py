@@ -1,5 +1,6 @@
 """The workflows, CITATION.cff and what GitHub shows agree with pyproject.toml and the Makefile."""
 
+import platform
 import re
 import tomllib
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 import yaml
 
 import minigpt
+from minigpt.cli import main
 
 ROOT = Path(__file__).parent.parent
 GITHUB = ROOT / ".github"
@@ -89,3 +91,13 @@ def test_a_bug_report_asks_for_the_command_the_system_and_the_device() -> None:
         field["id"] for field in form["body"] if field.get("validations", {}).get("required")
     }
     assert {"command", "machine", "device"} <= required
+
+
+def test_version_prints_what_a_bug_report_needs(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["--version"])
+    assert not end.value.code
+
+    (line,) = capsys.readouterr().out.splitlines()
+    expected = (f"minigpt {minigpt.__version__}", "torch 2.", platform.python_version())
+    assert all(part in line for part in (*expected, platform.system()))

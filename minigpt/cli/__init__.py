@@ -16,7 +16,7 @@ from ..runs.commands import MODULE, started_as
 from ..runs.memory import enough_memory
 from . import evaluate, export, generate, page, runs, serve, train
 from .options import Parser
-from .terminal import print_message
+from .terminal import print_message, write
 
 Run = Callable[[argparse.Namespace], int | None]  # the exit status; None is 0
 COMMANDS: dict[str, tuple[str, Callable[[Parser], None], Run]] = {
@@ -77,7 +77,8 @@ def parse(arguments: Sequence[str], prog: str | None) -> tuple[Run, argparse.Nam
     overview = "\n".join(["Train a text generator on your own text, and use it.", "", *lines])
     called = MODULE if started_as() == MODULE else "minigpt"
     parser = Parser(called, overview, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--version", action="version", version=f"minigpt {__version__}")
+    versions = "show the versions of minigpt, torch, Python and the system"
+    parser.add_argument("--version", action=ShowVersions, nargs=0, help=versions)
     parser.add_argument(
         "name",
         metavar="COMMAND",
@@ -95,6 +96,19 @@ def parse(arguments: Sequence[str], prog: str | None) -> tuple[Run, argparse.Nam
     if "--" in typed.rest:  # what follows it is no option
         return run, parser.parse_args(typed.rest)
     return run, parser.parse_intermixed_args(typed.rest)  # files before and after options
+
+
+class ShowVersions(argparse.Action):
+    """The option --version: prints what a bug report should name. torch is not loaded for it."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        import platform
+        from importlib.metadata import version
+
+        torch = f"torch {version('torch')}"
+        python = f"Python {platform.python_version()}"
+        write(", ".join([f"minigpt {__version__}", torch, python, platform.platform()]))
+        parser.exit()
 
 
 def _open_closed_streams() -> None:
