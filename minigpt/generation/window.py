@@ -6,8 +6,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.floating]
-TokenIds = NDArray[np.integer]
+Array = NDArray[np.floating[Any]]
+TokenIds = NDArray[np.integer[Any]]
 
 
 class Engine(Protocol):
