@@ -109,6 +109,7 @@ def test_the_package_is_that_of_the_environment(installed: Installed, wheel: Pat
     file, version = installed.run([installed.script("python"), "-c", code]).stdout.split()
 
     assert Path(file).is_relative_to(installed.environment)
+    assert Path(file).with_name("py.typed").exists()  # for type checkers
     assert wheel.name.split("-")[1] == version
     assert version in installed.minigpt("--version").stdout
 
