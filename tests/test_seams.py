@@ -251,7 +251,9 @@ def test_8_a_bigram_table_is_trained_saved_and_loaded(dataset: Dataset) -> None:
     assert losses(run)[-1] < losses(run)[0]
     minigpt.load("runs/bigram", model=again)
     assert torch.equal(again.table.weight, model.table.weight)  # the best ones
-    with pytest.raises(UserError, match=r"holds a Bigram.*model="):
+    with pytest.raises(
+        UserError, match=r"holds a network that is not minigpt's GPT: Bigram; .*model="
+    ):
         minigpt.load("runs/bigram")
 
 
@@ -286,7 +288,9 @@ def test_12_a_foreign_feed_forward_is_refused_without_the_model_and_right_with_i
 
     model, again = squared(), squared()
     Trainer(model, dataset, CONFIG, out="runs/squared").train()
-    with pytest.raises(UserError, match=r"holds a GPT with Square as blocks\.0\.feed_forward"):
+    with pytest.raises(
+        UserError, match=r"minigpt's GPT: GPT with Square as blocks\.0\.feed_forward"
+    ):
         minigpt.load("runs/squared")
     minigpt.load("runs/squared", model=again)
     ids = torch.arange(16)[None]
@@ -446,10 +450,13 @@ def of_another(model: nn.Module) -> list[Optimizer]:
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no module": ({"model": 7}, "model must be a torch.nn.Module, got int"),
     "nothing trained": ({"model": frozen_gpt}, "the model has no parameter that is trained"),
-    "other tokens": ({"model": Pairs}, r"makes \(2, 8, 299\); it must give logits \(2, 8, 300\)"),
+    "other tokens": (
+        {"model": Pairs},
+        r"returns \(2, 8, 299\); it must return logits \(2, 8, 300\)",
+    ),
     "a larger GPT": (
         {"model": lambda: GPT(GPTConfig(301, emb_dim=16))},
-        "the model has 301 tokens, and the dataset's tokenizer 300",
+        "the model has 301 tokens, but the dataset's tokenizer has 300",
     ),
     "two contexts": ({"context_length": 8}, "own context_length is 16; leave context_length out"),
     "a long context": (
@@ -462,7 +469,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "optimizers is a list",
     ),
     "none": ({"optimizers": []}, "optimizers is empty"),
-    "of another": ({"optimizers": of_another}, "SGD has a parameter that is none of the model's"),
+    "of another": (
+        {"optimizers": of_another},
+        "SGD has a parameter that does not belong to the model",
+    ),
     "no number": (
         {"loss": lambda model, x, y: model(x).mean(-1)},
         r"loss must return one number, a tensor of shape \(\), got \(4, 16\)",

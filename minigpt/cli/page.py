@@ -37,7 +37,7 @@ def run(given: argparse.Namespace) -> None:
     else:
         out = Path("page.html")
     if out.is_file() and out.suffix not in (".html", ".htm"):  # the run's weights, perhaps
-        raise UserError(f"{out} is there and is not a page; choose another --out")
+        raise UserError(f"{out} exists and is not a page; choose another --out")
 
     page = build_page(found, name, weights=given.weights, with_text=given.with_text)
     write_text(page, out)

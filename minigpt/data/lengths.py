@@ -53,8 +53,8 @@ def check_counts(training: int, validation: int, config: TextConfig) -> None:
     elif config.max_characters is not None:
         remedy = "use a larger --max-characters"
     raise UserError(
-        f"the text is too short: it gives {counted(training, 'token')} to train on and "
-        f"{validation:,} to validate on, and takes 2 of each at least; {remedy}"
+        f"the text is too short: it has {counted(training, 'token')} to train on and "
+        f"{validation:,} to validate on, but at least 2 of each are needed; {remedy}"
     )
 
 

@@ -370,9 +370,11 @@ def _check_shapes(config: GPTConfig, weights: Weights) -> None:
     for name, shape in named_shapes(config):
         expected += 1
         if name not in weights:
-            raise UserError(f"tensor {name} is missing, {shape} by the config")
+            raise UserError(f"tensor {name} is missing; by the config its shape is {shape}")
         if weights[name].shape != shape:
-            raise UserError(f"tensor {name} is {weights[name].shape}, {shape} by the config")
+            raise UserError(
+                f"tensor {name} has shape {weights[name].shape}; by the config it is {shape}"
+            )
 
     if len(weights) > expected:
         raise UserError(f"{len(weights)} tensors, but the model has {expected}")

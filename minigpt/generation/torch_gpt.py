@@ -79,7 +79,7 @@ def glass_of(model: nn.Module) -> NumpyGPT:
     """The glass engine for a torch model; float32 weights on a CPU are not copied. UserError if
     the model is not exactly a `GPT`: the engine would compute something else."""
     if (name := network_name(model)) != GPT_NAME:
-        raise UserError(f"the glass engine computes a GPT as it comes with minigpt, not a {name}")
+        raise UserError(f"the glass engine computes minigpt's own GPT only, not this one: {name}")
     config: Any = model.config
     return NumpyGPT(config, weights_of(model))
 

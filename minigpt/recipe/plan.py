@@ -131,7 +131,7 @@ def _check_step(plan: Plan, given: Given) -> None:
     if seconds_a_step > max(seconds, _SHORT_STEP):
         enough = math.ceil(_STEPS_WORTHWHILE * seconds_a_step / 60)
         raise UserError(
-            f"{duration(seconds)} will not do, one step would take about "
+            f"{duration(seconds)} are too short: one step would take about "
             f"{duration(seconds_a_step)}; try a shorter --context-length, a smaller model or "
             f"--minutes {enough}"
         )

@@ -86,7 +86,9 @@ def reasons(plan: "Plan") -> list[str]:
 
     lines.append(f"expected: about {plan.bits_per_byte:.2g} bits/byte ({BITS})")
     if plan.ends_early:
-        lines.append(f"ends early: after {plan.max_epochs:g} times it has no more to teach")
+        lines.append(
+            f"ends early: after {plan.max_epochs:g} readings more would only be learned by heart"
+        )
     return lines
 
 

@@ -86,11 +86,17 @@ def _check_own_parts(
 ) -> None:
     """Refuse settings of what somebody brings."""
     if has_network and model:
-        raise UserError(f"the model is given, and has its own {min(model)}; leave that out")
+        raise UserError(
+            f"the model that was given has its own {min(model)}; leave that setting out"
+        )
     for name in ("init", "embedding_init"):
         if has_network and text.get(name) is not None:
-            raise UserError(f"{name} is for a GPT that is made here; leave it or the model out")
+            raise UserError(
+                f"{name} is only for a GPT that minigpt makes; leave it or the model out"
+            )
     if has_tokenizer and text.get("init") is not None:
         raise UserError("init brings its own tokenizer; leave the tokenizer out")
     if has_tokenizer and text.get("vocab_size") is not None:
-        raise UserError("the tokenizer is given, and has its own vocab_size; leave that out")
+        raise UserError(
+            "the tokenizer that was given has its own vocab_size; leave that setting out"
+        )

@@ -117,7 +117,9 @@ def named_texts(texts: Iterable[Text], settings: Mapping[str, Any]) -> Iterator[
 def _names(text: Text, field: str, copies: contextlib.ExitStack) -> tuple[str, ...]:
     """The names of text files: those given, or that of a temporary copy of the documents."""
     if isinstance(text, str) and "\n" in text:
-        raise UserError(f"{text[:20]!r}... is no file's name; a text itself is given in a list")
+        raise UserError(
+            f"{text[:20]!r}... is not the name of a file; put the text itself into a list"
+        )
     if isinstance(text, str | Path):
         return (str(text),)
 
@@ -125,7 +127,7 @@ def _names(text: Text, field: str, copies: contextlib.ExitStack) -> tuple[str, .
     if is_table or isinstance(text, bytes) or not isinstance(text, Iterable):
         shown = textwrap.shorten(repr(text), 40, placeholder="...")
         hint = "; give one of its columns or parts" if is_table else ""
-        raise UserError(f"neither the name of a text nor documents: {shown}{hint}")
+        raise UserError(f"this is neither the name of a text nor documents: {shown}{hint}")
 
     documents = iter(text)
     first = list(itertools.islice(documents, 1))

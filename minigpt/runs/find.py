@@ -294,7 +294,7 @@ class Run(SystemPath):
 
         size = f"{about['parameters'] / 1e6:.2f} M parameters"
         if about["network"] != GPT_NAME:
-            size = f"a {about['network']} of {size}"
+            size = f"{about['network']}, {size}"
         state = "" if about["finished"] else ", not finished"
         return f"{about['name']}: {loss}, {size}, {about['text']}, {about['written']}{state}"
 

@@ -111,8 +111,8 @@ def check_is_gpt(folder: Path) -> None:
     name = read_network(folder / WEIGHTS)
     if name != GPT_NAME:
         raise UserError(
-            f"{folder} holds a {name}, and this reads a GPT as it comes with minigpt; in a program "
-            f"of your own make the {name} and load it with minigpt.load({str(folder)!r}, model=...)"
+            f"{folder} holds a network that is not minigpt's GPT: {name}; make that network in a "
+            f"program of your own and load it with minigpt.load({str(folder)!r}, model=...)"
         )
 
 

@@ -71,7 +71,9 @@ def read_key(config: ServeConfig) -> str:
     if config.api_key_file:
         key = Path(config.api_key_file).read_text().strip()
     if not key and (config.api_key_file or not config.is_local):
-        raise UserError("beyond loopback clients need a key: MINIGPT_API_KEY or --api-key-file")
+        raise UserError(
+            "clients on other machines need a key: set MINIGPT_API_KEY or --api-key-file"
+        )
     return key
 
 

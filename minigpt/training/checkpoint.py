@@ -156,7 +156,7 @@ def _check_fits(found: _Checkpoint, trained: Trained) -> None:
     """UserError if a checkpoint is of another network, other shapes or other optimizers."""
     own = network_name(trained.model)
     if found.network != own:
-        raise UserError(f"it is of a {found.network}, and cannot continue the training of a {own}")
+        raise UserError(f"it belongs to a training of {found.network}, not of {own}")
 
     settings = "resume with the settings that the run began with"
     for name, tensor in trained.tensors().items():

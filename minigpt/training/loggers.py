@@ -101,5 +101,5 @@ def make_loggers(name: str | None, out: Path | None) -> list[object]:
         return []
     check_log(name)
     if name == "tensorboard" and out is None:
-        raise UserError("tensorboard writes into the run's folder: say out=")
+        raise UserError("tensorboard writes into the run's folder: give out=")
     return [_LOGGERS[name]()]

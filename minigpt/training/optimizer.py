@@ -105,12 +105,12 @@ def _check(optimizers: Sequence[Any], model: nn.Module) -> None:
     for optimizer in optimizers:
         name = type(optimizer).__name__
         if not isinstance(optimizer, torch.optim.Optimizer):
-            raise UserError(f"a {name} is no torch.optim.Optimizer")
+            raise UserError(f"{name} is not a torch.optim.Optimizer")
         closure = inspect.signature(optimizer.step).parameters.get("closure")
         if closure is not None and closure.default is inspect.Parameter.empty:
             raise UserError(f"{name} computes the loss several times in a step; take another one")
         if not all(p in known for group in optimizer.param_groups for p in group["params"]):
-            raise UserError(f"{name} has a parameter that is none of the model's")
+            raise UserError(f"{name} has a parameter that does not belong to the model")
 
 
 def optimized(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> list[nn.Parameter]:

@@ -110,7 +110,9 @@ def _packed(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
         return {"tuple" if isinstance(value, tuple) else "list": parts}
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    raise UserError(f"a checkpoint cannot hold {name}, a {type(value).__name__} of an optimizer")
+    raise UserError(
+        f"a checkpoint cannot hold {name} of an optimizer, of type {type(value).__name__}"
+    )
 
 
 def _unpacked(packed: Any, tensors: Mapping[str, Tensor]) -> Any:

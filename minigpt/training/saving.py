@@ -75,7 +75,7 @@ class BestWeights:
             return
         problem = f"the best weights could not be written to {self._folder / WEIGHTS}"
         if not has_checkpoint(self._folder):
-            raise UserError(f"{problem}, nor a checkpoint; make room and train again")
+            raise UserError(f"{problem}, and neither could a checkpoint; make room and train again")
         resume = f"--resume --out {shlex.quote(str(self._folder))}"
         raise UserError(f"{problem}; make room there, then continue with {resume}")
 

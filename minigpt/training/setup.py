@@ -54,7 +54,9 @@ def check_logits(model: nn.Module, context_length: int, vocab_size: int) -> None
     tried on two short texts, and keeps its mode."""
     own = getattr(getattr(model, "config", None), "vocab_size", vocab_size)
     if own != vocab_size:
-        raise UserError(f"the model has {own:,} tokens, and the dataset's tokenizer {vocab_size:,}")
+        raise UserError(
+            f"the model has {own:,} tokens, but the dataset's tokenizer has {vocab_size:,}"
+        )
     if type(model) is GPT:
         return
 
@@ -69,10 +71,10 @@ def check_logits(model: nn.Module, context_length: int, vocab_size: int) -> None
             part.training = True
 
     expected = (2, length, vocab_size)
-    found = tuple(logits.shape) if isinstance(logits, Tensor) else f"a {type(logits).__name__}"
+    found = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
     if found != expected:
         raise UserError(
-            f"of ids (2, {length}) the model makes {found}; it must give logits {expected}, "
+            f"for ids (2, {length}) the model returns {found}; it must return logits {expected}, "
             "(b, T, vocab_size)"
         )
 

@@ -178,7 +178,7 @@ class Trainer:
             Interrupted: as :meth:`train`.
         """
         if self.out is None:
-            raise UserError("a training is resumed from its folder: say out=")
+            raise UserError("a training is resumed from its folder: give out=")
         with distributed.process_group(), locked_run(self.out):
             distributed.on_main(check_same_text, self.out, self.dataset)
             self.state = self._checkpoints.load()

@@ -202,13 +202,18 @@ def test_weights_that_do_not_fit_the_config_are_named() -> None:
     glass = glass_of(random_model("gpt2"))
     name = "blocks.1.attention.W_key.bias"
     for changed, words in [
-        ({name: np.zeros(4, np.float32)}, rf"tensor {name} is \(4,\), \(21,\) by the config"),
+        (
+            {name: np.zeros(4, np.float32)},
+            rf"tensor {name} has shape \(4,\); by the config it is \(21,\)",
+        ),
         ({"extra": np.zeros(4, np.float32)}, "tensors, but the model has"),
     ]:
         with pytest.raises(UserError, match=words):
             NumpyGPT(glass.config, {**glass.weights, **changed})
     fewer = {key: weight for key, weight in glass.weights.items() if key != name}
-    with pytest.raises(UserError, match=rf"tensor {name} is missing, \(21,\) by the config"):
+    with pytest.raises(
+        UserError, match=rf"tensor {name} is missing; by the config its shape is \(21,\)"
+    ):
         NumpyGPT(glass.config, fewer)
 
 

@@ -131,7 +131,7 @@ def test_a_name_among_documents_is_not_taken_for_a_text() -> None:
         with pytest.raises(UserError, match=match):
             train_tiny(texts, **changes)
     with pytest.raises(
-        UserError, match=r"^'the fox\\n.*is no file's name; a text itself is given in a"
+        UserError, match=r"^'the fox\\n.*is not the name of a file; put the text itself into a"
     ):
         train_tiny("the fox\n" * 1000)
     with pytest.raises(UserError, match="there is no text in documents"):
@@ -150,7 +150,9 @@ class Table(Rows):
 @pytest.mark.parametrize("text", [5, None, 1.5, b"text", {"train": TEXTS}, Table("text", TEXTS)])
 def test_what_is_no_text_is_refused(text: Any) -> None:
     for texts, changes in ((text, {}), ("my.txt", {"validation": text})):
-        with pytest.raises(UserError, match="neither the name of a text nor documents") as refused:
+        with pytest.raises(
+            UserError, match="this is neither the name of a text nor documents"
+        ) as refused:
             train_tiny(texts, **changes)
         is_table = isinstance(text, dict | Table)
         assert str(refused.value).endswith("give one of its columns or parts") == is_table
@@ -345,7 +347,9 @@ def test_a_run_whose_best_weights_could_not_be_written_says_so_and_writes_them_w
 def test_a_run_of_which_nothing_could_be_written_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(saving, "save_weights", refuse)
     monkeypatch.setattr(saving, "save_checkpoint", refuse)
-    with pytest.raises(UserError, match=r"could not be written to .*, nor a checkpoint; make room"):
+    with pytest.raises(
+        UserError, match=r"could not be written to .*, and neither could a checkpoint; make room"
+    ):
         train_tiny()
 
 

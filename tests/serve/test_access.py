@@ -168,7 +168,7 @@ def test_beyond_this_machine_a_key_is_required(
     if is_local:
         assert app.read_key(config) == ""
     else:
-        with pytest.raises(UserError, match="beyond loopback clients need a key"):
+        with pytest.raises(UserError, match="clients on other machines need a key"):
             app.read_key(config)
 
     monkeypatch.setenv("MINIGPT_API_KEY", "sesame")
