@@ -443,12 +443,13 @@ assert abs(answer - answers[0]) < 0.05
 # %%
 plain, with_mark, larger = torch.tensor([[0.0, 0, 1], [0, 1, 1], [1, 0, 1]])  # (3,) each
 query = layer.W_query(plain)  # (d_out,)
-scores = [(query @ layer.W_key(place)).item() for place in (plain, with_mark, larger)]
+by_mark = (query @ layer.W_key(with_mark - plain)).item()
+by_number = (query @ layer.W_key(larger - plain)).item()
 handed_over = layer.W_value(larger - plain)[0].item()  # the first number of a value
-print(f"scores: {scores[0]:.1f} plain, {scores[1]:.1f} with a mark, {scores[2]:.1f} larger")
+print(f"a mark changes the score by {by_mark:.1f}, a number larger by 1 by {by_number:.1f}")
 print(f"a number larger by 1 makes the value larger by {handed_over:.2f}")
 
-assert scores[1] > scores[0] + 5 and abs(scores[2] - scores[0]) < 0.5
+assert by_mark > 5 and abs(by_number) < 0.5
 assert abs(handed_over - 1) < 0.1
 
 # %% [markdown]
