@@ -45,8 +45,10 @@ def left_copies() -> list[Path]:
         with contextlib.suppress(OSError):  # in use, or another user's
             is_alone = {held.name for held in folder.iterdir()} <= {file.name, _LOCK}
             if is_alone and file.is_file() and not file.is_symlink():
-                with FileLock(folder / _LOCK, timeout=0):
-                    found.append(file)
+                if (folder / _LOCK).exists():  # else it was made before there were locks
+                    with FileLock(folder / _LOCK, timeout=0):
+                        pass
+                found.append(file)
     return found
 
 

@@ -177,7 +177,9 @@ def test_only_a_copy_of_ours_is_taken_for_one(place: Path) -> None:
         Path("tmp", name, "stdin.txt").write_text("text")
     Path("tmp/minigpt-stdin-b/notes.txt").write_text("mine")
     Path("tmp/minigpt-stdin-c").symlink_to(place / "tmp/minigpt-stdin-a")
+    before = sorted(Path("tmp").rglob("*"))
     assert left_copies() == [place / "tmp/minigpt-stdin-a/stdin.txt"]
+    assert sorted(Path("tmp").rglob("*")) == before
 
 
 @pytest.mark.parametrize("content", ["{", json.dumps({"format": 1, "model": {}, "training": {}})])

@@ -2,7 +2,6 @@
 one."""
 
 import os
-import pty
 import select
 import subprocess
 import sys
@@ -40,8 +39,9 @@ class Terminal:
     """A session at a terminal of its own: what is typed, and what is seen."""
 
     def __init__(self, run: Path, *options: str, stdout: Path | None = None, **variables: str):
+        pty = pytest.importorskip("pty", reason="Windows has other terminals")
         self._keys, terminal = pty.openpty()
-        self._shown = ""
+        self._shown = b""
         command = [sys.executable, "-c", AT_ITS_TERMINAL, "generate", "--interactive"]
         with open(stdout or os.devnull, "w") as file:
             self.process = subprocess.Popen(
@@ -59,16 +59,16 @@ class Terminal:
 
     def see(self, text: str) -> str:
         """What has been shown since the last call, up to this text, which is waited for."""
-        while text not in self._shown:
+        while text.encode() not in self._shown:
             assert self._reads(PATIENCE), f"{text!r} is not in {self._shown!r}"
-        before, _, self._shown = self._shown.partition(text)
-        return before + text
+        before, _, self._shown = self._shown.partition(text.encode())
+        return before.decode(errors="replace") + text
 
     def interrupt(self) -> str:
         """Press Ctrl-C, and see what is shown up to the next prompt. Pressed at once after another
         key, it can be lost in Python's input(); then it is pressed again."""
         self.type(CTRL_C)
-        while "> " not in self._shown:
+        while b"> " not in self._shown:
             if not self._reads(1.0):
                 self.type(CTRL_C)
         return self.see("> ")
@@ -77,7 +77,8 @@ class Terminal:
         """Whether there is more to read within some seconds; it is read."""
         ready, _, _ = select.select([self._keys], [], [], seconds)
         if ready:
-            self._shown += os.read(self._keys, 1 << 16).decode().replace("\r\n", "\n")
+            shown = self._shown + os.read(self._keys, 1 << 16)
+            self._shown = shown.replace(b"\r\n", b"\n")
         return bool(ready)
 
     def leave(self) -> int:
