@@ -96,7 +96,7 @@ class MultiHeadAttention(nn.Module):
             ``num_heads * head_dim`` together, to d_out. Default: d_out / num_heads.
         process_heads: a function, or a module, of queries ``(b, num_heads, T, head_dim)`` and keys
             ``(b, num_kv_heads, T, head_dim)`` that returns two tensors of these shapes: positions
-            of one's own, for example. It comes after query/key norm and rotary positions. It sees
+            of your own, for example. It comes after query/key norm and rotary positions. It sees
             a whole sequence from its first token, so that such a layer takes no cache.
 
     Raises:

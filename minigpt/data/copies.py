@@ -1,4 +1,4 @@
-"""What of a text stands word for word in the training text: what a model recites, not invents.
+"""Which parts of a text are word for word in the training text: what a model recites, not invents.
 
 Exact. The training text is read as a stream, of any size; ten megabytes take some seconds.
 """
@@ -15,7 +15,7 @@ _ENOUGH = 1 << 17  # characters of validation text
 
 @dataclass(frozen=True)
 class Copies:
-    """How much of a text stands in the training text, in stretches of at least LEAST characters,
+    """How much of a text is in the training text, in stretches of at least LEAST characters,
     and how much of the validation text, which nobody has copied."""
 
     characters: int  # of the text
@@ -39,7 +39,7 @@ class Copies:
 
 
 def copies(texts: Sequence[str], training: Part, validation: Part) -> Copies:
-    """What of some texts stands in the training text, and of (much of) the validation text."""
+    """What of some texts is in the training text, and of (much of) the validation text."""
     share, longest = find_copies(texts, training.pieces())
     place = place_of(longest, training.pieces()) if longest else ""
 
@@ -57,13 +57,13 @@ def copies(texts: Sequence[str], training: Part, validation: Part) -> Copies:
 
 
 def find_copies(texts: Sequence[str], pieces: Iterable[Piece]) -> tuple[float, str]:
-    """The share of some texts that stands in documents, which come in pieces, and the longest
+    """The share of some texts that is in documents, which come in pieces, and the longest
     stretch that does."""
     windows: set[str] = set()
     for text in texts:
         windows.update(_windows(text))
 
-    found: set[str] = set()  # those of the windows that stand in the documents
+    found: set[str] = set()  # those of the windows that are in the documents
     longest = ""
     everything = "\ud800".join(texts)  # joined by what no text contains
     for stretch in _stretches(pieces, windows):
@@ -111,7 +111,7 @@ def _stretches(pieces: Iterable[Piece], windows: set[str]) -> Iterator[str]:
 
 
 def _longest(stretch: str, text: str, longest: str) -> str:
-    """The longest part of a stretch that stands in `text`, if longer than the longest so far."""
+    """The longest part of a stretch that is in `text`, if longer than the longest so far."""
     for start in range(len(stretch)):
         more = 1
         while more > 0:  # twice as many characters if that went well, else half as many

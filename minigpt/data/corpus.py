@@ -1,7 +1,7 @@
 """A text as a stream of pieces: a `Corpus` is some files, a `Part` some characters of these.
 
 Both are read as often as needed, since a text may be larger than memory. `encode` turns the pieces
-into tokens, `whole` joins them to documents, `place_of` finds the file and line where a text stands
+into tokens, `whole` joins them to documents, `place_of` finds the file and line that a text is in
 in them. source.py finds the files and decides what is set aside to validate on; token_cache.py
 stores the tokens.
 """
@@ -27,7 +27,7 @@ FileVersion = tuple[int, int]  # when a file was last written to, in nanoseconds
 
 
 class Piece(NamedTuple):
-    """A piece of a document, and where it stands. A long document comes in several pieces."""
+    """A piece of a document, and where it is. A long document comes in several pieces."""
 
     number: int  # of its document, counted from 0
     text: str

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .batches import TokenSequence
 
 ORDER = 5  # tokens in the longest n-gram: one is predicted from the four before it
-_MOST_TOKENS = 3_000_000  # to count; they take some 300 MB of memory while they are counted
+_MOST_TOKENS = 3_000_000  # to count; they take about 300 MB of memory while they are counted
 _TRIAL = 1 << 15  # tokens that are counted first, to see how fast this machine is
 _POWER = 1.3  # of the number of tokens, with which the time grows, or more slowly
 _PIECES = 16  # of a text too long to be counted whole, from all over it

@@ -1,4 +1,4 @@
-"""From the names of files, folders and patterns to the files of text that they stand for."""
+"""From the names of files, folders and patterns to the files of text that they name."""
 
 import atexit
 import contextlib
@@ -27,7 +27,7 @@ Say = Callable[[str], object]  # gets the lines that a person should read
 
 
 def find_files(names: tuple[str, ...], say: Say = lambda line: None) -> tuple[Path, ...]:
-    """The files that `names` stand for: files, folders to search, glob patterns, "-" for stdin."""
+    """The files that `names` mean: files, folders to search, glob patterns, "-" for stdin."""
     found: list[Path] = []
     for name in names:
         if name == STANDARD_INPUT and sys.stdin is not None:  # it may be closed

@@ -58,7 +58,7 @@ Progress = Callable[[str, int], Any]  # makes a bar, such as a tqdm, of this nam
 
 @dataclass(frozen=True)
 class _Task:
-    """What is to be prepared, and who is told about it."""
+    """What is to be prepared, and what is told about it."""
 
     source: Source
     config: TextConfig

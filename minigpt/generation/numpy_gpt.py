@@ -60,7 +60,7 @@ class Rotation(NamedTuple):
 
 
 class Positions(NamedTuple):
-    """Where T new tokens of each text stand. With them the longest text has S tokens."""
+    """The positions of T new tokens of each text. With them the longest text has S tokens."""
 
     in_text: Any  # a slice of T positions, if all texts are equally long; else (b, T)
     in_cache: tuple[Any, Any]  # the index (text, position) of the new tokens in (b, S)

@@ -176,7 +176,7 @@ class Writer:
         alternatives: int = 0,
         processors: ProcessorChain | None = None,
     ) -> Iterator[Step]:
-        """:meth:`steps`, with a window, a sampler and processors of one's own."""
+        """:meth:`steps`, with a window, a sampler and processors of your own."""
         texts = [Continuation(config, self.tokenizer) for _ in range(config.samples)]
         unfinished = list(range(config.samples))
         nats: list[float | None] = [None] * config.samples
@@ -223,7 +223,7 @@ class Writer:
         return Score(self._tokens(ids, nats))
 
     def copied(self, *texts: str) -> Copies:
-        """How much of texts stands word for word in the training text: of these, or else of eight
+        """How much of texts is word for word in the training text: of these, or else of eight
         that it writes. UserError if the training text is not known, not there or not the same."""
         if self.read_text is None:
             raise UserError("this model does not say what text it learned from")

@@ -194,7 +194,7 @@ def _both_cases(pattern: str) -> str:
 
 
 def first_prompt(found: FoundModel) -> str:
-    """What stands in the page when it opens: the sample of the best weights, if there is one."""
+    """What the page shows when it opens: the sample of the best weights, if there is one."""
     path = found.folder / SAMPLES
     best = read_best(found.folder / WEIGHTS)
     if best is None or not path.is_file():
@@ -235,6 +235,6 @@ def _hash(text: str) -> str:
 
 
 def _json(value: Any) -> str:
-    """JSON that may stand in HTML."""
+    """JSON that can be put into HTML."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return text.replace("<", "\\u003c")

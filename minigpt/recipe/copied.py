@@ -1,4 +1,4 @@
-"""How much of what a new model writes stands in its text: the last line that a training prints."""
+"""How much of what a new model writes is copied from its text: the last line of a training."""
 
 import contextlib
 import time
@@ -34,7 +34,7 @@ def reserved_seconds(network: nn.Module, dataset: Dataset, minutes: float) -> fl
 
 
 def say_copied(trainer: Trainer) -> None:
-    """How much of what a trained model writes stands in its text, if there is time to look."""
+    """How much of what a trained model writes is copied from its text, if there is time to look."""
     expected = seconds_to_look(trainer.model, trainer.dataset)
     origin = trainer.dataset.origin
     if expected >= _MOST_SECONDS or origin.text is None:

@@ -3,7 +3,7 @@ loss a run on it should therefore reach.
 
 Two figures tell what a text is like, in bits per byte of its validation text: what counting gives
 that has seen a sample of the training text, and what it gives if it may also copy, as a model does,
-from a little further back. How they were chosen stands in docs/decisions.md.
+from a little further back. docs/decisions.md says how they were chosen.
 """
 
 from dataclasses import dataclass

@@ -51,7 +51,7 @@ def make_request(
     network: "nn.Module | None" = None,
     tokenizer: Tokenizer | None = None,
 ) -> Request:
-    """From the given fields of the three configs, and parts of one's own.
+    """From the given fields of the three configs, and parts of your own.
 
     UserError if a setting has a wrong value, or would do nothing beside the others.
     """
@@ -75,7 +75,7 @@ def make_request(
 
 
 def training_on_this_machine(request: Request) -> TrainConfig:
-    """The settings of a training with what "auto" stands for on this machine, so that a run that is
+    """The settings of a training with what "auto" means on this machine, so that a run that is
     continued goes on alike."""
     device = distributed.device_of_rank(request.training.device)
     return resolved(request.training, device, is_gpt=not request.has_own_network)

@@ -103,7 +103,7 @@ def plan_vocabulary(text: TextStats, model: GPTConfig) -> int:
 
 
 def bytes_per_token(tokenizer: str, vocab_size: int) -> float:
-    """How many bytes of an English text a token stands for, roughly: 2.2 in a vocabulary of 512,
+    """About how many bytes of an English text a token has: 2.2 in a vocabulary of 512,
     3.2 of 2,048, 4.5 at most."""
     if tokenizer == "char":
         return 1.0
@@ -117,7 +117,7 @@ def short_context(tokenizer: str) -> int:
 
 
 def plan_context(tokens: int, tokenizer: str, times: int) -> int:
-    """How far back the model looks, in tokens: some 300 characters times so many, less in a short
+    """How far back the model looks, in tokens: about 300 characters times so many, less in a short
     text, of which a context is to be a sixteenth at most."""
     context_length = short_context(tokenizer) * times
     while context_length > 8 and context_length * 16 > tokens:
@@ -178,7 +178,7 @@ def plan_dropout(epochs: float, width: int, split_prob: float = 0.0) -> float:
     """0.1 for each doubling of epochs or width beyond what does no harm, in steps of 0.05, 0.3 at
     most.
 
-    None up to some 5 epochs at width 128, or 9 if tokens are split.
+    None up to about 5 epochs at width 128, or 9 if tokens are split.
     """
     harmless = 8.0 if split_prob > 0.0 else 4.0  # epochs at width 128
     doublings = math.log2(max(epochs * width / 128, 1e-9) / harmless)

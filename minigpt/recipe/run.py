@@ -62,7 +62,7 @@ def train(
     Args:
         texts: the text to learn from; the bundled tales if none is given.
         out: the run's folder; unset: one in `runs/`, named after the text.
-        model: a network of one's own, from ids ``(b, T)`` to logits ``(b, T, vocab_size)``, which
+        model: a network of your own, from ids ``(b, T)`` to logits ``(b, T, vocab_size)``, which
             takes the place of a `GPT` that is planned for the text; see :class:`minigpt.Trainer`.
         tokenizer: a name, see :class:`minigpt.TextConfig`, or an object with ``encode(text)``,
             ``decode(ids)``, ``vocab_size`` and ``token_bytes(id)``.

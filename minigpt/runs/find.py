@@ -92,7 +92,7 @@ def load(
         model: for a run of a network that is not a :class:`minigpt.GPT`: such a network, from ids
             ``(b, T)`` to logits ``(b, T, vocab_size)``. It is filled in place with the run's
             weights, and stays on its device. Torch writes with it.
-        tokenizer: for a run with a tokenizer of one's own: the same again.
+        tokenizer: for a run with a tokenizer of your own: the same again.
         settings: fields of :class:`minigpt.InferenceConfig`.
 
     Raises:
@@ -161,7 +161,7 @@ def _tokenizer_of(folder: Path, given: TokenizerLike | None) -> Tokenizer:
 
 def _read_again(text: TextConfig, fingerprint: str) -> "tuple[Part, Part]":
     """The text that a run learned from, and the text that it was validated on."""
-    from ..data.source import read_again  # who only writes does not wait for it
+    from ..data.source import read_again  # a program that only writes does not wait for it
 
     return read_again(text, fingerprint)
 

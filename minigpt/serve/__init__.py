@@ -1,1 +1,1 @@
-"""The OpenAI API on a model of one's own. Begin with `app.py`, where requests arrive."""
+"""The OpenAI API on a model of your own. Begin with `app.py`, where requests arrive."""

@@ -199,7 +199,7 @@ def _requested_bias(given: Any, vocab_size: int) -> NDArray[np.float32]:
 
 
 def _template(config: ServeConfig) -> dict[str, str]:
-    """The words that stand before the messages of a role, by role."""
+    """The words before the messages of a role, by role."""
     return dict(words.split("=", 1) for words in config.chat_template)
 
 

@@ -1,4 +1,4 @@
-"""What a tokenizer is: `TokenizerLike` is what an object of one's own needs, `Tokenizer` what the
+"""What a tokenizer is: `TokenizerLike` is what an object of your own needs, `Tokenizer` what the
 rest of the package uses. `characters.py`, `bpe.py` and `library.py` hold the kinds there are, and
 `foreign.py` makes a `Tokenizer` of any object that is `TokenizerLike`.
 """
@@ -26,7 +26,7 @@ class UnknownCharacter(UserError):
 
 
 class TokenizerLike(Protocol):
-    """What a tokenizer of one's own needs: four members, and one more if it likes.
+    """What a tokenizer of your own needs: four members, and a fifth one that it may have.
 
     Ids run from 0 to vocab_size - 1. The bytes of the ids of a text, one after the other, should be
     the text: a model writes them, and its loss in bits per byte counts them. An attribute

@@ -37,7 +37,7 @@ class ForeignTokenizer(Tokenizer):
         self.end_of_text = self._checked_end_of_text()
         self._tokens = [self._checked_bytes(i) for i in range(self.vocab_size)]
         if self.end_of_text is not None:
-            self._tokens[self.end_of_text] = b""  # it stands between texts, for none
+            self._tokens[self.end_of_text] = b""  # it separates texts and has none itself
         self._one_at_a_time = threading.Lock()
 
     def encode(self, text: str) -> list[int]:

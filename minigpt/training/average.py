@@ -1,5 +1,6 @@
-"""The average of the weights: what is evaluated and kept. It stands outside the optimizers, so that
-it works with any."""
+"""The average of the weights: what is evaluated and kept. It is kept outside the optimizers, so
+that it works with any.
+"""
 
 import contextlib
 from collections.abc import Iterator

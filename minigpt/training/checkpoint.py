@@ -29,7 +29,7 @@ from .optimizer_state import OptimizerKeeper, OptimizerState
 
 @dataclass
 class TrainingState:
-    """Where a training stands."""
+    """How far a training has come."""
 
     step: Natural = 0  # optimizer steps taken
     seconds: float = 0.0  # spent training so far

@@ -25,7 +25,7 @@ def choose_precision(
 
 
 def resolved(config: TrainConfig, device: torch.device, is_gpt: bool = True) -> TrainConfig:
-    """The config with what "auto" stands for here, so that a resumed run continues alike.
+    """The config with what "auto" means here, so that a resumed run continues alike.
 
     A network that is no `GPT` is not known to work compiled or in bfloat16: it is trained so only
     if the config says so.

@@ -57,7 +57,7 @@ class Trainer:
     Args:
         model: any module with a parameter that is trained.
         dataset: the tokens to train on and to validate on.
-        config: how to train. "auto" stands for float32, not compiled, unless the model is a `GPT`.
+        config: how to train. "auto" means float32, not compiled, unless the model is a `GPT`.
         out: the run's folder, made when training begins; None: nothing is written.
         loss: what to minimise, of the model, inputs and targets ``(b, T)``: a scalar. A batch may
             come in parts, whose losses count by their rows. What is shown, and what is validated,
@@ -75,7 +75,7 @@ class Trainer:
         reserve: seconds of the minutes to leave free after training.
 
     Attributes:
-        state: where the training stands.
+        state: how far the training has come.
         figures: what is known of it, as callbacks get it: the `step`, the `seconds` since the
             start, the share that is `done`, the `loss` and `bits_per_byte` of the step, its
             `learning_rate` and `gradient_norm`; smoothed over steps `train_loss` and
