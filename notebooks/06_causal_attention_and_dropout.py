@@ -163,10 +163,9 @@ torch.testing.assert_close(attention_weights(Q, K, mask=mask), causal)
 # %% [markdown]
 # ## A mistake that is easily made
 #
-# Why not leave out the division in the first way? The rows would then add up to less than 1. But
-# there is a worse problem, and the picture of the leaks shows it. (Random matrices make all
-# weights nearly equal. So we multiply the queries by 8. That makes the weights more different, as
-# training would.)
+# What if we leave out the division in the first way? The rows then add up to less than 1. A worse
+# problem shows in the picture of the leaks. (Random matrices make all weights nearly equal. So we
+# multiply the queries by 8. That makes the weights more different, as training would.)
 
 
 # %%
@@ -217,8 +216,8 @@ assert (leaks(masked_before)[later] == 0).all()
 # encoder reads the sentence. Its decoder writes the translation, and looks at the encoder's
 # vectors by cross-attention (notebook 5).
 #
-# In the attention itself, the mask is the only difference. The last word has no later words, so
-# its row is the same in both:
+# In the attention itself, the mask is the only difference. No words come after the last one, so its
+# row is the same in both:
 
 # %%
 encoder = attention_weights(Q, K)  # (T, T): every word looks at all six
@@ -235,7 +234,7 @@ torch.testing.assert_close(encoder[-1], decoder[-1])
 # each weight is set to 0 with probability $p$. The choice is random and new in every step, so the
 # model cannot rely on any single weight.
 #
-# This makes the sums smaller. To make up for it, the other weights are multiplied by
+# This makes the sums smaller. To make up for it, the weights that are left are multiplied by
 # $\frac{1}{1-p}$:
 #
 # $$\tilde A_{ij} = \begin{cases} 0 & \text{with probability } p \\
@@ -256,7 +255,7 @@ plt.show()
 # No row adds up to 1 any more. The row of "Your" adds up to 2. In another draw it may add up to 0.
 # But *on average* nothing changes. That is the purpose of the factor. The mean over infinitely many
 # draws is called the **expected value**, $\mathbb{E}$. To compute it, multiply each possible result
-# by its probability, and add up:
+# by its probability and add the products:
 #
 # $$\mathbb{E}\big[\tilde A_{ij}\big] = p \cdot 0 + (1 - p) \cdot \frac{A_{ij}}{1 - p} = A_{ij}$$
 #
@@ -308,8 +307,8 @@ assert abs(row.sum(dim=-1).mean() - 1) < 0.02
 # %% [markdown]
 # ## The class
 #
-# The class puts matrices, mask and dropout together. It works on a batch of texts. That needs
-# `transpose(-2, -1)`: it swaps the last two dimensions only, so the dimension `b` stays in front.
+# The class puts matrices, mask and dropout together. It works on a batch of `b` texts.
+# `transpose(-2, -1)` swaps the last two dimensions only, so the dimension `b` stays in front.
 
 
 # %%
@@ -334,8 +333,8 @@ class Attention(nn.Module):
 # %% [markdown]
 # The **context length** is the number of tokens in the longest text that the layer can read. The
 # mask is made once, for that length. For a shorter text, its upper left corner is used.
-# `register_buffer` stores the mask with the layer. A buffer, unlike a parameter, is not changed by
-# training.
+# `register_buffer` stores the mask with the layer. Training changes a layer's parameters (here its
+# three matrices), but not its buffers.
 #
 # The class computes the same as the package's `CausalAttention`. The book prints the same numbers
 # for this seed:
@@ -354,8 +353,8 @@ torch.testing.assert_close(theirs(batch)[0, 0], in_the_book, atol=5.1e-5, rtol=0
 theirs(batch)[0].detach()
 
 # %% [markdown]
-# With dropout the two still agree, if both draw the same random numbers. The two texts are the
-# same, but their results differ: other weights are dropped in each.
+# With dropout the two classes still agree, if both draw the same random numbers. The two texts of
+# the batch are the same, but their results differ: other weights are dropped in each.
 
 # %%
 ours.dropout.p = theirs.dropout = 0.5
@@ -366,8 +365,8 @@ torch.testing.assert_close(noisy, theirs(batch))
 assert not torch.equal(noisy[0], noisy[1])
 
 # %% [markdown]
-# After `eval()` nothing is random, and both compute what the package's function computes without
-# dropout:
+# After `eval()` nothing is random. Both classes then compute the same as the package's function
+# without dropout:
 
 # %%
 ours.eval()

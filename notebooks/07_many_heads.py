@@ -47,7 +47,7 @@ b, T, d_in = batch.shape
 # ## Heads side by side
 #
 # We make two causal heads as in notebook 6, each with its own random matrices. Each head computes
-# two numbers for each word. Put side by side (**concatenated**), they are four:
+# two numbers for each word. Put side by side (**concatenated**), these are four numbers:
 #
 # $$Z = [\, \text{head}_0(X) \;;\; \text{head}_1(X) \,]$$
 #
@@ -100,9 +100,9 @@ assert sum(zero != one for zero, one in zip(in_head_0, in_head_1, strict=True)) 
 # %% [markdown]
 # ## One layer for all heads
 #
-# The loop over the heads computes many small products. A computer is faster with one large
-# product. So put the heads' matrices below each other. Then one product computes the queries of
-# all heads, side by side:
+# The loop over the heads computes many small products. A computer is faster with one large product.
+# So put the heads' matrices one below the other. Then one product computes the queries of all
+# heads, side by side:
 #
 # $$W_Q = \begin{bmatrix} W_Q^{(0)} \\ W_Q^{(1)} \end{bmatrix} \quad\Longrightarrow\quad
 # X W_Q^\top = \big[\, X W_Q^{(0)\top} \;;\; X W_Q^{(1)\top} \,\big]$$
@@ -121,9 +121,9 @@ torch.testing.assert_close(queries[:, :, 2:], heads[1].W_query(batch))
 # %% [markdown]
 # ## Cutting the vectors into heads
 #
-# The first two of a word's four numbers belong to head 0, the other two to head 1. `view` changes
-# the shape of a tensor without moving a number: 4 becomes 2 × 2. Then `transpose` swaps two
-# dimensions, which puts the heads before the words:
+# A word's queries are now four numbers: the first two belong to head 0, the other two to head 1.
+# `view` changes the shape of a tensor without moving a number: 4 becomes 2 × 2. Then `transpose`
+# swaps two dimensions, which puts the heads before the words:
 #
 # `(b, T, 4)` → `(b, T, num_heads, head_dim)` → `(b, num_heads, T, head_dim)`
 
@@ -173,9 +173,9 @@ for text in range(3):
 # %% [markdown]
 # ## Back together
 #
-# The code of notebook 6 for one head now computes the attention of all heads, without a line more.
-# Then the heads go back side by side: swap the two dimensions again, and `flatten` the last two
-# into one.
+# The code of notebook 6 for one head now computes the attention of all heads; no line is added.
+# Then the heads go back side by side: `transpose` swaps the two dimensions again, and `flatten`
+# joins the last two into one.
 
 # %%
 Q = split(batch @ W_query.T)  # (b, num_heads, T, head_dim)
@@ -207,8 +207,8 @@ out_proj = nn.Linear(num_heads * head_dim, 3)
 Y = out_proj(context)  # (b, T, 4) -> (b, T, 3)
 
 # %% [markdown]
-# There is another way to see it. Head $h$ is multiplied only by its own columns of $W_O$, which we
-# write $W_O^{(h)}$. So every head writes its own vector, and the output is the sum of these
+# There is another way to see it. The numbers of head $h$ meet only their own columns of $W_O$,
+# written $W_O^{(h)}$. So every head adds a vector of its own, and the output is the sum of these
 # vectors and the bias:
 #
 # $$Y = \sum_{h} \text{head}_h(X)\, W_O^{(h)\top} + \beta$$
@@ -221,9 +221,9 @@ torch.testing.assert_close(total, Y)
 # %% [markdown]
 # That is why a head can be switched off: leave its vector out of the sum. Notebook 10 does so.
 #
-# The output projection is optional. The wrapper at the top has none, and attention works without
-# it. If $W_O$ is the matrix that changes nothing (the **identity**: ones on the diagonal) and
-# $\beta$ is 0, the result is as if there were no projection. Almost every real model has one.
+# The output projection is optional: `MultiHeadAttentionWrapper` above has none. If $W_O$ is the
+# matrix that changes nothing (the **identity**: ones on the diagonal) and $\beta$ is 0, the result
+# is as if there were no projection. Almost every real model has one.
 
 # %%
 unchanged = nn.Linear(4, 4)
@@ -284,8 +284,8 @@ assert (both_ways > 0).all()
 # ## Equal to torch's own
 #
 # torch has such a layer too, `torch.nn.MultiheadAttention`. It keeps the matrices of queries, keys
-# and values in a single matrix, below each other. With our numbers in it, its output and its
-# weights are the same as ours:
+# and values in a single matrix, one below the other. With our numbers in this matrix, its output
+# and its attention weights are the same as ours:
 
 # %%
 theirs = nn.MultiheadAttention(64, num_heads=8, bias=True, batch_first=True)
@@ -318,8 +318,8 @@ for num_heads in (1, 2, 8, 32):
 # %% [markdown]
 # With more heads a layer can look at more things at once, but each head compares shorter vectors.
 #
-# The table of weights does grow: it has $T^2$ numbers for each head. A text of twice the length
-# needs a table of four times the size. This is why long texts are expensive.
+# The table of attention weights does grow: it has $T^2$ numbers for each head. A text of twice the
+# length needs a table of four times the size. This is why long texts are expensive.
 
 # %%
 lengths = torch.arange(1025)
@@ -362,8 +362,8 @@ for name, (d, h, layers, longest) in models.items():
 # 64 numbers. The heads of GPT-3 have 128. (The Transformer of "Attention Is All You Need" has no
 # fixed context. Its six layers are those of the encoder; the decoder has six more.)
 #
-# A layer of GPT-2 small, made with the package, has as many parameters as the table says, and four
-# biases of 768 numbers each (GPT-2 has biases for queries, keys and values, too):
+# We make a layer of GPT-2 small with the package. It has as many parameters as the table says, and
+# four biases of 768 numbers each (GPT-2 has biases for queries, keys and values, too):
 
 # %%
 gpt2 = MultiHeadAttention(768, 768, context_length=1024, dropout=0.0, num_heads=12, qkv_bias=True)

@@ -1,10 +1,10 @@
 # %% [markdown]
 # # 8. Byte-pair encoding
 #
-# What is a token? In notebook 1 it was a character, in notebooks 2 to 7 a word. Both have a
+# What is a token? In notebooks 1 and 4 it was a character, in the others a word. Both have a
 # drawback. With characters a text is a long row of tokens, and attention has to look far back to
-# see a single sentence. With words the vocabulary is huge, and a word that was never seen has no
-# token at all.
+# see a single sentence. With words the **vocabulary**, the list of all tokens, is huge, and a word
+# that was never seen has no token at all.
 #
 # **Byte-pair encoding** is in between. Common words become one token, rare words consist of several
 # pieces, and nothing is unknown. Most language models use it. In this notebook you build one, first
@@ -114,21 +114,21 @@ print(tokens)
 #
 # Something is wrong with these tokens. One is "fox saw", and "the " is another token than " the ".
 # On a long text such combinations would fill the vocabulary: "of the", "dog." and "dog!". But a
-# model can combine words itself. So a text is first cut into words by a pattern, and no merge goes
-# over a cut. (Punctuation and line breaks count as words, too.) The package uses GPT-2's pattern:
+# model can combine words itself. So a pattern first cuts the text into words, and no merge crosses
+# a cut. (Punctuation and line breaks count as words, too.) The package uses GPT-2's pattern:
 
 # %%
 print(regex.sub(r"\|(?=[ \\])", "\n|", GPT2_PATTERN))  # one alternative per line
 print(regex.findall(GPT2_PATTERN, "The fox didn't see 12 grapes, did he?  No!"))
 
 # %% [markdown]
-# Each line is something that a piece can be: an ending like *'t* or *'ll*; letters (`\p{L}`);
-# digits (`\p{N}`); other signs; white space. The second to the fourth begin with a space and `?`:
-# there may be one space before the letters, the digits or the signs.
+# Each line describes one kind of piece: an ending like *'t* or *'ll*; letters (`\p{L}`); digits
+# (`\p{N}`); other signs; the last three lines are white space. The second to the fourth begin with
+# a space and `?`: there may be one space before the letters, the digits or the signs.
 #
 # So **a space belongs to the word after it**: " fox" is one piece. That has two advantages. No
-# token is needed for the space itself. And the tokens of a text, one after the other, *are* the
-# text: no rule is needed for where spaces go when a model writes.
+# token is needed for the space between two words. And the tokens of a text, one after the other,
+# *are* the text: when a model writes, no rule has to say where spaces go.
 
 # %%
 with open("../data/fables.txt", encoding="utf-8") as file:
@@ -169,13 +169,13 @@ assert bytes([240, 159, 166, 138]).decode() == "🦊"  # decode: bytes to a text
 # ## On a book
 #
 # Now the same on a whole book. A token is a string of bytes, such as `b" fox"`, and has a number,
-# its **id**. The first 256 ids are the single bytes. (GPT-2 numbers them in an order of its own,
-# printable characters first. We follow it.) Then each merge adds a token, until the vocabulary is
-# full.
+# its id. The first 256 ids are the single bytes. (GPT-2 numbers them in an order of its own,
+# printable characters first. We use the same order.) Then each merge adds a token, until the
+# vocabulary is full.
 #
 # It would be slow to count all pairs again after every merge. But a merge changes only the words
-# that contain the pair. So we remember for each pair which words those are, and correct only their
-# counts.
+# that contain the pair. So we remember which words contain each pair. After a merge we count again
+# only in these.
 
 
 # %%
@@ -236,8 +236,8 @@ assert [package.token_bytes(i) for i in range(1023)] == tokens  # the same token
 # ## Encoding a text
 #
 # To **encode** means to turn a text into token ids. For each word: begin with its bytes, and do the
-# merges in the order in which they were learned. That is the same as: of all neighbours that
-# together are a token, merge those with the smallest id, until no such neighbours are left.
+# merges in the order in which they were learned. The code does the same in another way: of all
+# neighbours that together are a token, it merges those with the smallest id, until none are left.
 # **Decoding** is easier: join the bytes of the tokens.
 
 
@@ -307,7 +307,8 @@ assert len(rows["257 tokens"]) == 52 and len(rows["4,096 tokens"]) == 13
 #   the same context length sees, and the fewer steps it needs to write a text.
 # - How many of the learned tokens occur fewer than ten times in the training text? About such a
 #   token a model can learn very little.
-# - What does the loaded die of notebook 1 cost, with tokens on its faces instead of characters?
+# - What does the loaded die of notebook 1 cost on the held-out text, with tokens on its faces
+#   instead of characters?
 
 # %%
 sizes = (257, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 5500)
@@ -351,11 +352,11 @@ assert np.all(np.diff(per_byte[: at[4096] + 1]) < 0) and per_byte[-1] > per_byte
 
 # %% [markdown]
 # The first thousand tokens gain most: with 1,024 a token is nearly three bytes long. After that a
-# text gets hardly shorter, but the tokens become rare. With 4,096 most of them occur fewer than ten
-# times in this book. And each token needs a row in the table of embeddings: a vocabulary of 4,096
-# with vectors of 64 numbers is 262,144 weights, more than twice as many as the whole model of the
-# next notebook. So a short text needs a small vocabulary. GPT-2 learned from 40 GB of text, and has
-# 50,257 tokens.
+# text gets shorter only slowly, and the tokens become rare. With 4,096 most of them occur fewer
+# than ten times in this book. And each token needs a row in the table of embeddings: a vocabulary
+# of 4,096 with vectors of 64 numbers is 262,144 weights, more than twice as many as the whole model
+# of the next notebook. So a short text needs a small vocabulary. GPT-2 learned from 40 GB of text,
+# and has 50,257 tokens.
 #
 # The right picture is about the loss. The cost *per token* rises with longer tokens, because each
 # of them says more. That does not mean that the model is worse. *Per byte* the cost falls, because
@@ -416,8 +417,8 @@ assert decode(fox[:3], tokens) == "�" and decode(fox, tokens) == "🦊"
 
 # %% [markdown]
 # The next notebook uses characters again, because they are few and a small model learns them in
-# seconds. `train.py` learns a byte-pair encoding from your text. It chooses the size of the
-# vocabulary by the length of the text and the size of the model.
+# seconds. `train.py`, the same program as `minigpt train`, learns a byte-pair encoding from your
+# text. It chooses the size of the vocabulary by the length of the text and the size of the model.
 #
 # ## Try
 #
@@ -441,7 +442,7 @@ assert decode(fox[:3], tokens) == "�" and decode(fox, tokens) == "🦊"
 #
 # <details><summary>Answer</summary>
 #
-# The whole text is one "word" now, and merges go over spaces: among the longest tokens are
+# The whole text is one "word" now, and merges cross spaces: among the longest tokens are
 # `'," said the '`, `'," he said'` and `'with the '`. Such tokens make a text shorter. But what a
 # model has learned about "said" it must learn again for each of them.
 #

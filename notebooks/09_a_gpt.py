@@ -10,8 +10,8 @@
 # with their targets, the loss before training, then blocks. The layer, `MultiHeadAttention`, is
 # that of Sebastian Raschka's book
 # ["Build a Large Language Model (From Scratch)"](https://github.com/rasbt/LLMs-from-scratch).
-# The block comes from ["Attention Is All You Need"](https://arxiv.org/abs/1706.03762); its norm
-# moved to where GPT-2 has it.
+# The block comes from ["Attention Is All You Need"](https://arxiv.org/abs/1706.03762), but its norm
+# is where GPT-2 has it.
 
 # %%
 from collections import OrderedDict
@@ -58,9 +58,9 @@ print(text[:26], "->", encode(text[:26]))
 # %% [markdown]
 # ## What the model has to predict
 #
-# A window of the text is the input. Its **targets** are the characters that follow each of its
-# places: the same window, moved by one place. So a window of 12 characters is 12 exercises at
-# once. This works because attention never looks ahead.
+# The input is a **window**, a short piece of the text. Its **targets** are the characters that
+# follow each of its places: the same window, moved by one place. So a window of 12 characters is 12
+# exercises at once. This works because attention never looks ahead.
 
 # %%
 ids = torch.tensor(encode(text))
@@ -97,8 +97,8 @@ def draw_batch(ids: torch.Tensor, b: int, T: int) -> tuple[torch.Tensor, torch.T
 # $$\operatorname{ff}(x) = W_\text{out}\, \operatorname{gelu}(W_\text{in}\, x +
 # \beta_\text{in}) + \beta_\text{out}$$
 #
-# Without GELU the two matrices could be multiplied into one. GELU lets positive numbers pass and
-# holds most negative ones back:
+# Without GELU the two matrices could be multiplied into one. GELU hardly changes large positive
+# numbers and brings negative ones near 0:
 
 # %%
 numbers = torch.linspace(-4, 4, 161)
@@ -109,18 +109,19 @@ plt.show()
 assert -0.2 < nn.functional.gelu(numbers).min() < 0
 
 # %% [markdown]
-# Two tricks make deep stacks trainable. First, a block *adds* its result to its input. So the first
-# vector flows through the whole stack, and every block adds a little to it: the **residual
-# stream**. Second, before each part the vectors are **normalised**. For each vector $x$ of $d$
-# numbers, $\operatorname{E}[x]$ is the mean of these numbers, and $\operatorname{Var}[x]$ their
-# variance: the mean of the squared distances from that mean. The norm moves and scales the numbers
-# to mean 0 and variance 1. Then it multiplies by learned weights $\gamma$ and adds learned biases
-# $\beta$:
+# Two tricks make deep stacks trainable. First, each part *adds* its result to its input. So the
+# embedding of a token goes through the whole stack, and every block adds to it. This growing sum is
+# the **residual stream**. Second, before each part the vectors are **normalised**. For each vector
+# $x$ of $d$ numbers, $\operatorname{E}[x]$ is the mean of these numbers, and
+# $\operatorname{Var}[x]$ their variance: the mean of the squared distances from that mean. The norm
+# moves and scales the numbers to mean 0 and variance 1. Then it multiplies by learned weights
+# $\gamma$ and adds learned biases $\beta$:
 #
 # $$\operatorname{norm}(x) =
 # \gamma\,\frac{x - \operatorname{E}[x]}{\sqrt{\operatorname{Var}[x]}} + \beta$$
 #
-# In torch, `correction=0` divides by $d$; by default `var` divides by $d - 1$.
+# In torch, `correction=0` divides by $d$; by default `var` divides by $d - 1$. (The `eps` of
+# `nn.LayerNorm` is a small number added to the variance, so nothing is divided by 0.)
 
 # %%
 x = 5 + 3 * torch.randn(2, 8, 64)  # (b, T, d)
@@ -156,7 +157,8 @@ class Block(nn.Module):
 #
 # Each id has its embedding, a row of a table with `vocab_size` rows. A second table has a row for
 # each *place*: the **position embedding**. It is needed because attention does not know the order
-# of the tokens. Shuffle them, and without a mask you get the same context vectors, shuffled:
+# of the tokens. If they are shuffled, attention without a mask computes the same context vectors,
+# shuffled in the same way:
 
 # %%
 layer = MultiHeadAttention(64, 64, 8, dropout=0.0, num_heads=4, causal=False)
@@ -170,8 +172,8 @@ torch.testing.assert_close(layer(x[:, order]), layer(x)[:, order])
 # ## The model
 #
 # A GPT has embeddings, blocks, a last norm, and the **head**. (This is not an attention head; the
-# word has two meanings.) The head compares the final vector with the embedding of every token.
-# That gives each token a score for coming next. These scores are called **logits**.
+# word has two meanings.) The head compares the final vector with the embedding of every token. The
+# results are the logits of the next token (notebook 4): one number for each token.
 #
 # $$x_t = W_{\text{token}}[\text{id}_t] + W_{\text{position}}[t], \qquad
 # \text{logits}_t = W_{\text{token}}\, \operatorname{norm}\big(\text{blocks}(x)_t\big)$$
@@ -197,10 +199,10 @@ class TinyGPT(nn.Module):
 
 
 # %% [markdown]
-# These forty lines are the package's `GPT` with the architecture `gpt2`. The package uses the same
-# names inside, so its weights fit into our model, and the logits must be equal. (By default the
-# package builds another architecture, that of Qwen3, a family of open models. It has newer parts
-# in the same places; notebook 10 lists them.)
+# `Block` and `TinyGPT` together are the package's `GPT` with the architecture `gpt2`. The package
+# uses the same names inside, so its weights fit into our model, and the logits must be equal. (By
+# default the package builds another architecture, that of Qwen3, a family of open models. It has
+# newer parts in the same places; notebook 10 lists them.)
 
 # %%
 context_length, b = 32, 16
@@ -226,8 +228,8 @@ print(f"{sum(parameter.numel() for parameter in model.parameters()):,} parameter
 # ## How wrong is a prediction?
 #
 # Softmax turns the logits into probabilities. The **loss** at a place is the negative logarithm of
-# the probability of the right token. If that was 1, the loss is 0. The smaller it was, the larger
-# the loss. The mean over all places is called *cross-entropy*.
+# the probability of the right token. If that is 1, the loss is 0. The smaller the probability, the
+# larger the loss. The mean over all places is the cross-entropy of notebook 1.
 #
 # $$\text{loss} = -\frac{1}{bT} \sum_{\text{places}} \ln p(\text{right token})$$
 #
@@ -259,7 +261,8 @@ torch.testing.assert_close(first_loss, theirs.loss(inputs, targets), atol=1e-5, 
 #
 # $$-\ln \frac{1}{\text{vocab\_size}} = \ln(\text{vocab\_size})$$
 #
-# This is a good test of a new model. If its loss is much higher, it is sure of something wrong.
+# This is a good test of a new model. If its loss is much higher, it gives wrong characters a high
+# probability before it has learned anything.
 
 # %%
 expected = torch.tensor(vocab_size).log()
@@ -351,10 +354,10 @@ class WithoutNorm(Block):
 # batches of 8 windows. We measure three things:
 #
 # - the mean loss of the last 20 steps;
-# - the gradients of the first batch, layer by layer, for the matrix that makes the queries: the
-#   square root of the mean of their squares;
-# - after training, how alike the vectors of different places are when they come to the head: their
-#   mean cosine, which is 1 if all point in the same direction.
+# - before training, the size of the gradient of each layer's query matrix on the first batch: the
+#   square root of the mean of its squared numbers;
+# - after training, how alike the vectors of different places are when the head reads them: the mean
+#   cosine of the angles between them, which is 1 if all point in the same direction.
 
 
 # %%
@@ -412,16 +415,16 @@ axes.legend(loc="center right")
 plt.show()
 
 # %% [markdown]
-# Without the residual stream the model learns only how frequent each character is: its loss is that
-# of constant shares. Its gradients are as large as with both tricks. But all its vectors are the
-# same in the end, so the head cannot tell one place from another. Every layer mixes the places and
-# replaces what it got by the mixture.
+# Without the residual stream the model learns only how frequent each character is: its loss is the
+# same as if it always predicted these shares. Its gradients are about as large as with both tricks.
+# But its final vectors nearly all point in the same direction, so the head cannot tell one place
+# from another. Every layer mixes the places and replaces its input by the mixture.
 #
-# Without the norms, the gradients of the queries are more than ten thousand times smaller. The
-# model begins with small numbers, and an attention score is a product of two of them. Yet the loss
-# is only a little higher, because our optimizer, AdamW, divides each gradient by its usual size, as
-# Adam does in notebook 4. With so few layers that is enough. The norms make sure that no layer
-# depends on the size of what it gets.
+# Without the norms, the gradients of the query matrices are more than ten thousand times smaller.
+# The model begins with small numbers, and an attention score multiplies several of them. Yet the
+# loss is only a little higher, because our optimizer, AdamW, divides each gradient by its usual
+# size, as Adam does in notebook 4. With so few layers that is enough. With the norms, no layer
+# depends on the size of its input.
 
 # %% [markdown]
 # ## What comes next?
@@ -458,9 +461,9 @@ axes.set_ylabel("probability")
 plt.show()
 
 # %% [markdown]
-# A text of nothing but likeliest characters soon goes in circles. So one *draws* characters with
-# these probabilities. But then an unlikely character comes from time to time, and one wrong letter
-# spoils a word. Three settings help.
+# If a model always writes the likeliest character, the text soon repeats itself. So one *draws*
+# characters with these probabilities. But then an unlikely character comes from time to time, and
+# one wrong letter spoils a word. Three settings help.
 #
 # **Temperature** $\tau$ divides the logits before the softmax:
 #
@@ -481,10 +484,10 @@ assert likeliest[0] > likeliest[1] > likeliest[2]
 
 
 # %% [markdown]
-# **Top-k** keeps the $k$ likeliest tokens. **Top-p** keeps the fewest that together have
-# probability $p$: few where the model is sure, many where it is not. Both set the logits of all
-# others to $-\infty$, which softmax turns into probability 0, as in the mask of notebook 6.
-# (A small × marks a token that was left out.)
+# **Top-k** keeps the $k$ likeliest tokens. **Top-p** keeps the likeliest tokens until their
+# probabilities add up to at least $p$: few where the model is sure, many where it is not. Both set
+# the logits of all others to $-\infty$, and softmax makes their probability 0, as with the mask of
+# notebook 6. (A small × marks a token that was left out.)
 
 
 # %%
@@ -573,8 +576,8 @@ assert real[2] < real[1]  # its words fall apart
 #
 # <details><summary>Answer</summary>
 #
-# Our validation loss was 2.19 instead of 1.83. One layer alone would not see any order: it takes a
-# weighted mean of the earlier characters, in whatever order they come. But with the mask the first
+# Our validation loss was 2.19 instead of 1.83. One layer alone would not see the order of the
+# earlier characters: their weighted mean is the same in any order. But with the mask the first
 # place attends to one character, the second to two, and so on. So the first layer's context vectors
 # depend on how many characters came before, and the next layer can tell early places from late
 # ones.

@@ -1,12 +1,12 @@
 # %% [markdown]
 # # 10. What did it learn?
 #
-# A trained model is a heap of numbers, and nobody can tell from a single one what it is for. But
-# everything that happens between them can be seen. This notebook trains a small run and looks
-# inside. Where do its heads look? Which of them matter? After which layer is the prediction made?
-# Does the model notice what repeats? Does it invent or recite?
+# A trained model is a heap of numbers, and no single one tells what it is for. But every step of
+# the computation can be seen. This notebook trains a small model and looks inside. Where do its
+# heads look? Which of them matter? After which layer is the prediction made? Does the model notice
+# what repeats? Does it invent or recite?
 #
-# The page at the end shows all of this for a model of yours, without a line of code.
+# The page at the end shows most of this for a model of yours, without a line of code.
 
 # %%
 import contextlib
@@ -30,9 +30,9 @@ folder = Path(tempfile.mkdtemp())
 # ## A run
 #
 # A **run** is the result of a training: a folder with the model and all that belongs to it.
-# `minigpt.train` is `train.py` from Python. We set the size and the number of steps, so that it is
-# done in a few seconds. Its tokens are characters, which are short enough for pictures. (What the
-# training prints is left out here.)
+# `minigpt.train` is the Python function behind `train.py`. We set the size and the number of steps,
+# so the training takes a few seconds. The tokens are characters, which are short enough for
+# pictures. (What the training prints is left out here.)
 
 
 # %%
@@ -60,7 +60,7 @@ config = glass.config
 # | | `gpt2`, notebook 9 | `qwen3`, here |
 # |---|---|---|
 # | norm | mean 0 and variance 1 | RMSNorm: divide by the root of the mean square |
-# | places | added to the embedding | rotary: queries and keys turn by an angle for their place |
+# | places | added to the embedding | rotary: each place turns queries and keys by its own angle |
 # | queries and keys | as they are | RMSNorm in each head |
 # | feed-forward | GELU | SwiGLU: a third matrix says how much of each number passes |
 # | biases | yes | no |
@@ -117,8 +117,9 @@ torch.testing.assert_close(weights[0].numpy(), maps.weights[0], atol=1e-4, rtol=
 # ## A name for each head
 #
 # It is easy to see things in pictures that are not there. So measure. How much weight does a head
-# put, on average, on the token itself, on the one before, on the very first? A head that looks
-# everywhere alike would put $1/t$ on each of $t$ tokens; the mean of that is the yardstick.
+# put, on average, on the token itself, on the one before, on the very first? Compare with a head
+# that looks everywhere alike: it puts $1/t$ on each of $t$ tokens. The last line of the output is
+# the mean of $1/t$ over the places.
 #
 # One sentence is not enough for an average. We take 100 passages of 64 characters from the text
 # that was set aside for validation.
@@ -165,10 +166,10 @@ plt.show()
 print(f"a head that looks everywhere alike: {alike:.2f}")
 
 # %% [markdown]
-# Even after so little training, heads differ. Of these four, all look most at the token before,
-# because the last characters decide how a word goes on. The sharpest puts more than four times as
-# much weight there as a head that looks everywhere alike. Researchers call such a head a
-# *previous-token head*. No head here looks much at the first token.
+# Even after so little training, heads differ. Of these four places, all eight heads look most at
+# the token before: the last characters tell most about how a word goes on. The head that looks
+# there most puts more than four times as much weight on it as a head that looks everywhere alike.
+# Researchers call such a head a *previous-token head*. No head here looks much at the first token.
 
 # %%
 assert (table.argmax(axis=1) == 1).all()
@@ -179,9 +180,9 @@ assert (table[:, 3] < alike).all()
 # ## Which heads matter?
 #
 # A weight says where a head looks. It does not say whether the model uses what the head finds. To
-# know that, switch the head off. In notebook 7 the output of a layer was a sum of one vector from
-# each head. Switching a head off leaves its vector out. The same happens if its columns of the
-# output projection are set to zero:
+# know that, switch the head off. In notebook 7 the output of an attention layer was a sum of one
+# vector from each head. To switch a head off is to leave its vector out. The same happens if its
+# columns of the output projection are set to zero:
 
 
 # %%
@@ -202,8 +203,8 @@ with torch.no_grad():
 np.testing.assert_allclose(logits_without([(1, 2)]), by_hand, atol=1e-3)
 
 # %% [markdown]
-# Now switch off each head in turn. How much worse are the predictions? We print by how much the
-# loss of notebook 9 rises, in bits a character. (`np.take_along_axis` is numpy's `gather`.)
+# Now switch off each head in turn. How much worse are the predictions? The picture shows how much
+# the loss (notebook 9) rises, in bits a character. (`np.take_along_axis` is numpy's `gather`.)
 
 
 # %%
@@ -232,8 +233,8 @@ plt.show()
 print(f"with all heads: {whole.mean():.2f} bits a character")
 
 # %% [markdown]
-# Is the order the same in every passage? Count in how many of the 100 passages the head that is
-# first on average is first too, and the same for the second:
+# Is the order the same in every passage? Take the head that matters most on average, and count in
+# how many of the 100 passages it matters most. Then do the same for the second:
 
 # %% tags=["varies"]
 average_order = (-rise).flatten().argsort()  # (all heads,)
@@ -248,9 +249,9 @@ back = looks["one before"]
 assert back[1, 2] > 0.9 * back[0, 3] and rise[1, 2] < rise[0, 3] / 2
 
 # %% [markdown]
-# Head 0.3 matters most, in nearly all passages. The second place changes from passage to passage,
-# so a single passage could not tell. The table of names could not tell either: head 1.2 looks back
-# as sharply as 0.3, but losing it costs less than half as much.
+# Head 0.3 matters most, in nearly all passages. Which head is second differs from passage to
+# passage, so one passage is not enough to tell. The mean weights do not tell either: head 1.2 puts
+# as much weight on the token before as 0.3, but losing it costs less than half as much.
 
 # %% [markdown]
 # ## When is the prediction made?
@@ -288,8 +289,8 @@ plt.show()
 # darker where it is more certain. Bold predictions are right.
 #
 # The first row predicts without any block. It sees one character at a time, so it can only know
-# which character often follows which. The head began with just that. So compare this row with a
-# table of counts, over the 100 passages. And which share of each row's predictions is right?
+# which character often follows which. The head's table began with such counts. So compare this row
+# with a table of counts, over the 100 passages. And which share of each row's predictions is right?
 
 # %%
 training, _ = writer.read_text()
@@ -313,8 +314,8 @@ assert right[0] < right[1] < right[2]
 assert as_counted > 0.6 and itself < 0.15
 
 # %% [markdown]
-# Before the first block, most predictions are simply the most frequent successor, almost never the
-# token itself. Each layer makes more predictions right, because attention brings in the characters
+# Before the first block, most predictions are simply the most frequent successor. Few are the token
+# itself. After each layer more predictions are right, because attention brings in the characters
 # before.
 
 # %% [markdown]
@@ -360,8 +361,8 @@ assert second_half > 0.95 * first_half and induction.max() < 0.1
 # (The book has 61 different characters. The model's 62nd token marks the end of a text and was left
 # out here.)
 #
-# Both halves cost more bits than naming each character would: the model expects English, and it
-# is wrong. It does not notice the repetition. The second half is as hard as the first, and no head
+# Both halves cost more bits than the fair die of notebook 1: the model expects English, and it is
+# wrong. It does not notice the repetition. The second half is as hard as the first, and no head
 # looks much at what followed last time. There is no induction head here.
 
 # %% [markdown]
@@ -375,9 +376,10 @@ assert second_half > 0.95 * first_half and induction.max() < 0.1
 # - Head 0 of layer 1 looks for vectors whose note names the current token. They are the tokens that
 #   followed it before. It raises the logits of these tokens.
 #
-# Together they are called an *induction circuit*. (Characters get none, because what followed a
-# character once says little.) What does training make of it? Train one step, then 100, and look at
-# real text this time: the 100 passages, wherever a token has been read before.
+# Together they are called an *induction circuit*. (Models of characters get none, because what
+# followed a character once says little.) How does training change it? Train one run for one step
+# and another for 100. This time measure on real text: in 100 passages, at every token that occurred
+# before in its passage.
 
 
 # %%
@@ -424,22 +426,22 @@ assert trained["back"] > 0.3 and trained["lost"][0] > 0.2  # kept, and needed
 assert trained["followed"] < 0.3 and trained["lost"][1] < 0.05  # almost unlearned
 
 # %% [markdown]
-# At first both heads do what they were set to do. After 100 steps the first one still looks back,
-# and the model has come to need it. The second is almost unlearned: its weight on what followed has
-# fallen to a fraction, and next to nothing is lost without it. So what is given is only a start.
-# Training changes these weights like all others, and this text, this briefly read, made little use
-# of the second head. Where a text repeats itself more, the circuit is worth more: with it the loss
-# on Python sources was 14% lower after the same number of steps
-# ([decisions](../docs/decisions.md)).
+# At first both heads look where they were set to look, though the predictions hardly depend on
+# them. After 100 steps the first one still looks back, and the model needs it. The second is almost
+# unlearned: its weight on what followed has fallen to a fraction, and next to nothing is lost
+# without it. So the given heads are only a start. Training changes their weights like all others,
+# and in so short a training on this text it made little use of the second head. Where a text
+# repeats itself more, the circuit gains more: with it the loss on Python sources was 14% lower
+# after the same number of steps, in an earlier version ([decisions](../docs/decisions.md)).
 
 # %% [markdown]
 # ## A head that training found by itself
 #
-# Does training ever find such heads without help? Make a text in which nothing else helps:
-# random words of 8 to 16 tokens, each repeated to the end. There are 32 different tokens, so a
-# random one costs $\log_2 32 = 5$ bits. All weights of a new `minigpt.GPT` are random numbers; only
-# `minigpt.train` sets heads. We train as in notebook 9, with batches of 32 windows, until ten steps
-# cost less than 3.2 bits a token.
+# Does training ever find such heads without help? Make a text in which nothing else helps: one
+# random word of 8 to 16 tokens in each window, repeated to the window's end. There are 32 different
+# tokens, so a random one costs $\log_2 32 = 5$ bits. The matrices of a new `minigpt.GPT` are
+# random; only `minigpt.train` sets heads. We train as in notebook 9, with batches of 32 windows,
+# until the mean of ten steps is at most 3.2 bits a token.
 
 # %%
 SIZE = 32  # of a window, and number of different tokens
@@ -466,8 +468,8 @@ while len(costs) < 1000 and (len(costs) < 10 or np.mean(costs[-10:]) > 3.2):
     costs.append(loss.item() / np.log(2))
 
 # %% [markdown]
-# Now the test of before: random tokens, written twice. Which head of layer 0 looks one back? Which
-# head of layer 1 looks at what followed last time? What is lost without them?
+# Now the same test as before: random tokens, written twice. Which head of layer 0 looks one back?
+# Which head of layer 1 looks at what followed last time? What is lost without them?
 
 # %% tags=["varies"]
 weights_by_name = {name: weight.numpy() for name, weight in model.state_dict().items()}
@@ -507,7 +509,7 @@ plt.show()
 # costs more again.
 #
 # So yes, these are induction heads, and nobody set them. Training found the circuit, starting from
-# random numbers, on a text of nothing but repetition. When it does so is luck: with
+# random numbers, on a text of nothing but repetition. How soon depends on luck: with
 # `torch.manual_seed(0)` the loss had not fallen after 500 steps.
 
 # %% [markdown]
@@ -540,7 +542,8 @@ assert len(longest_copy(written, learned)) < 30 and len(longest_copy(tale, learn
 
 # %% [markdown]
 # Both share a few words with the fables, as any two English texts do. Nothing longer was copied.
-# `train.py` ends most trainings of short texts before the model begins to recite.
+# `train.py` works against reciting: it limits how often a text is read, and keeps the weights with
+# the lowest validation loss.
 #
 # How much would be copied if it did? Count the characters in pieces of 30 or more that occur in the
 # training text. Shorter ones are phrases that many people write. `writer.copied` does this for any
@@ -556,9 +559,10 @@ assert copied.share == len(copied.longest) / len(ours + theirs)
 
 # %% [markdown]
 # The line ends with a better comparison than our tale: the fables that were set aside for
-# validation. They are new to the model and in the same style, so what they share with the rest is
-# not recited. Without a text, `writer.copied()` takes eight texts that the model writes. `train.py`
-# prints that line at the end of a training, and `minigpt evaluate runs/my --copied` at any time.
+# validation. They are new to the model and in the same style. What they share with the rest shows
+# how much is alike without any reciting. Without a text, `writer.copied()` takes eight texts that
+# the model writes. `train.py` prints that line at the end of a training, and
+# `minigpt evaluate runs/my --copied` at any time.
 
 # %%
 of_its_own = writer.copied()
@@ -568,7 +572,7 @@ assert of_its_own.share < 0.05
 # %% [markdown]
 # ## The page
 #
-# All these views are in one HTML file that holds a model of yours and runs it in the browser:
+# Most of these views are in one HTML file that holds a model of yours and runs it in the browser:
 #
 #     minigpt page runs/my --open
 #
@@ -598,9 +602,9 @@ assert of_its_own.share < 0.05
 #
 # <details><summary>Answer</summary>
 #
-# Without layer 0 we lost 0.71 bits a character; its heads one by one add up to 0.61. Without layer
-# 1 it was 0.41; the sum is 0.31. Heads of a layer do similar work, so that the others partly
-# replace one that is off. If all are off, none is left to do that.
+# Without the heads of layer 0 we lost 0.71 bits a character; the losses without one of them add up
+# to 0.61. For layer 1 the two figures are 0.41 and 0.31. Heads of a layer do similar work: if one
+# is off, the others partly replace it. If all are off, none is left to do that.
 #
 # </details>
 #
