@@ -29,7 +29,7 @@ from minigpt.training.evaluation import spread_windows
 # ## A text, in two parts
 #
 # The text is a book of short fables. We count in the first nine tenths, the **training text**. The
-# last tenth is kept aside. It is the **held-out text**, and it shows how good a model is: a model
+# last tenth is set aside. It is the **held-out text**, and it shows how good a model is: a model
 # has learned something about English only if it also predicts fables that it has never seen.
 
 # %%
@@ -70,10 +70,10 @@ print("".join(rolls).replace("\n", "↵"))
 #
 # $$-\log_2 p$$
 #
-# A probability of 1 costs nothing. Each time that the probability is halved, the cost grows by
-# one: $\frac12$ costs 1, $\frac14$ costs 2, $\frac18$ costs 3. The unit is the **bit**, the answer
-# to one question with yes or no. If eight characters are equally likely, three questions find the
-# right one. Is it among the first four? Among the first two of those? Is it the first?
+# A probability of 1 costs nothing. Each time that the probability is halved, the cost grows by one:
+# $\frac12$ costs 1, $\frac14$ costs 2, $\frac18$ costs 3. The unit is the **bit**, the answer to
+# one yes-or-no question. If eight characters are equally likely, three questions find the right
+# one. Is it among the first four? Among the first two of those? Is it the first?
 #
 # The probability of a whole text is the product of all these probabilities. A logarithm turns
 # products into sums, so the cost of a text is the sum over its characters. The mean cost of a
@@ -101,7 +101,8 @@ np.testing.assert_allclose(cost_of_fair, np.log2(61))
 print(f"fair die: {cost_of_fair:.2f} bits per character")
 
 # %% [markdown]
-# The fair die costs $\log_2 61 = 5.93$ bits, whatever the text says. Now this number has to fall.
+# The fair die costs $\log_2 61 = 5.93$ bits per character, whatever the text says. Now this number
+# has to fall.
 #
 # ## A loaded die
 #
@@ -145,10 +146,10 @@ assert cost_of_loaded < cost_of_fair - 1.5
 #
 # ## Pairs: a die for each character
 #
-# After a "q" comes a "u". So take a die of its own for each character: the one that is rolled
-# after a "q", the one after an "e", and so on. Each die is loaded by what followed that character
-# in the training text. That is a table with one row per die. Two neighbouring characters are
-# called a **bigram**.
+# After a "q" comes a "u". So take a separate die for each character: one to roll after a "q", one
+# to roll after an "e", and so on. Each die is loaded by how often each character came next in the
+# training text. That is a table with one row per die. Two neighbouring characters are called a
+# **bigram**.
 
 # %%
 pairs = np.zeros((V, V))  # row: the character before; column: the one that follows
@@ -191,9 +192,9 @@ print(f"{new} of {len(after):,} pairs in the held-out text are new")
 assert 0 < new < 30
 
 # %% [markdown]
-# "Never seen" does not mean "impossible". So put a little of the fair die into each count before
-# dividing: pretend that every context was followed $a$ more times, shared equally among all $V$
-# characters. This is called **smoothing**.
+# "Never seen" does not mean "impossible". So add a little to each count before dividing: pretend
+# that every **context**, here the one character before, occurred $a$ more times, followed equally
+# often by each of the $V$ characters. This is called **smoothing**.
 #
 # $$p(\text{after} \mid \text{before}) =
 # \frac{\text{count}(\text{before, after}) + a \cdot \frac1V}{\text{count}(\text{before}) + a}$$
@@ -212,8 +213,8 @@ assert cost_of_pairs < cost_of_loaded - 1
 #
 # If one character of context saves a bit, let us take two, three, seven. A piece of $n$ characters
 # is an **n-gram**: $n - 1$ characters of context and the one that follows. A table is no longer
-# possible, since there are $61^7$ contexts of seven characters, more than three million millions.
-# But nearly all of them never occur. So we keep a dictionary of those that do: for each context a
+# possible, since there are $61^7$ contexts of seven characters, more than three trillion. But
+# nearly all of them never occur. So we keep a dictionary of those that do: for each context a
 # `Counter` of what followed it. (A `defaultdict` makes an empty one when a context is new.)
 
 # %%
@@ -230,8 +231,9 @@ print(f"{sum(len(context) == 7 for context in followers):,} are there")
 print("after “the fo”:", dict(followers["the fo"]))
 
 # %% [markdown]
-# Each of these contexts is a die. We roll it to write: take the last $n - 1$ characters, look up
-# what followed them, draw one of those, go on. (To write we need no smoothing.)
+# Each of these contexts has its own die. We roll these dice to write: take the last $n - 1$
+# characters, look up what followed them, draw one of those, repeat. (To write we need no
+# smoothing.)
 
 
 # %%
@@ -313,23 +315,23 @@ assert np.all(np.diff(costs_held_out[3:]) > 0)  # from n = 4 on every step up
 assert 0.3 < unseen[7] < 0.4
 
 # %% [markdown]
-# Remember this picture, it comes back with every kind of model. On the text that we counted in,
-# the model gets better with every $n$. On new text it gets worse again from $n = 5$ on. It no
-# longer learns English, it learns *this book by heart*. This is called **overfitting**, and only
-# held-out text can show it.
+# Remember this picture, it comes back with every kind of model. On the text that we counted in, the
+# model gets better with every $n$. On new text it gets worse again from $n = 5$ on. It no longer
+# learns English. It learns *this book by heart*. This is called **overfitting**, and only held-out
+# text can show it.
 #
-# The right picture says why. With contexts of seven characters, every third place of the
-# held-out text has a context that never occurred. There the model knows nothing, and it rolls
-# the fair die.
+# The right picture says why. With $n = 8$, more than a third of the places in the held-out text
+# have a context that never occurred in the training text. There the model knows nothing, and it
+# rolls the fair die.
 #
 # ## Falling back
 #
 # There is something better than the fair die: the next shorter context. If nobody has seen what
-# follows "the lizar", then perhaps what follows "lizar", or "zar", or "ar". So we change one thing
-# in the formula. The $a$ extra counts are no longer shared equally, but as the shorter
-# context says. It knows more than the fair die, so it deserves more than one count: we choose
-# $a = 8$. Write $h$ for the context, $h'$ for the context without its first character, and
-# $c$ for the character that follows:
+# follows "e lizar", then perhaps what follows "lizar", or "zar", or "ar". So we change one thing in
+# the formula. The $a$ extra counts are no longer shared equally. They are shared by the
+# probabilities after the shorter context. That knows more than the fair die, so it deserves more
+# than one count: we choose $a = 8$. Write $h$ for the context, $h'$ for the context without its
+# first character, and $c$ for the character that follows:
 #
 # $$p(c \mid h) = \frac{\text{count}(h, c) + a \cdot p(c \mid h')}{\text{count}(h) + a}$$
 #
@@ -361,12 +363,13 @@ assert best == 6
 assert costs_falling_back[best - 1] < min(costs_held_out) - 0.1
 
 # %% [markdown]
-# ## The package's own
+# ## The package's model of counts
 #
 # minigpt has such a model, `CountingModel`. It falls back in the same way, but it weighs short and
-# long contexts more cleverly (*Kneser-Ney smoothing*): it takes a little from each count, and a
-# short context is judged by *how many different* longer contexts it was seen in. It counts
-# 5-grams of tokens. Tokens can be characters, as here.
+# long contexts better (*Kneser-Ney smoothing*). It takes a little from each count and gives it to
+# the shorter context. After a short context it counts not how often a character followed, but in
+# *how many different* longer contexts it did. It counts 5-grams of **tokens**, the pieces that a
+# model reads. Here they are characters.
 
 # %%
 training_numbers = np.array([number_of[character] for character in training])
@@ -398,11 +401,11 @@ plt.show()
 
 # %% [markdown]
 # At the end of a training, `minigpt train` prints what this model of counts costs on the held-out
-# text, beside the loss of its own model. For that it cuts the text into windows. At the beginning
-# of a window there is no context, so the cost is a little higher. We get the same number as
-# `minigpt train` with the options `--tokenizer char --context-length 256`: "counting which token
-# follows which four gives 1.976 bits/byte on the same text". (In this text every character is one
-# byte. The 62nd token marks the end of a document.)
+# text, beside the cost under the model that it trained. For that it cuts the text into windows,
+# here of 256 characters. At the beginning of a window there is no context, so the cost is a little
+# higher. We get the same number as `minigpt train` with the options `--tokenizer char
+# --context-length 256`: "counting which token follows which four gives 1.976 bits/byte on the same
+# text". (In this text every character is one byte. The 62nd token marks the end of a document.)
 
 # %%
 windows = spread_windows(numbers, context_length=256, max_tokens=len(numbers))
@@ -421,10 +424,10 @@ assert round(reported, 3) == 1.976
 #
 # ## Where counting ends
 #
-# Look at the blue curve: after $n = 5$ it hardly falls any more. A longer context would help a
-# reader, but the table cannot use it, because nearly every long context is new. Here is an example.
-# The last fable of the held-out text has a Mr. Lark. What does his name cost, each time that it
-# comes?
+# Look at the blue curve of the last picture: after $n = 5$ it hardly falls any more. A longer
+# context would help a reader, but the table cannot use it, because nearly every long context is
+# new. Here is an example. The last fable of the held-out text has a Mr. Lark. What does his name
+# cost each time?
 
 # %%
 costs = -package.log_probabilities(numbers) / np.log(2)  # (N,): bits of each character
@@ -441,13 +444,13 @@ assert len(name_costs) == 4
 assert max(name_costs) - min(name_costs) < 1e-6
 
 # %% [markdown]
-# Four times the same. When the name comes the second time, every reader expects it. The table does
-# not: it sees only four characters, and "Mr. " does not say who was there before. Two things are
-# missing:
+# The cost is the same four times. When the name comes the second time, every reader expects it. The
+# model does not: it sees only four characters, and "Mr. " does not say who was there before. Two
+# things are missing:
 #
-# - **Looking back.** What the model needs is hundreds of characters back, at a place that is
-#   different in every text.
-# - **Likeness.** For a table, "the fox ran" and "the wolf ran" are two contexts, and they have
+# - **Looking back.** What the model needs may be hundreds of characters back, at a different place
+#   in every text.
+# - **Similarity.** For a table, "the fox ran" and "the wolf ran" are two contexts, and they have
 #   nothing to do with each other. What it counted for one says nothing about the other.
 #
 # So a better model must be able to look back at *everything* so far, and find in it what is
@@ -455,15 +458,15 @@ assert max(name_costs) - min(name_costs) < 1e-6
 #
 # ## Try
 #
-# **1.** What would a text cost in which all 61 characters are equally common, and in a random
-# order? Could any model do better on it?
+# **1.** In a text, all 61 characters are equally common and in random order. What does it cost?
+# Could any model do better on it?
 #
 # <details><summary>Answer</summary>
 #
 # $\log_2 61 = 5.93$ bits per character. No model can do better on average, because there is nothing
 # to know: the fair die *is* the truth about such a text. The mean cost of the best possible model
-# is called the **entropy** of a source. A die that is loaded by what it counted in such a text is a
-# little worse on the rest of it, because it believes in differences that are chance:
+# is called the **entropy** of the text's source. A die that is loaded by the counts of one part of
+# such a text is a little worse on the rest, because the differences between its counts are chance:
 #
 # ```python
 # nonsense = rng.integers(V, size=40_000)
@@ -504,7 +507,7 @@ assert max(name_costs) - min(name_costs) < 1e-6
 # </details>
 #
 # **3.** Write a text with the probabilities of `falling_back`, with $n = 8$. Is it better than the
-# one above?
+# text of the 8-grams above?
 #
 # <details><summary>Answer</summary>
 #

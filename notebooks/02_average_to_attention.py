@@ -6,8 +6,8 @@
 # characters. To use *many* words, a model must put them into *one* summary.
 #
 # The simplest summary is an average. This notebook computes a running average in three ways. Each
-# way leads to the next, and the third one needs only one change to become attention: its weights
-# must depend on the words.
+# way leads to the next, and the third one needs only one change to become **attention**: how much
+# each word counts must depend on the words.
 #
 # (The three ways to compute a running average come from Andrej Karpathy's lecture
 # [Let's build GPT](https://www.youtube.com/watch?v=kCc8FmEb1nY). He calls the average a *bag of
@@ -46,7 +46,7 @@ print(f"T = {T} words, each a vector of d = {d} numbers")
 
 # %% [markdown]
 # Such a table of numbers is a **tensor**. Its **shape** is `(T, d)`: `T` rows, one for each word,
-# and `d` columns. Every line that makes a new tensor has its shape beside it.
+# and `d` columns. Comments in the code show the shapes of new tensors.
 
 # %% [markdown]
 # ## First way: a loop
@@ -147,14 +147,14 @@ torch.testing.assert_close(weights[2], torch.tensor([1 / 3, 1 / 3, 1 / 3, 0, 0, 
 # %% [markdown]
 # ## Third way: softmax
 #
-# How can we make weights that depend on something? No weight may be negative, and each row must
-# add up to 1. The **softmax** makes such a row from *any* numbers. We call these numbers
-# **scores** and write them $a_s$:
+# How can we compute weights from the words? No weight may be negative, and each row must add up
+# to 1. The **softmax** makes such a row from *any* numbers. We call these numbers **scores** and
+# write them $a_s$:
 #
 # $$w_s = \frac{e^{a_s}}{\sum_r e^{a_r}}$$
 #
-# The exponential $e^{a}$ makes every score positive. Dividing by the sum makes the row add up to
-# 1. A larger score becomes a larger weight.
+# The exponential $e^{a}$ makes every score positive. Dividing by the sum makes the sum of the
+# row 1. A larger score becomes a larger weight.
 
 # %%
 scores = torch.tensor([0.0, 1.0, 2.0])
@@ -253,7 +253,7 @@ assert (8 * mark).softmax(dim=1).amax(dim=1).min() > 0.99  # in the worst game
 assert error(8) < 0.01
 
 # %% [markdown]
-# These weights no longer belong to fixed positions. They follow the content.
+# These weights do not depend on the position of a number. They depend on its mark.
 
 # %% [markdown]
 # ## Back to the fox
@@ -290,9 +290,8 @@ assert fox > grapes
 # should decide: "reach" looks for a thing, "the" perhaps for something else. Notebook 3 makes a
 # first step in that direction, and notebook 5 the second.
 #
-# The package has a function for what is the same in all of them: it computes scores from vectors,
-# forbids later words and applies the softmax. With equal scores its weights are those of the
-# average:
+# The package has a function that computes scores from vectors, forbids later words and applies the
+# softmax. With equal scores its weights are those of the average:
 
 # %%
 equal = torch.zeros(T, 1)  # (T, 1): vectors of zeros, so every score will be 0
@@ -306,8 +305,8 @@ torch.testing.assert_close(attention_weights(equal, equal, mask=ones == 0), weig
 #
 # <details><summary>Answer</summary>
 #
-# $e \approx 2.718$ times as much, whatever the two scores are: $e^{a+1} / e^{a} = e$. The sum
-# below the line is the same for both words, so it cancels.
+# $e \approx 2.718$ times as much, whatever the two scores are: $e^{a+1} / e^{a} = e$. The
+# denominator is the same for both words, so it cancels.
 #
 # ```python
 # small, large = torch.tensor([0.3, 1.3]).softmax(dim=0)

@@ -5,8 +5,9 @@
 # scores. Now they come from the words themselves: **a word looks at the words that are like it.**
 #
 # Three steps make a new vector for each word: scores, weights, context vectors. Every GPT takes
-# these three steps. (A GPT is the kind of language model that you will build in notebook 9.) Only
-# the scores are computed in a better way there. Notebook 5 shows how.
+# these three steps. (A GPT is the kind of language model that you will build in notebook 9.) But a
+# GPT does not use the vectors of the words directly: it makes three new vectors from each. Notebook
+# 5 shows how.
 #
 # (The six words, their numbers and the three steps are those of chapter 3 of Sebastian Raschka's
 # book [Build a Large Language Model (From Scratch)](https://github.com/rasbt/LLMs-from-scratch).
@@ -54,10 +55,11 @@ print(f"journey · one    = {by_hand:.4f}")
 print(f"journey · starts = {journey.dot(starts):.4f}")
 
 # %% [markdown]
-# By this measure "journey" is more like "starts" than like "one". The picture shows what a dot
-# product measures. Two arrows in similar directions have a positive dot product, two arrows at a
-# right angle have 0, and two in opposite directions have a negative one. An arrow of twice the
-# length has twice the dot product, as the first and the last picture show.
+# By this measure "journey" is more like "starts" than like "one". The picture draws vectors as
+# arrows, and shows what a dot product measures. Two arrows in similar directions have a positive
+# dot product, two arrows at a right angle have 0, and two in opposite directions have a negative
+# one. An arrow of twice the length has twice the dot product, as the first and the last picture
+# show.
 
 # %%
 figure, panels = plt.subplots(1, 4, figsize=(7.4, 2.2), sharex=True, sharey=True)
@@ -139,8 +141,9 @@ torch.testing.assert_close(large.softmax(dim=0), torch.tensor([0.0, -1.0]).softm
 # %% [markdown]
 # ## Step 3: the context vector
 #
-# Multiply each word by its weight, and add up the results. The sum $z_2$ is the **context
-# vector** of "journey". It holds what the text says, as far as that matters to "journey".
+# Multiply each word by its weight, and add up the results. The sum $z_2$ is the **context vector**
+# of "journey". It is a mix of all words, with the largest parts from the words with the highest
+# scores.
 #
 # $$z_2 = \sum_{j=1}^{T} \alpha_{2j}\, x_j$$
 
@@ -163,8 +166,8 @@ plt.show()
 # %% [markdown]
 # ## All words at once
 #
-# Every word is the query once. All dot products of all words are one product of matrices.
-# $X^\top$ is $X$ with rows and columns swapped (`x.T`):
+# Now every word is the query once. One product of matrices computes the dot products of all pairs
+# of words. $X^\top$ is $X$ with rows and columns swapped (`x.T`):
 #
 # $$S = X X^\top, \qquad A = \operatorname{softmax}(S) \text{ (row by row)}, \qquad Z = A X$$
 #
@@ -198,7 +201,7 @@ torch.testing.assert_close(scores, scores.T)
 assert weights[4, 5] != weights[5, 4]
 
 # %% [markdown]
-# The package has these three lines as functions:
+# The package has functions for this, one for the scores and one for all three steps:
 
 # %%
 torch.testing.assert_close(attention_scores(x, x), scores)
@@ -242,8 +245,8 @@ plt.show()
 
 # %% [markdown]
 # On the whole, longer vectors receive more weight. The **correlation** measures how closely the
-# points follow a rising line. It is 1 if all points lie on the line, and 0 if nothing rises or
-# falls. Here it is 0.95.
+# points follow a line. It is 1 if all points lie on a rising line, and 0 if the points on the whole
+# neither rise nor fall. Here it is 0.95.
 
 # %%
 correlation = torch.corrcoef(torch.stack([lengths, received]))[0, 1]
@@ -255,8 +258,8 @@ assert round(correlation.item(), 2) == 0.95
 # - A word looks at words that are like itself. But in notebook 2 "reach" should look for *things*,
 #   not for other words that say what is done.
 # - The rule is fixed. Nothing in it can be learned from a text.
-# - Each word has a single vector. It decides who looks at the word, and it is also what the word
-#   adds to the sum. These two could well be different.
+# - Each word has a single vector. It decides which words look at the word, and it is also what the
+#   word adds to the sum. Two different vectors could do these two jobs better.
 #
 # Three small matrices remove all of these limits. Notebook 5 adds them. Before that, notebook 4
 # shows how the numbers in a matrix can be learned.
@@ -270,9 +273,10 @@ assert round(correlation.item(), 2) == 0.95
 # <details><summary>Answer</summary>
 #
 # Multiplied by 4, nearly all the weight of each row is on two or three words. Every score is 16
-# times as large, so the differences between scores are too, and $e$ to a larger difference is a
-# much larger ratio. Multiplied by 0.1, all weights are nearly $\frac{1}{6}$. The scores are then a
-# hundredth of what they were, so they hardly differ, and attention becomes an average.
+# times as large, and so is every difference between two scores. The ratio of two weights is $e$ to
+# the power of that difference, so it becomes extreme. Multiplied by 0.1, all weights are nearly
+# $\frac{1}{6}$. The scores are then a hundredth of what they were, so they hardly differ, and
+# attention becomes an average.
 #
 # ```python
 # strong, weak = ((factor * x @ (factor * x).T).softmax(dim=-1) for factor in (4, 0.1))
@@ -282,11 +286,11 @@ assert round(correlation.item(), 2) == 0.95
 #
 # </details>
 #
-# **2.** Make the vector of "with" three times as long. Who looks most at it then?
+# **2.** Make the vector of "with" three times as long. Which words look most at it then?
 #
 # <details><summary>Answer</summary>
 #
-# Every word does, "with" included. All dot products with "with" become three times as large, its
+# All of them, "with" included. All dot products with "with" become three times as large, its
 # product with itself even nine times.
 #
 # ```python

@@ -9,8 +9,8 @@
 # notebook 1 counted. You need school mathematics: straight lines, and the slope of a
 # curve.
 #
-# (Gradient descent is Augustin-Louis Cauchy's, 1847. Momentum is Boris Polyak's, 1964. Adam is by
-# Kingma and Ba, [2014](https://arxiv.org/abs/1412.6980).)
+# (Sources: gradient descent, Augustin-Louis Cauchy 1847; momentum, Boris Polyak 1964; Adam,
+# Diederik Kingma and Jimmy Ba [2014](https://arxiv.org/abs/1412.6980).)
 
 # %%
 import matplotlib.pyplot as plt
@@ -25,14 +25,15 @@ torch.set_default_dtype(torch.float64)  # 16 digits, so that small differences c
 # %% [markdown]
 # ## One weight
 #
-# A mole digs a tunnel. After each hour somebody measures how long it is. We want a rule that
+# A mole digs a tunnel. After each hour somebody measures the tunnel's length. We want a rule that
 # predicts the length from the hours. The simplest is a straight line through zero:
 #
 # $$\text{length} \approx w \cdot \text{hours}$$
 #
-# $w$ is a **weight**, a number that we may choose. How good is a choice? Take the distance between
-# the rule and what was measured, square it so that too much and too little count alike, and take
-# the mean. That is the **loss**, here the *mean squared error*:
+# $w$ is a **weight**, here a number that we may choose. (The weights of attention are something
+# else: they are computed from scores.) How good is a choice? Take the differences between the rule
+# and the measurements, and square them. Then too much and too little count alike. The mean of the
+# squares is the **loss**, here the *mean squared error*:
 #
 # $$L(w) = \frac{1}{N} \sum_{i=1}^{N} (w\, x_i - y_i)^2$$
 
@@ -104,12 +105,13 @@ print(f"slope at w = 0.8: {w.grad:.2f}")
 assert w.grad < 0
 
 # %% [markdown]
-# Three ways, one number. It is negative: to the right the loss falls. The rule for a step is
+# All three ways find the same number. It is negative: to the right the loss falls. The rule for a
+# step is
 #
 # $$w \leftarrow w - \eta\, \frac{dL}{dw}$$
 #
 # The minus sign makes it go downhill. $\eta$ (eta) is the **learning rate**. It says how far a step
-# goes. Where the slope is steep the step is long, near the bottom it is short.
+# goes. Where the slope is steep, the step is long. Near the bottom it is short.
 
 # %%
 eta = 0.01
@@ -169,8 +171,8 @@ print(f"after 8 steps with η = 0.02: w = {paths['good'][-1]:.3f}; the best is {
 #
 # Where is the limit? At the bottom the slope is 0, and it grows by $c = \frac{2}{N} \sum x_i^2$ for
 # each unit to the right ($c$ is the second derivative, the *curvature*). So a step multiplies the
-# distance to the bottom by $1 - \eta c$. It shrinks as long as that is between -1 and 1, that is,
-# as long as $\eta < \frac{2}{c}$.
+# distance to the bottom by $1 - \eta c$. The distance shrinks if this factor is between -1 and 1,
+# that is, if $\eta < \frac{2}{c}$.
 
 # %%
 c = (2 * hours.square()).mean().item()
@@ -184,8 +186,8 @@ assert rates["good"] < 2 / c < rates["too large"]
 # %% [markdown]
 # ## Two weights: a landscape
 #
-# Even the best line through zero is not good, because the tunnel was not empty at the start: the
-# mole had dug there before. So add a second weight, $b$, the length at hour 0:
+# Even the best line through zero is not good, because the mole had dug there before: at hour 0 the
+# tunnel already had a length. So add a second weight, $b$, the length at hour 0:
 #
 # $$\text{length} \approx w \cdot \text{hours} + b$$
 #
@@ -231,7 +233,7 @@ torch.testing.assert_close(start.grad, by_trying(line_loss, start.detach()))
 print("gradient at the start:", start.grad.numpy().round(2))
 
 # %% [markdown]
-# (`detach` hands over the numbers without the notes for autograd.)
+# (`detach` returns the numbers without autograd's notes.)
 #
 # By trying, a model with a million weights would need two million evaluations for one step.
 # `backward` needs one pass back through the computation for *all* weights. Without it such models
@@ -279,7 +281,7 @@ plt.show()
 # more than four tenths of the way are left. A larger learning rate would help along the valley, but
 # across it the steps would go over the limit.
 #
-# With patience it arrives, and finds the line that numpy's `polyfit` computes directly:
+# After enough steps it arrives at the line that numpy's `polyfit` computes directly:
 
 # %%
 way = plain[:, 1] - bottom[1]  # (41,): how far b is from the bottom
@@ -302,17 +304,17 @@ assert line_loss(patient[-1]) < 0.1 * loss_of(best)
 #
 # $$v \leftarrow 0.9\, v + g, \qquad \text{weights} \leftarrow \text{weights} - \eta\, v$$
 #
-# **Adam**: give each weight a step size of its own. Keep two running means for each weight, $m$ of
-# its gradients and $s$ of their squares, and divide one by the root of the other:
+# **Adam**: give each weight its own step size. Keep two running means for each weight, $m$ of its
+# gradients and $s$ of their squares, and divide $m$ by the root of $s$:
 #
 # $$m \leftarrow 0.9\, m + 0.1\, g, \qquad s \leftarrow 0.999\, s + 0.001\, g^2, \qquad
 # \text{weights} \leftarrow \text{weights} - \eta\, \frac{\hat m}{\sqrt{\hat s}}$$
 #
 # If the gradients of a weight are always the same, $m / \sqrt s$ is 1 or -1, however small they
 # are. So a weight on flat ground moves as fast as one on a slope. If its gradients change their
-# sign all the time, $m$ is near 0, and the weight stays where it is. (Both means begin at 0, which
-# is too low. The hats mark the correction: $\hat m = m / (1 - 0.9^t)$ after $t$ steps, $\hat s
-# = s / (1 - 0.999^t)$.)
+# sign all the time, $m$ is near 0, and the weight stays where it is. (Both means begin at 0, so at
+# first they are too close to 0. The hats mark the correction: $\hat m = m / (1 - 0.9^t)$ after $t$
+# steps, $\hat s = s / (1 - 0.999^t)$.)
 #
 # Both are in torch, under `torch.optim`. We write them by hand, and the paths must be the same.
 
@@ -389,15 +391,16 @@ assert rolling[-1, 1] < bottom[1] and adapted[-1, 1] < bottom[1] < plain[-1, 1]
 # %% [markdown]
 # ## From lengths to probabilities
 #
-# A language model does not predict a length. It predicts a probability for each character. Its
-# weights are any numbers, the **logits** $z$, and the **softmax** turns them into probabilities, as
-# in notebook 2. Its loss is the cost of notebook 1, here in nats: minus the logarithm of the
-# probability of the character $k$ that really came.
+# A language model does not predict a length. It predicts a probability for each character. It
+# computes a number of any size for each character: the **logits** $z$. The **softmax** turns them
+# into probabilities, as in notebook 2. Its loss is the cost of notebook 1, here in nats: minus the
+# logarithm of the probability of the character $k$ that really came.
 #
 # $$p_i = \frac{e^{z_i}}{\sum_j e^{z_j}}, \qquad L = -\ln p_k = -z_k + \ln \sum_j e^{z_j}$$
 #
-# Take the derivative by each $z_i$. That of the last term is $e^{z_i}$ divided by the sum, which
-# is $p_i$ again. That of the first term is -1 for the right character, and 0 for the others:
+# Take the derivative with respect to each $z_i$. That of the last term is $e^{z_i}$ divided by the
+# sum, which is $p_i$ again. That of the first term is -1 for the right character, and 0 for the
+# others:
 #
 # $$\frac{\partial L}{\partial z_i} = p_i - y_i, \qquad y_i = 1 \text{ for } i = k,
 # \text{ otherwise } 0$$
@@ -422,19 +425,20 @@ torch.testing.assert_close(z.grad, by_trying(cost, z.detach()))
 print("predicted:", p.numpy().round(2), "  gradient:", z.grad.numpy().round(2))
 
 # %% [markdown]
-# A step downhill subtracts the gradient. So the logit of "c" goes up, by as much as was missing to
-# probability 1. The others go down, the more the likelier they were. If the prediction was
-# perfect, nothing changes.
+# A step downhill subtracts the gradient. So the logit of "c" goes up, in proportion to how far its
+# probability was below 1. The others go down, each in proportion to its probability. If the
+# prediction was perfect, nothing changes.
 #
 # ## A table that learns to count
 #
-# In notebook 1 a table with one die for each character cost 3.28 bits. There we counted. Now let a
-# table of logits learn the same from the book, one row per character, all 0 at the start. That is
-# 61 fair dice.
+# In notebook 1 a table with one die for each character cost 3.28 bits on the held-out text. (On the
+# training text, which we use here, it happens to cost 3.28 bits, too.) There we counted. Now let a
+# table of logits learn the same from the book. The logits are its weights, one row for each
+# character, all 0 at the start. That is 61 fair dice.
 #
 # `cross_entropy` is torch's function for the mean of $-\ln p_k$ over all places of the text. It
-# takes logits and the ids of the right characters. (`index_put_` with `accumulate` adds 1 to the
-# table for each pair of neighbours: it counts.)
+# takes logits and the **ids** of the right characters, that is, their numbers. (`index_put_` with
+# `accumulate` adds 1 to the table for each pair of neighbours: it counts.)
 
 # %%
 with open("../data/fables.txt", encoding="utf-8") as file:
@@ -460,8 +464,8 @@ torch.testing.assert_close(loss.detach(), torch.tensor(61.0).log())
 
 # %% [markdown]
 # What is the gradient here? Each place of the text adds its $p - y$ to the row of the character
-# before it, divided by the number of places $N$. Over all the $n_r$ places of row $r$ the mean of
-# the $y$ is exactly what was *counted*. So the gradient of a row is
+# before it, divided by the number of places $N$. Row $r$ receives $n_r$ of them, and the mean of
+# their $y$ is exactly the share that was *counted*. So the gradient of a row is
 #
 # $$\frac{n_r}{N}\, \big(p_r - \text{share}_r\big)$$
 #
@@ -530,14 +534,14 @@ assert slow_errors[e] < 0.001 and slow_errors[q] > 0.5
 assert fast_errors.max() < 0.001
 
 # %% [markdown]
-# With Adam each of the 3,721 probabilities is what notebook 1 counted, to a thousandth. Nobody told
-# the table to count. Going downhill on the cost was enough.
+# With Adam each of the 3,721 probabilities differs from the counted one by less than a thousandth.
+# Nobody told the table to count. Going downhill on the loss was enough.
 #
 # The right picture shows the 61 rows. Plain gradient descent has learned the rows of common
 # characters well. In the row of the rare "q" a probability is still wrong by more than 0.5: the
-# gradient of a row is multiplied by $n_r / N$, which is tiny for a rare character. Adam divides
-# this factor away. That is one reason why nearly all language models are trained with Adam or one
-# of its relatives.
+# gradient of a row is multiplied by $n_r / N$, which is tiny for a rare character. In Adam's
+# division this factor cancels. That is one reason why nearly all language models are trained with
+# Adam or one of its relatives.
 #
 # ## What is it good for?
 #
@@ -547,8 +551,8 @@ assert fast_errors.max() < 0.001
 # learned, with the same three lines: `zero_grad`, `backward`, `step`.
 #
 # There is one difference. A long text has too many places to use all of them in each step. So one
-# draws a few places at random, a **batch**, and computes *their* gradient. On average it points the
-# same way. That is *stochastic* gradient descent, the S in `SGD`.
+# draws a few places at random, a **batch**, and computes *their* gradient. On average it points in
+# the same direction. That is *stochastic* gradient descent, the S in `SGD`.
 #
 # ## Try
 #
@@ -571,10 +575,10 @@ assert fast_errors.max() < 0.001
 #
 # <details><summary>Answer</summary>
 #
-# Ten are enough. The long valley has become an ellipse with its axes along $w$ and $b$. (The bottom
-# is at another $b$, the length in the middle.) The curvatures are 5.8 and 2 instead of 32 and 0.4,
-# so a much larger learning rate is below the limit, such as 0.25. A GPT normalises its vectors for
-# the same reason (notebook 9).
+# Ten are enough. The lines of equal loss are now rounder ellipses, with their axes along $w$ and
+# $b$. (The bottom is at another $b$, the length in the middle.) The curvatures are 5.8 and 2
+# instead of 32 and 0.4, so a much larger learning rate is below the limit, such as 0.25. A GPT
+# normalises its vectors for the same reason (notebook 9).
 #
 # ```python
 # centred = hours - hours.mean()

@@ -12,11 +12,11 @@
 # are the values. You carry home books from several shelves, more from shelves whose labels fit
 # your question better.
 #
-# In this notebook we compute an example of three words down to the last digit. An experiment shows
-# why scores are divided by a square root. In the end attention learns to play a game.
+# In this notebook we compute an example of three words, number by number. An experiment shows why
+# scores are divided by a square root. At the end attention learns to play a game.
 #
-# This attention was introduced, with these names, by the paper
-# [Attention Is All You Need](https://arxiv.org/abs/1706.03762) of 2017.
+# This is the attention of the paper [Attention Is All You Need](https://arxiv.org/abs/1706.03762)
+# of 2017, which also uses these names.
 
 # %%
 import matplotlib.pyplot as plt
@@ -112,9 +112,9 @@ s_sky = torch.stack([q_sky.dot(k_sky), q_sky.dot(k_is), q_sky.dot(k_blue)])  # (
 assert_printed(s_sky, [-0.2853, 0.0604, 0.0779])
 
 # %% [markdown]
-# The scores are divided by $\sqrt{d_k}$, where $d_k = 2$ is the size of a query. (The experiment
-# below shows why.) The softmax turns the result into **weights**: take the exponentials, and
-# divide them by their sum.
+# The scores are divided by $\sqrt{d_k}$, where $d_k = 2$ is how many numbers a query has. (The
+# experiment below shows why.) The softmax turns the result into **weights**: take the exponentials,
+# and divide them by their sum.
 
 # %%
 scaled = s_sky / 2**0.5  # (T,)
@@ -146,8 +146,8 @@ assert_printed(z_sky, [0.1460, 0.1802])
 # %% [markdown]
 # ## All words at once
 #
-# A matrix of embeddings has one row for each word. With it, the same products give the queries,
-# keys and values of all words:
+# The matrix $X$ has one row for each word, its embedding. Multiplied by the same three matrices, it
+# becomes the queries, keys and values of all words:
 #
 # $$Q = X W_Q, \qquad K = X W_K, \qquad V = X W_V$$
 
@@ -204,7 +204,7 @@ heatmap(panels[2], Z, (), (), "context vectors Z", signed=True, numbers=".4f")
 plt.show()
 
 # %% [markdown]
-# The package has all of this in one function. Its name is the full name of this attention, *scaled
+# One function of the package does all of this. Its name is the full name of this attention, *scaled
 # dot-product attention*. Two more functions stop earlier: at the scores, not yet divided by the
 # square root, and at the weights.
 
@@ -249,8 +249,8 @@ axes.legend()
 plt.show()
 
 # %% [markdown]
-# The variance of the dot products is $d_k$. Divided by the square root, they have variance 1 for
-# every size.
+# The variance of the dot products is close to $d_k$. Divided by the square root, they have a
+# variance close to 1 for every size.
 
 # %%
 torch.testing.assert_close(torch.tensor(unscaled), torch.tensor(sizes).float(), rtol=0.2, atol=0)
@@ -286,7 +286,7 @@ assert largest[0] > 0.99 and largest[1] < 0.7
 assert round(torch.tensor(10.0).exp().item(), -3) == 22_000
 
 # %% [markdown]
-# Worse, such a word hardly learns. The **gradient** of notebook 4 says how much a result changes
+# Worse, a model then hardly learns. The **gradient** of notebook 4 says how much a result changes
 # if a number changes a little. Where one weight is almost 1, a small change of the scores changes
 # almost nothing. So the gradient is almost 0. Without scaling, the mean gradient is less than a
 # tenth of the mean gradient with scaling:
@@ -372,14 +372,14 @@ torch.testing.assert_close(first(x), second(x))
 # answer. There we chose the scores by hand. Now nobody tells the matrices what to look for. They
 # only see games and right answers.
 #
-# Each place of a game is a vector of three numbers: the number, its mark (1 or 0), and a constant
-# 1. With the constant, every place can have the same query, whatever its number.
+# Each place of a game is a vector of three numbers: the number, its mark (1 or 0), and the
+# constant 1. With the constant, every place can have the same query, whatever its number.
 #
-# We train only the first place's output. Nothing is hidden yet, so it sees all eight places. The
-# **loss** is the mean squared error of the first number of this output. Each step goes downhill, as
-# in notebook 4: it computes the gradient of the loss, and moves every number of the matrices a
-# little way against it. The **optimizer** does the moving. Ours is Adam, also known from notebook
-# 4. It chooses the size of the step for each number separately.
+# We train only the first place's output. Nothing is hidden from it, so it sees all eight places.
+# The **loss** is the mean squared error of the first number of this output. Each step goes
+# downhill, as in notebook 4: it computes the gradient of the loss, and moves every number of the
+# matrices a little way against it. The **optimizer** does the moving. Ours is the Adam of notebook
+# 4, with a separate step size for each number.
 
 
 # %%
@@ -437,8 +437,8 @@ assert abs(answer - answers[0]) < 0.05
 
 # %% [markdown]
 # The queries have learned to ask for a mark, the keys to show it, and the values to hand over the
-# number. We can see it if we compare two places that differ only in their mark, and two that
-# differ only in their number. Only the mark changes the score, and the value follows the number:
+# number. We can see it if we compare two places that differ only in their mark, and two that differ
+# only in their number. Almost only the mark changes the score, and the value follows the number:
 
 # %%
 plain, with_mark, larger = torch.tensor([[0.0, 0, 1], [0, 1, 1], [1, 0, 1]])  # (3,) each
@@ -461,8 +461,8 @@ assert abs(handed_over - 1) < 0.1
 # <details><summary>Answer</summary>
 #
 # All keys are zero, so all scores are 0 and all weights are $\frac{1}{3}$. Every context vector is
-# the mean of the three values. It is the average of notebook 2, without the rule that later words
-# are forbidden.
+# the mean of the three values. It is the average of notebook 2, but over all words, also the later
+# ones.
 #
 # ```python
 # no_keys = torch.zeros(3, 2)
