@@ -49,14 +49,12 @@ def run(given: argparse.Namespace) -> None:
 def _delete(given: argparse.Namespace) -> None:
     """Say what would be deleted, ask, and delete it."""
     from ..runs.delete import run_to_delete
-    from ..runs.find import full_name
 
     can_ask = sys.stdin is not None and sys.stdin.isatty()
     if not given.yes and not can_ask:
         raise UserError("--delete asks first, and there is no terminal to answer; add --yes")
 
-    folder = Path(full_name(given.delete, runs=given.folder, say=print_message))
-    with run_to_delete(folder) as remains:
+    with run_to_delete(_run_named(given.delete, given.folder)) as remains:
         _show(remains)
         if not given.yes and not _is_confirmed():
             print_message("nothing was deleted")
@@ -64,6 +62,21 @@ def _delete(given: argparse.Namespace) -> None:
         remains.delete()
 
     _report(remains)
+
+
+def _run_named(name: str, runs: str) -> Path:
+    """The folder that the name of a run to delete means; UserError if it can mean two."""
+    from ..runs.find import full_name
+
+    if not name:  # of a variable that is not set, perhaps
+        raise UserError("--delete needs the name of a run")
+
+    doubts: list[str] = []
+    folder = Path(full_name(name, runs=runs, say=doubts.append))
+    if doubts:
+        both = f"{folder.absolute()} and {Path(runs, name)}"
+        raise UserError(f"{name} can mean {both}; give the whole name of one of them")
+    return folder
 
 
 def _show(remains: "Remains") -> None:
@@ -97,10 +110,10 @@ def _report(remains: "Remains") -> None:
     """Say what is gone, and what could not be removed."""
     gone = [str(remains.folder)]
     for paths, noun in ((remains.prepared, "prepared text"), (remains.copies, "copied text")):
-        removed = [path for path in paths if not path.exists()]
-        if removed:
-            gone.append(counted(len(removed), noun))
-        for path in set(paths) - set(removed):
+        left = [path for path in paths if path.exists()]
+        if len(left) < len(paths):
+            gone.append(counted(len(paths) - len(left), noun))
+        for path in left:
             print_message(f"in use, and still there: {path}")
 
     write(f"deleted: {', '.join(gone)}")

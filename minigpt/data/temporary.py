@@ -5,6 +5,7 @@ leaves it.
 """
 
 import contextlib
+import os
 import re
 import shutil
 import tempfile
@@ -35,21 +36,33 @@ def kind_of(file: Path) -> str | None:
 
 
 def left_copies() -> list[Path]:
-    """The copies that killed processes have left; links are none."""
+    """The copies that killed processes of this user have left; links are none."""
     found = []
     for folder in Path(tempfile.gettempdir()).iterdir():
         kind = _FOLDER.fullmatch(folder.name)
         if kind is None or folder.is_symlink() or not folder.is_dir():
             continue
         file = folder / _FILES[kind[1]]
-        with contextlib.suppress(OSError):  # in use, or another user's
-            is_alone = {held.name for held in folder.iterdir()} <= {file.name, _LOCK}
-            if is_alone and file.is_file() and not file.is_symlink():
+        with contextlib.suppress(OSError):  # in use, or not to be read
+            if _is_own(folder) and _holds_alone(folder, file):
                 if (folder / _LOCK).exists():  # else it was made before there were locks
                     with FileLock(folder / _LOCK, timeout=0):
                         pass
                 found.append(file)
     return found
+
+
+def _is_own(folder: Path) -> bool:
+    """Whether a folder is this user's: anybody may make one where temporary files are."""
+    return not hasattr(os, "getuid") or folder.stat().st_uid == os.getuid()
+
+
+def _holds_alone(folder: Path, file: Path) -> bool:
+    """Whether a folder holds a file, perhaps a lock, and nothing else. Neither may be a link: some
+    versions of filelock would empty the file that a lock leads to."""
+    held = [*folder.iterdir()]
+    is_alone = {one.name for one in held} <= {file.name, _LOCK}
+    return is_alone and file.is_file() and not any(one.is_symlink() for one in held)
 
 
 def remove_copy(file: Path) -> None:

@@ -248,8 +248,11 @@ def find_prepared(fingerprint: str) -> list[Path]:
 
 def remove_prepared(folder: Path) -> None:
     """Remove a prepared text that no process is making; one that has it open can still read it."""
+    temporary = folder.with_suffix(".tmp")
     with contextlib.suppress(OSError), _lock(folder).acquire(timeout=0):
-        shutil.rmtree(folder.rename(folder.with_suffix(".tmp")))
+        if folder != temporary and temporary.exists() and _is_ours(temporary):
+            shutil.rmtree(temporary)  # of a process that was killed; no folder can take its place
+        shutil.rmtree(folder.rename(temporary))
 
 
 def _evict(made: Path) -> None:

@@ -69,7 +69,8 @@ def run_to_delete(folder: Path) -> Iterator[Remains]:
     if it is empty.
 
     Raises:
-        UserError: if the folder is no run, or a link to one, or is being trained.
+        UserError: if the folder is no run, or a link to one, or is being trained, or its lock is a
+            link.
     """
     _check_is_run(folder)
     with contextlib.ExitStack() as stack:
@@ -98,9 +99,11 @@ def _check_is_run(folder: Path) -> None:
         raise UserError(f"{folder} is a link; name the folder itself: {folder.resolve()}")
     if is_huggingface_folder(folder):
         raise UserError(f"{folder} is an exported model and not a run; delete the folder yourself")
-    has_config = {"model", "training"} <= _read_config(folder).keys()
+    has_config = {"format", "model", "training"} <= _read_config(folder).keys()
     if not has_config and not read_about(folder / WEIGHTS):
         raise UserError(f"{folder} is not a run")
+    if (folder / LOCK).is_symlink():  # some versions of filelock would empty what it leads to
+        raise UserError(f"{folder / LOCK} is a link; remove it first")
 
 
 def _read_config(folder: Path) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import pytest
 
 import minigpt
 from minigpt.data.temporary import left_copies, temporary_copy
+from minigpt.data.token_cache import remove_prepared
 from minigpt.runs.folder import locked
 
 from ..conftest import some_text, train_tiny
@@ -96,19 +97,41 @@ def test_it_asks_first(
         ("runs --delete exported --yes", "exported is an exported model and not a run"),
         ("runs --delete link --yes", "runs/link is a link; name the folder itself: "),
         ("runs --delete hf:gpt2 --yes", "hf:gpt2 is not a run"),
+        ("runs --delete two --yes", "two can mean "),
+        ("runs --delete locked --yes", "runs/locked/.lock is a link; remove it first"),
     ],
 )
 def test_what_is_no_run_and_what_was_not_asked_for_stays(
     place: Path, type_: Type, command: str, words: str
 ) -> None:
     Path("project").mkdir()
-    Path("project/config.json").write_text('{"name": "of another program"}')
+    Path("project/config.json").write_text('{"model": "of another program", "training": {}}')
     Path("exported").mkdir()
     Path("exported/config.json").write_text('{"model_type": "qwen3", "model": 1, "training": 1}')
     Path("runs/link").symlink_to(Path("runs/my").absolute())
+    for copy in ("two", "runs/two", "runs/locked"):
+        shutil.copytree("runs/my", copy)
+    Path("runs/locked/.lock").unlink(missing_ok=True)
+    Path("runs/locked/.lock").symlink_to(place / "my.txt")
     before = sorted(place.rglob("*"))
     assert_refused(type_(command), words)
     assert sorted(place.rglob("*")) == before
+
+
+def test_an_empty_name_does_not_mean_the_run_in_the_current_folder(
+    place: Path, type_: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir("runs/my")
+    assert_refused(type_("runs", "--delete", "", "--yes"), "--delete needs the name of a run")
+    assert minigpt.load(place / "runs/my")
+
+
+def test_a_prepared_text_goes_also_where_a_killed_process_was_making_it_again(place: Path) -> None:
+    (folder,) = prepared()
+    folder.with_suffix(".tmp").mkdir()
+    (folder.with_suffix(".tmp") / "train.bin").write_text("half of one")
+    remove_prepared(folder)
+    assert prepared() == []
 
 
 def test_a_run_that_is_being_trained_is_refused(place: Path, type_: Type) -> None:
@@ -177,9 +200,18 @@ def test_only_a_copy_of_ours_is_taken_for_one(place: Path) -> None:
         Path("tmp", name, "stdin.txt").write_text("text")
     Path("tmp/minigpt-stdin-b/notes.txt").write_text("mine")
     Path("tmp/minigpt-stdin-c").symlink_to(place / "tmp/minigpt-stdin-a")
+    shutil.copytree("tmp/minigpt-stdin-a", "tmp/minigpt-stdin-d")
+    Path("tmp/minigpt-stdin-d/.lock").symlink_to(place / "nowhere")
     before = sorted(Path("tmp").rglob("*"))
     assert left_copies() == [place / "tmp/minigpt-stdin-a/stdin.txt"]
     assert sorted(Path("tmp").rglob("*")) == before
+
+
+def test_a_copy_of_another_user_is_not_taken(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("tmp/minigpt-stdin-a").mkdir()
+    Path("tmp/minigpt-stdin-a/stdin.txt").write_text("text")
+    monkeypatch.setattr(os, "getuid", lambda: -1, raising=False)
+    assert left_copies() == []
 
 
 @pytest.mark.parametrize("content", ["{", json.dumps({"format": 1, "model": {}, "training": {}})])
