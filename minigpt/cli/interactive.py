@@ -231,7 +231,7 @@ class Session:
             raise UserError("there is no text yet; type a prompt")
         if not name:
             raise UserError("name a file, as in /save story.txt")
-        file = Path(name).expanduser()
+        file = Path(os.path.expanduser(name))
         if os.path.lexists(file):
             raise UserError(f"{file} is there already; choose another name")
 
@@ -239,6 +239,8 @@ class Session:
             write_text(f"{self._text}\n", file)
         except OSError as error:
             raise UserError(f"cannot write {file}: {error.strerror or error}") from None
+        except ValueError as error:  # a NUL in its name
+            raise UserError(f"cannot write {file}: {error}") from None
         print_message(f"saved in {file}")
 
     def _help(self) -> None:
@@ -283,7 +285,7 @@ def _shown(config: SampleConfig, field: str) -> str:
 
 def _meant(name: str) -> str:
     """Which command a wrong name may mean."""
-    names = [*(command.split()[0] for command in COMMANDS), *map(_option, SETTINGS)]
-    known = [known.removeprefix("/") for known in names]
+    known = [command.split()[0] for command in COMMANDS]
+    known += [field.replace("_", "-") for field in SETTINGS]
     near = difflib.get_close_matches(name, known, n=1)
     return f"did you mean /{near[0]}?" if near else "/help lists them"

@@ -255,6 +255,8 @@ def test_a_text_is_saved_whole_and_never_over_another_file(talk: Talk) -> None:
         "/save poem.txt",
         "/save",
         "/save no/a.txt",
+        "/save ~nobody-here/a.txt",
+        "/save a\0.txt",
         "/save b.txt",
     )
     _, out, err = talk(*lines, options=("--seed", "4"))
@@ -263,6 +265,8 @@ def test_a_text_is_saved_whole_and_never_over_another_file(talk: Talk) -> None:
         "poem.txt is there already; choose another name",
         "name a file, as in /save story.txt",
         "cannot write no/a.txt: No such file or directory",
+        "cannot write ~nobody-here/a.txt: No such file or directory",
+        "cannot write a\0.txt: embedded null byte",
     ]
     assert Path("poem.txt").read_text() == "mine" and not Path("a.txt").exists()
     first, rest = Path("b.txt").read_text()[: len("the fox")], Path("b.txt").read_text()
