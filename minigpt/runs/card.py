@@ -8,7 +8,7 @@ import contextlib
 import json
 import shlex
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from tqdm.auto import tqdm
@@ -75,12 +75,12 @@ def _training(found: FoundModel) -> str:
     plan = _plan(found.folder)
 
     if settings:
-        names = ", ".join(f"`{_plain(Path(title(file)).name)}`" for file in settings["files"])
+        names = ", ".join(f"`{_last_part(title(file))}`" for file in settings["files"])
         lines.append(f"- Text: {names}{_extent(plan)}. It is not part of this folder.")
         init = settings["init"]
         if init:
-            model = init if init.startswith(PREFIX) else Path(init).name
-            lines.append(f"- Begun with the weights of `{_plain(model)}`.")
+            model = _plain(init) if init.startswith(PREFIX) else _last_part(init)
+            lines.append(f"- Begun with the weights of `{model}`.")
 
     rows = read_metrics(found.folder / METRICS)
     if rows:
@@ -210,6 +210,11 @@ def _machine(found: FoundModel, plan: Mapping[str, Any]) -> str:
     except (LookupError, TypeError):
         return f"{device} in {training.precision}"
     return f"{device} in {training.precision}, on a machine that computes {operations}"
+
+
+def _last_part(path: str) -> str:
+    """The name of a file without its folders, which are private; Windows has other ones."""
+    return _plain(PureWindowsPath(path).name or path)
 
 
 def _plain(name: str) -> str:

@@ -1,7 +1,9 @@
 """`minigpt export`, `train --init`: models that leave, come and learn more."""
 
+import json
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import huggingface_hub
@@ -157,6 +159,18 @@ def test_a_card_holds_nothing_of_the_text_and_no_path(tmp_path: Path, type_: Typ
     text = (tmp_path / "out/README.md").read_text()
     assert "`my 'own'.txt`" in text
     assert not [word for word in (*words.split(), "secret", str(tmp_path)) if word in text]
+
+
+def test_a_card_names_each_text_without_its_folders_also_one_that_was_read_on_windows(
+    tmp_path: Path, type_: Type
+) -> None:
+    shutil.copytree("runs/qwen3", tmp_path / "run")
+    config = json.loads((tmp_path / "run/config.json").read_text())
+    config["origin"]["text"]["files"] = [r"C:\secret\my.txt", "."]
+    (tmp_path / "run/config.json").write_text(json.dumps(config))
+    assert type_(f"export {tmp_path}/run --out {tmp_path}/out")[0] == 0
+    text = card_of(tmp_path / "out").text
+    assert "Text: `my.txt`, `.`, " in text and "secret" not in text
 
 
 def test_a_card_of_a_model_that_is_no_run_says_only_what_is_known(
