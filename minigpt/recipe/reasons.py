@@ -72,11 +72,11 @@ def _why_vocabulary(model: GPTConfig, text: TextStats, given: Given) -> str:
     if text.tokenizer != "bpe":
         return f"{tokens}, those of {text.tokenizer}"
 
-    usual_size = rules.plan_vocabulary(
-        replace(text, repeats_afar=False), replace(model, vocab_size=1)
-    )
-    if size > usual_size:
-        return f"{tokens}: long ones, because the text repeats itself far away"
+    if text.repeats_afar:
+        usual_text = replace(text, repeats_afar=False)
+        usual_size = rules.plan_vocabulary(usual_text, replace(model, vocab_size=1))
+        if size > usual_size:
+            return f"{tokens}: long ones, because the text repeats itself far away"
     if size == rules.SMALLEST_VOCABULARY:
         return f"{tokens}, the fewest that are planned"
     if size < rules.vocabulary_of_words(text.size):

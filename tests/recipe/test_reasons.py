@@ -111,6 +111,11 @@ def test_the_next_larger_model_is_named_and_what_it_lacks() -> None:
             "50,257 tokens, those of gpt2",
         ),
         (replace(MEGABYTE, tokenizer="char"), {"tokenizer": "char"}, "the characters of the text"),
+        (
+            MEGABYTE,  # learned positions count as parameters, and so the context matters
+            {"architecture": "gpt2", "emb_dim": 64, "num_layers": 1, "minutes": 0.3},
+            "1,024 tokens; 2,048 would need more parameters than the layers have",
+        ),
     ],
 )
 def test_the_vocabulary_has_the_reason_that_decided(
