@@ -36,12 +36,13 @@ def test_every_loss_and_speed_in_a_page_is_quoted_from_the_results(page: Path) -
 
 
 def test_a_section_that_is_measured_again_renews_what_pages_quote(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "page.md"
     page.write_text(
         "It has [1.21](results.md#a-test) bits, [1.41](results.md#a-test) with counting,\n"
-        "and [1.21](results.md#another) elsewhere.\n"
+        "and [1.21](results.md#another) elsewhere;\n"
+        "[90](results.md#a-test) seconds, [7](results.md#a-test) steps.\n"
         "<!-- results: a-test -->\nold\n<!-- end -->\n"
     )
     places = {
@@ -53,15 +54,22 @@ def test_a_section_that_is_measured_again_renews_what_pages_quote(
         monkeypatch.setitem(RESULTS["store"].__globals__, name, place)
 
     section = RESULTS["Section"]
-    old = section("A test", "true", {"bits": "1.21", "counting": "1.41"}, "old")
-    new = section("A test", "true", {"bits": "1.20", "counting": "1.40"}, "new")
+    measured = {"bits": "1.21", "counting": "1.41", "a": "90", "b": "90", "steps": "7"}
+    old = section("A test", "true", measured, "old")
+    again = {"bits": "1.20", "counting": "1.40", "a": "91", "b": "92"}
+    new = section("A test", "true", again, "new")
     other = section("Another", "true", {"bits": "1.21"})
     sections = RESULTS["store"]([old, other], new)
     RESULTS["write_pages"](sections)
 
     assert page.read_text() == (
         "It has [1.20](results.md#a-test) bits, [1.40](results.md#a-test) with counting,\n"
-        "and [1.21](results.md#another) elsewhere.\n"
+        "and [1.21](results.md#another) elsewhere;\n"
+        "[90](results.md#a-test) seconds, [7](results.md#a-test) steps.\n"
         "<!-- results: a-test -->\nnew\n<!-- end -->\n"
     )
+    assert capsys.readouterr().out.splitlines() == [
+        "write by hand what is quoted now: [90](results.md#a-test)",
+        "write by hand what is quoted now: [7](results.md#a-test)",
+    ]
     assert [section.figures["bits"] for section in RESULTS["read"]()] == ["1.20", "1.21"]
