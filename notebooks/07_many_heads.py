@@ -357,8 +357,8 @@ for name, (d, h, layers, longest) in models.items():
     assert size == (128 if name.startswith("GPT-3") else 64)
 
 # %% [markdown]
-# The last column counts the parameters of the four matrices, $W_Q$, $W_K$, $W_V$ and $W_O$, of one
-# layer: $4 d^2$. From GPT-2 small to GPT-2 XL the models have more heads, and each head keeps its
+# The last column counts the parameters in one layer's four matrices, $W_Q$, $W_K$, $W_V$ and $W_O$:
+# $4 d^2$. From GPT-2 small to GPT-2 XL the models have more heads, and each head keeps its
 # 64 numbers. The heads of GPT-3 have 128. (The Transformer of "Attention Is All You Need" has no
 # fixed context. Its six layers are those of the encoder; the decoder has six more.)
 #

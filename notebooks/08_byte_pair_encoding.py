@@ -12,7 +12,7 @@
 #
 # (Philip Gage invented it in 1994 to compress files, in "A New Algorithm for Data Compression".
 # Sennrich, Haddow and Birch used it for words in [2016](https://arxiv.org/abs/1508.07909). GPT-2
-# builds it on bytes, since 2019. Andrej Karpathy's lecture [Let's build the GPT
+# used it on bytes in 2019. Andrej Karpathy's lecture [Let's build the GPT
 # Tokenizer](https://www.youtube.com/watch?v=zduSFxRajkE) goes a similar way.)
 
 # %%

@@ -552,7 +552,7 @@ assert real[2] < real[1]  # its words fall apart
 #     python train.py my.txt --minutes 5
 #     python generate.py "The fox" --temperature 0.8 --top-p 0.9
 #
-# They do the same, with better parts: longer tokens, the parts of Qwen3, a larger model planned for
+# They do the same with better parts: longer tokens, the parts of Qwen3, a larger model planned for
 # your machine, an optimizer that learns more from each step, and an engine that does not compute
 # the past again for each new token. Notebook 10 shows what such a model has learned.
 #

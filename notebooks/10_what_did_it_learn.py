@@ -503,7 +503,7 @@ plt.show()
 
 # %% [markdown]
 # For about 200 steps little happens. Then the loss begins to fall, because heads have formed that
-# only help together. Heads of layer 0 look one token back. Heads of layer 1 look at what followed
+# work together. Heads of layer 0 look one token back. Heads of layer 1 look at what followed
 # the current token last time: the right picture's diagonal is 15 tokens back, and a word here has
 # 16. The second half now costs less than half as much as the first. Without one of these heads it
 # costs more again.
