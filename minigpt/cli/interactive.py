@@ -239,8 +239,8 @@ class Session:
             write_text(f"{self._text}\n", file)
         except OSError as error:
             raise UserError(f"cannot write {file}: {error.strerror or error}") from None
-        except ValueError as error:  # a NUL in its name
-            raise UserError(f"cannot write {file}: {error}") from None
+        except ValueError:
+            raise UserError(f"cannot write {file}: its name holds a NUL") from None
         print_message(f"saved in {file}")
 
     def _help(self) -> None:

@@ -260,13 +260,15 @@ def test_a_text_is_saved_whole_and_never_over_another_file(talk: Talk) -> None:
         "/save b.txt",
     )
     _, out, err = talk(*lines, options=("--seed", "4"))
-    assert [error.split(": ", 1)[1] for error in errors(err)] == [
+    refused = [error.split(": ", 1)[1] for error in errors(err)]
+    nobodys = refused.pop(4)  # Windows names a folder for anybody
+    assert nobodys.endswith("nobody-here/a.txt: No such file or directory")
+    assert refused == [
         "there is no text yet; type a prompt",
         "poem.txt is there already; choose another name",
         "name a file, as in /save story.txt",
         "cannot write no/a.txt: No such file or directory",
-        "cannot write ~nobody-here/a.txt: No such file or directory",
-        "cannot write a\0.txt: embedded null byte",
+        "cannot write a\0.txt: its name holds a NUL",
     ]
     assert Path("poem.txt").read_text() == "mine" and not Path("a.txt").exists()
     first, rest = Path("b.txt").read_text()[: len("the fox")], Path("b.txt").read_text()
