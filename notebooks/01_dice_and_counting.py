@@ -315,7 +315,7 @@ assert np.all(np.diff(costs_held_out[3:]) > 0)  # from n = 4 on every step up
 assert 0.3 < unseen[7] < 0.4
 
 # %% [markdown]
-# Remember this picture, it comes back with every kind of model. On the text that we counted in, the
+# Remember this picture: every kind of model has one like it. On the text that we counted in, the
 # model gets better with every $n$. On new text it gets worse again from $n = 5$ on. It no longer
 # learns English. It learns *this book by heart*. This is called **overfitting**, and only held-out
 # text can show it.
@@ -419,8 +419,8 @@ assert round(reported, 3) == 1.976
 # with more text, a GPT gets below the counts.
 #
 # For comparison: Shannon let people guess letter by letter ("Prediction and Entropy of Printed
-# English", 1951). He estimated between 0.6 and 1.3 bits per letter for somebody who may read the
-# last hundred letters. (His texts had 27 characters: no capitals, no punctuation.)
+# English", 1951). He estimated that a reader who knows the last hundred letters needs between 0.6
+# and 1.3 bits per letter. (His texts had 27 characters: no capitals, no punctuation.)
 #
 # ## Where counting ends
 #

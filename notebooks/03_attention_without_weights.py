@@ -127,7 +127,7 @@ torch.testing.assert_close(lower.softmax(dim=0), weights_2)
 # %% [markdown]
 # So we may subtract a number from all scores. That solves a problem of our softmax by hand:
 # $e^{1000}$ is larger than the largest number that a tensor can hold. Torch's softmax first
-# subtracts the largest score from all scores, so that the largest exponential is $e^0 = 1$.
+# subtracts the largest score from all scores. Then the largest exponential is $e^0 = 1$.
 
 # %%
 large = torch.tensor([1000.0, 999.0])
