@@ -173,7 +173,7 @@ def _is_copy(copy: Path, config: TextConfig, fingerprint: str) -> bool:
     if str(copy) in (*config.files, *config.validation):
         return True
     read = replace(config, files=put(config.files), validation=put(config.validation))
-    if read == config:
+    if read == config or STANDARD_INPUT in (*read.files, *read.validation):  # that was not kept
         return False
     with contextlib.suppress(UserError):
         return find_source(read).fingerprint == fingerprint

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -192,6 +193,24 @@ def test_what_a_killed_training_left_of_its_text_goes_and_what_is_in_use_stays(
         assert used.exists()
     assert out == "deleted: runs/my, 1 prepared text, 1 copied text\n"
     assert not left.exists() and other.exists() and not used.exists()
+
+
+def test_to_look_for_copies_reads_nothing_from_standard_input(
+    place: Path, type_: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a run that learned from documents and was validated on standard input."""
+    config = json.loads(Path("runs/my/config.json").read_text())
+    config["origin"]["text"]["files"] = ["/tmp/minigpt-documents-gone/documents.jsonl"]
+    config["origin"]["text"]["validation"] = ["-"]
+    Path("runs/my/config.json").write_text(json.dumps(config))
+    Path("tmp/minigpt-documents-a").mkdir()
+    Path("tmp/minigpt-documents-a/documents.jsonl").write_text('{"text": "of another run"}\n')
+
+    answer("", monkeypatch)
+    read = io.BytesIO(b"for the next command")
+    monkeypatch.setattr(sys.stdin, "buffer", read, raising=False)
+    assert type_("runs --delete my --yes")[1] == "deleted: runs/my, 1 prepared text\n"
+    assert read.tell() == 0 and Path("tmp/minigpt-documents-a").exists()
 
 
 def test_only_a_copy_of_ours_is_taken_for_one(place: Path) -> None:
