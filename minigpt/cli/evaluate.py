@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def options(parser: Parser) -> None:
     add = parser.add_argument
-    add("run", help="a run, or a model such as hf:gpt2")
+    add("run", nargs="?", help="a run, or a model such as hf:gpt2 (default: the newest run)")
     add("files", nargs="*", help="text files, folders, patterns, or - for standard input")
     copied = "measure how much of these texts, or of eight new samples, is in the training text"
     add("--copied", action="store_true", help=copied)
@@ -29,7 +29,7 @@ def run(given: argparse.Namespace) -> None:
     settings = given_fields(given, EvaluationConfig)
     config = EvaluationConfig(**settings)  # refused before torch is loaded
     if not (given.files or given.copied):
-        raise UserError("name a text to predict, or ask for --copied")
+        raise UserError("name a run and a text to predict, or ask for --copied")
     check_given({**settings, "copied": given.copied})
 
     from ..training.interruption import orderly_exit

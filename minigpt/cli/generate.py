@@ -17,7 +17,7 @@ from ..runs.memory import enough_memory
 from .interactive import talk
 from .options import Parser, add_fields, chosen_model, given_fields, typed_text
 from .terminal import print_message, terminal_width, write
-from .writing import Task, new_seed, speed_of, write_steps
+from .writing import Task, how_it_ended, new_seed, speed_of, write_steps
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
@@ -170,8 +170,7 @@ def _write_text(task: Task, given: argparse.Namespace, model: str) -> None:
 
     count = sum(len(sample) for sample in samples)
     speed = speed_of(count, time.perf_counter() - start)
-    is_cut = any(sample and sample[-1].stop_reason == "length" for sample in samples)
-    end = "more: --max-new-tokens N" if is_cut else "it ended by itself"
+    end = how_it_ended(samples, more="more: --max-new-tokens N")
     print_message(f"{speed}   the same again: --seed {config.seed}   {end}")
 
 

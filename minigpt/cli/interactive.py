@@ -22,7 +22,7 @@ from ..generation.results import Step
 from ..runs.memory import enough_memory
 from .options import read_field
 from .terminal import print_message, terminal_width
-from .writing import Task, new_seed, speed_of, write_steps
+from .writing import Task, how_it_ended, new_seed, speed_of, write_steps
 
 SETTINGS = {field.name: field for field in fields(SampleConfig) if field.name != "samples"}
 COMMANDS = {
@@ -138,7 +138,8 @@ class Session:
             self.begin(line)
 
     def begin(self, prompt: str) -> None:
-        """Write a text that begins with a prompt."""
+        """Write a text that begins with a prompt, in which \\n begins a new line, as in --stop."""
+        prompt = prompt.replace("\\n", "\n")
         if not is_utf8(prompt):
             raise UserError("the prompt is not UTF-8")
         self._write(prompt, shown=prompt, seed=self._next_seed())
@@ -208,8 +209,8 @@ class Session:
             if not sys.stdin.isatty():
                 raise
             end = "stopped   more: Enter"
-        if written and written[-1].stop_reason not in (None, "length"):
-            end = "it ended by itself"
+        else:
+            end = how_it_ended([written], more=end)
 
         speed = speed_of(len(written), time.perf_counter() - start)
         print_message(f"{speed}   seed {seed}   {end}")
@@ -246,7 +247,7 @@ class Session:
     def _help(self) -> None:
         """List what can be typed, with the values of the settings."""
         rows = {
-            "TEXT": "write a text that begins with TEXT",
+            "TEXT": "write a text that begins with TEXT (\\n: new line)",
             "an empty line": "go on with the last text",
             "//TEXT": "the same as TEXT, for one that begins with a slash",
         }

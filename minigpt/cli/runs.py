@@ -84,11 +84,11 @@ def _show(remains: "Remains") -> None:
     from ..data.readers import title
 
     names = [str(file.relative_to(remains.folder)) for file in remains.files]
-    print_message(f"the run {remains.folder}, {_megabytes(remains.files)}: {', '.join(names)}")
+    print_message(f"the run {remains.folder}, {_size(remains.files)}: {', '.join(names)}")
     for folder in remains.prepared:
-        print_message(f"in the cache, {_megabytes([folder])}: {folder}")
+        print_message(f"in the cache, {_size([folder])}: {folder}")
     for copy in remains.copies:
-        print_message(f"a copy of {title(copy)}, {_megabytes([copy])}: {copy}")
+        print_message(f"a copy of {title(copy)}, {_size([copy])}: {copy}")
     if not remains.knows_text:
         cache = "you may delete the folder tokens in the cache at any time"
         print_message(f"which text it learned from is not known; {cache}")
@@ -121,7 +121,8 @@ def _report(remains: "Remains") -> None:
         print_message(f"{remains.folder}/ itself is still there")
 
 
-def _megabytes(paths: "list[Path]") -> str:
+def _size(paths: "list[Path]") -> str:
     from ..runs.delete import size_of
 
-    return f"{size_of(paths) / 1e6:.1f} MB"
+    size = size_of(paths)
+    return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} KB"

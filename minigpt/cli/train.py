@@ -109,7 +109,10 @@ def _read_text(text: Fields, model: Fields, out: Path | None = None) -> "Source"
     config = TextConfig(**text)
     from ..data.readers import title
 
-    print_message(f"minigpt {__version__}: reading {', '.join(map(title, config.files))}")
+    names = ", ".join(map(title, config.files))
+    if "files" not in text:
+        names += ", because no text was named"
+    print_message(f"minigpt {__version__}: reading {names}")
     from ..data.lengths import check_short_text
     from ..data.source import find_source
     from ..recipe import report

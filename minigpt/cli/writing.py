@@ -51,6 +51,16 @@ def write_steps(beginning: str, steps: Iterable[Step], width: int | None) -> Non
         write(wrapper.end() if wrapper else "")
 
 
+def how_it_ended(samples: list[list[Step]], more: str) -> str:
+    """Why the samples end where they do; `more` if one of them could go on."""
+    reasons = {sample[-1].stop_reason for sample in samples if sample}
+    if not reasons or reasons & {None, "length"}:
+        return more
+    if "stop" in reasons:
+        return "it came to a text that ends it (stop)"
+    return "it ended by itself"
+
+
 def speed_of(tokens: int, seconds: float) -> str:
     """How many tokens were written, and how fast."""
     return f"{counted(tokens, 'token')} at {tokens / seconds:,.0f} a second"

@@ -32,7 +32,7 @@ class Copies:
             longest = f", the longest of {len(self.longest)}: {shown}"
 
         return (
-            f"{self.share:.1%} of {self.characters:,} characters stand word for word in the "
+            f"{self.share:.1%} of {self.characters:,} characters are found word for word in the "
             f"training text, in stretches of {LEAST} or more{longest}; "
             f"of the validation text {self.usual_share:.1%}, at most {len(self.usual_longest)}"
         )

@@ -75,10 +75,10 @@ function drawFound({ copy, nearest }, asked) {
   const long = `has ${copy?.copied.length} characters:`;
   const copied = copy
     ? [
-        paragraph(`The longest stretch ${around} that stands in the training text word for word ${long}`),
+        paragraph(`The longest stretch ${around} that is in the training text word for word ${long}`),
         h("blockquote", {}, `…${copy.before}`, h("mark", {}, copy.copied), `${copy.after}…`),
       ]
-    : [paragraph(`No stretch ${around} stands in the training text word for word.`)];
+    : [paragraph(`No stretch ${around} is in the training text word for word.`)];
   const passages = nearest.map(({ passage, shared }) => {
     const parts = passage.split(/([\p{L}\p{N}\p{M}]+)/u);
     const marked = parts.map((part) => (shared.includes(part.toLowerCase()) ? h("b", {}, part) : part));

@@ -8,14 +8,34 @@ from dataclasses import replace
 import torch
 from torch import nn
 
-from ..config import GPTConfig
+from ..config import counted
 from ..data.batches import Dataset
 from ..model import GPT
 from . import induction
 from .embedding_init import embedding_init, head_init, sample
 from .plan import Plan
+from .reasons import rough
 from .request import Request
 from .rules import plan_context
+
+
+def fitted_to_tokens(plan: Plan, dataset: Dataset, given_context: int | None) -> Plan:
+    """The plan for the number of tokens that were found. A context is shortened to fit these,
+    unless its length was given; the plan had to guess their number."""
+    model = replace(plan.model, vocab_size=dataset.tokenizer.vocab_size)
+    tokens = len(dataset.train)
+    longest = plan_context(tokens, plan.text.tokenizer, times=4)
+    if given_context is not None or model.context_length <= longest:
+        return replace(plan, model=model)
+
+    why = f"context: {counted(longest, 'token')}, because the text has only {rough(tokens)}"
+    reasons = [why if line.startswith("context:") else line for line in plan.reasons]
+    return replace(
+        plan,
+        model=replace(model, context_length=longest),
+        tokens=tokens,
+        reasons=tuple(reasons),
+    )
 
 
 def first_model(request: Request, plan: Plan | None, dataset: Dataset) -> nn.Module:
@@ -24,23 +44,12 @@ def first_model(request: Request, plan: Plan | None, dataset: Dataset) -> nn.Mod
         return request.network
     if plan is None:
         raise ValueError("a new model is made as planned")
-    config = _fitted_shape(plan, dataset, request.given.context_length)
 
     torch.manual_seed(request.training.seed)
-    model = GPT(config)
+    model = GPT(plan.model)
     if request.text.embedding_init == "text":
         _learn_from_counts(model, dataset, request.given.tokenizer, request.training.seed)
     return model
-
-
-def _fitted_shape(plan: Plan, dataset: Dataset, context_length: int | None) -> GPTConfig:
-    """The planned shape, for the number of tokens that were found. A context is fitted to these,
-    unless its length was given."""
-    config = replace(plan.model, vocab_size=dataset.tokenizer.vocab_size)
-    if context_length is not None:
-        return config
-    most = plan_context(len(dataset.train), plan.text.tokenizer, times=4)
-    return replace(config, context_length=min(config.context_length, most))
 
 
 def _learn_from_counts(model: GPT, dataset: Dataset, tokenizer: str, seed: int) -> None:

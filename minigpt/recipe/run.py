@@ -34,7 +34,7 @@ from ..training.trainer import Trainer
 from . import report
 from .copied import reserved_seconds, say_copied
 from .counting import Counting
-from .first_model import first_model
+from .first_model import first_model, fitted_to_tokens
 from .plan import plan_run
 from .request import Fields, make_request, training_on_this_machine
 from .resume import continued_config, expected_of_run, run_to_resume, text_of_run, tokens_of_run
@@ -152,6 +152,8 @@ def start_run(
         plan = None if request.has_own_network else on_main(plan_run, source, request)
         request = request.with_plan(plan)
         dataset = on_all(tokens_of, source, request)
+        if plan is not None:
+            plan = fitted_to_tokens(plan, dataset, request.given.context_length)
         network = first_model(request, plan, dataset)
 
         files = {LAUNCH: "\n".join(launch) + "\n"} if launch else {}

@@ -214,6 +214,17 @@ def test_each_line_is_a_prompt_and_is_continued_as_by_generate(
     assert out == f"{one}\n{more}{other}"
 
 
+def test_a_prompt_can_have_several_lines(talk: Talk) -> None:
+    assert talk("the fox\\nsaw a")[1].startswith("the fox\nsaw a")
+
+
+def test_what_ended_a_text_is_said(talk: Talk) -> None:
+    err = talk("/temperature 0", "the fox", "/stop a", "/stop e", "the fox")[2].splitlines()
+    ends = [line for line in err if "seed " in line]
+    assert ends[0].endswith("more: Enter")
+    assert ends[1].endswith("it came to a text that ends it (stop)")
+
+
 def test_an_empty_line_at_first_lets_the_model_begin(
     talk: Talk, type_: Type, tiny_run: Path
 ) -> None:

@@ -2,13 +2,17 @@
 and different where something else decides.
 """
 
+import json
 import re
 from dataclasses import replace
+from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import given
 
+import minigpt
 from minigpt.recipe.draft import choose_draft
 from minigpt.recipe.given import Given
 from minigpt.recipe.machine import Machine
@@ -151,3 +155,19 @@ def test_what_was_given_by_hand_is_said_to_be_given() -> None:
     begun = why(init="hf:gpt2", **start)
     assert begun["model"] == "7 layers of width 96, that of hf:gpt2"
     assert begun["vocabulary"] == "700 tokens, that of hf:gpt2"
+
+
+def test_a_plan_that_guessed_too_many_tokens_is_corrected_before_it_is_told(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whole sentences come again, so that the text has half of the tokens that were expected."""
+    random = Random(0)
+    words = [random.choice(["mill", "goose", "river", "winter", "lantern"]) for _ in range(40)]
+    sentences = [f"The {a} never forgot the {b} of long ago.\n" for a in words for b in words]
+    Path("my.txt").write_text("".join(random.choices(sentences, k=500)), encoding="utf-8")
+    minigpt.train("my.txt", out="my", steps=1, num_evals=1)
+
+    planned = json.loads(Path("my/plan.json").read_text(encoding="utf-8"))
+    made = json.loads(Path("my/config.json").read_text(encoding="utf-8"))
+    assert planned["model"] == made["model"]
+    assert f"context: {made['model']['context_length']} tokens" in capsys.readouterr().err
