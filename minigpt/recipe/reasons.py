@@ -56,7 +56,7 @@ def _extent(draft: Draft, machine: Machine, given: Given) -> str:
     if given.steps is not None:
         return counted(given.steps, "step")
     if count_steps(draft.shape, draft.batch_size, machine, given).ends_early:
-        return f"{draft.shape.max_epochs:g} readings of the text, the most at that width,"
+        return f"at most {draft.shape.max_epochs:g} readings of the text"
     return duration(60 * given.minutes)
 
 

@@ -146,7 +146,10 @@ def test_a_text_that_is_not_there_any_more_is_an_error_of_one_line(
     Path("my.txt").unlink()
     capsys.readouterr()
     assert main(["evaluate", run, "--copied"]) == main(["evaluate", run]) == 2
-    expected = ["error: no such file: my.txt", "error: name a run and a text to predict, or ask for --copied"]
+    expected = [
+        "error: no such file: my.txt",
+        "error: name a run and a text to predict, or ask for --copied",
+    ]
     assert capsys.readouterr().err.splitlines() == expected
     rows = minigpt.train([some_text()], out="rows", emb_dim=16, num_layers=1, num_heads=2, steps=2)
     with pytest.raises(UserError, match="documents given in Python, which cannot be read again"):

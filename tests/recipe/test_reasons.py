@@ -92,7 +92,7 @@ def test_the_next_larger_model_is_named_and_what_it_lacks() -> None:
     assert f"width {draft.larger.shape.model.emb_dim} would need" in by_time
     assert f"60 seconds give them {rough(draft.larger.trained_tokens)}" in by_time
     assert "100 steps give them" in why(steps=100)["model"]
-    assert "40 readings of the text give them" in why(TextStats(3000))["model"]
+    assert "at most 40 readings of the text give them" in why(TextStats(3000))["model"]
 
     by_text = why(TextStats(20_000), minutes=60)["model"]
     assert "parameters, more than 20 for each of the text's 12,600 tokens" in by_text
