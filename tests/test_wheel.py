@@ -119,7 +119,7 @@ def test_generate_continues_the_prompt(installed: Installed, run: str) -> None:
     text = installed.minigpt(*arguments).stdout
     as_module = [installed.script("python"), "-m", "minigpt", *arguments]
 
-    assert text.startswith("The old") and len(text) > 30
+    assert text.startswith("The old")
     assert installed.run(as_module).stdout == text
 
 
