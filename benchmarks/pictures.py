@@ -1,9 +1,9 @@
 """The pictures of README and docs/page.md: screenshots of a run's page in Chromium.
 
-python benchmarks/pictures.py runs/tales     `make .venv/page` installs what it needs
+python benchmarks/pictures.py     `make .venv/page` installs what it needs
 
 It writes docs/page-light.png (the next token) and docs/page-dark.png (attention). Take them again
-when the page changes, with a run of `python train.py data/tales.txt --minutes 2`.
+when the page changes; the run is the one that `benchmarks/results.py --measure tales` leaves.
 """
 
 import argparse
@@ -25,7 +25,8 @@ def main() -> None:
     from playwright.sync_api import sync_playwright
 
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("run", help="a run of the tales")
+    run_of_tales = DOCS.parent / "benchmarks/results/tales"
+    parser.add_argument("run", nargs="?", default=run_of_tales, help="a run of the tales")
     run = parser.parse_args().run
 
     chromium = shutil.which("chromium")

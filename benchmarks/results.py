@@ -19,6 +19,7 @@ import os
 import platform
 import re
 import shlex
+import shutil
 import statistics
 import subprocess
 import sys
@@ -254,9 +255,9 @@ def tales(given: argparse.Namespace) -> Iterator[Section]:
     """The two commands of the README, and how much the run copies."""
     with workplace() as folder:
         train = "python train.py data/tales.txt --minutes 2"
-        report = run(train, Path(folder)).err
-        figures = losses(Path(folder, "runs/tales")) | counting(report)
-        shown = f"```\n{shown_lines(report)}\n```"
+        ran = run(train, Path(folder))
+        figures = losses(Path(folder, "runs/tales")) | counting(ran.err)
+        shown = f"```\n{shown_lines(ran)}\n```"
         yield measured("Two minutes on the tales", train, figures, output=shown)
 
         write = 'python generate.py "The old" --temperature 0.7 --seed 3'
@@ -264,27 +265,31 @@ def tales(given: argparse.Namespace) -> Iterator[Section]:
         yield measured("A text", write, {}, output=quoted(text))
 
         look = "minigpt evaluate tales --copied"
-        yield measured(
-            "Copied", look, {}, output=f"```\n{run(look, Path(folder)).out.strip()}\n```"
-        )
+        copied = textwrap.fill(run(look, Path(folder)).out, 100)
+        yield measured("Copied", look, {}, output=f"```\n{copied}\n```")
+
+        # benchmarks/pictures.py takes its pictures of this run.
+        shutil.copytree(Path(folder, "runs/tales"), MADE / "tales", dirs_exist_ok=True)
 
 
-def shown_lines(report: str) -> str:
+def shown_lines(ran: Ran) -> str:
     """The lines of a training's report that tell most: the plan, two evaluations, the result."""
-    lines = report.replace("\r", "\n").splitlines()
+    lines = ran.err.replace("\r", "\n").splitlines()
     plan = [line for line in lines if re.match(r"  (text|tokens|model) ", line)]
     steps = [line for line in lines if line.startswith("step ")]
-    first_steps = steps[2:3]
-    end = [line for line in lines if re.match(r"done in|runs/\w+: |counting ", line)]
-    return "\n".join([*plan, *first_steps, *steps[-1:], *end])
+    done = [line for line in lines if line.startswith("done in")]
+    counted = [line for line in lines if line.startswith("counting ")]
+    return "\n".join([*plan, steps[0], steps[-1], *done, ran.out.strip(), *counted])
 
 
 def quoted(text: str) -> str:
     """The beginning of a text as a quotation of about 70 words."""
     words_left = 70
     paragraphs: list[str] = []
-    for paragraph in text.strip().split("\n\n"):
+    for paragraph in text.strip().splitlines():
         words = paragraph.split()
+        if not words:
+            continue
         is_cut = len(words) > words_left
         shown = " ".join(words[:words_left])
         if is_cut:
