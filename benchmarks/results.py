@@ -30,6 +30,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from minigpt.runs.folder import METRICS, read_metrics
+
 ROOT = Path(__file__).resolve().parent.parent
 STORED = ROOT / "docs/results.json"
 PAGE = ROOT / "docs/results.md"
@@ -233,14 +235,19 @@ def workplace() -> tempfile.TemporaryDirectory[str]:
 
 def losses(run_folder: Path) -> dict[str, str]:
     """The figures of a finished run."""
-    rows = [json.loads(line) for line in (run_folder / "metrics.jsonl").open(encoding="utf-8")]
-    best = min(rows, key=lambda row: row["val_bits_per_byte"])
-    figures = {
+    best = best_evaluation(run_folder)
+    last = read_metrics(run_folder / METRICS)[-1]
+    return {
         "bits per byte": f"{best['val_bits_per_byte']:.2f}",
         "nats a token": f"{best['val_loss']:.3f}",
-        "steps": f"{rows[-1]['step']:,}",
+        "steps": f"{last['step']:,}",
     }
-    return figures
+
+
+def best_evaluation(run_folder: Path) -> dict[str, Any]:
+    """The evaluation of a run with the lowest validation loss."""
+    rows = read_metrics(run_folder / METRICS)
+    return min(rows, key=lambda row: row["val_bits_per_byte"])
 
 
 def counting(report: str) -> dict[str, str]:
@@ -309,7 +316,7 @@ def shakespeare(given: argparse.Namespace) -> Iterator[Section]:
         train = "python train.py shakespeare.txt --split end --minutes 3"
         report = run(train, Path(folder)).err
         figures = losses(Path(folder, "runs/shakespeare"))
-        bits = best_bits(Path(folder, "runs/shakespeare"))
+        bits = best_evaluation(Path(folder, "runs/shakespeare"))["val_bits_per_byte"]
         figures["nats a character"] = f"{bits * math.log(2):.2f}"  # its last tenth is ASCII
         figures["nanoGPT, published, nats a character"] = "1.47"
         note = (
@@ -317,12 +324,6 @@ def shakespeare(given: argparse.Namespace) -> Iterator[Section]:
             "with a model of 10.65 M parameters."
         )
         yield measured("Three minutes on Shakespeare", train, figures | counting(report), note=note)
-
-
-def best_bits(run_folder: Path) -> float:
-    """The lowest validation loss of a run, bits per byte."""
-    rows = [json.loads(line) for line in (run_folder / "metrics.jsonl").open(encoding="utf-8")]
-    return min(row["val_bits_per_byte"] for row in rows)
 
 
 def sources(given: argparse.Namespace) -> Iterator[Section]:

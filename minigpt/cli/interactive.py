@@ -20,7 +20,7 @@ from ..config import SampleConfig
 from ..config.checked import is_utf8
 from ..generation.results import Step
 from ..runs.memory import enough_memory
-from .options import read_field
+from .options import read_field, typed_text
 from .terminal import print_message, terminal_width
 from .writing import Task, how_it_ended, new_seed, speed_of, write_steps
 
@@ -130,16 +130,15 @@ class Session:
         elif line == "" and self._text is not None:
             self._write(self._text, shown="", seed=self._next_seed())
         elif line.startswith("//"):
-            self.begin(line[1:])
+            self.begin(typed_text(line[1:]))
         elif line.startswith("/"):
             name, _, value = line[1:].partition(" ")
             self._obey(name, value.strip())
         else:
-            self.begin(line)
+            self.begin(typed_text(line))
 
     def begin(self, prompt: str) -> None:
-        """Write a text that begins with a prompt, in which \\n begins a new line, as in --stop."""
-        prompt = prompt.replace("\\n", "\n")
+        """Write a text that begins with a prompt."""
         if not is_utf8(prompt):
             raise UserError("the prompt is not UTF-8")
         self._write(prompt, shown=prompt, seed=self._next_seed())

@@ -130,5 +130,5 @@ def _kind(hint: Any, field: dataclasses.Field) -> dict[str, Any]:
 
 
 def typed_text(typed: str) -> str:
-    r"""A text as it is typed: \n, \t and \\ stand for a new line, a tab and a backslash."""
+    r"""A text as it is typed: \n, \t and \\ are a new line, a tab and a backslash."""
     return re.sub(r"\\[nt\\]", lambda escape: _ESCAPES[escape[0]], typed)
