@@ -170,4 +170,6 @@ def test_a_plan_that_guessed_too_many_tokens_is_corrected_before_it_is_told(
     planned = json.loads(Path("my/plan.json").read_text(encoding="utf-8"))
     made = json.loads(Path("my/config.json").read_text(encoding="utf-8"))
     assert planned["model"] == made["model"]
-    assert f"context: {made['model']['context_length']} tokens" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert f"context: {made['model']['context_length']} tokens" in told
+    assert f"{planned['tokens']:,} pieces of text to train on" in told
