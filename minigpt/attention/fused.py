@@ -17,6 +17,7 @@ from torch.nn import functional as F
 from .functional import attention_weights, causal_mask, scaled_dot_product_attention
 
 _LOGITS = 1 << 18  # computed at once: they stay in the cache
+_LEAST_ROWS = 128  # of logits at once: with fewer, adding up the weight's gradient takes longer
 _ROWS = 64  # queries whose scores are computed at once: later keys are left out
 _LONGEST = 256  # sequence whose attention weights are kept for the backward pass
 
@@ -194,7 +195,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         total = torch.zeros((), dtype=wide)
         grads = []  # of x
         grad_weight = torch.zeros_like(weight, dtype=wide)
-        rows = max(_LOGITS // len(weight), 1)
+        rows = max(_LOGITS // len(weight), _LEAST_ROWS)
         for xs, ts in zip(x.split(rows), targets.split(rows), strict=True):
             logits = (xs @ weight.mT).to(wide)  # (rows, V)
             right = logits.gather(1, ts.unsqueeze(1)).squeeze(1)

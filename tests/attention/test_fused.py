@@ -35,6 +35,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     torch.manual_seed(0)
     monkeypatch.setattr(fused, "_ROWS", 3)
     monkeypatch.setattr(fused, "_LOGITS", 44)
+    monkeypatch.setattr(fused, "_LEAST_ROWS", 4)
     yield
 
 
