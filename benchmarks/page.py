@@ -18,7 +18,7 @@ import numpy as np
 from minigpt.config import GPTConfig, named_shapes
 from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.page.build import build_page
-from minigpt.runs.find import FoundModel
+from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import CharacterTokenizer
 
 RESULTS = Path(__file__).parent / "results"

@@ -15,6 +15,8 @@ from hypothesis import HealthCheck, settings
 
 import minigpt
 from minigpt.recipe.speed import Speed
+from minigpt.runs import base
+from minigpt.runs.folder import WEIGHTS
 
 WORDS = "the fox asked a crow for bread and said no then flew to old mill by night".split()
 TINY: dict[str, Any] = {
@@ -30,6 +32,7 @@ TINY: dict[str, Any] = {
     "compile": "off",
     "precision": "float32",
 }
+real_base_folder = base.base_folder  # before the tests hide it
 unix_only = pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
 
 
@@ -91,6 +94,16 @@ def known_speed() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def no_base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The base that comes with minigpt is hidden from tests that do not ask for it or for a tiny
+    one: a plan does not choose it, and nobody writes with it."""
+    nowhere = tmp_path_factory.mktemp("no-base") / "base"
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(base, "base_folder", lambda: nowhere)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def compiled_once() -> Iterator[None]:
     """What is compiled is kept from test to test, each of which has a cache folder of its own."""
     with pytest.MonkeyPatch.context() as monkeypatch:
@@ -111,6 +124,28 @@ def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as monkeypatch:
         folder = move_into(tmp_path_factory.mktemp("tiny"), monkeypatch)
         return folder / train_tiny(steps=30, num_evals=3)
+
+
+@pytest.fixture
+def tiny_base(
+    tiny_run: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """The folder of a base made from `tiny_run`, which every command finds in the place of the one
+    that comes with minigpt. It is not in the current folder, and a test may damage it."""
+    folder = tmp_path_factory.mktemp("tiny-base") / base.BASE
+    base.write_base(tiny_run, folder)
+    monkeypatch.setattr(base, "base_folder", lambda: folder)
+    return folder
+
+
+@pytest.fixture
+def real_base(monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the base that comes with minigpt; without it the test is skipped."""
+    folder = real_base_folder()
+    if not (folder / WEIGHTS).exists():
+        pytest.skip(f"the base is not there: {folder}")
+    monkeypatch.setattr(base, "base_folder", lambda: folder)
+    return folder
 
 
 # How many inputs a random draw happens to filter out says nothing about the code.

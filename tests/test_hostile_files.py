@@ -21,8 +21,8 @@ import minigpt
 from minigpt import UserError
 from minigpt.config import TrainConfig
 from minigpt.data.token_files import open_dataset
-from minigpt.runs.find import load_run
 from minigpt.runs.folder import read_metrics
+from minigpt.runs.found import load_run
 from minigpt.tokenizer import load_tokenizer, make_tokenizer
 from minigpt.training.average import WeightAverage
 from minigpt.training.checkpoint import Trained, load_checkpoint

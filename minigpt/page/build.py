@@ -19,8 +19,8 @@ from ..config import GPTConfig
 from ..data.corpus import whole
 from ..data.source import read_again
 from ..interop.safetensors_files import Array
-from ..runs.find import FoundModel
 from ..runs.folder import SAMPLES, WEIGHTS
+from ..runs.found import FoundModel
 from ..runs.weights import read_best
 from ..tokenizer import BytePairTokenizer, CharacterTokenizer, Tokenizer
 from ..tokenizer.bpe import bytes_to_printable

@@ -17,7 +17,8 @@ from ..data.counting import CountingModel, fit_in_time
 from ..data.files import find_files
 from ..data.source import check_text_field, read_again
 from ..runs.devices import find_device
-from ..runs.find import FoundModel, find_model
+from ..runs.find import find_model
+from ..runs.found import FoundModel
 from ..runs.memory import enough_memory
 from ..training import workers
 from ..training.evaluation import Evaluation, evaluate_windows, windows_of

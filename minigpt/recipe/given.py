@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypeVar
 
 from ..config import GPTConfig, TrainConfig, check_fields, check_given
-from ..runs.find import FoundModel
+from ..runs.found import FoundModel
 from ..tokenizer import CharacterTokenizer
 
 Value = TypeVar("Value")

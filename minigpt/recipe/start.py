@@ -8,7 +8,8 @@ import numpy as np
 
 from .. import UserError
 from ..generation.numpy_gpt import NumpyGPT
-from ..runs.find import FoundModel, find_model
+from ..runs.find import find_model
+from ..runs.found import FoundModel
 
 # Fields that may differ from the model's, and fields that come with the model.
 _FREE = {"context_length", "dropout", "attention_dropout"}

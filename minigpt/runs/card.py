@@ -17,8 +17,8 @@ from .. import UserError, __version__
 from ..config import counted
 from ..data.readers import title
 from ..interop.hub import PREFIX
-from .find import FoundModel
 from .folder import COUNTING, METRICS, PLAN, read_metrics
+from .found import FoundModel
 
 CARD = "README.md"
 _PROMPTS = ("Once upon a time", "The", "the", " ", "\n")

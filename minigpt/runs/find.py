@@ -7,22 +7,19 @@ import difflib
 import json
 import os
 import time
-from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError, safe_open
 
 from .. import UserError
-from ..config import GPT_NAME, GPTConfig, InferenceConfig, TextConfig
+from ..config import GPT_NAME, InferenceConfig, TextConfig
 from ..data.files import Say
 from ..data.readers import title
-from ..generation.numpy_gpt import NumpyGPT, Weights
 from ..generation.writer import Writer
 from ..interop.hub import PREFIX, hub_folder, is_huggingface_folder
-from ..interop.safetensors_files import read_weights
-from ..tokenizer import Tokenizer, TokenizerLike, load_tokenizer, same_tokenizer
+from ..tokenizer import TokenizerLike
 from .commands import command
 from .devices import find_device, has_gpu
 from .folder import (
@@ -33,7 +30,6 @@ from .folder import (
     LAUNCH,
     METRICS,
     PREVIOUS,
-    TOKENIZER,
     WEIGHTS,
     RunConfig,
     check_is_gpt,
@@ -42,36 +38,19 @@ from .folder import (
     read_config,
     read_metrics,
 )
+from .found import FoundModel, load_run, make_glass, tokenizer_of
 from .weights import count_weights, load_weights, read_best, read_network
 
 if TYPE_CHECKING:
     from torch import nn
 
     from ..data.corpus import Part
-    from ..model import GPT
 
     SystemPath = Path
 else:
     SystemPath = type(Path())  # before Python 3.12 Path itself cannot be subclassed
 
 _WORTH_A_GPU = 50_000_000  # parameters: with fewer, a text is written before torch is loaded
-
-
-@dataclass(frozen=True)
-class FoundModel:
-    """A model with its tokenizer, the folder that they were found in, and its settings if a run."""
-
-    folder: Path
-    glass: NumpyGPT
-    tokenizer: Tokenizer
-    config: RunConfig | None = None
-
-    @cached_property
-    def model(self) -> "GPT":
-        """The torch model, made when it is first asked for."""
-        from ..generation.torch_gpt import torch_of
-
-        return torch_of(self.glass)
 
 
 def load(
@@ -129,7 +108,7 @@ def _load_into(
     from ..generation.torch_gpt import engine_of
 
     config = read_config(folder)
-    chosen = _tokenizer_of(folder, tokenizer)
+    chosen = tokenizer_of(folder, tokenizer)
     load_weights(model, existing_file(folder, WEIGHTS))
     if machine.device != "auto":
         model.to(find_device(machine.device))
@@ -153,12 +132,6 @@ def _knowledge(config: RunConfig | None) -> dict[str, Any]:
     return knowledge
 
 
-def _tokenizer_of(folder: Path, given: TokenizerLike | None) -> Tokenizer:
-    """The tokenizer of a run; one of somebody's own is given, and must have the same tokens."""
-    path = existing_file(folder, TOKENIZER)
-    return load_tokenizer(path) if given is None else same_tokenizer(path, given)
-
-
 def _read_again(text: TextConfig, fingerprint: str) -> "tuple[Part, Part]":
     """The text that a run learned from, and the text that it was validated on."""
     from ..data.source import read_again  # a program that only writes does not wait for it
@@ -178,7 +151,7 @@ def find_model(name: str | Path, tokenizer: TokenizerLike | None = None) -> Foun
         config, weights, own_tokenizer = read_folder(folder)
         if tokenizer is not None:
             raise UserError(f"{folder} has its own tokenizer; leave the tokenizer out")
-        return FoundModel(folder, _glass(config, weights, folder), own_tokenizer)
+        return FoundModel(folder, make_glass(config, weights, folder), own_tokenizer)
     return load_run(folder, tokenizer)
 
 
@@ -232,32 +205,6 @@ def _meant(folder: Path, runs: str | Path) -> str:
 def model_name(name: str | Path) -> str:
     """What a model found by `name` is called: its folder's name, or the hub's without its owner."""
     return Path(str(name).removeprefix(PREFIX)).resolve().name
-
-
-def load_run(folder: str | Path, tokenizer: TokenizerLike | None = None) -> FoundModel:
-    """Read a run of a `GPT`; what is missing or damaged is named."""
-    folder = Path(folder)
-    config = read_config(folder)
-    check_is_gpt(folder)
-    gpt_config = config.gpt
-
-    own_tokenizer = _tokenizer_of(folder, tokenizer)
-    found = own_tokenizer.vocab_size
-    said = gpt_config.vocab_size
-    if found != said:
-        problem = f"{found} tokens but {CONFIG} says vocab_size {said}"
-        raise UserError(f"{folder / TOKENIZER} has {problem}")
-
-    path = existing_file(folder, WEIGHTS)
-    glass = _glass(gpt_config, read_weights(path), path)
-    return FoundModel(folder, glass, own_tokenizer, config)
-
-
-def _glass(config: GPTConfig, weights: Weights, place: Path) -> NumpyGPT:
-    try:
-        return NumpyGPT(config, weights)
-    except UserError as error:
-        raise UserError(f"{place} does not fit {CONFIG}: {error}") from None
 
 
 class Run(SystemPath):

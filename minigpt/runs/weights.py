@@ -40,8 +40,12 @@ def save_weights(
     if begun_with:
         about["begun_with"] = sorted(begun_with)
 
-    metadata = {_ABOUT: json.dumps(about)}
-    save_tensors(weights_of(model), path, metadata)
+    save_tensors(weights_of(model), path, metadata_of(about))
+
+
+def metadata_of(about: dict[str, Any]) -> dict[str, str]:
+    """The metadata of a weights file that says `about` of itself."""
+    return {_ABOUT: json.dumps(about)}
 
 
 def load_weights(model: "nn.Module", path: Path) -> None:

@@ -28,7 +28,8 @@ from uvicorn import Config, Server
 
 from .. import UserError
 from ..page.build import build_page
-from ..runs.find import FoundModel, load
+from ..runs.find import load
+from ..runs.found import FoundModel
 from .answers import Answer
 from .jobs import ApiError, Job
 from .listening import listen

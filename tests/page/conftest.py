@@ -11,7 +11,7 @@ import pytest
 from minigpt.config import GPTConfig, named_shapes
 from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.page.build import build_page
-from minigpt.runs.find import FoundModel
+from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import Tokenizer
 
 Open = Callable[..., Any]  # a page of a model, its file's name with what follows it

@@ -12,8 +12,8 @@ import pytest
 from minigpt.config import TextConfig, TrainConfig
 from minigpt.data.source import find_source
 from minigpt.generation.scoring import log_softmax
-from minigpt.runs.find import FoundModel
 from minigpt.runs.folder import RunConfig
+from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
 from ..tokenizer.examples import FABLE

@@ -22,7 +22,7 @@ from minigpt.data.origin import Origin
 from minigpt.model import GPT
 from minigpt.recipe.start import starting_point
 from minigpt.runs.atomic import replace, write_text
-from minigpt.runs.find import Run, free_name, load_run, newest_run
+from minigpt.runs.find import Run, free_name, newest_run
 from minigpt.runs.folder import (
     CHECKPOINT,
     CONFIG,
@@ -39,6 +39,7 @@ from minigpt.runs.folder import (
     read_metrics,
     remove_untrained,
 )
+from minigpt.runs.found import load_run
 from minigpt.runs.weights import read_best, save_weights
 from minigpt.tokenizer import CharacterTokenizer
 

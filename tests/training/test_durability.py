@@ -18,8 +18,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from minigpt.runs.find import load_run
 from minigpt.runs.folder import CHECKPOINT, METRICS, WEIGHTS, read_metrics
+from minigpt.runs.found import load_run
 from minigpt.training.checkpoint import LAST, PREVIOUS, _read, read_state
 
 pty = pytest.importorskip("pty", reason="Windows has other terminals and signals")

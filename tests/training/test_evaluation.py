@@ -27,7 +27,7 @@ from minigpt.generation import scoring
 from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.model import GPT
 from minigpt.recipe import evaluate as evaluate_module
-from minigpt.runs.find import load_run
+from minigpt.runs.found import load_run
 from minigpt.training.evaluation import (
     Evaluation,
     evaluate_tokens,

@@ -14,8 +14,8 @@ from safetensors.torch import load_file
 
 import minigpt
 from minigpt import UserError
-from minigpt.runs.find import load_run
 from minigpt.runs.folder import CHECKPOINT, METRICS, SAMPLES, WEIGHTS, read_metrics
+from minigpt.runs.found import load_run
 from minigpt.runs.weights import save_weights
 from minigpt.training.checkpoint import LAST, PREVIOUS, read_state
 from minigpt.training.interruption import Interrupted

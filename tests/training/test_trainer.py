@@ -22,7 +22,6 @@ from minigpt.data.source import find_source
 from minigpt.data.token_cache import prepare_tokens
 from minigpt.model import GPT
 from minigpt.recipe.counting import Counting
-from minigpt.runs.find import load_run
 from minigpt.runs.folder import (
     CHECKPOINT,
     METRICS,
@@ -32,6 +31,7 @@ from minigpt.runs.folder import (
     read_config,
     read_metrics,
 )
+from minigpt.runs.found import load_run
 from minigpt.runs.weights import read_best
 from minigpt.training import workers
 from minigpt.training.checkpoint import LAST, read_state

@@ -1,0 +1,115 @@
+"""The base: a small English model that comes with minigpt, in `data/base/` of a checkout and in
+`base/` of an installed package.
+
+It is a run of which only three files are left: weights in float16, the tokenizer, and a config
+without texts, which also holds the checksums of the other two.
+"""
+
+import hashlib
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import UserError
+from ..data.origin import Origin
+from .atomic import save_tensors, write_text
+from .folder import CONFIG, TOKENIZER, WEIGHTS, RunConfig
+from .found import FoundModel, load_run
+from .weights import metadata_of, read_best, read_network
+
+BASE = "base"  # its name, wherever a run can be named
+LARGEST = 16_000_000  # bytes, of all files: every download of minigpt holds them
+
+_CHECKSUMS = "sha256"  # what the config calls them
+_CHECKED = (WEIGHTS, TOKENIZER)
+_REMEDY = "install minigpt again"
+
+
+def base_folder() -> Path:
+    """Where the base is, if it is there: in an installed package, or in a checkout."""
+    package = Path(__file__).parents[1]
+    packed = package / "base"
+    return packed if packed.is_dir() else package.parent / "data" / "base"
+
+
+def read_base() -> FoundModel:
+    """The base; UserError if it is missing or damaged."""
+    check_base()
+    return load_run(base_folder())
+
+
+def check_base() -> None:
+    """Refuse a base that is missing or damaged; the weights are hashed, which is quicker than to
+    read them."""
+    folder = base_folder()
+    for name in (CONFIG, *_CHECKED):
+        if not (folder / name).is_file():
+            raise UserError(f"the base is missing: there is no {folder / name}; {_REMEDY}")
+    if _checksums_said(folder) != _checksums(folder):
+        raise UserError(f"the base in {folder} is damaged; {_REMEDY}")
+
+
+def write_base(run: Path, out: Path) -> int:
+    """Write the base's three files, made from a run, into the folder `out`; other files there stay.
+    Returns their size in bytes.
+
+    Raises:
+        UserError: if `run` is not a run of a `GPT`, its weights do not fit into float16, or the
+            files would be too large. Nothing is written then.
+    """
+    found = load_run(run)
+    with np.errstate(over="ignore"):  # what is too large becomes infinite
+        weights = {name: array.astype(np.float16) for name, array in found.glass.weights.items()}
+    if not all(np.isfinite(array).all() for array in weights.values()):
+        raise UserError(f"{run} has weights that are not finite numbers in float16")
+
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out) as place:
+        new = Path(place)
+        save_tensors(weights, new / WEIGHTS, _about(run))
+        write_text(found.tokenizer.to_json(), new / TOKENIZER)
+        write_text(_config(found, _checksums(new)), new / CONFIG)
+
+        size = sum(file.stat().st_size for file in new.iterdir())
+        if size > LARGEST:
+            raise UserError(f"a base of {run} has {size:,} bytes, more than {LARGEST:,}")
+        for file in new.iterdir():
+            file.replace(out / file.name)
+    return size
+
+
+def _about(run: Path) -> dict[str, str]:
+    """What the weights file says of itself: the network, and its loss where it was trained."""
+    about: dict[str, Any] = {"network": read_network(run / WEIGHTS)}
+    best = read_best(run / WEIGHTS)
+    if best is not None:
+        about["best"] = best
+    return metadata_of(about)
+
+
+def _config(found: FoundModel, checksums: dict[str, str]) -> str:
+    """The text of the base's config: as that of its run, but without texts and their places."""
+    assert found.config is not None
+    origin = Origin(
+        knows_documents=found.config.origin.knows_documents,
+        alphabet=found.config.origin.alphabet,
+    )
+    config = RunConfig(found.config.model, found.config.training, origin)
+    content = json.loads(config.to_json())
+    return json.dumps({**content, _CHECKSUMS: checksums}, indent=2) + "\n"
+
+
+def _checksums(folder: Path) -> dict[str, str]:
+    """The SHA-256 of the weights and of the tokenizer, in hexadecimal."""
+    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in _CHECKED}
+
+
+def _checksums_said(folder: Path) -> Any:
+    """The checksums that the config holds; None if it is damaged or has none."""
+    try:
+        return json.loads((folder / CONFIG).read_text(encoding="utf-8"))[_CHECKSUMS]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None

@@ -1,0 +1,74 @@
+"""A model read from its folder: weights in the glass engine, tokenizer and, of a run, settings."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .. import UserError
+from ..config import GPTConfig
+from ..generation.numpy_gpt import NumpyGPT, Weights
+from ..interop.safetensors_files import read_weights
+from ..tokenizer import Tokenizer, TokenizerLike, load_tokenizer, same_tokenizer
+from .folder import (
+    CONFIG,
+    TOKENIZER,
+    WEIGHTS,
+    RunConfig,
+    check_is_gpt,
+    existing_file,
+    read_config,
+)
+
+if TYPE_CHECKING:
+    from ..model import GPT
+
+
+@dataclass(frozen=True)
+class FoundModel:
+    """A model with its tokenizer, the folder that they were found in, and its settings if a run."""
+
+    folder: Path
+    glass: NumpyGPT
+    tokenizer: Tokenizer
+    config: RunConfig | None = None
+
+    @cached_property
+    def model(self) -> "GPT":
+        """The torch model, made when it is first asked for."""
+        from ..generation.torch_gpt import torch_of
+
+        return torch_of(self.glass)
+
+
+def load_run(folder: str | Path, tokenizer: TokenizerLike | None = None) -> FoundModel:
+    """Read a run of a `GPT`; what is missing or damaged is named."""
+    folder = Path(folder)
+    config = read_config(folder)
+    check_is_gpt(folder)
+    gpt_config = config.gpt
+
+    own_tokenizer = tokenizer_of(folder, tokenizer)
+    found = own_tokenizer.vocab_size
+    said = gpt_config.vocab_size
+    if found != said:
+        problem = f"{found} tokens but {CONFIG} says vocab_size {said}"
+        raise UserError(f"{folder / TOKENIZER} has {problem}")
+
+    path = existing_file(folder, WEIGHTS)
+    glass = make_glass(gpt_config, read_weights(path), path)
+    return FoundModel(folder, glass, own_tokenizer, config)
+
+
+def tokenizer_of(folder: Path, given: TokenizerLike | None) -> Tokenizer:
+    """The tokenizer of a run; one of somebody's own is given, and must have the same tokens."""
+    path = existing_file(folder, TOKENIZER)
+    return load_tokenizer(path) if given is None else same_tokenizer(path, given)
+
+
+def make_glass(config: GPTConfig, weights: Weights, place: Path) -> NumpyGPT:
+    """The glass engine with these weights; UserError with their place if they do not fit."""
+    try:
+        return NumpyGPT(config, weights)
+    except UserError as error:
+        raise UserError(f"{place} does not fit {CONFIG}: {error}") from None

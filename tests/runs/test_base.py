@@ -1,0 +1,96 @@
+"""The base: what it is made of, and that a damaged or missing one is refused in one line."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+import minigpt
+from minigpt import UserError
+from minigpt.runs.base import read_base, write_base
+from minigpt.runs.folder import CONFIG, TOKENIZER, WEIGHTS
+from minigpt.runs.found import load_run
+from minigpt.runs.weights import read_best
+
+from ..conftest import train_tiny
+
+FILES = {CONFIG, TOKENIZER, WEIGHTS}
+
+
+def test_the_base_is_its_run_in_float16(tiny_run: Path, tiny_base: Path) -> None:
+    stored = load_file(tiny_base / WEIGHTS)
+    run = load_run(tiny_run)
+    found = read_base()
+
+    assert {array.dtype for array in stored.values()} == {np.dtype(np.float16)}
+    assert found.glass.config == run.glass.config
+    assert found.tokenizer.encode("the fox said") == run.tokenizer.encode("the fox said")
+    for name, array in found.glass.weights.items():
+        assert array.dtype == np.float32
+        np.testing.assert_array_equal(array, run.glass.weights[name].astype(np.float16))
+
+
+def test_nothing_in_it_tells_of_its_texts_or_their_place(tiny_run: Path, tiny_base: Path) -> None:
+    config = read_base().config
+    assert config is not None and config.origin.text is None and not config.origin.fingerprint
+    assert read_best(tiny_base / WEIGHTS) == read_best(tiny_run / WEIGHTS)
+
+    assert {file.name for file in tiny_base.iterdir()} == FILES
+    for file in tiny_base.iterdir():
+        content = file.read_bytes()
+        assert b"my.txt" not in content and str(tiny_run.parent.parent).encode() not in content
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_a_base_that_lacks_a_file_is_refused_with_its_name(tiny_base: Path, name: str) -> None:
+    (tiny_base / name).unlink()
+    with pytest.raises(UserError, match=rf"^the base is missing: .*{name}; install minigpt again$"):
+        read_base()
+
+
+@pytest.mark.parametrize("name", [TOKENIZER, WEIGHTS])
+def test_a_base_of_which_one_bit_has_changed_is_refused(tiny_base: Path, name: str) -> None:
+    content = bytearray((tiny_base / name).read_bytes())
+    content[-20] ^= 1
+    (tiny_base / name).write_bytes(content)
+    with pytest.raises(UserError, match=r"^the base in .* is damaged; install minigpt again$"):
+        read_base()
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"sha256": 3}', "\0" * 900])
+def test_a_base_with_a_damaged_config_is_refused(tiny_base: Path, content: str) -> None:
+    (tiny_base / CONFIG).write_text(content)
+    with pytest.raises(UserError, match="damaged"):
+        read_base()
+
+
+def test_what_is_too_large_or_no_gpt_or_does_not_fit_into_float16_is_not_made_a_base(
+    tiny_run: Path, tiny_base: Path, workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {file: file.read_bytes() for file in tiny_base.iterdir()}
+    steep = train_tiny(steps=1, num_evals=1)
+    weights = load_run(steep).glass.weights
+    changed = {name: np.where(array == array.max(), 1e5, array) for name, array in weights.items()}
+    minigpt.runs.atomic.save_tensors(changed, steep / WEIGHTS, {})
+
+    with pytest.raises(UserError, match="not finite numbers in float16"):
+        write_base(steep, tiny_base)
+    with pytest.raises(UserError, match="is not a run"):
+        write_base(workplace, tiny_base)
+    monkeypatch.setattr("minigpt.runs.base.LARGEST", 1000)
+    with pytest.raises(UserError, match="bytes, more than 1,000"):
+        write_base(tiny_run, tiny_base)
+
+    assert {file: file.read_bytes() for file in tiny_base.iterdir()} == before
+
+
+def test_other_files_of_the_folder_stay(tiny_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "SOURCES.md").write_text("what it has read")
+    size = write_base(tiny_run, tmp_path)
+    write_base(tiny_run, tmp_path)
+
+    assert {file.name for file in tmp_path.iterdir()} == {*FILES, "SOURCES.md"}
+    assert size == sum((tmp_path / name).stat().st_size for name in FILES)
+    assert json.loads((tmp_path / CONFIG).read_text())["origin"]["text"] is None
