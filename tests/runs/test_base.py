@@ -1,6 +1,8 @@
 """The base: what it is made of, and that a damaged or missing one is refused in one line."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,7 @@ from minigpt.runs.weights import read_best
 
 from ..conftest import train_tiny
 
+PACK = Path(__file__).parents[2] / "data/base/pack.py"
 FILES = {CONFIG, TOKENIZER, WEIGHTS}
 
 
@@ -94,3 +97,14 @@ def test_other_files_of_the_folder_stay(tiny_run: Path, tmp_path: Path) -> None:
     assert {file.name for file in tmp_path.iterdir()} == {*FILES, "SOURCES.md"}
     assert size == sum((tmp_path / name).stat().st_size for name in FILES)
     assert json.loads((tmp_path / CONFIG).read_text())["origin"]["text"] is None
+
+
+def test_pack_makes_a_base_of_a_run_or_says_why_not(tiny_run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "base"
+    command = [sys.executable, PACK, "--out", out]
+    done = subprocess.run([*command, tiny_run], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"{out}: ") and {file.name for file in out.iterdir()} == FILES
+
+    done = subprocess.run([*command, tmp_path], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == f"error: {tmp_path} is not a run: it has no config.json\n"
