@@ -103,6 +103,9 @@ class TrainConfig(Checked):
     min_lr_ratio: Share = setting(0.02, "last learning rate, as a share of the peak")
     warmup_ratio: Share = setting(0.02, "share of the training in which the learning rate rises")
     weight_decay: Share = setting(0.1, "decoupled weight decay of the matrices")
+    decay_towards: Literal["zero", "start"] = setting(
+        "zero", "pull weights towards zero, or towards those of the model in --init"
+    )
     momentum: Probability = setting(0.9, "how long Muon remembers gradients")
     beta1: Probability = setting(0.9, "how long AdamW remembers gradients")
     beta2: Probability = setting(0.99, "how long AdamW remembers squared gradients")
@@ -193,6 +196,7 @@ _USELESS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
     ("token_split_prob", "tokenizer", lambda tokenizer: tokenizer == "char"),
     ("validation_fraction", "validation", lambda validation: len(validation) > 0),
     ("momentum", "optimizer", lambda optimizer: optimizer == "adamw"),
+    ("decay_towards", "weight_decay", lambda weight_decay: weight_decay == 0),
     ("rotary_base", "positions", lambda positions: positions == "learned"),
     ("num_workers", "attention_dropout", lambda dropout: dropout > 0),
     ("num_workers", "compile", lambda compile: compile == "on"),
@@ -214,6 +218,7 @@ _USELESS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
 _ASKS_FOR_NOTHING = {
     "token_split_prob": 0,
     "num_workers": 1,
+    "decay_towards": "zero",
     "json": False,
     "show": False,
     "samples": 1,
@@ -254,6 +259,14 @@ def check_given(given: Mapping[str, Any], known: Mapping[str, Any] | None = None
     longer = wanted.get("context_length", math.inf)
     if shorter > longer:
         raise UserError(f"--warmup-context {shorter} is longer than --context-length {longer}")
+
+
+def check_decay(decay_towards: str | None, init: str | None) -> None:
+    """Refuse to pull weights back towards random ones."""
+    if decay_towards == "start" and init is None:
+        raise UserError(
+            "--decay-towards start is for a training that begins with a model; name it by --init"
+        )
 
 
 def check_log(name: str | None) -> None:

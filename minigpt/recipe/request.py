@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .. import UserError
-from ..config import PLANNED, TextConfig, TrainConfig
+from ..config import PLANNED, TextConfig, TrainConfig, check_decay
 from ..tokenizer import CharacterTokenizer, Tokenizer
 from ..training import distributed
 from ..training.precision import resolved
@@ -56,6 +56,8 @@ def make_request(
     UserError if a setting has a wrong value, or would do nothing beside the others.
     """
     _check_own_parts(text, model, has_network=network is not None, has_tokenizer=bool(tokenizer))
+    if network is None:
+        check_decay(training.get("decay_towards"), text.get("init"))
     start = starting_point(text, model)
     given = gather_given(dict(text), dict(model), dict(training), start)
     request = Request(TextConfig(**text), TrainConfig(**training), given)

@@ -9,7 +9,8 @@ continue it.
 import dataclasses
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,13 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from .. import UserError
-from ..config import Natural, from_dict
+from ..config import Natural, TrainConfig, from_dict
 from ..model import network_name, tensors_of
 from ..runs.atomic import save_tensors
 from ..runs.folder import CHECKPOINT, LAST, PREVIOUS
 from . import distributed
 from .average import WeightAverage
+from .decay import first_weights
 from .optimizer_state import OptimizerKeeper, OptimizerState
 
 
@@ -46,18 +48,32 @@ class TrainingState:
 
 @dataclass(frozen=True)
 class Trained:
-    """All that training changes, but for the counters: what a checkpoint holds."""
+    """All that a training goes on from, but for the counters: what a checkpoint holds."""
 
     model: nn.Module
     average: WeightAverage
     optimizers: OptimizerKeeper
+    first: Mapping[str, Tensor] = field(default_factory=dict)  # weights, see first_weights
+
+    @classmethod
+    def of(
+        cls, model: nn.Module, optimizers: Sequence[torch.optim.Optimizer], config: TrainConfig
+    ) -> "Trained":
+        """A training that begins with the weights that the model has now."""
+        return cls(
+            model,
+            average=WeightAverage(model),
+            optimizers=OptimizerKeeper(optimizers, model),
+            first=first_weights(model, optimizers, config),
+        )
 
     def tensors(self) -> dict[str, Tensor]:
-        """The parameters and buffers, and the averages of the weights, by their names in the file;
-        they share their memory."""
+        """The parameters and buffers, the averages of the weights, and the weights that decay pulls
+        towards, by their names in the file; they share their memory."""
         weights = {f"model.{name}": tensor for name, tensor in tensors_of(self.model).items()}
         averages = {f"average.{name}": t for name, t in self.average.averages.items()}
-        return weights | averages
+        first = {f"first.{name}": tensor for name, tensor in self.first.items()}
+        return weights | averages | first
 
 
 def save_checkpoint(folder: Path, trained: Trained, state: TrainingState) -> None:

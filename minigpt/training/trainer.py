@@ -16,7 +16,6 @@ from ..data.batches import Dataset
 from ..model import GPT
 from ..runs.find import Run
 from . import distributed, workers
-from .average import WeightAverage
 from .callbacks import Figures, check_callbacks
 from .checkpoint import Trained, TrainingState
 from .compilation import prepared
@@ -30,7 +29,6 @@ from .loggers import make_loggers
 from .loss import Loss, LossFunction
 from .metrics import Metrics
 from .optimizer import OptimizersOf, chosen_optimizers, optimized, set_rates
-from .optimizer_state import OptimizerKeeper
 from .picture import Picture
 from .precision import dtype_of, resolved
 from .progress import Progress
@@ -131,8 +129,8 @@ class Trainer:
         self._optimizers_are_given = optimizers is not None
         self._plain_loss = Loss(model, loss)
         self._loss: nn.Module = self._plain_loss
-        self._average = WeightAverage(model)
-        self._trained = Trained(model, self._average, OptimizerKeeper(self.optimizers, model))
+        self._trained = Trained.of(model, self.optimizers, self.config)
+        self._average = self._trained.average
         self._best = BestWeights(model, self.out)
         self._checkpoints = Checkpoints(self._trained, self.out, config.checkpoint_seconds)
         self._validation = Validation(

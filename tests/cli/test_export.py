@@ -260,6 +260,19 @@ def test_init_learns_gently_unless_told_otherwise_and_resumes(tmp_path: Path, ty
     assert read_metrics(tmp_path / "a/metrics.jsonl")[-1]["step"] == 3
 
 
+def test_decay_towards_the_start_is_chosen_when_a_training_begins_and_only_with_a_model(
+    tmp_path: Path, type_: Type
+) -> None:
+    options = f"{SHORT} --out {tmp_path}/out"
+    start = "--decay-towards start"
+    assert_refused(type_(f"train new.txt {options} {start}"), "begins with a model", "--init")
+    assert everything(tmp_path) == []
+
+    assert type_(f"train new.txt --init runs/qwen3 {options}")[0] == 0
+    later = type_(f"train --resume --out {tmp_path}/out --steps 2 {start}")
+    assert_refused(later, "resume with the settings that the run began with")
+
+
 @pytest.mark.parametrize(("name", "length"), [("gpt2", 8), ("qwen3", 8), ("qwen3", 24)])
 def test_init_with_another_context_keeps_the_first_positions(
     name: str, length: int, tmp_path: Path, type_: Type

@@ -19,7 +19,6 @@ from minigpt import UserError
 from minigpt.config import GPTConfig, TrainConfig
 from minigpt.model import GPT
 from minigpt.runs.folder import CHECKPOINT
-from minigpt.training.average import WeightAverage
 from minigpt.training.checkpoint import (
     LAST,
     PREVIOUS,
@@ -31,7 +30,6 @@ from minigpt.training.checkpoint import (
     save_checkpoint,
 )
 from minigpt.training.optimizer import make_optimizers
-from minigpt.training.optimizer_state import OptimizerKeeper
 
 STATE = TrainingState(7, 12.5, 3, 100, 4.5, 1.5, 1.75, 1.25, 0.75, 5, True)
 
@@ -40,13 +38,19 @@ def checkpoint_path(folder: Path) -> Path:
     return folder / CHECKPOINT / LAST
 
 
-def training(seed: int = 0, steps: int = 0, optimizer: str = "adamw", **changes: Any) -> Trained:
+def training(
+    seed: int = 0,
+    steps: int = 0,
+    optimizer: Any = "adamw",
+    decay_towards: Any = "zero",
+    **changes: Any,
+) -> Trained:
     """A model with dropout and its optimizers, after some steps."""
     torch.manual_seed(seed)
     shape = {"context_length": 6, "emb_dim": 8, "num_layers": 2, "num_heads": 2, "dropout": 0.3}
     model = GPT(GPTConfig(5, **(shape | changes)))
-    chosen = make_optimizers(model, TrainConfig(optimizer=optimizer))  # type: ignore[arg-type]
-    trained = Trained(model, WeightAverage(model), OptimizerKeeper(chosen, model))
+    config = TrainConfig(optimizer=optimizer, decay_towards=decay_towards, weight_decay=0.5)
+    trained = Trained.of(model, make_optimizers(model, config), config)
     step(trained, steps)
     return trained
 
@@ -84,18 +88,20 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("steps", [0, 3])
 @pytest.mark.parametrize(
-    "shape", [{}, {"tie_embeddings": False}, {"architecture": "gpt2"}], ids=str
+    "changes",
+    [{}, {"tie_embeddings": False}, {"architecture": "gpt2"}, {"decay_towards": "start"}],
+    ids=str,
 )
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
 def test_a_training_comes_back_exactly_and_goes_on_as_if_it_had_never_stopped(
-    tmp_path: Path, steps: int, shape: dict[str, Any], optimizer: str
+    tmp_path: Path, steps: int, changes: dict[str, Any], optimizer: str
 ) -> None:
-    before = training(steps=steps, optimizer=optimizer, **shape)
+    before = training(steps=steps, optimizer=optimizer, **changes)
     expected, state = everything(before), dataclasses.replace(STATE, step=steps)
     save_checkpoint(tmp_path, before, state)
     assert_same(everything(before), expected)  # saving changes nothing
     for steps_before in (0, 1):
-        after = training(1, steps_before, optimizer, **shape)
+        after = training(1, steps_before, optimizer, **changes)
         assert load_checkpoint(tmp_path, after) == (state, [])
         assert_same(everything(after), expected)
     step(before, times=2)

@@ -4,9 +4,11 @@ for bit; what cannot be resumed is refused and stays as it was.
 
 import dataclasses
 import os
+import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -59,6 +61,29 @@ def test_an_interrupted_run_ends_as_the_uninterrupted_one(workplace: Path, step:
     assert minigpt.load(parts).generate("the", max_new_tokens=3, seed=0).startswith("the")
     assert resume(parts) == parts
     assert_same_end(parts, whole)
+
+
+def test_a_run_that_decays_towards_another_does_so_once_resumed_without_that_other(
+    workplace: Path, tiny_run: Path
+) -> None:
+    """The weights that decay pulls towards are in the checkpoint."""
+    shutil.copytree(tiny_run, "other")
+    tuned: dict[str, Any] = {"init": "other", "decay_towards": "start", "weight_decay": 0.9}
+    tuned |= {"steps": 8, "num_evals": 2, "learning_rate": 0.02, "device": "cpu"}
+    whole = minigpt.train("my.txt", out="runs/whole", **tuned)
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted):
+        after_step(patch, lambda at: at == 3, lambda: signal.raise_signal(signal.SIGINT))
+        minigpt.train("my.txt", out="runs/parts", **tuned)
+
+    shutil.rmtree("other")
+    assert_same_end(resume(Path("runs/parts")), whole)
+
+    towards_zero = minigpt.train(
+        "my.txt", **{**tuned, "init": str(tiny_run), "decay_towards": "zero"}
+    )
+    first, near, far = (load_file(run / WEIGHTS) for run in (tiny_run, whole, towards_zero))
+    name = "token_embedding.weight"
+    assert (near[name] - first[name]).norm() < (far[name] - first[name]).norm()
 
 
 SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
