@@ -114,6 +114,7 @@ _LLAMA_DEFAULTS = {
     "rope_theta": 10_000.0,
     "rms_norm_eps": 1e-6,
 }
+_SILU = ("silu", "swish")  # two names of one function
 _LLAMA_MODULES = (
     Module("model.embed_tokens", ("token_embedding",)),
     Module("model.layers.#.input_layernorm", ("blocks.#.attention_norm",)),
@@ -134,7 +135,7 @@ LLAMA = Architecture(
     class_name="LlamaForCausalLM",
     keys=_LLAMA_KEYS,
     defaults=_LLAMA_DEFAULTS,
-    fixed={"hidden_act": ("silu",), "attention_bias": (False,), "mlp_bias": (False,)},
+    fixed={"hidden_act": _SILU, "attention_bias": (False,), "mlp_bias": (False,)},
     modules=_LLAMA_MODULES,
     prefix="model.",
     divides_width=True,
@@ -145,8 +146,13 @@ QWEN3 = Architecture(
     name="qwen3",
     class_name="Qwen3ForCausalLM",
     keys=_LLAMA_KEYS,
-    defaults={**_LLAMA_DEFAULTS, "num_key_value_heads": 32, "head_dim": 128},
-    fixed={"hidden_act": ("silu",), "attention_bias": (False,), "use_sliding_window": (False,)},
+    defaults={
+        **_LLAMA_DEFAULTS,
+        "num_key_value_heads": 32,
+        "head_dim": 128,
+        "use_sliding_window": False,
+    },
+    fixed={"hidden_act": _SILU, "attention_bias": (False,), "use_sliding_window": (False,)},
     modules=(
         *_LLAMA_MODULES,
         Module("model.layers.#.self_attn.q_norm", ("blocks.#.attention.query_norm",)),

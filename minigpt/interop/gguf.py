@@ -127,10 +127,10 @@ def _vocabulary(tokenizer: Tokenizer) -> _Vocabulary:
     data = json.loads(tokenizer.to_json())
     pattern = _PATTERNS.get(word_pattern(data["pre_tokenizer"]) or "")
     added = [token["content"] for token in data["added_tokens"] if not token["special"]]
-    if pattern is None or data["normalizer"] or added:
+    if pattern is None or data["normalizer"] or added or data["model"]["ignore_merges"]:
         raise UserError(
-            "this tokenizer has a pattern other than GPT-2's or SmolLM's, a normalizer or added "
-            "tokens; llama.cpp would give other token ids; export it with --to hf"
+            "this tokenizer has a pattern other than GPT-2's or SmolLM's, a normalizer, added "
+            "tokens or ignore_merges; llama.cpp would give other token ids; export it with --to hf"
         )
 
     special = {token["content"] for token in data["added_tokens"]}

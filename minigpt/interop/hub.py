@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from .. import UserError
+from ..tokenizer import has_tokenizer
 
 PREFIX = "hf:"
 # Weights and text only: nothing that could be run.
@@ -30,18 +31,26 @@ def hub_folder(name: str) -> Path:
         raise UserError(f"{name} needs: pip install 'minigpt-text[hub]'") from None
 
     repository = name.removeprefix(PREFIX)
+    cached: Path | None = None
     try:
-        folder = Path(snapshot_download(repository, local_files_only=True, allow_patterns=_FILES))
-        if any(folder.glob("*.safetensors")):  # another program may have cached some files only
-            return folder
+        cached = Path(snapshot_download(repository, local_files_only=True, allow_patterns=_FILES))
+        if _is_model(cached) and has_tokenizer(cached):
+            return cached
     except (OSError, ValueError):
         pass
 
     try:
         return Path(snapshot_download(repository, allow_patterns=_FILES))
     except Exception as error:  # what its network library raises depends on its version
+        if cached is not None and _is_model(cached):  # GPT-2 can do without a tokenizer of its own
+            return cached
         reason = (str(error) or type(error).__name__).splitlines()[0]
         raise UserError(
             f"{name} is not in the Hugging Face cache ({constants.HF_HUB_CACHE}) and could not be "
             f"downloaded ({reason})"
         ) from None
+
+
+def _is_model(folder: Path) -> bool:
+    """Whether a folder holds a config and weights; another program may have cached other files."""
+    return (folder / "config.json").exists() and any(folder.glob("*.safetensors"))

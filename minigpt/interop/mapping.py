@@ -9,14 +9,18 @@ from typing import Any
 import numpy as np
 
 from .. import UserError
-from ..config import GPTConfig, from_dict
+from ..config import GPTConfig, from_dict, named_shapes
 from .architectures import ARCHITECTURES, SUPPORTED, Module, architecture_of
 from .safetensors_files import Array
 
 Weights = Mapping[str, Array]
 
 # What no model of ours computes, whatever its architecture.
-_NEVER: dict[str, tuple[Any, ...]] = {"quantization_config": (None,), "rope_interleaved": (False,)}
+_NEVER: dict[str, tuple[Any, ...]] = {
+    "quantization_config": (None,),
+    "rope_interleaved": (False,),
+    "partial_rotary_factor": (1.0, None),
+}
 # Older files also hold causal masks and tables of angles.
 _NOT_WEIGHTS = re.compile(r"\.attn\.(masked_)?bias$|\.rotary_emb\.inv_freq$")
 
@@ -57,6 +61,7 @@ def config_from_huggingface(data: Mapping[str, Any]) -> GPTConfig:
         raise UserError(f"model_type {found} is not supported, only {SUPPORTED}")
 
     data = {**architecture.defaults, **data}
+    _check_no_window(data)
     if "rotary_base" in architecture.keys:
         data = _with_plain_rotation(data)
 
@@ -71,12 +76,21 @@ def config_from_huggingface(data: Mapping[str, Any]) -> GPTConfig:
     return from_dict(GPTConfig, {"architecture": architecture.name, **fields})
 
 
-def _with_plain_rotation(data: dict[str, Any]) -> dict[str, Any]:
-    """Put rope_theta in one place; refuse sliding windows, and rotary positions that are scaled or
-    turn only a part of each head."""
+def _check_no_window(data: dict[str, Any]) -> None:
+    """Refuse a model whose tokens see only the nearest ones. Qwen3's config may name the size of a
+    window that it does not use."""
     kinds = data.get("layer_types") or ["full_attention"]
     if not isinstance(kinds, list) or any(kind != "full_attention" for kind in kinds):
         raise UserError(f"layer_types {_short(kinds)} is not supported, only full_attention")
+
+    window = data.get("sliding_window")
+    if window is not None and data.get("use_sliding_window", True):
+        raise UserError(f"sliding_window {_short(window)} is not supported, only None")
+
+
+def _with_plain_rotation(data: dict[str, Any]) -> dict[str, Any]:
+    """Put rope_theta in one place; refuse rotary positions that are scaled or turn only a part of
+    each head."""
     key = "rope_parameters" if data.get("rope_parameters") else "rope_scaling"
     rope = data.get(key) or {}
     usual = {"rope_type": "default", "type": "default", "partial_rotary_factor": 1.0}
@@ -109,6 +123,7 @@ def weights_from_huggingface(weights: Weights, config: GPTConfig) -> dict[str, A
     """Our weights from their tensors, of which none is missing and none is left; whoever makes a
     model of them checks their shapes."""
     tensors = _with_present_names(weights, config)
+    names = {name for name, _ in named_shapes(config)}
     found = {}
     for module, i in numbered_modules(config):
         theirs = numbered(module.theirs, i)
@@ -116,7 +131,8 @@ def weights_from_huggingface(weights: Weights, config: GPTConfig) -> dict[str, A
             raise UserError(f"tensor {theirs}.weight is missing")
 
         for kind in ("weight", "bias"):
-            if f"{theirs}.{kind}" not in tensors:
+            is_ours = f"{numbered(module.ours[0], i)}.{kind}" in names
+            if not is_ours or f"{theirs}.{kind}" not in tensors:
                 continue
             array = np.atleast_1d(tensors.pop(f"{theirs}.{kind}"))
             array = array.T if module.is_transposed else array
@@ -126,7 +142,7 @@ def weights_from_huggingface(weights: Weights, config: GPTConfig) -> dict[str, A
 
     if tensors:
         class_name = architecture_of(config).class_name
-        raise UserError(f"tensor {min(tensors)} does not belong to a {class_name}")
+        raise UserError(f"tensor {min(tensors)} does not belong to a {class_name} with this config")
     return found
 
 

@@ -119,7 +119,8 @@ def _tokenizer(data: dict[str, Any], vocab_size: int) -> Tokenizer:
         about = data[FOREIGN]
         raise NotInFolder(str(about["name"]), str(about["fingerprint"]))
 
-    kind = data["model"]["type"]
+    # The first files, such as GPT-2's own, do not say that a list of merges makes them a BPE.
+    kind = data["model"].get("type", "BPE" if "merges" in data["model"] else None)
     if kind == "Unigram" or data["model"].get("byte_fallback"):
         raise ValueError(f"it is a {kind} of the SentencePiece kind")
     if kind not in ("BPE", "WordLevel"):

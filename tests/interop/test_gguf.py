@@ -3,6 +3,7 @@
 What llama.cpp makes of them is in test_llama_cpp.py, where it can be built.
 """
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -129,8 +130,10 @@ def test_a_tokenizer_that_llama_cpp_would_not_follow_is_refused(tmp_path: Path) 
     normalizer, added = (tokenizers.Tokenizer.from_str(byte_pairs().to_json()) for _ in range(2))
     normalizer.normalizer = tokenizers.normalizers.NFC()
     added.add_tokens(["<think>"])
-    for theirs in (normalizer, added):
-        file.write_text(theirs.to_str())
+    ignoring = json.loads(byte_pairs().to_json())
+    ignoring["model"] |= {"ignore_merges": True, "merges": ignoring["model"]["merges"][:-1]}
+    for content in (normalizer.to_str(), added.to_str(), json.dumps(ignoring)):
+        file.write_text(content)
         refused.append(load_tokenizer(file))
     for tokenizer in refused:
         with pytest.raises(UserError, match=r"pattern other than GPT-2's.*--to hf"):

@@ -1,6 +1,7 @@
 """Models of the hub, named `hf:...`: from its cache, else from the network, else one line that says
 what was tried. A name without that prefix never reaches the network."""
 
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,21 @@ def test_a_cached_part_of_a_model_is_completed(hub: Hub, folder: Path, tmp_path:
     (hub.cached / "config.json").write_text("{}")
     minigpt.load("hf:gpt2", "cpu")
     assert hub.calls == [("gpt2", True), ("gpt2", False)]
+
+
+def test_a_cached_model_without_its_tokenizer_is_completed(
+    hub: Hub, folder: Path, tmp_path: Path
+) -> None:
+    """Programs that only run a model never fetch the tokenizer."""
+    hub.cached, hub.online = tmp_path / "part", folder
+    shutil.copytree(folder, hub.cached)
+    (hub.cached / "tokenizer.json").unlink()
+    minigpt.load("hf:owner/model", "cpu")
+    assert hub.calls == [("owner/model", True), ("owner/model", False)]
+
+    hub.online = None
+    with pytest.raises(UserError, match=r"part has no tokenizer\.json"):
+        minigpt.load("hf:owner/model", "cpu")
 
 
 def test_without_a_network_one_line_says_what_was_looked_for_and_where(hub: Hub) -> None:

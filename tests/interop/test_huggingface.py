@@ -4,6 +4,7 @@ Nothing of transformers runs in minigpt itself; it is what the results are compa
 """
 
 import dataclasses
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from transformers import (
 )
 
 from minigpt import GPT, GPTConfig, SampleConfig, UserError, Writer
-from minigpt.config import PARTS, count_parameters
+from minigpt.config import PARTS, count_parameters, named_shapes
 from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.generation.torch_gpt import glass_of, torch_of
 from minigpt.interop.architectures import ARCHITECTURES
@@ -31,6 +32,7 @@ from minigpt.interop.huggingface import read_folder, write_folder
 from minigpt.interop.mapping import (
     config_from_huggingface,
     config_to_huggingface,
+    weights_from_huggingface,
     weights_to_huggingface,
 )
 from minigpt.runs.find import find_model
@@ -301,12 +303,15 @@ def test_exported_files_have_the_permissions_of_any_new_file(
         ("llama", {"attention_bias": True}, "attention_bias True"),
         ("llama", {"mlp_bias": True}, "mlp_bias True"),
         ("llama", {"rope_interleaved": True}, "rope_interleaved True"),
+        ("llama", {"partial_rotary_factor": 0.5}, "partial_rotary_factor 0.5"),
+        ("llama", {"sliding_window": 4096}, "sliding_window 4096"),
         ("llama", {"rope_scaling": {"rope_type": "llama3"}}, "rope_scaling .*llama3"),
         ("llama", {"rope_parameters": {"rope_type": "dynamic"}}, "rope_parameters .*dynamic"),
         ("llama", {"head_dim": 7}, "head_dim must be even, got 7"),
         ("qwen3", {"hidden_act": "gelu"}, "hidden_act 'gelu' .*only 'silu'"),
         ("qwen3", {"attention_bias": True}, "attention_bias True"),
         ("qwen3", {"use_sliding_window": True}, "use_sliding_window True"),
+        ("qwen3", {"use_sliding_window": True, "sliding_window": 64}, "sliding_window 64"),
         ("qwen3", {"layer_types": ["sliding_attention"]}, "layer_types .*sliding_attention"),
         ("qwen3", {"layer_types": 3}, "layer_types 3"),
         ("qwen3", {"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, "rope_scaling .*yarn"),
@@ -356,20 +361,72 @@ def test_the_config_of_qwen3_0_6b_is_read() -> None:
     assert config_from_huggingface(theirs).head_size == Qwen3Config().head_dim == 128
 
 
-def test_the_config_of_smollm_135m_is_read() -> None:
-    """The values are those of its config.json."""
-    theirs = {
-        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu",
-        "hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 30,
-        "num_attention_heads": 9, "num_key_value_heads": 3, "max_position_embeddings": 2048,
-        "rope_theta": 10_000.0, "rope_scaling": None, "attention_bias": False,
-        "attention_dropout": 0.0, "mlp_bias": False, "pretraining_tp": 1, "rms_norm_eps": 1e-5,
-        "tie_word_embeddings": True, "vocab_size": 49_152, "use_cache": True,
-    }  # fmt: skip
+SMOLLM2_135M: dict[str, Any] = {
+    "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu",
+    "hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 30,
+    "num_attention_heads": 9, "num_key_value_heads": 3, "max_position_embeddings": 8192,
+    "rope_theta": 100_000, "rope_scaling": None, "rope_interleaved": False,
+    "attention_bias": False, "attention_dropout": 0.0, "mlp_bias": False, "pretraining_tp": 1,
+    "rms_norm_eps": 1e-5, "tie_word_embeddings": True, "vocab_size": 49_152, "use_cache": True,
+    "bos_token_id": 0, "eos_token_id": 0, "is_llama_config": True,
+}  # fmt: skip
+SMOLLM_135M = {**SMOLLM2_135M, "max_position_embeddings": 2048, "rope_theta": 10_000.0}
+GPT2_124M: dict[str, Any] = {
+    "architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "activation_function": "gelu_new",
+    "n_embd": 768, "n_layer": 12, "n_head": 12, "n_positions": 1024, "n_ctx": 1024,
+    "attn_pdrop": 0.1, "embd_pdrop": 0.1, "resid_pdrop": 0.1, "layer_norm_epsilon": 1e-5,
+    "initializer_range": 0.02, "vocab_size": 50_257, "bos_token_id": 50_256, "eos_token_id": 50_256,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("theirs", "model_class", "size"),
+    [
+        (SMOLLM2_135M, LlamaForCausalLM, 134_515_008),
+        (SMOLLM_135M, LlamaForCausalLM, 134_515_008),
+        (GPT2_124M, GPT2LMHeadModel, 124_439_808),
+    ],
+    ids=["SmolLM2-135M", "SmolLM-135M", "GPT-2"],
+)
+def test_the_models_that_the_docs_name_have_the_weights_of_transformers(
+    theirs: dict[str, Any], model_class: Any, size: int
+) -> None:
+    """The values are those of their config.json; the arrays and the model take no memory."""
     config = config_from_huggingface(theirs)
-    assert count_parameters(config) == 134_515_008 and config.head_size == 64
-    del theirs["num_key_value_heads"]  # as many as heads, by transformers' default
-    assert config_from_huggingface(theirs).kv_heads == 9
+    assert count_parameters(config) == size
+    assert config.head_size == 64 and config.tie_embeddings and config.norm_eps == 1e-5
+    if "rope_theta" in theirs:
+        assert config.rotary_base == theirs["rope_theta"]
+        assert config.context_length == theirs["max_position_embeddings"]
+
+    zero = np.zeros((), np.float32)
+    ours = {name: np.broadcast_to(zero, shape) for name, shape in named_shapes(config)}
+    tensors = weights_to_huggingface(ours, config)
+    with torch.device("meta"):
+        expected = dict(model_class(model_class.config_class(**theirs)).named_parameters())
+    assert {name: array.shape for name, array in tensors.items()} == {
+        name: tuple(tensor.shape) for name, tensor in expected.items()
+    }
+    read_again = weights_from_huggingface(tensors, config)
+    assert {name: array.shape for name, array in read_again.items()} == dict(named_shapes(config))
+
+
+def test_a_llama_config_that_leaves_out_what_transformers_defaults_is_read_with_its_defaults() -> (
+    None
+):
+    theirs = {**SMOLLM_135M, "hidden_act": "swish"}  # as silu is called, too
+    for key in ("num_key_value_heads", "rope_theta", "rms_norm_eps", "attention_bias", "mlp_bias"):
+        del theirs[key]
+    config = config_from_huggingface(theirs)
+    assert config.kv_heads == LlamaConfig(**theirs).num_key_value_heads == 9
+    assert config.norm_eps == LlamaConfig().rms_norm_eps and config.rotary_base == 10_000
+
+
+def test_a_window_that_qwen3_does_not_use_does_no_harm() -> None:
+    theirs = config_to_huggingface(random_model("qwen3").config) | {"sliding_window": 4096}
+    assert config_from_huggingface(theirs).preset == "qwen3"
+    del theirs["use_sliding_window"]
+    assert config_from_huggingface(theirs).preset == "qwen3"
 
 
 @pytest.mark.parametrize(
@@ -429,6 +486,17 @@ def test_weights_that_do_not_fit_name_the_tensor_and_both_shapes(
         with pytest.raises(UserError, match=f"^{folder}.*: ") as error:
             find_model(folder)
         assert all(word in str(error.value) for word in words), error.value
+
+
+def test_a_bias_that_the_config_does_not_name_is_refused(
+    tmp_path: Path, tokenizer: Tokenizer
+) -> None:
+    theirs = LlamaForCausalLM(_llama(attention_bias=True))
+    folder = saved(tmp_path, theirs, tokenizer)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"attention_bias": False}))
+    with pytest.raises(UserError, match=r"layers\.0\.self_attn\.k_proj\.bias does not belong"):
+        read_folder(folder)
 
 
 def test_a_folder_that_cannot_be_read_is_refused_with_the_name_of_the_file(folder: Path) -> None:

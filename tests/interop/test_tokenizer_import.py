@@ -85,6 +85,14 @@ def test_gpt2_without_tokenizer_files_takes_tiktokens(
         read_tokenizer(tmp_path, 50_256)
 
 
+def test_the_first_tokenizer_files_are_read(tmp_path: Path, ours: Any) -> None:
+    """They name no type, as GPT-2's own, and have both parts of a merge in one string."""
+    data = content()
+    del data["model"]["type"]
+    data["model"]["merges"] = [" ".join(pair) for pair in data["model"]["merges"]]
+    assert read(tmp_path, data).encode(HARD_TEXT) == ours.encode(HARD_TEXT)
+
+
 def test_a_vocabulary_larger_than_its_tokenizer_is_filled_up(tmp_path: Path, ours: Any) -> None:
     """Embeddings are often padded to a round number of rows."""
     padded = read(tmp_path, content(), vocab_size=512)
