@@ -3,11 +3,13 @@
 import argparse
 import dataclasses
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import UserError, __version__
 from ..config import EvaluationConfig, check_given, counted
-from .options import Parser, add_fields, chosen_model, given_fields
+from ..runs.commands import command
+from .options import A_MODEL, Parser, add_fields, chosen_model, given_fields
 from .terminal import print_message, write
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 def options(parser: Parser) -> None:
     add = parser.add_argument
-    add("run", nargs="?", help="a run, or a model such as hf:gpt2 (default: the newest run)")
+    add("run", nargs="?", help=A_MODEL)
     add("files", nargs="*", help="text files, folders, patterns, or - for standard input")
     copied = "measure how much of these texts, or of eight new samples, is in the training text"
     add("--copied", action="store_true", help=copied)
@@ -28,8 +30,11 @@ def run(given: argparse.Namespace) -> None:
     """Print one line, or one JSON record."""
     settings = given_fields(given, EvaluationConfig)
     config = EvaluationConfig(**settings)  # refused before torch is loaded
+    if _is_text(given.run):
+        given.files.insert(0, given.run)
+        given.run = None
     if not (given.files or given.copied):
-        raise UserError("name a run and a text to predict, or ask for --copied")
+        raise UserError(_what_is_missing(given.run))
     check_given({**settings, "copied": given.copied})
 
     from ..training.interruption import orderly_exit
@@ -44,6 +49,21 @@ def run(given: argparse.Namespace) -> None:
         write(json.dumps({"run": given.run, "files": given.files, **figures}))
     else:
         write(f"{given.run}: {line}")
+
+
+def _is_text(name: str | None) -> bool:
+    """Whether what was typed in the place of a run is a text: a run is never a file."""
+    from ..data.readers import STANDARD_INPUT
+
+    return name is not None and (name == STANDARD_INPUT or Path(name).is_file())
+
+
+def _what_is_missing(run: str | None) -> str:
+    """What to type if no text was named."""
+    from ..runs.base import BASE
+
+    text = f"name a text to predict, as in {command('evaluate')} {run or BASE} my.txt"
+    return text if run == BASE else f"{text}, or ask for --copied"
 
 
 def _predicted(given: argparse.Namespace, settings: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -89,11 +109,14 @@ def _copied(given: argparse.Namespace, config: EvaluationConfig) -> tuple[str, d
     from ..data.corpus import Corpus, whole
     from ..data.files import find_files
     from ..data.source import check_text_field
-    from ..runs.find import load
+    from ..runs.base import BASE, NO_TEXTS
+    from ..runs.find import load, newest_run
 
     files = find_files(tuple(given.files), print_message)
     check_text_field(files, config.text_field)
     texts = whole(Corpus(files, config.text_field).pieces())
-    given.run = str(chosen_model(given.run))
+    given.run = str(newest_run() if given.run is None else chosen_model(given.run))
+    if given.run == BASE:
+        raise UserError(f"{NO_TEXTS}: what it copies from them cannot be measured")
     result = load(given.run, config.device).copied(*texts)
     return str(result), dataclasses.asdict(result)

@@ -4,13 +4,13 @@ import argparse
 import shlex
 from pathlib import Path
 
-from .options import Parser, chosen_model
+from .options import A_MODEL, Parser, chosen_model
 from .terminal import print_message, write
 
 
 def options(parser: Parser) -> None:
     add = parser.add_argument
-    add("run", nargs="?", help="a run, or a model such as hf:gpt2 (default: the newest run)")
+    add("run", nargs="?", help=A_MODEL)
     add(
         "--to",
         choices=("hf", "gguf"),

@@ -15,7 +15,7 @@ from ..config import InferenceConfig, SampleConfig, check_given, counted
 from ..generation.results import Step, Token, visible
 from ..runs.memory import enough_memory
 from .interactive import talk
-from .options import Parser, add_fields, chosen_model, given_fields, typed_text
+from .options import A_MODEL, Parser, add_fields, chosen_model, given_fields, typed_text
 from .terminal import print_message, terminal_width, write
 from .writing import Task, how_it_ended, new_seed, speed_of, write_steps
 
@@ -33,8 +33,7 @@ _WIDTH = 16  # of a token, in characters
 def options(parser: Parser) -> None:
     prompt = "how the text begins; from standard input with -, or in a pipe"
     parser.add_argument("prompt", nargs="*", help=prompt)
-    run = "a run, or a model such as hf:gpt2 (default: the newest run)"
-    parser.add_argument("--run", metavar="FOLDER", help=run)
+    parser.add_argument("--run", metavar="NAME", help=A_MODEL)
 
     output = parser.add_argument_group("output")
     interactive = "ask for one prompt after another; /help lists what else can be typed there"

@@ -11,8 +11,13 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from .. import UserError
+from ..runs.commands import command
 from .terminal import print_message
 
+# What help says of the model that a command is for; see `chosen_model`.
+A_MODEL = (
+    "a run, base, or a model such as hf:gpt2 (default: the newest run; before the first run, base)"
+)
 _ESCAPES = {r"\n": "\n", r"\t": "\t", "\\\\": "\\"}
 
 
@@ -100,10 +105,17 @@ def read_field(config: type, name: str, typed: str) -> Any:
 
 
 def chosen_model(name: str | None) -> str | Path:
-    """The model that a command is for, by its full name: the newest run if none was named."""
-    from ..runs.find import full_name, newest_run
+    """The model that a command is for, by its full name. If none was named it is the newest run or,
+    before the first one, the base; that is said."""
+    from ..runs.base import BASE
+    from ..runs.find import full_name, newest_run_or_base
 
-    return newest_run() if name is None else full_name(name, say=print_message)
+    if name is not None:
+        return full_name(name, say=print_message)
+    newest = newest_run_or_base()
+    if newest == BASE:
+        print_message(f"no run yet: this is the base; {command('train')} my.txt makes it yours")
+    return newest
 
 
 def _kind(hint: Any, field: dataclasses.Field) -> dict[str, Any]:

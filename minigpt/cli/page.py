@@ -6,13 +6,13 @@ import webbrowser
 from pathlib import Path
 
 from .. import UserError
-from .options import Parser, chosen_model
+from .options import A_MODEL, Parser, chosen_model
 from .terminal import print_message, write
 
 
 def options(parser: Parser) -> None:
     add = parser.add_argument
-    add("run", nargs="?", help="a run, or a model such as hf:NAME (default: the newest run)")
+    add("run", nargs="?", help=A_MODEL)
     add("--out", metavar="FILE", help="the file to write (default: page.html in the run's folder)")
     stored = "type of the stored weights (default: float16)"
     add("--weights", choices=("float16", "float32"), default="float16", help=stored)
@@ -24,15 +24,18 @@ def run(given: argparse.Namespace) -> None:
     """Write the page and print its name."""
     from ..page.build import build_page
     from ..runs.atomic import write_text
+    from ..runs.base import BASE, NO_TEXTS
     from ..runs.find import find_model, model_name
     from ..runs.folder import PAGE
 
     source = chosen_model(given.run)
+    if source == BASE and given.with_text:
+        raise UserError(f"{NO_TEXTS}; leave out --with-text")
     found = find_model(source)
     name = model_name(source)
     if given.out:
         out = Path(given.out)
-    elif found.config:  # a run of ours
+    elif found.config and source != BASE:  # a run of ours
         out = found.folder / PAGE
     else:
         out = Path("page.html")

@@ -66,13 +66,17 @@ def _delete(given: argparse.Namespace) -> None:
 
 def _run_named(name: str, runs: str) -> Path:
     """The folder that the name of a run to delete means; UserError if it can mean two."""
+    from ..runs.base import BASE
     from ..runs.find import full_name
 
     if not name:  # of a variable that is not set, perhaps
         raise UserError("--delete needs the name of a run")
 
     doubts: list[str] = []
-    folder = Path(full_name(name, runs=runs, say=doubts.append))
+    full = full_name(name, runs=runs, say=doubts.append)
+    if full == BASE:
+        raise UserError("the base comes with minigpt and is not yours to delete")
+    folder = Path(full)
     if doubts:
         both = f"{folder.absolute()} and {Path(runs, name)}"
         raise UserError(f"{name} can mean {both}; give the whole name of one of them")

@@ -6,12 +6,11 @@ import os
 
 from .. import UserError
 from ..serve.settings import ServeConfig
-from .options import Parser, add_fields, chosen_model, given_fields
+from .options import A_MODEL, Parser, add_fields, chosen_model, given_fields
 
 
 def options(parser: Parser) -> None:
-    run = "a run, or a model such as hf:gpt2 (default: the newest run)"
-    parser.add_argument("run", nargs="?", help=run)
+    parser.add_argument("run", nargs="?", help=A_MODEL)
     add_fields(parser, ServeConfig, "server")
 
 

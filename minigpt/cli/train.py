@@ -67,11 +67,15 @@ def _resume(
         raise UserError("--resume takes its text and model from the run; leave them out")
 
     print_message(f"minigpt {__version__}: loading torch, to continue a run")
+    from ..runs.base import BASE
     from ..runs.folder import read_config
 
     out = None
     if given.out is not None:
-        out = Path(chosen_model(given.out))
+        chosen = chosen_model(given.out)
+        if chosen == BASE:
+            raise UserError("the base cannot be continued; --init base trains it on your text")
+        out = Path(chosen)
         read_config(out)
     from ..recipe.run import resume_run
 

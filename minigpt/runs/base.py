@@ -21,6 +21,7 @@ from .found import FoundModel, load_run
 from .weights import metadata_of, read_best, read_network
 
 BASE = "base"  # its name, wherever a run can be named
+NO_TEXTS = "the texts that the base learned from are not on this machine"
 LARGEST = 16_000_000  # bytes, of all files: every download of minigpt holds them
 
 _CHECKSUMS = "sha256"  # what the config calls them
@@ -37,19 +38,19 @@ def base_folder() -> Path:
 
 def read_base() -> FoundModel:
     """The base; UserError if it is missing or damaged."""
-    check_base()
-    return load_run(base_folder())
+    return load_run(find_base())
 
 
-def check_base() -> None:
-    """Refuse a base that is missing or damaged; the weights are hashed, which is quicker than to
-    read them."""
+def find_base() -> Path:
+    """The folder of the base; UserError if it is missing or damaged. To hash the weights is quicker
+    than to read them."""
     folder = base_folder()
     for name in (CONFIG, *_CHECKED):
         if not (folder / name).is_file():
             raise UserError(f"the base is missing: there is no {folder / name}; {_REMEDY}")
     if _checksums_said(folder) != _checksums(folder):
         raise UserError(f"the base in {folder} is damaged; {_REMEDY}")
+    return folder
 
 
 def write_base(run: Path, out: Path) -> int:

@@ -20,6 +20,7 @@ from ..data.readers import title
 from ..generation.writer import Writer
 from ..interop.hub import PREFIX, hub_folder, is_huggingface_folder
 from ..tokenizer import TokenizerLike
+from .base import BASE, find_base
 from .commands import command
 from .devices import find_device, has_gpu
 from .folder import (
@@ -65,8 +66,9 @@ def load(
     one. On a CPU the glass engine writes, elsewhere torch.
 
     Args:
-        run: a run such as "runs/fables" or, of the runs in ``runs/``, "fables"; a folder in the
-            Hugging Face layout; or a model of the hub such as "hf:gpt2".
+        run: a run such as "runs/fables" or, of the runs in ``runs/``, "fables"; "base", the model
+            that comes with minigpt; a folder in the Hugging Face layout; or a model of the hub such
+            as "hf:gpt2".
         device: auto, cpu, cuda, cuda:1 or mps.
         model: for a run of a network that is not a :class:`minigpt.GPT`: such a network, from ids
             ``(b, T)`` to logits ``(b, T, vocab_size)``. It is filled in place with the run's
@@ -79,7 +81,7 @@ def load(
     """
     config = InferenceConfig(device=device, **settings)
     if model is not None:
-        return _load_into(model, Path(full_name(run)), tokenizer, config)
+        return _load_into(model, _folder_of(run), tokenizer, config)
 
     asks_for_torch = config.device not in ("auto", "cpu") or config.precision != "float32"
     chosen = find_device(config.device) if asks_for_torch else None
@@ -140,11 +142,10 @@ def _read_again(text: TextConfig, fingerprint: str) -> "tuple[Part, Part]":
 
 
 def find_model(name: str | Path, tokenizer: TokenizerLike | None = None) -> FoundModel:
-    """Read a run, a folder in the Hugging Face layout, or a model of the hub, by any name that
-    :func:`load` takes. A `tokenizer` is for a run that was trained with one of somebody's own: the
-    same again."""
-    full = str(full_name(name))
-    folder = hub_folder(full) if full.startswith(PREFIX) else Path(full)
+    """Read a run, the base, a folder in the Hugging Face layout, or a model of the hub, by any name
+    that :func:`load` takes. A `tokenizer` is for a run that was trained with one of somebody's own:
+    the same again."""
+    folder = _folder_of(name)
     if is_huggingface_folder(folder):
         from ..interop.huggingface import read_folder  # a run is loaded sooner without
 
@@ -155,11 +156,20 @@ def find_model(name: str | Path, tokenizer: TokenizerLike | None = None) -> Foun
     return load_run(folder, tokenizer)
 
 
+def _folder_of(name: str | Path) -> Path:
+    """The folder that holds the model of this name."""
+    full = full_name(name)
+    if full == BASE:
+        return find_base()
+    return hub_folder(str(full)) if str(full).startswith(PREFIX) else Path(full)
+
+
 def full_name(
     name: str | Path, *, runs: str | Path = "runs", say: Say = lambda line: None
 ) -> str | Path:
     """The folder that a name means: the one of that name or, if that holds no model, the one in
-    `runs`. Where both hold one, `say` is told which is meant. A name of the hub stays as it is.
+    `runs`. Where both hold one, `say` is told which is meant. A name of the hub stays as it is, and
+    so does "base" where no folder has that name.
 
     Raises:
         UserError: if there is no such folder.
@@ -179,6 +189,8 @@ def full_name(
         return folder
     if in_runs.is_dir():
         return in_runs
+    if str(name) == BASE:
+        return BASE
 
     problem = f"no such run: {folder} or {in_runs}"
     if folder.is_dir():
@@ -194,7 +206,8 @@ def _holds_model(folder: Path) -> bool:
 def _meant(folder: Path, runs: str | Path) -> str:
     """Which run a wrong name may mean: one with a name like it, or the newest."""
     there = all_runs(runs)
-    folders = {run.name: run for run in reversed(there)}
+    folders: dict[str, Path | str] = {BASE: BASE}
+    folders.update((run.name, run) for run in reversed(there))
     near = difflib.get_close_matches(folder.name, folders, n=1)
     if near:
         return f"did you mean {folders[near[0]]}?"
@@ -252,6 +265,18 @@ def newest_run(runs: str | Path = "runs") -> Path:
         if read_best(folder / WEIGHTS) is not None:
             return folder
     raise UserError(f"no run in {runs}/ yet; train one first: {command('train')} my.txt")
+
+
+def newest_run_or_base() -> Path | str:
+    """The newest run or, before the first one, "base"; UserError if the base is missing or damaged
+    too."""
+    try:
+        return newest_run()
+    except UserError:
+        with contextlib.suppress(UserError):
+            find_base()
+            return BASE
+        raise
 
 
 def unfinished_run(text: TextConfig, fingerprint: str, runs: str | Path = "runs") -> Run | None:

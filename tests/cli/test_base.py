@@ -1,0 +1,200 @@
+"""The base by its name, and in the place of a run before there is one."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import minigpt
+from minigpt.recipe.start import starting_point
+from minigpt.runs.find import find_model
+from minigpt.runs.folder import CONFIG, WEIGHTS
+
+from ..conftest import train_tiny
+from .conftest import Type, assert_refused
+
+NO_RUN = "no run yet: this is the base; minigpt train my.txt makes it yours"
+AS_BEFORE = "error: no run in runs/ yet; train one first: minigpt train my.txt"
+
+
+# By its name
+
+
+def test_every_command_finds_the_base_by_its_name(
+    tiny_base: Path, workplace: Path, type_: Type
+) -> None:
+    assert "writing with base (" in type_("generate the --run base --max-new-tokens 1")[2]
+    assert type_("evaluate base my.txt")[1].startswith("base: ")
+    assert type_("page base")[1].startswith("page.html: ")  # and not in the package
+    assert type_("export base")[1] == "exports/base-hf\n"
+    assert type_("export base --to gguf")[1] == "exports/base-gguf\n"
+
+    assert {file.name for file in tiny_base.iterdir()} == {CONFIG, WEIGHTS, "tokenizer.json"}
+    assert not Path("base").exists() and not Path("runs").exists()
+
+
+def test_python_finds_it_too(tiny_base: Path, workplace: Path) -> None:
+    by_name, by_folder = minigpt.load("base"), minigpt.load(tiny_base)
+    assert by_name.generate("the", seed=1) == by_folder.generate("the", seed=1)
+    start = starting_point({"init": "base"}, {})
+    assert start is not None and start.folder == tiny_base
+
+    model = minigpt.GPT(start.glass.config)
+    again = minigpt.load("base", "cpu", model=model)
+    assert again.generate("the", temperature=0) == by_name.generate("the", temperature=0)
+
+
+def test_serve_calls_it_base(
+    tiny_base: Path, workplace: Path, type_: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = pytest.importorskip("minigpt.serve.app")
+    served: list[Any] = []
+    monkeypatch.setattr(app, "serve", lambda found, name, config: served.append((found, name)))
+    assert type_("serve base")[0] == type_("serve")[0] == 0
+    assert [(found.folder, name) for found, name in served] == [(tiny_base, "base")] * 2
+
+
+def test_a_folder_of_that_name_wins_and_then_a_run(
+    tiny_base: Path, tiny_run: Path, workplace: Path
+) -> None:
+    Path("base").mkdir()
+    Path("base/a.txt").write_text("a text, and no model")
+    assert find_model("base").folder == tiny_base
+
+    shutil.copytree(tiny_run, "runs/base")
+    assert find_model("base").folder == Path("runs/base")
+    shutil.copytree(tiny_run, "base", dirs_exist_ok=True)
+    assert find_model("base").folder == Path("base")
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("runs --delete base --yes", "the base comes with minigpt and is not yours to delete"),
+        ("train --resume --out base", "cannot be continued; --init base trains it on your text"),
+        ("evaluate base", "name a text to predict, as in minigpt evaluate base my.txt"),
+        ("evaluate base --copied", "the texts that the base learned from are not on this machine"),
+        ("page base --with-text", "not on this machine; leave out --with-text"),
+        ("generate the --run bse", "did you mean base?"),
+    ],
+)
+def test_what_the_base_cannot_do_is_refused(
+    tiny_base: Path, workplace: Path, type_: Type, command: str, words: str
+) -> None:
+    before = {file: file.read_bytes() for file in tiny_base.iterdir()}
+    assert_refused(type_(command), words)
+    assert {file: file.read_bytes() for file in tiny_base.iterdir()} == before
+
+
+def test_a_run_called_base_is_deleted_and_the_base_is_not(
+    tiny_base: Path, tiny_run: Path, workplace: Path, type_: Type
+) -> None:
+    shutil.copytree(tiny_run, "runs/base")
+    assert type_("runs --delete base --yes")[1].startswith("deleted: runs/base")
+    assert not Path("runs/base").exists() and find_model("base").folder == tiny_base
+    assert_refused(type_("runs --delete base --yes"), "not yours to delete")
+
+
+def test_a_damaged_base_is_refused_by_its_name(
+    tiny_base: Path, workplace: Path, type_: Type
+) -> None:
+    (tiny_base / WEIGHTS).write_bytes(b"damaged")
+    for command in ("generate the --run base", "evaluate base my.txt", "export base"):
+        assert_refused(type_(command), "base", "is damaged; install minigpt again")
+
+
+# Before there is a run
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "generate the --max-new-tokens 3",
+        "generate the --json",
+        "generate the --interactive",
+        "page",
+        "export",
+        "evaluate my.txt",
+    ],
+)
+def test_before_the_first_run_every_command_takes_the_base_and_says_so(
+    tiny_base: Path, workplace: Path, type_: Type, command: str
+) -> None:
+    status, out, err = type_(command)
+    assert (status, err.splitlines()[0]) == (0, NO_RUN) and err.count("no run") == 1
+    assert out
+
+    train_tiny(steps=1, num_evals=1)
+    assert "no run" not in type_(command)[2]
+
+
+def test_the_hint_names_train_as_the_program_was_started(
+    tiny_base: Path, workplace: Path, type_: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["generate.py"])
+    err = type_("generate the --max-new-tokens 3")[2]
+    assert "python train.py my.txt makes it yours" in err.splitlines()[0]
+
+
+def test_what_a_run_copies_is_asked_of_a_run(tiny_base: Path, workplace: Path, type_: Type) -> None:
+    assert type_("evaluate --copied") == (2, "", f"{AS_BEFORE}\n")
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda file: file.write_bytes(b"damaged")])
+@pytest.mark.parametrize("command", ["generate the", "page", "export", "evaluate my.txt"])
+def test_without_a_run_and_without_a_whole_base_one_line_says_what_to_do(
+    tiny_base: Path, workplace: Path, type_: Type, damage: Any, command: str
+) -> None:
+    damage(tiny_base / WEIGHTS)
+    assert type_(command) == (2, "", f"{AS_BEFORE}\n")
+
+
+def test_the_base_writes_without_torch_and_without_the_recipe(
+    tiny_base: Path, workplace: Path
+) -> None:
+    code = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from minigpt.cli import main\n"
+        "from minigpt.runs import base\n"
+        f"base.base_folder = lambda: Path({str(tiny_base)!r})\n"
+        "assert main(['generate', 'the', '--max-new-tokens', '3']) == 0\n"
+        "assert not {'torch', 'minigpt.recipe', 'minigpt.training'} & sys.modules.keys()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.stdout.startswith("the") and "no run yet" in done.stderr
+
+
+def test_the_base_that_comes_with_minigpt_writes_english(
+    real_base: Path, workplace: Path, type_: Type
+) -> None:
+    status, out, _ = type_("generate", "Once upon a time", "--temperature", "0")
+    assert status == 0 and out.startswith("Once upon a time")
+    assert {"the", "and", "was"} & set(out.split())
+
+
+# Which text is meant
+
+
+def test_a_text_in_the_place_of_a_run_is_evaluated_by_the_newest(
+    workplace: Path, type_: Type
+) -> None:
+    run = train_tiny(steps=1, num_evals=1)
+    given = ["my.txt", "--device", "cpu"]
+    assert type_("evaluate", *given) == type_("evaluate", run, *given)
+    record = json.loads(type_("evaluate", "my.txt", "my.txt", "--json")[1])
+    assert (record["run"], record["files"]) == ("runs/my", ["my.txt", "my.txt"])
+    assert type_("evaluate", *given, "--copied") == type_("evaluate", run, *given, "--copied")
+
+    assert_refused(type_("evaluate"), "as in minigpt evaluate base my.txt, or ask for --copied")
+    assert_refused(type_("evaluate runs/my"), "as in minigpt evaluate runs/my my.txt, or ask")
