@@ -19,6 +19,7 @@ from ..config import GPTConfig
 from ..data.corpus import whole
 from ..data.source import read_again
 from ..interop.safetensors_files import Array
+from ..runs.find import beginning
 from ..runs.folder import SAMPLES, WEIGHTS
 from ..runs.found import FoundModel
 from ..runs.weights import read_best
@@ -70,6 +71,7 @@ def build_page(
     model = {
         "title": title,
         "parameters": parameters,
+        "beginning": beginning(found),
         "config": page_config(config),
         "tensors": tensors,
         "dtype": weights,

@@ -123,12 +123,17 @@ function tellProblem({ message }) {
 }
 
 function makePage() {
-  const { config, parameters, title } = model;
+  const { beginning, config, parameters, title } = model;
   document.title = `${title} · minigpt`;
   $("title").textContent = title;
-  $("about").textContent =
-    `${(parameters / 1e6).toFixed(parameters < 1e7 ? 2 : 0)} million parameters, ${config.num_layers} layers of ${config.num_heads} heads, ` +
-    `${config.vocab_size.toLocaleString("en")} tokens, ${config.context_length} of them in sight. It runs in your browser; nothing leaves this page.`;
+  const millions = (parameters / 1e6).toFixed(parameters < 1e7 ? 2 : 0);
+  const tokens = config.vocab_size.toLocaleString("en");
+  $("about").textContent = [
+    `${millions} million parameters, ${config.num_layers} layers of ${config.num_heads} heads, ` +
+      `${tokens} tokens, ${config.context_length} of them in sight.`,
+    ...(beginning ? [`The training began with ${beginning}.`] : []),
+    "It runs in your browser; nothing leaves this page.",
+  ].join(" ");
 
   $("buttons").append(...Object.values(buttons));
   const meaning =

@@ -17,6 +17,8 @@ from .. import UserError, __version__
 from ..config import counted
 from ..data.readers import title
 from ..interop.hub import PREFIX
+from .base import BASE, base_folder
+from .find import beginning
 from .folder import COUNTING, METRICS, PLAN, read_metrics
 from .found import FoundModel
 
@@ -77,10 +79,12 @@ def _training(found: FoundModel) -> str:
     if settings:
         names = ", ".join(f"`{_last_part(title(file))}`" for file in settings["files"])
         lines.append(f"- Text: {names}{_extent(plan)}. It is not part of this folder.")
-        init = settings["init"]
-        if init:
-            model = _plain(init) if init.startswith(PREFIX) else _last_part(init)
-            lines.append(f"- Begun with the weights of `{model}`.")
+        model = beginning(found)
+        if model is not None:
+            quoted = model if settings["init"] == BASE else f"`{_plain(model)}`"
+            lines.append(f"- Begun with the weights of {quoted}.")
+    elif found.folder == base_folder():
+        lines.append("- Text: English in the public domain or under free licences.")
 
     rows = read_metrics(found.folder / METRICS)
     if rows:

@@ -8,7 +8,7 @@ import json
 import os
 import time
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError, safe_open
@@ -141,6 +141,19 @@ def _read_again(text: TextConfig, fingerprint: str) -> "tuple[Part, Part]":
     return read_again(text, fingerprint)
 
 
+def beginning(found: FoundModel) -> str | None:
+    """What the training of a model began with, without its folders, which are private; None if it
+    began from nothing, or that is not known."""
+    text = found.config.origin.text if found.config else None
+    if text is None or text.init is None:
+        return None
+    if text.init == BASE:
+        return "the base of minigpt"
+    if text.init.startswith(PREFIX):
+        return text.init
+    return PureWindowsPath(text.init).name or text.init
+
+
 def find_model(name: str | Path, tokenizer: TokenizerLike | None = None) -> FoundModel:
     """Read a run, the base, a folder in the Hugging Face layout, or a model of the hub, by any name
     that :func:`load` takes. A `tokenizer` is for a run that was trained with one of somebody's own:
@@ -227,11 +240,13 @@ class Run(SystemPath):
         """What `minigpt runs` tells of it; UserError if it is damaged."""
         config = read_config(self)
         rows = read_metrics(self / METRICS)
-        files = config.text.files if config.origin.text else ("no known text",)
+        text = config.origin.text
+        files = text.files if text else ("no known text",)
         written = time.localtime((self / WEIGHTS).stat().st_mtime)
         return {
             "name": str(self),
             "text": " ".join(map(title, files)),
+            "init": text.init if text else None,
             "network": read_network(self / WEIGHTS),
             "parameters": count_weights(self / WEIGHTS),
             "bits_per_byte": min((row["val_bits_per_byte"] for row in rows), default=None),
@@ -255,8 +270,11 @@ class Run(SystemPath):
         size = f"{about['parameters'] / 1e6:.2f} M parameters"
         if about["network"] != GPT_NAME:
             size = f"{about['network']}, {size}"
+        text = about["text"]
+        if about["init"]:
+            text += f", begun with {about['init']}"
         state = "" if about["finished"] else ", not finished"
-        return f"{about['name']}: {loss}, {size}, {about['text']}, {about['written']}{state}"
+        return f"{about['name']}: {loss}, {size}, {text}, {about['written']}{state}"
 
 
 def newest_run(runs: str | Path = "runs") -> Path:

@@ -183,6 +183,53 @@ def test_the_base_that_comes_with_minigpt_writes_english(
     assert {"the", "and", "was"} & set(out.split())
 
 
+# What a run began with
+
+
+def test_the_list_the_page_and_the_card_say_what_a_run_began_with(
+    tiny_base: Path, workplace: Path, type_: Type
+) -> None:
+    short = {"steps": 1, "num_evals": 1, "device": "cpu"}
+    place = workplace / "a private place"
+    minigpt.train("my.txt", init="base", out=place / "first", **short)
+    minigpt.train("my.txt", init=str(place / "first"), out="runs/second", **short)
+    new = train_tiny(steps=1, num_evals=1)
+
+    listed = {run: type_("runs", run.parent)[1] for run in (place / "first", new)}
+    assert ", begun with base, " in listed[place / "first"]
+    lines = listed[new].splitlines()
+    assert "begun with" not in lines[0] and f", begun with {place / 'first'}, " in lines[1]
+    records = map(json.loads, type_("runs --json")[1].splitlines())
+    assert [record["init"] for record in records] == [None, str(place / "first")]
+
+    expected = {
+        place / "first": ("the base of minigpt", "the base of minigpt"),
+        Path("runs/second"): ("first", "`first`"),
+        new: (None, None),
+    }
+    for run, (on_page, on_card) in expected.items():
+        assert type_("page", run, "--out", "a.html")[0] == 0
+        page = Path("a.html").read_text()
+        assert f'"beginning":{json.dumps(on_page)}' in page and "private place" not in page
+
+        type_("export", run, "--out", "exported")
+        card = Path("exported/README.md").read_text()
+        assert "private place" not in card
+        assert (f"Begun with the weights of {on_card}." in card) == (on_card is not None)
+        assert "Begun with" in card or on_card is None
+        shutil.rmtree("exported")
+
+
+def test_of_a_run_that_began_with_the_base_what_is_copied_is_of_its_own_text(
+    tiny_base: Path, workplace: Path, type_: Type
+) -> None:
+    Path("own.txt").write_text("a text that nobody else has ever seen or heard of at all\n" * 90)
+    minigpt.train("own.txt", init="base", steps=1, num_evals=1, device="cpu")
+    copied = type_("evaluate", "own", "my.txt", "--copied")[1]
+    assert "0.0% of" in copied  # which the base has read
+    assert "100.0% of" in type_("evaluate", "own", "own.txt", "--copied")[1]
+
+
 # Which text is meant
 
 
