@@ -1,4 +1,5 @@
-# make demo: train on data/tales.txt for about two minutes and print a story or two.
+# make demo: print a text of the base, train on data/tales.txt for about two minutes and print a
+#   story or two.
 # make test: lint, types and tests.
 # make test-distributed, make test-kill, make test-fuzz: the long tests.
 # make test-types: what mypy and pyright see in a script that uses the package.
@@ -35,7 +36,11 @@ Three things to try next:
 endef
 export NEXT
 
+# Without the base it goes on.
 demo: .venv/ready
+	@$(BIN)/python generate.py "Once upon a time" --run base --seed 7 --temperature 0.6 \
+		--max-new-tokens 80 --whole-sentences --wrap 80 || true
+	@echo
 	@$(BIN)/python train.py --minutes $(MINUTES)
 	@echo
 	@$(BIN)/python generate.py "The old" --seed 7 --min-words 120 --whole-sentences --wrap 80

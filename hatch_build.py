@@ -1,7 +1,7 @@
-"""Makes the README's links and pictures absolute for PyPI, where its neighbours are not there.
+"""What Hatchling calls when it builds the package.
 
-Hatchling calls this when it builds the package. The address comes from pyproject.toml, the one
-place that holds it.
+The README's links and pictures become absolute for PyPI, where its neighbours are not there; the
+address comes from pyproject.toml, the one place that holds it. The base goes into the wheel.
 """
 
 import re
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
 
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 # The end of a link's text, or a whole picture, and then a target that is neither an address nor a
@@ -31,3 +32,14 @@ class ReadmeHook(MetadataHookInterface):
         text = Path(self.root, "README.md").read_text(encoding="utf-8")
         text = with_absolute_links(text, metadata["urls"]["Repository"])
         metadata["readme"] = {"content-type": "text/markdown", "text": text}
+
+
+class BaseHook(BuildHookInterface):
+    """Puts the base into the wheel, as minigpt/base/: its files, what they are and what they come
+    from, but not the programs that make it."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        folder = Path(self.root, "data", "base")
+        for file in folder.iterdir():
+            if file.suffix in (".safetensors", ".json", ".md"):
+                build_data["force_include"][str(file)] = f"minigpt/base/{file.name}"

@@ -111,6 +111,25 @@ def test_a_relative_link_becomes_absolute(relative: str, absolute: str) -> None:
     assert with_absolute_links(relative, "https://git.org/me/it") == absolute
 
 
+# The base
+
+
+def test_the_wheel_takes_the_base_but_not_the_programs_that_make_it(tmp_path: Path) -> None:
+    from hatch_build import BaseHook
+
+    folder = tmp_path / "data/base"
+    folder.mkdir(parents=True)
+    for name in ("model.safetensors", "tokenizer.json", "config.json", "SOURCES.md", "pack.py"):
+        (folder / name).write_text("")
+    built: dict[str, dict[str, str]] = {"force_include": {}}
+    BaseHook(str(tmp_path), {}, None, None, "", "wheel").initialize("standard", built)
+
+    assert built["force_include"] == {
+        str(folder / name): f"minigpt/base/{name}"
+        for name in ("model.safetensors", "tokenizer.json", "config.json", "SOURCES.md")
+    }
+
+
 # The versions
 
 

@@ -11,13 +11,16 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
 import urllib.request
+import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from minigpt.cli import COMMANDS
+from minigpt.runs.folder import CONFIG, TOKENIZER, WEIGHTS
 
 ROOT = Path(__file__).parent.parent
 # Another Python to try the wheel with: make test-wheel WHEEL_PYTHON=python3.12
@@ -112,6 +115,33 @@ def test_the_package_is_that_of_the_environment(installed: Installed, wheel: Pat
     assert Path(file).with_name("py.typed").exists()  # for type checkers
     assert wheel.name.split("-")[1] == version
     assert version in installed.minigpt("--version").stdout
+
+
+def test_wheel_and_source_hold_the_base_and_the_wheel_is_small(wheel: Path) -> None:
+    (source,) = (ROOT / "dist").glob("*.tar.gz")
+    in_wheel = set(zipfile.ZipFile(wheel).namelist())
+    with tarfile.open(source) as archive:
+        in_source = {name.partition("/")[2] for name in archive.getnames()}
+
+    assert wheel.stat().st_size <= 20_000_000
+    for file in base_files():
+        assert f"minigpt/base/{file.name}" in in_wheel
+        assert f"data/base/{file.name}" in in_source
+
+
+def test_before_the_first_run_the_base_writes(installed: Installed) -> None:
+    base_files()
+    done = installed.minigpt("generate", "Once upon a time", "--max-new-tokens", "20")
+    assert done.stdout.startswith("Once upon a time")
+    assert "no run yet: this is the base; minigpt train my.txt makes it yours" in done.stderr
+
+
+def base_files() -> list[Path]:
+    """The files of the base; without them the test is skipped."""
+    files = [ROOT / "data/base" / name for name in (CONFIG, TOKENIZER, WEIGHTS)]
+    if not all(file.exists() for file in files):
+        pytest.skip("the base is not in data/base/")
+    return files
 
 
 def test_generate_continues_the_prompt(installed: Installed, run: str) -> None:
