@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parent.parent
-RESULTS: dict[str, Any] = runpy.run_path(str(ROOT / "benchmarks/results.py"))
+RESULTS: dict[str, Any] = runpy.run_path(str(ROOT / "benchmarks/results_pages.py"))
 SECTIONS = RESULTS["read"]()
 PAGES = [page for page in RESULTS["QUOTING"] if page.name not in ("results.md", "decisions.md")]
 UNIT = r"(?:bits|nats|tokens/s|tokens a second)\b"
@@ -73,3 +73,13 @@ def test_a_section_that_is_measured_again_renews_what_pages_quote(
         "write by hand what is quoted now: [7](results.md#a-test)",
     ]
     assert [section.figures["bits"] for section in RESULTS["read"]()] == ["1.20", "1.21"]
+
+
+def test_figures_named_by_row_and_column_become_one_table() -> None:
+    figures = {"plays | from nothing": "2.00", "plays | ratio": "0.95", "tales | ratio": "0.90"}
+    assert RESULTS["table"](figures).splitlines() == [
+        "| | from nothing | ratio |",
+        "|---|---|---|",
+        "| plays | 2.00 | 0.95 |",
+        "| tales |  | 0.90 |",
+    ]

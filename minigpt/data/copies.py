@@ -59,20 +59,25 @@ def copies(texts: Sequence[str], training: Part, validation: Part) -> Copies:
 def find_copies(texts: Sequence[str], pieces: Iterable[Piece]) -> tuple[float, str]:
     """The share of some texts that is in documents, which come in pieces, and the longest
     stretch that does."""
-    windows: set[str] = set()
-    for text in texts:
-        windows.update(_windows(text))
-
-    found: set[str] = set()  # those of the windows that are in the documents
+    found: set[str] = set()  # those of the texts' windows that are in the documents
     longest = ""
     everything = "\ud800".join(texts)  # joined by what no text contains
-    for stretch in _stretches(pieces, windows):
+    for stretch in shared_stretches(texts, pieces):
         found.update(_windows(stretch))
         longest = _longest(stretch, everything, longest)
 
     copied = sum(_copied(text, found) for text in texts)
     characters = sum(map(len, texts))
     return copied / max(characters, 1), longest
+
+
+def shared_stretches(texts: Sequence[str], pieces: Iterable[Piece]) -> Iterator[str]:
+    """The stretches of documents that hold all that some texts share with them: in each, any LEAST
+    characters side by side are in one of the texts."""
+    windows: set[str] = set()
+    for text in texts:
+        windows.update(_windows(text))
+    return _stretches(pieces, windows)
 
 
 def _windows(text: str) -> Iterator[str]:

@@ -1,0 +1,113 @@
+"""The texts that the base is judged by: where they are, how they are cut, a model's loss on them.
+
+The base has read none of them. Five are files of a folder, `--judge`, and are no part of this
+repository: diary.txt, letters.txt, children.txt, technical.txt and novels.txt, English by authors
+that were kept out. The tales are in data/, Python sources are on every machine, and other texts are
+named one by one.
+"""
+
+import argparse
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import torch
+from ablation import python_sources
+from numpy.typing import NDArray
+
+from minigpt.runs.folder import WEIGHTS
+from minigpt.runs.found import FoundModel
+from minigpt.tokenizer import Tokenizer
+from minigpt.training.evaluation import evaluate_tokens
+
+ROOT = Path(__file__).resolve().parent.parent
+JUDGING = ("diary", "letters", "children", "technical", "novels")  # .txt, in the folder
+ENGLISH = ("diary", "letters", "children")  # of these, prose of one author each
+OTHERS = ("shakespeare", "german", "russian")  # each has an option
+KB = 1000
+HELD_OUT = 0.1  # of a text, as of `train.py --split end`
+
+Ids = NDArray[np.unsignedinteger]
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options that say where the texts are."""
+    names = ", ".join(f"{name}.txt" for name in JUDGING)
+    parser.add_argument("--judge", type=Path, metavar="FOLDER", help=f"holds {names}")
+    parser.add_argument("--shakespeare", type=Path, metavar="FILE", help="tinyshakespeare")
+    parser.add_argument("--german", type=Path, metavar="FILE", help="a text in German")
+    parser.add_argument("--russian", type=Path, metavar="FILE", help="a text in Russian")
+
+
+def is_named(name: str, given: argparse.Namespace) -> bool:
+    """Whether the command line says where a text is, or every machine has it."""
+    if name in JUDGING:
+        return given.judge is not None
+    return name not in OTHERS or getattr(given, name) is not None
+
+
+def find_text(name: str, given: argparse.Namespace) -> str:
+    """A text by its name; what is missing, and where it was expected, ends the program."""
+    if name == "python":
+        return python_sources()
+    if name == "tales":
+        return read(ROOT / "data/tales.txt")
+    if name in OTHERS:
+        file = getattr(given, name)
+        if file is None:
+            raise SystemExit(f"name the text with --{name} FILE")
+        return read(file)
+
+    if given.judge is None:
+        raise SystemExit(f"name the folder that holds {name}.txt with --judge FOLDER")
+    return read(given.judge / f"{name}.txt")
+
+
+def read(file: Path) -> str:
+    """A file's text; a file that is not there ends the program."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise SystemExit(f"cannot read {file}: {error.strerror}") from None
+
+
+def cut(text: str, size: int | None) -> str:
+    """The beginning of a text: at most so many bytes of UTF-8, in whole characters."""
+    if size is None:
+        return text
+    return text.encode()[:size].decode(errors="ignore")
+
+
+def split(text: str) -> tuple[str, str]:
+    """The text that `train.py --split end` trains on, and its last tenth."""
+    end = int(len(text) * (1 - HELD_OUT))
+    return text[:end], text[end:]
+
+
+def tokens_of(tokenizer: Tokenizer, documents: Iterable[str]) -> Ids:
+    """The tokens of documents one after the other, each after an end of text, ``(n,)``."""
+    end_of_text = [] if tokenizer.end_of_text is None else [tokenizer.end_of_text]
+    ids: list[int] = []
+    for document in documents:
+        ids += end_of_text
+        ids += tokenizer.encode(document)
+    return np.array(ids, np.uint32)
+
+
+def bits_per_byte(found: FoundModel, tokens: Ids, most: int = 1 << 17) -> float:
+    """A model's loss on tokens ``(n,)``, in windows side by side as in training; of more than
+    `most` tokens, in windows spread over them."""
+    result = evaluate_tokens(
+        found.model,
+        tokens,
+        torch.tensor(found.tokenizer.byte_lengths()),
+        context_length=found.glass.config.context_length,
+        max_tokens=most,
+    )
+    return result.bits_per_byte
+
+
+def digest(found: FoundModel) -> str:
+    """Twelve hexadecimal digits that name the weights of a model."""
+    return hashlib.sha256((found.folder / WEIGHTS).read_bytes()).hexdigest()[:12]

@@ -1,0 +1,106 @@
+"""What benchmarks/results.py measures of the base, by benchmarks of its own."""
+
+import argparse
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from measuring import MADE, benchmark, measured, quoted
+from results_pages import ROOT, Section
+
+
+def tuning(given: argparse.Namespace) -> Iterator[Section]:
+    """Trainings that begin with the base beside trainings that begin from nothing."""
+    options = given_options(given, "judge", "shakespeare", "german", "russian", "rows", "seeds")
+    rows = benchmark("tuning", *options)
+    figures = {
+        f"{row} | {column}": figure
+        for row, columns in rows.items()
+        for column, figure in columns.items()
+    }
+    note = (
+        "Bits per byte of the last tenth. A row without the name of a text is the mean of its\n"
+        "texts; a ratio is the mean of the pairs' ratios."
+    )
+    yield measured("With the base", shown_command("tuning", options), figures, note=note)
+
+
+def voice(given: argparse.Namespace) -> Iterator[Section]:
+    """Whether a classifier takes a tuned model for its author."""
+    options = given_options(given, "judge")
+    figures = {}
+    shown = []
+    for text, row in benchmark("voice", *options).items():
+        for name in ("tuned", "author", "base", "others"):
+            figures[f"{text} | {name}"] = f"{row[name]:.0%}"
+        figures[f"{text} | tuned / author"] = f"{row['ratio']:.2f}"
+        shown.append(f"Ten texts after {text}:")
+        shown += [quoted(written) for written in row["texts"]]
+
+    note = "The share of pieces of 64 tokens that are taken for the author's."
+    yield measured(
+        "The author's voice",
+        shown_command("voice", options),
+        figures,
+        output="\n\n".join(shown),
+        note=note,
+    )
+
+
+def names(given: argparse.Namespace) -> Iterator[Section]:
+    """Whether names stay, in the run of `--measure tales`, in the base's texts and in the tales."""
+    models = [str(MADE / "tales"), "base"]
+    shares = benchmark("staying_names", *models, "--reference", str(ROOT / "data/tales.txt"))
+    rows = ("two minutes on the tales", "the base", "the tales themselves")
+    figures = {row: f"{share:.0%}" for row, share in zip(rows, shares.values(), strict=True)}
+    command = "python benchmarks/staying_names.py runs/tales base --reference data/tales.txt"
+    note = "Of the names after the first in a text of 150 tokens, the share that was there before."
+    yield measured("Names that stay", command, figures, note=note)
+
+
+def copied(given: argparse.Namespace) -> Iterator[Section]:
+    """How much the base copies from its corpus."""
+    files = [str(given.corpus), str(given.validation)]
+    figures = {}
+    for row, found in benchmark("copied_by_base", *files).items():
+        figures[f"{row} | characters in copied stretches"] = f"{found['share']:.1%}"
+        figures[f"{row} | texts with 50 characters"] = f"{found['long']:.1%}"
+        figures[f"{row} | texts with 12 words"] = f"{found['many_words']:.1%}"
+        figures[f"{row} | longest, characters"] = str(len(found["longest"]))
+    command = shown_command("copied_by_base", files)
+    yield measured("Copied by the base", command, figures)
+
+
+def kinds(given: argparse.Namespace) -> Iterator[Section]:
+    """The base's loss by kind of text, beside counting's."""
+    files = [str(given.corpus), str(given.validation)]
+    figures = {}
+    for kind, found in benchmark("loss_by_kind", *files).items():
+        figures[f"{kind} | the base"] = f"{found['the base']:.3f}"
+        figures[f"{kind} | counting"] = f"{found['counting']:.3f}"
+    yield measured("The base by kind of text", shown_command("loss_by_kind", files), figures)
+
+
+def given_options(given: argparse.Namespace, *names: str) -> list[str]:
+    """The options of these names that the command line has, as another benchmark takes them."""
+    options: list[str] = []
+    for name in names:
+        value = getattr(given, name)
+        if value is not None:
+            values = value if isinstance(value, list) else [value]
+            options += [f"--{name}", *map(str, values)]
+    return options
+
+
+def shown_command(benchmark: str, options: list[str]) -> str:
+    """A command as pages show it: of a path, only its last part."""
+    shown = [Path(option).name if "/" in option else option for option in options]
+    return " ".join(["python", f"benchmarks/{benchmark}.py", *shown])
+
+
+OF_THE_BASE: dict[str, Callable[[argparse.Namespace], Iterator[Section]]] = {
+    "tuning": tuning,
+    "voice": voice,
+    "names": names,
+    "copied": copied,
+    "kinds": kinds,
+}
