@@ -148,7 +148,7 @@ def test_a_text_that_is_not_there_any_more_is_an_error_of_one_line(
     assert main(["evaluate", run, "--copied"]) == main(["evaluate", run]) == 2
     expected = [
         "error: no such file: my.txt",
-        "error: name a run and a text to predict, or ask for --copied",
+        f"error: name a text to predict, as in minigpt evaluate {run} my.txt, or ask for --copied",
     ]
     assert capsys.readouterr().err.splitlines() == expected
     rows = minigpt.train([some_text()], out="rows", emb_dim=16, num_layers=1, num_heads=2, steps=2)
