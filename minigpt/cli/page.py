@@ -24,18 +24,18 @@ def run(given: argparse.Namespace) -> None:
     """Write the page and print its name."""
     from ..page.build import build_page
     from ..runs.atomic import write_text
-    from ..runs.base import BASE, NO_TEXTS
+    from ..runs.base import NO_TEXTS, is_base
     from ..runs.find import find_model, model_name
     from ..runs.folder import PAGE
 
     source = chosen_model(given.run)
-    if source == BASE and given.with_text:
-        raise UserError(f"{NO_TEXTS}; leave out --with-text")
     found = find_model(source)
+    if given.with_text and is_base(found.folder):
+        raise UserError(f"{NO_TEXTS}; leave out --with-text")
     name = model_name(source)
     if given.out:
         out = Path(given.out)
-    elif found.config and source != BASE:  # a run of ours
+    elif found.config and not is_base(found.folder):  # a run of the user's
         out = found.folder / PAGE
     else:
         out = Path("page.html")

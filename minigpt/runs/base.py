@@ -36,6 +36,11 @@ def base_folder() -> Path:
     return packed if packed.is_dir() else package.parent / "data" / "base"
 
 
+def is_base(folder: Path) -> bool:
+    """Whether this is the folder of the base, by any path."""
+    return folder.resolve() == base_folder().resolve()
+
+
 def read_base() -> FoundModel:
     """The base; UserError if it is missing or damaged."""
     return load_run(find_base())

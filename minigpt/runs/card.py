@@ -17,7 +17,7 @@ from .. import UserError, __version__
 from ..config import counted
 from ..data.readers import title
 from ..interop.hub import PREFIX
-from .base import BASE, base_folder
+from .base import BASE, is_base
 from .find import beginning
 from .folder import COUNTING, METRICS, PLAN, read_metrics
 from .found import FoundModel
@@ -83,7 +83,7 @@ def _training(found: FoundModel) -> str:
         if model is not None:
             quoted = model if settings["init"] == BASE else f"`{_plain(model)}`"
             lines.append(f"- Begun with the weights of {quoted}.")
-    elif found.folder == base_folder():
+    elif is_base(found.folder):
         lines.append("- Text: English in the public domain or under free licences.")
 
     rows = read_metrics(found.folder / METRICS)

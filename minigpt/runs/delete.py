@@ -17,6 +17,7 @@ from ..data.temporary import kind_of, left_copies, remove_copy
 from ..data.token_cache import find_prepared, remove_prepared
 from ..interop.hub import is_huggingface_folder
 from .atomic import unfinished_name
+from .base import is_base
 from .folder import (
     CHECKPOINT,
     CONFIG,
@@ -94,7 +95,10 @@ def size_of(paths: Iterable[Path]) -> int:
 
 
 def _check_is_run(folder: Path) -> None:
-    """Refuse a folder that only looks like a run's: it would lose files of another program."""
+    """Refuse the base, and a folder that only looks like a run's: it would lose files of another
+    program."""
+    if is_base(folder):
+        raise UserError(f"{folder} is the base, which comes with minigpt; it is not deleted")
     if folder.is_symlink():
         raise UserError(f"{folder} is a link; name the folder itself: {folder.resolve()}")
     if is_huggingface_folder(folder):

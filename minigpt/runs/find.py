@@ -202,7 +202,7 @@ def full_name(
         return folder
     if in_runs.is_dir():
         return in_runs
-    if str(name) == BASE:
+    if folder.name == BASE:
         return BASE
 
     problem = f"no such run: {folder} or {in_runs}"

@@ -99,6 +99,16 @@ def test_a_run_called_base_is_deleted_and_the_base_is_not(
     assert_refused(type_("runs --delete base --yes"), "not yours to delete")
 
 
+def test_the_base_is_not_deleted_by_its_path_either(
+    tiny_base: Path, workplace: Path, type_: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {file: file.read_bytes() for file in tiny_base.iterdir()}
+    assert_refused(type_("runs", "--delete", tiny_base, "--yes"), "the base", "is not deleted")
+    monkeypatch.chdir(tiny_base.parent)
+    assert_refused(type_("runs --delete base --yes"), "the base", "is not deleted")
+    assert {file: file.read_bytes() for file in tiny_base.iterdir()} == before
+
+
 def test_a_damaged_base_is_refused_by_its_name(
     tiny_base: Path, workplace: Path, type_: Type
 ) -> None:
