@@ -53,9 +53,11 @@ def main() -> None:
     documents = whole(Corpus((given.validation,)).pieces())
     others = spread([*pieces_of(writer.tokenizer, documents, given.tokens)], given.texts)
 
+    # The corpus is read once for both.
+    stretches = set(shared_stretches([*own, *others], Corpus((given.corpus,)).pieces()))
     found = {}
     for name, texts in (("the base", own), ("people", others)):
-        found[name] = copied(texts, Corpus((given.corpus,)).pieces())
+        found[name] = copied(texts, stretches)
         print(f"{name}: {found[name]}", flush=True)
 
     MADE.mkdir(exist_ok=True)
@@ -77,9 +79,9 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def copied(texts: Sequence[str], pieces: Iterable[Piece]) -> Copied:
-    """How much of each text is in a corpus, which comes in pieces and is read once."""
-    stretches = set(shared_stretches(texts, pieces))
+def copied(texts: Sequence[str], stretches: Iterable[str]) -> Copied:
+    """How much of each text is in a corpus, of which these are the stretches that it shares with
+    the texts."""
     shared = [Piece(number, text, Path(), 0) for number, text in enumerate(stretches)]
     found = [find_copies([text], shared) for text in texts]
 

@@ -18,7 +18,7 @@ Ten texts of each tuned model are left in voice.json too, in benchmarks/results.
 import argparse
 import json
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -43,7 +43,8 @@ SHOWN_TEMPERATURE = 0.7
 class Author:
     """The texts of an author, and texts of others."""
 
-    learned: str  # what the model was trained on
+    text: str  # what the command is given, of which the last tenth is set aside
+    learned: str  # what the model is trained on
     held_out: str
     others: list[str]
 
@@ -77,23 +78,23 @@ def main() -> None:
     given = arguments()
     texts = {name: find_text(name, given) for name in given.texts}
     base = minigpt.load(given.base)
+    authors = {name: author_of(name, texts, given.size * KB) for name in texts}
+
+    # Enough to learn from for the longest text, and to ask about.
+    most = max(len(pieces(base, [author.learned])) for author in authors.values())
+    of_base = pieces_by(base, base, most + ASKED, given.temperature)
 
     found = {}
-    for name, text in texts.items():
-        command = f"python train.py text.txt --split end --minutes {given.minutes:g} --seed 0"
-        if given.init:
-            command += f" --init '{given.init}'"
-        training_text = cut(text, given.size * KB)
-
-        with tempfile.TemporaryDirectory() as folder:
-            Path(folder, "text.txt").write_text(training_text, encoding="utf-8")
-            run(command, Path(folder))
-            tuned = minigpt.load(Path(folder, "runs/text"))
-
-        learned, _ = split(training_text)
-        held_out = text[len(learned) :]  # also what follows the text that was trained on
-        others = [other for other in texts.values() if other is not text]
-        voice = compare(base, tuned, Author(learned, held_out, others), given.temperature)
+    for name, author in authors.items():
+        tuned = tune(author.text, given)
+        of_tuned = pieces_by(tuned, base, ASKED, given.temperature)
+        voice = compare(
+            learned=pieces(base, [author.learned]),
+            held_out=spread(pieces(base, [author.held_out]), ASKED),
+            others=spread(pieces(base, author.others), ASKED),
+            base=of_base,
+            tuned=of_tuned,
+        )
         print(f"{name}: {voice}", flush=True)
         shown = written(tuned, SHOWN, SHOWN_TOKENS, SHOWN_TEMPERATURE)
         found[name] = {**asdict(voice), "ratio": voice.ratio, "texts": shown}
@@ -117,28 +118,52 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def compare(base: Writer, tuned: Writer, author: Author, temperature: float) -> Voice:
-    """Learn to tell the author from the base, and ask about pieces that are new to all."""
+def author_of(name: str, texts: dict[str, str], size: int) -> Author:
+    """An author's text: what a model learns from, and what it does not see."""
+    text = cut(texts[name], size)
+    learned, _ = split(text)
+    return Author(
+        text=text,
+        learned=learned,
+        held_out=texts[name][len(learned) :],  # also what follows the text of this size
+        others=[other for other_name, other in texts.items() if other_name != name],
+    )
 
-    def pieces(documents: Iterable[str]) -> Iterator[str]:
-        return pieces_of(base.tokenizer, documents, PIECE)
 
-    def written_by(writer: Writer, count: int) -> list[str]:
-        return [*islice(pieces(texts_of(writer, LONG, temperature)), count)]
+def tune(text: str, given: argparse.Namespace) -> Writer:
+    """The model that the command makes of a text."""
+    command = f"python train.py text.txt --split end --minutes {given.minutes:g} --seed 0"
+    if given.init:
+        command += f" --init '{given.init}'"
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "text.txt").write_text(text, encoding="utf-8")
+        run(command, Path(folder))
+        return minigpt.load(Path(folder, "runs/text"))
 
-    of_author = [*pieces([author.learned])]
-    of_base = written_by(base, len(of_author) + ASKED)
-    classifier = fit(of_author, of_base[: len(of_author)])
 
-    others = None
-    if author.others:
-        others = classifier.share(spread([*pieces(author.others)], ASKED))
+def pieces(base: Writer, documents: Iterable[str]) -> list[str]:
+    """Documents, cut into pieces by the base's tokenizer."""
+    return [*pieces_of(base.tokenizer, documents, PIECE)]
+
+
+def pieces_by(writer: Writer, base: Writer, count: int, temperature: float) -> list[str]:
+    """So many pieces of what a model writes, cut in the same way."""
+    texts = texts_of(writer, LONG, temperature)
+    return [*islice(pieces_of(base.tokenizer, texts, PIECE), count)]
+
+
+def compare(
+    *, learned: list[str], held_out: list[str], others: list[str], base: list[str], tuned: list[str]
+) -> Voice:
+    """Learn to tell the author from the base, and ask about pieces that are new to all; the last
+    of the base's are kept for that."""
+    classifier = fit(learned, base[: len(learned)])
     return Voice(
-        learned_from=len(of_author),
-        author=classifier.share(spread([*pieces([author.held_out])], ASKED)),
-        base=classifier.share(of_base[len(of_author) :]),
-        tuned=classifier.share(written_by(tuned, ASKED)),
-        others=others,
+        learned_from=len(learned),
+        author=classifier.share(held_out),
+        base=classifier.share(base[-ASKED:]),
+        tuned=classifier.share(tuned),
+        others=classifier.share(others) if others else None,
     )
 
 

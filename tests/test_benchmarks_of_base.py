@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from minigpt.data.copies import shared_stretches
 from minigpt.data.corpus import Piece
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
@@ -133,7 +134,8 @@ def test_texts_with_long_copies_are_counted_one_by_one() -> None:
         "He knew that nobody but the old sailor had seen the boat come into port. Then he left."
     )
     own = "Nothing in this text has been written before by anybody else, as far as we know of it."
-    found = copied_by_base.copied([copies, own], [Piece(0, corpus, Path(), 0)])
+    stretches = shared_stretches([copies, own], [Piece(0, corpus, Path(), 0)])
+    found = copied_by_base.copied([copies, own], stretches)
 
     assert found.longest == " nobody but the old sailor had seen the boat come into port."
     assert found.long == 0.5
