@@ -36,9 +36,11 @@ class ReadmeHook(MetadataHookInterface):
 
 class BaseHook(BuildHookInterface):
     """Puts the base into the wheel, as minigpt/base/: its files, what they are and what they come
-    from, but not the programs that make it."""
+    from, but not the programs that make it. An editable package finds it in the checkout."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        if version == "editable":
+            return
         folder = Path(self.root, "data", "base")
         for file in folder.iterdir():
             if file.suffix in (".safetensors", ".json", ".md"):

@@ -122,8 +122,11 @@ def test_the_wheel_takes_the_base_but_not_the_programs_that_make_it(tmp_path: Pa
     for name in ("model.safetensors", "tokenizer.json", "config.json", "SOURCES.md", "pack.py"):
         (folder / name).write_text("")
     built: dict[str, dict[str, str]] = {"force_include": {}}
-    BaseHook(str(tmp_path), {}, None, None, "", "wheel").initialize("standard", built)
+    hook = BaseHook(str(tmp_path), {}, None, None, "", "wheel")
+    hook.initialize("editable", built)
+    assert not built["force_include"]
 
+    hook.initialize("standard", built)
     assert built["force_include"] == {
         str(folder / name): f"minigpt/base/{name}"
         for name in ("model.safetensors", "tokenizer.json", "config.json", "SOURCES.md")
