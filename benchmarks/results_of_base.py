@@ -25,23 +25,33 @@ def tuning(given: argparse.Namespace) -> Iterator[Section]:
 
 
 def voice(given: argparse.Namespace) -> Iterator[Section]:
-    """Whether a classifier takes a tuned model for its author."""
+    """Whether a classifier takes a tuned model for its author, with ten texts of one such model."""
     options = given_options(given, "judge")
+    rows = benchmark("voice", *options)
+    columns = {
+        "the tuned model": "tuned",
+        "the author": "author",
+        "other authors": "others",
+        "the base": "base",
+    }
     figures = {}
-    shown = []
-    for text, row in benchmark("voice", *options).items():
-        for name in ("tuned", "author", "base", "others"):
-            figures[f"{text} | {name}"] = f"{row[name]:.0%}"
-        figures[f"{text} | tuned / author"] = f"{row['ratio']:.2f}"
-        shown.append(f"Ten texts after {text}:")
-        shown += [quoted(written) for written in row["texts"]]
+    for text, row in rows.items():
+        for column, name in columns.items():
+            figures[f"{text} | {column}"] = f"{row[name]:.0%}"
+        figures[f"{text} | ratio"] = f"{row['ratio']:.2f}"
 
-    note = "The share of pieces of 64 tokens that are taken for the author's."
+    first = next(iter(rows))
+    texts = [quoted(text) for text in rows[first]["texts"]]
+    shown = "\n\n---\n\n".join([f"Ten texts of the model trained on {first}.txt:", *texts])
+    note = (
+        "The share of pieces of 64 tokens that are taken for the author's; the ratio is that of\n"
+        "the tuned model to the author. Nobody has trained on the pieces of authors."
+    )
     yield measured(
         "The author's voice",
         shown_command("voice", options),
         figures,
-        output="\n\n".join(shown),
+        output=shown,
         note=note,
     )
 

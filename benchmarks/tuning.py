@@ -231,7 +231,7 @@ def figures_of(lines: list[Line]) -> Figures:
     if len(bases) > 1:
         return figures
 
-    began = {line["began_with"] or "nothing" for line in tuned}
+    began = {Path(line["began_with"] or "nothing").name for line in tuned}
     missed = max(abs(line["bits"] / line["forecast"] - 1) for line in tuned)
     return figures | {
         "began with": " or ".join(sorted(began)),
