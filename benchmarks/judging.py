@@ -2,12 +2,14 @@
 
 The base has read none of them. Five are files of a folder, `--judge`, and are no part of this
 repository: diary.txt, letters.txt, children.txt, technical.txt and novels.txt, English by authors
-that were kept out. The tales are in data/, Python sources are on every machine, and other texts are
-named one by one.
+that were kept out. The tales are in data/, Python sources are on every machine, manual pages in
+German and Russian on many, and other texts are named one by one.
 """
 
 import argparse
+import gzip
 import hashlib
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -24,7 +26,8 @@ from minigpt.training.evaluation import evaluate_tokens
 ROOT = Path(__file__).resolve().parent.parent
 JUDGING = ("diary", "letters", "children", "technical", "novels")  # .txt, in the folder
 ENGLISH = ("diary", "letters", "children")  # of these, prose of one author each
-OTHERS = ("shakespeare", "german", "russian")  # each has an option
+MANUALS = Path("/usr/share/man")
+MANUAL_PAGES = {"german": "de", "russian": "ru"}
 KB = 1000
 HELD_OUT = 0.1  # of a text, as of `train.py --split end`
 
@@ -36,15 +39,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     names = ", ".join(f"{name}.txt" for name in JUDGING)
     parser.add_argument("--judge", type=Path, metavar="FOLDER", help=f"holds {names}")
     parser.add_argument("--shakespeare", type=Path, metavar="FILE", help="tinyshakespeare")
-    parser.add_argument("--german", type=Path, metavar="FILE", help="a text in German")
-    parser.add_argument("--russian", type=Path, metavar="FILE", help="a text in Russian")
+    instead = "(default: the manual pages of this machine)"
+    for name in MANUAL_PAGES:
+        text = f"a text in {name.capitalize()} {instead}"
+        parser.add_argument(f"--{name}", type=Path, metavar="FILE", help=text)
 
 
-def is_named(name: str, given: argparse.Namespace) -> bool:
-    """Whether the command line says where a text is, or every machine has it."""
+def is_there(name: str, given: argparse.Namespace) -> bool:
+    """Whether the command line says where a text is, or this machine has it."""
     if name in JUDGING:
         return given.judge is not None
-    return name not in OTHERS or getattr(given, name) is not None
+    if name == "shakespeare":
+        return given.shakespeare is not None
+    if name in MANUAL_PAGES:
+        return getattr(given, name) is not None or bool(manual_pages(name))
+    return True
 
 
 def find_text(name: str, given: argparse.Namespace) -> str:
@@ -53,15 +62,31 @@ def find_text(name: str, given: argparse.Namespace) -> str:
         return python_sources()
     if name == "tales":
         return read(ROOT / "data/tales.txt")
-    if name in OTHERS:
-        file = getattr(given, name)
-        if file is None:
-            raise SystemExit(f"name the text with --{name} FILE")
-        return read(file)
+    if name in JUDGING:
+        if given.judge is None:
+            raise SystemExit(f"name the folder that holds {name}.txt with --judge FOLDER")
+        return read(given.judge / f"{name}.txt")
 
-    if given.judge is None:
-        raise SystemExit(f"name the folder that holds {name}.txt with --judge FOLDER")
-    return read(given.judge / f"{name}.txt")
+    file = getattr(given, name)
+    if file is not None:
+        return read(file)
+    text = manual_pages(name) if name in MANUAL_PAGES else ""
+    if not text:
+        raise SystemExit(f"name the text with --{name} FILE")
+    return text
+
+
+def manual_pages(language: str) -> str:
+    """The text of the manual pages of this machine in a language, without commands of roff. Pages
+    that write umlauts as such commands are left out."""
+    lines: list[str] = []
+    for file in sorted(MANUALS.glob(f"{MANUAL_PAGES[language]}/man*/*.gz")):
+        page = gzip.decompress(file.read_bytes()).decode(errors="ignore")
+        if r"\(:" not in page:
+            lines += [line for line in page.splitlines() if not line.startswith((".", "'"))]
+
+    fonts_and_spaces = r"\\f(\(..|\[\w*\]|\w)|\\[&|/,]"
+    return re.sub(fonts_and_spaces, "", "\n".join(lines)).replace("\\-", "-")
 
 
 def read(file: Path) -> str:

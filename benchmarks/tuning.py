@@ -30,7 +30,7 @@ from judging import (
     cut,
     digest,
     find_text,
-    is_named,
+    is_there,
     split,
     tokens_of,
 )
@@ -109,7 +109,7 @@ def arguments() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     names = [row.name for row in ROWS]
-    rows = f"some of {', '.join(names)} (default: all of which the texts are named)"
+    rows = f"some of {', '.join(names)} (default: all of which the texts are there)"
     parser.add_argument("--rows", nargs="+", choices=names, metavar="ROW", help=rows)
     parser.add_argument("--base", nargs="+", default=[PLANNED], metavar="MODEL")
     parser.add_argument("--seeds", type=int, help="trainings of each kind (default: 3 or 1)")
@@ -120,10 +120,10 @@ def arguments() -> argparse.Namespace:
 
 
 def chosen_rows(given: argparse.Namespace) -> list[Row]:
-    """The rows that are asked for or, if none are, those of which the texts are named."""
+    """The rows that are asked for or, if none are, those of which the texts are there."""
     if given.rows:
         return [row for row in ROWS if row.name in given.rows]
-    return [row for row in ROWS if all(is_named(text, given) for text in row.texts)]
+    return [row for row in ROWS if all(is_there(text, given) for text in row.texts)]
 
 
 # Trainings

@@ -1,6 +1,7 @@
 """What is measured of the base: the parts of benchmarks/ that could be wrong without a sign."""
 
 import argparse
+import gzip
 import importlib
 import random
 from pathlib import Path
@@ -107,12 +108,26 @@ def test_a_text_is_cut_to_whole_characters() -> None:
     assert judging.cut("aéé", None) == "aéé"
 
 
-def test_a_text_that_is_not_named_ends_the_program_with_the_option() -> None:
+def test_a_text_that_is_not_named_ends_the_program_with_the_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judging, "MANUALS", tmp_path)
     nothing = argparse.Namespace(judge=None, german=None)
+    assert not judging.is_there("diary", nothing) and not judging.is_there("german", nothing)
     with pytest.raises(SystemExit, match=r"holds diary\.txt with --judge FOLDER"):
         judging.find_text("diary", nothing)
     with pytest.raises(SystemExit, match="with --german FILE"):
         judging.find_text("german", nothing)
+
+
+def test_manual_pages_in_a_language_are_a_text_without_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judging, "MANUALS", tmp_path)
+    page = tmp_path / "de/man1/ls.1.gz"
+    page.parent.mkdir(parents=True)
+    page.write_bytes(gzip.compress(".SH NAME\nführt \\fBls\\fR mit \\-l aus\n".encode()))
+    assert judging.find_text("german", argparse.Namespace(german=None)) == "führt ls mit -l aus"
 
 
 def test_a_judging_text_that_is_not_there_is_named(tmp_path: Path) -> None:
