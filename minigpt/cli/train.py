@@ -2,12 +2,22 @@
 
 import argparse
 import os
+import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import UserError, __version__
-from ..config import PLANNED, GPTConfig, TextConfig, TrainConfig, check_fields, check_given
+from ..config import (
+    FROM_NOTHING,
+    PLANNED,
+    SHAPE,
+    GPTConfig,
+    TextConfig,
+    TrainConfig,
+    check_fields,
+    check_given,
+)
 from .options import Parser, add_fields, chosen_model, given_fields
 from .terminal import print_message, write
 
@@ -129,7 +139,8 @@ def _read_text(text: Fields, model: Fields, out: Path | None = None) -> "Source"
         tiktoken_tokenizer(config.tokenizer)
 
     source = find_source(config, print_message)
-    if config.init is None:  # else the model is read first, and brings its tokenizer
+    is_new = config.init in (None, FROM_NOTHING)
+    if is_new:  # else the model is read first, and brings its tokenizer
         check_short_text(source, config, model.get("context_length"))
 
     report.say_text(source)
@@ -154,16 +165,23 @@ def _training_settings(
     if not given.files:
         del text["files"]
         for name in ("validation", "init"):
-            if name in text and not vars(given).get("resume"):
+            if name in text and not vars(given).get("resume") and not _is_for_any_text(text[name]):
                 raise UserError(f"--{name} needs a text to train on: name it too, such as my.txt")
     return text, model, training
+
+
+def _is_for_any_text(value: Any) -> bool:
+    """Whether an option makes sense for the tales too with this value."""
+    from ..runs.base import BASE
+
+    return value in (FROM_NOTHING, BASE)
 
 
 def _print_plan(plan: "Plan", ends_by_steps: bool) -> None:
     """What `train --plan` prints: the reasons, and the settings as options."""
     from ..recipe.report import reasons
 
-    options = []
+    options = [f"--init {shlex.quote(plan.init or FROM_NOTHING)}"]
     for name in PLANNED:
         option = name.replace("_", "-")
         value = getattr(plan if hasattr(plan, name) else plan.model, name)
@@ -171,8 +189,12 @@ def _print_plan(plan: "Plan", ends_by_steps: bool) -> None:
             continue
         if name == "max_epochs" and ends_by_steps:
             continue
+        if name in SHAPE and plan.init is not None:  # comes with the model
+            continue
         if name == "tie_embeddings":
             options.append(f"--{option}" if value else f"--no-{option}")
+        elif isinstance(value, str):
+            options.append(f"--{option} {value}")
         else:
             options.append(f"--{option} {value:g}")
     write("\n".join([*reasons(plan), " ".join(options)]))

@@ -25,7 +25,9 @@ from .network import (
     weight_shapes,
 )
 from .settings import (
+    FROM_NOTHING,
     PLANNED,
+    SHAPE,
     SMALLEST_VOCABULARY,
     EvaluationConfig,
     InferenceConfig,
@@ -40,10 +42,12 @@ from .settings import (
 )
 
 __all__ = [
+    "FROM_NOTHING",
     "GPT_NAME",
     "PARTS",
     "PLANNED",
     "PRESETS",
+    "SHAPE",
     "SMALLEST_VOCABULARY",
     "Checked",
     "Count",

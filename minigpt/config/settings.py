@@ -35,12 +35,14 @@ from .network import PRESETS, GPTConfig
 # What is planned from the text, the machine and the minutes unless it is given.
 PLANNED = (
     "vocab_size", "context_length", "emb_dim", "num_layers", "num_heads", "dropout", "batch_size",
-    "max_epochs", "token_split_prob", "learning_rate", "weight_decay", "warmup_context",
-    "num_evals", "num_workers", "tie_embeddings",
+    "max_epochs", "token_split_prob", "learning_rate", "weight_decay", "decay_towards",
+    "warmup_context", "num_evals", "num_workers", "tie_embeddings",
 )  # fmt: skip
 
 
+SHAPE = ("vocab_size", "emb_dim", "num_layers", "num_heads", "tie_embeddings")  # of these
 SMALLEST_VOCABULARY = 320  # tokens of a bpe that is planned
+FROM_NOTHING = "none"  # for `init`
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,9 @@ class TextConfig(Checked):
     embedding_init: Literal["text", "random"] = setting(
         "text", "start the token embeddings from counts of the text, or at random"
     )
-    init: str | None = setting(None, "train this run, or a model such as hf:gpt2, further")
+    init: str | None = setting(
+        None, "begin with this run, base, a model such as hf:gpt2, or none (default: base or none)"
+    )
 
     def _check(self) -> None:
         require(self, "files", len(self.files) > 0, "at least one file")

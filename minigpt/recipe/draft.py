@@ -125,7 +125,7 @@ def plan_shape(size: rules.Size, text: TextStats, given: Given, times: int) -> S
     )
     vocab_size = either(given.vocab_size, rules.plan_vocabulary(text, blocks))
 
-    tokens = max(2, round(text.size / rules.bytes_per_token(text.tokenizer, vocab_size)))
+    tokens = max(2, round(text.size / rules.bytes_per_token(text, vocab_size)))
     context_length = rules.plan_context(tokens, text.tokenizer, times)
     model = replace(
         blocks,

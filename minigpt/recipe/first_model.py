@@ -1,4 +1,4 @@
-"""The network that a training begins with: a new `GPT`, or one that was given.
+"""The network that a training begins with: a new `GPT`, a trained one, or one that was given.
 
 A new one already knows which tokens resemble each other, and which follow which.
 """
@@ -17,11 +17,14 @@ from .plan import Plan
 from .reasons import rough
 from .request import Request
 from .rules import plan_context
+from .start import as_planned
 
 
 def fitted_to_tokens(plan: Plan, dataset: Dataset, given_context: int | None) -> Plan:
     """The plan for the number of tokens that were found. A context is shortened to fit these,
     unless its length was given; the plan had to guess their number."""
+    if plan.init is not None:  # its tokens were counted
+        return plan
     model = replace(plan.model, vocab_size=dataset.tokenizer.vocab_size)
     tokens = len(dataset.train)
     longest = plan_context(tokens, plan.text.tokenizer, times=4)
@@ -39,11 +42,13 @@ def fitted_to_tokens(plan: Plan, dataset: Dataset, given_context: int | None) ->
 
 
 def first_model(request: Request, plan: Plan | None, dataset: Dataset) -> nn.Module:
-    """The network that was given, or else a new one of the planned shape."""
+    """The network or the model that was given, or else a new one of the planned shape."""
     if request.network is not None:
         return request.network
     if plan is None:
-        raise ValueError("a new model is made as planned")
+        raise ValueError("a model is made as planned")
+    if request.start is not None:
+        return as_planned(request.start, plan.model).model
 
     torch.manual_seed(request.training.seed)
     model = GPT(plan.model)

@@ -1,12 +1,15 @@
 """What a plan is made around: the settings that were given, and those of a model to start from."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, TypeVar
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..config import GPTConfig, TrainConfig, check_fields, check_given
 from ..runs.found import FoundModel
 from ..tokenizer import CharacterTokenizer
+
+if TYPE_CHECKING:
+    from .tuning import Tuning
 
 Value = TypeVar("Value")
 
@@ -25,6 +28,7 @@ class Given:
     vocab_size: int | None = None
     max_characters: int | None = None
     init: str | None = None
+    start: GPTConfig | None = None  # of the model that `init` names
 
     # The model
     emb_dim: int | None = None
@@ -46,6 +50,7 @@ class Given:
     num_workers: int | None = None
     learning_rate: float | None = None
     weight_decay: float | None = None
+    decay_towards: str | None = None
     num_evals: int | None = None
     eval_tokens: int = TrainConfig.eval_tokens
     compile: str = TrainConfig.compile
@@ -61,7 +66,10 @@ class Given:
 
 
 def gather_given(
-    text: dict[str, Any], model: dict[str, Any], training: dict[str, Any], start: FoundModel | None
+    text: Mapping[str, Any],
+    model: Mapping[str, Any],
+    training: Mapping[str, Any],
+    start: FoundModel | None = None,
 ) -> Given:
     """All that a plan cannot change: the given fields of the three configs, and what comes with a
     model to start from.
@@ -74,11 +82,22 @@ def gather_given(
         check_given(given)
         return Given.of(given)
 
-    brought = asdict(start.glass.config)
+    config = start.glass.config
+    brought = asdict(config)
     if isinstance(start.tokenizer, CharacterTokenizer):
         brought["tokenizer"] = "char"
     check_given(given, brought)
-    return Given.of({**text, **brought, **training})
+    if start.is_run:
+        for name in {"context_length", "dropout"} - model.keys():
+            del brought[name]  # see recipe/tuning.py
+    return Given.of({**text, **brought, **training, "start": config})
+
+
+def with_tuning(given: Given, tuning: "Tuning") -> Given:
+    """The same with what a tuning chooses where nothing was given."""
+    chosen = asdict(tuning)
+    missing = {name: value for name, value in chosen.items() if getattr(given, name) is None}
+    return replace(given, **missing)
 
 
 def either(given: Value | None, planned: Value) -> Value:

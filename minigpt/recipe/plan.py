@@ -11,20 +11,23 @@ import torch
 
 from .. import UserError
 from ..config import PARTS, GPTConfig, TrainConfig
-from ..data.source import Source
+from ..data.lengths import check_short_text
+from ..data.source import Source, split
 from ..model import flops_per_token
 from ..training import distributed
 from ..training.messages import duration, say
 from ..training.precision import choose_precision
 from . import induction, rules
 from .draft import Draft, choose_draft, count_steps
-from .given import Given, either
+from .first_loss import first_loss
+from .given import Given, either, with_tuning
 from .machine import Machine, count_workers
 from .predictability import expected_bits_per_byte
 from .reasons import explain
 from .request import Request
 from .speed import Speed, measure_speed
 from .text_stats import TextStats, measure_text
+from .tuning import expected_after_tuning, is_worthwhile, plan_tuning
 
 _SHARE_OF_EVALUATIONS = 0.05  # of all minutes, at most
 _SHORT_STEP = 10  # seconds; one that takes no longer never has its training refused
@@ -38,12 +41,14 @@ class Plan:
     The settings have the names that they have in TrainConfig.
     """
 
+    init: str | None  # the model that the training begins with; None: nothing
     model: GPTConfig
     batch_size: int
     max_epochs: float
     token_split_prob: float
     learning_rate: float
     weight_decay: float
+    decay_towards: str
     warmup_context: int
     num_evals: int
     num_workers: int
@@ -56,6 +61,10 @@ class Plan:
     text: TextStats
     speed: Speed | None  # None if all that depends on it was given
     reasons: tuple[str, ...]  # why this model, vocabulary, context and batch: a line each
+
+    # Bits per byte to expect, where the plan had the choice
+    from_nothing: float | None = None
+    with_base: float | None = None
 
     @property
     def trained_tokens(self) -> int:
@@ -72,9 +81,14 @@ class Plan:
 
 
 def plan_run(source: Source, request: Request) -> Plan:
-    """Measure the text and the machine, and plan around what is given."""
+    """Measure the text and the machine, and plan around what is given.
+
+    Where a training may begin with the base, it does if it is then expected to end lower.
+    """
     given = request.given
-    stats = measure_text(source, request.text, given.tokenizer, can_copy=_can_copy(request))
+    text = measure_text(source, request.text, given.tokenizer, can_copy=_can_copy(request))
+    if request.start is not None:
+        text = known_text(text, source, request) or text
     device = distributed.device_of_rank(request.training.device)
     processes = distributed.world_size()
     workers = count_workers(
@@ -85,7 +99,7 @@ def plan_run(source: Source, request: Request) -> Plan:
     )
 
     # What does not fit together is refused before the machine is measured.
-    plan = make_plan(stats, Machine(None, processes), given)
+    plan = make_plan(text, Machine(None, processes), given)
     has_shape = given.emb_dim is not None and given.num_layers is not None
     if has_shape and given.steps is not None:  # nothing depends on the machine
         return replace(plan, num_workers=either(given.num_workers, workers))
@@ -94,15 +108,69 @@ def plan_run(source: Source, request: Request) -> Plan:
     precision = choose_precision(request.training.precision, device)
     speed = measure_speed(device, getattr(torch, precision), workers)
     # Settings follow from a rounded speed, so that the same machine plans the same ones again.
+    machine = Machine(speed.rounded(), processes)
+    choice = choose_beginning(text, source, machine, request)
     plan = make_plan(
-        stats,
-        Machine(speed.rounded(), processes),
-        given,
+        choice.text,
+        machine,
+        choice.given,
         forecast_machine=Machine(speed, processes),
     )
     if given.steps is None:
-        _check_step(plan, given)
-    return plan
+        check_step(plan, given)
+    return replace(plan, from_nothing=choice.from_nothing, with_base=choice.with_base)
+
+
+# What to begin with
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a plan is made from: nothing or a model, and the loss to expect of both if there was a
+    choice."""
+
+    text: TextStats
+    given: Given
+    from_nothing: float | None = None
+    with_base: float | None = None
+
+
+def choose_beginning(text: TextStats, source: Source, machine: Machine, request: Request) -> Choice:
+    """The base, if the request may begin with it and is then expected to end lower; else what the
+    request says."""
+    usual = Choice(text, request.given)
+    other = request.with_base
+    known = None if other is None else known_text(text, source, other)
+    if other is None or known is None:
+        return usual
+
+    tuned = make_plan(known, machine, other.given)
+    if not _has_time_for_a_step(tuned, other.given):
+        return usual
+
+    with_base = tuned.bits_per_byte
+    from_nothing = make_plan(text, machine, request.given).bits_per_byte
+    if is_worthwhile(with_base, from_nothing):
+        return Choice(known, other.given, from_nothing=from_nothing, with_base=with_base)
+    return replace(usual, from_nothing=from_nothing, with_base=with_base)
+
+
+def known_text(text: TextStats, source: Source, request: Request) -> TextStats | None:
+    """A text as the model sees it that a training begins with. None if it is too short for this
+    model, or the model is another program's, for which the usual rules serve."""
+    start = request.start
+    if start is None or not start.is_run:
+        return None
+    try:
+        check_short_text(source, request.text, request.given.context_length, start.tokenizer)
+    except UserError:
+        return None
+
+    _, validation = split(source, request.text)
+    found = first_loss(start, validation)
+    if found is None:
+        return None
+    return replace(text, before=found.bits_per_byte, bytes_per_token=found.bytes_per_token)
 
 
 def _can_copy(request: Request) -> bool:
@@ -123,12 +191,11 @@ def _can_copy(request: Request) -> bool:
     return induction.reserved_components(model, given.tokenizer) > 0
 
 
-def _check_step(plan: Plan, given: Given) -> None:
-    """Refuse minutes in which not a single step can be made. A step of a few seconds is always
-    made, however few the minutes."""
-    seconds_a_step = plan.seconds / plan.steps
-    seconds = 60 * given.minutes
-    if seconds_a_step > max(seconds, _SHORT_STEP):
+def check_step(plan: Plan, given: Given) -> None:
+    """Refuse minutes in which not a single step can be made."""
+    if not _has_time_for_a_step(plan, given):
+        seconds = 60 * given.minutes
+        seconds_a_step = plan.seconds / plan.steps
         enough = math.ceil(_STEPS_WORTHWHILE * seconds_a_step / 60)
         raise UserError(
             f"{duration(seconds)} are too short: one step would take about "
@@ -137,18 +204,30 @@ def _check_step(plan: Plan, given: Given) -> None:
         )
 
 
+def _has_time_for_a_step(plan: Plan, given: Given) -> bool:
+    """Whether a single step can be made. One of a few seconds always is, however few the minutes,
+    and so is one of a given number of steps."""
+    if given.steps is not None:
+        return True
+    return plan.seconds / plan.steps <= max(60 * given.minutes, _SHORT_STEP)
+
+
 # The plan
 
 
 def make_plan(
     text: TextStats, machine: Machine, given: Given, *, forecast_machine: Machine | None = None
 ) -> Plan:
-    """A plan with the largest model for which both the time and the text suffice.
+    """A plan with the largest model for which both the time and the text suffice, or for the model
+    to begin with.
 
     `machine` decides the settings. The forecast is for `forecast_machine`, if given.
     """
     if forecast_machine is None:
         forecast_machine = machine
+    asked = given
+    if text.before is not None:
+        given = with_tuning(given, plan_tuning(text.before, text, machine, given))
     draft = choose_draft(text, machine, given)
     regularisation = plan_regularisation(draft, text, given)
     expected = forecast(draft, text, forecast_machine, given)
@@ -163,16 +242,18 @@ def make_plan(
     warmup_context = rules.plan_warmup_context(model, is_pretrained)
     num_evals = plan_num_evals(text, model, machine, given)
     num_workers = min(machine.assumed_speed.num_workers, draft.batch_size)
-    bytes_to_read = draft.trained_tokens * rules.bytes_per_token(text.tokenizer, model.vocab_size)
+    bytes_to_read = draft.trained_tokens * rules.bytes_per_token(text, model.vocab_size)
     max_characters = rules.plan_max_characters(text.size, bytes_to_read)
 
     return Plan(
+        init=given.init,
         model=model,
         batch_size=draft.batch_size,
         max_epochs=draft.shape.max_epochs,
         token_split_prob=regularisation.token_split_prob,
         learning_rate=either(given.learning_rate, learning_rate),
         weight_decay=regularisation.weight_decay,
+        decay_towards=either(given.decay_towards, TrainConfig.decay_towards),
         warmup_context=either(given.warmup_context, warmup_context),
         num_evals=either(given.num_evals, num_evals),
         num_workers=either(given.num_workers, num_workers),
@@ -184,7 +265,7 @@ def make_plan(
         ends_early=expected.ends_early,
         text=text,
         speed=forecast_machine.speed,
-        reasons=explain(draft, text, machine, given),
+        reasons=explain(draft, text, machine, asked),
     )
 
 
@@ -224,7 +305,7 @@ def plan_num_evals(text: TextStats, model: GPTConfig, machine: Machine, given: G
     if given.steps is not None:
         return rules.clamped(given.steps // 10, 1, usual)
 
-    tokens = text.validation / rules.bytes_per_token(text.tokenizer, model.vocab_size)
+    tokens = text.validation / rules.bytes_per_token(text, model.vocab_size)
     operations = min(tokens, given.eval_tokens) * flops_per_token(model, training=False)
     forward = operations / (machine.assumed_speed.flops * machine.processes)
     seconds = forward + 0.3  # for a sample and files
@@ -247,11 +328,13 @@ def forecast(draft: Draft, text: TextStats, machine: Machine, given: Given) -> F
     shape = draft.shape
     steps = count_steps(shape, draft.batch_size, machine, given)
     trained_tokens = steps.number * draft.batch_size * shape.model.context_length
+    read = trained_tokens * rules.bytes_per_token(text, shape.model.vocab_size)
+    work = trained_tokens * rules.parameters_to_train(shape.model)
 
-    bits_per_byte = expected_bits_per_byte(
-        text.predictability,
-        known=text.size,
-        read=trained_tokens * rules.bytes_per_token(text.tokenizer, shape.model.vocab_size),
-        work=trained_tokens * rules.parameters_to_train(shape.model),
-    )
+    if text.before is not None:
+        bits_per_byte = expected_after_tuning(text.before, text, read=read, work=work)
+    else:
+        bits_per_byte = expected_bits_per_byte(
+            text.predictability, known=text.size, read=read, work=work
+        )
     return Forecast(steps.number, steps.seconds, bits_per_byte, steps.ends_early)

@@ -91,6 +91,10 @@ def _why_context(draft: Draft, text: TextStats, given: Given) -> str:
     length = draft.shape.model.context_length
     if given.context_length is not None:
         return ", as given"
+    if given.start is not None:
+        is_whole = length == given.start.context_length
+        few = f"because the text has only {rough(draft.shape.tokens)}"
+        return f", that of {given.init}" if is_whole else f", {few}"
 
     times = 1
     if text.repeats_afar:
@@ -117,6 +121,8 @@ def _why_batch(draft: Draft, machine: Machine, given: Given) -> str:
         return ", as usual for a given number of steps"
 
     sizes = batch_sizes(machine, given, draft.batch_divisor)
+    if draft.batch_size not in sizes:
+        return ", as usual for a model that is trained further"
     place = sizes.index(draft.batch_size)
     if place == 0:
         return f", the fewest, because there are no more than {rules.MANY_STEPS:,} steps"

@@ -13,6 +13,7 @@ from .. import UserError
 from ..config import GPT_NAME, GPTConfig, TextConfig, counted
 from ..data.readers import title
 from ..data.source import Source
+from ..runs.base import BASE, bytes_read
 from ..runs.commands import command, started_as
 from ..runs.find import unfinished_run
 from ..runs.folder import COUNTING, WEIGHTS
@@ -66,6 +67,7 @@ def reasons(plan: "Plan") -> list[str]:
     if plan.max_characters is not None:
         most = f"{plan.max_characters / 1e6:,.0f} million characters"
         lines.append(f"of this long text {most} are used, from all over it")
+    lines.extend(beginning(plan))
     lines.extend(plan.reasons)
 
     often = f"{plan.epochs:.1%} of the text is read"
@@ -90,6 +92,30 @@ def reasons(plan: "Plan") -> list[str]:
             f"ends early: after {plan.max_epochs:g} readings more would only be learned by heart"
         )
     return lines
+
+
+def beginning(plan: "Plan") -> list[str]:
+    """What a training begins with, and why: a line where that was chosen or measured."""
+    if plan.init is None:
+        if plan.with_base is None or plan.from_nothing is None:
+            return []
+        expected = (
+            f"about {plan.from_nothing:.3g} bits/byte, with the base about {plan.with_base:.3g}"
+        )
+        return [f"begins from nothing: {expected}"]
+    if plan.text.before is None:
+        return []
+
+    name = plan.init
+    if plan.init == BASE:
+        name = "the base"
+        size = bytes_read()
+        if size is not None:
+            name += f", which has read {size / 1e6:,.0f} MB of English"
+    line = f"begins with {name}: {plan.text.before:.3g} bits/byte on this text"
+    if plan.from_nothing is not None:
+        line += f" before the first step; from nothing about {plan.from_nothing:.3g} at the end"
+    return [line]
 
 
 def say_run(trainer: "Trainer") -> None:

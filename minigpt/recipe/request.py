@@ -2,15 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from .. import UserError
-from ..config import PLANNED, TextConfig, TrainConfig, check_decay
+from ..config import FROM_NOTHING, PLANNED, TextConfig, TrainConfig, check_decay
+from ..runs.base import BASE, base_folder, read_base
+from ..runs.found import FoundModel
 from ..tokenizer import CharacterTokenizer, Tokenizer
 from ..training import distributed
+from ..training.messages import say
 from ..training.precision import resolved
 from .given import Given, gather_given
-from .start import starting_point
+from .start import adapted, leaves_shape_open, starting_point
 
 if TYPE_CHECKING:
     from torch import nn
@@ -21,20 +25,54 @@ Fields = Mapping[str, Any]  # of a config, that were given
 
 
 @dataclass(frozen=True)
+class Asked:
+    """The fields of the three configs that were given."""
+
+    text: Fields
+    model: Fields
+    training: Fields
+
+
+@dataclass(frozen=True)
 class Request:
     """The settings of a training and what it begins with."""
 
     text: TextConfig
     training: TrainConfig
     given: Given  # what a plan cannot change
-    network: "nn.Module | None" = None  # None: a `GPT` is made as planned
+    start: FoundModel | None = None  # the model that it begins with; None: a new one
+    network: "nn.Module | None" = None  # somebody's own, for which nothing is planned
     tokenizer: Tokenizer | None = None  # None: one of the kind that `text` names
-    has_own_network: bool = False  # somebody's own, for which nothing is planned
+    asked: Asked | None = None  # what it was made from, if it may begin with the base instead
+
+    @cached_property
+    def with_base(self) -> "Request | None":
+        """The same begun with the base, if a plan may choose that; read when it is first asked for.
+        That the base is missing or damaged is said."""
+        if self.asked is None:
+            return None
+        try:
+            base = read_base()
+        except UserError as error:
+            say(f"{error}; this training begins from nothing")
+            return None
+
+        asked = self.asked
+        text = {**asked.text, "init": BASE}
+        request = _request_with(adapted(base, asked.model), text, asked.model, asked.training)
+        return replace(request, training=self.training)
 
     def with_plan(self, plan: "Plan | None") -> "Request":
         """The same with all that a plan has chosen."""
         if plan is None:
             return self
+        if self.start is None and plan.init is not None:
+            if self.with_base is None:  # another process has planned
+                raise UserError(
+                    f"the plan begins with the base in {base_folder()}, which is not whole"
+                )
+            return self.with_base.with_plan(plan)
+
         text = replace(self.text, max_characters=plan.max_characters)
         if self.tokenizer is None and text.tokenizer == "bpe":
             text = replace(text, vocab_size=plan.model.vocab_size)
@@ -55,24 +93,34 @@ def make_request(
 
     UserError if a setting has a wrong value, or would do nothing beside the others.
     """
+    init = text.get("init")
+    if init == FROM_NOTHING:
+        text = {**text, "init": None}
     _check_own_parts(text, model, has_network=network is not None, has_tokenizer=bool(tokenizer))
     if network is None:
         check_decay(training.get("decay_towards"), text.get("init"))
     start = starting_point(text, model)
-    given = gather_given(dict(text), dict(model), dict(training), start)
-    request = Request(TextConfig(**text), TrainConfig(**training), given)
-
     if start is not None:
-        return replace(request, network=start.model, tokenizer=start.tokenizer)
+        return _request_with(start, text, model, training)
+
+    given = gather_given(text, model, training)
+    request = Request(TextConfig(**text), TrainConfig(**training), given)
     if tokenizer is not None:
         kind = "char" if isinstance(tokenizer, CharacterTokenizer) else "bpe"
         given = replace(given, tokenizer=kind, vocab_size=tokenizer.vocab_size)
-    return replace(
-        request,
-        given=given,
-        network=network,
-        tokenizer=tokenizer,
-        has_own_network=network is not None,
+    elif network is None and init is None and leaves_shape_open(text, model):
+        request = replace(request, asked=Asked(text, model, training))
+    return replace(request, given=given, network=network, tokenizer=tokenizer)
+
+
+def _request_with(start: FoundModel, text: Fields, model: Fields, training: Fields) -> Request:
+    """A training that begins with a model."""
+    return Request(
+        TextConfig(**text),
+        TrainConfig(**training),
+        given=gather_given(text, model, training, start),
+        start=start,
+        tokenizer=start.tokenizer,
     )
 
 
@@ -80,7 +128,7 @@ def training_on_this_machine(request: Request) -> TrainConfig:
     """The settings of a training with what "auto" means on this machine, so that a run that is
     continued goes on alike."""
     device = distributed.device_of_rank(request.training.device)
-    return resolved(request.training, device, is_gpt=not request.has_own_network)
+    return resolved(request.training, device, is_gpt=request.network is None)
 
 
 def _check_own_parts(

@@ -102,10 +102,12 @@ def plan_vocabulary(text: TextStats, model: GPTConfig) -> int:
     return max(min(vocabulary_of_words(text.size), within_most), SMALLEST_VOCABULARY)
 
 
-def bytes_per_token(tokenizer: str, vocab_size: int) -> float:
-    """About how many bytes of an English text a token has: 2.2 in a vocabulary of 512,
-    3.2 of 2,048, 4.5 at most."""
-    if tokenizer == "char":
+def bytes_per_token(text: TextStats, vocab_size: int) -> float:
+    """How many bytes of the text a token has. Unless that was measured it is guessed, of English:
+    2.2 in a vocabulary of 512, 3.2 of 2,048, 4.5 at most."""
+    if text.bytes_per_token is not None:
+        return text.bytes_per_token
+    if text.tokenizer == "char":
         return 1.0
     doublings = math.log2(max(vocab_size, 256) / 256)  # of an alphabet of bytes
     return min(1.0 + 1.15 * doublings**0.6, 4.5)

@@ -82,6 +82,8 @@ def train(
         settings["tokenizer"] = tokenizer
     elif tokenizer is not None:
         own_tokenizer = as_tokenizer(tokenizer)
+    if isinstance(settings.get("init"), Path):
+        settings["init"] = str(settings["init"])
     given_text, given_model, given_training = _split_settings(settings)
 
     with contextlib.ExitStack() as stack:
@@ -149,8 +151,8 @@ def start_run(
         source = on_main(read_source, request, source)
         training = on_main(training_on_this_machine, request)
         request = replace(request, training=training)
-        plan = None if request.has_own_network else on_main(plan_run, source, request)
-        request = request.with_plan(plan)
+        plan = None if request.network is not None else on_main(plan_run, source, request)
+        request = on_all(request.with_plan, plan)
         dataset = on_all(tokens_of, source, request)
         if plan is not None:
             plan = fitted_to_tokens(plan, dataset, request.given.context_length)

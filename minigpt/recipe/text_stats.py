@@ -25,6 +25,10 @@ class TextStats:
     predictability: Predictability = field(default_factory=Predictability)
     repeats_afar: bool = False  # as programs do, and the model can copy it
 
+    # Of a model to begin with, on the validation text, if it is a run or the base:
+    before: float | None = None  # its loss before the first step, in bits per byte
+    bytes_per_token: float | None = None
+
 
 def measure_text(source: Source, text: TextConfig, tokenizer: str, can_copy: bool) -> TextStats:
     """Measure a text, by samples of it. That it repeats itself counts only if a model can copy."""

@@ -16,7 +16,7 @@ import numpy as np
 from .. import UserError
 from ..data.origin import Origin
 from .atomic import save_tensors, write_text
-from .folder import CONFIG, TOKENIZER, WEIGHTS, RunConfig
+from .folder import CONFIG, PLAN, TOKENIZER, WEIGHTS, RunConfig
 from .found import FoundModel, load_run
 from .weights import metadata_of, read_best, read_network
 
@@ -25,6 +25,7 @@ NO_TEXTS = "the texts that the base learned from are not on this machine"
 LARGEST = 16_000_000  # bytes, of all files: every download of minigpt holds them
 
 _CHECKSUMS = "sha256"  # what the config calls them
+_READ = "bytes_read"  # how much text the base has learned from
 _CHECKED = (WEIGHTS, TOKENIZER)
 _REMEDY = "install minigpt again"
 
@@ -53,9 +54,15 @@ def find_base() -> Path:
     for name in (CONFIG, *_CHECKED):
         if not (folder / name).is_file():
             raise UserError(f"the base is missing: there is no {folder / name}; {_REMEDY}")
-    if _checksums_said(folder) != _checksums(folder):
+    if _said(folder, _CHECKSUMS) != _checksums(folder):
         raise UserError(f"the base in {folder} is damaged; {_REMEDY}")
     return folder
+
+
+def bytes_read() -> int | None:
+    """How many bytes of text the base has learned from; None if it does not say so."""
+    size = _said(base_folder(), _READ)
+    return size if isinstance(size, int) else None
 
 
 def write_base(run: Path, out: Path) -> int:
@@ -77,7 +84,7 @@ def write_base(run: Path, out: Path) -> int:
         new = Path(place)
         save_tensors(weights, new / WEIGHTS, _about(run))
         write_text(found.tokenizer.to_json(), new / TOKENIZER)
-        write_text(_config(found, _checksums(new)), new / CONFIG)
+        write_text(_config(found, _checksums(new), _text_size(run)), new / CONFIG)
 
         size = sum(file.stat().st_size for file in new.iterdir())
         if size > LARGEST:
@@ -96,8 +103,9 @@ def _about(run: Path) -> dict[str, str]:
     return metadata_of(about)
 
 
-def _config(found: FoundModel, checksums: dict[str, str]) -> str:
-    """The text of the base's config: as that of its run, but without texts and their places."""
+def _config(found: FoundModel, checksums: dict[str, str], size: int | None) -> str:
+    """The text of the base's config: as that of its run, but without texts and their places. `size`
+    is how many bytes of text it has learned from, if that is known."""
     assert found.config is not None
     origin = Origin(
         knows_documents=found.config.origin.knows_documents,
@@ -105,7 +113,7 @@ def _config(found: FoundModel, checksums: dict[str, str]) -> str:
     )
     config = RunConfig(found.config.model, found.config.training, origin)
     content = json.loads(config.to_json())
-    return json.dumps({**content, _CHECKSUMS: checksums}, indent=2) + "\n"
+    return json.dumps({**content, _CHECKSUMS: checksums, _READ: size}, indent=2) + "\n"
 
 
 def _checksums(folder: Path) -> dict[str, str]:
@@ -113,9 +121,17 @@ def _checksums(folder: Path) -> dict[str, str]:
     return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in _CHECKED}
 
 
-def _checksums_said(folder: Path) -> Any:
-    """The checksums that the config holds; None if it is damaged or has none."""
+def _said(folder: Path, key: str) -> Any:
+    """What the base's config says under a key; None if it is damaged or does not say it."""
     try:
-        return json.loads((folder / CONFIG).read_text(encoding="utf-8"))[_CHECKSUMS]
+        return json.loads((folder / CONFIG).read_text(encoding="utf-8"))[key]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+
+
+def _text_size(run: Path) -> int | None:
+    """The bytes of text that a run was planned for; None if it has no plan."""
+    try:
+        return int(json.loads((run / PLAN).read_text(encoding="utf-8"))["text"]["size"])
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None

@@ -33,6 +33,11 @@ class FoundModel:
     tokenizer: Tokenizer
     config: RunConfig | None = None
 
+    @property
+    def is_run(self) -> bool:
+        """Whether minigpt has trained it; else another program has."""
+        return self.config is not None
+
     @cached_property
     def model(self) -> "GPT":
         """The torch model, made when it is first asked for."""

@@ -13,6 +13,7 @@ import transformers
 
 import minigpt
 from minigpt.config import TrainConfig
+from minigpt.recipe.tuning import tuning_rate
 from minigpt.runs.find import Run
 from minigpt.runs.folder import read_config, read_metrics
 from minigpt.runs.found import load_run
@@ -251,11 +252,19 @@ def test_of_a_model_of_characters_no_tokens_are_split(type_: Type) -> None:
 
 
 def test_init_learns_gently_unless_told_otherwise_and_resumes(tmp_path: Path, type_: Type) -> None:
-    common = f"train new.txt --init runs/gpt2 {SHORT} --out {tmp_path}"
-    assert type_(f"{common}/a")[0] == 0
-    assert type_(f"{common}/b --learning-rate 0.01")[0] == 0
-    rates = [read_config(tmp_path / name).training.learning_rate for name in "ab"]
-    assert rates == [pytest.approx(TrainConfig().learning_rate * 2**0.5 / 10, rel=1e-3), 0.01]
+    """A run by the rules of tuning, a model of another program at a tenth of the usual rate."""
+    assert type_(f"export runs/gpt2 --out {tmp_path}/exported")[0] == 0
+    common = f"train new.txt {SHORT} --out {tmp_path}"
+    assert type_(f"{common}/a --init runs/gpt2")[0] == 0
+    assert type_(f"{common}/b --init {tmp_path}/exported")[0] == 0
+    assert type_(f"{common}/c --init runs/gpt2 --learning-rate 0.01")[0] == 0
+
+    rates = [read_config(tmp_path / name).training.learning_rate for name in "abc"]
+    before = json.loads((tmp_path / "a/plan.json").read_text())["text"]["before"]
+    width = load_run("runs/gpt2").glass.config.emb_dim
+    tenth = TrainConfig().learning_rate * 2**0.5 / 10
+    assert rates == [tuning_rate(before, width), pytest.approx(tenth, rel=1e-3), 0.01]
+
     assert type_(f"train --resume --out {tmp_path}/a --steps 3")[0] == 0
     assert read_metrics(tmp_path / "a/metrics.jsonl")[-1]["step"] == 3
 

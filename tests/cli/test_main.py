@@ -119,7 +119,7 @@ def test_validation_does_not_swallow_the_text(workplace: Path, type_: Type) -> N
 
 def test_the_options_that_a_plan_prints_give_the_same_plan(workplace: Path, type_: Type) -> None:
     options = type_("train my.txt --plan --minutes 1")[1].splitlines()[-1]
-    assert options.startswith("--vocab-size")
+    assert options.startswith("--init none --vocab-size")
     again = type_(f"train my.txt --plan --minutes 1 {options}")[1].splitlines()[-1]
     assert again == options
     options = type_("train my.txt --plan --steps 9")[1].splitlines()[-1]

@@ -33,6 +33,6 @@ def test_a_text_too_short_for_a_model_to_start_from_is_refused_before_the_machin
 ) -> None:
     Path("tiny.txt").write_text("the fox asked a crow\n")
     for plan in ("", "--plan"):
-        outcome = type_(f"train tiny.txt --init {tiny_run} {plan}")
+        outcome = type_(f"train tiny.txt --init {tiny_run} --context-length 16 {plan}")
         assert_refused(outcome, "too few for context_length 16")
         assert "measuring" not in outcome[2]

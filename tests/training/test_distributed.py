@@ -20,7 +20,7 @@ from safetensors.torch import load_file
 import minigpt
 from minigpt import UserError
 from minigpt.recipe.run import resume_run
-from minigpt.runs.folder import read_metrics
+from minigpt.runs.folder import read_config, read_metrics
 from minigpt.training import distributed
 from minigpt.training.checkpoint import read_state
 from tests.conftest import TINY, move_into
@@ -160,6 +160,23 @@ def test_there_is_something_to_learn(place: Path) -> None:
 def test_any_number_of_processes_continues_a_checkpoint(place: Path) -> None:
     """Two what one began, and four what a signal to one of the two has stopped."""
     assert_same_run(place / "by 1, 2 and 4", place / "one muon")
+
+
+@several
+def test_the_first_process_chooses_the_base_for_all(place: Path, tiny_base: Path) -> None:
+    tuned = {"steps": 4, "num_evals": 4, "batch_size": 8, "device": "cpu", "precision": "float32"}
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.chdir(place)
+        monkeypatch.setattr("minigpt.training.picture.draw_losses", lambda *a: None)
+        one = minigpt.train("my.txt", out="one with the base", **tuned)
+    code = f"""
+minigpt.runs.base.base_folder = lambda: pathlib.Path({str(tiny_base)!r})
+minigpt.train("my.txt", out="two with the base", **{tuned!r})
+"""
+    status, said = launch(place, 2, code)
+    assert status == 0 and said.count("begins with the base") == 1, said
+    assert read_config(place / one).text.init == "base"
+    assert_same_run(place / "two with the base", place / one)
 
 
 @several

@@ -1,0 +1,86 @@
+"""The recipe for training a model further: how to train one that already knows something, and what
+loss to expect.
+
+Its rules follow the loss that the model has on the text before the first step, in bits per byte:
+the farther the text is from what the model has read, the more its weights may move.
+"""
+
+import math
+from dataclasses import dataclass
+
+from . import rules
+from .given import Given
+from .machine import Machine
+from .text_stats import TextStats
+
+_NEAR = 1.7  # bits per byte, before the first step, of a text like those that the model has read
+_FAR = 2.6  # and of one that has little in common with them
+_RATES = (3e-4, 3e-3)  # the best peak for each of them, at width 256
+_WINDOWS = 4  # that the text has at least, or the context is shortened
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """How a model is trained further. The settings have the names that they have in GPTConfig and
+    TrainConfig; None: as the rules for a new model say."""
+
+    learning_rate: float
+    context_length: int
+    warmup_context: int
+    dropout: float | None = None
+    weight_decay: float | None = None
+    decay_towards: str | None = None
+    batch_size: int | None = None
+    max_epochs: float | None = None
+    token_split_prob: float | None = None
+
+
+def plan_tuning(before: float, text: TextStats, machine: Machine, given: Given) -> Tuning:
+    """The settings with which to train the model ``given.start`` on a text that it predicts with
+    `before` bits per byte. `text` and `given` are those of this model."""
+    model = given.start
+    if model is None:
+        raise ValueError("there is no model to train further")
+
+    tokens = round(text.size / rules.bytes_per_token(text, model.vocab_size))
+    context_length = tuning_context(tokens, model.context_length)
+    return Tuning(
+        learning_rate=tuning_rate(before, model.emb_dim),
+        context_length=context_length,
+        warmup_context=context_length,
+        dropout=model.dropout,
+    )
+
+
+def tuning_rate(before: float, width: int) -> float:
+    """The peak: small for a text like those that the model has read, since it is to forget nothing,
+    and ten times as large for one that is far from them."""
+    low, high = _RATES
+    distance = rules.clamped((before - _NEAR) / (_FAR - _NEAR), 0.0, 1.0)
+    rate = low * (high / low) ** distance * (256 / max(width, 64)) ** 0.5
+    return float(f"{rate:.3g}")
+
+
+def tuning_context(tokens: int, longest: int) -> int:
+    """As far back as the model looks, or less in a text that has few windows of that length."""
+    context_length = longest
+    while context_length > 8 and context_length * _WINDOWS > tokens:
+        context_length //= 2
+    return int(rules.clamped(context_length, 1, max(tokens - 1, 1)))
+
+
+def expected_after_tuning(before: float, text: TextStats, read: float, work: float) -> float:
+    """What a model should reach that predicts the text with `before` bits per byte now.
+
+    It reads `read` bytes, perhaps some of them more than once; `work` is the parameters times the
+    tokens trained on. All figures are bits per byte of the validation text.
+    """
+    new = min(text.size, read)
+    gain = 0.045 * math.log2(1.0 + new / 12_000)
+    return min(before * (1.0 - min(gain, 0.3)), 8.0)
+
+
+def is_worthwhile(with_model: float, from_nothing: float) -> bool:
+    """Whether a training should begin with a model, by the bits per byte that are expected of it
+    and of one from nothing."""
+    return with_model < from_nothing
