@@ -58,6 +58,8 @@ def voice(given: argparse.Namespace) -> Iterator[Section]:
 
 def names(given: argparse.Namespace) -> Iterator[Section]:
     """Whether names stay, in the run of `--measure tales`, in the base's texts and in the tales."""
+    if not (MADE / "tales").is_dir():
+        raise SystemExit("--measure names needs a run on the tales: --measure tales names")
     models = [str(MADE / "tales"), "base"]
     shares = benchmark("staying_names", *models, "--reference", str(ROOT / "data/tales.txt"))
     rows = ("two minutes on the tales", "the base", "the tales themselves")

@@ -36,6 +36,7 @@ from judging import (
 )
 from measuring import MADE, best_evaluation, run
 
+from minigpt import UserError
 from minigpt.runs.find import find_model
 from minigpt.runs.folder import PLAN, read_config
 
@@ -83,16 +84,18 @@ def main() -> None:
     rows = chosen_rows(given)
     texts = {name: find_text(name, given) for row in rows for name in row.texts}
 
+    bases = {init: weights_of(init) for init in (NOTHING, *given.base)}
+
     known = read_lines(given.out)
     measured: list[Line] = []
     for row in rows:
+        minutes = given.minutes or row.minutes
         for name in row.texts:
             text = cut(texts[name], row.size)
             for seed in range(given.seeds or row.seeds):
-                for init in (NOTHING, *given.base):
-                    minutes = given.minutes or row.minutes
-                    line = {"row": row.name, "text": name, "minutes": minutes, "seed": seed}
-                    line |= {"init": init, "weights": weights_of(init)}
+                pair = {"row": row.name, "text": name, "minutes": minutes, "seed": seed}
+                for init, weights in bases.items():
+                    line = pair | {"init": init, "weights": weights}
                     measured.append(trained(line, text, known, given.out))
 
     table: dict[str, Figures] = {}
@@ -130,10 +133,14 @@ def chosen_rows(given: argparse.Namespace) -> list[Row]:
 
 
 def weights_of(init: str) -> str:
-    """A name of the weights that a training begins with; empty if there are none."""
+    """A name of the weights that a training begins with, empty for none; a model that cannot be
+    read ends the program."""
     if init == NOTHING:
         return ""
-    return digest(find_model("base" if init == PLANNED else init))
+    try:
+        return digest(find_model("base" if init == PLANNED else init))
+    except UserError as error:
+        raise SystemExit(f"error: {error}") from None
 
 
 def read_lines(file: Path) -> list[Line]:
