@@ -63,7 +63,7 @@ def build(given: argparse.Namespace) -> None:
         print(corpus.add(source, given.clones), flush=True)
 
     given.out.mkdir(parents=True, exist_ok=True)
-    train, validation = corpus.parts()
+    train, validation = corpus.split()
     write(given.out / "train.jsonl", train)
     write(given.out / "val.jsonl", validation)
 

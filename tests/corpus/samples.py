@@ -37,7 +37,7 @@ CHAPTER I
 {STORY.replace("forty", "_forty_")}
 
     The river is wide,
-    the river is deep,
+ 10 The river is deep,
 
 CHAPTER II
 
@@ -60,7 +60,8 @@ EBOOK = f"""<?xml version="1.0" encoding="utf-8"?>
 <p>{STORY}<a href="endnotes.xhtml" epub:type="noteref">1</a></p>
 <blockquote><p><span>The river is <em>wide</em>,</span><br/><span>the river is deep.</span></p>
 </blockquote><p>{REPLY}</p>
-<table><tr><td epub:type="z3998:persona">Baker</td><td>Row faster.</td></tr></table>
+<table><tr><td epub:type="z3998:persona">Baker</td><td>Row faster.</td></tr>
+<tr><td/><td>He rows.</td></tr></table>
 </section></body></html>
 """
 IMPRINT = EBOOK.replace("bodymatter", "frontmatter").replace("chapter", "imprint")

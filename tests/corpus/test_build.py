@@ -3,13 +3,15 @@
 import json
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from data.base.corpus.document import Document
+from data.base.corpus.document import LONGEST, Document
 from data.base.corpus.habits import WIDTH, written
 from data.base.corpus.heldout import HeldOut, refuse_authors
+from data.base.corpus.pipeline import Corpus
 from data.base.corpus.readers import READERS
 from data.base.corpus.repeats import Repeats
 from data.base.corpus.sources import COLUMNS, read_sources
@@ -105,7 +107,9 @@ def test_no_sentence_of_our_tales_and_fables_is_in_the_corpus(built: Path) -> No
     """Whatever the line ends of the source."""
     held_out = HeldOut([OWN / "tales.txt", OWN / "fables.txt"])
     documents = corpus(built)
+    paragraphs = [text for document in documents for text in document["text"].split("\n\n")]
     assert not any(held_out.shares(Document([document["text"]])) for document in documents)
+    assert not any(held_out.resembles(paragraph) for paragraph in paragraphs)
     assert len([document for document in documents if document["source"] == "guide"]) == 1
 
 
@@ -165,6 +169,31 @@ def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     done = build(tmp_path)
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
     assert "chapter-1.xhtml cannot be read" in done.stderr
+
+
+def test_twelve_words_of_a_held_out_text_condemn_a_document_and_nine_a_paragraph(
+    tmp_path: Path,
+) -> None:
+    held_out = HeldOut([put(tmp_path / "judge.txt", STORY)])
+    corpus = Corpus(held_out)
+    words = STORY.split()
+    chance = f"He said: {' '.join(words[4:13])}! " + sentences(1, 2)
+    copied = f"He said: {' '.join(words[4:16])}! " + sentences(2, 2)
+
+    dropped: Counter[str] = Counter()
+    by_chance = Document([chance, REPLY, END])
+    assert corpus.accepted(by_chance, "books", dropped) == Document([REPLY, END])
+    assert corpus.accepted(Document([copied, REPLY, END]), "books", dropped) is None
+    assert dropped["like a held-out text"] == 1
+    assert dropped["document: sentences of a held-out text"] == 1
+
+
+def test_a_long_document_is_cut_between_paragraphs() -> None:
+    paragraphs = [sentences(i) for i in range(100)]
+    parts = list(Document(paragraphs).parts())
+    assert len(parts) > 1
+    assert [text for part in parts for text in part.paragraphs] == paragraphs
+    assert all(sum(map(len, part.paragraphs)) <= LONGEST for part in parts)
 
 
 def test_more_texts_can_be_held_out(built: Path, tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_nothing_is_dropped_from_plain_prose_with_headings_lists_and_verse(kind:
         "[He goes.]",
         "- The left oar is long, and it is the better one.\n- The right oar floats.",
         "The river is wide,\nthe river is deep,",
-        "He waited . . . and rowed 40 loaves to GitHub's office in 1926.",
+        "He waited . . . and rowed 40 loaves to GitHub's office in 1926, in a .txt file.",
         REPLY,
         END,
     ]

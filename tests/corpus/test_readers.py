@@ -24,7 +24,7 @@ def test_a_book_of_gutenberg_is_its_chapters_without_header_licence_and_notes(
     tmp_path: Path,
 ) -> None:
     first, second, third = read("gutenberg", put(tmp_path / "b.txt", samples.GUTENBERG))
-    assert first.paragraphs == ["CHAPTER I", STORY, "The river is wide,\nthe river is deep,"]
+    assert first.paragraphs == ["CHAPTER I", STORY, "The river is wide,\nThe river is deep,"]
     assert second.paragraphs == ["CHAPTER II", REPLY]
     assert third.paragraphs == ["CHAPTER III", END]
 
@@ -44,6 +44,7 @@ def test_a_chapter_of_standard_ebooks_keeps_its_verse_and_loses_the_marks_of_not
         "The river is wide,\nthe river is deep.",
         REPLY,
         "Baker. Row faster.",
+        "He rows.",
     ]
 
 

@@ -60,6 +60,8 @@ def block(text: str) -> str:
     indented = all(line.startswith(" ") for line in text.split("\n") if line.strip())
     joint = "\n" if len(lines) > 1 and (short or indented) else " "
 
+    if joint == "\n":
+        lines = [re.sub(r"^\d+ (?=[A-Z'])", "", line) for line in lines]  # numbers of verses
     joined = joint.join(lines)
     joined = re.sub(r"\[\d+\]|\[[A-Z]\]", "", joined)  # footnote marks
     joined = re.sub(r"\b_|_\b", "", joined.replace("=", "").replace("~", ""))  # italics, bold
@@ -82,8 +84,8 @@ def paragraphs_of(element: Element) -> Iterator[str]:
     if tag in ("p", "h1", "h2", "h3", "h4", "h5", "h6", "li", "dt", "dd"):
         yield inline(element)
     elif tag == "tr":  # a play: who speaks, what is said
-        cells = [inline(cell) for cell in element]
-        yield ". ".join(cell.rstrip(".") if i == 0 else cell for i, cell in enumerate(cells))
+        *speaker, said = [inline(cell) for cell in element]
+        yield "".join(f"{name}. " for name in speaker if name) + said
     elif tag not in ("figure", "img", "header"):
         for child in element:
             yield from paragraphs_of(child)

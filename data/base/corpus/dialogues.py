@@ -8,7 +8,6 @@ from pathlib import Path
 
 from .document import Document, one_line
 
-LENGTH = 12_000  # characters: a longer talk becomes several documents
 FLYING = {
     "CC": "Capcom",
     "CAPCOM": "Capcom",
@@ -22,12 +21,13 @@ FLYING = {
 
 
 def read_qmsum(file: Path) -> Iterator[Document]:
-    """A meeting in parts, then the questions that were asked about it, with their answers."""
+    """A meeting, then the questions that were asked about it, with their answers."""
     meeting = json.loads(file.read_text(encoding="utf-8"))
-    yield from parts(
+    turns = [
         turn(said["speaker"], joined(re.sub(r"\{[^{}]*\}", "", said["content"])))
         for said in meeting["meeting_transcripts"]
-    )
+    ]
+    yield Document(turns, dialogue=True)
 
     asked = meeting["general_query_list"] + meeting["specific_query_list"]
     pairs = [text for pair in asked for text in (pair["query"], pair["answer"])]
@@ -70,26 +70,15 @@ def csv_rows(file: Path) -> Iterator[dict[str, str]]:
 
 
 def read_spacelog(file: Path) -> Iterator[Document]:
-    """The radio of a space flight in parts: blocks of a time and what was said then."""
+    """The radio of a space flight: blocks of a time and what was said then."""
     text = file.read_text(encoding="utf-8", errors="replace")
     text = re.sub(r"</?\w+>", "", text)
     text = re.sub(r"\[(?:glossary|time|note):([^\]|]*)[^\]]*\]", r"\1", text)
     said = re.findall(r"^([A-Z][A-Z0-9_]{0,11}): *(.*(?:\n[^\[_\n].*)*)", text, flags=re.MULTILINE)
-    yield from parts(turn(FLYING.get(name, name.title()), words) for name, words in said)
+    turns = [turn(FLYING.get(name, name.title()), words) for name, words in said]
+    yield Document(turns, dialogue=True)
 
 
 def turn(speaker: str, said: str) -> str:
     """A paragraph of a dialogue."""
     return f"{one_line(speaker)}: {one_line(said)}"
-
-
-def parts(turns: Iterator[str]) -> Iterator[Document]:
-    """A long talk as documents of about LENGTH characters."""
-    part: list[str] = []
-    for paragraph in turns:
-        part.append(paragraph)
-        if sum(map(len, part)) > LENGTH:
-            yield Document(part, dialogue=True)
-            part = []
-    if part:
-        yield Document(part, dialogue=True)

@@ -1,7 +1,7 @@
 """The texts that the base must not have read, because it is measured on them."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from minigpt import UserError
@@ -20,7 +20,8 @@ AUTHORS = (
     "Microsoft",
 )
 OUR_OWN = ("tales.txt", "fables.txt")  # in data/
-IN_A_ROW = 9  # words: nobody writes so many of another's by chance, but for a few
+BY_CHANCE = 9  # words in a row: a few paragraphs share so many with a text by chance
+COPIED = 12  # words in a row: nobody writes so many of another's by chance
 
 
 def refuse_authors(sources: Iterable[Source]) -> None:
@@ -37,16 +38,23 @@ class HeldOut:
     """Finds sentences of held-out texts, whatever their quotation marks, dashes and line ends."""
 
     def __init__(self, files: Iterable[Path]) -> None:
-        self.stretches: set[int] = set()
+        self.short: set[int] = set()
+        self.long: set[int] = set()
         for file in files:
-            self.stretches.update(stretches(file.read_text(encoding="utf-8")))
+            text = file.read_text(encoding="utf-8")
+            self.short.update(stretches(text, BY_CHANCE))
+            self.long.update(stretches(text, COPIED))
 
     def shares(self, document: Document) -> bool:
-        """Whether the document has IN_A_ROW words in a row of one of the texts."""
-        return not self.stretches.isdisjoint(stretches("\n".join(document.paragraphs)))
+        """Whether the document has COPIED words in a row of one of the texts."""
+        return not self.long.isdisjoint(stretches("\n".join(document.paragraphs), COPIED))
+
+    def resembles(self, paragraph: str) -> bool:
+        """Whether the paragraph has BY_CHANCE words in a row of one of the texts."""
+        return not self.short.isdisjoint(stretches(paragraph, BY_CHANCE))
 
 
-def stretches(text: str, length: int = IN_A_ROW) -> Iterable[int]:
+def stretches(text: str, length: int) -> Iterator[int]:
     """A hash of each `length` words in a row."""
     words = words_of(text)
     return (hash(tuple(words[i : i + length])) for i in range(len(words) - length + 1))

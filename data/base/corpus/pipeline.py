@@ -84,26 +84,32 @@ class Corpus:
         if self.held_out.shares(document):
             dropped["document: sentences of a held-out text"] += 1
             return None
+        allowed = [text for text in document.paragraphs if not self.held_out.resembles(text)]
+        dropped["like a held-out text"] += len(document.paragraphs) - len(allowed)
+        document = Document(allowed, document.dialogue)
+
         if document.dialogue:
             cleaned = speech.clean(document, dropped)
         else:
             cleaned = prose.clean(document, kind, dropped)
-        if cleaned is None:
-            return None
+        return self.new(cleaned, dropped) if cleaned else None
 
-        if self.repeats.known(cleaned):
+    def new(self, document: Document, dropped: Counter[str]) -> Document | None:
+        """What was not in an earlier document; None if hardly anything is left."""
+        if self.repeats.known(document):
             dropped["document: nearly the same as another"] += 1
             return None
-        if cleaned.dialogue:
-            return cleaned
-        fresh = self.repeats.fresh(cleaned)
-        dropped["was there before"] += len(cleaned.paragraphs) - len(fresh)
+        if document.dialogue:
+            return document
+
+        fresh = self.repeats.fresh(document)
+        dropped["was there before"] += len(document.paragraphs) - len(fresh)
         if sum(map(len, fresh)) < prose.LEAST:
             dropped["document: too short"] += 1
             return None
         return Document(fresh)
 
-    def parts(self) -> tuple[list[Text], list[Text]]:
+    def split(self) -> tuple[list[Text], list[Text]]:
         """The documents to train on and those to validate on, both in an order made by a hash."""
         ordered = sorted(self.texts, key=lambda text: text.number)
         train = [text for text in ordered if text.number % ONE_OF]
@@ -112,11 +118,11 @@ class Corpus:
 
 
 def documents(source: Source, path: Path) -> list[Document]:
-    """What the source's reader finds in a file."""
+    """What the source's reader finds in a file; long documents in parts."""
     if source.format not in READERS:
         raise UserError(f"{source.name}: no reader has the name {source.format!r}")
     try:
-        return list(READERS[source.format](path))
+        return [part for whole in READERS[source.format](path) for part in whole.parts()]
     except (OSError, KeyError, StopIteration, SyntaxError, ValueError) as error:
         raise UserError(f"{source.name}: {path} cannot be read: {error}") from error
 

@@ -149,7 +149,7 @@ def clean(document: Document, kind: str, dropped: Counter[str]) -> Document | No
 def repaired(paragraph: str) -> str:
     """Without sentences that hold an address, and without spaces before punctuation marks."""
     paragraph = ADDRESS.sub("", paragraph)
-    paragraph = re.sub(r"(?<=\w) +([,!?;]|\.(?!\.| \.))", r"\1", paragraph)
+    paragraph = re.sub(r"(?<=\w) +([,!?;]|\.(?! \.))(?=\s|$)", r"\1", paragraph)
     paragraph = re.sub(r"(?<=[^\s\d])\*+(?=\s|$)", "", paragraph)
     return re.sub(r"-{3,}", "--", paragraph).strip()
 
