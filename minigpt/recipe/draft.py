@@ -83,7 +83,8 @@ def draft_of_size(size: rules.Size, text: TextStats, machine: Machine, given: Gi
     """The draft for a model of a size, with the context that pays off.
 
     That context is twice as long as a short one, of 128 tokens or 256 characters, if there is time
-    for many tokens, and four times as long for a text that repeats itself far away.
+    for many tokens, and four times as long for a text that repeats itself far away. So it is, with
+    as few sequences in a batch, for a model to start from: it has learned to use long contexts.
     """
 
     def draft_with(context_times: int, batch_divisor: int) -> Draft:
@@ -95,6 +96,8 @@ def draft_of_size(size: rules.Size, text: TextStats, machine: Machine, given: Gi
 
     if given.context_length is not None:
         return draft_with(context_times=1, batch_divisor=1)
+    if given.start is not None:
+        return draft_with(context_times=4, batch_divisor=4)
     if text.repeats_afar:
         # A model that begins with the ability to copy learns more from steps that read more: the
         # batch has as many of the long windows as it would have of short ones.
@@ -127,6 +130,8 @@ def plan_shape(size: rules.Size, text: TextStats, given: Given, times: int) -> S
 
     tokens = max(2, round(text.size / rules.bytes_per_token(text, vocab_size)))
     context_length = rules.plan_context(tokens, text.tokenizer, times)
+    if given.start is not None:
+        context_length = min(context_length, given.start.context_length)
     model = replace(
         blocks,
         vocab_size=vocab_size,

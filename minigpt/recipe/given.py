@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 
+# Fields of a model to start from that are planned anew. For a run, recipe/tuning.py does it. Other
+# models have far longer contexts than two cores can train on, and GPT-2's dropout of attention
+# weights doubles the time of a step there.
+_PLANNED_FOR_RUNS = {"context_length", "dropout"}
+_PLANNED_FOR_OTHERS = {"context_length", "attention_dropout"}
+
 
 @dataclass(frozen=True)
 class Given:
@@ -86,10 +92,9 @@ def gather_given(
     brought = asdict(config)
     if isinstance(start.tokenizer, CharacterTokenizer):
         brought["tokenizer"] = "char"
+    for name in (_PLANNED_FOR_RUNS if start.is_run else _PLANNED_FOR_OTHERS) - model.keys():
+        del brought[name]
     check_given(given, brought)
-    if start.is_run:
-        for name in {"context_length", "dropout"} - model.keys():
-            del brought[name]  # see recipe/tuning.py
     return Given.of({**text, **brought, **training, "start": config})
 
 

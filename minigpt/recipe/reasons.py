@@ -92,9 +92,12 @@ def _why_context(draft: Draft, text: TextStats, given: Given) -> str:
     if given.context_length is not None:
         return ", as given"
     if given.start is not None:
-        is_whole = length == given.start.context_length
-        few = f"because the text has only {rough(draft.shape.tokens)}"
-        return f", that of {given.init}" if is_whole else f", {few}"
+        longest = given.start.context_length
+        if length == longest:
+            return f", that of {given.init}"
+        if text.before is None and length == 4 * rules.short_context(text.tokenizer):
+            return f" of the {longest:,} that the model can read; more need more time and memory"
+        return f", because the text has only {rough(draft.shape.tokens)}"
 
     times = 1
     if text.repeats_afar:

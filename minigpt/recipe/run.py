@@ -157,6 +157,7 @@ def start_run(
         if plan is not None:
             plan = fitted_to_tokens(plan, dataset, request.given.context_length)
         network = first_model(request, plan, dataset)
+        request = replace(request, start=None)  # the network has a copy of its weights
 
         files = {LAUNCH: "\n".join(launch) + "\n"} if launch else {}
         expected = None

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 
 import minigpt
+from minigpt.config import GPTConfig
 from minigpt.recipe.draft import choose_draft
 from minigpt.recipe.given import Given
 from minigpt.recipe.machine import Machine
@@ -155,6 +156,21 @@ def test_what_was_given_by_hand_is_said_to_be_given() -> None:
     begun = why(init="hf:gpt2", **start)
     assert begun["model"] == "7 layers of width 96, that of hf:gpt2"
     assert begun["vocabulary"] == "700 tokens, that of hf:gpt2"
+
+
+def test_of_the_long_context_of_a_model_a_part_is_planned_that_fits_text_and_time() -> None:
+    shape = {"vocab_size": 49_152, "emb_dim": 576, "num_layers": 30, "num_heads": 9}
+
+    def begun(longest: int, text: TextStats = MEGABYTE, **given: Any) -> dict[str, str]:
+        start = GPTConfig(**shape, context_length=longest)
+        return why(text, init="hf:owner/model", start=start, **shape, **given)
+
+    of_a_longer = "512 tokens of the 8,192 that the model can read; more need more time and memory"
+    assert begun(8192)["context"] == of_a_longer
+    assert begun(8192)["batch"].startswith("2 sequences, the fewest")
+    assert begun(8192, TextStats(9000))["context"] == "64 tokens, because the text has only 2,000"
+    assert begun(300)["context"] == "300 tokens, that of hf:owner/model"
+    assert begun(8192, context_length=4096)["context"] == "4,096 tokens, as given"
 
 
 def test_a_plan_that_guessed_too_many_tokens_is_corrected_before_it_is_told(
