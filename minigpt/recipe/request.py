@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import UserError
 from ..config import FROM_NOTHING, PLANNED, TextConfig, TrainConfig, check_decay
-from ..runs.base import BASE, base_folder, read_base
+from ..runs.base import BASE, base_folder, is_base, read_base
 from ..runs.found import FoundModel
 from ..tokenizer import CharacterTokenizer, Tokenizer
 from ..training import distributed
@@ -101,6 +101,8 @@ def make_request(
         check_decay(training.get("decay_towards"), text.get("init"))
     start = starting_point(text, model)
     if start is not None:
+        if init == BASE and not is_base(start.folder):  # it has the same name
+            text = {**text, "init": str(start.folder.absolute())}
         return _request_with(start, text, model, training)
 
     given = gather_given(text, model, training)

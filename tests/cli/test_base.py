@@ -232,6 +232,16 @@ def test_the_list_the_page_and_the_card_say_what_a_run_began_with(
         shutil.rmtree("exported")
 
 
+@pytest.mark.parametrize("folder", ["runs/base", "base"])
+def test_a_run_that_began_with_another_model_called_base_says_which(
+    tiny_base: Path, tiny_run: Path, workplace: Path, type_: Type, folder: str
+) -> None:
+    shutil.copytree(tiny_run, folder)
+    status, _, err = type_("train my.txt --init base --steps 1 --num-evals 1 --device cpu")
+    assert status == 0 and "the base" not in err
+    assert f", begun with {workplace / folder}, " in type_("runs")[1].splitlines()[0]
+
+
 def test_of_a_run_that_began_with_the_base_what_is_copied_is_of_its_own_text(
     tiny_base: Path, workplace: Path, type_: Type
 ) -> None:
