@@ -283,6 +283,12 @@ def test_of_a_long_text_a_sample_is_read(tiny_base: Path) -> None:
     assert found.bytes_per_token == slow.bytes_per_token
 
 
+def test_a_run_is_begun_with_by_its_path(tiny_run: Path) -> None:
+    """As `minigpt.train` returns it."""
+    run = minigpt.train("my.txt", init=minigpt.Run(tiny_run), **SHORT)
+    assert read_config(run).text.init == str(tiny_run)
+
+
 def test_a_run_of_ones_own_is_trained_further_by_the_same_rules(tiny_run: Path) -> None:
     near = planned({"init": str(tiny_run)})
     Path("my.txt").write_text(FOREIGN["Russian"], encoding="utf-8")
@@ -297,3 +303,25 @@ def test_a_run_of_ones_own_is_trained_further_by_the_same_rules(tiny_run: Path) 
 def test_a_shape_that_is_given_trains_as_without_a_base(tiny_base: Path) -> None:
     assert read_config(train_tiny()).text.init is None
     assert TINY["emb_dim"] == read_config(Path("runs/my")).gpt.emb_dim
+
+
+# The base that comes with minigpt
+
+
+@pytest.mark.parametrize("language", FOREIGN)
+def test_the_base_is_not_chosen_for_what_is_not_english(language: str, real_base: Path) -> None:
+    Path("my.txt").write_text(FOREIGN[language], encoding="utf-8")
+    assert planned().init is None
+
+
+def test_the_base_is_chosen_for_a_short_english_text_and_trained_on_it(real_base: Path) -> None:
+    fables = (Path(__file__).parents[2] / "data/fables.txt").read_text(encoding="utf-8")
+    Path("my.txt").write_text(fables[:60_000], encoding="utf-8")
+    small = {"context_length": 32, "batch_size": 2, "eval_tokens": 256, "learning_rate": 1e-9}
+    run = minigpt.train("my.txt", **SHORT, **small)
+    assert read_config(run).text.init == "base"
+
+    before = json.loads((run / PLAN).read_text())["text"]["before"]
+    assert before < 2.5
+    written = minigpt.load(run).generate("Once upon a time", max_new_tokens=20, seed=0)
+    assert written == minigpt.load("base").generate("Once upon a time", max_new_tokens=20, seed=0)
