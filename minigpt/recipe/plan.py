@@ -56,7 +56,9 @@ class Plan:
     tokens: int  # of the training text; this and what follows are rough
     steps: int  # that fit into the time or the epochs
     seconds: float  # that these take
-    bits_per_byte: float  # that the run should reach on the validation text
+    # That the run should reach on the validation text; None if it begins with a model of which it
+    # is not known how good it is.
+    bits_per_byte: float | None
     ends_early: bool  # whether the epochs are over before the time is
     text: TextStats
     speed: Speed | None  # None if all that depends on it was given
@@ -150,6 +152,7 @@ def choose_beginning(text: TextStats, source: Source, machine: Machine, request:
 
     with_base = tuned.bits_per_byte
     from_nothing = make_plan(text, machine, request.given).bits_per_byte
+    assert with_base is not None and from_nothing is not None
     if is_worthwhile(with_base, from_nothing):
         return Choice(known, other.given, from_nothing=from_nothing, with_base=with_base)
     return replace(usual, from_nothing=from_nothing, with_base=with_base)
@@ -319,7 +322,7 @@ class Forecast:
 
     steps: int
     seconds: float
-    bits_per_byte: float
+    bits_per_byte: float | None
     ends_early: bool
 
 
@@ -331,9 +334,10 @@ def forecast(draft: Draft, text: TextStats, machine: Machine, given: Given) -> F
     read = trained_tokens * rules.bytes_per_token(text, shape.model.vocab_size)
     work = trained_tokens * rules.parameters_to_train(shape.model)
 
+    bits_per_byte: float | None = None
     if text.before is not None:
         bits_per_byte = expected_after_tuning(text.before, text, read=read, work=work)
-    else:
+    elif given.init is None:
         bits_per_byte = expected_bits_per_byte(
             text.predictability, known=text.size, read=read, work=work
         )

@@ -73,7 +73,7 @@ def reasons(plan: "Plan") -> list[str]:
     often = f"{plan.epochs:.1%} of the text is read"
     if plan.epochs >= 1:
         often = f"the text is read {plan.epochs:,.1f} times"
-    if plan.model.dropout:
+    if plan.model.dropout and plan.epochs >= 1:
         often += f", so dropout {plan.model.dropout:g} keeps it from being learned by heart"
     lines.append(often)
 
@@ -86,7 +86,8 @@ def reasons(plan: "Plan") -> list[str]:
     if harder:
         lines.append(f"until the last fifth {' and '.join(harder)}, which makes training harder")
 
-    lines.append(f"expected: about {plan.bits_per_byte:.2g} bits/byte ({BITS})")
+    if plan.bits_per_byte is not None:
+        lines.append(f"expected: about {plan.bits_per_byte:.2g} bits/byte ({BITS})")
     if plan.ends_early:
         lines.append(
             f"ends early: after {plan.max_epochs:g} readings more would only be learned by heart"

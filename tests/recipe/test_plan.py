@@ -76,7 +76,7 @@ def test_every_plan_fits_the_text_and_the_time(
     tokens_a_step = plan.batch_size * plan.model.context_length
     assert plan.trained_tokens <= plan.max_epochs * plan.tokens + tokens_a_step
     assert 0.0 <= plan.model.dropout <= 0.5
-    assert plan.bits_per_byte > 0.0
+    assert plan.bits_per_byte is not None and plan.bits_per_byte > 0.0
     assert 1 <= plan.num_evals <= TrainConfig.num_evals
 
 
@@ -87,6 +87,7 @@ def test_more_minutes_never_plan_a_smaller_model_or_a_worse_figure(
 ) -> None:
     short, long = (planned(text, speed, minutes=m) for m in sorted((one, other)))
     assert short.model.emb_dim <= long.model.emb_dim
+    assert long.bits_per_byte is not None and short.bits_per_byte is not None
     assert long.bits_per_byte <= short.bits_per_byte * 1.005
 
 

@@ -173,6 +173,15 @@ def test_of_the_long_context_of_a_model_a_part_is_planned_that_fits_text_and_tim
     assert begun(8192, context_length=4096)["context"] == "4,096 tokens, as given"
 
 
+def test_of_a_model_of_others_no_loss_is_foretold() -> None:
+    """The forecast is for models that begin from nothing, and dropout is the model's own."""
+    shape = {"vocab_size": 50_257, "emb_dim": 768, "num_layers": 12, "num_heads": 12}
+    start = GPTConfig(**shape, context_length=1024)
+    plan = planned(init="hf:gpt2", start=start, dropout=0.1, **shape)
+    assert plan.epochs < 1 and plan.bits_per_byte is None
+    assert not any(word in line for line in reasons(plan) for word in ("expected", "by heart"))
+
+
 def test_a_plan_that_guessed_too_many_tokens_is_corrected_before_it_is_told(
     workplace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
