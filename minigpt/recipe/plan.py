@@ -89,8 +89,7 @@ def plan_run(source: Source, request: Request) -> Plan:
     """
     given = request.given
     text = measure_text(source, request.text, given.tokenizer, can_copy=_can_copy(request))
-    if request.start is not None:
-        text = known_text(text, source, request) or text
+    text = known_text(text, source, request) or text
     device = distributed.device_of_rank(request.training.device)
     processes = distributed.world_size()
     workers = count_workers(
@@ -159,8 +158,8 @@ def choose_beginning(text: TextStats, source: Source, machine: Machine, request:
 
 
 def known_text(text: TextStats, source: Source, request: Request) -> TextStats | None:
-    """A text as the model sees it that a training begins with. None if it is too short for this
-    model, or the model is another program's, for which the usual rules serve."""
+    """A text as the model sees it that a training begins with. None if there is no such model, the
+    text is too short for it, or it is another program's, for which the usual rules serve."""
     start = request.start
     if start is None or not start.is_run:
         return None

@@ -67,6 +67,7 @@ def test_a_text_like_those_that_the_base_has_read_is_begun_with_it(tiny_base: Pa
     assert plan.with_base < plan.from_nothing
 
     (line,) = [line for line in reasons(plan) if line.startswith("begins with")]
+    assert "which has read 0 MB of English" in line
     assert f"{plan.text.before:.3g} bits/byte on this text" in line
     assert f"from nothing about {plan.from_nothing:.3g}" in line
 

@@ -11,8 +11,8 @@ from safetensors.numpy import load_file
 
 import minigpt
 from minigpt import UserError
-from minigpt.runs.base import read_base, write_base
-from minigpt.runs.folder import CONFIG, TOKENIZER, WEIGHTS
+from minigpt.runs.base import bytes_read, read_base, write_base
+from minigpt.runs.folder import CONFIG, PLAN, TOKENIZER, WEIGHTS
 from minigpt.runs.found import load_run
 from minigpt.runs.weights import read_best
 
@@ -44,6 +44,13 @@ def test_nothing_in_it_tells_of_its_texts_or_their_place(tiny_run: Path, tiny_ba
     for file in tiny_base.iterdir():
         content = file.read_bytes()
         assert b"my.txt" not in content and str(tiny_run.parent.parent).encode() not in content
+
+
+def test_it_says_how_much_text_its_run_has_learned_from(tiny_run: Path, tiny_base: Path) -> None:
+    assert bytes_read() == json.loads((tiny_run / PLAN).read_text())["text"]["size"]
+
+    (tiny_base / CONFIG).write_text("{}")
+    assert bytes_read() is None
 
 
 @pytest.mark.parametrize("name", sorted(FILES))
