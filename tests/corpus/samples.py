@@ -81,6 +81,8 @@ MARKDOWN = f"""---
 title: Ferries
 ---
 
+import Note from "./note"
+
 # How a *ferry* works
 
 {STORY} See [the manual](https://example.org/manual) and `oars`.

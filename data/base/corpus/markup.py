@@ -36,7 +36,9 @@ def markdown_paragraphs(text: str) -> list[str]:
 def markdown_block(text: str) -> str:
     """A block between empty lines: its text, GAP for code and tables, "" for nothing."""
     lines = [re.sub(r"^\s{0,3}(> ?)+", "", line) for line in text.split("\n") if line.strip()]
-    if not lines or all(re.match(r"\[[^\]]+\]: |\W*$|\{:", line.strip()) for line in lines):
+    if not lines or all(
+        re.match(r"\[[^\]]+\]: |\W*$|\{:|import .+ from ", line.strip()) for line in lines
+    ):
         return GAP if GAP in text else ""
     if all(line.startswith(("    ", "\t")) for line in lines) and not ITEM.match(lines[0]):
         return GAP

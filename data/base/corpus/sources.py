@@ -1,6 +1,7 @@
 """The table of SOURCES.md: what is read, where it comes from, and whether its clone is there."""
 
 import re
+import shlex
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ class Source:
 
     def fetch(self, clones: Path) -> str:
         """The command that makes the clone."""
-        folder = clones / self.repository
+        folder = shlex.quote(str(clones / self.repository))
         clone = f"git clone https://github.com/{self.repository} {folder}"
         return f"{clone} && git -C {folder} checkout {self.commit}"
 
@@ -111,7 +112,7 @@ def missing(sources: list[Source], clones: Path) -> list[str]:
         if commit is None:
             problems.append(f"no clone of {source.repository}: {source.fetch(clones)}")
         elif not commit.startswith(source.commit):
-            checkout = f"git -C {folder} checkout {source.commit}"
+            checkout = f"git -C {shlex.quote(str(folder))} checkout {source.commit}"
             problems.append(f"{source.repository} is at {commit[:10]}: {checkout}")
     return problems
 
