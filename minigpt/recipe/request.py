@@ -58,6 +58,8 @@ class Request:
             return None
 
         asked = self.asked
+        if (self.given.context_length or 0) > base.glass.context_length:
+            return None  # it was not trained to look so far back
         text = {**asked.text, "init": BASE}
         request = _request_with(adapted(base, asked.model), text, asked.model, asked.training)
         return replace(request, training=self.training)

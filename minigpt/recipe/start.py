@@ -38,7 +38,9 @@ def leaves_shape_open(text: Mapping[str, Any], model: Mapping[str, Any]) -> bool
 
 def _shaping(text: Mapping[str, Any], model: Mapping[str, Any]) -> set[str]:
     """The fields that say what shape or what tokens a model has."""
-    return (_FIXED & text.keys()) | (model.keys() - _FREE)
+    from_text = {name for name in _FIXED if text.get(name) is not None}
+    from_model = {name for name, value in model.items() if value is not None}
+    return from_text | (from_model - _FREE)
 
 
 def adapted(found: FoundModel, changes: Mapping[str, Any]) -> FoundModel:

@@ -162,6 +162,13 @@ def test_a_context_or_dropout_that_was_given_is_the_base_s_too(tiny_base: Path) 
     assert read_config(run).model == plan.model
 
 
+def test_a_context_longer_than_the_base_s_is_for_a_new_model(tiny_base: Path) -> None:
+    plan = planned(model={"context_length": 40})
+    assert plan.init is None and plan.with_base is None
+    plan = planned({"vocab_size": None}, {"context_length": 16, "num_kv_heads": None})
+    assert plan.init == "base"
+
+
 def test_init_base_insists(tiny_base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expect_of_the_base(monkeypatch, 7.9)
     plan = planned({"init": "base"})
