@@ -328,6 +328,7 @@ PARTS = (
 def train_without(part: Part, text: Text, **settings: Any) -> list[Row]:
     """Train without a part; returns the rows of metrics.jsonl."""
     usual = {
+        "init": "none",
         "split": text.split,
         "num_evals": text.num_evals,
         "eval_tokens": EVAL_TOKENS,
