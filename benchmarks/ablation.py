@@ -45,6 +45,8 @@ from minigpt.recipe.plan import Plan, make_plan
 from minigpt.recipe.speed import Speed
 from minigpt.recipe.text_stats import measure_text
 from minigpt.training.average import WeightAverage
+from minigpt.training.candidates import Candidate, Candidates
+from minigpt.training.checkpoint import TrainingState
 from minigpt.training.precision import choose_precision
 from minigpt.training.schedule import EARLY
 from minigpt.training.trainer import Trainer
@@ -217,11 +219,9 @@ def no_average(average: WeightAverage) -> contextlib.AbstractContextManager[None
     return contextlib.nullcontext()
 
 
-def always_the_average(of: Trainer) -> tuple[Any, contextlib.AbstractContextManager[None]]:
-    """In the place of `Trainer._better_weights`: the last weights are not tried."""
-    with of._average.in_place():
-        result = of._validation.evaluate(of.state.eval_tokens)
-    return result, of._average.in_place()
+def always_the_average(of: Candidates, state: TrainingState) -> Candidate:
+    """In the place of `Candidates.best`: the last weights are not tried."""
+    return of._evaluated(of._trained.average.in_place, state)
 
 
 FULL = Part("full recipe", "", 0)
@@ -244,7 +244,7 @@ PARTS = (
         "last weights where better",
         "always the average",
         2,
-        replacements=((Trainer, Trainer._better_weights, always_the_average),),
+        replacements=((Candidates, Candidates.best, always_the_average),),
     ),
     Part(
         "embedding from the text",

@@ -256,7 +256,6 @@ def test_the_cache_is_where_the_environment_says(monkeypatch: pytest.MonkeyPatch
             "--validation-fraction .* --validation;",
         ),
         ({"optimizer": "adamw", "momentum": 0.9}, "--momentum .* --optimizer adamw"),
-        ({"decay_towards": "start", "weight_decay": 0.0}, "--decay-towards .* --weight-decay 0"),
         ({"architecture": "gpt2", "rotary_base": 1e4}, "--rotary-base .* --architecture gpt2"),
         ({"positions": "learned", "rotary_base": 1e4}, "--rotary-base .* --positions learned"),
         ({"attention_dropout": 0.1, "num_workers": 2}, "--num-workers .* --attention-dropout 0.1"),

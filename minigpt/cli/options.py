@@ -70,7 +70,7 @@ def add_fields(
             f"--{option}",
             help=shown.replace("%", "%%"),
             default=argparse.SUPPRESS,
-            **_kind(hints[field.name], field),
+            **_kind(hints[field.name], field, is_planned=field.name in planned),
         )
     return group
 
@@ -118,8 +118,8 @@ def chosen_model(name: str | None) -> str | Path:
     return newest
 
 
-def _kind(hint: Any, field: dataclasses.Field) -> dict[str, Any]:
-    """How argparse reads a field of type `hint`.
+def _kind(hint: Any, field: dataclasses.Field, is_planned: bool = False) -> dict[str, Any]:
+    """How argparse reads a field of type `hint`. What a plan may turn on can be turned off.
 
     No option takes more than one value, so that none swallows the text or the prompt after it.
     """
@@ -133,7 +133,7 @@ def _kind(hint: Any, field: dataclasses.Field) -> dict[str, Any]:
 
     if get_origin(hint) is Literal:
         return {"choices": get_args(hint)}
-    if hint is bool and field.default is False:
+    if hint is bool and field.default is False and not is_planned:
         return {"action": "store_true"}
     if hint is bool:
         return {"action": argparse.BooleanOptionalAction}

@@ -191,7 +191,7 @@ def _print_plan(plan: "Plan", ends_by_steps: bool) -> None:
             continue
         if name in SHAPE and plan.init is not None:  # comes with the model
             continue
-        if name == "tie_embeddings":
+        if isinstance(value, bool):
             options.append(f"--{option}" if value else f"--no-{option}")
         elif isinstance(value, str):
             options.append(f"--{option} {value}")

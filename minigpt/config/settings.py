@@ -35,7 +35,7 @@ from .network import PRESETS, GPTConfig
 # What is planned from the text, the machine and the minutes unless it is given.
 PLANNED = (
     "vocab_size", "context_length", "emb_dim", "num_layers", "num_heads", "dropout", "batch_size",
-    "max_epochs", "token_split_prob", "learning_rate", "weight_decay", "decay_towards",
+    "max_epochs", "token_split_prob", "learning_rate", "weight_decay", "interpolate",
     "warmup_context", "num_evals", "num_workers", "tie_embeddings",
 )  # fmt: skip
 
@@ -107,8 +107,8 @@ class TrainConfig(Checked):
     min_lr_ratio: Share = setting(0.02, "last learning rate, as a share of the peak")
     warmup_ratio: Share = setting(0.02, "share of the training in which the learning rate rises")
     weight_decay: Share = setting(0.1, "decoupled weight decay of the matrices")
-    decay_towards: Literal["zero", "start"] = setting(
-        "zero", "pull weights towards zero, or towards those of the model in --init"
+    interpolate: bool = setting(
+        False, "end with the best weights on the line from those of --init to the trained ones"
     )
     momentum: Probability = setting(0.9, "how long Muon remembers gradients")
     beta1: Probability = setting(0.9, "how long AdamW remembers gradients")
@@ -200,7 +200,6 @@ _USELESS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
     ("token_split_prob", "tokenizer", lambda tokenizer: tokenizer == "char"),
     ("validation_fraction", "validation", lambda validation: len(validation) > 0),
     ("momentum", "optimizer", lambda optimizer: optimizer == "adamw"),
-    ("decay_towards", "weight_decay", lambda weight_decay: weight_decay == 0),
     ("rotary_base", "positions", lambda positions: positions == "learned"),
     ("num_workers", "attention_dropout", lambda dropout: dropout > 0),
     ("num_workers", "compile", lambda compile: compile == "on"),
@@ -222,7 +221,6 @@ _USELESS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
 _ASKS_FOR_NOTHING = {
     "token_split_prob": 0,
     "num_workers": 1,
-    "decay_towards": "zero",
     "json": False,
     "show": False,
     "samples": 1,
@@ -265,11 +263,11 @@ def check_given(given: Mapping[str, Any], known: Mapping[str, Any] | None = None
         raise UserError(f"--warmup-context {shorter} is longer than --context-length {longer}")
 
 
-def check_decay(decay_towards: str | None, init: str | None) -> None:
-    """Refuse to pull weights back towards random ones."""
-    if decay_towards == "start" and init is None:
+def check_interpolation(interpolate: bool | None, init: str | None) -> None:
+    """Refuse to interpolate between random weights and trained ones."""
+    if interpolate and init is None:
         raise UserError(
-            "--decay-towards start is for a training that begins with a model; name it by --init"
+            "--interpolate is for a training that begins with a model; name it by --init"
         )
 
 

@@ -56,7 +56,7 @@ class Given:
     num_workers: int | None = None
     learning_rate: float | None = None
     weight_decay: float | None = None
-    decay_towards: str | None = None
+    interpolate: bool | None = None
     num_evals: int | None = None
     eval_tokens: int = TrainConfig.eval_tokens
     compile: str = TrainConfig.compile

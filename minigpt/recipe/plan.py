@@ -48,7 +48,7 @@ class Plan:
     token_split_prob: float
     learning_rate: float
     weight_decay: float
-    decay_towards: str
+    interpolate: bool
     warmup_context: int
     num_evals: int
     num_workers: int
@@ -255,7 +255,7 @@ def make_plan(
         token_split_prob=regularisation.token_split_prob,
         learning_rate=either(given.learning_rate, learning_rate),
         weight_decay=regularisation.weight_decay,
-        decay_towards=either(given.decay_towards, TrainConfig.decay_towards),
+        interpolate=either(given.interpolate, is_pretrained),
         warmup_context=either(given.warmup_context, warmup_context),
         num_evals=either(given.num_evals, num_evals),
         num_workers=either(given.num_workers, num_workers),

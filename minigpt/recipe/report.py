@@ -19,6 +19,7 @@ from ..runs.find import unfinished_run
 from ..runs.folder import COUNTING, WEIGHTS
 from ..runs.weights import read_best, read_network
 from ..tokenizer import ForeignTokenizer
+from ..training.interpolation import INTERPOLATION
 from ..training.messages import clock, duration, say, say_command, say_row
 
 if TYPE_CHECKING:
@@ -107,9 +108,8 @@ def beginning(plan: "Plan") -> list[str]:
     if plan.text.before is None:
         return []
 
-    name = plan.init
+    name = _called(plan.init)
     if plan.init == BASE:
-        name = "the base"
         size = bytes_read()
         if size is not None:
             name += f", which has read {size / 1e6:,.0f} MB of English"
@@ -117,6 +117,11 @@ def beginning(plan: "Plan") -> list[str]:
     if plan.from_nothing is not None:
         line += f" before the first step; from nothing about {plan.from_nothing:.3g} at the end"
     return [line]
+
+
+def _called(init: str) -> str:
+    """What a model that a training begins with is called in a sentence."""
+    return "the base" if init == BASE else init
 
 
 def say_run(trainer: "Trainer") -> None:
@@ -200,6 +205,7 @@ def say_result(trainer: "Trainer") -> None:
     )
     loss = f"{best:.4f} bits/byte ({state.best_loss:.4f} nats/token)"
     print(f"{folder}: validation {loss} at step {state.best_step:,}", flush=True)
+    _say_interpolation(trainer)
 
     is_better = True
     counting = trainer.figures.get(COUNTING)
@@ -216,6 +222,16 @@ def say_result(trainer: "Trainer") -> None:
     elif not is_better:
         say(f"to do better: --steps {3 * state.step}")
     _say_next(trainer, folder)
+
+
+def _say_interpolation(trainer: "Trainer") -> None:
+    """Where the weights that were kept lie, if that is between the first and the trained ones."""
+    share = trainer.figures.get(INTERPOLATION, 1.0)
+    if share < 1.0 and trainer.figures["is_best"]:
+        text = trainer.dataset.origin.text
+        start = "the first weights" if text is None or text.init is None else _called(text.init)
+        way = f"{100 * share:g}% of the way from {start} to the trained ones"
+        say(f"the weights that are kept lie {way}: the loss is lowest there")
 
 
 def _why(trainer: "Trainer", seconds: float, epochs: float) -> str:

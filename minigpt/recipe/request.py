@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from .. import UserError
-from ..config import FROM_NOTHING, PLANNED, TextConfig, TrainConfig, check_decay
+from ..config import FROM_NOTHING, PLANNED, TextConfig, TrainConfig, check_interpolation
 from ..runs.base import BASE, base_folder, is_base, read_base
 from ..runs.found import FoundModel
 from ..tokenizer import CharacterTokenizer, Tokenizer
@@ -100,7 +100,7 @@ def make_request(
         text = {**text, "init": None}
     _check_own_parts(text, model, has_network=network is not None, has_tokenizer=bool(tokenizer))
     if network is None:
-        check_decay(training.get("decay_towards"), text.get("init"))
+        check_interpolation(training.get("interpolate"), text.get("init"))
     start = starting_point(text, model)
     if start is not None:
         if init == BASE and not is_base(start.folder):  # it has the same name

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import UserError, __version__
-from ..config import TrainConfig, check_decay, check_given, counted
+from ..config import TrainConfig, check_given, check_interpolation, counted
 from ..data.batches import Dataset
 from ..data.readers import title
 from ..data.source import Source, find_again
@@ -54,7 +54,7 @@ def continued_config(folder: Path, training: Mapping[str, Any]) -> RunConfig:
         changed = {"steps": None, "num_evals": usual, **changed}
     asked = replace(old.training, **changed)
     check_given(changed, {**asdict(old.text), **asdict(old.gpt), **asdict(asked)})
-    check_decay(asked.decay_towards, old.text.init)
+    check_interpolation(changed.get("interpolate"), old.text.init)
     distributed.check_batch(asked.batch_size)
 
     state = read_state(folder)

@@ -29,7 +29,6 @@ class Tuning:
     warmup_context: int
     dropout: float | None = None
     weight_decay: float | None = None
-    decay_towards: str | None = None
     batch_size: int | None = None
     max_epochs: float | None = None
     token_split_prob: float | None = None

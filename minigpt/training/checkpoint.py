@@ -25,7 +25,7 @@ from ..runs.atomic import save_tensors
 from ..runs.folder import CHECKPOINT, LAST, PREVIOUS
 from . import distributed
 from .average import WeightAverage
-from .decay import first_weights
+from .interpolation import first_weights
 from .optimizer_state import OptimizerKeeper, OptimizerState
 
 
@@ -53,7 +53,7 @@ class Trained:
     model: nn.Module
     average: WeightAverage
     optimizers: OptimizerKeeper
-    first: Mapping[str, Tensor] = field(default_factory=dict)  # weights, see first_weights
+    first: Mapping[str, Tensor] = field(default_factory=dict)  # weights, if interpolated
 
     @classmethod
     def of(
@@ -64,12 +64,13 @@ class Trained:
             model,
             average=WeightAverage(model),
             optimizers=OptimizerKeeper(optimizers, model),
-            first=first_weights(model, optimizers, config),
+            first=first_weights(model) if config.interpolate else {},
         )
 
     def tensors(self) -> dict[str, Tensor]:
-        """The parameters and buffers, the averages of the weights, and the weights that decay pulls
-        towards, by their names in the file; they share their memory."""
+        """The parameters and buffers, the averages of the weights, and the weights that training
+        began with if they are needed at its end, by their names in the file; they share their
+        memory."""
         weights = {f"model.{name}": tensor for name, tensor in tensors_of(self.model).items()}
         averages = {f"average.{name}": t for name, t in self.average.averages.items()}
         first = {f"first.{name}": tensor for name, tensor in self.first.items()}

@@ -8,7 +8,7 @@ from . import distributed
 from .schedule import progress
 
 MIN_SECONDS = 5.0  # of training, however late it starts; a tenth of the minutes if that is less
-_LAST_EVALUATIONS = 2.5  # as many take the time that is kept: two at the end, and some margin
+_MARGIN = 1.25  # of the time that is kept for the last evaluations
 _LEAVING = 1.5  # seconds for a sample, files and leaving
 
 
@@ -30,11 +30,11 @@ class TrainingLimits:
         if config.max_epochs is not None:
             self._max_steps = math.ceil(config.max_epochs * steps_in_epoch)
 
-    def begin(self, seconds_so_far: float, evaluation_seconds: float) -> None:
+    def begin(self, seconds_so_far: float, seconds_at_end: float) -> None:
         """Training begins now, after so many seconds of it in earlier sittings; time is kept for
-        the last two evaluations."""
+        the evaluations at the end."""
         self._began = now() - seconds_so_far
-        left = self.seconds_to_deadline() - _LAST_EVALUATIONS * evaluation_seconds - _LEAVING
+        left = self.seconds_to_deadline() - _MARGIN * seconds_at_end - _LEAVING
         least = min(MIN_SECONDS, 60 * self._config.minutes / 10)
         self._seconds = seconds_so_far + max(left, least)
 

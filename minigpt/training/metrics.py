@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..runs.atomic import write_text
 from ..runs.folder import COUNTING, FIGURES_OF_A_STEP, METRICS, STEPS, read_metrics, read_steps
+from .interpolation import INTERPOLATION
 from .saving import try_to_write
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 _MOST_STEPS = 20_000  # in steps.jsonl: of a longer training every second, every fourth, ...
 _OF_AN_EVALUATION = (
     "step", "seconds", "train_loss", "train_bits_per_byte", "val_loss", "val_bits_per_byte",
-    COUNTING, "tokens_per_second", "done",
+    COUNTING, INTERPOLATION, "tokens_per_second", "done",
 )  # fmt: skip
 
 

@@ -85,10 +85,6 @@ def chosen_optimizers(
     if given is None:
         optimizers = make_optimizers(model, config, dtype_of(config))
     else:
-        if config.decay_towards == "start":
-            raise UserError(
-                "decay_towards is for the optimizers of the config; leave one of both out"
-            )
         made = given(model) if callable(given) else given
         if isinstance(made, torch.optim.Optimizer):
             raise UserError("optimizers is a list: put the optimizer in brackets")

@@ -17,12 +17,14 @@ from ..model import GPT
 from ..runs.find import Run
 from . import distributed, workers
 from .callbacks import Figures, check_callbacks
+from .candidates import Candidates
 from .checkpoint import Trained, TrainingState
 from .compilation import prepared
 from .divergence import Diverged, advice, check_finite, check_growth, check_weights
-from .evaluation import Evaluation, evaluating
+from .evaluation import evaluating
 from .folder import check_same_text, locked_run, new_run, settings_of_run, update_settings
 from .gradients import BatchResult, Part, seed_step, set_gradients, training_batch
+from .interpolation import INTERPOLATION
 from .interruption import GracefulStop, Interrupted
 from .limits import TrainingLimits
 from .loggers import make_loggers
@@ -78,7 +80,9 @@ class Trainer:
             start, the share that is `done`, the `loss` and `bits_per_byte` of the step, its
             `learning_rate` and `gradient_norm`; smoothed over steps `train_loss` and
             `train_bits_per_byte`; `tokens_per_second`, `seconds_left`; of the last evaluation
-            `val_loss`, `val_bits_per_byte`, and whether it `is_best`. Callbacks may add others.
+            `val_loss`, `val_bits_per_byte`, and whether it `is_best`; of the last, if
+            `config.interpolate`, the `interpolation`: how far its weights lie on the way from the
+            first ones (0) to the trained ones (1). Callbacks may add others.
 
     Raises:
         UserError: if these do not fit together.
@@ -140,6 +144,7 @@ class Trainer:
             context_length=self.context_length,
             byte_lengths=self.byte_lengths,
         )
+        self._candidates = Candidates(self._trained, self._validation)
 
     def _builtin_callbacks(self) -> list[object]:
         in_folder = [] if self.out is None else [Metrics(), Picture()]
@@ -228,8 +233,9 @@ class Trainer:
             self.model.train()
         early, late = (self._batch(step=0, done=done)[0] for done in (0.0, 1.0))
         self._loss = prepared(self._plain_loss, [early, late], self.config)
-        seconds = self._validation.plan(self.state, self.config, self._limits)
-        self._limits.begin(self.state.seconds, evaluation_seconds=seconds)
+        self._validation.plan(self.state, self.config, self._limits)
+        seconds_at_end = self._candidates.seconds_at_end(self.state.eval_tokens)
+        self._limits.begin(self.state.seconds, seconds_at_end)
 
         # A run that is continued for longer than planned has its evaluations spread anew.
         begun = self._limits.done(self.state.step, self.state.seconds)
@@ -326,14 +332,17 @@ class Trainer:
     # Evaluations and checkpoints
 
     def _evaluate(self, done: float) -> None:
-        """Evaluate the average of the weights, and keep it if it is the best."""
+        """Evaluate, and keep the weights if they are the best."""
         state = self.state
         state.evaluations = math.floor(done * self.config.num_evals)
         state.finished = done >= 1.0
-        result, weights = self._better_weights()
+        candidate = self._candidates.best(state)
+        result = candidate.result
         check_finite("validation loss", result.loss)
         is_best = state.best_loss is None or result.loss < state.best_loss
-        with weights:
+        if candidate.share is not None:
+            self.figures[INTERPOLATION] = candidate.share
+        with candidate.in_place():
             check_weights(self.model)
             if is_best:
                 self._best.keep(state, result.loss, result.bits_per_byte)
@@ -345,20 +354,6 @@ class Trainer:
             # Continued, the run makes this evaluation again.
             state.finished = False
             state.evaluations -= 1
-
-    def _better_weights(self) -> tuple[Evaluation, contextlib.AbstractContextManager[None]]:
-        """The better evaluation, and a context in which the model has the evaluated weights.
-
-        These are their average. At the end, when weights hardly move, a model that has not yet
-        learned what it could may be better with the last ones.
-        """
-        with self._average.in_place():
-            average = self._validation.evaluate(self.state.eval_tokens)
-        if self.state.finished:
-            last = self._validation.evaluate(self.state.eval_tokens)
-            if last.loss < average.loss:
-                return last, contextlib.nullcontext()
-        return average, self._average.in_place()
 
     def _save(self) -> None:
         """Write a checkpoint."""

@@ -35,27 +35,31 @@ class Validation:
         # No more windows than in a step, which takes more memory for each.
         in_a_step = config.micro_batch_size or config.batch_size // distributed.world_size()
         self._at_once = min(in_a_step, EvaluationConfig.batch_size)
+        self._seconds_per_token = 0.0
 
     def evaluate(self, max_tokens: int) -> Evaluation:
         """On so many tokens of the text, always the same."""
         return self._evaluate(self._tokens, max_tokens)
 
-    def plan(self, state: TrainingState, config: TrainConfig, limits: TrainingLimits) -> float:
-        """Seconds that an evaluation takes. In a new training by time, choose how many tokens to
-        evaluate on, so that all evaluations together take a tenth of it."""
-        per_token = self._seconds_per_token(config.eval_tokens)
+    def seconds(self, max_tokens: int) -> float:
+        """That an evaluation on so many tokens takes, once it is planned."""
+        return self._seconds_per_token * min(max_tokens, len(self._tokens))
+
+    def plan(self, state: TrainingState, config: TrainConfig, limits: TrainingLimits) -> None:
+        """Measure how long an evaluation takes. In a new training by time, choose how many tokens
+        to evaluate on, so that all evaluations together take a tenth of it."""
+        self._seconds_per_token = self._measured(config.eval_tokens)
         if state.step == 0:
             state.eval_tokens = config.eval_tokens
             if config.steps is None:
                 left = max(limits.seconds_to_deadline(), 0.0)
                 seconds = 0.1 * left / config.num_evals
                 fewest = _FEWEST_WINDOWS * self._context_length
-                affordable = max(fewest, int(seconds / per_token))
+                affordable = max(fewest, int(seconds / self._seconds_per_token))
                 state.eval_tokens = min(config.eval_tokens, affordable)
-        return per_token * min(state.eval_tokens, len(self._tokens))
 
-    def _seconds_per_token(self, most: int) -> float:
-        """What an evaluation on `most` tokens takes, tried on a few.
+    def _measured(self, most: int) -> float:
+        """Seconds that each token of an evaluation on `most` of them takes, tried on a few.
 
         As many windows are computed at once as there will be later, so that memory that does not
         suffice is missed now.

@@ -269,17 +269,26 @@ def test_init_learns_gently_unless_told_otherwise_and_resumes(tmp_path: Path, ty
     assert read_metrics(tmp_path / "a/metrics.jsonl")[-1]["step"] == 3
 
 
-def test_decay_towards_the_start_is_chosen_when_a_training_begins_and_only_with_a_model(
+def test_weights_are_interpolated_if_a_training_begins_with_a_model_and_only_then(
     tmp_path: Path, type_: Type
 ) -> None:
+    """Planned, unless it is turned off when the training begins."""
     options = f"{SHORT} --out {tmp_path}/out"
-    start = "--decay-towards start"
-    assert_refused(type_(f"train new.txt {options} {start}"), "begins with a model", "--init")
+    refused = type_(f"train new.txt {options} --interpolate")
+    assert_refused(refused, "begins with a model", "--init")
     assert everything(tmp_path) == []
 
-    assert type_(f"train new.txt --init runs/qwen3 {options}")[0] == 0
-    later = type_(f"train --resume --out {tmp_path}/out --steps 2 {start}")
+    assert type_(f"train new.txt {SHORT} --out {tmp_path}/a --no-interpolate")[0] == 0
+    assert type_(f"train new.txt {SHORT} --out {tmp_path}/b --init runs/qwen3")[0] == 0
+    assert type_(f"train new.txt {options} --init runs/qwen3 --no-interpolate")[0] == 0
+    is_on = [read_config(tmp_path / name).training.interpolate for name in ("a", "b", "out")]
+    assert is_on == [False, True, False]
+
+    later = type_(f"train --resume --out {tmp_path}/out --steps 2 --interpolate")
     assert_refused(later, "resume with the settings that the run began with")
+    later = type_(f"train --resume --out {tmp_path}/a --steps 2 --interpolate")
+    assert_refused(later, "begins with a model")
+    assert type_(f"train --resume --out {tmp_path}/b --steps 2 --no-interpolate")[0] == 0
 
 
 @pytest.mark.parametrize(("name", "length"), [("gpt2", 8), ("qwen3", 8), ("qwen3", 24)])

@@ -51,7 +51,7 @@ def test_every_plan_fits_the_model_the_text_and_the_time(
     assert plan.batch_size % processes == 0
     assert plan.steps == 1 or plan.seconds <= 60 * minutes
     assert 0.0 < plan.bits_per_byte <= 8.0
-    assert plan.init == "base" and plan.decay_towards in ("zero", "start")
+    assert plan.init == "base" and plan.interpolate
 
 
 def test_the_farther_a_text_is_from_what_the_model_has_read_the_more_its_weights_move() -> None:
@@ -87,7 +87,7 @@ def test_a_short_text_shortens_the_context() -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"learning_rate": 0.5, "weight_decay": 0.3, "decay_towards": "start"},
+        {"learning_rate": 0.5, "weight_decay": 0.3, "interpolate": False},
         {"batch_size": 5, "max_epochs": 2.5, "token_split_prob": 0.3},
         {"context_length": 77, "warmup_context": 33, "dropout": 0.45},
     ],

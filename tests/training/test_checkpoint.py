@@ -42,14 +42,14 @@ def training(
     seed: int = 0,
     steps: int = 0,
     optimizer: Any = "adamw",
-    decay_towards: Any = "zero",
+    interpolate: bool = False,
     **changes: Any,
 ) -> Trained:
     """A model with dropout and its optimizers, after some steps."""
     torch.manual_seed(seed)
     shape = {"context_length": 6, "emb_dim": 8, "num_layers": 2, "num_heads": 2, "dropout": 0.3}
     model = GPT(GPTConfig(5, **(shape | changes)))
-    config = TrainConfig(optimizer=optimizer, decay_towards=decay_towards, weight_decay=0.5)
+    config = TrainConfig(optimizer=optimizer, interpolate=interpolate, weight_decay=0.5)
     trained = Trained.of(model, make_optimizers(model, config), config)
     step(trained, steps)
     return trained
@@ -89,7 +89,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("steps", [0, 3])
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"tie_embeddings": False}, {"architecture": "gpt2"}, {"decay_towards": "start"}],
+    [{}, {"tie_embeddings": False}, {"architecture": "gpt2"}, {"interpolate": True}],
     ids=str,
 )
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])

@@ -1,7 +1,5 @@
 """Muon: its updates are orthogonal, it equals torch's own, and with AdamW all is covered."""
 
-from typing import Any
-
 import pytest
 import torch
 from hypothesis import example, given, settings
@@ -11,7 +9,6 @@ from torch import nn
 from minigpt.config import GPTConfig, TrainConfig
 from minigpt.model import GPT
 from minigpt.training.average import WeightAverage
-from minigpt.training.decay import first_weights
 from minigpt.training.optimizer import Muon, make_optimizers, orthogonalized
 
 SHAPES = [(6, 6), (12, 4), (4, 12)]
@@ -81,44 +78,6 @@ def test_every_parameter_is_updated_once(architecture: str, optimizer: str) -> N
     for each in optimizers:
         each.step()
     assert all(not torch.equal(p, b) for p, b in zip(model.parameters(), before, strict=True))
-
-
-@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
-def test_weights_decay_towards_those_that_the_training_began_with(optimizer: Any) -> None:
-    """By the rate times the decay of their distance from them; what has no decay or no gradient
-    is as without."""
-
-    def model_and_optimizers(**settings: Any) -> tuple[GPT, list[torch.optim.Optimizer]]:
-        torch.manual_seed(0)
-        model = GPT(GPTConfig(7, context_length=4, emb_dim=8, num_layers=1, num_heads=2))
-        config = TrainConfig(optimizer=optimizer, learning_rate=0.1, **settings)
-        optimizers = make_optimizers(model, config)
-        first_weights(model, optimizers, config)
-        return model, optimizers
-
-    model, optimizers = model_and_optimizers(decay_towards="start", weight_decay=0.5)
-    plain, plain_optimizers = model_and_optimizers(weight_decay=0.0)
-    first = {name: p.detach().clone() for name, p in plain.named_parameters()}
-    assert first.keys() > {"token_embedding.weight", "blocks.0.attention.W_key.weight"}
-
-    for _ in range(3):
-        before = {name: p.detach().clone() for name, p in model.named_parameters()}
-        for (name, p), (_, q) in zip(
-            model.named_parameters(), plain.named_parameters(), strict=True
-        ):
-            q.data.copy_(p)
-            if name != "blocks.0.attention.W_key.weight":
-                p.grad = torch.randn(p.shape)
-                q.grad = p.grad.clone()
-        for each in (*optimizers, *plain_optimizers):
-            each.step()
-
-        without_decay = dict(plain.named_parameters())
-        for name, p in model.named_parameters():
-            expected = without_decay[name].detach().clone()
-            if p.dim() == 2 and p.grad is not None:
-                expected -= 0.1 * 0.5 * (before[name] - first[name])
-            torch.testing.assert_close(p.detach(), expected, atol=1e-6, rtol=0)
 
 
 def test_the_average_of_the_weights_is_that_of_the_last_tenth_of_the_steps() -> None:

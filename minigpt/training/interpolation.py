@@ -1,0 +1,76 @@
+"""The straight line from the weights that a training began with to the trained ones, on which the
+best weights are sought.
+
+A model that is trained further on a small text gains what the text teaches and loses some of what
+it knew. Between both ends of the line it often predicts better than at either ("Robust fine-tuning
+of zero-shot models", Wortsman et al. 2022: WiSE-FT).
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+
+import torch
+from torch import Tensor, nn
+
+INTERPOLATION = "interpolation"  # among the figures of a training: the share that was chosen
+
+_COARSE = (1.0, 0.75, 0.5, 0.25)  # shares of the way that are tried first
+_FINE = 0.125  # from the best of these to those that are tried next, on both sides
+SHARES_TRIED = len(_COARSE) + 2
+_MOST_TOKENS = 16_384  # for each of them
+
+
+def first_weights(model: nn.Module) -> dict[str, Tensor]:
+    """Copies of the weights that are trained, as they are now, by the names of the parameters."""
+    return {name: weight.clone() for name, weight in _trained_weights(model).items()}
+
+
+def interpolated(
+    first: Mapping[str, Tensor], trained: Mapping[str, Tensor], share: float
+) -> dict[str, Tensor]:
+    """The weights at a share of the way from the first (0) to the trained ones (1), exactly these
+    at either end, by name."""
+    return {name: torch.lerp(weight, trained[name], share) for name, weight in first.items()}
+
+
+@contextlib.contextmanager
+def interpolated_in_place(
+    model: nn.Module, first: Mapping[str, Tensor], share: float
+) -> Iterator[None]:
+    """Within, the model's weights are at a share of the way from the first to its own."""
+    weights = _trained_weights(model)
+    own = {name: weight.clone() for name, weight in weights.items()}
+    found = interpolated(first, own, share)
+    try:
+        for name, weight in weights.items():
+            weight.copy_(found[name])
+        yield
+    finally:
+        for name, weight in weights.items():
+            weight.copy_(own[name])
+
+
+def best_share(loss_at: Callable[[float], float]) -> float:
+    """The share of the way, in eighths above 0, with the lowest loss, if the loss has a single
+    minimum on the line. Of equal losses it is the largest share."""
+    losses = {share: loss_at(share) for share in _COARSE}
+    best = min(losses, key=losses.__getitem__)
+    for share in (best + _FINE, best - _FINE):
+        if share < 1.0:
+            losses[share] = loss_at(share)
+    return min(sorted(losses, reverse=True), key=losses.__getitem__)
+
+
+def tokens_to_search(eval_tokens: int) -> int:
+    """On how many tokens each share is tried, so that all take no longer than three evaluations on
+    `eval_tokens`."""
+    return min(max(eval_tokens // 2, 1), _MOST_TOKENS)
+
+
+def _trained_weights(model: nn.Module) -> dict[str, Tensor]:
+    """The model's own, in its memory; one that has two names is there once."""
+    return {
+        name: parameter.detach()
+        for name, parameter in model.named_parameters()
+        if parameter.requires_grad
+    }
