@@ -27,7 +27,7 @@ from .reasons import explain
 from .request import Request
 from .speed import Speed, measure_speed
 from .text_stats import TextStats, measure_text
-from .tuning import expected_after_tuning, is_worthwhile, plan_tuning
+from .tuning import expected_after_tuning, is_worthwhile, knows_language, plan_tuning
 
 _SHARE_OF_EVALUATIONS = 0.05  # of all minutes, at most
 _SHORT_STEP = 10  # seconds; one that takes no longer never has its training refused
@@ -151,7 +151,9 @@ def choose_beginning(text: TextStats, source: Source, machine: Machine, request:
 
     with_base = tuned.bits_per_byte
     from_nothing = make_plan(text, machine, request.given).bits_per_byte
-    assert with_base is not None and from_nothing is not None
+    assert known.before is not None and with_base is not None and from_nothing is not None
+    if not knows_language(known.before, from_nothing):
+        with_base = known.before  # it would have to forget first what it knows
     if is_worthwhile(with_base, from_nothing):
         return Choice(known, other.given, from_nothing=from_nothing, with_base=with_base)
     return replace(usual, from_nothing=from_nothing, with_base=with_base)

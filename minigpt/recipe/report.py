@@ -101,10 +101,9 @@ def beginning(plan: "Plan") -> list[str]:
     if plan.init is None:
         if plan.with_base is None or plan.from_nothing is None:
             return []
-        expected = (
-            f"about {plan.from_nothing:.3g} bits/byte, with the base about {plan.with_base:.3g}"
-        )
-        return [f"begins from nothing: {expected}"]
+        expected = f"about {plan.from_nothing:.3g} bits/byte"
+        other = f"the base would not end clearly lower (about {plan.with_base:.3g})"
+        return [f"begins from nothing: {expected}; {other}"]
     if plan.text.before is None:
         return []
 
