@@ -49,15 +49,19 @@ class Candidates:
         an_evaluation = self._validation.seconds(eval_tokens)
         if not self._trained.first:
             return 2 * an_evaluation
-        a_share = self._validation.seconds(tokens_to_search(eval_tokens))
+        a_share = self._validation.seconds(self._tokens_to_search(eval_tokens))
         return 3 * an_evaluation + SHARES_TRIED * a_share
+
+    def _tokens_to_search(self, eval_tokens: int) -> int:
+        return tokens_to_search(self._validation.count(eval_tokens))
 
     def _on_line(self, trained: Candidate, state: TrainingState) -> Candidate:
         """The best on the line from the first weights to the trained ones, which end it."""
+        max_tokens = self._tokens_to_search(state.eval_tokens)
 
         def loss_at(share: float) -> float:
             with self._between(trained.in_place, share):
-                return self._validation.evaluate(tokens_to_search(state.eval_tokens)).loss
+                return self._validation.evaluate(max_tokens).loss
 
         share = best_share(loss_at)
         if share < 1.0:

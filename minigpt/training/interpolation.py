@@ -17,7 +17,7 @@ INTERPOLATION = "interpolation"  # among the figures of a training: the share th
 _COARSE = (1.0, 0.75, 0.5, 0.25)  # shares of the way that are tried first
 _FINE = 0.125  # from the best of these to those that are tried next, on both sides
 SHARES_TRIED = len(_COARSE) + 2
-_MOST_TOKENS = 16_384  # for each of them
+_TOKENS = (1024, 4096)  # that each of them is tried on, at least and at most
 
 
 def first_weights(model: nn.Module) -> dict[str, Tensor]:
@@ -61,10 +61,11 @@ def best_share(loss_at: Callable[[float], float]) -> float:
     return min(sorted(losses, reverse=True), key=losses.__getitem__)
 
 
-def tokens_to_search(eval_tokens: int) -> int:
-    """On how many tokens each share is tried, so that all take no longer than three evaluations on
-    `eval_tokens`."""
-    return min(max(eval_tokens // 2, 1), _MOST_TOKENS)
+def tokens_to_search(evaluated: int) -> int:
+    """On how many tokens each share is tried, if an evaluation is made on `evaluated`: on half of
+    them, within limits. All shares are tried on the same tokens, so few suffice to compare them."""
+    fewest, most = _TOKENS
+    return min(max(evaluated // 2, fewest), most)
 
 
 def _trained_weights(model: nn.Module) -> dict[str, Tensor]:

@@ -41,9 +41,13 @@ class Validation:
         """On so many tokens of the text, always the same."""
         return self._evaluate(self._tokens, max_tokens)
 
+    def count(self, max_tokens: int) -> int:
+        """How many tokens an evaluation on at most so many has."""
+        return min(max_tokens, len(self._tokens))
+
     def seconds(self, max_tokens: int) -> float:
-        """That an evaluation on so many tokens takes, once it is planned."""
-        return self._seconds_per_token * min(max_tokens, len(self._tokens))
+        """That an evaluation on at most so many tokens takes, once it is planned."""
+        return self._seconds_per_token * self.count(max_tokens)
 
     def plan(self, state: TrainingState, config: TrainConfig, limits: TrainingLimits) -> None:
         """Measure how long an evaluation takes. In a new training by time, choose how many tokens

@@ -183,7 +183,8 @@ def test_where_the_trained_weights_are_best_exactly_these_are_kept(
 def test_time_is_kept_for_the_evaluations_on_the_line(
     workplace: Path, tiny_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As much as is then evaluated, and none without it."""
+    """As much as they take, and none without interpolation. Each share is tried on half the tokens
+    of an evaluation, at most 4,096."""
     kept: list[float] = []
     begin_as_usual = TrainingLimits.begin
 
@@ -192,8 +193,9 @@ def test_time_is_kept_for_the_evaluations_on_the_line(
         begin_as_usual(limits, seconds_so_far, seconds_at_end)
 
     monkeypatch.setattr("minigpt.training.validation.Validation.seconds", lambda _, tokens: tokens)
+    monkeypatch.setattr("minigpt.training.validation.Validation.count", lambda _, tokens: tokens)
     monkeypatch.setattr(TrainingLimits, "begin", begin)
-    tuned(tiny_run, "runs/one", steps=2, eval_tokens=1000)
-    tuned(tiny_run, "runs/other", steps=2, eval_tokens=1000, interpolate=False)
-    assert kept == [3 * 1000 + SHARES_TRIED * 500, 2 * 1000]
-    assert tokens_to_search(131_072) == 16_384 and tokens_to_search(1) == 1
+    tuned(tiny_run, "runs/one", steps=2, eval_tokens=4000)
+    tuned(tiny_run, "runs/other", steps=2, eval_tokens=4000, interpolate=False)
+    assert kept == [3 * 4000 + SHARES_TRIED * 2000, 2 * 4000]
+    assert tokens_to_search(131_072) == 4096 and tokens_to_search(1) == 1024
