@@ -250,9 +250,8 @@ def test_a_folder_that_cannot_be_written_to_is_said_in_one_line(
     def refuse(path: Path, missing_ok: bool = False) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(Path, "unlink", refuse)
-    status, out, err = type_("runs --delete my --yes")
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", refuse)
+        status, out, err = type_("runs --delete my --yes")
     assert (status, out) == (2, "") and err.splitlines()[-1].endswith("Permission denied")
-    monkeypatch.undo()
-    os.chdir(place)
     assert minigpt.load("runs/my")
