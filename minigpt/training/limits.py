@@ -9,7 +9,8 @@ from .schedule import progress
 
 MIN_SECONDS = 5.0  # of training, however late it starts; a tenth of the minutes if that is less
 _MARGIN = 1.25  # of the time that is kept for the last evaluations
-_LEAVING = 1.5  # seconds for a sample, files and leaving
+_LEAVING = 1.3  # seconds for a sample, files and leaving
+_LEAVING_A_MILLION = 0.15  # and for each million parameters: they are written to several files
 
 
 class TrainingLimits:
@@ -30,11 +31,12 @@ class TrainingLimits:
         if config.max_epochs is not None:
             self._max_steps = math.ceil(config.max_epochs * steps_in_epoch)
 
-    def begin(self, seconds_so_far: float, seconds_at_end: float) -> None:
+    def begin(self, seconds_so_far: float, seconds_at_end: float, parameters: int) -> None:
         """Training begins now, after so many seconds of it in earlier sittings; time is kept for
-        the evaluations at the end."""
+        the evaluations at the end, and for the files of a model with so many parameters."""
         self._began = now() - seconds_so_far
-        left = self.seconds_to_deadline() - _MARGIN * seconds_at_end - _LEAVING
+        leaving = _LEAVING + _LEAVING_A_MILLION * parameters / 1e6
+        left = self.seconds_to_deadline() - _MARGIN * seconds_at_end - leaving
         least = min(MIN_SECONDS, 60 * self._config.minutes / 10)
         self._seconds = seconds_so_far + max(left, least)
 

@@ -234,8 +234,12 @@ class Trainer:
         early, late = (self._batch(step=0, done=done)[0] for done in (0.0, 1.0))
         self._loss = prepared(self._plain_loss, [early, late], self.config)
         self._validation.plan(self.state, self.config, self._limits)
-        seconds_at_end = self._candidates.seconds_at_end(self.state.eval_tokens)
-        self._limits.begin(self.state.seconds, seconds_at_end)
+        parameters = sum(parameter.numel() for parameter in self.model.parameters())
+        self._limits.begin(
+            self.state.seconds,
+            self._candidates.seconds_at_end(self.state.eval_tokens),
+            parameters,
+        )
 
         # A run that is continued for longer than planned has its evaluations spread anew.
         begun = self._limits.done(self.state.step, self.state.seconds)

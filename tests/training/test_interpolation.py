@@ -188,9 +188,11 @@ def test_time_is_kept_for_the_evaluations_on_the_line(
     kept: list[float] = []
     begin_as_usual = TrainingLimits.begin
 
-    def begin(limits: TrainingLimits, seconds_so_far: float, seconds_at_end: float) -> None:
+    def begin(
+        limits: TrainingLimits, seconds_so_far: float, seconds_at_end: float, parameters: int
+    ) -> None:
         kept.append(seconds_at_end)
-        begin_as_usual(limits, seconds_so_far, seconds_at_end)
+        begin_as_usual(limits, seconds_so_far, seconds_at_end, parameters)
 
     monkeypatch.setattr("minigpt.training.validation.Validation.seconds", lambda _, tokens: tokens)
     monkeypatch.setattr("minigpt.training.validation.Validation.count", lambda _, tokens: tokens)
