@@ -68,7 +68,7 @@ def reasons(plan: "Plan") -> list[str]:
     if plan.max_characters is not None:
         most = f"{plan.max_characters / 1e6:,.0f} million characters"
         lines.append(f"of this long text {most} are used, from all over it")
-    lines.extend(beginning(plan))
+    lines.extend(lines_of_beginning(plan))
     lines.extend(plan.reasons)
 
     often = f"{plan.epochs:.1%} of the text is read"
@@ -96,7 +96,7 @@ def reasons(plan: "Plan") -> list[str]:
     return lines
 
 
-def beginning(plan: "Plan") -> list[str]:
+def lines_of_beginning(plan: "Plan") -> list[str]:
     """What a training begins with, and why: a line where that was chosen or measured."""
     if plan.init is None:
         if plan.with_base is None or plan.from_nothing is None:

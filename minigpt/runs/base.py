@@ -65,9 +65,11 @@ def bytes_read() -> int | None:
     return size if isinstance(size, int) else None
 
 
-def write_base(run: Path, out: Path) -> int:
+def write_base(run: Path, out: Path, size_read: int | None = None) -> int:
     """Write the base's three files, made from a run, into the folder `out`; other files there stay.
     Returns their size in bytes.
+
+    `size_read` is how many bytes of text it has learned from; unset: the whole text of the run.
 
     Raises:
         UserError: if `run` is not a run of a `GPT`, its weights do not fit into float16, or the
@@ -84,7 +86,9 @@ def write_base(run: Path, out: Path) -> int:
         new = Path(place)
         save_tensors(weights, new / WEIGHTS, _about(run))
         write_text(found.tokenizer.to_json(), new / TOKENIZER)
-        write_text(_config(found, _checksums(new), _text_size(run)), new / CONFIG)
+        if size_read is None:
+            size_read = _text_size(run)
+        write_text(_config(found, _checksums(new), size_read), new / CONFIG)
 
         size = sum(file.stat().st_size for file in new.iterdir())
         if size > LARGEST:

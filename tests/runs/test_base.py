@@ -48,6 +48,8 @@ def test_nothing_in_it_tells_of_its_texts_or_their_place(tiny_run: Path, tiny_ba
 
 def test_it_says_how_much_text_its_run_has_learned_from(tiny_run: Path, tiny_base: Path) -> None:
     assert bytes_read() == json.loads((tiny_run / PLAN).read_text())["text"]["size"]
+    write_base(tiny_run, tiny_base, size_read=7)
+    assert bytes_read() == 7
 
     (tiny_base / CONFIG).write_text("{}")
     assert bytes_read() is None
