@@ -131,7 +131,7 @@ def shakespeare(given: argparse.Namespace) -> Iterator[Section]:
     """Three minutes on tinyshakespeare, its last tenth set aside, as nanoGPT does."""
     with workplace() as folder:
         os.symlink(given.shakespeare.resolve(), Path(folder, "shakespeare.txt"))
-        train = "python train.py shakespeare.txt --split end --minutes 3"
+        train = "python train.py shakespeare.txt --init none --split end --minutes 3"
         report = run(train, Path(folder)).err
         figures = losses(Path(folder, "runs/shakespeare"))
         bits = best_evaluation(Path(folder, "runs/shakespeare"))["val_bits_per_byte"]
@@ -150,7 +150,7 @@ def sources(given: argparse.Namespace) -> Iterator[Section]:
 
     with workplace() as folder:
         Path(folder, "sources.txt").write_text(python_sources(), encoding="utf-8")
-        train = "python train.py sources.txt --minutes 2"
+        train = "python train.py sources.txt --init none --minutes 2"
         report = run(train, Path(folder)).err
         figures = losses(Path(folder, "runs/sources")) | counting(report)
         note = (

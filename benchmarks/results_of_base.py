@@ -16,6 +16,7 @@ def tuning(given: argparse.Namespace) -> Iterator[Section]:
         f"{row} | {column}": figure
         for row, columns in rows.items()
         for column, figure in columns.items()
+        if column not in ("at most", "seconds")  # what is aimed at, and whether it ended on time
     }
     note = (
         "Bits per byte of the last tenth. A row without the name of a text is the mean of its\n"
