@@ -16,10 +16,9 @@ from ..data.source import Source
 from ..runs.base import BASE, bytes_read
 from ..runs.commands import command, started_as
 from ..runs.find import unfinished_run
-from ..runs.folder import COUNTING, WEIGHTS
+from ..runs.folder import COUNTING, INTERPOLATION, WEIGHTS
 from ..runs.weights import read_best, read_network
 from ..tokenizer import ForeignTokenizer
-from ..training.interpolation import INTERPOLATION
 from ..training.messages import clock, duration, say, say_command, say_row
 
 if TYPE_CHECKING:

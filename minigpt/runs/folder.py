@@ -48,6 +48,7 @@ _BITS = ("train_bits_per_byte", "val_bits_per_byte")
 _FIGURES = ("step", "seconds", "done", "train_loss", "val_loss", "tokens_per_second", *_BITS)
 FIGURES_OF_A_STEP = ("step", "seconds", "loss", "bits_per_byte")
 COUNTING = "counting_bits_per_byte"  # what counting gives; older runs do not have it
+INTERPOLATION = "interpolation"  # how far from the first weights those lie that were kept
 
 
 @dataclass(frozen=True)

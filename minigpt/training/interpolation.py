@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator, Mapping
 import torch
 from torch import Tensor, nn
 
-INTERPOLATION = "interpolation"  # among the figures of a training: the share that was chosen
-
 _COARSE = (1.0, 0.75, 0.5, 0.25)  # shares of the way that are tried first
 _FINE = 0.125  # from the best of these to those that are tried next, on both sides
 SHARES_TRIED = len(_COARSE) + 2

@@ -9,8 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..runs.atomic import write_text
-from ..runs.folder import COUNTING, FIGURES_OF_A_STEP, METRICS, STEPS, read_metrics, read_steps
-from .interpolation import INTERPOLATION
+from ..runs.folder import (
+    COUNTING,
+    FIGURES_OF_A_STEP,
+    INTERPOLATION,
+    METRICS,
+    STEPS,
+    read_metrics,
+    read_steps,
+)
 from .saving import try_to_write
 
 if TYPE_CHECKING:

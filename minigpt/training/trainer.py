@@ -15,6 +15,7 @@ from ..config import TrainConfig
 from ..data.batches import Dataset
 from ..model import GPT
 from ..runs.find import Run
+from ..runs.folder import INTERPOLATION
 from . import distributed, workers
 from .callbacks import Figures, check_callbacks
 from .candidates import Candidates
@@ -24,7 +25,6 @@ from .divergence import Diverged, advice, check_finite, check_growth, check_weig
 from .evaluation import evaluating
 from .folder import check_same_text, locked_run, new_run, settings_of_run, update_settings
 from .gradients import BatchResult, Part, seed_step, set_gradients, training_batch
-from .interpolation import INTERPOLATION
 from .interruption import GracefulStop, Interrupted
 from .limits import TrainingLimits
 from .loggers import make_loggers

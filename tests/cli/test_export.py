@@ -247,7 +247,7 @@ def test_of_a_model_of_characters_no_tokens_are_split(type_: Type) -> None:
     plan = "train my.txt --plan --minutes 20 --init"
     assert "tokens are split" not in type_(f"{plan} runs/char")[1]
     assert "--token-split-prob 0 " in type_(f"{plan} runs/char")[1]
-    assert "tokens are split" in type_(f"{plan} runs/qwen3")[1]
+    assert "tokens are split" in type_(f"{plan} runs/qwen3 --token-split-prob 0.1")[1]
     assert_refused(type_(f"{plan} runs/char --token-split-prob 0.1"), "beside --tokenizer char")
 
 
