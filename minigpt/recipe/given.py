@@ -1,15 +1,12 @@
 """What a plan is made around: the settings that were given, and those of a model to start from."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, TypeVar
 
 from ..config import GPTConfig, TrainConfig, check_fields, check_given
 from ..runs.found import FoundModel
 from ..tokenizer import CharacterTokenizer
-
-if TYPE_CHECKING:
-    from .tuning import Tuning
 
 Value = TypeVar("Value")
 
@@ -96,13 +93,6 @@ def gather_given(
         del brought[name]
     check_given(given, brought)
     return Given.of({**text, **brought, **training, "start": config})
-
-
-def with_tuning(given: Given, tuning: "Tuning") -> Given:
-    """The same with what a tuning chooses where nothing was given."""
-    chosen = asdict(tuning)
-    missing = {name: value for name, value in chosen.items() if getattr(given, name) is None}
-    return replace(given, **missing)
 
 
 def either(given: Value | None, planned: Value) -> Value:

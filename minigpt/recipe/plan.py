@@ -20,14 +20,14 @@ from ..training.precision import choose_precision
 from . import induction, rules
 from .draft import Draft, choose_draft, count_steps
 from .first_loss import first_loss
-from .given import Given, either, with_tuning
+from .given import Given, either
 from .machine import Machine, count_workers
 from .predictability import expected_bits_per_byte
 from .reasons import explain
 from .request import Request
 from .speed import Speed, measure_speed
 from .text_stats import TextStats, measure_text
-from .tuning import expected_after_tuning, is_worthwhile, knows_language, plan_tuning
+from .tuning import expected_after_tuning, is_worthwhile, knows_language, plan_tuning, with_tuning
 
 _SHARE_OF_EVALUATIONS = 0.05  # of all minutes, at most
 _SHORT_STEP = 10  # seconds; one that takes no longer never has its training refused
@@ -231,7 +231,7 @@ def make_plan(
         forecast_machine = machine
     asked = given
     if text.before is not None:
-        given = with_tuning(given, plan_tuning(text.before, text, machine, given))
+        given = with_tuning(given, plan_tuning(text.before, text, given))
     draft = choose_draft(text, machine, given)
     regularisation = plan_regularisation(draft, text, given)
     expected = forecast(draft, text, forecast_machine, given)

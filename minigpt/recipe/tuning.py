@@ -5,11 +5,10 @@ Its rules follow the loss that the model has on the text before the first step, 
 the farther the text is from what the model has read, the more its weights may move.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 
 from . import rules
 from .given import Given
-from .machine import Machine
 from .predictability import expected_bits_per_byte
 from .text_stats import TextStats
 
@@ -17,6 +16,7 @@ _NEAR = 2.0  # bits per byte, before the first step, of a text like those that t
 _FAR = 3.0  # and of one that has little in common with them
 _RATES = (1e-3, 3e-3)  # a good peak for each of them, at width 256
 _WINDOWS = 4  # that the text has at least, or the context is shortened
+_LOWEST = 0.1  # bits per byte: less is left of a text that hardly differs from place to place
 _TOGETHER = 7.0  # the less, the more what a model knew adds to what the text teaches it
 _FOREIGN = 1.4  # times what a new model ends with: a text that the model knows too little of
 _WEIGHT_DECAY = 0.1  # in so few steps it makes no difference
@@ -26,19 +26,17 @@ _CLEARLY = 0.98  # times: begun with a model, a training has to be expected to e
 @dataclass(frozen=True)
 class Tuning:
     """How a model is trained further. The settings have the names that they have in GPTConfig and
-    TrainConfig; None: as the rules for a new model say."""
+    TrainConfig. The batch and the epochs are those of a new model."""
 
     learning_rate: float
     context_length: int
     warmup_context: int
-    dropout: float | None = None
-    weight_decay: float | None = None
-    batch_size: int | None = None
-    max_epochs: float | None = None
-    token_split_prob: float | None = None
+    dropout: float
+    weight_decay: float
+    token_split_prob: float
 
 
-def plan_tuning(before: float, text: TextStats, machine: Machine, given: Given) -> Tuning:
+def plan_tuning(before: float, text: TextStats, given: Given) -> Tuning:
     """The settings with which to train the model ``given.start`` on a text that it predicts with
     `before` bits per byte. `text` and `given` are those of this model."""
     model = given.start
@@ -55,6 +53,13 @@ def plan_tuning(before: float, text: TextStats, machine: Machine, given: Given) 
         weight_decay=_WEIGHT_DECAY,
         token_split_prob=0.0,  # unless a model began with split tokens, they are harder to read
     )
+
+
+def with_tuning(given: Given, tuning: Tuning) -> Given:
+    """The same with what a tuning chooses where nothing was given."""
+    chosen = asdict(tuning)
+    missing = {name: value for name, value in chosen.items() if getattr(given, name) is None}
+    return replace(given, **missing)
 
 
 def tuning_rate(before: float, width: int) -> float:
@@ -87,7 +92,8 @@ def expected_after_tuning(before: float, text: TextStats, read: float, work: flo
     this. The closer they are, the more each of them adds to the other.
     """
     learned = expected_bits_per_byte(text.predictability, known=text.size, read=read, work=work)
-    both = before**-_TOGETHER + learned**-_TOGETHER
+    known = max(before, _LOWEST)
+    both = known**-_TOGETHER + learned**-_TOGETHER
     return min(both ** (-1.0 / _TOGETHER), 8.0)
 
 
