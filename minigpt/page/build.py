@@ -30,18 +30,30 @@ from ..tokenizer.library import word_pattern
 
 LARGEST = 40_000_000  # parameters
 LARGEST_TEXT = 20_000_000  # characters
-WORKER = ("engine", "tokenizer", "sampler", "passages", "worker")
-PAGE = (
-    "tokenizer", "sampler", "dom", "model", "texts", "tokens", "settings", "alternatives",
-    "attention", "equation", "heads", "lens", "sources", "picture", "share", "main",
+WORKER = (
+    "model/engine", "model/tokenizer", "model/sampler", "model/passages", "model/worker",
 )  # fmt: skip
+# Each module after those that it imports.
+PAGE = (
+    "model/tokenizer", "model/sampler",
+    "basics/strings", "basics/dom", "basics/picture",
+    "text/client", "text/state", "text/writing", "text/sheet", "text/settings", "text/link",
+    "views/draw",
+    "views/attention",
+    "views/numbers",
+    "views/heads",
+    "views/layers",
+    "views/sources",
+    "frame/panel", "frame/main",
+)  # fmt: skip
+STYLE = ("base",)
 # Nothing may be loaded from anywhere; the code and the style are those with these hashes.
 POLICY = (
     "default-src 'none'; script-src '{script}'; style-src '{style}'; worker-src blob:; "
     "img-src data: blob:; base-uri 'none'; form-action 'none'"
 )
 _FOLDER = Path(__file__).parent
-_IMPORT = re.compile(r'^import [^;]*? from "\./\w+\.js";\n', re.MULTILINE)
+_IMPORT = re.compile(r'^import [^;]*? from "[./\w]+\.js";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=async|class|const|function)", re.MULTILINE)
 
 
@@ -81,7 +93,7 @@ def build_page(
     text = training_text(found) if with_text else None
 
     script = _bundle(PAGE)
-    style = (_FOLDER / "style.css").read_text(encoding="utf-8")
+    style = "\n".join((_FOLDER / "style" / f"{name}.css").read_text("utf-8") for name in STYLE)
     parts = {
         "policy": POLICY.format(script=_hash(script), style=_hash(style)),
         "style": style,

@@ -25,7 +25,7 @@ from minigpt.page.build import page_config
 from ..interop.examples import randomize, weights_of
 from ..networks import COMBINATIONS, shapes
 
-ENGINE = Path(__file__).parents[2] / "minigpt" / "page" / "engine.js"
+ENGINE = Path(__file__).parents[2] / "minigpt" / "page" / "model" / "engine.js"
 # Reads a network and tokens from each line, writes the logits after each token and the attention
 # weights of every head.
 PROGRAM = """

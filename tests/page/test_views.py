@@ -90,15 +90,15 @@ def test_tokens_are_tinted_by_their_surprise(page: Any, found: FoundModel) -> No
 def test_an_alternative_branches_and_settings_reshape_the_bars(page: Any) -> None:
     before = write(page)
     page.locator("#tokens [data-index='3']").hover()
-    assert page.inner_text("#panel-alternatives .readout >> nth=0").count("rank") == 1
+    assert page.inner_text("#panel-draw .readout >> nth=0").count("rank") == 1
     page.locator("#tokens [data-index='3']").click()
-    bars = page.locator("#panel-alternatives .bars button")
+    bars = page.locator("#panel-draw .bars button")
     figures = bars.nth(1).inner_text()
     page.locator("#set-topK").focus()
     page.keyboard.press("ArrowRight")  # from "all" to 1
     page.wait_for_timeout(100)
     assert "0 %" in bars.nth(1).inner_text() != figures
-    assert "1 token can be drawn" in page.inner_text("#panel-alternatives")
+    assert "1 token can be drawn" in page.inner_text("#panel-draw")
     bars.nth(2).focus()
     page.keyboard.press("Enter")
     until(page, "document.querySelector('#status').textContent.includes('12 tokens')")
@@ -109,7 +109,7 @@ def test_an_alternative_branches_and_settings_reshape_the_bars(page: Any) -> Non
 
 
 def test_attention_is_shown_in_the_triangle_and_in_the_text(page: Any, found: FoundModel) -> None:
-    page.locator("#tab-alternatives").focus()
+    page.locator("#tab-draw").focus()
     page.keyboard.press("ArrowRight")
     heads = page.locator("#panel-attention .heads button")
     heads.nth(4).click()  # layer 1, head 1
@@ -141,15 +141,15 @@ def test_a_query_is_followed_and_layers_and_heads_are_taken_apart(
 ) -> None:
     ids = np.array(found.tokenizer.encode(PROMPT))
     page.locator("#tokens [data-index='3']").click()
-    page.click("#tab-equation")
-    page.wait_for_selector("#panel-equation tbody")
-    rows = page.locator("#panel-equation tbody tr")
+    page.click("#tab-numbers")
+    page.wait_for_selector("#panel-numbers tbody")
+    rows = page.locator("#panel-numbers tbody tr")
     shown = [float(rows.nth(i).locator("td").nth(3).inner_text()) for i in range(4)]
     np.testing.assert_allclose(shown, found.glass.record(ids).attention[0, 0, 3, :4], atol=6e-4)
-    page.click("#tab-lens")
-    page.wait_for_selector("#panel-lens tbody")
+    page.click("#tab-layers")
+    page.wait_for_selector("#panel-layers tbody")
     logits = found.glass.logits(found.glass.record(ids).residual)  # (layers + 1, T, vocab_size)
-    cells = page.locator("#panel-lens tbody tr").nth(1).locator("td").all_inner_texts()
+    cells = page.locator("#panel-layers tbody tr").nth(1).locator("td").all_inner_texts()
     likeliest = np.exp(log_softmax(logits[1, :8]).max(axis=-1)) * 100
     shown = [float(re.search(r"([\d.]+) %", cell)[1]) for cell in cells]
     np.testing.assert_allclose(shown, likeliest, atol=0.06)
@@ -249,7 +249,7 @@ def test_axe_finds_nothing_in_any_view_theme_and_width(open_page: Open, found: F
     for width in (390, 1600):
         page = open_page(found, link=f"#prompt={PROMPT}", width=width, with_text=True)
         page.evaluate(place.read_text())
-        for view in ("alternatives", "attention", "equation", "heads", "lens", "sources"):
+        for view in ("draw", "attention", "numbers", "heads", "layers", "sources"):
             page.click(f"#tab-{view}")
             page.click("#theme")
             page.wait_for_timeout(300)

@@ -1,7 +1,7 @@
 // How the next tokens are drawn. Moving a setting reshapes the bars at once; the model does not run again.
 
-import { h } from "./dom.js";
-import { changed, state } from "./texts.js";
+import { h } from "../basics/dom.js";
+import { changed, state } from "./state.js";
 
 /** name: [label, smallest, largest, step, what it does] */
 export const SETTINGS = {

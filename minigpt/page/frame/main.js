@@ -1,22 +1,15 @@
 // The page: wires text, settings and views together, and the few names for scripts in `window.minigpt`.
 
-import { alternativesView } from "./alternatives.js";
-import { attentionView } from "./attention.js";
-import { button, fill, h, roving, whatIsThis } from "./dom.js";
-import { equationView } from "./equation.js";
-import { headsView } from "./heads.js";
-import { lensView } from "./lens.js";
-import { ask, model, ready, tokenizer } from "./model.js";
-import { drawSettings, makeSettings } from "./settings.js";
-import { copy, keep, kept, link, readLink, savePicture } from "./share.js";
-import { sourcesView } from "./sources.js";
-import { again, changed, generate, onChange, setPrompt, show, shownText, state, stop, undo, write } from "./texts.js";
-import { drawTokens } from "./tokens.js";
+import { button, fill, h, whatIsThis } from "../basics/dom.js";
+import { ask, model, ready, tokenizer } from "../text/client.js";
+import { copy, keep, kept, link, readLink, savePicture } from "../text/link.js";
+import { drawSettings, makeSettings } from "../text/settings.js";
+import { drawTokens } from "../text/sheet.js";
+import { changed, onChange, state } from "../text/state.js";
+import { again, generate, setPrompt, show, shownText, stop, undo, write } from "../text/writing.js";
+import { drawPanel, makePanels } from "./panel.js";
 
 const $ = (id) => document.getElementById(id);
-const views = [alternativesView, attentionView, equationView, headsView, lensView, sourcesView];
-const renders = {};
-let open = "alternatives";
 let typed; // the timer of a prompt that is being typed
 
 /** For scripts: `await minigpt.ready`, then these. */
@@ -79,37 +72,6 @@ function drawControls() {
   fill($("texts").querySelector("ol"), items);
 }
 
-function makeTabs() {
-  for (const view of views) {
-    const [tabId, panelId] = [`tab-${view.id}`, `panel-${view.id}`];
-    const tab = button(view.title, () => openView(view.id), { role: "tab", id: tabId, "aria-controls": panelId });
-    const panel = h("div", { role: "tabpanel", id: panelId, "aria-labelledby": tabId, tabIndex: 0 });
-    $("tabs").append(tab);
-    $("panels").append(panel);
-    renders[view.id] = view.make(panel);
-    const save = (kind) => button(`Save ${kind.toUpperCase()}`, () => savePicture(panel, `minigpt-${view.id}`, kind));
-    panel.append(h("p", { className: "row save" }, save("svg"), save("png")));
-  }
-  roving($("tabs"), "[role=tab]", (key, at, items) => {
-    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: items.length - 1 }[key];
-    return to === undefined ? to : (to + items.length) % items.length;
-  });
-  $("tabs").addEventListener("focusin", (event) => openView(event.target.id.slice(4)));
-  openView(open);
-}
-
-function openView(id) {
-  if (open !== id) state.tints = null;
-  open = id;
-  state.needsToken = !["alternatives", "heads"].includes(id);
-  for (const view of views) {
-    const isOpen = view.id === id;
-    Object.assign($(`tab-${view.id}`), { ariaSelected: String(isOpen), tabIndex: isOpen ? 0 : -1 });
-    $(`panel-${view.id}`).hidden = !isOpen;
-  }
-  changed();
-}
-
 function setTheme(theme) {
   document.documentElement.dataset.theme = state.theme = theme;
   $("theme").textContent = theme === "dark" ? "Light" : "Dark";
@@ -156,7 +118,7 @@ function makePage() {
   $("prompt").addEventListener("input", prompted);
   makeSettings();
   $("settings").open = innerWidth > 900; // on a phone the views come first
-  makeTabs();
+  makePanels();
 
   let wasBusy = false;
 
@@ -166,7 +128,7 @@ function makePage() {
     drawSettings();
     // While a text streams, the views wait; the alternatives of what is hovered do not.
     const isStreaming = state.busy && state.hovered === null && state.chosen === null;
-    if (!isStreaming && state.text.ids.length) renders[open]()?.catch(tellProblem);
+    if (!isStreaming && state.text.ids.length) drawPanel()?.catch(tellProblem);
     if (wasBusy && !state.busy) keep();
     wasBusy = state.busy;
   });

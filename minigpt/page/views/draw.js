@@ -1,16 +1,16 @@
 // What the model expected in the place of a token: the likeliest tokens before and after the filters.
 // The logits are asked for once; the settings reshape the bars without the model.
 
-import { fill, h, lastAsked, percent, whatIsThis } from "./dom.js";
-import { ask, tokenizer } from "./model.js";
-import { filtered } from "./sampler.js";
-import { branch, chosenPlace, plain, state, tokenName } from "./texts.js";
+import { fill, h, lastAsked, percent, whatIsThis } from "../basics/dom.js";
+import { filtered } from "../model/sampler.js";
+import { ask, tokenizer } from "../text/client.js";
+import { state } from "../text/state.js";
+import { branch, chosenPlace, plain, tokenName } from "../text/writing.js";
 
 const BARS = 12;
 
-export const alternativesView = {
-  id: "alternatives",
-  title: "Next token",
+export const drawView = {
+  id: "draw",
   make(panel) {
     const head = h("p", { className: "readout" });
     const list = h("ol", { className: "bars" });

@@ -24,6 +24,15 @@ export function button(label, onclick, properties = {}) {
   return h("button", { type: "button", onclick, ...properties }, label);
 }
 
+/** A number of the model on the screen: `value` exactly, `shown` as it is read. `about` says which number it is:
+ * the kinds are probability, after, bits, entropy, weight, part, logit, word, without, lens, divergence, norm, unit,
+ * similarity, and the vectors of "By numbers" (query, key, value, score, context, output, stream). A test computes
+ * each with the glass engine. */
+export function fact(what, value, about, shown) {
+  const marks = { className: "fact", value, "data-what": what, "data-about": JSON.stringify(about) };
+  return h("data", marks, shown);
+}
+
 export const paragraph = (...content) => h("p", {}, ...content);
 
 /** A sentence or two that explain a view, folded away. */

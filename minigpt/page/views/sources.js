@@ -1,16 +1,16 @@
 // Where did it learn this? The longest stretch that is copied from the training text word for word,
 // and the passages that are nearest. Only in a page that was made with --with-text.
 
-import { button, fill, h, lastAsked, paragraph, percent, whatIsThis } from "./dom.js";
-import { ask, hasText } from "./model.js";
-import { changed, shownText, state } from "./texts.js";
-import { drawTokens, selection } from "./tokens.js";
+import { button, fill, h, lastAsked, paragraph, percent, whatIsThis } from "../basics/dom.js";
+import { ask, hasText } from "../text/client.js";
+import { drawTokens, selection } from "../text/sheet.js";
+import { changed, state } from "../text/state.js";
+import { shownText } from "../text/writing.js";
 
 const LEAST = 30; // characters: shorter stretches are ordinary language
 
 export const sourcesView = {
   id: "sources",
-  title: "Training text",
   make(panel) {
     const what = whatIsThis(
       "A model of this size has read little, so one can look where it has something from. Choose a token, or select ",

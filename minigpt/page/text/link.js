@@ -1,8 +1,9 @@
 // What leaves the page: the text, a link with prompt and settings, and pictures of the views.
 
-import { pictureOf } from "./picture.js";
+import { pictureOf } from "../basics/picture.js";
 import { set } from "./settings.js";
-import { shownText, state } from "./texts.js";
+import { state } from "./state.js";
+import { shownText } from "./writing.js";
 
 const KEPT = "minigpt-page"; // where a tab that is put to sleep keeps its text
 

@@ -1,9 +1,10 @@
 // The text itself, token by token: tinted by how much each surprised the model, or by what another
 // view wants to show in it. A token is chosen by hovering, tapping or moving the focus.
 
-import { fill, h, roving } from "./dom.js";
-import { model, tokenizer } from "./model.js";
-import { changed, chosenPlace, state } from "./texts.js";
+import { fill, h, roving } from "../basics/dom.js";
+import { model, tokenizer } from "./client.js";
+import { changed, state } from "./state.js";
+import { chosenPlace } from "./writing.js";
 
 const MOST_BITS = 10; // as dark as it gets: less likely than one in a thousand
 const LONGEST = 3000; // tokens that can be chosen; what comes before them is shown as plain text

@@ -1,6 +1,6 @@
 // The model as the page knows it: what the file says of it, and the worker that runs it.
 
-import { Tokenizer } from "./tokenizer.js";
+import { Tokenizer } from "../model/tokenizer.js";
 
 const read = (id) => {
   const element = document.getElementById(id);

@@ -1,10 +1,23 @@
 // Attention: every head as a small triangle, one large. A row is a token and what it looks at; the
 // row of the chosen token lights up in the text itself.
 
-import { button, fill, h, inGrid, lastAsked, number, paint, roving, scrolling, table, whatIsThis } from "./dom.js";
-import { ask, model } from "./model.js";
-import { changed, chosenPlace, plain, state, tokenName } from "./texts.js";
-import { drawTokens } from "./tokens.js";
+import {
+  button,
+  fill,
+  h,
+  inGrid,
+  lastAsked,
+  number,
+  paint,
+  roving,
+  scrolling,
+  table,
+  whatIsThis,
+} from "../basics/dom.js";
+import { ask, model } from "../text/client.js";
+import { drawTokens } from "../text/sheet.js";
+import { changed, state } from "../text/state.js";
+import { chosenPlace, plain, tokenName } from "../text/writing.js";
 
 export const chosenHead = { layer: 0, head: 0 };
 const NAMED = 0.25; // a head is named after what takes at least this share of its attention
@@ -30,7 +43,6 @@ function weightOf({ weights, T }, i, j) {
 
 export const attentionView = {
   id: "attention",
-  title: "Attention",
   make(panel) {
     const { num_heads } = model.config;
     const heads = h("div", { className: "heads", role: "group", "aria-label": "Heads", "--columns": num_heads });

@@ -1,17 +1,17 @@
 // One query followed through the equation with its own numbers: from q and the keys to what the
 // layer adds to the stream.
 
+import { fill, h, lastAsked, number, paragraph, scrolling, table, whatIsThis } from "../basics/dom.js";
+import { ask, model } from "../text/client.js";
+import { changed, state } from "../text/state.js";
+import { chosenPlace, plain, tokenName } from "../text/writing.js";
 import { chosenHead, headName } from "./attention.js";
-import { fill, h, lastAsked, number, paragraph, scrolling, table, whatIsThis } from "./dom.js";
-import { ask, model } from "./model.js";
-import { changed, chosenPlace, plain, state, tokenName } from "./texts.js";
 
 const KEYS = 8; // how many of the keys are shown, those with the largest weights
 const COMPONENTS = innerWidth < 500 ? 1 : 3; // of a vector
 
-export const equationView = {
-  id: "equation",
-  title: "By numbers",
+export const numbersView = {
+  id: "numbers",
   make(panel) {
     const { num_layers, num_heads } = model.config;
     const pick = (name, count) => {

@@ -1,48 +1,8 @@
-// The text on view and the texts before it; what is done to them. Views draw themselves anew when
-// `changed` was called, at most once a frame.
+// What is done to texts: read, write, stop, undo, again, branch.
 
-import { h } from "./dom.js";
-import { ask, firstToken, listen, ready, tokenizer } from "./model.js";
-
-export const state = {
-  text: emptyText(), // the text on view
-  texts: [], // all that were written during this visit
-  chosen: null, // index of a token; as many as there are tokens: the next one; null: none chosen
-  anchor: null, // the other end of a selection of tokens
-  hovered: null,
-  settings: { temperature: 0.8, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1, seed: 1, maxNewTokens: 200 },
-  off: new Set(), // heads switched off, "layer.head"
-  tints: null, // what another view than the text's own wants to show in it: index -> 0 to 1
-  needsToken: false, // whether the open view is about a token that is there, not about the next
-  busy: false,
-  status: "",
-  speed: "",
-  problem: "",
-};
-
-const drawings = [];
-let isDue = false;
-
-/** Call `draw` whenever something has changed. */
-export function onChange(draw) {
-  drawings.push(draw);
-}
-
-export function changed() {
-  if (isDue) return;
-  isDue = true;
-  const all = () => {
-    isDue = false;
-    for (const draw of drawings) draw();
-  };
-  if (document.hidden)
-    setTimeout(all, 250); // no frame comes then
-  else requestAnimationFrame(all);
-}
-
-function emptyText() {
-  return { ids: [], prompt: 0, hidden: 0, surprises: [], pieces: [], parent: null, decoder: null };
-}
+import { h } from "../basics/dom.js";
+import { ask, firstToken, listen, ready, tokenizer } from "./client.js";
+import { changed, emptyText, state } from "./state.js";
 
 /** A text that begins with the first `n` tokens of another one. */
 function startOf(text, n, parent) {
@@ -77,7 +37,7 @@ export function plain(text = state.text) {
 }
 
 /** The chosen place; without a choice that of the next token. With `last`, one that is written. */
-export function chosenPlace(last = state.needsToken) {
+export function chosenPlace(last = !["draw", "heads"].includes(state.view)) {
   const { ids } = state.text;
   const place = state.hovered ?? state.chosen ?? ids.length;
   return Math.min(place, last ? ids.length - 1 : ids.length);

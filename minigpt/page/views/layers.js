@@ -1,14 +1,14 @@
 // The logit lens: what the model would have said after each layer, token by token.
 
-import { fill, h, lastAsked, percent, scrolling, table, whatIsThis } from "./dom.js";
-import { ask, tokenizer } from "./model.js";
-import { chosenPlace, plain, state, tokenName } from "./texts.js";
+import { fill, h, lastAsked, percent, scrolling, table, whatIsThis } from "../basics/dom.js";
+import { ask, tokenizer } from "../text/client.js";
+import { state } from "../text/state.js";
+import { chosenPlace, plain, tokenName } from "../text/writing.js";
 
 const COLUMNS = innerWidth < 500 ? 4 : 8; // a phone shows fewer
 
-export const lensView = {
-  id: "lens",
-  title: "Layers",
+export const layersView = {
+  id: "layers",
   make(panel) {
     const box = h("div");
     panel.append(

@@ -1,16 +1,16 @@
 // Heads switched off: what changes for the chosen token, and the text written again without them.
 
-import { bar, probabilities } from "./alternatives.js";
+import { button, fill, h, inGrid, lastAsked, number, roving, whatIsThis } from "../basics/dom.js";
+import { ask, model, tokenizer } from "../text/client.js";
+import { changed, state } from "../text/state.js";
+import { chosenPlace, plain, write } from "../text/writing.js";
 import { headName } from "./attention.js";
-import { button, fill, h, inGrid, lastAsked, number, roving, whatIsThis } from "./dom.js";
-import { ask, model, tokenizer } from "./model.js";
-import { changed, chosenPlace, plain, state, write } from "./texts.js";
+import { bar, probabilities } from "./draw.js";
 
 const COMPARED = 8;
 
 export const headsView = {
   id: "heads",
-  title: "Heads off",
   make(panel) {
     const { num_layers, num_heads } = model.config;
     const meaning = { role: "group", "aria-label": "Heads that are on" };
