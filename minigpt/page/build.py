@@ -44,9 +44,11 @@ PAGE = (
     "views/heads",
     "views/layers",
     "views/sources",
-    "frame/panel", "frame/main",
+    "frame/panel", "frame/header", "frame/main",
 )  # fmt: skip
-STYLE = ("base",)
+STYLE = (
+    "base", "frame", "sheet", "draw", "attention", "numbers", "layers", "heads", "sources",
+)  # fmt: skip
 # Nothing may be loaded from anywhere; the code and the style are those with these hashes.
 POLICY = (
     "default-src 'none'; script-src '{script}'; style-src '{style}'; worker-src blob:; "

@@ -2,6 +2,18 @@
 // {name} stands for something that is filled in: a token, a number, an element.
 
 export const STRINGS = {
+  header: { dark: "Dark", light: "Light" },
+  panel: {
+    first: "How does a text begin?",
+    next: "What next?",
+    nextAfter: "What comes after {token}?",
+    png: "Save PNG",
+    question: "The question",
+    svg: "Save SVG",
+    views: "Views",
+    why: "Why this word?",
+    whyToken: "Why {token}?",
+  },
   /** Titles of the views. */
   views: {
     why: "Why this word?",

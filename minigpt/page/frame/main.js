@@ -7,6 +7,7 @@ import { drawSettings, makeSettings } from "../text/settings.js";
 import { drawTokens } from "../text/sheet.js";
 import { changed, onChange, state } from "../text/state.js";
 import { again, generate, setPrompt, show, shownText, stop, undo, write } from "../text/writing.js";
+import { makeHeader } from "./header.js";
 import { drawPanel, makePanels } from "./panel.js";
 
 const $ = (id) => document.getElementById(id);
@@ -72,12 +73,6 @@ function drawControls() {
   fill($("texts").querySelector("ol"), items);
 }
 
-function setTheme(theme) {
-  document.documentElement.dataset.theme = state.theme = theme;
-  $("theme").textContent = theme === "dark" ? "Light" : "Dark";
-  changed();
-}
-
 function tellProblem({ message }) {
   if (state.problem === message) return;
   state.problem = message;
@@ -85,18 +80,7 @@ function tellProblem({ message }) {
 }
 
 function makePage() {
-  const { beginning, config, parameters, title } = model;
-  document.title = `${title} · minigpt`;
-  $("title").textContent = title;
-  const millions = (parameters / 1e6).toFixed(parameters < 1e7 ? 2 : 0);
-  const tokens = config.vocab_size.toLocaleString("en");
-  $("about").textContent = [
-    `${millions} million parameters, ${config.num_layers} layers of ${config.num_heads} heads, ` +
-      `${tokens} tokens, ${config.context_length} of them in sight.`,
-    ...(beginning ? [`The training began with ${beginning}.`] : []),
-    "It runs in your browser; nothing leaves this page.",
-  ].join(" ");
-
+  makeHeader();
   $("buttons").append(...Object.values(buttons));
   const meaning =
     "Each token is as dark as it surprised the model: the less likely, the darker (in bits, −log2 of its probability). " +
@@ -109,11 +93,6 @@ function makePage() {
     button("Save SVG", () => savePicture($("tokens"), "minigpt-text", "svg")),
     button("Save PNG", () => savePicture($("tokens"), "minigpt-text", "png")),
   );
-
-  const dark = matchMedia("(prefers-color-scheme: dark)");
-  dark.addEventListener("change", () => setTheme(dark.matches ? "dark" : "light"));
-  setTheme(dark.matches ? "dark" : "light");
-  $("theme").addEventListener("click", () => setTheme(state.theme === "dark" ? "light" : "dark"));
 
   $("prompt").addEventListener("input", prompted);
   makeSettings();
@@ -128,7 +107,7 @@ function makePage() {
     drawSettings();
     // While a text streams, the views wait; the alternatives of what is hovered do not.
     const isStreaming = state.busy && state.hovered === null && state.chosen === null;
-    if (!isStreaming && state.text.ids.length) drawPanel()?.catch(tellProblem);
+    if (!isStreaming && state.text.ids.length) drawPanel().catch(tellProblem);
     if (wasBusy && !state.busy) keep();
     wasBusy = state.busy;
   });
