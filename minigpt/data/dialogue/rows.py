@@ -1,0 +1,94 @@
+"""Rows of data sets in which a model is talked with: each is a conversation.
+
+{"messages": [{"role": "user", "content": "..."}, ...]}          OpenAI's
+{"conversations": [{"from": "human", "value": "..."}, ...]}      ShareGPT's
+{"prompt": "...", "completion": "..."}
+{"instruction": "...", "input": "...", "output": "..."}          Alpaca's
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from .turns import Message
+
+_PAIRS = (  # of fields: what is asked, what is answered
+    ("prompt", "completion"),
+    ("prompt", "response"),
+    ("instruction", "output"),
+    ("instruction", "response"),
+    ("question", "answer"),
+)
+_LISTS = (("messages", "role", "content"), ("conversations", "from", "value"),
+          ("conversation", "role", "content"), ("conversations", "role", "content"))  # fmt: skip
+_SPEAKERS = {"human": "User", "prompter": "User", "gpt": "Assistant", "bot": "Assistant",
+             "chatgpt": "Assistant", "model": "Assistant", "bing": "Assistant"}  # fmt: skip
+USER = "User"
+ASSISTANT = "Assistant"
+
+
+def is_conversation(row: Any) -> bool:
+    """Whether a row is a conversation in one of these forms."""
+    if not isinstance(row, Mapping):
+        return False
+    return _list_in(row) is not None or _pair_in(row) is not None
+
+
+def messages_of_row(row: Mapping[str, Any]) -> list[Message]:
+    """The messages of a row; roles become the speakers User, Assistant, System and so on."""
+    form = _list_in(row)
+    if form is not None:
+        listed, role, content = form
+        return [
+            Message(speaker_of(str(message[role])), _text(message.get(content)))
+            for message in row[listed]
+            if isinstance(message, Mapping) and role in message
+        ]
+
+    pair = _pair_in(row)
+    if pair is None:
+        return []
+    asked, answered = pair
+    question = _text(row[asked])
+    more = _text(row.get("input"))
+    if more.strip():
+        question = f"{question}\n{more}"
+
+    found = [Message(USER, question), Message(ASSISTANT, _text(row[answered]))]
+    system = _text(row.get("system"))
+    return [Message("System", system), *found] if system.strip() else found
+
+
+def speaker_of(role: str) -> str:
+    """Who speaks in a role."""
+    return _SPEAKERS.get(role.lower(), role.capitalize())
+
+
+def _list_in(row: Mapping[str, Any]) -> tuple[str, str, str] | None:
+    """The field that holds the messages, and the fields of each for who and what."""
+    for form in _LISTS:
+        listed, role, content = form
+        messages = row.get(listed)
+        if not isinstance(messages, list) or not messages:
+            continue
+        first = messages[0]
+        if isinstance(first, Mapping) and isinstance(first.get(role), str) and content in first:
+            return form
+    return None
+
+
+def _pair_in(row: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The fields for a question and its answer."""
+    for asked, answered in _PAIRS:
+        if isinstance(row.get(asked), str) and isinstance(row.get(answered), str):
+            return asked, answered
+    return None
+
+
+def _text(content: Any) -> str:
+    """A text, which may come in parts; pictures are none."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    texts = [part.get("text") for part in content if isinstance(part, Mapping)]
+    return "\n".join(text for text in texts if isinstance(text, str))

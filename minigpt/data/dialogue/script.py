@@ -1,0 +1,177 @@
+"""Plays and interviews: texts in which a name goes before what is said.
+
+    Anna: Did you feed the cat?          Q: Where were you?          HAMLET.
+    Otto: Twice.                         A: At home.                 Words, words, words.
+
+A novel may have a passage like this, and a log or a list of records may have a word and a colon in
+each line. They are told apart by how much of the text is said by somebody, and by whether the names
+come back in the way in which people take turns.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from .turns import Message
+from .whatsapp import LEVELS
+
+_LETTER = r"[^\W\d_]"
+_WORD = rf"(?:[A-Z0-9À-ÞĀ-ŽΑ-ΩА-ЯЁ]|(?![a-zß-öø-ÿα-ωа-яё]){_LETTER})[\w.'’-]*"
+_SMALL = r"(?:of|the|and|de|la|le|du|des|von|van|der|und|y|di|et)"
+_NAME = rf"{_WORD}(?: (?:{_WORD}|{_SMALL})){{0,4}}"
+_AFTER = r"(?: ?[(\[][^()\[\]\n]{1,60}[)\]])?"  # Anna (laughing):
+_COLON = re.compile(
+    rf"[ \t]{{0,8}}(?:\*\*|__|\*|_)?(?P<name>{_NAME}){_AFTER}(?:\*\*|__|\*|_)?"
+    rf"[ \u00a0\u202f]?(?::(?:\*\*|__|\*|_)?(?=\s|$)|：)[ \t]*(?P<text>.*)"
+)
+_CAPITALS = r"[A-ZÀ-ÖØ-ÞĀ-ŽΑ-ΩА-ЯЁ]"
+_FULL_STOP = re.compile(
+    rf"[ \t]{{0,8}}(?P<name>(?:{_CAPITALS}[{_CAPITALS[1:-1]}.'’-]*[{_CAPITALS[1:-1]}]|[QA])"
+    rf"(?: (?:{_CAPITALS}[{_CAPITALS[1:-1]}'’-]*|\d+)){{0,4}}){_AFTER}\.(?:[ \t]+(?P<text>.*)|$)"
+)
+_HEADING = re.compile(
+    r"[#\s*_]*(?:(?:act|scene|acte|scène|akt|aufzug|szene|auftritt|acto|escena|atto|scena|chapter|"
+    r"prologue|epilogue|prolog|epilog|акт|действие|сцена|явление)\b.{0,60}|[*=_~-]{3,}|"
+    r"(?:the end|finis|ende|fin|fine)\.?|<\|endoftext\|>)[\s*_]*",
+    re.IGNORECASE,
+)
+_NUMERAL = re.compile(r"[IVXLC]+|(?:ACT|SCENE|CHAPTER|BOOK|PART|VOLUME|THE END|FINIS|CONTENTS)\b.*")
+_DIRECTION = re.compile(
+    r"\s*(?:[\[(_].*[\])_]\.?|(?:Enter|Re-enter|Exit|Exeunt|Alarums?|Flourish|Curtain)\b.{0,200})\s*"
+)
+_LABELS = LEVELS | {
+    "note", "notes", "tip", "hint", "example", "examples", "title", "author", "date", "subject",
+    "from", "to", "cc", "sent", "time", "place", "step", "chapter", "section", "name", "address",
+    "phone", "email", "summary", "status", "version", "url", "source", "todo", "fixme", "see",
+    "returns", "raises", "args", "parameters", "usage", "input", "output", "result", "results",
+    "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "morning", "noon",
+    "afternoon", "evening", "night", "word", "definition", "front", "back", "key", "value", "type",
+    "description", "price", "quantity", "id", "size", "weight",
+}  # fmt: skip
+_FEWEST = 8  # turns
+_COVER = 0.5  # of the text that is said by somebody
+
+
+class _Line(NamedTuple):
+    """A line of the text, and the name and the rest if it begins with a name."""
+
+    line: str
+    name: str | None
+    text: str
+
+
+def is_script(text: str) -> bool:
+    """Whether a text is a play or an interview."""
+    return any(_is_in_form(_read(text, form)) for form in (_COLON, _FULL_STOP))
+
+
+def scenes(text: str) -> Iterator[list[Message]]:
+    """What is said in each scene. What goes before the first turn, such as the list of the people,
+    is left out, and so are directions that have lines of their own."""
+    lines = next(lines for form in (_COLON, _FULL_STOP) if _is_in_form(lines := _read(text, form)))
+    counts = Counter(line.name for line in lines if line.name)
+    is_line_by_line = _is_line_by_line(lines)
+
+    scene: list[Message] = []
+    is_after_blank = True
+    is_open = False  # whether a line without a name belongs to the last turn
+    for line, name, rest in lines:
+        if not line.strip():
+            is_after_blank = True
+            continue
+        times = 0 if name is None else counts[name]
+        begins = times > 1 or (times == 1 and (is_after_blank or is_line_by_line))
+        if times <= 2 and _HEADING.fullmatch(line):
+            if scene:
+                yield scene
+            scene = []
+            is_open = False
+        elif begins and name is not None:
+            scene.append(Message(name, rest))
+            is_open = True
+        elif is_open and not (is_after_blank and _DIRECTION.fullmatch(line)):
+            said = _without_directions(line)
+            scene[-1] = scene[-1]._replace(text=f"{scene[-1].text}\n{said}")
+        is_after_blank = False
+    if scene:
+        yield scene
+
+
+def _without_directions(line: str) -> str:
+    """A line of which nothing is said if it is a direction in brackets."""
+    bare = line.strip()
+    is_direction = bare[:1] == "[" and bare[-1:] == "]"
+    return "" if is_direction else line
+
+
+def _read(text: str, form: re.Pattern[str]) -> list[_Line]:
+    """The lines, and the name that each of them begins with."""
+    lines = []
+    for line in text.splitlines():
+        match = form.match(line)
+        name = match["name"].strip() if match else None
+        if match is None or name is None or _NUMERAL.fullmatch(name) or len(name) > 40:
+            lines.append(_Line(line, None, ""))
+        else:
+            lines.append(_Line(line, name, match["text"] or ""))
+    return lines
+
+
+def _is_in_form(lines: Sequence[_Line]) -> bool:
+    """Whether these lines are turns that people take."""
+    names = [line.name for line in lines if line.name]
+    counts = Counter(names)
+    often = [name for name, count in counts.items() if count >= 3]
+    turns = sum(count for count in counts.values() if count >= 2)
+    if len(often) < 2 or turns < _FEWEST or turns < 0.7 * len(names):
+        return False
+
+    labels = sum(count for name, count in counts.items() if name.lower() in _LABELS)
+    if labels > 0.2 * len(names) or _are_records(names) or _seldom_alternate(names):
+        return False
+    return _share_said(lines, counts) >= _COVER
+
+
+def _are_records(names: Sequence[str]) -> bool:
+    """Whether the same names follow each other in the same order, as the fields of records do."""
+    if len(set(names)) < 3:
+        return False
+    followers: dict[str, Counter[str]] = {}
+    for name, following in pairwise(names):
+        followers.setdefault(name, Counter())[following] += 1
+    usual = sum(counter.most_common(1)[0][1] for counter in followers.values())
+    return usual >= 0.9 * (len(names) - 1)
+
+
+def _seldom_alternate(names: Sequence[str]) -> bool:
+    changes = sum(name != following for name, following in pairwise(names))
+    return changes < 0.4 * (len(names) - 1)
+
+
+def _share_said(lines: Sequence[_Line], counts: Counter[str]) -> float:
+    """The share of the text, from its first turn on, in paragraphs that begin with a name, or in
+    lines that do."""
+    said = characters = 0
+    is_said = False  # this paragraph
+    has_begun = False
+    for line in lines:
+        size = len(line.line.strip())
+        if size == 0:
+            is_said = False
+            continue
+        if line.name is not None and counts[line.name] > 1:
+            is_said = True
+            has_begun = True
+        if has_begun:
+            characters += size
+            said += size * is_said
+    whole = sum(len(line.line.strip()) for line in lines)
+    return min(said / max(characters, 1), 2 * said / max(whole, 1))
+
+
+def _is_line_by_line(lines: Sequence[_Line]) -> bool:
+    """Whether nearly every line begins with a name."""
+    filled = [line for line in lines if line.line.strip()]
+    return sum(line.name is not None for line in filled) >= 0.8 * len(filled)

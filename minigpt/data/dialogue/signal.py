@@ -1,0 +1,52 @@
+"""Signal's chats as JSON lines, by sigexport or signal-cli. whatsapp.py reads its Markdown."""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from .turns import Message
+
+
+def is_row_of_signal(row: Any) -> bool:
+    """Whether a line of JSON is a message of Signal."""
+    if not isinstance(row, dict):
+        return False
+    is_of_sigexport = {"date", "sender", "body"} <= row.keys()
+    return is_of_sigexport or isinstance(row.get("envelope"), dict)
+
+
+def messages_of_signal(rows: Iterator[Mapping[str, Any]]) -> Iterator[Message]:
+    """What people wrote."""
+    for row in rows:
+        message = _of_envelope(row["envelope"]) if "envelope" in row else _of_sigexport(row)
+        if message is not None:
+            yield message
+
+
+def _of_sigexport(row: Mapping[str, Any]) -> Message | None:
+    text = row.get("body")
+    name = row.get("sender")
+    if not isinstance(text, str) or not isinstance(name, str) or not text.strip():
+        return None
+    moment = None
+    with contextlib.suppress(ValueError):
+        moment = datetime.fromisoformat(str(row.get("date"))).replace(tzinfo=None)
+    return Message(name, text, moment)
+
+
+def _of_envelope(envelope: Mapping[str, Any]) -> Message | None:
+    """A message that was received, or one that was sent by another device of the same person."""
+    name = envelope.get("sourceName") or envelope.get("source")
+    content = envelope.get("dataMessage")
+    if content is None:
+        content = (envelope.get("syncMessage") or {}).get("sentMessage")
+    text = content.get("message") if isinstance(content, dict) else None
+    if not isinstance(name, str) or not isinstance(text, str) or not text.strip():
+        return None
+
+    moment = None
+    with contextlib.suppress(ValueError, TypeError, OverflowError, OSError):
+        seconds = float(envelope["timestamp"]) / 1000
+        moment = datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)
+    return Message(name, text, moment)

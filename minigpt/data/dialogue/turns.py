@@ -1,0 +1,119 @@
+"""What a conversation is made of, and how it becomes text.
+
+A reader of a format gives `Message`s, as they were written. `conversations` joins them to turns,
+and `Dialogue` writes these as text: the template of a run.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+TEMPLATE = "{speaker}: {text}\n\n"  # a turn; its text has no empty line
+_LONGEST_NAME = 60  # characters
+_PHONE = re.compile(r"\+?\(?\d[\d\s().\u2011\u202f\xa0/-]{5,}\d")
+_PHONE_IN_TEXT = re.compile(r"(?<![\w+])\+\d(?:[\s().\u2011\u202f\xa0/-]{0,2}\d){6,14}(?!\w)")
+_MENTION = re.compile(r"@\u2068?\+?\d{7,15}\u2069?(?!\w)")  # of somebody by the number
+_INVISIBLE = re.compile(
+    "[\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]"
+)  # marks of direction
+
+
+class Message(NamedTuple):
+    """Something that somebody wrote or said, as it is in the file."""
+
+    speaker: str
+    text: str
+    time: datetime | None = None  # by the clock of the place
+
+
+class Turn(NamedTuple):
+    """All that a speaker says until another one speaks: one or several lines, none empty."""
+
+    speaker: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Dialogue:
+    """Who speaks in a text, and how its turns are written; a run keeps it."""
+
+    speakers: Mapping[str, int] = field(default_factory=dict)  # their turns; most frequent first
+    template: str = TEMPLATE
+
+    def opening(self, speaker: str) -> str:
+        """What goes before the text of a turn: the name, without the space that begins the text."""
+        before, _, _ = self.template.partition("{text}")
+        return before.replace("{speaker}", speaker).rstrip(" ")
+
+    @property
+    def end(self) -> str:
+        """What goes after the text of a turn."""
+        _, _, after = self.template.partition("{text}")
+        return after
+
+    def write(self, turns: Iterable[Turn]) -> str:
+        """Turns as the text that a model learns from."""
+        parts = []
+        for turn in turns:
+            text = self.template.replace("{text}", clean_text(turn.text))
+            parts.append(text.replace("{speaker}", turn.speaker, 1))
+        return "".join(parts)
+
+
+def conversations(messages: Iterable[Message], silence: float) -> Iterator[list[Turn]]:
+    """The conversations of a chat, which hours of `silence` separate. Messages that one speaker
+    sends one after another are one turn; those without text are left out."""
+    pause = timedelta(hours=silence)
+    turns: list[Turn] = []
+    last: datetime | None = None
+
+    for message in messages:
+        is_later = last is not None and message.time is not None and message.time - last > pause
+        if is_later and turns:
+            yield turns
+            turns = []
+        last = message.time or last
+
+        text = clean_text(message.text)
+        if not text:
+            continue
+        if turns and turns[-1].speaker == message.speaker:
+            text = f"{turns.pop().text}\n{text}"
+        turns.append(Turn(message.speaker, text))
+
+    if turns:
+        yield turns
+
+
+def clean_text(text: str) -> str:
+    """The lines of a text, without white space at their ends, empty lines and marks that nobody
+    sees: an empty line ends a turn."""
+    visible = _INVISIBLE.sub("", text)
+    lines = (line.strip() for line in visible.splitlines())
+    return "\n".join(line for line in lines if line)
+
+
+def without_numbers(text: str) -> str:
+    """A text in which telephone numbers, and people who are mentioned by theirs, are not told."""
+    if "+" not in text and "@" not in text:
+        return text
+    return _PHONE_IN_TEXT.sub("(number)", _MENTION.sub("@somebody", text))
+
+
+def clean_name(name: str) -> str:
+    """A name that can be told from the text after it: one line, without a colon."""
+    visible = _INVISIBLE.sub("", name)
+    words = visible.replace(":", " ").split()
+    return " ".join(words)[:_LONGEST_NAME].strip() or "Somebody"
+
+
+def is_phone_number(name: str) -> bool:
+    """Whether somebody is known by a telephone number only."""
+    return _PHONE.fullmatch(_INVISIBLE.sub("", name).strip().removeprefix("~").strip()) is not None
+
+
+def digits_of(name: str) -> str:
+    """The digits of a telephone number, by which it is known however it is written."""
+    return "".join(character for character in name if character.isdigit())

@@ -1,0 +1,307 @@
+"""Exports of Telegram, Discord, Signal, Messenger and Instagram; rows of data sets; mailboxes."""
+
+import json
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from minigpt.data.dialogue import discord, mail
+from minigpt.data.dialogue.recognise import form_of_data, form_of_rows, form_of_text, is_mailbox
+from minigpt.data.dialogue.turns import Message
+
+Said = list[tuple[str, str]]
+
+
+def said(conversation: Any) -> Said:
+    return [(message.speaker, message.text) for message in conversation]
+
+
+def of_data(data: Any) -> list[Said]:
+    form = form_of_data(json.loads(json.dumps(data)))
+    assert form is not None
+    return [said(conversation) for conversation in form.conversations(data)]
+
+
+def of_rows(*rows: dict[str, Any]) -> list[Said]:
+    form = form_of_rows(rows[0])
+    assert form is not None
+    return [said(conversation) for conversation in form.conversations(iter(rows))]
+
+
+# Telegram
+
+
+TELEGRAM: dict[str, Any] = {
+    "name": "Otto",
+    "type": "personal_chat",
+    "id": 1,
+    "messages": [
+        {"id": 1, "type": "service", "date": "2024-01-01T09:59:00", "actor": "Otto",
+         "action": "phone_call", "text": ""},
+        {"id": 2, "type": "message", "date": "2024-01-01T10:00:00", "from": "Anna",
+         "text": "Hast du die Katze gefüttert?"},
+        {"id": 3, "type": "message", "date": "2024-01-01T10:01:00", "from": "Otto",
+         "text": ["Ja, siehe ", {"type": "link", "text": "https://example.org"}, " oder ",
+                  {"type": "phone", "text": "+49 170 1234567"}]},
+        {"id": 4, "type": "message", "date": "2024-01-01T10:02:00", "from": "Otto",
+         "forwarded_from": "News", "text": "Breaking"},
+        {"id": 5, "type": "message", "date": "2024-01-01T10:03:00", "from": "Otto", "text": "",
+         "photo": "photos/1.jpg"},
+        {"id": 6, "type": "message", "date": "2024-01-01T10:04:00", "from": None, "text": "?"},
+    ],
+}  # fmt: skip
+
+
+def test_a_chat_of_telegram_has_what_people_wrote_themselves() -> None:
+    expected = [
+        ("Anna", "Hast du die Katze gefüttert?"),
+        ("Otto", "Ja, siehe https://example.org oder (number)"),
+        ("Deleted account", "?"),
+    ]
+    assert of_data(TELEGRAM) == [expected]
+    assert of_data({"about": "", "chats": {"list": [TELEGRAM, TELEGRAM]}}) == [expected] * 2
+
+
+# Messenger and Instagram
+
+
+def test_the_letters_of_messenger_are_put_right_and_the_oldest_message_comes_first() -> None:
+    def garbled(text: str) -> str:
+        return text.encode().decode("latin-1")
+
+    chat = {
+        "participants": [{"name": garbled("Zoë M")}, {"name": "Anna"}],
+        "messages": [
+            {"sender_name": "Anna", "timestamp_ms": 3000, "content": "Liked a message"},
+            {"sender_name": "Anna", "timestamp_ms": 2000, "content": garbled("schön 🐈")},
+            {"sender_name": garbled("Zoë M"), "timestamp_ms": 1000, "content": garbled("grüß")},
+            {"sender_name": "Anna", "timestamp_ms": 500, "content": "x", "is_unsent": True},
+            {"sender_name": "Anna", "timestamp_ms": 400, "photos": []},
+        ],
+        "title": "Anna",
+        "thread_path": "inbox/anna_1",
+    }  # fmt: skip
+    assert of_data(chat) == [[("Zoë M", "grüß"), ("Anna", "schön 🐈")]]
+
+
+def test_a_chat_of_messenger_with_encryption_is_read_as_it_is() -> None:
+    chat = {
+        "participants": ["Zoë", "Anna"],
+        "threadName": "Zoë_1",
+        "messages": [
+            {"senderName": "Zoë", "text": "hé", "timestamp": 1700000000000, "isUnsent": False},
+            {"senderName": "Anna", "text": "", "timestamp": 1700000001000, "isUnsent": False},
+            {"senderName": "Anna", "text": "Ã¼", "timestamp": 1700000002000, "isUnsent": False},
+        ],
+    }
+    assert of_data(chat) == [[("Zoë", "hé"), ("Anna", "Ã¼")]]
+
+
+# Discord
+
+
+def test_a_channel_of_discord_is_read_in_all_its_forms() -> None:
+    data = {
+        "guild": {"name": "Cats"},
+        "channel": {"name": "general"},
+        "messages": [
+            {"type": "GuildMemberJoin", "timestamp": "2024-01-01T10:00:00+00:00",
+             "content": "Joined.", "author": {"name": "anna"}},
+            {"type": "Default", "timestamp": "2024-01-01T10:00:00+00:00", "content": "hi",
+             "author": {"name": "anna", "nickname": "Anna"}},
+            {"type": "Reply", "timestamp": "2024-01-01T10:01:00.5+00:00", "content": "hello",
+             "author": {"name": "otto"}},
+        ],
+    }  # fmt: skip
+    assert of_data(data) == [[("Anna", "hi"), ("otto", "hello")]]
+
+    text = """\
+==============================================================
+Guild: Cats
+Channel: general
+==============================================================
+
+[01-Jan-24 10:00 AM] anna#1234
+hi
+there: you
+
+[01-Jan-24 10:01 AM] otto
+hello
+
+{Attachments}
+https://cdn.discordapp.com/1.png
+
+[01-Jan-24 10:02 AM] anna#1234 (pinned)
+bye
+
+==============================================================
+Exported 3 message(s)
+==============================================================
+"""
+    form = form_of_text(text)
+    assert form is not None and form.kind == "Discord chat"
+    (conversation,) = form.conversations(text)
+    found = list(conversation)
+    assert said(found) == [("anna", "hi\nthere: you"), ("otto", "hello"), ("anna", "bye")]
+    assert found[0].time == datetime(2024, 1, 1, 10, 0)
+
+    row = dict.fromkeys(discord.COLUMNS, "1") | {"Author": "anna#1234", "Content": "hi"}
+    assert of_rows(row) == [[("anna", "hi")]]
+
+
+# Signal
+
+
+def test_rows_of_signal_are_read() -> None:
+    of_sigexport = [
+        {"date": "2024-01-01 10:00:00", "sender": "Anna", "body": "hi", "quote": "", "sticker": ""},
+        {"date": "2024-01-01 10:01:00", "sender": "Me", "body": "", "attachments": ["1.jpg"]},
+        {"date": "2024-01-01 10:02:00", "sender": "Me", "body": "hello"},
+    ]
+    assert of_rows(*of_sigexport) == [[("Anna", "hi"), ("Me", "hello")]]
+    of_cli = [
+        {"envelope": {"source": "+49170", "sourceName": "Anna", "timestamp": 1704103200000,
+                      "dataMessage": {"message": "hi"}}},
+        {"envelope": {"source": "+49171", "timestamp": 1704103201000, "receiptMessage": {}}},
+        {"envelope": {"source": "+49171", "timestamp": 1704103202000,
+                      "syncMessage": {"sentMessage": {"message": "hello"}}}},
+    ]  # fmt: skip
+    assert of_rows(*of_cli) == [[("Anna", "hi"), ("+49171", "hello")]]
+
+
+# Rows
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"messages": [{"role": "user", "content": "Why?"},
+                      {"role": "assistant", "content": "So."}]},
+        {"messages": [{"role": "user", "content": [{"type": "text", "text": "Why?"}]},
+                      {"role": "assistant", "content": "So."}], "source": "mine"},
+        {"conversations": [{"from": "human", "value": "Why?"}, {"from": "gpt", "value": "So."}]},
+        {"prompt": "Why?", "completion": "So."},
+        {"instruction": "Why?", "input": "", "output": "So."},
+        {"question": "Why?", "answer": "So."},
+    ],
+)  # fmt: skip
+def test_a_row_of_a_data_set_is_a_conversation(row: dict[str, Any]) -> None:
+    assert of_rows(row, row) == [[("User", "Why?"), ("Assistant", "So.")]] * 2
+
+
+def test_the_input_of_an_instruction_follows_it_and_a_system_message_has_a_speaker() -> None:
+    row = {"instruction": "Add.", "input": "1 2", "output": "3", "system": "Be exact."}
+    assert of_rows(row) == [
+        [("System", "Be exact."), ("User", "Add.\n1 2"), ("Assistant", "3")],
+    ]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"text": "a text"},
+        {"messages": ["a", "b"]},
+        {"messages": []},
+        {"messages": {"count": 3}},
+        {"chats": {"list": [3]}},
+        {"participants": 3, "messages": [{}]},
+        {"name": "x", "messages": [{"id": 1}]},
+        {"prompt": "only a prompt"},
+        ["a", "b"],
+        3,
+        None,
+    ],
+)
+def test_other_data_is_no_chat(data: Any) -> None:
+    assert form_of_data(data) is None
+
+
+# Mailboxes
+
+
+MBOX = """\
+From anna@example.org Mon Jan  1 10:00:00 2024
+From: =?utf-8?q?Anna_M=C3=BCller?= <anna@example.org>
+To: otto@example.org
+Subject: The cat
+Date: Mon, 1 Jan 2024 10:00:00 +0000
+Message-ID: <1@example.org>
+Content-Type: text/plain; charset=utf-8
+Content-Transfer-Encoding: 8bit
+
+Dear Otto,
+
+did you feed the cat? Call me: +49 170 1234567
+>From tomorrow on I am away.
+
+--\x20
+Anna Müller
+Example Street 1
+
+From otto@example.org Mon Jan  1 11:00:00 2024
+From: otto@example.org
+Subject: Re: The cat
+Date: Mon, 1 Jan 2024 11:00:00 +0000
+Message-ID: <2@example.org>
+In-Reply-To: <1@example.org>
+Content-Type: multipart/alternative; boundary=b
+
+--b
+Content-Type: text/plain; charset=utf-8
+
+Twice.
+
+On Mon, 1 Jan 2024 at 10:00, Anna Müller <anna@example.org>
+wrote:
+> Dear Otto,
+>
+> did you feed the cat?
+--b
+Content-Type: text/html
+
+<p>Twice.</p>
+--b--
+
+From anna@example.org Mon Jan  1 12:00:00 2024
+From: Anna <anna@example.org>
+Subject: Something else
+Date: Mon, 1 Jan 2024 12:00:00 +0000
+Message-ID: <3@example.org>
+Content-Type: text/html
+
+<html><head><style>p {}</style></head>
+<body><p>Only <b>this</b>.</p><blockquote>old</blockquote></body></html>
+"""
+
+
+def test_a_mailbox_has_what_each_sender_wrote_thread_by_thread() -> None:
+    content = MBOX.encode()
+    assert is_mailbox(content)
+    first, second = map(said, mail.threads(content.splitlines(keepends=True)))
+    assert [name for name, _ in first] == ["Anna Müller", "otto"]
+    assert first[0][1].startswith("Dear Otto,")
+    assert "Example Street" not in first[0][1]
+    assert first[1][1] == "Twice."
+    assert second == [("Anna", "Only this.")]
+
+
+def test_what_is_quoted_in_other_ways_is_left_out_too() -> None:
+    assert mail.own_text("Ja.\n\nAm 1.1.2024 um 10:00 schrieb Anna:\n> Hast du?\n") == "Ja."
+    assert mail.own_text("Oui.\n\n-----Message d'origine-----\nDe : Anna\n\nAs-tu ?") == "Oui."
+    outlook = "Yes.\n\nFrom: Anna\nSent: Monday\nTo: Otto\nSubject: Cat\n\nDid you?"
+    assert mail.own_text(outlook) == "Yes."
+    between = "On 1 Jan 2024 Anna wrote:\n> Did you feed her?\nYes.\n> And the dog?\nNo.\n"
+    assert mail.own_text(between) == "Yes.\nNo."
+
+
+def test_a_letter_in_a_novel_is_no_mailbox() -> None:
+    assert not is_mailbox(b"From London we went to Dover in 1815.\n\nThe sea was calm.\n")
+    assert not is_mailbox(b"")
+
+
+def test_letters_that_are_damaged_are_read_as_far_as_they_go() -> None:
+    begins = b"From a@b Mon Jan  1 10:00:00 2024\n"
+    damaged = begins + b"From: \xff\xfe <\nDate: never\nContent-Type: x/\n\nHi\n"
+    (messages,) = mail.threads(damaged.splitlines(keepends=True))
+    assert messages == [Message("Somebody", "Hi")]

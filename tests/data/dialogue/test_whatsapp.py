@@ -1,0 +1,153 @@
+"""WhatsApp's exports as phones in many countries write them, and texts that only look like one."""
+
+from datetime import datetime
+
+import pytest
+
+from minigpt.data.dialogue.recognise import form_of_text
+from minigpt.data.dialogue.turns import Message, Turn, conversations
+
+
+def read(text: str) -> list[Message]:
+    form = form_of_text(text)
+    assert form is not None
+    (messages,) = form.conversations(text)
+    return list(messages)
+
+
+GERMAN = """\
+31.12.23, 21:40 - Nachrichten und Anrufe sind Ende-zu-Ende-verschlüsselt. Niemand kann sie lesen.
+31.12.23, 21:41 - Anna: Hast du die Katze gefüttert?
+31.12.23, 21:43 - Otto Müller: Zweimal.
+Sie wollte mehr.
+31.12.23, 21:43 - Otto Müller: <Medien ausgeschlossen>
+31.12.23, 21:44 - Anna: Diese Nachricht wurde gelöscht.
+31.12.23, 21:44 - Otto Müller hat die Gruppe „Katze" erstellt
+31.12.23, 21:45 - Anna: Gut: dann bis morgen <Diese Nachricht wurde bearbeitet.>
+01.01.24, 10:02 - Anna: Frohes Neues!
+01.01.24, 10:03 - Otto Müller: IMG-20240101-WA0001.jpg (Datei angehängt)
+Unsere Katze
+"""
+
+
+def test_a_german_chat_of_android_is_read_without_what_the_program_writes() -> None:
+    assert read(GERMAN) == [
+        Message("Anna", "Hast du die Katze gefüttert?", datetime(2023, 12, 31, 21, 41)),
+        Message("Otto Müller", "Zweimal.\nSie wollte mehr.", datetime(2023, 12, 31, 21, 43)),
+        Message("Anna", "Gut: dann bis morgen", datetime(2023, 12, 31, 21, 45)),
+        Message("Anna", "Frohes Neues!", datetime(2024, 1, 1, 10, 2)),
+        Message("Otto Müller", "Unsere Katze", datetime(2024, 1, 1, 10, 3)),
+    ]
+
+
+def test_hours_of_silence_end_a_conversation_and_messages_in_a_row_are_one_turn() -> None:
+    first, second = conversations(read(GERMAN), silence=8)
+    assert first == [
+        Turn("Anna", "Hast du die Katze gefüttert?"),
+        Turn("Otto Müller", "Zweimal.\nSie wollte mehr."),
+        Turn("Anna", "Gut: dann bis morgen"),
+    ]
+    assert second == [Turn("Anna", "Frohes Neues!"), Turn("Otto Müller", "Unsere Katze")]
+    assert len(list(conversations(read(GERMAN), silence=24))) == 1
+
+
+def test_a_chat_of_ios_is_read_without_what_the_program_marks_as_its_own() -> None:
+    text = """\
+[12/31/23, 9:40:05\u202fPM] The Cats: \u200eMessages and calls are end-to-end encrypted.
+[12/31/23, 9:41:05\u202fPM] Anna: Did you feed the cat?
+\u200e[12/31/23, 9:41:30\u202fPM] Otto: \u200eimage omitted
+[12/31/23, 9:42:00\u202fPM] Otto: Twice \u200e<This message was edited>
+[12/31/23, 9:43:00\u202fPM] \u202a+49 170 1234567\u202c: \u200eThis message was deleted.
+[12/31/23, 11:58:00\u202fPM] Anna: Thank you.
+
+Good night!
+[1/1/24, 12:05:00\u202fAM] Otto: Happy new year!
+"""
+    assert read(text) == [
+        Message("Anna", "Did you feed the cat?", datetime(2023, 12, 31, 21, 41, 5)),
+        Message("Otto", "Twice", datetime(2023, 12, 31, 21, 42)),
+        Message("Anna", "Thank you.\n\nGood night!", datetime(2023, 12, 31, 23, 58)),
+        Message("Otto", "Happy new year!", datetime(2024, 1, 1, 0, 5)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("country", "line", "moment"),
+    [
+        ("Britain", "31/12/2023, 21:41 - {}", datetime(2023, 12, 31, 21, 41)),
+        ("the United States", "12/31/23, 9:41 PM - {}", datetime(2023, 12, 31, 21, 41)),
+        ("India", "31/12/23, 9:41 pm - {}", datetime(2023, 12, 31, 21, 41)),
+        ("Spain", "31/12/23, 21:41 - {}", datetime(2023, 12, 31, 21, 41)),
+        ("Mexico", "31/12/23, 9:41 p.\u00a0m. - {}", datetime(2023, 12, 31, 21, 41)),
+        ("France", "31/12/2023 à 21:41 - {}", datetime(2023, 12, 31, 21, 41)),
+        ("Brazil", "31/12/2023 21:41 - {}", datetime(2023, 12, 31, 21, 41)),
+        ("the Netherlands", "31-12-2023 21:41 - {}", datetime(2023, 12, 31, 21, 41)),
+        ("Sweden", "2023-12-31 21:41 - {}", datetime(2023, 12, 31, 21, 41)),
+        ("Finland", "31.12.2023 klo 21.41 - {}", datetime(2023, 12, 31, 21, 41)),
+        ("Hungary", "2023. 12. 31. 21:41 - {}", datetime(2023, 12, 31, 21, 41)),
+        ("Japan", "2023/12/31 21:41 - {}", datetime(2023, 12, 31, 21, 41)),
+        ("China", "2023/12/31 下午9:41 - {}", datetime(2023, 12, 31, 21, 41)),
+        ("Egypt", "٣١/١٢/٢٠٢٣، ٩:٤١ م - {}", datetime(2023, 12, 31, 21, 41)),
+        ("Korea", "2023년 12월 31일 오후 9:41, {}", datetime(2023, 12, 31, 21, 41)),
+        ("iOS in Germany", "[31.12.23, 21:41:05] {}", datetime(2023, 12, 31, 21, 41, 5)),
+        ("iOS in Italy", "[31/12/23, 21:41:05] {}", datetime(2023, 12, 31, 21, 41, 5)),
+        ("iOS in China", "[2023/12/31 下午9:41:05] {}", datetime(2023, 12, 31, 21, 41, 5)),
+    ],
+)
+def test_the_date_of_a_country_is_understood(country: str, line: str, moment: datetime) -> None:
+    said = ["Anna: one", "Otto: two: three", "Anna: four", "Otto: five"]
+    text = "\n".join(line.format(each) for each in said) + "\n"
+    found = read(text)
+    assert [(name, written) for name, written, _ in found] == [
+        ("Anna", "one"),
+        ("Otto", "two: three"),
+        ("Anna", "four"),
+        ("Otto", "five"),
+    ]
+    assert {time for _, _, time in found} == {moment}, country
+
+
+def test_a_date_that_could_be_either_is_read_so_that_time_goes_on() -> None:
+    days = ["1/2/24", "2/2/24", "3/2/24", "4/2/24", "1/3/24"]  # of February, then the 1st of March
+    names = ["Anna", "Otto", "Anna", "Otto", "Anna"]
+    text = "\n".join(f"{day}, 9:00 - {name}: hi" for day, name in zip(days, names, strict=True))
+    assert [message.time.month for message in read(text) if message.time] == [2, 2, 2, 2, 3]
+
+
+def test_a_chat_of_signal_in_markdown_is_read() -> None:
+    text = """\
+[2019-05-29, 15:04] Me: How is everyone?
+[2019-05-29, 15:10] Aya: We're great!  (- Me: 👍 -)
+[2019-05-29, 15:20] Jim: I'm good.
+[2019-05-29, 15:21] Aya: ![photo](./media/1.jpg)
+[2019-05-29, 15:22] Me: Good
+"""
+    form = form_of_text(text)
+    assert form is not None and form.kind == "Signal chat"
+    assert [(name, said) for name, said, _ in read(text)] == [
+        ("Me", "How is everyone?"),
+        ("Aya", "We're great!"),
+        ("Jim", "I'm good."),
+        ("Me", "Good"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # Logs
+        "2023-12-31 21:41 - INFO: started\n2023-12-31 21:42 - ERROR: broken\n" * 20,
+        "[2023-12-31 21:41:05] production.ERROR: broken\n"
+        "[2023-12-31 21:41:06] production.INFO: it goes on\n" * 20,
+        "[2023-12-31 21:41:05] sshd[212]: opened\n[2023-12-31 21:41:06] cron[9]: done\n" * 20,
+        "2023-12-31 21:41:05,123 - root - INFO - started\n" * 20,
+        # Diaries
+        "31.12.2023, 21:41 - Heute war ich am See.\nEs war kalt.\n1.1.2024, 9:00 - Frost: -3 °.\n"
+        "2.1.2024, 8:00 - Nichts.\n",
+        "".join(f"{day}.1.2024, 9:00 - Thema {day}: es regnet\n" for day in range(1, 29)),
+        # A calendar
+        "01/02/2024, 09:00 - Dentist\n01/03/2024, 10:00 - Lunch with Otto\n" * 10,
+    ],
+)
+def test_a_log_a_diary_and_a_calendar_are_no_chats(text: str) -> None:
+    assert form_of_text(text) is None
