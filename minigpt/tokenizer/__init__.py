@@ -5,7 +5,15 @@ on all cores.
 
 from collections.abc import Iterable
 
-from .base import END_OF_TEXT, Tokenizer, TokenizerLike, UnknownCharacter
+from .base import (
+    BETWEEN_TURNS,
+    END_OF_TEXT,
+    END_OF_TURN,
+    SPEAKER,
+    Tokenizer,
+    TokenizerLike,
+    UnknownCharacter,
+)
 from .bpe import BytePairTokenizer, tiktoken_tokenizer, train_bpe
 from .characters import CharacterTokenizer
 from .chunked_encoding import Encoded, TextChunk, encode_in_pieces
@@ -14,7 +22,10 @@ from .token_splitting import TokenSplitter
 from .tokenizer_json import has_tokenizer, load_tokenizer
 
 __all__ = [
+    "BETWEEN_TURNS",
     "END_OF_TEXT",
+    "END_OF_TURN",
+    "SPEAKER",
     "BytePairTokenizer",
     "CharacterTokenizer",
     "Encoded",
@@ -35,9 +46,12 @@ __all__ = [
 ]
 
 
-def make_tokenizer(kind: str, vocab_size: int | None, texts: Iterable[str]) -> Tokenizer:
+def make_tokenizer(
+    kind: str, vocab_size: int | None, texts: Iterable[str], *, has_turns: bool = False
+) -> Tokenizer:
     """The tokenizer named `kind`: "char" or "bpe", learned from `texts`, or one of tiktoken's, such
-    as "gpt2", for which they are not read. `vocab_size` is for bpe, END_OF_TEXT included."""
+    as "gpt2", for which they are not read. `vocab_size` is for bpe, END_OF_TEXT included; if
+    `has_turns`, a bpe has tokens for the beginning and the end of a turn."""
     if kind == "char":
         characters: set[str] = set()
         for text in texts:
@@ -45,5 +59,5 @@ def make_tokenizer(kind: str, vocab_size: int | None, texts: Iterable[str]) -> T
         return CharacterTokenizer(sorted(characters))
 
     if kind == "bpe":
-        return train_bpe(texts, vocab_size or 1024)
+        return train_bpe(texts, vocab_size or 1024, has_turns=has_turns)
     return tiktoken_tokenizer(kind)

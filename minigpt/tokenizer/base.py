@@ -14,6 +14,12 @@ from .. import UserError
 
 END_OF_TEXT = "<|endoftext|>"
 
+# Of a tokenizer that was learned from conversations: before the name of whoever speaks, and in the
+# place of the empty line that ends a turn.
+SPEAKER = "<|speaker|>"
+END_OF_TURN = "<|turn|>"
+BETWEEN_TURNS = "\n\n"
+
 
 class UnknownCharacter(UserError):
     """A character that the tokenizer cannot encode, and its position in the text."""
@@ -54,12 +60,16 @@ class Tokenizer(ABC):
     Attributes:
         vocab_size: number of ids, special tokens included.
         end_of_text: the id that stands between two documents; None if nothing does.
+        speaker: the id before each turn of a conversation; None if there is none.
+        end_of_turn: the id that stands for the empty line after a turn; None if there is none.
         cut: matches each place where a text may be cut without changing its ids.
     """
 
     vocab_size: int
     end_of_text: int | None
     cut: re.Pattern[str]
+    speaker: int | None = None
+    end_of_turn: int | None = None
 
     @abstractmethod
     def encode(self, text: str) -> list[int]:

@@ -1,5 +1,6 @@
 """Byte-pair encoding: learned from a text, or one of tiktoken's encodings such as "gpt2"."""
 
+import itertools
 import os
 import threading
 from collections.abc import Iterable, Iterator
@@ -9,8 +10,8 @@ from typing import Any, AnyStr
 import tiktoken
 
 from .. import UserError
-from .base import END_OF_TEXT, Tokenizer
-from .chunked_encoding import GPT2_PATTERN, places_to_cut
+from .base import BETWEEN_TURNS, END_OF_TEXT, END_OF_TURN, SPEAKER, Tokenizer
+from .chunked_encoding import AFTER_TURN, GPT2_PATTERN, places_to_cut
 
 _LONGEST_WORD = 128  # characters of a word from which tokens are learned together
 
@@ -18,6 +19,9 @@ _LONGEST_WORD = 128  # characters of a word from which tokens are learned togeth
 class BytePairTokenizer(Tokenizer):
     """Byte-level byte-pair encoding ("Neural Machine Translation of Rare Words with Subword
     Units", Sennrich et al. 2016, on bytes), done by tiktoken. Decoding gives back any text.
+
+    If the encoding has the special tokens <|speaker|> and <|turn|>, an empty line is the end of a
+    turn, and each turn begins with the first of them.
     """
 
     def __init__(self, encoding: tiktoken.Encoding):
@@ -25,12 +29,29 @@ class BytePairTokenizer(Tokenizer):
         self.vocab_size = encoding.n_vocab
         self.end_of_text = encoding.eot_token
         self.cut = places_to_cut(encoding._pat_str)
-        self._special_ids = set(encoding._special_tokens.values())
+        special = encoding._special_tokens
+        self._special_ids = set(special.values())
+        if special.keys() >= {SPEAKER, END_OF_TURN}:
+            self.speaker = special[SPEAKER]
+            self.end_of_turn = special[END_OF_TURN]
+            self.cut = AFTER_TURN
 
     def encode(self, text: str) -> list[int]:
-        return self.encoding.encode_ordinary(text)
+        if self.speaker is None or self.end_of_turn is None:
+            return self.encoding.encode_ordinary(text)
+
+        ids: list[int] = []
+        turns = text.split(BETWEEN_TURNS)
+        for number, turn in enumerate(turns):
+            if number > 0:
+                ids.append(self.end_of_turn)
+            if turn:
+                ids += [self.speaker, *self.encoding.encode_ordinary(turn)]
+        return ids
 
     def token_bytes(self, token_id: int) -> bytes:
+        if token_id == self.end_of_turn:
+            return BETWEEN_TURNS.encode()
         if token_id in self._special_ids:
             return b""
         try:
@@ -58,8 +79,11 @@ class BytePairTokenizer(Tokenizer):
         return tokenizer.to_str()
 
 
-def train_bpe(texts: Iterable[str], vocab_size: int) -> BytePairTokenizer:
-    """Byte-level BPE with at most `vocab_size` tokens, learned from `texts`.
+def train_bpe(
+    texts: Iterable[str], vocab_size: int, *, has_turns: bool = False
+) -> BytePairTokenizer:
+    """Byte-level BPE with at most `vocab_size` tokens, learned from `texts`; of conversations, with
+    tokens for the beginning and the end of a turn.
 
     Each merge goes through the whole of a word. So a long one, such as a line of DNA, is learned
     from in parts: otherwise the time would grow with the square of its length.
@@ -69,8 +93,12 @@ def train_bpe(texts: Iterable[str], vocab_size: int) -> BytePairTokenizer:
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
     parts = tokenizers.Regex(rf"[\s\S]{{1,{_LONGEST_WORD}}}")
     _set_byte_level(tokenizer, tokenizers.Regex(GPT2_PATTERN), parts)
+    special = [END_OF_TEXT]
+    if has_turns:
+        special += [SPEAKER, END_OF_TURN]
+        texts = itertools.chain.from_iterable(text.split(BETWEEN_TURNS) for text in texts)
     trainer = tokenizers.trainers.BpeTrainer(
-        vocab_size=vocab_size - 1,
+        vocab_size=vocab_size - len(special),
         initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
@@ -79,7 +107,10 @@ def train_bpe(texts: Iterable[str], vocab_size: int) -> BytePairTokenizer:
     vocab = tokenizer.get_vocab()
     ranks = {printable_to_bytes(token): rank for token, rank in vocab.items()}
     encoding = tiktoken.Encoding(
-        "bpe", pat_str=GPT2_PATTERN, mergeable_ranks=ranks, special_tokens={END_OF_TEXT: len(ranks)}
+        "bpe",
+        pat_str=GPT2_PATTERN,
+        mergeable_ranks=ranks,
+        special_tokens={name: i for i, name in enumerate(special, start=len(ranks))},
     )
     return BytePairTokenizer(encoding)
 

@@ -153,6 +153,7 @@ _WHITE_SPACE = r"(?<=[^\W_])(?=[ \t\r\n])|(?<=\S\n)(?=[^\W_])"
 _PUNCTUATION = r"""(?<=[^\W_])(?=[]!"#$%&()*+,./:;<=>?@[\\^_`{|}~、。，！？；：」』）-])"""
 AT_WHITE_SPACE = re.compile(_WHITE_SPACE)
 _AT_PUNCTUATION = re.compile(f"{_WHITE_SPACE}|{_PUNCTUATION}")
+AFTER_TURN = re.compile(r"(?<=[^\n]\n\n)(?!\n)")  # where an empty line ends a turn
 ANYWHERE = re.compile(r"(?s)(?=.)")
 NOWHERE = re.compile(r"(?!)")
 

@@ -21,6 +21,8 @@ class TokenSplitter:
 
     def __init__(self, tokenizer: Tokenizer):
         tokens = [tokenizer.token_bytes(i) for i in range(tokenizer.vocab_size)]
+        if tokenizer.end_of_turn is not None:
+            tokens[tokenizer.end_of_turn] = b""  # two line ends are no end of a turn
         ids = {token: i for i, token in enumerate(tokens) if token}
 
         # Of each pair the token that it forms, its left half and its right half; the pairs of a
