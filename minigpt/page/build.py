@@ -19,14 +19,12 @@ from ..config import GPTConfig
 from ..data.corpus import whole
 from ..data.source import read_again
 from ..interop.safetensors_files import Array
-from ..runs.find import beginning
-from ..runs.folder import SAMPLES, WEIGHTS
 from ..runs.found import FoundModel
-from ..runs.weights import read_best
 from ..tokenizer import BytePairTokenizer, CharacterTokenizer, Tokenizer
 from ..tokenizer.bpe import bytes_to_printable
 from ..tokenizer.chunked_encoding import PATTERNS
 from ..tokenizer.library import word_pattern
+from .about import facts, history, openings
 
 LARGEST = 40_000_000  # parameters
 LARGEST_TEXT = 20_000_000  # characters
@@ -36,7 +34,7 @@ WORKER = (
 # Each module after those that it imports.
 PAGE = (
     "model/tokenizer", "model/sampler",
-    "basics/strings", "basics/dom", "basics/picture",
+    "basics/strings", "basics/units", "basics/dom", "basics/picture",
     "text/client", "text/state", "text/writing", "text/sheet", "text/settings", "text/link",
     "views/draw",
     "views/attention",
@@ -44,7 +42,7 @@ PAGE = (
     "views/heads",
     "views/layers",
     "views/sources",
-    "frame/panel", "frame/header", "frame/main",
+    "frame/panel", "frame/header", "frame/opening", "frame/main",
 )  # fmt: skip
 STYLE = (
     "base", "frame", "sheet", "draw", "attention", "numbers", "layers", "heads", "sources",
@@ -85,12 +83,13 @@ def build_page(
     model = {
         "title": title,
         "parameters": parameters,
-        "beginning": beginning(found),
+        "facts": facts(found),
+        "openings": openings(found),
+        "history": history(found),
         "config": page_config(config),
         "tensors": tensors,
         "dtype": weights,
         "tokenizer": page_tokenizer(found.tokenizer),
-        "prompt": first_prompt(found),
     }
     text = training_text(found) if with_text else None
 
@@ -207,20 +206,6 @@ def _both_cases(pattern: str) -> str:
             cases += "ſ"
         result += cases if is_in_class else f"[{cases}]"
     return result
-
-
-def first_prompt(found: FoundModel) -> str:
-    """What the page shows when it opens: the sample of the best weights, if there is one."""
-    path = found.folder / SAMPLES
-    best = read_best(found.folder / WEIGHTS)
-    if best is None or not path.is_file():
-        return ""
-
-    samples = path.read_text(encoding="utf-8", errors="replace")
-    heading = f"--- step {best['step']:.0f}\n"
-    _, _, after = f"\n{samples}".partition(f"\n{heading}")
-    sample, *_ = re.split(r"\n--- step \d+\n", after)
-    return sample.strip()
 
 
 def training_text(found: FoundModel) -> list[str]:

@@ -2,7 +2,29 @@
 // {name} stands for something that is filled in: a token, a number, an element.
 
 export const STRINGS = {
-  header: { dark: "Dark", light: "Light" },
+  header: {
+    about: "About this model",
+    base: "This small language model, the base of minigpt, has read English books, articles and talk.",
+    baseRead: "This small language model, the base of minigpt, has read {size} of English books, articles and talk.",
+    began: "Its training began with {beginning}.",
+    close: "Close",
+    context: "It sees at most the last {count} tokens of a text when it guesses the next one.",
+    dark: "Dark",
+    guesses: "It guesses how a text goes on, one piece at a time.",
+    head: "In each layer there is {count} head. A head looks back at earlier tokens.",
+    heads: "In each layer there are {count} heads. A head looks back at earlier tokens.",
+    layer: "It has {count} layer, in which every token is worked on.",
+    layers: "It has {count} layers. A text passes through one after another.",
+    light: "Light",
+    other: "This is the language model {title}.",
+    parameters: "It consists of {count} parameters: numbers that the training has set.",
+    private: "It runs in your browser. Nothing that you type leaves this page.",
+    read: "This small language model has read {text}{size}{time}.",
+    sized: " ({size})",
+    timed: " for {time}",
+    vocabulary: "Its vocabulary has {count} tokens: the pieces, words or parts of words, that it reads and writes.",
+  },
+  opening: { hint: "Openings to try:" },
   panel: {
     first: "How does a text begin?",
     next: "What next?",
@@ -13,6 +35,17 @@ export const STRINGS = {
     views: "Views",
     why: "Why this word?",
     whyToken: "Why {token}?",
+  },
+  units: {
+    bytes: "{count} bytes",
+    hour: "an hour",
+    hours: "{count} hours",
+    kilobytes: "{count} kB",
+    megabytes: "{count} MB",
+    minute: "a minute",
+    minutes: "{count} minutes",
+    second: "a second",
+    seconds: "{count} seconds",
   },
   /** Titles of the views. */
   views: {

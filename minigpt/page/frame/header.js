@@ -1,26 +1,60 @@
-// The head of the page: what this model is, in one sentence, and the theme.
+// The head of the page: what this model is, in plain words and from the run's own facts, and the theme.
 
-import { button } from "../basics/dom.js";
-import { string } from "../basics/strings.js";
+import { button, h } from "../basics/dom.js";
+import { say, string } from "../basics/strings.js";
+import { bytesOf, durationOf } from "../basics/units.js";
 import { model } from "../text/client.js";
 import { changed, state } from "../text/state.js";
 
 const inHeader = (id) => document.getElementById(id);
 
 export function makeHeader() {
-  const { beginning, config, parameters, title } = model;
-  document.title = `${title} · minigpt`;
-  inHeader("title").textContent = title;
-  const millions = (parameters / 1e6).toFixed(parameters < 1e7 ? 2 : 0);
-  const tokens = config.vocab_size.toLocaleString("en");
-  inHeader("hello").textContent = [
-    `${millions} million parameters, ${config.num_layers} layers of ${config.num_heads} heads, ` +
-      `${tokens} tokens, ${config.context_length} of them in sight.`,
-    ...(beginning ? [`The training began with ${beginning}.`] : []),
-    "It runs in your browser; nothing leaves this page.",
-  ].join(" ");
+  document.title = `${model.title} · minigpt`;
+  inHeader("title").textContent = model.title;
+  inHeader("hello").append(...hello(), " ", string("header.guesses"));
+  inHeader("header-buttons").append(makeAbout(), makeTheme());
+}
 
-  inHeader("header-buttons").append(makeTheme());
+/** What it has read and for how long, as far as that is known. */
+function hello() {
+  const { facts, title } = model;
+  const name = (text) => h("em", {}, text);
+  if (facts.kind === "base") {
+    return facts.bytes === null ? say("header.base") : say("header.baseRead", { size: bytesOf(facts.bytes) });
+  }
+  if (facts.text === null) return say("header.other", { title: name(title) });
+
+  const size = facts.bytes === null ? "" : say("header.sized", { size: bytesOf(facts.bytes) });
+  const time = facts.seconds === null ? "" : say("header.timed", { time: durationOf(facts.seconds) });
+  const sentence = say("header.read", { text: name(facts.text), size, time });
+  const began = facts.beginning === null ? [] : [" ", ...say("header.began", { beginning: facts.beginning })];
+  return [...sentence, ...began].flat();
+}
+
+/** The button that opens the model's sizes, each with what it means. */
+function makeAbout() {
+  const { config, parameters, facts } = model;
+  const count = (number) => h("b", {}, number.toLocaleString("en"));
+  const heading = h("h2", { id: "about-title" }, string("header.about"));
+
+  const statements = [
+    say("header.parameters", { count: count(parameters) }),
+    say(config.num_layers === 1 ? "header.layer" : "header.layers", { count: count(config.num_layers) }),
+    say(config.num_heads === 1 ? "header.head" : "header.heads", { count: count(config.num_heads) }),
+    say("header.vocabulary", { count: count(config.vocab_size) }),
+    say("header.context", { count: count(config.context_length) }),
+    ...(facts.beginning === null ? [] : [say("header.began", { beginning: facts.beginning })]),
+    say("header.private"),
+  ];
+  const list = h("ul", {}, ...statements.map((statement) => h("li", {}, ...statement)));
+
+  const dialog = h("dialog", { id: "about", "aria-labelledby": "about-title" }, heading, list);
+  dialog.append(button(string("header.close"), () => dialog.close()));
+  dialog.addEventListener("click", (event) => {
+    if (event.target === dialog) dialog.close(); // beside it
+  });
+  document.body.append(dialog);
+  return button(string("header.about"), () => dialog.showModal(), { id: "open-about", "aria-haspopup": "dialog" });
 }
 
 /** The button between the light and the dark theme; at first the page follows the system. */

@@ -1,13 +1,14 @@
 // The page: wires text, settings and views together, and the few names for scripts in `window.minigpt`.
 
 import { button, fill, h, whatIsThis } from "../basics/dom.js";
-import { ask, model, ready, tokenizer } from "../text/client.js";
+import { ask, ready, tokenizer } from "../text/client.js";
 import { copy, keep, kept, link, readLink, savePicture } from "../text/link.js";
 import { drawSettings, makeSettings } from "../text/settings.js";
 import { drawTokens } from "../text/sheet.js";
 import { changed, onChange, state } from "../text/state.js";
 import { again, generate, setPrompt, show, shownText, stop, undo, write } from "../text/writing.js";
 import { makeHeader } from "./header.js";
+import { firstOpening, makeOpenings } from "./opening.js";
 import { drawPanel, makePanels } from "./panel.js";
 
 const $ = (id) => document.getElementById(id);
@@ -53,6 +54,12 @@ async function startWriting() {
   await write(state.text.prompt);
 }
 
+/** Write on from an opening. */
+async function begin(opening) {
+  $("prompt").value = opening;
+  await startWriting();
+}
+
 function drawControls() {
   const { text, busy } = state;
   const isWritten = text.ids.length > text.prompt;
@@ -81,6 +88,7 @@ function tellProblem({ message }) {
 
 function makePage() {
   makeHeader();
+  makeOpenings(begin);
   $("buttons").append(...Object.values(buttons));
   const meaning =
     "Each token is as dark as it surprised the model: the less likely, the darker (in bits, −log2 of its probability). " +
@@ -123,7 +131,7 @@ async function start() {
     state.status = "Your text is still here.";
   }
 
-  $("prompt").value = before?.text ?? fromLink ?? model.prompt;
+  $("prompt").value = before?.text ?? fromLink ?? firstOpening;
   await setPrompt($("prompt").value);
 
   for (const leaving of ["freeze", "pagehide"]) window.addEventListener(leaving, keep, true);

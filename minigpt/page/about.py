@@ -1,0 +1,168 @@
+"""What a page tells of a model besides its weights: what it has read and for how long, how texts of
+its own begin, and how it learned. Nothing of it names a place on the machine that made the page."""
+
+import json
+import re
+from pathlib import PurePath, PureWindowsPath
+from typing import Any
+
+from ..config import TextConfig
+from ..data.readers import title
+from ..generation.writer import Writer
+from ..runs.base import bytes_read, is_base
+from ..runs.find import beginning
+from ..runs.folder import METRICS, PLAN, SAMPLES, WEIGHTS, read_metrics
+from ..runs.found import FoundModel
+from ..runs.weights import read_best
+
+OPENINGS = 3
+MOST_EVALUATIONS = 120  # that a page holds
+LONGEST_SAMPLE = 500  # characters of each
+_WORDS = 4  # of an opening
+_SHORTEST = 8  # characters of an opening
+_LONGEST = 36
+_TO_WRITE = 40  # tokens of a text, where there are no samples to take openings from
+_TRIES = 4  # such texts
+_TEMPERATURE = 0.5  # of these: they are to be ordinary
+_PLAIN = re.compile(r"[^\W\d_]+(?: [^\W\d_]+)*")
+_SAMPLE = re.compile(r"^--- step (\d+)\n", re.MULTILINE)
+# After the end of a sentence and the quotation marks that close it, or in a new line.
+_SENTENCE_ENDS = re.compile(r"(?<=[.!?…。！？])[\"'”’»」]*\s+|(?<=[。！？])|\n+")
+
+
+def facts(found: FoundModel) -> dict[str, Any]:
+    """What the model is, for the first sentence of the page; what is not known is None.
+
+    text: the name of what it has read, without its folders; bytes: of all its text; seconds: of
+    training; beginning: what the training began with.
+    """
+    seconds = [row["seconds"] for row in read_metrics(found.folder / METRICS)]
+    text = found.config.origin.text if found.config else None
+    is_the_base = is_base(found.folder)
+    return {
+        "kind": "base" if is_the_base else "run" if found.is_run else "other",
+        "text": text_name(text) if text else None,
+        "bytes": bytes_read() if is_the_base else _text_bytes(found, text),
+        "seconds": seconds[-1] if seconds else None,
+        "beginning": beginning(found),
+    }
+
+
+def text_name(text: TextConfig) -> str:
+    """What to call a text: the name of its file without its folder and ending, and how many more
+    there are."""
+    first = title(text.files[0])
+    name = PureWindowsPath(PurePath(first).name).stem or first
+    others = len(text.files) - 1
+    return f"{name} and {others} more" if others else name
+
+
+def _text_bytes(found: FoundModel, text: TextConfig | None) -> int | None:
+    """The size of the text that the run was planned for."""
+    try:
+        planned = json.loads((found.folder / PLAN).read_text(encoding="utf-8"))["text"]
+        size = int(planned["size"])
+        if text is not None and not text.validation:  # a part of the same text was set aside
+            size += int(planned["validation"])
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+    return size
+
+
+# How it learned
+
+
+def history(found: FoundModel) -> list[dict[str, Any]]:
+    """The evaluations of a run in order: step, seconds, loss in bits per byte on the text that it
+    has read and on the text set aside, and the sample of that moment ("" if there is none). Of a
+    long run some in between are left out. A folder without evaluations gives none."""
+    samples = read_samples(found)
+    rows = {row["step"]: row for row in read_metrics(found.folder / METRICS)}
+    steps = sorted(rows)
+    if len(steps) > MOST_EVALUATIONS:
+        last = len(steps) - 1
+        kept = {round(i * last / (MOST_EVALUATIONS - 1)) for i in range(MOST_EVALUATIONS)}
+        steps = [steps[i] for i in sorted(kept)]
+
+    return [
+        {
+            "step": step,
+            "seconds": round(rows[step]["seconds"], 1),
+            "training": round(rows[step]["train_bits_per_byte"], 4),
+            "validation": round(rows[step]["val_bits_per_byte"], 4),
+            "sample": samples.get(step, "")[:LONGEST_SAMPLE].strip(),
+        }
+        for step in steps
+    ]
+
+
+def read_samples(found: FoundModel) -> dict[int, str]:
+    """What the model wrote after each evaluation, by step; empty if nothing was kept."""
+    path = found.folder / SAMPLES
+    if not path.is_file():
+        return {}
+
+    _, *parts = _SAMPLE.split(path.read_text(encoding="utf-8", errors="replace"))
+    steps = map(int, parts[::2])
+    return dict(zip(steps, parts[1::2], strict=True))
+
+
+# How a text begins
+
+
+def openings(found: FoundModel) -> list[str]:
+    """Three beginnings of texts to try, fewer if no more are found: of sentences from the samples
+    of the run, the best first, or else from texts that the model writes now."""
+    best = read_best(found.folder / WEIGHTS)
+    samples = read_samples(found)
+    last = list(reversed(samples.values()))[: len(samples) // 2 + 1]  # it still learned before
+    if best is not None:
+        last.insert(0, samples.get(round(best["step"]), ""))
+
+    chosen = _openings_in(last)
+    if len(chosen) < OPENINGS:
+        chosen = _openings_in([*last, *_written(found)])
+    return chosen[:OPENINGS]
+
+
+def _written(found: FoundModel) -> list[str]:
+    """Texts that the model writes."""
+    origin = found.config.origin if found.config else None
+    writer = Writer(
+        found.glass,
+        found.tokenizer,
+        knows_documents=origin.knows_documents if origin else False,
+        alphabet=origin.alphabet if origin else "",
+    )
+    return [
+        writer.generate(max_new_tokens=_TO_WRITE, temperature=_TEMPERATURE, seed=seed)
+        for seed in range(_TRIES)
+    ]
+
+
+def _openings_in(texts: list[str]) -> list[str]:
+    """How the sentences of some texts begin, each with another word; first those without marks
+    such as quotation marks, which may be left open."""
+    found: list[str] = []
+    for text in texts:
+        found += filter(None, map(_opening_of, _SENTENCE_ENDS.split(text)))
+    found.sort(key=lambda opening: not _PLAIN.fullmatch(opening))  # keeps the order otherwise
+
+    by_first_word: dict[str, str] = {}
+    for opening in found:
+        by_first_word.setdefault(opening.split()[0], opening)
+    return list(by_first_word.values())
+
+
+def _opening_of(sentence: str) -> str | None:
+    """The first words of a sentence; None if it is too short, or begins in its middle."""
+    sentence = sentence.strip()
+    words = sentence.split()
+    opening = " ".join(words[:_WORDS]).rstrip(",;:-–—")
+    if len(words) == 1:  # of a script that puts no spaces between words
+        opening = sentence[:_SHORTEST]
+
+    begins = opening.lstrip("\"'“‘«「")[:1]
+    is_sentence = begins.isalpha() and begins == begins.upper()
+    is_long_enough = _SHORTEST <= len(opening) <= _LONGEST and len(opening) + 4 <= len(sentence)
+    return opening if is_sentence and is_long_enough and "\ufffd" not in opening else None
