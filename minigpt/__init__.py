@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # what a type checker and an editor see
     from .config import TrainConfig as TrainConfig
     from .generation.attention_maps import AttentionMaps as AttentionMaps
     from .generation.attention_maps import attention_maps as attention_maps
+    from .generation.explanation import Explanation as Explanation
     from .generation.results import Sample as Sample
     from .generation.results import Score as Score
     from .generation.writer import Writer as Writer
@@ -49,6 +50,7 @@ else:  # a type checker that saw these would take any name for a public one
         "AttentionMaps": "generation.attention_maps",
         "CausalAttention": "attention",
         "EvaluationConfig": "config",
+        "Explanation": "generation.explanation",
         "GPTConfig": "config",
         "InferenceConfig": "config",
         "KeyValueCache": "attention",

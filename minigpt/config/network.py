@@ -1,10 +1,11 @@
 """The shape of a network and the parts that it is made of; the one table of its weights."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass
 from typing import Any, Literal
 
+from .. import UserError
 from .checked import Base, Checked, Fraction, Probability, Size, require, setting
 
 _LARGEST_TABLE = 1 << 24  # numbers, of rotary positions
@@ -202,6 +203,22 @@ def named_shapes(config: GPTConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
     for pattern, shape in weight_shapes(config).items():
         for i in range(config.num_layers if "#" in pattern else 1):
             yield pattern.replace("#", str(i)), shape
+
+
+def check_shapes(config: GPTConfig, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuse weights of these names and shapes if they do not fit the config. Names are generated
+    one by one, and the first that is missing ends it: a damaged config with a huge `num_layers`
+    costs nothing."""
+    expected = 0
+    for name, shape in named_shapes(config):
+        expected += 1
+        if name not in shapes:
+            raise UserError(f"tensor {name} is missing; by the config its shape is {shape}")
+        if shapes[name] != shape:
+            raise UserError(f"tensor {name} has shape {shapes[name]}; by the config it is {shape}")
+
+    if len(shapes) > expected:
+        raise UserError(f"{len(shapes)} tensors, but the model has {expected}")
 
 
 def count_parameters(config: GPTConfig) -> int:

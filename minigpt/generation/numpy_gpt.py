@@ -6,14 +6,13 @@ equations, whatever parts it is made of. In shapes, head_dim is `GPTConfig.head_
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import UserError
-from ..config import GPTConfig, named_shapes
+from ..config import GPTConfig, check_shapes
 from .window import Array, TokenIds
 
 Weights = Mapping[str, Array]  # by the names of the torch model's parameters
@@ -72,12 +71,12 @@ class NumpyGPT:
     """A trained GPT; a UserError if the weights do not fit the config."""
 
     def __init__(self, config: GPTConfig, weights: Weights):
-        _check_shapes(config, weights)
+        check_shapes(config, {name: array.shape for name, array in weights.items()})
         self.config = config
         self.weights = weights
         self.context_length = config.context_length
-        self._layers = [Layer(config, weights, f"blocks.{i}") for i in range(config.num_layers)]
-        self._final_norm = make_norm(config, weights, "final_norm")
+        self.layers = [Layer(config, weights, f"blocks.{i}") for i in range(config.num_layers)]
+        self.final_norm = make_norm(config, weights, "final_norm")
         self._head = Linear(weights, "token_embedding" if config.tie_embeddings else "head")
         self._rotation = make_rotation(config) if config.positions == "rotary" else None
 
@@ -87,13 +86,18 @@ class NumpyGPT:
         return sum(array.size for array in self.weights.values())
 
     def streams(
-        self, token_ids: TokenIds, cache: Cache | None = None, heads_off: Heads = ()
+        self,
+        token_ids: TokenIds,
+        cache: Cache | None = None,
+        heads_off: Heads = (),
+        hidden: Sequence[int] = (),
     ) -> Iterator[tuple[Array, Array | None]]:
         """The residual stream and the attention weights, layer after layer, for tokens ``(b, T)``.
 
         First comes the embedding ``(b, T, emb_dim)`` with None, then the stream after each layer
         with its attention weights ``(b, num_heads, T, S)``. S is the length of the longest text in
-        the cache, these tokens included. The context vectors of `heads_off` are set to zero.
+        the cache, these tokens included. The context vectors of `heads_off` are set to zero. No
+        head may look from these tokens at the positions `hidden`, which are in the cache.
         """
         b, T = token_ids.shape
         if cache is None:
@@ -101,34 +105,38 @@ class NumpyGPT:
         S = int(cache.lengths.max()) + T
         if self.config.context_length < S:
             raise ValueError(f"{S} tokens do not fit into the model's context")
-        at = self._positions(cache.lengths, T)
-        cache.lengths[:] += T  # each layer writes the keys and values of these tokens below
+        at = self._positions(cache.lengths, T, hidden)
 
         x = self.weights["token_embedding.weight"][token_ids]  # (b, T, emb_dim)
         if self.config.positions == "learned":
             x = x + self.weights["position_embedding.weight"][at.in_text]
         yield x, None
+        yield from self._through_layers(x, cache, at, heads_off)
 
-        x = x.reshape(b * T, -1)
-        keys, values = cache.keys_values[:, :, :, :S]  # each (num_layers, b, S, kv_heads, head_dim)
-        for i, layer in enumerate(self._layers):
-            off = [head for in_layer, head in heads_off if in_layer == i]
-            x, weights = layer(x, keys[i], values[i], at, off)  # (b * T, emb_dim)
-            yield x.reshape(b, T, -1), weights
-
-    @_without_warnings
-    def last_stream(self, token_ids: TokenIds, cache: Cache | None = None) -> Array:
+    def last_stream(
+        self,
+        token_ids: TokenIds,
+        cache: Cache | None = None,
+        heads_off: Heads = (),
+        hidden: Sequence[int] = (),
+    ) -> Array:
         """The residual stream after the last layer, for tokens ``(b, T)``: ``(b, T, emb_dim)``."""
-        for stream, _ in self.streams(token_ids, cache):
-            last = stream
-        return last
+        return _last(self.streams(token_ids, cache, heads_off, hidden))
+
+    def last_stream_from(self, layer: int, x: Array, heads_off: Heads = ()) -> Array:
+        """The residual stream after the last layer ``(b, T, emb_dim)``, for texts whose stream
+        before `layer` (from 0) is x ``(b, T, emb_dim)``."""
+        b, T, _ = x.shape
+        cache = self.new_cache(b)
+        at = self._positions(cache.lengths, T)
+        return _last(self._through_layers(x, cache, at, heads_off, first=layer))
 
     @_without_warnings
     def logits(self, x: Array) -> Array:
         """The logits ``(..., vocab_size)`` of a residual stream ``(..., emb_dim)``. For a record's
         `residual`, what the model would predict after each layer (the logit lens,
         nostalgebraist 2020)."""
-        logits = self._head(self._final_norm(x.reshape(-1, x.shape[-1])))
+        logits = self._head(self.final_norm(x.reshape(-1, x.shape[-1])))
         return logits.reshape(*x.shape[:-1], -1)
 
     def __call__(self, token_ids: TokenIds) -> Array:
@@ -159,9 +167,27 @@ class NumpyGPT:
         cache = Cache(np.zeros(shape, np.float32), np.zeros(batch_size, int))
         return cache if start is None else cache.fill(start)
 
-    def _positions(self, lengths: TokenIds, T: int) -> Positions:
+    def _through_layers(
+        self, x: Array, cache: Cache, at: Positions, heads_off: Heads, first: int = 0
+    ) -> Iterator[tuple[Array, Array]]:
+        """The stream after each layer from `first` on, with its attention weights, for texts whose
+        stream before it is x ``(b, T, emb_dim)``. The cache gets their keys and values."""
+        b, T, _ = x.shape
+        S = int(cache.lengths.max()) + T
+        cache.lengths[:] += T  # each layer writes the keys and values of these tokens below
+
+        x = x.reshape(b * T, -1)
+        keys, values = cache.keys_values[:, :, :, :S]  # each (num_layers, b, S, kv_heads, head_dim)
+        for i in range(first, len(self.layers)):
+            off = [head for in_layer, head in heads_off if in_layer == i]
+            x, weights = self.layers[i](x, keys[i], values[i], at, off)  # (b * T, emb_dim)
+            yield x.reshape(b, T, -1), weights
+
+    def _positions(self, lengths: TokenIds, T: int, hidden: Sequence[int] = ()) -> Positions:
         """The positions of T more tokens of each text; ``lengths`` ``(b,)`` counts the tokens of
-        each that are in the cache."""
+        each that are in the cache. `hidden` are those of keys that these tokens may not look at."""
+        if any(position >= lengths.min() for position in hidden):
+            raise ValueError("a token always sees itself: only tokens before it can be hidden")
         S = int(lengths.max()) + T
         in_text: Any = slice(S - T, S)
         texts: Any = slice(None)
@@ -172,8 +198,9 @@ class NumpyGPT:
         # Later tokens are hidden, and what the cache holds after the end of a shorter text.
         key_positions = np.arange(S)
         query_positions = key_positions[in_text].reshape(-1, 1, 1, T, 1)  # (1 or b, 1, 1, T, 1)
-        is_later = key_positions > query_positions  # (1 or b, 1, 1, T, S)
-        mask = np.where(is_later, -np.inf, _ZERO) if is_later.any() else None
+        is_hidden = key_positions > query_positions  # (1 or b, 1, 1, T, S)
+        is_hidden[..., list(hidden)] = True
+        mask = np.where(is_hidden, -np.inf, _ZERO) if is_hidden.any() else None
 
         rotation = self._rotation
         if rotation is not None:
@@ -363,18 +390,9 @@ def turned(x: Array, rotation: Rotation) -> Array:
     return (pairs * rotation.cos + swapped * rotation.sin).reshape(x.shape)
 
 
-def _check_shapes(config: GPTConfig, weights: Weights) -> None:
-    """Refuse weights that do not fit the config. Names are generated one by one, and the first that
-    is missing ends it: a damaged config with a huge `num_layers` costs nothing."""
-    expected = 0
-    for name, shape in named_shapes(config):
-        expected += 1
-        if name not in weights:
-            raise UserError(f"tensor {name} is missing; by the config its shape is {shape}")
-        if weights[name].shape != shape:
-            raise UserError(
-                f"tensor {name} has shape {weights[name].shape}; by the config it is {shape}"
-            )
-
-    if len(weights) > expected:
-        raise UserError(f"{len(weights)} tensors, but the model has {expected}")
+@_without_warnings
+def _last(streams: Iterable[tuple[Array, Array | None]]) -> Array:
+    """The last of some streams; of those before it none is kept."""
+    for stream, _ in streams:
+        last = stream
+    return last

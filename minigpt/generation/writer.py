@@ -18,6 +18,7 @@ from ..data.corpus import Part
 from ..tokenizer import Tokenizer
 from . import scoring
 from .continuation import Continuation, most_tokens
+from .explanation import Explanation, explain_token
 from .numpy_gpt import NumpyGPT
 from .processors import Processor, ProcessorChain
 from .results import Sample, Score, Step, Token
@@ -233,6 +234,22 @@ class Writer:
             written = self.samples(samples=8, max_new_tokens=200, seed=0)
             texts = tuple(sample.text for sample in written)
         return copies(texts, training, validation)
+
+    def explain(self, text: str, place: int) -> Explanation:
+        """Why the model found a token of `text` likely, or did not: what each part of it adds to
+        the token's logit, and what changes without an earlier token or without a head.
+
+        Args:
+            text: of two tokens or more; what comes after the token is not looked at.
+            place: the index of the token among those that ``tokenizer.encode(text)`` returns, from
+                1: nothing predicts the first. The model sees the last `context_length` tokens
+                before it. All these are read again for each of them and for each head.
+
+        Raises:
+            UserError: also if there is no token at `place`, or none before it, or if the model is
+                not a `GPT`, which the glass engine computes.
+        """
+        return explain_token(self.glass, self.tokenizer.encode(text), place)
 
     def next_tokens(self, text: str, k: int = 10) -> list[Token]:
         """The k likeliest tokens after `text`, likeliest first, at temperature 1."""

@@ -10,7 +10,17 @@ from numpy.typing import NDArray
 from torch import nn
 
 import minigpt
-from minigpt import GPT, GPTConfig, Run, Sample, StopTraining, TrainConfig, Trainer, UserError
+from minigpt import (
+    GPT,
+    Explanation,
+    GPTConfig,
+    Run,
+    Sample,
+    StopTraining,
+    TrainConfig,
+    Trainer,
+    UserError,
+)
 
 
 class Mine(GPT):
@@ -51,6 +61,8 @@ def write(run: Run, prompt: str) -> Iterator[str]:
 
     maps = minigpt.attention_maps(writer, prompt)
     yield f"{maps.tokens} {maps.weights.shape}"
+    why: Explanation = writer.explain(prompt, 1)
+    yield f"{why.logit:.2f} {why.parts['embedding']:.2f} {why.words[0]:.2f} {why.heads['1.1']:.2f}"
     yield f"{writer.score(prompt).bits_per_byte:.3f}"
 
 
