@@ -112,9 +112,9 @@ def _copied(given: argparse.Namespace, config: EvaluationConfig) -> tuple[str, d
     from ..runs.base import BASE, NO_TEXTS
     from ..runs.find import load, newest_run
 
-    files = find_files(tuple(given.files), print_message)
-    check_text_field(files, config.text_field)
-    texts = whole(Corpus(files, config.text_field).pieces())
+    files = find_files(tuple(given.files), print_message, config.reading())
+    check_text_field(files, config.reading())
+    texts = whole(Corpus(files, config.reading()).pieces())
     given.run = str(newest_run() if given.run is None else chosen_model(given.run))
     if given.run == BASE:
         raise UserError(f"{NO_TEXTS}: what it copies from them cannot be measured")

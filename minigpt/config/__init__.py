@@ -25,6 +25,7 @@ from .network import (
     named_shapes,
     weight_shapes,
 )
+from .reading import ReadingConfig
 from .settings import (
     FROM_NOTHING,
     PLANNED,
@@ -58,6 +59,7 @@ __all__ = [
     "Limits",
     "Natural",
     "Positive",
+    "ReadingConfig",
     "SampleConfig",
     "Temperature",
     "TextConfig",

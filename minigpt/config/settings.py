@@ -31,6 +31,7 @@ from .checked import (
     setting,
 )
 from .network import PRESETS, GPTConfig
+from .reading import ReadingConfig
 
 # What is planned from the text, the machine and the minutes unless it is given.
 PLANNED = (
@@ -46,7 +47,7 @@ FROM_NOTHING = "none"  # for `init`
 
 
 @dataclass(frozen=True)
-class TextConfig(Checked):
+class TextConfig(ReadingConfig):
     """Which text a model learns from, how it becomes tokens, and how their embeddings start."""
 
     files: tuple[str, ...] = setting(
@@ -66,7 +67,6 @@ class TextConfig(Checked):
     max_characters: Count | None = setting(
         None, "use this many characters of a longer text, from all over it"
     )
-    text_field: str = setting("text", "the field of .jsonl files that holds the text")
     tokenizer: str = setting(
         "bpe", "bpe (learned from the text), char, or one of tiktoken's, as gpt2"
     )
@@ -79,6 +79,7 @@ class TextConfig(Checked):
     )
 
     def _check(self) -> None:
+        super()._check()
         require(self, "files", len(self.files) > 0, "at least one file")
 
 
@@ -181,10 +182,9 @@ class InferenceConfig(Checked):
 
 
 @dataclass(frozen=True)
-class EvaluationConfig(Checked):
+class EvaluationConfig(ReadingConfig):
     """How to measure how well a model predicts a text."""
 
-    text_field: str = setting("text", "the field of .jsonl files that holds the text")
     stride: Count | None = setting(
         None, "tokens from one window to the next; below the context length, windows overlap"
     )

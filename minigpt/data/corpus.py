@@ -9,7 +9,7 @@ stores the tokens.
 import hashlib
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .. import UserError
+from ..config import ReadingConfig
 from ..tokenizer import Encoded, TextChunk, Tokenizer, UnknownCharacter, encode_in_pieces
-from .readers import is_json_lines, read_text, title
+from .readers import Document, Report, read_file, title
 
 _STRETCH = 1 << 14  # characters of a stretch, where only a sample of a text is taken
 CHANGED = "changed while it was read; start again when it is complete"
@@ -33,6 +34,7 @@ class Piece(NamedTuple):
     text: str
     file: Path
     line: int  # in which it begins
+    is_row: bool = False  # whether all of it is in one line of the file
 
 
 @dataclass(frozen=True)
@@ -45,53 +47,113 @@ class Scan:
     lengths: Sequence[int]  # of each document, in characters
     versions: Sequence[FileVersion | None]  # of each file, before it was read
     alphabet: frozenset[int]  # the bytes that occur
+    reports: Sequence[Report]  # what there is to say of each file
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Text files, read one after the other; in .jsonl, the field `text_field` holds the text."""
+    """Text files, read one after the other."""
 
     files: tuple[Path, ...]
-    text_field: str = "text"
+    reading: ReadingConfig = field(default_factory=ReadingConfig)
 
     def pieces(self) -> Iterator[Piece]:
         """The documents one after the other, in pieces of about a megabyte."""
         number = -1
         for file in self.files:
-            for is_first, line, text in read_text(file, self.text_field):
-                if is_first:
-                    number += 1
-                yield Piece(number, text, file, line)
+            for document in read_file(file, self.reading):
+                number += document.is_first
+                text, source, line = document[:3]
+                yield Piece(number, text, source, line, document.is_row)
 
     @cached_property
     def scan(self) -> Scan:
         """What the text is: all of it is read when this is first asked for, and never again."""
-        versions = [version_of(file) for file in self.files]
-        digest = hashlib.sha256()
-        text_bytes = 0
-        lengths = array("Q")
-        alphabet: set[int] = set()
+        scanner = _Scanner(self.reading)
+        for file in self.files:
+            scanner.read(file)
+        return scanner.result()
 
-        for piece in self.pieces():
-            is_new = piece.number == len(lengths)
-            if is_new:
-                lengths.append(0)
-                digest.update(b"\xff")  # marks a new document: no UTF-8 text holds 0xff
-            lengths[piece.number] += len(piece.text)
+    def readable(self) -> tuple["Corpus", list[Report]]:
+        """This corpus, scanned, without the files that cannot be read, and a report of each file.
+        If there is only one, why it cannot be read is raised."""
+        scanner = _Scanner(self.reading)
+        good = []
+        reports = []
+        for file in self.files:
+            report = scanner.read_if_possible(file)
+            reports.append(report)
+            if report.error is None:
+                good.append(file)
+            elif len(self.files) == 1:
+                raise report.error
 
-            encoded = piece.text.encode()
-            digest.update(encoded)
-            text_bytes += len(encoded)
-            # Deleting is fast, and leaves next to nothing to add one by one.
-            unknown = encoded.translate(None, delete=bytes(alphabet))
-            alphabet.update(unknown)
+        corpus = Corpus(tuple(good), self.reading)
+        vars(corpus)["scan"] = scanner.result()  # as if it had been asked for
+        return corpus, reports
 
+
+class _Scanner:
+    """Reads files one after the other for what a scan tells of them."""
+
+    def __init__(self, reading: ReadingConfig):
+        self._reading = reading
+        self._digest = hashlib.sha256()
+        self._text_bytes = 0
+        self._lengths = array("Q")
+        self._alphabet: set[int] = set()
+        self._versions: list[FileVersion | None] = []
+        self._reports: list[Report] = []
+
+    def read(self, file: Path) -> None:
+        """Add a file; UserError if it cannot be read."""
+        report = Report(file)
+        version = version_of(file)
+        for document in read_file(file, self._reading, report):
+            self._add(document)
+        self._versions.append(version)
+        self._reports.append(report)
+
+    def read_if_possible(self, file: Path) -> Report:
+        """Add a file, or nothing of one that cannot be read."""
+        digest = self._digest.copy()
+        text_bytes = self._text_bytes
+        documents = len(self._lengths)
+        alphabet = self._alphabet.copy()
+        try:
+            self.read(file)
+            return self._reports[-1]
+        except UserError as error:
+            self._digest = digest
+            self._text_bytes = text_bytes
+            del self._lengths[documents:]
+            self._alphabet = alphabet
+            report = Report(file)
+            report.error = error
+            return report
+
+    def _add(self, document: Document) -> None:
+        if document.is_first:
+            self._lengths.append(0)
+            self._digest.update(b"\xff")  # marks a new document: no UTF-8 text holds 0xff
+        self._lengths[-1] += len(document.text)
+
+        encoded = document.text.encode()
+        self._digest.update(encoded)
+        self._text_bytes += len(encoded)
+        # Deleting is fast, and leaves next to nothing to add one by one.
+        unknown = encoded.translate(None, delete=bytes(self._alphabet))
+        self._alphabet.update(unknown)
+
+    def result(self) -> Scan:
+        """What was read."""
         return Scan(
-            fingerprint=digest.hexdigest(),
-            text_bytes=text_bytes,
-            lengths=lengths,
-            versions=versions,
-            alphabet=frozenset(alphabet),
+            fingerprint=self._digest.hexdigest(),
+            text_bytes=self._text_bytes,
+            lengths=self._lengths,
+            versions=self._versions,
+            alphabet=frozenset(self._alphabet),
+            reports=self._reports,
         )
 
 
@@ -192,7 +254,7 @@ class _LineCounter:
         self._text = piece.text
         self._line = piece.line
         self._index = 0
-        self._is_one_line = is_json_lines(piece.file)  # where line ends are escaped
+        self._is_one_line = piece.is_row  # where line ends are escaped
 
     def line_at(self, index: int) -> int:
         """The number of the line; `index` is that of a character in the piece."""

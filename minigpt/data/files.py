@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from .. import UserError
-from .readers import BLOCK, STANDARD_INPUT, Unreadable, is_text
+from ..config import ReadingConfig
+from .readers import BLOCK, STANDARD_INPUT, Refused, Unreadable, check_is_text
 from .temporary import temporary_copy
 
 TALES = "data/tales.txt"  # what is trained on if no text is named
-_NOT_TEXT = "since it is not plain text in UTF-8"
 _RUN = "since it is a run or a model"
 _ANY_FOLDERS = re.compile(r"(?:^|(?<=/))\*\*(?:/|$)")  # in a pattern: ** by itself
 _RUN_HOLDS = {"config.json", "model.safetensors"}  # and a model in the layout of transformers
@@ -26,17 +26,22 @@ _RUN_HOLDS = {"config.json", "model.safetensors"}  # and a model in the layout o
 Say = Callable[[str], object]  # gets the lines that a person should read
 
 
-def find_files(names: tuple[str, ...], say: Say = lambda line: None) -> tuple[Path, ...]:
+def find_files(
+    names: tuple[str, ...],
+    say: Say = lambda line: None,
+    reading: ReadingConfig | None = None,
+) -> tuple[Path, ...]:
     """The files that `names` mean: files, folders to search, glob patterns, "-" for stdin."""
+    reading = reading or ReadingConfig()
     found: list[Path] = []
     for name in names:
         if name == STANDARD_INPUT and sys.stdin is not None:  # it may be closed
             found.append(_copy_of_standard_input())
         elif is_folder(name):
-            found += _Search(name).texts(f"{glob.escape(name)}/**/*", say)
+            found += _Search(name, reading).texts(f"{glob.escape(name)}/**/*", say)
         elif exists(name):
             found.append(Path(name))
-        elif glob.has_magic(name) and (texts := _Search(name).texts(name, say)):
+        elif glob.has_magic(name) and (texts := _Search(name, reading).texts(name, say)):
             found += texts
         elif name == TALES:
             found.append(_tales())
@@ -105,8 +110,9 @@ def _copy_standard_input(copy: BinaryIO) -> None:
 class _Search:
     """The search of a folder or by a pattern, `place`; it remembers what it has left out."""
 
-    def __init__(self, place: str):
+    def __init__(self, place: str, reading: ReadingConfig):
         self.place = place
+        self._reading = reading
         self._left_out: dict[str, list[str]] = {}  # names by reasons
 
     def texts(self, pattern: str, say: Say) -> tuple[Path, ...]:
@@ -135,13 +141,12 @@ class _Search:
 
     def _is_text(self, file: Path) -> bool:
         try:
-            if is_text(file):
-                return True
+            check_is_text(file, self._reading)
+            return True
         except Unreadable as error:
             self._leave_out(f"since it cannot be read ({error.reason})", file.name)
-            return False
-
-        self._leave_out(_NOT_TEXT, file.name)
+        except Refused as error:
+            self._leave_out(f"since it {error.reason}", file.name)
         return False
 
     def _matches(self, pattern: str) -> Iterator[str]:

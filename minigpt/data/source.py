@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from .. import UserError
-from ..config import TextConfig
+from ..config import ReadingConfig, TextConfig
 from .corpus import CHANGED, Corpus, Part, version_of
 from .files import Say, each_once, find_files, identity
 from .origin import Origin
-from .readers import STANDARD_INPUT, is_json_lines, text_in, title
+from .readers import STANDARD_INPUT, has_fields, text_in, title
 from .temporary import temporary_copy
 
 _TO_VALIDATE = 1 << 20  # characters of a longer text; evaluations read fewer
@@ -79,9 +79,10 @@ def find_source(config: TextConfig, say: Say = lambda line: None) -> Source:
     if names.count(STANDARD_INPUT) > 1:
         raise UserError("standard input can be read once only; write it to a file first")
 
-    files = find_files(config.files, say)
-    to_validate = find_files(config.validation, say) if config.validation else ()
-    check_text_field((*files, *to_validate), config.text_field)
+    reading = config.reading()
+    files = find_files(config.files, say, reading)
+    to_validate = find_files(config.validation, say, reading) if config.validation else ()
+    check_text_field((*files, *to_validate), reading)
     if config.split == "end" and to_validate:
         say("--split end does nothing beside --validation")
 
@@ -91,14 +92,30 @@ def find_source(config: TextConfig, say: Say = lambda line: None) -> Source:
     if config.split == "documents":
         files = each_once(files)
 
-    training = Corpus(files, config.text_field)
-    _check_has_text(training, config.files)
+    training = read_corpus(files, reading, config.files, say)
     if not to_validate:
         return Source(training, validation=None)
+    return Source(training, read_corpus(to_validate, reading, config.validation, say))
 
-    validation = Corpus(to_validate, config.text_field)
-    _check_has_text(validation, config.validation)
-    return Source(training, validation)
+
+def read_corpus(
+    files: tuple[Path, ...], reading: ReadingConfig, names: tuple[str, ...], say: Say
+) -> Corpus:
+    """The files that can be read, scanned; which cannot is said, and what else a person should
+    know of a file. UserError if there is no text, or the only file cannot be read; `names` are what
+    was typed."""
+    corpus, reports = Corpus(files, reading).readable()
+    for report in reports:
+        if report.error is not None:
+            say(f"left out: {report.error}")
+        for note in report.notes:
+            say(f"{title(report.file)}: {note}")
+        for member in report.files_left_out:
+            say(f"left out: {member}")
+
+    if len(corpus.scan.lengths) == 0:
+        raise UserError(f"there is no text in {' '.join(map(title, names))}")
+    return corpus
 
 
 def _without(files: tuple[Path, ...], others: tuple[Path, ...]) -> tuple[Path, ...]:
@@ -107,16 +124,12 @@ def _without(files: tuple[Path, ...], others: tuple[Path, ...]) -> tuple[Path, .
     return tuple(file for file in files if identity(file) not in left_out)
 
 
-def _check_has_text(corpus: Corpus, names: tuple[str, ...]) -> None:
-    if len(corpus.scan.lengths) == 0:
-        raise UserError(f"there is no text in {' '.join(map(title, names))}")
-
-
-def check_text_field(files: Iterable[Path], text_field: str) -> None:
+def check_text_field(files: Iterable[Path], reading: ReadingConfig) -> None:
     """Refuse another field than the usual one if no file has fields: it would be ignored."""
-    is_usual = text_field == TextConfig.text_field
-    if not is_usual and not any(map(is_json_lines, files)):
-        raise UserError(f"--text-field {text_field} is for .jsonl files, and there is none")
+    is_usual = reading.text_field == ReadingConfig.text_field
+    if not is_usual and not any(has_fields(file, reading) for file in files):
+        kinds = "for files with rows (.jsonl, .csv, .tsv, .parquet), and there is none"
+        raise UserError(f"--text-field {reading.text_field} is {kinds}")
 
 
 def find_again(config: TextConfig, fingerprint: str, say: Say = lambda line: None) -> Source:

@@ -57,8 +57,9 @@ def evaluate(
             length.
     """
     config = EvaluationConfig(**settings)
-    paths = find_files(tuple(map(str, files)))
-    check_text_field(paths, config.text_field)
+    reading = config.reading()
+    paths = find_files(tuple(map(str, files)), reading=reading)
+    check_text_field(paths, reading)
     found = find_model(run)
     context_length = found.glass.config.context_length
     stride = context_length if config.stride is None else config.stride
@@ -67,7 +68,7 @@ def evaluate(
         raise UserError(f"stride must be {limits}, got {stride:,}")
 
     def ids() -> Iterator[NDArray[np.integer]]:
-        text = Corpus(paths, config.text_field)
+        text = Corpus(paths, reading)
         for characters, piece in encode(found.tokenizer, text):
             yield piece
             progress(characters)
@@ -92,7 +93,7 @@ def evaluate(
     counting = _counting_model(found)
     if counting is None:
         return result
-    text = Corpus(paths, config.text_field)
+    text = Corpus(paths, reading)
     pieces = (piece for _, piece in encode(found.tokenizer, text))
     length = context_length if stride == context_length else _NEARLY_ALL
     bits = counting.bits_per_byte(windows_of(pieces, length), found.tokenizer.byte_lengths())

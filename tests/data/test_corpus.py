@@ -29,18 +29,28 @@ law = settings(max_examples=50, deadline=None)
 
 
 def test_a_folder_is_searched_for_what_is_text_by_its_content(tmp_path: Path) -> None:
-    texts = ("a/code.py", "a/deep/er/c.TXT", "a/table.csv", "b", "d.txt.gz", "rows.jsonl")
+    texts = (
+        "a/code.py",
+        "a/deep/er/c.TXT",
+        "a/table.csv",
+        "b",
+        "d.txt.gz",
+        "old.txt",
+        "rows.jsonl",
+    )
     for name in (*texts, ".git/config", "a/.hidden"):
         write(tmp_path / name, "text")
-    others = {"e.parquet": b"PAR1\0", "image.png": b"\x89PNG\0", "old.txt": "é".encode("latin1")}
+    write(tmp_path / "old.txt", "é".encode("latin1"))
+    others = {"data.bin": b"\1\2\0", "image.png": b"\x89PNG", "pixel.png": b"\x89PNG\0"}
     for name, content in others.items():
         write(tmp_path / name, content)
     (tmp_path / "folder.txt").mkdir()
     said: list[str] = []
     found = [str(f.relative_to(tmp_path)) for f in find_files((str(tmp_path),), said.append)]
     assert found == list(texts)
-    (line,) = said
-    assert line.startswith(f"left out of {tmp_path}") and line.endswith("image.png, old.txt")
+    lefts = [line.removeprefix(f"left out of {tmp_path}, since it is ") for line in said]
+    picture = "a picture (PNG): image.png, pixel.png"
+    assert lefts == ["not text: it has a NUL byte at offset 2: data.bin", picture]
     message = refusal(write(tmp_path / "images" / "image.png", b"\x89PNG").parent)
     assert message.startswith("there is no text in ")
 
@@ -349,7 +359,7 @@ def test_a_validation_text_without_text_is_refused(tmp_path: Path) -> None:
 
 def test_another_field_without_json_lines_is_refused(tmp_path: Path) -> None:
     text, rows = write(tmp_path / "a.txt", "text"), write(tmp_path / "a.jsonl", '{"body": "row"}')
-    with pytest.raises(UserError, match=r"--text-field body is for \.jsonl files"):
+    with pytest.raises(UserError, match=r"--text-field body is for files with rows"):
         found_documents(text, text_field="body")
     assert found_documents(text, rows, text_field="body") == ["text", "row"]
 

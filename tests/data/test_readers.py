@@ -8,7 +8,8 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from minigpt import UserError
-from minigpt.data.readers import BLOCK, read_text
+from minigpt.config import ReadingConfig
+from minigpt.data.readers import BLOCK, Report, read_file
 
 from .texts import documents, json_lines, refusal, write
 
@@ -92,21 +93,22 @@ def test_separators_may_stand_first_last_and_in_a_row(
     text = "".join(parts)
     file = write(folder / "a.txt", start + text)
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr("minigpt.data.readers.BLOCK", block)
+        monkeypatch.setattr("minigpt.data.documents.encoding.BLOCK", block)
         assert documents(file) == by_lines(text)
-        pieces = list(read_text(file, "text"))
-    for is_first, line, document in pieces:
-        if is_first:
-            assert "\n".join(text.split("\n")[line - 1 :]).startswith(document)
+        pieces = list(read_file(file, ReadingConfig()))
+    for piece in pieces:
+        if piece.is_first:
+            assert "\n".join(text.split("\n")[piece.line - 1 :]).startswith(piece.text)
 
 
 def test_an_endless_beginning_of_a_separator_is_not_held_in_memory(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("minigpt.data.readers.BLOCK", 10)
-    monkeypatch.setattr("minigpt.data.readers._MOST_HELD", 50)
+    monkeypatch.setattr("minigpt.data.documents.encoding.BLOCK", 10)
+    monkeypatch.setattr("minigpt.data.documents.plain._MOST_HELD", 50)
     for text in ("\n" * 1000 + "a", "a" + "\n" * 1000):
-        pieces = [piece.text for piece in read_text(write(folder / "a.txt", text), "text")]
+        file = write(folder / "a.txt", text)
+        pieces = [piece.text for piece in read_file(file, ReadingConfig())]
         assert "".join(pieces) == text and max(map(len, pieces)) <= 130
 
 
@@ -174,13 +176,65 @@ def test_a_binary_file_is_refused(offset: int, tmp_path: Path) -> None:
     assert refusal(file) == f"{file} is not text: it has a NUL byte at offset {offset}"
 
 
-@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32"])
-@pytest.mark.parametrize("mark", ["", "\ufeff"])
-def test_a_wide_encoding_is_refused(encoding: str, mark: str, tmp_path: Path) -> None:
-    for name in ("a.jsonl", "a.txt"):
-        message = refusal(write(tmp_path / name, (mark + '{"text": "é"}').encode(encoding)))
-        if mark and "16" in encoding:
-            assert "is UTF-16, not UTF-8" in message and "iconv -f utf-16 -t utf-8" in message
+WIDE = ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"]
+
+
+@pytest.mark.parametrize("encoding", WIDE)
+def test_a_wide_encoding_is_known_by_its_mark(encoding: str, tmp_path: Path) -> None:
+    rows = '\ufeff{"text": "é🙂"}\r\n{"text": "b"}'.encode(encoding)
+    assert documents(write(tmp_path / "a.jsonl", rows)) == ["é🙂", "b"]
+    assert documents(write(tmp_path / "a.txt", "\ufeffé🙂\r\nb".encode(encoding))) == ["é🙂\nb"]
+    assert documents(write(tmp_path / "a.csv", "\ufefftext\né🙂\n".encode(encoding))) == ["é🙂"]
+
+
+@pytest.mark.parametrize("encoding", WIDE)
+def test_a_wide_encoding_without_a_mark_is_refused_unless_it_is_named(
+    encoding: str, tmp_path: Path
+) -> None:
+    file = write(tmp_path / "a.txt", "é🙂\nb".encode(encoding))
+    assert f"{file} is not text" in refusal(file)
+    refusal(write(tmp_path / "a.jsonl", b'{"text": "a"}'.decode().encode(encoding)))
+    assert documents(file, encoding=encoding) == ["é🙂\nb"]
+
+
+def test_a_truncated_wide_file_is_refused(tmp_path: Path) -> None:
+    for name in ("a.txt", "a.jsonl"):
+        file = write(tmp_path / name, '\ufeff{"text": "é"}'.encode("utf-16-le")[:-1])
+        assert "is not utf-16" in refusal(file)
+
+
+# Encodings
+
+
+def test_what_is_not_utf_8_is_read_as_windows_1252_and_that_is_said(tmp_path: Path) -> None:
+    text = "“Déjà vu”, she said – for 5 €.\r\n" + "a" * BLOCK + "é"
+    file = write(tmp_path / "old.txt", text.encode("cp1252"))
+    report = Report(file)
+    pieces = [piece.text for piece in read_file(file, ReadingConfig(), report)]
+    assert "".join(pieces) == text.replace("\r\n", "\n")
+    (note,) = report.notes
+    assert "Windows-1252" in note and "--encoding" in note
+
+
+def test_an_encoding_that_is_named_is_used(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.txt", "żółć".encode("latin2"))
+    assert documents(file, encoding="latin2") == ["żółć"]
+    with pytest.raises(UserError, match=r"is not ascii: byte 0xbf at offset 0"):
+        documents(file, encoding="ascii")
+    for unknown in ("klingon", "rot13", "hex", ""):
+        with pytest.raises(UserError, match="encoding must be an encoding that Python knows"):
+            ReadingConfig(encoding=unknown)
+
+
+@given(
+    filling=st.sampled_from([0, BLOCK - 3, BLOCK]), bad=st.sampled_from([b"\x81", b"\x9d", b"\1"])
+)
+@law
+def test_what_windows_1252_has_no_letter_for_is_refused(
+    folder: Path, filling: int, bad: bytes
+) -> None:
+    file = write(folder / "bad.txt", b"caf\xe9" + b"a" * filling + bad)
+    assert str(file) in refusal(file)
 
 
 @given(
@@ -191,15 +245,16 @@ def test_a_wide_encoding_is_refused(encoding: str, mark: str, tmp_path: Path) ->
 )
 @example(filling=BLOCK - 2, before="🙂", bad=b"\x80", after="")
 @example(filling=BLOCK - 1, before="é", bad=b"\xff", after="é")
-@example(filling=BLOCK - 2, before="", bad="🙂".encode()[:3], after="")
+@example(filling=BLOCK - 3, before="é", bad="🙂".encode()[:3], after="")
 @law
 def test_a_byte_that_is_not_utf_8_is_named_with_its_offset(
     folder: Path, filling: int, before: str, bad: bytes, after: str
 ) -> None:
     good = b"a" * filling + before.encode()
+    assume(not before.isascii())  # else it may be Windows-1252
     message = refusal(write(folder / "bad.txt", good + bad + after.encode()))
     assert f"byte 0x{bad[0]:02x} at offset {len(good)};" in message
-    assert "iconv -f latin1 -t utf-8" in message
+    assert "--encoding latin1" in message
 
 
 @pytest.mark.parametrize("suffix", ["txt.gz", "jsonl.gz"])

@@ -4,10 +4,12 @@ import json
 from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from minigpt import UserError
+from minigpt.config import ReadingConfig
 from minigpt.data.corpus import Corpus, Piece
 from minigpt.data.files import find_files
 
@@ -22,13 +24,14 @@ def json_lines(texts: Iterable[str], **options: bool) -> str:
     return "".join(json.dumps({"id": 1, "text": text}, **options) + "\n" for text in texts)
 
 
-def corpus(*names: str | Path, text_field: str = "text") -> Corpus:
-    return Corpus(find_files(tuple(map(str, names))), text_field)
+def corpus(*names: str | Path, **reading: Any) -> Corpus:
+    settings = ReadingConfig(**reading)
+    return Corpus(find_files(tuple(map(str, names)), reading=settings), settings)
 
 
-def documents(*names: str | Path, text_field: str = "text") -> list[str]:
+def documents(*names: str | Path, **reading: Any) -> list[str]:
     """The documents of some files."""
-    return whole(corpus(*names, text_field=text_field).pieces())
+    return whole(corpus(*names, **reading).pieces())
 
 
 def piece(number: int, text: str) -> Piece:
@@ -46,9 +49,9 @@ def one_line(refused: pytest.ExceptionInfo[UserError]) -> str:
     return str(refused.value)
 
 
-def refusal(*names: str | Path, text_field: str = "text") -> str:
+def refusal(*names: str | Path, **reading: Any) -> str:
     """The line that a user gets for files that cannot be read."""
     with pytest.raises(UserError) as refused:
-        documents(*names, text_field=text_field)
+        documents(*names, **reading)
     assert str(names[0]) in str(refused.value)
     return one_line(refused)

@@ -1,0 +1,1 @@
+"""Readers of files: each turns one kind of file into documents of text."""

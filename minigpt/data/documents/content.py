@@ -1,0 +1,197 @@
+"""The bytes of a file, or of a member of an archive, unpacked from gzip or zstandard.
+
+What is unpacked has limits (docs/documents.md): a few kilobytes may else fill memory and disk.
+"""
+
+import contextlib
+import gzip
+import io
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any, BinaryIO
+
+from ... import UserError
+from ...config import ReadingConfig
+from .document import Refused, Unreadable
+
+BLOCK = 1 << 20  # bytes read at a time
+MOST_UNPACKED = 1 << 30  # bytes of all that an archive or a document holds
+MOST_WHOLE = 100 << 20  # bytes of a file, or a part of a document, that is read whole
+MOST_TIMES = 200  # so many times its size may a packed file be when it is unpacked ...
+ALWAYS_UNPACKED = 10 << 20  # ... but so many bytes always may
+
+_HEAD = 1 << 16  # bytes by which a file is known
+_GZIP = b"\x1f\x8b"  # how such a file begins: RFC 1952
+_ZSTANDARD = b"\x28\xb5\x2f\xfd"  # RFC 8878
+_DAMAGED = (OSError, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError)
+
+Open = Callable[[], AbstractContextManager[IO[bytes]]]  # opens the packed bytes anew
+
+
+class Content:
+    """The content of a file. It can be opened as often as needed."""
+
+    def __init__(self, source: Path, size: int, opened: Open, reading: ReadingConfig):
+        self.source = source
+        self.size = size  # in bytes, as it is packed
+        self.reading = reading
+        self._open_packed = opened
+
+    @classmethod
+    def of_file(cls, file: Path, reading: ReadingConfig) -> "Content":
+        """The content of a file on disk; Unreadable if there is none."""
+        try:
+            size = file.stat().st_size
+        except (OSError, ValueError) as error:
+            raise Unreadable(file, getattr(error, "strerror", None) or str(error)) from None
+        return cls(file, size, lambda: open(file, "rb"), reading)
+
+    @property
+    def name(self) -> str:
+        """Its name in lower case, without the ending of a packed file."""
+        return self.source.name.lower().removesuffix(".gz").removesuffix(".zst")
+
+    @cached_property
+    def head(self) -> bytes:
+        """How it begins."""
+        with self.opened() as stream:
+            return _read_up_to(stream, _HEAD)
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[BinaryIO]:
+        """Its bytes as a stream. What is wrong with it is raised as Unreadable, also while it is
+        read."""
+        try:
+            with self._open_packed() as packed:
+                begin = packed.read(4)
+                packed.seek(0)
+                is_packed = begin.startswith((_GZIP, _ZSTANDARD))
+                if not is_packed:
+                    yield packed  # type: ignore[misc]
+                    return
+                unpacked: Any = gzip.GzipFile(fileobj=packed)
+                if begin.startswith(_ZSTANDARD):
+                    unpacked = _zstandard(packed, self.source)
+                yield io.BufferedReader(_Limited(unpacked, self), BLOCK)
+
+        except _DAMAGED as error:
+            raise Unreadable(self.source, _reason(error)) from None
+        except RuntimeError as error:  # of zipfile
+            if "password" not in str(error):
+                raise
+            raise Refused(self.source, "is protected by a password") from None
+        except Exception as error:
+            if type(error).__name__ != "ZstdError":  # of either library
+                raise
+            raise Unreadable(self.source, _reason(error)) from None
+
+    @contextlib.contextmanager
+    def seekable(self) -> Iterator[BinaryIO]:
+        """Its bytes as a file in which a reader may jump: a temporary one, if it is packed."""
+        with contextlib.ExitStack() as stack:
+            stream = stack.enter_context(self.opened())
+            if isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO):
+                yield stream
+                return
+
+            copy = stack.enter_context(tempfile.TemporaryFile())
+            self._copy(stream, copy)
+            copy.seek(0)
+            yield copy
+
+    def _copy(self, stream: BinaryIO, copy: IO[bytes]) -> None:
+        """Copy a stream that is not larger than all that may be unpacked."""
+        most = self.limit(MOST_UNPACKED)
+        size = 0
+        while block := stream.read(BLOCK):
+            size += len(block)
+            if size > most:
+                raise self.too_large(most)
+            copy.write(block)
+
+    def whole(self) -> bytes:
+        """All of its bytes, which must not be too many."""
+        most = self.limit(MOST_WHOLE)
+        with self.opened() as stream:
+            data = _read_up_to(stream, most + 1)
+        if len(data) > most:
+            raise self.too_large(most)
+        return data
+
+    def limit(self, usual: int) -> int:
+        """A limit, raised as much as was asked for."""
+        return int(usual * self.reading.raise_limits)
+
+    def too_large(self, most: int) -> UserError:
+        """The error for content that is larger than `most` bytes."""
+        size = f"{most / (1 << 20):,.0f} MB"
+        reason = f"is larger than {size} inside; if you trust it, use --raise-limits 10"
+        return Refused(self.source, reason)
+
+    def most_unpacked(self) -> int:
+        """How many bytes it may have when it is unpacked, by its size."""
+        return max(self.limit(MOST_TIMES) * self.size, self.limit(ALWAYS_UNPACKED))
+
+
+def _read_up_to(stream: IO[bytes], most: int) -> bytes:
+    """So many bytes of a stream, or all that it has."""
+    parts = []
+    left = most
+    while left > 0 and (part := stream.read(min(left, BLOCK))):
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
+
+
+class _Limited(io.RawIOBase):
+    """The bytes of a packed stream, as long as they are not suspiciously many."""
+
+    def __init__(self, unpacked: IO[bytes], content: Content):
+        self._unpacked = unpacked
+        self._content = content
+        self._left = content.most_unpacked()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._unpacked.read(len(buffer))
+        self._left -= len(data)
+        if self._left < 0:
+            times = self._content.limit(MOST_TIMES)
+            reason = f"unpacks to more than {times} times its size"
+            remedy = "if you trust it, use --raise-limits 10"
+            raise Refused(self._content.source, f"{reason}; {remedy}")
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _zstandard(packed: IO[bytes], source: Path) -> Any:
+    """The bytes of a zstandard stream: by the standard library from Python 3.14 on."""
+    try:
+        from compression import zstd  # type: ignore[import-not-found, unused-ignore]
+
+        return zstd.ZstdFile(packed)
+    except ImportError:
+        pass
+    try:
+        import zstandard
+    except ImportError:
+        raise needs_extra(source, "zstandard") from None
+    return zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True)
+
+
+def needs_extra(source: Path, what: str) -> UserError:
+    """The error for a file that a library has to read."""
+    return Refused(source, f"needs a reader of {what}: pip install 'minigpt-text[documents]'")
+
+
+def _reason(error: BaseException) -> str:
+    """What the system or a library says of damage, in one line."""
+    said = getattr(error, "strerror", None) or str(error) or "it ends too early"
+    return " ".join(said.split())

@@ -1,0 +1,83 @@
+"""What readers make of a file: documents, and a report of what was read and left out."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from ... import UserError
+from ..temporary import kind_of
+
+STANDARD_INPUT = "-"  # its name on a command line
+
+
+class Turn(NamedTuple):
+    """What one speaker says at a time."""
+
+    speaker: str
+    text: str
+
+
+class Document(NamedTuple):
+    """A document, or a piece of one that is too long to hold."""
+
+    text: str
+    source: Path  # the file; in an archive, the archive's name and the file's
+    line: int = 1  # the number of the source's line, or row, in which it begins
+    is_first: bool = True  # False if it continues the document before
+    is_row: bool = False  # whether all of it is in one line of the source
+    turns: tuple[Turn, ...] = ()  # if it is a conversation
+
+
+class Unreadable(UserError):
+    """A file that cannot be opened, or is damaged; `reason` says why in a few words."""
+
+    def __init__(self, source: Path, reason: str):
+        super().__init__(f"cannot read {title(source)}: {reason}")
+        self.reason = reason
+
+
+class Refused(UserError):
+    """A file that is no text or may not be read; `reason` says what it is."""
+
+    def __init__(self, source: Path, reason: str):
+        super().__init__(f"{title(source)} {reason}")
+        self.reason = reason
+
+
+class Report:
+    """What there is to say of a file. Its reader fills it in while it reads."""
+
+    def __init__(self, file: Path):
+        self.file = file
+        self.kind = ""  # such as "Word"
+        self.documents = 0
+        self.characters = 0
+        self.left_out: Counter[str] = Counter()  # how many of what, such as "footnotes"
+        self.files_left_out: list[str] = []  # members of an archive, each with the reason
+        self.notes: list[str] = []  # what else a person should know
+        self.error: UserError | None = None  # why the whole file was left out
+
+    def leave_out(self, what: str, number: int = 1) -> None:
+        """Count what is not in the text; `what` is plural, such as "footnotes"."""
+        if number:
+            self.left_out[what] += number
+
+    def note(self, line: str) -> None:
+        """Keep a line for the person, once."""
+        if line not in self.notes:
+            self.notes.append(line)
+
+    def counted(self, documents: Iterable[Document]) -> Iterator[Document]:
+        """The same documents, counted as they pass."""
+        for document in documents:
+            self.documents += document.is_first
+            self.characters += len(document.text)
+            yield document
+
+
+def title(file: str | Path) -> str:
+    """What to call a text: "stdin" or "documents" if the file is a temporary copy of them."""
+    if str(file) == STANDARD_INPUT:
+        return "stdin"
+    return kind_of(Path(file)) or str(file)

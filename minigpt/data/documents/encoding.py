@@ -1,0 +1,137 @@
+"""From the bytes of a plain file to its text: UTF-8, UTF-16 by its mark, or Windows-1252."""
+
+import codecs
+import io
+import re
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from ... import UserError
+from .content import BLOCK, Content
+from .document import Refused, Report
+
+FALLBACK = "cp1252"
+_MARKS = (  # UTF-32 first: its mark begins with that of UTF-16
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_NO_TEXT = re.compile(r"[\x00-\x08\x0b\x0e-\x19\x1c-\x1f\x7f]")  # no plain text has these
+
+
+def encoding_of(content: Content) -> str:
+    """The encoding that was given, or else that of the file's mark: usually UTF-8."""
+    return content.reading.encoding or marked_encoding(content.head)
+
+
+def marked_encoding(head: bytes) -> str:
+    """The encoding of the mark with which a file begins; UTF-8 if there is none."""
+    for mark, encoding in _MARKS:
+        if head.startswith(mark):
+            return encoding
+    return "utf-8-sig"
+
+
+def plain_blocks(content: Content, report: Report) -> Iterator[str]:
+    """The text of a plain file, about a megabyte at a time; each line ends with \\n.
+
+    A file that is UTF-8 up to its first byte above 127, and not there, is read as Windows-1252 if
+    that has a character for each byte. UserError if it is no text.
+    """
+    with content.opened() as stream:
+        for text in _line_ends(_decoded(stream, content, report)):
+            if text:
+                yield text
+
+
+def text_head(content: Content) -> str:
+    """How the text of a file begins; UserError if it is no text."""
+    head = content.head
+    decoder = _Decoder(content, Report(content.source))
+    return decoder.decode(head, is_last=False).removeprefix("\ufeff")
+
+
+def _line_ends(texts: Iterator[str]) -> Iterator[str]:
+    """Texts in which lines end with \\n, as on Unix, not as on Windows or old Macs."""
+    newlines = io.IncrementalNewlineDecoder(None, translate=True)
+    for text in texts:
+        yield newlines.decode(text)
+    yield newlines.decode("", final=True)
+
+
+def _decoded(stream: BinaryIO, content: Content, report: Report) -> Iterator[str]:
+    decoder = _Decoder(content, report)
+    is_last = False
+    while not is_last:
+        block = stream.read(BLOCK)
+        is_last = not block
+        yield decoder.decode(block, is_last)
+
+
+class _Decoder:
+    """Decodes a file block by block."""
+
+    def __init__(self, content: Content, report: Report):
+        self._content = content
+        self._report = report
+        self._encoding = encoding_of(content)
+        self._codec = codecs.getincrementaldecoder(self._encoding)()
+        self._position = 0  # bytes read so far
+        self._was_ascii = True  # so far
+
+    def decode(self, block: bytes, is_last: bool) -> str:
+        """The text of the next block."""
+        is_first = self._position == 0
+        is_wide = self._content.reading.encoding is not None or "8" not in self._encoding
+        if is_first and not is_wide:
+            self._refuse_nul(block.find(b"\0"))
+        self._position += len(block)
+
+        try:
+            text = self._codec.decode(block, is_last)
+        except UnicodeDecodeError as error:
+            text = self._in_fallback(error)
+        except UnicodeError as error:  # UTF-16 without its mark
+            raise Refused(self._content.source, f"is not {self._encoding}: {error}") from None
+
+        if is_first and is_wide:
+            self._refuse_nul(text.find("\0"))
+        if self._encoding == FALLBACK and _NO_TEXT.search(text):
+            raise self._not_text(0, 0)
+        self._was_ascii = self._was_ascii and text.isascii()
+        return text
+
+    def _in_fallback(self, error: UnicodeDecodeError) -> str:
+        """What could not be decoded, in Windows-1252, in which the file is read from now on."""
+        data = bytes(error.object)
+        offset = self._position - len(data) + error.start
+        wrong = self._not_text(offset, data[error.start])
+        is_guessed = self._content.reading.encoding is None and self._encoding == "utf-8-sig"
+        if not (is_guessed and self._was_ascii and data[: error.start].isascii()):
+            raise wrong
+
+        self._encoding = FALLBACK
+        self._codec = codecs.getincrementaldecoder(FALLBACK)()
+        self._report.note("read as Windows-1252, since it is not UTF-8 (--encoding names another)")
+        try:
+            text = data.decode(FALLBACK)
+        except UnicodeDecodeError:
+            raise wrong from None
+        if _NO_TEXT.search(text):
+            raise wrong
+        return text
+
+    def _not_text(self, offset: int, byte: int) -> UserError:
+        """The error for a byte that the encoding does not have."""
+        if self._encoding == FALLBACK:
+            return Refused(self._content.source, "is not text, or not in UTF-8; name its encoding")
+        name = "UTF-8" if self._encoding == "utf-8-sig" else self._encoding
+        found = f"is not {name}: byte 0x{byte:02x} at offset {offset}"
+        return Refused(self._content.source, f"{found}; name its encoding, as --encoding latin1")
+
+    def _refuse_nul(self, offset: int) -> None:
+        """Refuse a file that has a NUL in its first block: it is not text."""
+        if offset >= 0:
+            reason = f"is not text: it has a NUL byte at offset {offset}"
+            raise Refused(self._content.source, reason)

@@ -1,0 +1,105 @@
+"""Plain text: a document, or several between which a line says <|endoftext|>."""
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from .content import Content
+from .document import Document, Report
+from .encoding import plain_blocks
+
+MARK = "<|endoftext|>"  # between documents: as the token
+# A line that holds nothing else, and the line ends before it.
+_SEPARATOR = re.compile(rf"(\n+[ \t]*{re.escape(MARK)}[ \t]*)(?=\n|\Z)")
+_MOST_HELD = 1 << 20  # characters that may be the beginning of a separator, or white space alone
+
+
+def read_plain(content: Content, report: Report) -> Iterator[Document]:
+    """The text of a plain file in pieces of about a megabyte.
+
+    A line <|endoftext|> separates two documents, and the empty lines around it belong to neither.
+    Documents of white space alone are left out. Line ends of Windows and of old Macs become \\n."""
+    blocks = plain_blocks(content, report)
+    return without_blank_ones(separated(blocks, content.source))
+
+
+def documents_in_rows(rows: Iterable[tuple[int, str]], source: Path) -> Iterator[Document]:
+    """The documents of rows, each a line's number and its text: one each, or several with marks."""
+    for line, text in rows:
+        if MARK in text:
+            for document in without_blank_ones(separated([text], source)):
+                yield document._replace(line=line, is_row=True)
+        elif not text.isspace():
+            yield Document(text, source, line=line, is_row=True)
+
+
+def separated(blocks: Iterable[str], source: Path) -> Iterator[Document]:
+    """The documents of a text in blocks."""
+    held = "\n"  # a text begins as a line does: as if a line end had come before
+    line = 0  # that of this line end
+    is_start = True  # of the text: the line end is still there
+    is_first = True  # the next piece is the first of its document
+    follows_mark = False  # nothing but line ends has come since the last mark
+
+    for block in itertools.chain(blocks, [""]):  # the empty one says that no other comes
+        read = held + block
+        end = _where_a_separator_may_begin(read) if block else len(read)
+        text = read[:end]
+        held = read[end:]
+        if not text:
+            continue
+
+        # To look for the mark by itself first makes reading three times as fast.
+        parts = _SEPARATOR.split(text) if MARK in text else [text]
+        for number, part in enumerate(parts):
+            is_separator = number % 2 == 1
+            if is_separator:
+                line += part.count("\n")
+                is_first = True
+                follows_mark = True
+                continue
+
+            document = part
+            if follows_mark:
+                document = part.lstrip("\n")
+            elif is_start:
+                document = part[1:]
+            is_start = False
+
+            left_out = len(part) - len(document)
+            line += part.count("\n", 0, left_out)
+            if document:
+                yield Document(document, source, line=line, is_first=is_first)
+                line += document.count("\n")
+                is_first = False
+                follows_mark = False
+
+
+def _where_a_separator_may_begin(text: str) -> int:
+    """The place in a text from which on it may be the beginning of a separator; or its end."""
+    last_line = text.rfind("\n") + 1
+    if last_line == 0:  # there is no line end, with which a separator begins
+        return len(text)
+    may_be_mark = MARK.startswith(text[last_line:].strip(" \t"))
+    if not may_be_mark:
+        return len(text)
+
+    place = len(text[:last_line].rstrip("\n"))
+    is_held = len(text) - place <= _MOST_HELD
+    return place if is_held else len(text)
+
+
+def without_blank_ones(pieces: Iterable[Document]) -> Iterator[Document]:
+    """Documents that hold more than white space, or more than a megabyte of it."""
+    blank: Document | None = None  # the beginning of a document, white space so far
+    for new in pieces:
+        piece = new
+        if blank is not None and not new.is_first:
+            piece = blank._replace(text=blank.text + new.text)
+
+        blank = None
+        if piece.is_first and piece.text.isspace() and len(piece.text) <= _MOST_HELD:
+            blank = piece
+        else:
+            yield piece
