@@ -5,6 +5,7 @@
 # make test-types: what mypy and pyright see in a script that uses the package.
 # make test-page: the page in Chromium, which it installs if apt and root are there.
 # make test-serve: the server with its clients, and 20,000 requests.
+# make test-lens: compares explanations with those of TransformerLens.
 # make test-notebooks: runs all notebooks.
 # make test-wheel: builds the package and tries all commands of it in an environment of its own.
 # make test-lowest: a part of the tests with the lowest versions that pyproject.toml allows.
@@ -18,8 +19,8 @@ MINUTES ?= 2
 BIN := .venv/bin
 SIZE := 1.5 GB
 
-.PHONY: demo test test-distributed test-kill test-fuzz test-serve test-notebooks test-types test-wheel \
-	test-lowest test-page chromium docs lock bench bench-page clean
+.PHONY: demo test test-distributed test-kill test-fuzz test-serve test-lens test-notebooks test-types \
+	test-wheel test-lowest test-page chromium docs lock bench bench-page clean
 
 define NEXT
 
@@ -64,6 +65,9 @@ test-fuzz: .venv/ready
 test-serve: .venv/serve
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MINIGPT_REQUESTS=20000 $(BIN)/pytest tests/serve \
 		-m 'serve or not serve'
+
+test-lens: .venv/lens
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m lens tests/interop/test_transformer_lens.py
 
 test-notebooks: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m notebooks
@@ -165,6 +169,11 @@ install = $(BIN)/pip install --disable-pip-version-check --progress-bar off \
 .venv/serve: .venv/ready
 	@echo "installing the clients that test the server into .venv"
 	@$(call install,dev-serve)
+	@touch $@
+
+.venv/lens: .venv/ready
+	@echo "installing TransformerLens into .venv"
+	@$(call install,dev-lens)
 	@touch $@
 
 .venv/lowest/ready: pyproject.toml constraints.txt tests/lowest.py
