@@ -14,6 +14,7 @@ from ..runs.find import beginning
 from ..runs.folder import METRICS, PLAN, SAMPLES, WEIGHTS, read_metrics
 from ..runs.found import FoundModel
 from ..runs.weights import read_best
+from ..tokenizer import Tokenizer
 
 OPENINGS = 3
 MOST_EVALUATIONS = 120  # that a page holds
@@ -21,7 +22,7 @@ LONGEST_SAMPLE = 500  # characters of each
 _WORDS = 4  # of an opening
 _SHORTEST = 8  # characters of an opening
 _LONGEST = 36
-_TO_WRITE = 40  # tokens of a text, where there are no samples to take openings from
+_TO_WRITE = 60  # tokens of a text, where there are no samples to take openings from
 _TRIES = 4  # such texts
 _TEMPERATURE = 0.5  # of these: they are to be ordinary
 _PLAIN = re.compile(r"[^\W\d_]+(?: [^\W\d_]+)*")
@@ -119,9 +120,9 @@ def openings(found: FoundModel) -> list[str]:
     if best is not None:
         last.insert(0, samples.get(round(best["step"]), ""))
 
-    chosen = _openings_in(last)
+    chosen = _openings_in(last, found.tokenizer)
     if len(chosen) < OPENINGS:
-        chosen = _openings_in([*last, *_written(found)])
+        chosen = _openings_in([*last, *_written(found)], found.tokenizer)
     return chosen[:OPENINGS]
 
 
@@ -140,16 +141,19 @@ def _written(found: FoundModel) -> list[str]:
     ]
 
 
-def _openings_in(texts: list[str]) -> list[str]:
-    """How the sentences of some texts begin, each with another word; first those without marks
-    such as quotation marks, which may be left open."""
+def _openings_in(texts: list[str], tokenizer: Tokenizer) -> list[str]:
+    """How the sentences of some texts begin, each with another word. First come those of ordinary
+    words, which are few tokens, without marks such as quotation marks that may be left open."""
     found: list[str] = []
     for text in texts:
         found += filter(None, map(_opening_of, _SENTENCE_ENDS.split(text)))
-    found.sort(key=lambda opening: not _PLAIN.fullmatch(opening))  # keeps the order otherwise
+
+    def oddity(opening: str) -> tuple[bool, bool]:
+        has_rare_words = len(tokenizer.encode(opening)) > len(opening.split()) + 1
+        return not _PLAIN.fullmatch(opening), has_rare_words
 
     by_first_word: dict[str, str] = {}
-    for opening in found:
+    for opening in sorted(found, key=oddity):  # keeps the order otherwise
         by_first_word.setdefault(opening.split()[0], opening)
     return list(by_first_word.values())
 
@@ -159,7 +163,7 @@ def _opening_of(sentence: str) -> str | None:
     sentence = sentence.strip()
     words = sentence.split()
     opening = " ".join(words[:_WORDS]).rstrip(",;:-–—")
-    if len(words) == 1:  # of a script that puts no spaces between words
+    if len(words) == 1 and words[0].lower() == words[0].upper():  # a script without spaces
         opening = sentence[:_SHORTEST]
 
     begins = opening.lstrip("\"'“‘«「")[:1]

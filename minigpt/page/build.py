@@ -42,7 +42,7 @@ PAGE = (
     "views/heads",
     "views/layers",
     "views/sources",
-    "frame/panel", "frame/header", "frame/opening", "frame/main",
+    "frame/panel", "frame/bottom_sheet", "frame/header", "frame/opening", "frame/main",
 )  # fmt: skip
 STYLE = (
     "base", "frame", "sheet", "draw", "attention", "numbers", "layers", "heads", "sources",

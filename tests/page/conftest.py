@@ -57,10 +57,19 @@ def open_page(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     folder, opened, wrong = tmp_path_factory.mktemp("page"), [], []
     allowed = ("file://", "blob:", "data:")
 
-    def open_page(found: FoundModel, *, link: str = "", width: int = 1600, **settings: Any) -> Any:
+    def open_page(
+        found: FoundModel,
+        *,
+        link: str = "",
+        width: int = 1600,
+        context: dict[str, Any] | None = None,
+        **settings: Any,
+    ) -> Any:
         file = folder / f"{len(opened)}.html"
         file.write_text(build_page(found, "test", **settings), encoding="utf-8")
-        context = chromium.new_context(viewport={"width": width, "height": 1000})
+        # With less motion no page writes on its own when it opens.
+        usual = {"viewport": {"width": width, "height": 1000}, "reduced_motion": "reduce"}
+        context = chromium.new_context(**usual | (context or {}))
         context.grant_permissions(["clipboard-read", "clipboard-write"])
         page = context.new_page()
         opened.append(context)

@@ -33,7 +33,7 @@ def run(tmp_path: Path) -> FoundModel:
     samples = ["--- step 1\nxq xq\n", '--- step 300\n"Oh no," he said. The old king went away. ']
     samples.append("A crow sat on a tree! Then 3 men came by. The end of it all.\n")
     (tmp_path / "samples.txt").write_text("".join(samples))
-    return random_found(make_tokenizer("char", None, ["abc \n"]), tmp_path, emb_dim=8, num_heads=1)
+    return random_found(make_tokenizer("char", None, samples), tmp_path, emb_dim=8, num_heads=1)
 
 
 def test_openings_are_how_sentences_of_the_last_samples_begin(run: FoundModel) -> None:

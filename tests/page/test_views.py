@@ -249,6 +249,8 @@ def test_axe_finds_nothing_in_any_view_theme_and_width(open_page: Open, found: F
     for width in (390, 1600):
         page = open_page(found, link=f"#prompt={PROMPT}", width=width, with_text=True)
         page.evaluate(place.read_text())
+        if width == 390:
+            page.click("#panel-toggle")
         for view in ("draw", "attention", "numbers", "heads", "layers", "sources"):
             page.click(f"#tab-{view}")
             page.click("#theme")

@@ -26,9 +26,11 @@ export const STRINGS = {
   },
   opening: { hint: "Openings to try:" },
   panel: {
+    close: "Close",
     first: "How does a text begin?",
     next: "What next?",
     nextAfter: "What comes after {token}?",
+    open: "Open",
     png: "Save PNG",
     question: "The question",
     svg: "Save SVG",

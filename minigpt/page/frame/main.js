@@ -7,6 +7,7 @@ import { drawSettings, makeSettings } from "../text/settings.js";
 import { drawTokens } from "../text/sheet.js";
 import { changed, onChange, state } from "../text/state.js";
 import { again, generate, setPrompt, show, shownText, stop, undo, write } from "../text/writing.js";
+import { makeBottomSheet } from "./bottom_sheet.js";
 import { makeHeader } from "./header.js";
 import { firstOpening, makeOpenings } from "./opening.js";
 import { drawPanel, makePanels } from "./panel.js";
@@ -106,6 +107,7 @@ function makePage() {
   makeSettings();
   $("settings").open = innerWidth > 900; // on a phone the views come first
   makePanels();
+  makeBottomSheet();
 
   let wasBusy = false;
 

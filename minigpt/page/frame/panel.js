@@ -25,12 +25,13 @@ export function makePanels() {
 
 function makePanel(view) {
   const panel = h("section", { className: "view", id: `panel-${view.id}`, "aria-labelledby": `title-${view.id}` });
-  panel.append(h("h2", { id: `title-${view.id}` }, string(`views.${view.id}`)));
+  const title = h("h2", { id: `title-${view.id}` }, string(`views.${view.id}`));
+  const save = (kind) => button(string(`panel.${kind}`), () => savePicture(panel, `minigpt-${view.id}`, kind));
+  const saves = h("div", { className: "row save" }, save("svg"), save("png"));
+
+  panel.append(h("div", { className: "view-head" }, title, saves));
   inPage("panels").append(panel);
   draws[view.id] = view.make(panel);
-
-  const save = (kind) => button(string(`panel.${kind}`), () => savePicture(panel, `minigpt-${view.id}`, kind));
-  panel.append(h("p", { className: "row save" }, save("svg"), save("png")));
 }
 
 /** The line that says which token all views are about, and the switch between the two questions. */

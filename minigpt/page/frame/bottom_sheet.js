@@ -1,0 +1,76 @@
+// On a phone the panel is a sheet from below, two thirds high: closed but for its first line, opened by a tap on a
+// token, closed by its button, a swipe or Escape. On a wider screen it is always open, and nothing here happens.
+
+import { button } from "../basics/dom.js";
+import { string } from "../basics/strings.js";
+import { onChange, state } from "../text/state.js";
+
+const SWIPE = 40; // pixels
+const narrow = matchMedia("(max-width: 47.99rem)");
+const inSheet = (id) => document.getElementById(id);
+let isOpen = false;
+
+export function makeBottomSheet() {
+  const toggle = button("", () => setOpen(!isOpen), { id: "panel-toggle", "aria-controls": "panel-body" });
+  inSheet("panel-bar").append(toggle);
+  narrow.addEventListener("change", drawSheet);
+  drawSheet();
+
+  inSheet("sheet").addEventListener("click", () => {
+    // Where the text is being typed a tap moves the caret; the keyboard needs the room.
+    const { activeElement } = document;
+    const isTyping = activeElement?.matches("textarea") && activeElement.inputMode !== "none";
+    if (state.chosen !== null && !isTyping) setOpen(true);
+  });
+  document.addEventListener("keydown", ({ key, defaultPrevented }) => {
+    if (key !== "Escape" || defaultPrevented || !isOpen || !narrow.matches) return;
+    setOpen(false);
+    toggle.focus();
+  });
+  addSwipes(inSheet("panel-bar"));
+
+  let { view } = state;
+  onChange(() => {
+    if (state.view !== view) setOpen(true); // something on the page asks for it
+    view = state.view;
+  });
+}
+
+function setOpen(open) {
+  if (open === isOpen || !narrow.matches) return;
+  isOpen = open;
+  drawSheet();
+
+  if (!open) return;
+  inSheet("inside").scrollTop = 0;
+  // The text stays in sight: what is chosen comes into the third that is left.
+  document.querySelector(`#sheet [data-index="${state.chosen}"]`)?.scrollIntoView({ block: "center" });
+}
+
+function drawSheet() {
+  const toggle = inSheet("panel-toggle");
+  document.documentElement.dataset.panel = narrow.matches && isOpen ? "open" : "closed";
+  inSheet("panel-body").inert = narrow.matches && !isOpen;
+  toggle.hidden = !narrow.matches;
+  toggle.ariaExpanded = String(isOpen);
+  toggle.textContent = string(isOpen ? "panel.close" : "panel.open");
+}
+
+/** The first line follows the finger; where it goes far enough, the sheet opens or closes. */
+function addSwipes(bar) {
+  let from = null;
+
+  bar.addEventListener("pointerdown", (event) => {
+    if (narrow.matches && !event.target.closest("button")) from = event.clientY;
+  });
+  addEventListener("pointerup", ({ clientY }) => {
+    if (from === null) return;
+    const moved = clientY - from;
+    from = null;
+    if (Math.abs(moved) < SWIPE) return setOpen(!isOpen); // a tap
+    setOpen(moved < 0);
+  });
+  addEventListener("pointercancel", () => {
+    from = null;
+  });
+}

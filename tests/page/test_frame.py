@@ -1,0 +1,216 @@
+"""The page around its views: what it says first, how it opens, and how it fits a window."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minigpt.config import TextConfig, TrainConfig
+from minigpt.data.origin import Origin
+from minigpt.page import build
+from minigpt.runs.folder import RunConfig
+from minigpt.runs.found import FoundModel
+from minigpt.tokenizer import make_tokenizer
+
+from ..tokenizer.examples import FABLE
+from .conftest import Open, random_found, until
+
+pytestmark = pytest.mark.page
+SHAPE = {"emb_dim": 24, "num_layers": 2, "num_heads": 3, "context_length": 64}
+PROMPT = "#prompt=There the cat eats dates and the cat sat&seed=7&maxNewTokens=12"
+WIDTHS = (320, 390, 800, 1024, 1440, 1920)
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+SHIFT = """new Promise(resolve => {
+    let sum = 0;
+    const add = list => { for (const e of list.getEntries()) sum += e.value; };
+    new PerformanceObserver(add).observe({ type: "layout-shift", buffered: true });
+    setTimeout(() => resolve(sum), 300);
+})"""
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> FoundModel:
+    """A folder as a run's, with evaluations, samples and a text of 2.1 MB in a private place."""
+    folder = tmp_path_factory.mktemp("run")
+    figures = {"done": 1, "train_loss": 1, "val_loss": 1, "tokens_per_second": 9}
+    bits = {"train_bits_per_byte": 2, "val_bits_per_byte": 2.1}
+    rows = [figures | bits | {"step": step, "seconds": 1.2 * step} for step in (10, 50, 100)]
+    (folder / "metrics.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    sample = "The cat eats the dates. A crow sat there and ate. There it was again.\n"
+    samples = (f"--- step {row['step']}\n{sample}" for row in rows)
+    (folder / "samples.txt").write_text("".join(samples))
+    (folder / "plan.json").write_text('{"text": {"size": 1900000, "validation": 200000}}')
+
+    model = random_found(make_tokenizer("bpe", 320, [FABLE + sample]), folder, **SHAPE)
+    text = TextConfig(files=("/home/ada/secret/tales.txt",), init="base")
+    config = RunConfig(model.glass.config, TrainConfig(), Origin(text=text))
+    return FoundModel(folder, model.glass, model.tokenizer, config)
+
+
+@pytest.fixture
+def page(open_page: Open, found: FoundModel) -> Any:
+    return open_page(found, link=PROMPT)
+
+
+@pytest.fixture
+def phone(open_page: Open, found: FoundModel) -> Any:
+    return open_page(found, link=PROMPT, context=PHONE)
+
+
+def panel_top(page: Any) -> float:
+    """Where the panel begins, once it has stopped moving."""
+    page.wait_for_timeout(300)
+    return float(page.locator("#inside").bounding_box()["y"])
+
+
+# What it says first
+
+
+def test_the_first_sentence_tells_what_the_model_has_read(page: Any) -> None:
+    assert page.inner_text("#hello") == (
+        "This small language model has read tales (2.1 MB) for 2 minutes. "
+        "Its training began with the base of minigpt. "
+        "It guesses how a text goes on, one piece at a time."
+    )
+
+
+def test_the_senders_folders_are_not_in_the_page(found: FoundModel) -> None:
+    html = build.build_page(found, "test")
+    assert "secret" not in html and str(found.folder) not in html
+
+
+def test_the_sizes_of_the_model_are_behind_a_button_each_in_a_statement(page: Any) -> None:
+    page.get_by_role("button", name="About this model").focus()
+    page.keyboard.press("Enter")
+    statements = page.locator("#about li").all_inner_texts()
+    assert any(re.search(r"vocabulary has 320 tokens", line) for line in statements)
+    assert any(re.search(r"at most the last 64 tokens", line) for line in statements)
+    page.keyboard.press("Escape")
+    assert not page.locator("#about").is_visible()
+    assert page.evaluate("document.activeElement.id") == "open-about"
+
+
+def test_an_opening_is_written_on_by_one_click(page: Any) -> None:
+    openings = page.locator(".opening").all_inner_texts()
+    assert openings == ["The cat eats the", "A crow sat there"]
+    page.locator(".opening").nth(1).click()
+    until(page, "minigpt.text().length > 20 && minigpt.text().startsWith('A crow sat there')")
+
+
+# How it opens and fits
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_nothing_moves_while_the_page_opens_and_nothing_is_wider_than_the_window(
+    open_page: Open, found: FoundModel, width: int
+) -> None:
+    page = open_page(found, width=width)
+    assert page.evaluate(SHIFT) < 0.02
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("width", [992, 1100, 1280])
+def test_the_help_of_a_setting_is_wide_enough_to_be_read(
+    open_page: Open, found: FoundModel, width: int
+) -> None:
+    page = open_page(found, link=PROMPT, width=width)
+    page.evaluate(
+        "document.querySelectorAll('#settings details, #settings').forEach(d => (d.open = true))"
+    )
+    widths = page.evaluate(
+        "[...document.querySelectorAll('#settings small')].map(s => s.getBoundingClientRect().width)"
+    )
+    assert widths and min(widths) > 150
+
+
+def test_the_panels_place_and_least_height_do_not_depend_on_the_view(page: Any) -> None:
+    tops = set()
+    for view in ("draw", "layers", "sources"):
+        page.evaluate(f"document.querySelector('#tab-{view}')?.click()")
+        page.wait_for_timeout(150)
+        box = page.locator(f"#panel-{view}").bounding_box()
+        tops.add(box["y"])
+    assert len(tops) == 1
+
+
+def test_each_colour_of_data_can_be_seen_and_text_on_it_be_read(page: Any) -> None:
+    for theme in ("light", "dark"):
+        until(page, "true")
+        page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
+        colours = page.evaluate("""() => {
+            const style = getComputedStyle(document.documentElement);
+            const names = ["--card", "--ink", "--surprise", "--attention", "--gain", "--loss"];
+            return names.map(name => style.getPropertyValue(name));
+        }""")
+        card, ink, *tints = map(luminance, colours)
+        for tint in tints:
+            assert contrast(tint, card) >= 3
+            assert contrast(tint, ink) >= 4.5
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of "#rrggbb" or "r g b", as WCAG defines it."""
+    if colour.startswith("#"):
+        parts = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
+    else:
+        parts = [int(part) for part in colour.split()]
+    linear = [
+        c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4
+        for c in (p / 255 for p in parts)
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: float, other: float) -> float:
+    return (max(one, other) + 0.05) / (min(one, other) + 0.05)
+
+
+# On a phone
+
+
+def test_a_tap_on_a_token_opens_the_panel_and_the_text_stays_in_sight(phone: Any) -> None:
+    assert panel_top(phone) > 750
+    phone.locator("#sheet [data-index='3']").tap()
+    assert panel_top(phone) == pytest.approx(844 * 0.34, abs=3)
+    token = phone.locator("#sheet [data-index='3']").bounding_box()
+    assert token["y"] >= 0 and token["y"] + token["height"] <= 844 * 0.34
+
+
+def test_the_panel_closes_by_its_button_a_swipe_and_escape(phone: Any) -> None:
+    closed = panel_top(phone)
+    toggle = phone.locator("#panel-toggle")
+    toggle.tap()
+    assert panel_top(phone) < closed
+    toggle.tap()
+    assert panel_top(phone) == closed
+    assert phone.locator("#panel-body").evaluate("body => body.inert")
+
+    for start, end in ((800, 400), (300, 600)):  # upwards, then downwards
+        phone.mouse.move(60, start)
+        phone.mouse.down()
+        phone.mouse.move(60, end, steps=4)
+        phone.mouse.up()
+        assert (panel_top(phone) < closed) == (end < start)
+
+    toggle.tap()
+    phone.keyboard.press("Escape")
+    assert panel_top(phone) == closed
+    assert phone.evaluate("document.activeElement.id") == "panel-toggle"
+
+
+def test_fingers_have_room(phone: Any) -> None:
+    phone.locator("#panel-toggle").tap()
+    small = """[...document.querySelectorAll("#header button, #writing button, #panel-bar button")]
+        .filter(b => b.checkVisibility())
+        .map(b => [b.textContent, b.getBoundingClientRect()])
+        .filter(([, r]) => r.width < 44 || r.height < 44)
+        .map(([text]) => text)"""
+    assert phone.evaluate(small) == []
+
+
+def test_what_is_printed_has_no_buttons(page: Any, tmp_path: Path) -> None:
+    page.emulate_media(media="print")
+    visible = "[...document.querySelectorAll('button')].filter(b => b.checkVisibility()).length"
+    assert page.evaluate(visible) <= page.locator(".bars button").count()
