@@ -116,12 +116,13 @@ def test_the_help_of_a_setting_is_wide_enough_to_be_read(
     open_page: Open, found: FoundModel, width: int
 ) -> None:
     page = open_page(found, link=PROMPT, width=width)
-    page.evaluate(
-        "document.querySelectorAll('#settings details, #settings').forEach(d => (d.open = true))"
-    )
-    widths = page.evaluate(
-        "[...document.querySelectorAll('#settings small')].map(s => s.getBoundingClientRect().width)"
-    )
+    widths = page.evaluate("""() => {
+        for (const fold of document.querySelectorAll("#settings details, #settings")) {
+            fold.open = true;
+        }
+        const helps = [...document.querySelectorAll("#settings small")];
+        return helps.map(help => help.getBoundingClientRect().width);
+    }""")
     assert widths and min(widths) > 150
 
 
