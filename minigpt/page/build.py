@@ -19,6 +19,7 @@ from ..config import GPTConfig
 from ..data.corpus import whole
 from ..data.source import read_again
 from ..interop.safetensors_files import Array
+from ..runs.find import glass_writer
 from ..runs.found import FoundModel
 from ..tokenizer import BytePairTokenizer, CharacterTokenizer, Tokenizer
 from ..tokenizer.bpe import bytes_to_printable
@@ -29,11 +30,13 @@ from .about import facts, history, openings
 LARGEST = 40_000_000  # parameters
 LARGEST_TEXT = 20_000_000  # characters
 WORKER = (
-    "model/engine", "model/tokenizer", "model/sampler", "model/passages", "model/worker",
+    "model/arithmetic", "model/engine", "model/weights", "model/window", "model/readings",
+    "model/inside", "model/explanation", "model/tokenizer", "model/sampler", "model/passages",
+    "model/worker",
 )  # fmt: skip
 # Each module after those that it imports.
 PAGE = (
-    "model/tokenizer", "model/sampler",
+    "model/tokenizer", "model/sampler", "model/window",
     "basics/strings", "basics/units", "basics/dom", "basics/picture",
     "text/client", "text/state", "text/writing", "text/sheet", "text/settings", "text/link",
     "views/draw",
@@ -71,29 +74,17 @@ def build_page(
         UserError: if the model is too large for a page, its tokenizer is of a kind that the page
             cannot run, or its text is not there or too large.
     """
-    parameters = sum(array.size for array in found.glass.weights.values())
+    parameters = found.glass.num_parameters
     if parameters > LARGEST:
         raise UserError(
             f"a page holds at most {LARGEST:,} parameters, this model has {parameters:,}; "
             "export it instead: minigpt export --to gguf, and use llama.cpp"
         )
 
-    packed, tensors = _packed(found, np.dtype(weights))
-    config = found.glass.config
-    model = {
-        "title": title,
-        "parameters": parameters,
-        "facts": facts(found),
-        "openings": openings(found),
-        "history": history(found),
-        "config": page_config(config),
-        "tensors": tensors,
-        "dtype": weights,
-        "tokenizer": page_tokenizer(found.tokenizer),
-    }
+    model, packed = page_model(found, title, weights)
     text = training_text(found) if with_text else None
 
-    script = _bundle(PAGE)
+    script = bundle(PAGE)
     style = "\n".join((_FOLDER / "style" / f"{name}.css").read_text("utf-8") for name in STYLE)
     parts = {
         "policy": POLICY.format(script=_hash(script), style=_hash(style)),
@@ -101,11 +92,33 @@ def build_page(
         "model": _json(model),
         "text": _json(text),
         "weights": packed,
-        "worker": _bundle(WORKER),
+        "worker": bundle(WORKER),
         "script": script,
     }
     page = (_FOLDER / "index.html").read_text(encoding="utf-8")
     return re.sub(r"\{\{(\w+)\}\}", lambda name: parts[name[1]], page)
+
+
+def page_model(
+    found: FoundModel, title: str, weights: Literal["float16", "float32"]
+) -> tuple[dict[str, Any], str]:
+    """What the page knows of a model, and its weights in base64."""
+    packed, tensors = _packed(found, np.dtype(weights))
+    writer = glass_writer(found)
+    model = {
+        "title": title,
+        "parameters": found.glass.num_parameters,
+        "facts": facts(found),
+        "openings": openings(found),
+        "history": history(found),
+        "config": page_config(found.glass.config),
+        "tensors": tensors,
+        "dtype": weights,
+        "tokenizer": page_tokenizer(found.tokenizer),
+        "firstToken": writer.first_token(),
+        "forbidden": np.flatnonzero(writer.bias).tolist(),
+    }
+    return model, packed
 
 
 def page_config(config: GPTConfig) -> dict[str, Any]:
@@ -221,7 +234,7 @@ def training_text(found: FoundModel) -> list[str]:
     return whole(training.pieces())
 
 
-def _bundle(names: tuple[str, ...]) -> str:
+def bundle(names: tuple[str, ...]) -> str:
     """Modules as one, in an order in which each comes after those that it imports."""
     modules = []
     for name in names:

@@ -90,15 +90,19 @@ def load(
     if config.device == "auto" and is_large and has_gpu():
         chosen = find_device()
 
-    knowledge = _knowledge(found.config)
     if chosen is None:
-        return Writer(found.glass, found.tokenizer, **knowledge)
+        return glass_writer(found)
     import torch
 
     from ..generation.torch_gpt import engine_of
 
     moved = found.model.to(chosen, getattr(torch, config.precision))
-    return Writer(engine_of(moved), found.tokenizer, **knowledge)
+    return Writer(engine_of(moved), found.tokenizer, **_knowledge(found.config))
+
+
+def glass_writer(found: FoundModel) -> Writer:
+    """A writer with the glass engine."""
+    return Writer(found.glass, found.tokenizer, **_knowledge(found.config))
 
 
 def _load_into(

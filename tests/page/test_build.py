@@ -1,7 +1,9 @@
 """The file of a page: what is in it, and what is refused."""
 
+import re
 import warnings
 import zipfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -46,6 +48,18 @@ def test_the_pages_files_are_small() -> None:
     files = [f for f in FOLDER.rglob("*") if f.suffix in (".js", ".css", ".html")]
     lines = {file.name: len(file.read_text().splitlines()) for file in files}
     assert max(lines.values()) <= 400
+
+
+@pytest.mark.parametrize("names", [build.PAGE, build.WORKER], ids=["page", "worker"])
+def test_no_name_is_declared_twice_in_a_script(names: tuple[str, ...]) -> None:
+    """The modules of a script are put one after another, without a room of their own."""
+    declaration = re.compile(
+        r"^(?:async )?(?:class|const|let|function\*?) (\w+|\{[^}]*\}|\[[^]]*\])", re.MULTILINE
+    )
+    declared = Counter[str]()
+    for match in declaration.finditer(build.bundle(names)):
+        declared.update(re.findall(r"\w+", match[1]))
+    assert [name for name, count in declared.items() if count > 1] == []
 
 
 @pytest.mark.page

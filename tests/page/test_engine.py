@@ -74,3 +74,19 @@ def test_tokenizers_give_the_same_ids(name: str, open_page: Open, tmp_path: Path
         assert page.evaluate("all => all.map(t => minigpt.decode(t))", ids) == texts
 
     test()
+
+
+def test_nobody_waits_for_ever_when_several_write_at_once(open_page: Open, tmp_path: Path) -> None:
+    """A newer one ends the older, which has what was written until then."""
+    found = random_found(byte_pairs(), tmp_path, emb_dim=32, num_layers=2, num_heads=2)
+    page = open_page(found)
+    prompts = ["The", "A", "No"]
+    several = """async (prompts) => {
+      const writing = prompts.map((prompt) => minigpt.generate(prompt, {maxNewTokens: 5000}));
+      const last = minigpt.generate("The crow", {maxNewTokens: 3});
+      const late = new Promise((resolve) => setTimeout(resolve, 10_000, "still waiting"));
+      return Promise.race([Promise.all([...writing, last]), late]);
+    }"""
+    *ended, last = page.evaluate(several, prompts)
+    assert [text[: len(prompt)] for text, prompt in zip(ended, prompts, strict=True)] == prompts
+    assert last.startswith("The crow") and last != "The crow"

@@ -1,7 +1,7 @@
 // The page: wires text, settings and views together, and the few names for scripts in `window.minigpt`.
 
 import { button, fill, h, whatIsThis } from "../basics/dom.js";
-import { ask, ready, tokenizer } from "../text/client.js";
+import { ask, explainText, ready, tokenizer } from "../text/client.js";
 import { copy, keep, kept, link, readLink, savePicture } from "../text/link.js";
 import { drawSettings, makeSettings } from "../text/settings.js";
 import { drawTokens } from "../text/sheet.js";
@@ -21,6 +21,7 @@ window.minigpt = {
   generate,
   /** The logits after each token of a text, or of token ids: an array of Float32Arrays. */
   logits: async (text) => ask("allLogits", typeof text === "string" ? tokenizer.encode(text) : text),
+  explain: explainText,
   encode: (text) => tokenizer.encode(text),
   decode: (ids) => tokenizer.decode(ids),
   text: () => shownText(),

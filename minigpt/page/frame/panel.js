@@ -15,7 +15,7 @@ import { sourcesView } from "../views/sources.js";
 const views = [drawView, attentionView, numbersView, headsView, layersView, sourcesView];
 const draws = {}; // id of a view -> the function that draws it
 const inPage = (id) => document.getElementById(id);
-let drawn = 0; // counts the drawings of views
+let drawCount = 0; // counts the drawings of views
 
 export function makePanels() {
   makeSubject();
@@ -91,10 +91,10 @@ export async function drawPanel() {
     inPage(`panel-${id}`).hidden = !isOpen;
   }
 
-  drawn += 1;
-  const mine = drawn;
+  drawCount += 1;
+  const mine = drawCount;
   const panel = inPage(`panel-${state.view}`);
   panel.ariaBusy = "true";
   await draws[state.view]();
-  if (mine === drawn) panel.ariaBusy = "false";
+  if (mine === drawCount) panel.ariaBusy = "false";
 }

@@ -1,34 +1,33 @@
 // The engine: the whole GPT in plain JavaScript, token ids in, logits out, nothing in between hidden.
 // `Reading.read` is the model; vectors of T tokens lie one after another in a Float32Array, (T, d).
 
+import { add, gelu, linear, norm, silu, softmax } from "./arithmetic.js";
+
 /** @typedef {{data: Float32Array, rows: number, columns: number}} Matrix */
 
-/** A trained GPT: its config and its weights by their names. */
+/** A trained GPT: its config and its weights, which have the names of the torch model's parameters. */
 export class Engine {
-  /** @param {object} config as in config.json @param {Map<string, Matrix>} weights */
+  /** @param {object} config as in config.json @param {Map<string, Matrix>} weights by their names */
   constructor(config, weights) {
-    const linearNamed = (name) => ({ weight: weights.get(`${name}.weight`), bias: weights.get(`${name}.bias`) });
-    const normNamed = (name) => ({ ...linearNamed(name), centres: config.norm === "layer" });
-    const headNormNamed = (name) => ({ ...linearNamed(name), centres: false }); // an RMSNorm, always
-
+    const { token_embedding, position_embedding, blocks, final_norm, head } = nested(weights);
     this.config = config;
-    this.embedding = weights.get("token_embedding.weight");
-    this.positions = weights.get("position_embedding.weight"); // with learned positions
-    this.layers = Array.from({ length: config.num_layers }, (_, i) => ({
-      attentionNorm: normNamed(`blocks.${i}.attention_norm`),
-      query: linearNamed(`blocks.${i}.attention.W_query`),
-      key: linearNamed(`blocks.${i}.attention.W_key`),
-      value: linearNamed(`blocks.${i}.attention.W_value`),
-      queryNorm: headNormNamed(`blocks.${i}.attention.query_norm`),
-      keyNorm: headNormNamed(`blocks.${i}.attention.key_norm`),
-      outProj: linearNamed(`blocks.${i}.attention.out_proj`),
-      feedForwardNorm: normNamed(`blocks.${i}.feed_forward_norm`),
-      gate: linearNamed(`blocks.${i}.feed_forward.W_gate`),
-      into: linearNamed(`blocks.${i}.feed_forward.W_in`),
-      out: linearNamed(`blocks.${i}.feed_forward.out_proj`),
-    }));
-    this.finalNorm = normNamed("final_norm");
-    this.head = config.tie_embeddings ? { weight: this.embedding } : linearNamed("head");
+    this.embedding = token_embedding.weight;
+    this.positions = position_embedding?.weight; // with learned positions
+    this.blocks = Object.values(blocks); // their names are numbers, which an object keeps in order
+    this.finalNorm = final_norm;
+    this.head = head ?? token_embedding; // a tied head is the token embedding
+  }
+
+  /** So many tokens are read at once: in about a tenth of a second, so that the worker can be stopped. */
+  get atOnce() {
+    const { emb_dim } = this.config;
+    const fitting = Math.floor(8e6 / (this.blocks.length * emb_dim * emb_dim));
+    return 4 * Math.max(1, Math.min(8, fitting));
+  }
+
+  /** The norm of the config, of vectors as wide as the residual stream. */
+  norm(x, part) {
+    return norm(x, part, this.config.norm_eps, this.config.norm === "layer");
   }
 
   /** The embedding of each token, and with learned positions a vector for its place: (T, emb_dim). */
@@ -47,75 +46,118 @@ export class Engine {
   }
 
   /** W_out gelu(W_in x) or, with a gate, W_out (silu(W_gate x) * W_in x). */
-  feedForward(x, layer) {
-    const hidden = linear(x, layer.into); // (T, ff_dim)
+  feedForward(x, part) {
+    return linear(this.units(x, part), part.out_proj);
+  }
+
+  /** The activations of a feed-forward's units, (T, ff_dim): gelu(W_in x) or silu(W_gate x) * W_in x. */
+  units(x, { W_gate, W_in }) {
+    const hidden = linear(x, W_in); // (T, ff_dim)
+
     if (this.config.feed_forward === "gelu") {
       for (let i = 0; i < hidden.length; i++) hidden[i] = gelu(hidden[i]);
     } else {
-      const gate = linear(x, layer.gate); // (T, ff_dim)
+      const gate = linear(x, W_gate); // (T, ff_dim)
       for (let i = 0; i < hidden.length; i++) hidden[i] *= silu(gate[i]);
     }
-    return linear(hidden, layer.out);
+    return hidden;
   }
 
   /** The logits (T, vocab_size) of a residual stream (T, emb_dim). */
   logits(x) {
-    return linear(norm(x, this.finalNorm, this.config.norm_eps), this.head);
+    return linear(this.norm(x, this.finalNorm), this.head);
   }
 }
 
-/** A text as the model has read it: the queries, keys, values and residual stream of every token. */
+/** Weights by names such as "blocks.0.attention.W_query.weight", as objects in objects. */
+function nested(weights) {
+  const all = {};
+  for (const [name, matrix] of weights) {
+    const path = name.split(".");
+    const last = path.pop();
+
+    let part = all;
+    for (const key of path) part = part[key] ??= {};
+    part[last] = matrix;
+  }
+  return all;
+}
+
+/** Tokens as the model has read them: the queries, keys, values and residual stream of each. */
 export class Reading {
-  /** @param {Engine} engine @param {Set<string>} off heads switched off, "layer.head" */
-  constructor(engine, off = new Set()) {
-    const { num_layers, num_heads, kv_heads, head_size, emb_dim } = engine.config;
+  /** @param {Engine} engine @param {Set<string>} off heads switched off, "layer.head"
+   * @param {number?} hidden a token that no later one looks at, in any layer */
+  constructor(engine, off = new Set(), hidden = null) {
+    const { num_heads, kv_heads, head_size, emb_dim } = engine.config;
     this.engine = engine;
     this.off = off;
+    this.hidden = hidden;
     this.ids = [];
-    this.residual = Array.from({ length: num_layers + 1 }, () => new Rows(emb_dim));
-    this.layers = engine.layers.map(() => ({
+    this.residual = Array.from({ length: engine.blocks.length + 1 }, () => new Rows(emb_dim));
+    this.layers = engine.blocks.map(() => ({
       queries: new Rows(num_heads * head_size),
       keys: new Rows(kv_heads * head_size),
       values: new Rows(kv_heads * head_size),
       context: new Rows(num_heads * head_size),
+      middle: new Rows(emb_dim), // the stream after attention, before the feed-forward
     }));
   }
 
-  /** Forget all but the first tokens. */
-  truncate(length) {
-    this.ids.length = Math.min(length, this.ids.length);
+  /** A second reading of the first `length` tokens, which goes its own way from there; with a head more off
+   * it is to be computed anew from that head's layer on, by `through`. */
+  branch(length, { off = this.off, hidden = this.hidden } = {}) {
+    const other = new Reading(this.engine, off, hidden);
+    other.ids = this.ids.slice(0, length);
+    this.residual.forEach((rows, i) => other.residual[i].copy(rows, length));
+    this.layers.forEach((layer, i) => {
+      for (const [name, rows] of Object.entries(layer)) other.layers[i][name].copy(rows, length);
+    });
+    return other;
   }
 
-  /** Read more tokens: attention and feed-forward add to the residual stream, layer after layer. */
+  /** How many numbers it holds. */
+  get size() {
+    const rows = [...this.residual, ...this.layers.flatMap(Object.values)];
+    return rows.reduce((sum, { data }) => sum + data.length, 0);
+  }
+
+  /** Read more tokens. */
   read(ids) {
-    const { engine } = this;
-    const { norm_eps } = engine.config;
     const start = this.ids.length;
+    const x = this.engine.embed(ids, start); // (T, emb_dim)
 
-    let x = engine.embed(ids, start); // (T, emb_dim)
     this.residual[0].set(x, start);
+    this.through(0, x, start);
+    for (const id of ids) this.ids.push(id);
+  }
 
-    engine.layers.forEach((layer, i) => {
-      x = add(x, this.attend(i, norm(x, layer.attentionNorm, norm_eps), start));
-      x = add(x, engine.feedForward(norm(x, layer.feedForwardNorm, norm_eps), layer));
+  /** The layers from `first` on add to the stream x (T, emb_dim) of the tokens from `start` on: attention, then
+   * feed-forward, layer after layer. */
+  through(first, x, start) {
+    const { engine } = this;
+
+    for (let i = first; i < engine.blocks.length; i++) {
+      const { attention_norm, feed_forward_norm, feed_forward } = engine.blocks[i];
+      x = add(x, this.attend(i, engine.norm(x, attention_norm), start));
+      this.layers[i].middle.set(x, start);
+      x = add(x, engine.feedForward(engine.norm(x, feed_forward_norm), feed_forward));
       this.residual[i + 1].set(x, start);
-    });
-    this.ids.push(...ids);
+    }
   }
 
   /** The attention of layer i: from its input x (T, emb_dim) to what it adds to the stream. */
   attend(i, x, start) {
-    const { positions, qk_norm, norm_eps, num_heads, head_size } = this.engine.config;
-    const layer = this.engine.layers[i];
+    const { positions, norm_eps, num_heads, head_size } = this.engine.config;
+    const { W_query, W_key, W_value, query_norm, key_norm, out_proj } = this.engine.blocks[i].attention;
     const kept = this.layers[i];
     const T = x.length / this.engine.config.emb_dim;
 
-    let queries = linear(x, layer.query); // (T, num_heads * head_size)
-    let keys = linear(x, layer.key); // (T, kv_heads * head_size)
-    const values = linear(x, layer.value); // (T, kv_heads * head_size)
-    if (qk_norm) {
-      queries = norm(queries, layer.queryNorm, norm_eps);
-      keys = norm(keys, layer.keyNorm, norm_eps);
+    let queries = linear(x, W_query); // (T, num_heads * head_size)
+    let keys = linear(x, W_key); // (T, kv_heads * head_size)
+    const values = linear(x, W_value); // (T, kv_heads * head_size)
+    if (query_norm) {
+      queries = norm(queries, query_norm, norm_eps); // an RMSNorm, always
+      keys = norm(keys, key_norm, norm_eps);
     }
     if (positions === "rotary") {
       this.turn(queries, start, T);
@@ -134,7 +176,7 @@ export class Reading {
       }
     }
     kept.context.set(context, start);
-    return linear(context, layer.outProj);
+    return linear(context, out_proj);
   }
 
   /** Turn vectors by their position: components i and i + head_size / 2 by t base^(-2i / head_size). */
@@ -163,7 +205,7 @@ export class Reading {
     const { head_size } = this.engine.config;
     const { data, width } = this.layers[i].values;
     const offset = this.groupOf(h) * head_size;
-    const weights = softmax(this.scores(i, h, t)); // (t + 1): later keys are not looked at
+    const weights = this.weights(i, h, t);
 
     for (let j = 0; j <= t; j++) {
       const value = j * width + offset;
@@ -194,11 +236,17 @@ export class Reading {
     return scores;
   }
 
-  /** The attention weights of a head, (T, T): row t is what token t looks at. */
-  attention(i, h) {
-    const T = this.ids.length;
+  /** What token t looks at in one head, (t + 1): later keys are not looked at. */
+  weights(i, h, t) {
+    const scores = this.scores(i, h, t);
+    if (this.hidden !== null && this.hidden < t) scores[this.hidden] = -Infinity;
+    return softmax(scores);
+  }
+
+  /** The attention weights of a head among the first T tokens, (T, T): row t is what token t looks at. */
+  attention(i, h, T = this.ids.length) {
     const matrix = new Float32Array(T * T);
-    for (let t = 0; t < T; t++) matrix.set(softmax(this.scores(i, h, t)), t * T);
+    for (let t = 0; t < T; t++) matrix.set(this.weights(i, h, t), t * T);
     return matrix;
   }
 
@@ -216,7 +264,17 @@ class Rows {
   }
 
   row(t) {
-    return this.data.subarray(t * this.width, (t + 1) * this.width);
+    return this.rows(t, t + 1);
+  }
+
+  /** The rows from `start` to before `end`. */
+  rows(start, end) {
+    return this.data.subarray(start * this.width, end * this.width);
+  }
+
+  /** Take over the first `length` rows of others. */
+  copy(others, length) {
+    this.set(others.rows(0, length), 0);
   }
 
   set(rows, start) {
@@ -228,90 +286,4 @@ class Rows {
     }
     this.data.set(rows, start * this.width);
   }
-}
-
-/** x Wᵀ + b, (T, d_in) -> (T, d_out); four tokens at a time, so that a weight is fetched once. */
-export function linear(x, { weight: { data: W, rows, columns: d }, bias }) {
-  const T = x.length / d;
-  const y = new Float32Array(T * rows);
-  let t = 0;
-
-  for (; t + 4 <= T; t += 4) {
-    for (let o = 0, w = 0; o < rows; o++) {
-      let [s0, s1, s2, s3] = [0, 0, 0, 0];
-      for (let i = t * d; i < (t + 1) * d; i++, w++) {
-        s0 += W[w] * x[i];
-        s1 += W[w] * x[i + d];
-        s2 += W[w] * x[i + 2 * d];
-        s3 += W[w] * x[i + 3 * d];
-      }
-      y[t * rows + o] = s0;
-      y[(t + 1) * rows + o] = s1;
-      y[(t + 2) * rows + o] = s2;
-      y[(t + 3) * rows + o] = s3;
-    }
-  }
-
-  for (; t < T; t++) {
-    for (let o = 0, w = 0; o < rows; o++) {
-      let [i, s0, s1, s2, s3] = [t * d, 0, 0, 0, 0];
-      for (const end = i + d - 3; i < end; i += 4, w += 4) {
-        s0 += W[w] * x[i];
-        s1 += W[w + 1] * x[i + 1];
-        s2 += W[w + 2] * x[i + 2];
-        s3 += W[w + 3] * x[i + 3];
-      }
-      for (const end = (t + 1) * d; i < end; i++, w++) s0 += W[w] * x[i];
-      y[t * rows + o] = s0 + s1 + s2 + s3;
-    }
-  }
-
-  if (bias) for (let i = 0; i < y.length; i++) y[i] += bias.data[i % rows];
-  return y;
-}
-
-/** RMSNorm, x / sqrt(mean(x²) + eps) * weight; or LayerNorm, which centres x first and may add a bias. */
-export function norm(x, { weight: { data: weight }, bias, centres }, eps) {
-  const d = weight.length;
-  const y = new Float32Array(x.length);
-
-  for (let start = 0; start < x.length; start += d) {
-    let mean = 0;
-    if (centres) for (let i = 0; i < d; i++) mean += x[start + i] / d;
-
-    let square = 0;
-    for (let i = 0; i < d; i++) square += (x[start + i] - mean) ** 2 / d;
-    const scale = 1 / Math.sqrt(square + eps);
-
-    for (let i = 0; i < d; i++) {
-      y[start + i] = (x[start + i] - mean) * scale * weight[i] + (bias ? bias.data[i] : 0);
-    }
-  }
-  return y;
-}
-
-/** exp(x) / sum(exp(x)). */
-export function softmax(x) {
-  let largest = -Infinity;
-  for (const value of x) largest = Math.max(largest, value);
-
-  const y = new Float32Array(x.length);
-  let sum = 0;
-  for (let i = 0; i < x.length; i++) sum += y[i] = Math.exp(x[i] - largest);
-  for (let i = 0; i < x.length; i++) y[i] /= sum;
-  return y;
-}
-
-/** x / (1 + exp(-x)). */
-function silu(x) {
-  return x / (1 + Math.exp(-x));
-}
-
-/** x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x³))). */
-function gelu(x) {
-  return 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x * x * x)));
-}
-
-function add(a, b) {
-  return a.map((value, i) => value + b[i]);
 }

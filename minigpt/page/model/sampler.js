@@ -1,15 +1,17 @@
 // From logits to a token: filters in the order of minigpt/generation/sampler.py, then a draw.
-// Logits that are left out become -Infinity. The random numbers of a token depend on seed and place alone.
+// Logits that are left out become -Infinity. The die falls anew for each place and each text before it.
 
 const COLDEST = 1e-5; // below, dividing by the temperature overflows
 
 /** @typedef {{temperature: number, topK: number?, topP: number?, minP: number?, repetitionPenalty: number}} Settings */
 
 /** Logits after the penalty, the temperature and the filters that are set.
- * @param {Float32Array} logits @param {Settings} settings @param {Iterable<number>} seen tokens so far */
-export function filtered(logits, settings, seen) {
+ * @param {Float32Array} logits @param {Settings} settings @param {Iterable<number>} seen tokens so far
+ * @param {number[]} forbidden tokens that the training text cannot have had */
+export function filtered(logits, settings, seen, forbidden = []) {
   const { temperature, topK, topP, minP, repetitionPenalty } = settings;
   let kept = penaliseRepetition(logits, seen, repetitionPenalty ?? 1);
+  for (const id of forbidden) kept[id] = -Infinity;
   if (temperature < COLDEST) return keepTopK(kept, 1);
   kept = kept.map((logit) => logit / temperature);
   if (topK) kept = keepTopK(kept, topK);
@@ -51,36 +53,53 @@ export function keepMinP(logits, p) {
   return logits.map((logit) => (logit < smallest ? -Infinity : logit));
 }
 
-/** A token: each gets a time E / p with exponentially distributed E, and the smallest wins. */
-export function draw(logits, settings, seen, place) {
-  const kept = filtered(logits, settings, seen);
+/** The token on which the die falls: the tokens lie one after another, likeliest first and of equals the smallest id
+ * first, each as long as it is probable after penalty, temperature and filters; the number says where the die falls.
+ * @param {number} number from 0 to 1, as of `dieNumber` */
+export function drawn(logits, settings, seen, number, forbidden = []) {
+  const kept = filtered(logits, settings, seen, forbidden);
   if (settings.temperature < COLDEST) return kept.findIndex((logit) => logit > -Infinity);
-  const largest = kept.reduce((a, b) => Math.max(a, b));
-  const random = uniform(settings.seed, place);
-  let token = 0;
-  let best = -1;
-  kept.forEach((logit, id) => {
-    const weight = Math.exp(logit - largest) / -Math.log(random());
-    if (weight > best) [token, best] = [id, weight];
-  });
-  return token;
+
+  const largest = sorted(kept);
+  const weights = Float64Array.from(largest, (logit) => Math.exp(logit - largest[0]));
+  const all = weights.reduce((a, b) => a + b);
+
+  let i = 0;
+  for (let end = weights[0]; end <= number * all && weights[i + 1] > 0; end += weights[i]) i++;
+
+  // The token with this logit; of several, the one in its turn.
+  let turn = i - largest.indexOf(largest[i]);
+  return kept.findIndex((logit) => logit === largest[i] && turn-- === 0);
 }
 
-/** Random numbers between 0 and 1, both left out (sfc32, the counter starts from seed and place). */
-export function uniform(seed, place) {
-  let a = seed >>> 0;
-  let b = Math.floor(seed / 2 ** 32) >>> 0;
+/** The number that the die shows, between 0 and 1: it depends on the seed, the place and all tokens before it. */
+export function dieNumber(seed, place, ids) {
+  let low = 0x9e3779b9;
+  let high = 0x243f6a88;
+  for (let i = 0; i < place; i++) {
+    low = mixed(low ^ ids[i]);
+    high = mixed((high + low) | 0);
+  }
+
+  // sfc32, which begins with the seed, the place and the tokens.
+  let a = (seed ^ low) >>> 0;
+  let b = (Math.floor(seed / 2 ** 32) ^ high) >>> 0;
   let c = place >>> 0;
-  let counter = 1;
-  const next = () => {
-    const sum = (a + b + counter++) | 0;
+  let sum = 0;
+  for (let counter = 1; counter <= 12; counter++) {
+    sum = (a + b + counter) | 0;
     a = b ^ (b >>> 9);
     b = (c + (c << 3)) | 0;
     c = (((c << 21) | (c >>> 11)) + sum) | 0;
-    return ((sum >>> 0) + 0.5) / 2 ** 32;
-  };
-  for (let i = 0; i < 12; i++) next();
-  return next;
+  }
+  return ((sum >>> 0) + 0.5) / 2 ** 32;
+}
+
+/** Another whole number of 32 bits, in which every bit depends on all bits of the given one (the end of MurmurHash3). */
+function mixed(x) {
+  let y = Math.imul(x ^ (x >>> 16), 0x85ebca6b);
+  y = Math.imul(y ^ (y >>> 13), 0xc2b2ae35);
+  return y ^ (y >>> 16);
 }
 
 function sorted(logits) {

@@ -15,39 +15,68 @@ const trainingText = JSON.parse(read("training-text"));
 export const hasText = trainingText !== null;
 
 const worker = new Worker(URL.createObjectURL(new Blob([read("worker")], { type: "text/javascript" })));
-const waiting = new Map(); // number of the question -> what to do with its answer
-const listeners = {};
+const waiting = new Map(); // number of the question -> what to do with what is found and with its answer
+const listeners = new Map(); // name of an event -> those who hear it, whoever has asked
 let asked = 0;
+let failure = null; // why the worker is gone
 
 worker.onmessage = ({ data }) => {
-  if (data.event) return listeners[data.event]?.(data);
+  if (data.event) {
+    waiting.get(data.question)?.hear(data);
+    for (const hear of listeners.get(data.event) ?? []) hear(data);
+    return;
+  }
+
   const { resolve, reject } = waiting.get(data.id);
   waiting.delete(data.id);
   if ("error" in data) reject(new Error(data.error));
   else resolve(data.result);
 };
+
 worker.onerror = (event) => {
   event.preventDefault();
-  for (const { reject } of waiting.values()) reject(new Error(`The model has stopped: ${event.message}`));
+  failure = new Error(`The model has stopped: ${event.message ?? "no reason is known"}. Load this page again.`);
+  for (const { reject } of waiting.values()) reject(failure);
   waiting.clear();
 };
 
 /** Ask the worker for one of its tasks. */
 export function ask(name, ...args) {
-  const id = ++asked;
-  return new Promise((resolve, reject) => {
-    waiting.set(id, { resolve, reject });
-    worker.postMessage({ id, name, args });
-  });
+  return askAndHear(() => {}, name, ...args);
 }
 
-/** Hear of the tokens that the worker reads or writes meanwhile. */
-export function listen(event, listener) {
-  listeners[event] = listener;
+/** Ask the worker, and hear of what it finds before it answers: the events of this question alone. */
+export function askAndHear(hear, name, ...args) {
+  if (failure) return Promise.reject(failure);
+
+  const id = ++asked;
+  const answer = new Promise((resolve, reject) => waiting.set(id, { hear, resolve, reject }));
+  worker.postMessage({ id, name, args });
+  return Object.assign(answer, { question: id });
+}
+
+/** Hear of all events of this name, from now on; their `question` says which question they belong to. */
+export function listen(event, hear) {
+  if (!listeners.has(event)) listeners.set(event, new Set());
+  listeners.get(event).add(hear);
 }
 
 export const ready = ask("open", model, read("weights"), trainingText);
 
-/** The token that an empty prompt stands for: a new line, if the tokenizer has it. */
-export const firstToken =
-  tokenizer.data.kind === "bpe" || tokenizer.ids.has("\n") ? tokenizer.encode("\n")[0] : tokenizer.end;
+/** The token that an empty prompt stands for. */
+export const { firstToken } = model;
+
+/** Why a text has its token at a place, 1 or later, as writer.explain in Python: {logit, probability, parts, words,
+ * heads}, `words` by the index in the text. @param {string|number[]} text or its token ids */
+export async function explainText(text, place) {
+  await ready;
+  const ids = typeof text === "string" ? tokenizer.encode(text) : text;
+  if (!(place >= 1 && place < ids.length)) {
+    throw new RangeError(`place must be between 1 and ${ids.length - 1}, got ${place}`);
+  }
+
+  const start = Math.max(0, place - model.config.context_length);
+  const found = await ask("explainWhole", ids.slice(start, place), ids[place], []);
+  const words = Object.entries(found.words).map(([i, bits]) => [start + Number(i), bits]);
+  return { ...found, words: Object.fromEntries(words) };
+}

@@ -115,7 +115,7 @@ function token(text, i) {
 }
 
 function tint(option, i) {
-  const bits = state.text.surprises[i];
+  const bits = state.text.bits[i];
   const strength = state.tints ? (state.tints[i] ?? 0) : bits > 0 ? Math.min(1, bits / MOST_BITS) : 0;
   const value = strength.toFixed(2);
   if (option.tinted === value && option.labelled === bits) return;

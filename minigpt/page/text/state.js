@@ -1,6 +1,9 @@
 // The one state of the page, and what it is about: the text on view, the chosen token, the question
 // asked about it. Whoever changes it calls `changed`; all is drawn anew at most once a frame.
 
+import { nextWindow, windowsOf } from "../model/window.js";
+import { model } from "./client.js";
+
 /** @typedef {{ids: number[], pieces: string[], origin: ("typed"|"written")[], bits: number[], starts: number[],
  * draws: object[], hidden: number, parent: object?}} Text
  * the tokens, what each adds to the text, who it is from, its surprise (NaN: not known yet), the first token that
@@ -49,7 +52,7 @@ export function changed() {
 }
 
 export function emptyText() {
-  const tokens = { ids: [], pieces: [], origin: [], bits: [], starts: [], draws: [], surprises: [] };
+  const tokens = { ids: [], pieces: [], origin: [], bits: [], starts: [], draws: [] };
   return { ...tokens, prompt: 0, hidden: 0, parent: null, decoder: null };
 }
 
@@ -67,9 +70,12 @@ export function subject() {
 
 /** The tokens that the model sees when it predicts the token at a place, and where they begin. */
 export function windowOf(place) {
-  const { ids, starts } = state.text;
-  const start = starts[place] ?? 0;
-  return { ids: ids.slice(start, place), start };
+  const { text } = state;
+  const { context_length } = model.config;
+  let start = text.starts[place];
+  if (place >= text.ids.length) start = nextWindow(text, context_length);
+  start ??= windowsOf(text.ids, text.starts, context_length)[place]; // not read yet
+  return { ids: text.ids.slice(start, place), start };
 }
 
 /** Open a view; `focus` names the layer and head that it is about, from 0. */

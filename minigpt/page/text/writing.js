@@ -1,7 +1,7 @@
 // What is done to texts: read, write, stop, undo, again, branch.
 
 import { h } from "../basics/dom.js";
-import { ask, firstToken, listen, ready, tokenizer } from "./client.js";
+import { ask, askAndHear, firstToken, ready, tokenizer } from "./client.js";
 import { changed, emptyText, state } from "./state.js";
 
 /** A text that begins with the first `n` tokens of another one. */
@@ -9,15 +9,29 @@ function startOf(text, n, parent) {
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   const start = { ...text, parent, prompt: Math.min(text.prompt, n), decoder };
   start.ids = text.ids.slice(0, n);
-  start.surprises = text.surprises.slice(0, n);
+  for (const name of ["origin", "bits", "starts", "draws"]) start[name] = text[name].slice(0, n);
   start.pieces = start.ids.map((id) => start.decoder.decode(tokenizer.bytes(id), { stream: true }));
   return start;
 }
 
-function add(text, id, surprise) {
+function add(text, id, origin, { bits = NaN, start, draw = null } = {}) {
   text.ids.push(id);
-  text.surprises.push(surprise);
+  text.origin.push(origin);
+  text.bits.push(bits);
+  text.starts.push(start);
+  text.draws.push(draw);
   text.pieces.push(text.decoder.decode(tokenizer.bytes(id), { stream: true }));
+}
+
+/** Let the model read a text, all of it anew; what it says of each token is kept with it. */
+async function readAll(text) {
+  const hear = ({ place, bits, start }) => {
+    text.bits[place] = bits;
+    text.starts[place] = start;
+    changed();
+  };
+  const { ids, hidden } = text;
+  return askAndHear(hear, "read", { ids, hidden }, [...state.off]);
 }
 
 /** What of a text can be read, without the token that an empty prompt stands for. */
@@ -33,7 +47,8 @@ export function tokenName(id) {
 
 /** What the worker needs of a text. */
 export function plain(text = state.text) {
-  return { ids: text.ids, prompt: text.prompt, hidden: text.hidden };
+  const { ids, hidden, starts, origin } = text;
+  return { ids, hidden, starts, origin };
 }
 
 /** The chosen place; without a choice that of the next token. With `last`, one that is written. */
@@ -55,11 +70,11 @@ export async function setPrompt(prompt) {
   }
   state.problem = "";
   const text = { ...emptyText(), hidden: ids.length ? 0 : 1, decoder: new TextDecoder("utf-8", { ignoreBOM: true }) };
-  for (const id of ids.length ? ids : [firstToken]) add(text, id, NaN);
+  for (const id of ids.length ? ids : [firstToken]) add(text, id, "typed");
   text.prompt = text.ids.length;
   show(text);
   await ready;
-  await ask("read", plain(text));
+  await readAll(text);
   if (state.text === text) changed();
   return true;
 }
@@ -70,22 +85,16 @@ export function show(text) {
   changed();
 }
 
-listen("surprises", ({ from, surprises }) => {
-  surprises.forEach((bits, i) => (state.text.surprises[from + i] = bits));
-  changed();
-});
-
 /** Write after the first `n` tokens of the text, or after `token` in their place. */
 export async function write(
   n = state.text.ids.length,
-  { token = null, parent = state.text, from = state.text, off = [] } = {},
+  { token = null, parent = state.text, from = state.text, off = [...state.off] } = {},
 ) {
   await stop();
   const text = startOf(from, n, parent);
 
   const { settings } = state;
-  if (token !== null) add(text, token, NaN);
-  if (text.ids.at(-1) === tokenizer.end) text.ids.pop(), text.surprises.pop(), text.pieces.pop();
+  if (token !== null) add(text, token, "typed");
   state.texts.push(text);
   show(text);
   Object.assign(state, { busy: true, writing: text, status: "Writing.", problem: "", speed: "" });
@@ -97,18 +106,18 @@ export async function write(
 
   try {
     await ready;
-    if (text.surprises.slice(1).some(Number.isNaN)) await ask("read", plain(text));
+    if (text.bits.slice(1).some(Number.isNaN)) await readAll(text);
 
-    const writing = ask("write", plain(text), token === tokenizer.end ? 0 : settings.maxNewTokens, settings, off);
-    listen("token", ({ id, surprise }) => {
+    const hear = ({ id, bits, start: window }) => {
       if (text.ids.length === begun) start = performance.now();
-      add(text, id, surprise);
+      add(text, id, "written", { bits, start: window, draw: { settings: { ...settings }, off } });
       const seconds = (performance.now() - start) / 1000;
       const count = text.ids.length - begun - 1;
       if (count > 4) state.speed = `${(count / seconds).toFixed(0)} tokens a second`;
       changed();
-    });
-    reason = await writing;
+    };
+    const count = token === tokenizer.end ? 0 : settings.maxNewTokens;
+    reason = await askAndHear(hear, "write", plain(text), count, settings, off);
   } catch (error) {
     state.problem = error.message;
   }
@@ -152,10 +161,10 @@ export async function generate(prompt, options = {}) {
   const ids = await ask("encode", prompt);
   const settings = { ...state.settings, temperature: 0.8, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1, ...options };
   const hidden = ids.length ? 0 : 1;
-  const text = { ids: hidden ? [firstToken] : ids, prompt: ids.length + hidden, hidden };
+  const text = { ids: hidden ? [firstToken] : ids, hidden };
   const written = [];
-  listen("token", ({ id }) => written.push(id));
-  await ask("write", text, settings.maxNewTokens, settings, options.off ?? []);
+  const hear = ({ id }) => written.push(id);
+  await askAndHear(hear, "write", text, settings.maxNewTokens, settings, options.off ?? []);
   if (written.at(-1) === tokenizer.end) written.pop();
   return prompt + tokenizer.decode(written);
 }

@@ -16,8 +16,8 @@ import {
 } from "../basics/dom.js";
 import { ask, model } from "../text/client.js";
 import { drawTokens } from "../text/sheet.js";
-import { changed, state } from "../text/state.js";
-import { chosenPlace, plain, tokenName } from "../text/writing.js";
+import { changed, state, windowOf } from "../text/state.js";
+import { chosenPlace, tokenName } from "../text/writing.js";
 
 export const chosenHead = { layer: 0, head: 0 };
 const NAMED = 0.25; // a head is named after what takes at least this share of its attention
@@ -123,12 +123,14 @@ export const attentionView = {
       const { layer, head } = chosenHead;
       const isLast = asking();
 
+      const off = [...state.off];
+      const { ids, start } = windowOf(text.ids.length <= model.config.context_length ? text.ids.length : place + 1);
       const isIn = (found) =>
         found.text === text && found.n === text.ids.length && place >= found.start && place < found.start + found.T;
       const about = { text, n: text.ids.length, layer, head };
-      const nextSmall = isIn(small) ? small : { ...(await ask("thumbnails", plain(text), place)), ...about };
+      const nextSmall = isIn(small) ? small : { ...(await ask("thumbnails", ids, off)), start, ...about };
       const isSame = isIn(large) && large.layer === layer && large.head === head;
-      const next = isSame ? large : { ...(await ask("attention", plain(text), place, layer, head)), ...about };
+      const next = isSame ? large : { ...(await ask("attention", ids, layer, head, off)), start, ...about };
       if (!isLast()) return;
 
       if (next !== large) column = null;

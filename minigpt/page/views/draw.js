@@ -4,8 +4,8 @@
 import { fill, h, lastAsked, percent, whatIsThis } from "../basics/dom.js";
 import { filtered } from "../model/sampler.js";
 import { ask, tokenizer } from "../text/client.js";
-import { state } from "../text/state.js";
-import { branch, chosenPlace, plain, tokenName } from "../text/writing.js";
+import { state, windowOf } from "../text/state.js";
+import { branch, chosenPlace, tokenName } from "../text/writing.js";
 
 const BARS = 12;
 
@@ -44,7 +44,7 @@ export const drawView = {
 
       if (key !== known.key) {
         const isLast = asking();
-        const logits = await ask("logits", plain(text), place);
+        const logits = await ask("logits", windowOf(place).ids, [...state.off]);
         if (!isLast()) return;
         known = { key, logits };
       }

@@ -2,8 +2,8 @@
 
 import { button, fill, h, inGrid, lastAsked, number, roving, whatIsThis } from "../basics/dom.js";
 import { ask, model, tokenizer } from "../text/client.js";
-import { changed, state } from "../text/state.js";
-import { chosenPlace, plain, write } from "../text/writing.js";
+import { changed, state, windowOf } from "../text/state.js";
+import { chosenPlace, write } from "../text/writing.js";
 import { headName } from "./attention.js";
 import { bar, probabilities } from "./draw.js";
 
@@ -65,9 +65,10 @@ export const headsView = {
       if (place === 0 || state.busy) return;
 
       const { text } = state;
+      const window = windowOf(place).ids;
       const isLast = asking();
-      const whole = probabilities(await ask("logits", plain(text), place));
-      const less = probabilities(await ask("logits", plain(text), place, [...state.off]));
+      const whole = probabilities(await ask("logits", window));
+      const less = probabilities(await ask("logits", window, [...state.off]));
       if (!isLast()) return;
 
       const part = (p, i) => (p > 1e-12 ? p * Math.log2(p / Math.max(less[i], 1e-12)) : 0);

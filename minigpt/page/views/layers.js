@@ -2,8 +2,8 @@
 
 import { fill, h, lastAsked, percent, scrolling, table, whatIsThis } from "../basics/dom.js";
 import { ask, tokenizer } from "../text/client.js";
-import { state } from "../text/state.js";
-import { chosenPlace, plain, tokenName } from "../text/writing.js";
+import { state, windowOf } from "../text/state.js";
+import { chosenPlace, tokenName } from "../text/writing.js";
 
 const COLUMNS = innerWidth < 500 ? 4 : 8; // a phone shows fewer
 
@@ -29,8 +29,10 @@ export const layersView = {
       const isLast = asking();
       const from = Math.max(0, Math.min(place - COLUMNS + 2, text.ids.length - COLUMNS));
       const to = Math.min(text.ids.length - 1, Math.max(place, from + COLUMNS - 1));
-      const found = await ask("lens", plain(text), from, to);
-      if (isLast()) fill(box, drawLens(found, text, place));
+      const { ids, start } = windowOf(to + 1);
+      const first = Math.max(from, start);
+      const rows = await ask("lens", ids, to - first + 1, [...state.off]);
+      if (isLast()) fill(box, drawLens({ from: first, rows }, text, place));
     };
   },
 };

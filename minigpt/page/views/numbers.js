@@ -3,8 +3,8 @@
 
 import { fill, h, lastAsked, number, paragraph, scrolling, table, whatIsThis } from "../basics/dom.js";
 import { ask, model } from "../text/client.js";
-import { changed, state } from "../text/state.js";
-import { chosenPlace, plain, tokenName } from "../text/writing.js";
+import { changed, state, windowOf } from "../text/state.js";
+import { chosenPlace, tokenName } from "../text/writing.js";
 import { chosenHead, headName } from "./attention.js";
 
 const KEYS = 8; // how many of the keys are shown, those with the largest weights
@@ -45,8 +45,9 @@ export const numbersView = {
 
       const { text } = state;
       const isLast = asking();
-      const found = await ask("query", plain(text), place, chosenHead.layer, chosenHead.head);
-      if (isLast()) fill(steps, drawSteps(found, text, place, model.config.head_size));
+      const { ids, start } = windowOf(place + 1);
+      const found = await ask("query", ids, chosenHead.layer, chosenHead.head, [...state.off]);
+      if (isLast()) fill(steps, drawSteps({ ...found, start }, text, place, model.config.head_size));
     };
   },
 };
