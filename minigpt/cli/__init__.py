@@ -14,7 +14,7 @@ from typing import TextIO
 from .. import UserError, __version__
 from ..runs.commands import MODULE, started_as
 from ..runs.memory import enough_memory
-from . import evaluate, export, generate, page, runs, serve, train
+from . import evaluate, explain, export, generate, page, runs, serve, train
 from .options import Parser
 from .terminal import print_message, write
 
@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, Callable[[Parser], None], Run]] = {
     ),
     "generate": ("write text with a trained model", generate.options, generate.run),
     "evaluate": ("measure how well a model predicts a text", evaluate.options, evaluate.run),
+    "explain": ("say why a model found a token likely", explain.options, explain.run),
     "export": ("write a model for other programs", export.options, export.run),
     "page": (
         "make one HTML file that holds a model and shows how it thinks",

@@ -238,14 +238,14 @@ def token_line(token: Token, alternatives: Iterable[Token], end_of_text: int | N
     """A token with its probability, and the likeliest others."""
     others = [other for other in alternatives if other.id != token.id]
     named = [
-        f"{_token_name(other, end_of_text)} {percent(other.probability)}"
+        f"{token_name(other, end_of_text)} {percent(other.probability)}"
         for other in others[: _ALTERNATIVES - 1]
     ]
-    name = _token_name(token, end_of_text)
+    name = token_name(token, end_of_text)
     return f"{percent(token.probability):>11}  {name:<{_WIDTH}}  {'  '.join(named)}"
 
 
-def _token_name(token: Token, end_of_text: int | None) -> str:
+def token_name(token: Token, end_of_text: int | None) -> str:
     """How a token looks in a table; one without text is (end) or its id."""
     if token.bytes:
         return visible(token.bytes)
