@@ -38,17 +38,21 @@ WORKER = (
 PAGE = (
     "model/tokenizer", "model/sampler", "model/window",
     "basics/strings", "basics/units", "basics/dom", "basics/picture",
-    "text/client", "text/state", "text/writing", "text/sheet", "text/settings", "text/link",
+    "text/client", "text/state", "text/edit", "text/versions", "text/writing",
+    "text/sheet", "text/typing", "text/tip", "text/settings", "text/keep", "text/link",
+    "text/controls",
     "views/draw",
     "views/attention",
     "views/numbers",
     "views/heads",
     "views/layers",
     "views/sources",
+    "views/branches",
     "frame/panel", "frame/bottom_sheet", "frame/header", "frame/opening", "frame/main",
 )  # fmt: skip
 STYLE = (
     "base", "frame", "sheet", "draw", "attention", "numbers", "layers", "heads", "sources",
+    "branches",
 )  # fmt: skip
 # Nothing may be loaded from anywhere; the code and the style are those with these hashes.
 POLICY = (

@@ -38,6 +38,42 @@ def until(page: Any, condition: str) -> None:
     raise AssertionError(f"never: {condition}")
 
 
+def until_read(page: Any) -> None:
+    """Wait until nothing is written and the surprise of each token is known."""
+    page.wait_for_timeout(60)  # a frame or two, until it has begun
+    until(page, "document.querySelector('#tokens').ariaBusy === 'false'")
+
+
+def write(page: Any) -> str:
+    """Write on, and give back the whole text."""
+    page.get_by_role("button", name="Write", exact=True).click()
+    until_read(page)
+    return str(page.evaluate("minigpt.text()"))
+
+
+def place_of(page: Any, index: int) -> tuple[float, float]:
+    """The middle of a token in the window; it is brought into sight."""
+    x, y = page.evaluate(f"""() => {{
+        const token = document.querySelector("#tokens [data-index='{index}']");
+        token.scrollIntoView({{ block: "nearest" }});
+        const {{ x, y, width, height }} = token.getClientRects()[0];
+        return [x + width / 2, y + height / 2];
+    }}""")
+    return x, y
+
+
+def choose(page: Any, index: int) -> None:
+    """Choose a token of the text with the mouse."""
+    page.mouse.click(*place_of(page, index))
+    page.wait_for_timeout(40)
+
+
+def tap(page: Any, index: int) -> None:
+    """Choose a token of the text with a finger."""
+    page.touchscreen.tap(*place_of(page, index))
+    page.wait_for_timeout(40)
+
+
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright

@@ -15,7 +15,7 @@ from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
 from ..tokenizer.examples import FABLE
-from .conftest import Open, random_found, until
+from .conftest import Open, random_found, tap, until
 
 pytestmark = pytest.mark.page
 SHAPE = {"emb_dim": 24, "num_layers": 2, "num_heads": 3, "context_length": 64}
@@ -173,7 +173,7 @@ def contrast(one: float, other: float) -> float:
 
 def test_a_tap_on_a_token_opens_the_panel_and_the_text_stays_in_sight(phone: Any) -> None:
     assert panel_top(phone) > 750
-    phone.locator("#sheet [data-index='3']").tap()
+    tap(phone, 3)
     assert panel_top(phone) == pytest.approx(844 * 0.34, abs=3)
     token = phone.locator("#sheet [data-index='3']").bounding_box()
     assert token["y"] >= 0 and token["y"] + token["height"] <= 844 * 0.34

@@ -1,6 +1,5 @@
 """What a person does on the page, with the mouse and with the keyboard, and what comes of it."""
 
-import json
 import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -17,7 +16,7 @@ from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
 from ..tokenizer.examples import FABLE
-from .conftest import Open, random_found, until
+from .conftest import Open, choose, random_found, until, until_read, write
 
 pytestmark = pytest.mark.page
 SHAPE = {"emb_dim": 24, "num_layers": 2, "num_heads": 3, "context_length": 64}
@@ -39,61 +38,17 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> FoundModel:
 def page(open_page: Open, found: FoundModel) -> Any:
     link = f"#prompt={PROMPT}&temperature=0.5&seed=7&maxNewTokens=12"
     page = open_page(found, link=link, weights="float32", with_text=True)
-    page.wait_for_selector('[role=option][aria-label*="bits of surprise"]')
+    until_read(page)
     return page
-
-
-def write(page: Any) -> str:
-    page.get_by_role("button", name="Write", exact=True).click()
-    return written(page)
-
-
-def written(page: Any) -> str:
-    """The text on view once it is written."""
-    page.wait_for_timeout(200)  # until it has begun
-    until(page, "document.querySelector('#tokens').ariaBusy === 'false'")
-    return str(page.evaluate("minigpt.text()"))
-
-
-def test_a_text_is_written_continued_undone_and_with_the_same_seed_written_again(page: Any) -> None:
-    first = write(page)
-    assert first.startswith(PROMPT) and first != PROMPT
-    assert re.match(r"12 tokens written", page.inner_text("#status"))
-    page.get_by_role("button", name="Continue").click()
-    assert written(page).startswith(first) and written(page) != first
-    page.get_by_role("button", name="Undo").click()
-    assert written(page) == first
-    page.get_by_role("button", name="Again").focus()
-    page.keyboard.press("Enter")
-    assert written(page) != first and page.input_value("#set-seed") == "8"
-    page.fill("#set-seed", "7")
-    assert write(page) == first
-    assert page.locator("#texts li").count() == 4
-
-
-def test_stop_acts_at_once(page: Any) -> None:
-    page.fill("#set-maxNewTokens", "2000")
-    page.get_by_role("button", name="Write", exact=True).click()
-    page.get_by_role("button", name="Stop").click()
-    written(page)
-    assert re.match(r"\d+ tokens written, stopped", page.inner_text("#status"))
-
-
-def test_tokens_are_tinted_by_their_surprise(page: Any, found: FoundModel) -> None:
-    ids = found.tokenizer.encode(PROMPT)
-    nats = log_softmax(found.glass(np.array([ids]))[0])[np.arange(len(ids) - 1), ids[1:]]
-    labels = [t.get_attribute("aria-label") for t in page.locator("#tokens [data-index]").all()]
-    shown = [float(re.search(r", ([\d.]+) bits", label)[1]) for label in labels[1:-1]]
-    np.testing.assert_allclose(shown, -nats / np.log(2), atol=0.06)
 
 
 def test_an_alternative_branches_and_settings_reshape_the_bars(page: Any) -> None:
     before = write(page)
-    page.locator("#tokens [data-index='3']").hover()
-    assert page.inner_text("#panel-draw .readout >> nth=0").count("rank") == 1
-    page.locator("#tokens [data-index='3']").click()
+    choose(page, 3)
+    until(page, "document.querySelector('#panel-draw .readout').textContent.includes('rank')")
     bars = page.locator("#panel-draw .bars button")
     figures = bars.nth(1).inner_text()
+    page.evaluate("document.querySelector('#settings').open = true")
     page.locator("#set-topK").focus()
     page.keyboard.press("ArrowRight")  # from "all" to 1
     page.wait_for_timeout(100)
@@ -102,10 +57,10 @@ def test_an_alternative_branches_and_settings_reshape_the_bars(page: Any) -> Non
     bars.nth(2).focus()
     page.keyboard.press("Enter")
     until(page, "document.querySelector('#status').textContent.includes('12 tokens')")
-    assert written(page) != before
-    page.evaluate("document.querySelector('#texts').open = true")
-    page.locator("#texts button").first.click()
-    assert written(page) == before
+    assert page.evaluate("minigpt.text()") != before
+    page.get_by_role("button", name="Undo").click()
+    until_read(page)
+    assert page.evaluate("minigpt.text()") == before
 
 
 def test_attention_is_shown_in_the_triangle_and_in_the_text(page: Any, found: FoundModel) -> None:
@@ -113,7 +68,7 @@ def test_attention_is_shown_in_the_triangle_and_in_the_text(page: Any, found: Fo
     page.keyboard.press("ArrowRight")
     heads = page.locator("#panel-attention .heads button")
     heads.nth(4).click()  # layer 1, head 1
-    page.locator("#tokens [data-index='5']").focus()
+    choose(page, 5)
     weights = found.glass.record(np.array(found.tokenizer.encode(PROMPT))).attention[1, 1]
     readout = page.locator("#panel-attention .readout")
     until(page, "document.querySelector('.large h3').textContent.includes('1, head 1')")
@@ -140,7 +95,7 @@ def test_a_query_is_followed_and_layers_and_heads_are_taken_apart(
     page: Any, found: FoundModel
 ) -> None:
     ids = np.array(found.tokenizer.encode(PROMPT))
-    page.locator("#tokens [data-index='3']").click()
+    choose(page, 3)
     page.click("#tab-numbers")
     page.wait_for_selector("#panel-numbers tbody")
     rows = page.locator("#panel-numbers tbody tr")
@@ -155,7 +110,7 @@ def test_a_query_is_followed_and_layers_and_heads_are_taken_apart(
     np.testing.assert_allclose(shown, likeliest, atol=0.06)
     page.click("#tab-heads")
     page.locator("#panel-heads .switches button").nth(2).click()
-    page.locator("#tokens [data-index='3']").click()
+    choose(page, 3)
     page.wait_for_timeout(200)
     whole, less = (
         log_softmax(found.glass.logits(found.glass.record(ids[:3], off).residual[-1, -1]))
@@ -163,38 +118,26 @@ def test_a_query_is_followed_and_layers_and_heads_are_taken_apart(
     )
     bits = float((np.exp(whole) * (whole - less)).sum() / np.log(2))
     assert f"is {bits:.3f} bits" in page.inner_text("#panel-heads .readout")
-    before = written(page)
+    before = page.evaluate("minigpt.text()")
     page.get_by_role("button", name="Write again without them").click()
-    assert written(page) != before
+    until_read(page)
+    assert page.evaluate("minigpt.text()") != before
 
 
 def test_copied_stretches_are_found_in_the_training_text(page: Any) -> None:
     page.click("#tab-sources")
-    page.fill("#prompt", "Zz There the cat eats 12 dates, 345 eels. Zz")
+    page.fill("#text", "Zz There the cat eats 12 dates, 345 eels. Zz")
     until(page, "document.querySelector('#tokens').textContent.startsWith('Zz')")
-    page.locator("#tokens [data-index='8']").click()
+    choose(page, 8)
     page.wait_for_selector("#panel-sources mark")
     assert page.inner_text("#panel-sources mark") == " There the cat eats 12 dates, 345 eels."
-    page.locator("#tokens [data-index='4']").hover()
-    page.mouse.down()
-    page.locator("#tokens [data-index='6']").hover()
-    page.mouse.up()
-    until(page, "document.querySelectorAll('#tokens .selected').length === 3")
-    page.locator("#tokens [data-index='6']").click()
-    page.keyboard.press("Shift+ArrowRight")
-    until(page, "document.querySelectorAll('#tokens .selected').length === 2")
     page.get_by_role("button", name="Mark copies").click()
     until(page, "document.querySelector('#panel-sources').textContent.includes('% of')")
     share = re.search(r"([\d.]+) % of the text", page.inner_text("#panel-sources"))
     assert share and float(share[1]) == pytest.approx(100 * 39 / 44, abs=0.1)
 
 
-def test_texts_links_and_pictures_leave_the_page(page: Any, tmp_path: Path) -> None:
-    text = write(page)
-    page.get_by_role("button", name="Copy text").click()
-    assert page.evaluate("navigator.clipboard.readText()") == text
-    page.get_by_role("button", name="Copy link").click()
-    assert "seed=7" in page.evaluate("navigator.clipboard.readText()")
+def test_the_picture_of_a_view_leaves_the_page(page: Any) -> None:
     page.click("#tab-attention")
     page.wait_for_selector("#panel-attention .heads canvas")
     png, svg = (saved(page, "attention", kind) for kind in ("PNG", "SVG"))
@@ -210,38 +153,6 @@ def saved(page: Any, view: str, kind: str) -> bytes:
     return Path(download.value.path()).read_bytes()
 
 
-def test_a_tab_that_is_put_to_sleep_goes_on_where_it_was(page: Any) -> None:
-    """Hidden while it writes, it has the whole text when it is back, and after it was dropped."""
-    asleep = """hidden => {
-        Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
-        document.dispatchEvent(new Event("visibilitychange"));
-    }"""
-    page.fill("#set-maxNewTokens", "900")
-    whole = write(page)
-    page.get_by_role("button", name="Write", exact=True).click()
-    until(page, "document.querySelector('#tokens').ariaBusy === 'true'")
-    page.evaluate(asleep, True)
-    assert written(page) == whole
-    page.evaluate(asleep, False)
-    until(page, "document.querySelector('#status').textContent.includes('tab was away')")
-    page.reload()
-    until(page, "document.querySelector('#status').textContent.includes('still here')")
-    until(page, f"minigpt.text() === {json.dumps(whole)}")
-
-
-def test_what_goes_wrong_is_a_sentence_and_nothing_is_lost(open_page: Open, tmp_path: Path) -> None:
-    found = random_found(make_tokenizer("char", None, ["abc \n"]), tmp_path, **SHAPE)
-    page = open_page(found)
-    page.fill("#prompt", "ab☃")
-    until(page, "document.querySelector('#problem').textContent.includes('☃')")
-    assert page.input_value("#prompt") == "ab☃"
-    page.fill("#prompt", "")
-    assert write(page) != ""
-    page.fill("#prompt", "abc " * 25_000)
-    until(page, "document.querySelector('#text-head').textContent.includes('100,000')")
-    assert page.evaluate("document.querySelector('#tokens').textContent.length") == 100_001
-
-
 def test_axe_finds_nothing_in_any_view_theme_and_width(open_page: Open, found: FoundModel) -> None:
     place = Path(__file__).parents[2] / "node_modules/axe-core/axe.min.js"
     if not place.is_file():
@@ -251,7 +162,7 @@ def test_axe_finds_nothing_in_any_view_theme_and_width(open_page: Open, found: F
         page.evaluate(place.read_text())
         if width == 390:
             page.click("#panel-toggle")
-        for view in ("draw", "attention", "numbers", "heads", "layers", "sources"):
+        for view in ("draw", "attention", "numbers", "heads", "layers", "sources", "branches"):
             page.click(f"#tab-{view}")
             page.click("#theme")
             page.wait_for_timeout(300)

@@ -25,7 +25,7 @@ export function button(label, onclick, properties = {}) {
 }
 
 /** A number of the model on the screen: `value` exactly, `shown` as it is read. `about` says which number it is:
- * the kinds are probability, after, bits, entropy, weight, part, logit, word, without, lens, divergence, norm, unit,
+ * the kinds are probability, after, bits, entropy, weight, part, logit, rank, word, without, lens, divergence, norm, unit,
  * similarity, and the vectors of "By numbers" (query, key, value, score, context, output, stream). A test computes
  * each with the glass engine. */
 export function fact(what, value, about, shown) {

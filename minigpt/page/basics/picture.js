@@ -60,7 +60,8 @@ export function pictureOf(element) {
       for (const part of isBroken ? Array.from(word) : [word]) {
         for (const { x, y, width, height } of places(at, (at += part.length)).slice(-1)) {
           const baseline = round(y + (height * ascent) / (ascent + descent));
-          add("text", x, y, Math.min(width, end - x), height, { ...looks, y: baseline }, part);
+          const drawable = part.replace(/\p{C}/gu, "\ufffd"); // XML has no control characters
+          add("text", x, y, Math.min(width, end - x), height, { ...looks, y: baseline }, drawable);
         }
       }
     }

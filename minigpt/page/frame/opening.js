@@ -6,7 +6,8 @@ import { model } from "../text/client.js";
 import { state } from "../text/state.js";
 import { stop, write } from "../text/writing.js";
 
-const SLOW = { maxNewTokens: 40, pause: 140 }; // milliseconds between two tokens
+const COUNT = 40; // tokens
+const PACE = 140; // milliseconds between two of them
 const ACTIONS = ["pointerdown", "keydown", "beforeinput", "wheel"]; // whatever a person does
 
 /** The text that a page shows which holds no other. */
@@ -27,9 +28,11 @@ export async function playOpening() {
 
   const end = () => {
     for (const action of ACTIONS) removeEventListener(action, end, true);
-    if (state.busy) stop();
+    if (state.writing === played) stop();
   };
   for (const action of ACTIONS) addEventListener(action, end, { capture: true, passive: true });
-  await write(state.text.ids.length, { settings: { ...state.settings, ...SLOW } });
-  end();
+  const playing = write({ count: COUNT, pace: PACE });
+  const played = state.writing;
+  await playing;
+  for (const action of ACTIONS) removeEventListener(action, end, true);
 }

@@ -6,13 +6,14 @@ import { savePicture } from "../text/link.js";
 import { changed, openView, state, subject } from "../text/state.js";
 import { tokenName } from "../text/writing.js";
 import { attentionView } from "../views/attention.js";
+import { branchesView } from "../views/branches.js";
 import { drawView } from "../views/draw.js";
 import { headsView } from "../views/heads.js";
 import { layersView } from "../views/layers.js";
 import { numbersView } from "../views/numbers.js";
 import { sourcesView } from "../views/sources.js";
 
-const views = [drawView, attentionView, numbersView, headsView, layersView, sourcesView];
+const views = [drawView, attentionView, numbersView, headsView, layersView, sourcesView, branchesView];
 const draws = {}; // id of a view -> the function that draws it
 const inPage = (id) => document.getElementById(id);
 let drawCount = 0; // counts the drawings of views

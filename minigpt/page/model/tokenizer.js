@@ -27,6 +27,13 @@ export class Tokenizer {
     this.words = data.kind === "bpe" && new RegExp(data.pattern, "gu");
     this.merges = data.merges && new Map(data.merges.map((pair, i) => [pair.join(" "), i]));
     this.known = new Map(); // words and their ids
+    this.knowsAll = data.kind === "bpe" && CHARACTERS.every((character) => this.ids.has(character));
+  }
+
+  /** Whether the model's tokens can spell a character. */
+  knows(character) {
+    if (this.data.kind === "char") return this.ids.has(character);
+    return Array.from(new TextEncoder().encode(character)).every((byte) => this.ids.has(CHARACTERS[byte]));
   }
 
   /** Token ids of a text; the name of a special token in it is ordinary text. */
@@ -58,10 +65,8 @@ export class Tokenizer {
 
   /** A vocabulary may lack single bytes: name the first character that it cannot spell. */
   refuseUnknown(text) {
-    const encoder = new TextEncoder();
-    const isUnknown = (character) => encoder.encode(character).some((byte) => !this.ids.has(CHARACTERS[byte]));
     const characters = Array.from(text);
-    const place = characters.findIndex(isUnknown);
+    const place = characters.findIndex((character) => !this.knows(character));
     throw new UnknownCharacter(characters[place], place);
   }
 

@@ -1,58 +1,153 @@
-// What leaves the page: the text, a link with prompt and settings, and pictures of the views.
+// What leaves the page: the text, a link that opens exactly what is on view, and pictures of the views.
 
 import { pictureOf } from "../basics/picture.js";
-import { set } from "./settings.js";
-import { state } from "./state.js";
+import { string } from "../basics/strings.js";
+import { windowsOf } from "../model/window.js";
+import { model, tokenizer } from "./client.js";
+import { edited, onSheet, sheetText } from "./edit.js";
+import { ofRuns, runsOf } from "./keep.js";
+import { SETTINGS, set } from "./settings.js";
+import { changed, emptyText, state } from "./state.js";
+import { begin } from "./versions.js";
 import { shownText } from "./writing.js";
 
-const KEPT = "minigpt-page"; // where a tab that is put to sleep keeps its text
+const LONGEST_LINK = 16_000; // characters: mail programs and chats cut longer ones
+const BASE = 36; // of token ids in a link
 
 /** Put a text into the clipboard, also where the browser does not give it to pages. */
-export async function copy(text) {
+async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    const area = document.createElement("textarea");
-    area.value = text;
-    document.body.append(area);
-    area.select();
+    const active = document.activeElement;
+    const copied = document.createElement("textarea");
+    copied.value = text;
+    document.body.append(copied);
+    copied.select();
     document.execCommand("copy");
-    area.remove();
+    copied.remove();
+    active?.focus();
   }
 }
 
-/** A link that opens this page with this prompt and these settings. */
-export function link(prompt) {
-  const parts = new URLSearchParams({ prompt, ...state.settings });
-  return `${location.href.split("#")[0]}#${parts}`;
+function tell(name) {
+  state.status = string(name);
+  changed();
 }
 
-/** Take the settings of the page's link; its prompt, or null. */
+export async function copyText() {
+  await copy(shownText());
+  tell("link.textCopied");
+}
+
+export async function copyLink() {
+  const hash = link();
+  if (hash.length > LONGEST_LINK) return tell("link.tooLong");
+
+  // A file lies elsewhere on another machine.
+  const isFile = location.protocol === "file:";
+  await copy(isFile ? hash : `${location.href.split("#")[0]}${hash}`);
+  return tell(isFile ? "link.partCopied" : "link.copied");
+}
+
+/** What a link says after its #: the text and who it is from, what is chosen and looked at, heads off, settings. */
+function link() {
+  const { text, chosen, question, view, focus, off, settings } = state;
+  const shown = sheetText(text);
+  const parts = new URLSearchParams({ prompt: shown });
+
+  const again = edited(emptyText(), shown);
+  if (String(again.ids) !== String(text.ids) || again.hidden !== text.hidden) {
+    parts.set("ids", text.ids.map((id) => id.toString(BASE)).join("."));
+    if (text.hidden) parts.set("hidden", 1);
+  }
+  if (text.origin.includes("written")) {
+    const runs = runsOf(text.origin).map(([count, origin]) => `${origin[0]}${count}`);
+    parts.set("origin", runs.join("."));
+  }
+  if (String(again.starts) !== String(text.starts)) {
+    const runs = runsOf(text.starts).map(([count, start]) => `${start}x${count}`);
+    parts.set("windows", runs.join("."));
+  }
+
+  if (chosen !== null) parts.set("token", chosen);
+  if (chosen !== null && question !== "why") parts.set("question", question);
+  parts.set("view", view);
+  parts.set("head", `${focus.layer}.${focus.head}`);
+  if (off.size) parts.set("off", [...off].join(" "));
+  for (const name of Object.keys(SETTINGS)) parts.set(name, settings[name]);
+  return `#${parts}`;
+}
+
+/** Show what the page's link says; false if there is none. What it says wrongly is left out. */
 export function readLink() {
   const parts = new URLSearchParams(location.hash.slice(1));
-  for (const name of Object.keys(state.settings)) if (parts.has(name)) set(name, Number(parts.get(name)));
-  return parts.get("prompt");
-}
+  for (const name of Object.keys(SETTINGS)) if (parts.has(name)) set(name, Number(parts.get(name)));
+  if (!parts.has("prompt")) return false;
 
-/** Keep the text of a tab that may be put to sleep, or give back what was kept at this address. */
-export function keep() {
-  const { settings } = state;
-  try {
-    sessionStorage.setItem(KEPT, JSON.stringify({ text: shownText(), settings, address: location.href }));
-  } catch {
-    // a browser that keeps nothing for files
+  const text = linkedText(parts);
+  begin(text);
+  const token = Number.parseInt(parts.get("token"), 10);
+  state.chosen = token >= 0 && token < text.ids.length ? token : null;
+  state.question = parts.get("question") === "next" ? "next" : "why";
+
+  const view = parts.get("view");
+  if (view && document.getElementById(`panel-${view}`)) state.view = view;
+  const isHead = (name) => /^\d+\.\d+$/.test(name) && isInModel(...name.split(".").map(Number));
+  const head = parts.get("head") ?? "";
+  if (isHead(head)) {
+    const [layer, inLayer] = head.split(".").map(Number);
+    Object.assign(state.focus, { layer, head: inLayer });
   }
+  state.off = new Set((parts.get("off") ?? "").split(" ").filter(isHead));
+  changed();
+  return true;
 }
 
-export function kept() {
-  try {
-    const saved = JSON.parse(sessionStorage.getItem(KEPT));
-    return saved?.address === location.href ? saved : null;
-  } catch {
-    return null;
+function isInModel(layer, head) {
+  return layer < model.config.num_layers && head < model.config.num_heads;
+}
+
+function linkedText(parts) {
+  let text = edited(emptyText(), parts.get("prompt"));
+  const ids = (parts.get("ids") ?? "").split(".").map((id) => Number.parseInt(id, BASE));
+  if (ids.every((id) => id >= 0 && id < model.config.vocab_size)) text = textOf(ids, parts.get("hidden") ? 1 : 0);
+
+  const n = text.ids.length;
+  const named = { t: "typed", w: "written" };
+  const origins = (parts.get("origin") ?? "").split(".");
+  const origin = ofRuns(origins.map((run) => [lengthIn(run.slice(1), n), named[run[0]]]));
+  if (origin.length === n && !origin.includes(undefined)) text.origin = origin;
+
+  const windows = (parts.get("windows") ?? "").split(".").map((run) => run.split("x").map((part) => lengthIn(part, n)));
+  const starts = ofRuns(windows.map(([start, count]) => [count ?? 0, start]));
+  const { context_length } = model.config;
+  if (starts.length === n && starts.every((start, i) => i - start <= context_length && (start < i || i === 0))) {
+    text.starts = starts;
   }
+  return text;
 }
 
+/** A whole number in a link, at most n; 0 if it is none. */
+function lengthIn(part, n) {
+  const number = Number.parseInt(part, 10);
+  return number >= 0 && number <= n ? number : 0;
+}
+
+function textOf(ids, hidden) {
+  const text = { ...emptyText(), ids, hidden };
+  text.pieces = tokenizer.pieces(ids).map((piece, i) => (i < hidden ? "" : onSheet(ids[i], piece)));
+  text.origin = ids.map(() => "typed");
+  text.bits = ids.map(() => Number.NaN);
+  text.draws = ids.map(() => null);
+  text.starts = windowsOf(ids, [], model.config.context_length);
+  return text;
+}
+
+/** A text that the page begins with. */
+export function beginWith(prompt) {
+  begin(edited(emptyText(), prompt));
+}
 /** Save what an element shows as "svg" or "png". */
 export async function savePicture(element, name, kind) {
   const svg = pictureOf(element);

@@ -1,42 +1,69 @@
-// How the next tokens are drawn. Moving a setting reshapes the bars at once; the model does not run again.
+// How the next tokens are drawn. Moving a setting reshapes the chances at once; the model does not run again.
 
-import { h } from "../basics/dom.js";
+import { fill, h } from "../basics/dom.js";
+import { say, string } from "../basics/strings.js";
 import { changed, state } from "./state.js";
 
-/** name: [label, smallest, largest, step, what it does] */
+/** name: [smallest, largest, step] */
 export const SETTINGS = {
-  temperature: ["Temperature", 0, 2, 0.05, "below 1 safer, above 1 bolder; 0: always the likeliest"],
-  topK: ["Top k", 0, 100, 1, "choose among so many tokens; 0: among all"],
-  topP: ["Top p", 0.05, 1, 0.05, "choose among the fewest tokens that are together so probable"],
-  minP: ["Min p", 0, 1, 0.01, "leave out tokens less likely than this times the best"],
-  repetitionPenalty: ["Repetition penalty", 1, 2, 0.05, "above 1 avoids tokens of the text so far"],
-  seed: ["Seed", 0, 4294967295, 1, "the same seed writes the same text"],
-  maxNewTokens: ["Length", 1, 2000, 1, "how many tokens to write"],
+  temperature: [0, 2, 0.05],
+  topK: [0, 100, 1],
+  topP: [0.05, 1, 0.05],
+  minP: [0, 1, 0.01],
+  repetitionPenalty: [1, 2, 0.05],
+  seed: [0, 4294967295, 1],
+  maxNewTokens: [1, 2000, 1],
 };
+const IN_SIGHT = ["temperature"];
+const NUMBERS = ["seed", "maxNewTokens"]; // typed, not slid
 const inputs = {};
 
-/** The inputs, in the fold of the page. */
+/** The inputs: the first ones in sight, the others in the fold of the page. */
 export function makeSettings() {
-  const rows = Object.entries(SETTINGS).map(([name, [label, min, max, step, help]]) => {
-    const isNumber = name === "seed" || name === "maxNewTokens";
-    const output = h("output", { htmlFor: `set-${name}` });
-    const oninput = () => {
-      if (input.value !== "") set(name, Number(input.value));
-      changed();
-    };
-    const [id, type, note] = [`set-${name}`, isNumber ? "number" : "range", `help-${name}`];
-    const input = h("input", { type, id, min, max, step, oninput, "aria-describedby": note });
-    inputs[name] = { input, output: isNumber ? null : output };
-    const cells = [h("label", { htmlFor: id }, label), input, isNumber ? null : output, h("small", { id: note }, help)];
-    return h("div", { className: "setting" }, cells);
+  for (const name of Object.keys(SETTINGS)) {
+    const place = IN_SIGHT.includes(name) ? "settings-in-sight" : "settings";
+    document.getElementById(place).append(makeSetting(name));
+  }
+}
+
+function makeSetting(name) {
+  const [min, max, step] = SETTINGS[name];
+  const isNumber = NUMBERS.includes(name);
+  const id = `set-${name}`;
+  const note = h("small", { id: `help-${name}` }, string(`settings.${name}Help`));
+  const output = isNumber ? null : h("output", { htmlFor: id });
+
+  const type = isNumber ? "number" : "range";
+  const input = h("input", { type, id, min, max, step, "aria-describedby": note.id });
+  input.addEventListener("input", () => {
+    if (input.value !== "") set(name, Number(input.value));
+    tellLimits(name, note, Number(input.value));
+    changed();
   });
-  document.getElementById("settings").append(...rows);
+  input.addEventListener("change", () => (input.value = state.settings[name]));
+
+  inputs[name] = { input, output };
+  const label = h("label", { htmlFor: id }, string(`settings.${name}`));
+  return h("div", { className: isNumber ? "setting typed-setting" : "setting" }, label, input, output, note);
+}
+
+/** Say what is possible, if something else was typed. */
+function tellLimits(name, note, value) {
+  const [min, max] = SETTINGS[name];
+  const isWrong = value !== state.settings[name];
+  const numbers = { min: min.toLocaleString("en"), max: max.toLocaleString("en") };
+  const used = state.settings[name].toLocaleString("en");
+
+  note.classList.toggle("wrong", isWrong);
+  if (isWrong) fill(note, say("settings.limits", { ...numbers, used }));
+  else fill(note, string(`settings.${name}Help`));
 }
 
 /** Set a value if it is in range; otherwise the nearest that is. */
 export function set(name, value) {
-  const [, min, max, step] = SETTINGS[name];
+  const [min, max, step] = SETTINGS[name];
   if (!Number.isFinite(value)) return;
+
   const whole = step === 1 ? Math.round(value) : value;
   state.settings[name] = Math.min(max, Math.max(min, whole));
 }
@@ -45,6 +72,6 @@ export function drawSettings() {
   for (const [name, { input, output }] of Object.entries(inputs)) {
     const value = String(state.settings[name]);
     if (document.activeElement !== input && input.value !== value) input.value = value;
-    if (output) output.value = name === "topK" && value === "0" ? "all" : value;
+    if (output) output.value = name === "topK" && value === "0" ? string("settings.all") : value;
   }
 }

@@ -1,141 +1,227 @@
-// The text itself, token by token: tinted by how much each surprised the model, or by what another
-// view wants to show in it. A token is chosen by hovering, tapping or moving the focus.
+// The sheet: a textarea, and below it the same text in the same type, a span a token, tinted by how much the token
+// surprised the model or by what a view wants to show in it. The letters that are seen are those of the spans.
 
-import { fill, h, roving } from "../basics/dom.js";
+import { fill, h } from "../basics/dom.js";
+import { say } from "../basics/strings.js";
 import { model, tokenizer } from "./client.js";
-import { changed, state } from "./state.js";
-import { chosenPlace } from "./writing.js";
+import { beginningOf, sheetText, startsOnSheet, unknownCharacters } from "./edit.js";
+import { state, subject } from "./state.js";
+import { firstUnread, READ } from "./writing.js";
 
 const MOST_BITS = 10; // as dark as it gets: less likely than one in a thousand
-const LONGEST = 3000; // tokens that can be chosen; what comes before them is shown as plain text
-const box = document.getElementById("tokens");
+const ON_BOTH_SIDES = READ / 2; // spans around a token that is far from the end
+const MOST_SPANS = READ + 1000; // as the text grows, before the first ones become plain text
+const NEAR = 40; // pixels from the end at which the sheet follows what is written
+const LONG = 20_000; // characters: of a longer text the textarea waits until it is written
+
+export const paper = document.getElementById("paper"); // it scrolls
+export const area = document.getElementById("text");
+export const layer = document.getElementById("tokens");
 const head = document.getElementById("text-head");
-let shown = { text: null, first: 0 };
+const notes = document.getElementById("notes");
 
-let pressed = null; // where a selection by dragging begins
+let shown = { text: null, first: 0, last: 0, spans: [], before: "", isAtEnd: true };
+let inArea = { text: state.text, count: 0 }; // what the textarea holds: so many tokens of a text
+let follows = true; // whether the end stays in sight
 
-box.addEventListener("pointerover", ({ target, buttons, pointerType }) => {
-  const index = indexOf(target);
-  if (pressed === null || !buttons) return hover(pointerType === "mouse" ? index : null);
-  state.anchor = pressed;
-  choose(index);
-});
-box.addEventListener("pointerleave", () => hover(null));
-box.addEventListener("focusin", (event) => choose(indexOf(event.target)));
-box.addEventListener("pointerdown", (event) => {
-  pressed = indexOf(event.target);
-  state.anchor = state.hovered = null;
-});
-document.addEventListener("pointerup", () => (pressed = null));
-box.addEventListener("keydown", (event) => {
-  if (event.shiftKey && event.key.startsWith("Arrow")) state.anchor ??= state.chosen;
-  else state.anchor = null;
-});
-roving(box, "[role=option]", (key, at, items) => {
-  if (key === "Home") return 0;
-  if (key === "End") return items.length - 1;
-  if (key === "ArrowLeft" || key === "ArrowRight") return at + (key === "ArrowRight" ? 1 : -1);
-  if (key !== "ArrowUp" && key !== "ArrowDown") return undefined;
-  // The nearest token in the next line that has one
+paper.addEventListener("scroll", () => (follows = isNearEnd()), { passive: true });
+new ResizeObserver(() => followEnd()).observe(paper);
+new ResizeObserver(() => followEnd()).observe(layer);
 
-  const { left, top } = items[at].getBoundingClientRect();
-  const rects = items.map((item) => item.getBoundingClientRect());
-  const tops = rects.map((rect) => rect.top).filter((y) => (key === "ArrowUp" ? y < top - 4 : y > top + 4));
-  const line = key === "ArrowUp" ? Math.max(...tops) : Math.min(...tops);
-  const distances = rects.map((rect) => (Math.abs(rect.top - line) < 2 ? Math.abs(rect.left - left) : Infinity));
-  return tops.length ? distances.indexOf(Math.min(...distances)) : at;
-});
-
-function indexOf(element) {
-  const token = element?.closest?.("[data-index]");
-  return token ? Number(token.dataset.index) : null;
+function isNearEnd() {
+  return paper.scrollTop + paper.clientHeight > paper.scrollHeight - NEAR;
 }
 
-function hover(index) {
-  if (index === state.hovered) return;
-  state.hovered = index;
-  changed();
+function followEnd() {
+  if (follows) paper.scrollTop = paper.scrollHeight;
 }
 
-function choose(index) {
-  if (index === null || index === state.chosen) return;
-  state.chosen = index;
-  changed();
+/** Bring the end of the text into sight, and keep it there while it grows. */
+export function showEnd() {
+  follows = true;
+  followEnd();
+}
+
+/** The element that shows a token on the sheet; undefined if it is far from what is looked at. */
+export function tokenElement(index) {
+  return shown.spans[index - shown.first];
+}
+
+/** The token at a point of the window, or null. */
+export function tokenAtPoint(x, y) {
+  const found = document.elementsFromPoint(x, y).find((element) => element.dataset.index !== undefined);
+  return found ? Number(found.dataset.index) : null;
 }
 
 /** From where to where the selection goes, [first, last]; of a single token, twice the same. */
 export function selection() {
-  const last = chosenPlace(true);
-  const other = state.hovered === null ? (state.anchor ?? last) : last;
+  const last = state.chosen ?? state.text.ids.length - 1;
+  const other = state.anchor ?? last;
   return [Math.min(last, other), Math.max(last, other)];
+}
+
+/** The text that the textarea holds: while a text is written, its beginning. */
+export function textInArea() {
+  const { text, count } = inArea;
+  return text.ids.length === count ? text : beginningOf(text, count);
 }
 
 /** Draw what is new in the text, and the tints. */
 export function drawTokens() {
   const { text } = state;
-  if (shown.text !== text) {
-    shown = { text, first: Math.max(text.hidden, text.ids.length - LONGEST) };
-    const before = text.pieces.slice(text.hidden, shown.first).join("");
-    box.replaceChildren(...(before ? [h("span", { className: "before" }, before)] : []), nextToken());
-  }
+  if (shown.text !== text || isFarFromShown()) layOut(text);
+  for (let i = shown.last; i < text.ids.length && shown.isAtEnd; i++) append(text, i);
+  if (shown.spans.length > MOST_SPANS) layOut(text);
 
-  const follows = box.scrollTop + box.clientHeight > box.scrollHeight - 40;
-  drawLegend();
-  const { first } = shown;
+  drawLooks(text);
+  drawHead();
+  drawNotes(text);
 
-  const options = box.querySelectorAll("[role=option]");
-  const next = options[options.length - 1];
-  for (let i = first + options.length - 1; i < text.ids.length; i++) next.before(token(text, i));
-  next.dataset.index = text.ids.length;
-  if (state.busy && follows) box.scrollTop = box.scrollHeight;
-
-  const place = chosenPlace();
-  const [from, to] = selection();
-
-  for (const option of box.querySelectorAll("[role=option]")) {
-    const i = Number(option.dataset.index);
-    const isChosen = i === place;
-    if (option.ariaSelected !== String(isChosen)) option.ariaSelected = String(isChosen);
-    const tabIndex = i === (state.chosen ?? text.ids.length) ? 0 : -1;
-    if (option.tabIndex !== tabIndex) option.tabIndex = tabIndex;
-    option.classList.toggle("selected", from !== to && i >= from && i <= to);
-    tint(option, i);
-  }
+  layer.ariaBusy = String(state.busy || firstUnread(text) < text.ids.length);
+  if (!state.busy || inArea.text !== text || startsOnSheet(text).at(-1) < LONG) fillArea();
+  if (state.busy) followEnd();
 }
 
-function nextToken() {
-  return h("span", { role: "option", className: "next", tabIndex: 0, "aria-label": "the next token" }, "▏");
+/** Whether the chosen token has no span. */
+function isFarFromShown() {
+  const { chosen, text } = state;
+  if (chosen === null) return shown.last < text.ids.length && !shown.isAtEnd;
+  return chosen < shown.first || (chosen >= shown.last && !shown.isAtEnd);
 }
 
-function token(text, i) {
+/** Put spans around what is looked at, and the rest of the text before and after them. Spans that are there already
+ * stay. */
+function layOut(text) {
+  const n = text.ids.length;
+  const centre = state.chosen === null || state.chosen > n - READ ? n : state.chosen;
+  const first = firstOfLine(text, centre === n ? n - READ : centre - ON_BOTH_SIDES);
+  const last = centre === n ? n : Math.min(n, centre + ON_BOTH_SIDES);
+
+  const before = text.pieces.slice(0, first).join("");
+  const after = text.pieces.slice(last).join("");
+
+  let same = 0;
+  if (shown.text && shown.first === first && shown.before === before && shown.isAtEnd && last === n) {
+    const { ids, pieces, origin } = shown.text;
+    const isSame = (i) => ids[i] === text.ids[i] && pieces[i] === text.pieces[i] && origin[i] === text.origin[i];
+    while (first + same < shown.last && first + same < n && isSame(first + same)) same++;
+  }
+
+  const kept = shown.spans.slice(0, same);
+  shown = { text, first, last: first + same, spans: kept, before, isAtEnd: last === n };
+  for (const old of [...layer.children].slice(kept.length ? kept.length + (before ? 1 : 0) : 0)) old.remove();
+  if (kept.length === 0 && before) {
+    // A block of its own, if a line ends there: the browser lays it out once.
+    layer.append(h(before.endsWith("\n") ? "div" : "span", { className: "far" }, before));
+  }
+  for (let i = shown.last; i < last; i++) append(text, i);
+  if (after) layer.append(h("span", { className: "far" }, after));
+  layer.append(h("span", { className: "end" }, "\u200b")); // the line behind a last line end
+}
+
+/** The first token of a line, at this token or a little before it. */
+function firstOfLine(text, at) {
+  if (at <= 0) return 0;
+  for (let i = at; i > at - 300 && i > 0; i--) if (text.pieces[i - 1].endsWith("\n")) return i;
+  return at;
+}
+
+function append(text, i) {
   const piece = text.pieces[i];
-  const shownPiece = text.ids[i] === tokenizer.end ? "⏹" : piece || "·";
-  const kind = i < text.prompt ? "prompt" : "written";
-  return h("span", { role: "option", className: kind, tabIndex: -1, "data-index": i }, shownPiece);
+  const kind = text.origin[i] === "written" ? "written" : "typed";
+  const className = piece.startsWith("\n") ? `${kind} line-end` : kind;
+  const span = h("span", { className, "data-index": i }, piece);
+  shown.spans.push(span);
+  shown.last = i + 1;
+
+  const end = layer.lastElementChild;
+  if (end?.className === "end") end.before(span);
+  else layer.append(span);
 }
 
-function tint(option, i) {
-  const bits = state.text.bits[i];
-  const strength = state.tints ? (state.tints[i] ?? 0) : bits > 0 ? Math.min(1, bits / MOST_BITS) : 0;
-  const value = strength.toFixed(2);
-  if (option.tinted === value && option.labelled === bits) return;
-  option.tinted = value;
-  option.labelled = bits;
-  option.style.setProperty("--tint", value);
-  if (i === state.text.ids.length) return;
-  const surprise = Number.isFinite(bits) ? `, ${bits.toFixed(1)} bits of surprise` : "";
-  option.ariaLabel = `${tokenizer.visible(state.text.ids[i])}${surprise}`;
+function drawLooks(text) {
+  const { start } = subject().window;
+  const [from, to] = selection();
+  const { chosen, tints } = state;
+  layer.dataset.tints = tints ? state.tintsOf : "surprise";
+
+  shown.spans.forEach((span, k) => {
+    const i = shown.first + k;
+    const bits = text.bits[i];
+    let strength = 0;
+    if (tints) strength = tints[i] ?? 0;
+    else if (bits > 0) strength = Math.min(1, bits / MOST_BITS);
+
+    if (span.tinted !== strength) {
+      span.tinted = strength;
+      span.style.setProperty("--tint", strength.toFixed(3));
+    }
+    toggle(span, "out-of-sight", i < start);
+    toggle(span, "chosen", i === chosen);
+    toggle(span, "selected", from !== to && i >= from && i <= to);
+  });
 }
 
-/** What the tints of the text mean, and what is not in the model's sight. */
-function drawLegend() {
-  const { context_length } = model.config;
-  const { ids, prompt } = state.text;
-  const key = `${state.tints === null} ${prompt > context_length && ids.length}`;
+/** classList.toggle, which is slow for thousands of spans where nothing has changed. */
+function toggle(span, name, isOn) {
+  if (Boolean(span[name]) === isOn) return;
+
+  span[name] = isOn;
+  span.classList.toggle(name, isOn);
+}
+
+/** What the tints mean. */
+function drawHead() {
+  const key = state.tints ? state.tintsOf : "surprise";
   if (head.dataset.drawn === key) return;
+
   head.dataset.drawn = key;
-  const [least, most] = state.tints ? ["not at all", "strongly"] : ["expected", "surprising"];
-  const read = `· of ${ids.length.toLocaleString("en")} tokens the model read the last ${context_length}; nothing is lost`;
-  const scale = [h("span", {}, least), h("span", { className: "scale" }), h("span", {}, most)];
-  fill(head, scale, prompt > context_length ? h("span", {}, read) : null);
+  const scale = h("span", { className: `scale ${key}` });
+  const typed = h("span", { className: "typed" }, ...say("sheet.typed"));
+  const written = h("span", { className: "written" }, ...say("sheet.written"));
+  fill(head, h("span", {}, say(`sheet.${key}`, { scale, typed, written })));
+}
+
+/** What the model does not see of the text, and whether the text has ended. */
+function drawNotes(text) {
+  const { start } = subject().window;
+  const key = `${start} ${text.ids.length > 0 && text.ended} ${state.busy}`;
+  if (notes.drawnText === text && notes.dataset.drawn === key) return;
+
+  notes.drawnText = text;
+  notes.dataset.drawn = key;
+  const lines = [];
+  const unknown = state.busy ? [] : unknownCharacters(text);
+  if (unknown.length) lines.push(say("sheet.unknown", { characters: unknown.join(" ") }));
+  if (start > 0) lines.push(say("sheet.outOfSight", { n: String(model.config.context_length) }));
+  if (!state.busy && text.ids.at(-1) === tokenizer.end) lines.push(say("sheet.ended"));
+  fill(
+    notes,
+    lines.map((line) => h("p", {}, line)),
+  );
+}
+
+/** Put the text into the textarea; the selection in it stays where it is. */
+export function fillArea() {
+  const { text } = state;
+  if (inArea.text === text && inArea.count === text.ids.length) return;
+
+  const value = sheetText(text);
+  if (area.value !== value) {
+    const { selectionStart, selectionEnd, value: before } = area;
+    const isAtEnd = selectionStart === before.length;
+    if (value.startsWith(before))
+      area.setRangeText(value.slice(before.length), before.length, before.length, "preserve");
+    else area.value = value;
+    if (isAtEnd) area.setSelectionRange(value.length, value.length);
+    else area.setSelectionRange(selectionStart, selectionEnd);
+  }
+  inArea = { text, count: text.ids.length };
+}
+
+/** Put the caret before a token, and bring that into sight. */
+export function caretTo(index) {
+  const at = startsOnSheet(state.text)[index];
+  area.setSelectionRange(at, at);
+  tokenElement(index)?.scrollIntoView({ block: "nearest" });
 }

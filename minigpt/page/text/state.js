@@ -5,23 +5,28 @@ import { nextWindow, windowsOf } from "../model/window.js";
 import { model } from "./client.js";
 
 /** @typedef {{ids: number[], pieces: string[], origin: ("typed"|"written")[], bits: number[], starts: number[],
- * draws: object[], hidden: number, parent: object?}} Text
- * the tokens, what each adds to the text, who it is from, its surprise (NaN: not known yet), the first token that
- * the model saw when it predicted it, and how it was drawn; the first `hidden` tokens are not shown */
+ * draws: object[], hidden: number, parent: Text?, begun: number?, ended: boolean}} Text
+ * the tokens, what each adds to the sheet, who it is from, its surprise (NaN: not known yet), the first token that the
+ * model saw when it predicted it, and the {settings, off} it was drawn with (null: not drawn). The first `hidden` tokens
+ * are an empty beginning. A version was made from its `parent`; its tokens from `begun` on were written at once. */
 
 export const state = {
   text: emptyText(), // the text on view
   texts: [], // all versions of this visit; each knows its parent
+  past: [], // versions that Undo goes back to, the newest last
+  future: [], // versions that Redo goes forward to, the next last
   chosen: null, // index of the chosen token; null: none
   anchor: null, // the other end of a selection of tokens
-  hovered: null,
   question: "why", // why the chosen token was written, or what comes "next" after it
   view: "draw", // the id of the open view
   focus: { layer: 0, head: 0 }, // the head or layer that views look at, from 0
   settings: { temperature: 0.8, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1, seed: 1, maxNewTokens: 200 },
   off: new Set(), // heads switched off, "layer.head" from 0: for all numbers of the page and all writing
   tints: null, // what another view wants to show in the text: index -> 0 to 1
+  tintsOf: "attention", // what those tints are: "attention" or "sources"
   busy: false, // whether a text is being written
+  writing: null, // the text that is being written
+  pace: 0, // milliseconds between two tokens that are written; 0: as fast as it goes
   status: "",
   speed: "",
   problem: "",
@@ -51,9 +56,10 @@ export function changed() {
   }
 }
 
+/** A text without tokens. */
 export function emptyText() {
   const tokens = { ids: [], pieces: [], origin: [], bits: [], starts: [], draws: [] };
-  return { ...tokens, prompt: 0, hidden: 0, parent: null, decoder: null };
+  return { ...tokens, hidden: 0, parent: null, begun: null, ended: false };
 }
 
 /** What all views are about: the place of a token, the row that predicts it, the token (undefined if it

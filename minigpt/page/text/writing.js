@@ -1,48 +1,186 @@
-// What is done to texts: read, write, stop, undo, again, branch.
+// What is done to texts: type, write, write from here, again, take an alternative, stop. Each makes a new version.
 
 import { h } from "../basics/dom.js";
+import { string } from "../basics/strings.js";
 import { ask, askAndHear, firstToken, ready, tokenizer } from "./client.js";
-import { changed, emptyText, state } from "./state.js";
+import { addToken, beginningOf, edited, readable, sheetText, unfinished } from "./edit.js";
+import { changed, onChange, state } from "./state.js";
+import { addTyped, addVersion, redo, takeAway, undo, visit } from "./versions.js";
 
-/** A text that begins with the first `n` tokens of another one. */
-function startOf(text, n, parent) {
-  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-  const start = { ...text, parent, prompt: Math.min(text.prompt, n), decoder };
-  start.ids = text.ids.slice(0, n);
-  for (const name of ["origin", "bits", "starts", "draws"]) start[name] = text[name].slice(0, n);
-  start.pieces = start.ids.map((id) => start.decoder.decode(tokenizer.bytes(id), { stream: true }));
-  return start;
-}
+export const READ = 3000; // tokens at the end of a long text whose surprise is measured
+const LARGEST_SEED = 4294967295;
+let reading = null; // the text that the model is reading, for its surprise
+let scripts = 0; // how many scripts have it write
+let stopped = null; // the text whose writing was stopped
 
-function add(text, id, origin, { bits = NaN, start, draw = null } = {}) {
-  text.ids.push(id);
-  text.origin.push(origin);
-  text.bits.push(bits);
-  text.starts.push(start);
-  text.draws.push(draw);
-  text.pieces.push(text.decoder.decode(tokenizer.bytes(id), { stream: true }));
-}
-
-/** Let the model read a text, all of it anew; what it says of each token is kept with it. */
-async function readAll(text) {
-  const hear = ({ place, bits, start }) => {
-    text.bits[place] = bits;
-    text.starts[place] = start;
-    changed();
-  };
-  const { ids, hidden } = text;
-  return askAndHear(hear, "read", { ids, hidden }, [...state.off]);
-}
-
-/** What of a text can be read, without the token that an empty prompt stands for. */
+/** What of a text can be read. */
 export function shownText(text = state.text) {
-  const rest = text.ids.slice(text.hidden);
-  return tokenizer.decode(rest.at(-1) === tokenizer.end ? rest.slice(0, -1) : rest);
+  return readable(sheetText(text)) + unfinished(text);
 }
 
 /** A token in a sentence. */
 export function tokenName(id) {
   return h("b", { className: "token" }, tokenizer.visible(id));
+}
+
+/** Which heads are off, in one word. */
+function offKey() {
+  return [...state.off].sort().join(" ");
+}
+
+/** The sheet was edited and reads `value` now; `base` is what it read before. */
+export function typeText(value, base = state.text) {
+  if (value === sheetText(base)) return;
+
+  leaveWriting();
+  state.status = "";
+  state.problem = "";
+  addTyped(edited(base, value));
+}
+
+/** Write after the first `kept` tokens of a text, or after `token` in the place behind them. */
+export async function write(options = {}) {
+  const { from = state.text, kept = from.ids.length, token = null, parent = from } = options;
+  const { count = state.settings.maxNewTokens, pace = state.pace } = options;
+  leaveWriting();
+
+  const text = beginningOf(from, kept);
+  if (token !== null) addToken(text, token, "typed");
+  text.begun = text.ids.length;
+  addVersion(text, parent);
+
+  const draw = { settings: { ...state.settings }, off: [...state.off] };
+  Object.assign(state, { busy: true, writing: text, status: string("writing.now"), problem: "", speed: "" });
+  const isEnd = token === tokenizer.end;
+  const reason = await writeOn(text, isEnd ? 0 : count, { draw, pace });
+  finish(text, isEnd ? "takenEnd" : reason, token === null ? 0 : 1);
+}
+
+/** Have the model write so many tokens after a text; returns why it ended. */
+async function writeOn(text, count, { draw, pace }) {
+  const { settings, off } = draw;
+  let first = 0; // when the first token came
+
+  const hear = ({ id, bits, start }) => {
+    if (first === 0) first = performance.now();
+    addToken(text, id, "written", { bits, start, draw });
+    const written = text.ids.length - text.begun - 1;
+    const seconds = (performance.now() - first) / 1000;
+    if (written > 4 && pace === 0) state.speed = string("writing.speed").replace("{n}", (written / seconds).toFixed(0));
+    changed();
+  };
+  const next = (n) => askAndHear(hear, "write", plain(text), n, settings, off);
+
+  try {
+    await ready;
+    if (pace === 0 || count === 0) return await next(count);
+
+    for (let i = 0; i < count; i++) {
+      const reason = await next(1);
+      if (reason !== "length") return reason;
+      await new Promise((resolve) => setTimeout(resolve, state.pace || pace));
+      if (state.writing !== text || stopped === text) return "stopped";
+    }
+    return "length";
+  } catch (error) {
+    state.problem = error.message;
+    return "failed";
+  }
+}
+
+/** What the page says when a text has been written, or as much of it as there will be. */
+function finish(text, reason, given) {
+  const count = text.ids.length - text.begun;
+  text.ended = text.ids.at(-1) === tokenizer.end;
+  if (count + given === 0) takeAway(text);
+  if (state.writing !== text) return changed(); // something else is being done already
+
+  const written = string(count === 1 ? "writing.one" : "writing.many").replace("{n}", count.toLocaleString("en"));
+  const why = { ended: "writing.ended", stopped: "writing.stopped", takenEnd: "writing.takenEnd" }[reason];
+  Object.assign(state, {
+    busy: false,
+    writing: null,
+    status: why ? string(why).replace("{written}", written) : written,
+  });
+  changed();
+}
+
+/** Something else is done: what is being written stays as it is. */
+export function leaveWriting() {
+  if (!state.busy) return;
+
+  Object.assign(state, { busy: false, writing: null, status: "", speed: "" });
+  ask("stop");
+}
+
+/** Stop at once; what is written stays. */
+export async function stop() {
+  stopped = state.writing;
+  await ask("stop");
+}
+
+/** Write on after the chosen token, in place of what follows it. */
+export function writeFromHere() {
+  const { chosen, text } = state;
+  return write(chosen === null ? {} : { kept: Math.max(chosen + 1, text.hidden) });
+}
+
+/** From where on the text on view was written in one go; null if its end was not written. */
+export function lastWritten(text = state.text) {
+  if (text.begun !== null) return text.begun;
+
+  let begun = text.ids.length;
+  while (begun > 1 && text.origin[begun - 1] === "written") begun--;
+  return begun < text.ids.length ? begun : null;
+}
+
+/** The last stretch again, with other settings than it was written with. */
+export function rewrite() {
+  const { text } = state;
+  const kept = lastWritten(text);
+  if (kept === null) return write();
+  return write({ kept, parent: text.begun === null ? text : text.parent });
+}
+
+/** The last stretch again with another seed. */
+export function again() {
+  if (lastWritten() === null) return undefined;
+
+  state.settings.seed = (state.settings.seed + 1) % (LARGEST_SEED + 1);
+  return rewrite();
+}
+
+/** Go on from an alternative token at a place; the text left behind stays among the versions. */
+export function branch(place, token) {
+  return write({ kept: place, token });
+}
+
+/** Look at another version. */
+export function lookAt(text) {
+  leaveWriting();
+  state.status = "";
+  visit(text);
+}
+
+/** Back to the version before. */
+export function undoLast() {
+  leaveWriting();
+  state.status = "";
+  undo();
+}
+
+/** Forward to the version that was undone. */
+export function redoLast() {
+  leaveWriting();
+  state.status = "";
+  redo();
+}
+
+/** The chosen place; without a choice that of the next token. With `last`, one that is written. */
+export function chosenPlace(last = !["draw", "heads"].includes(state.view)) {
+  const { ids } = state.text;
+  const place = state.chosen ?? ids.length;
+  return Math.min(place, last ? ids.length - 1 : ids.length);
 }
 
 /** What the worker needs of a text. */
@@ -51,120 +189,72 @@ export function plain(text = state.text) {
   return { ids, hidden, starts, origin };
 }
 
-/** The chosen place; without a choice that of the next token. With `last`, one that is written. */
-export function chosenPlace(last = !["draw", "heads"].includes(state.view)) {
-  const { ids } = state.text;
-  const place = state.hovered ?? state.chosen ?? ids.length;
-  return Math.min(place, last ? ids.length - 1 : ids.length);
-}
+// The model reads what is on view as soon as nothing is written, so that the surprise of every token is known.
+// With other heads off every number is another.
+onChange(() => {
+  const { text } = state;
+  const key = offKey();
 
-/** A new text from a prompt; false, and a sentence, if the model does not know a character. */
-export async function setPrompt(prompt) {
-  let ids;
-  try {
-    ids = await ask("encode", prompt);
-  } catch (error) {
-    state.problem = error.message;
-    changed();
-    return false;
+  if (text.off !== undefined && text.off !== key) {
+    text.bits.fill(NaN);
+    leaveWriting();
   }
-  state.problem = "";
-  const text = { ...emptyText(), hidden: ids.length ? 0 : 1, decoder: new TextDecoder("utf-8", { ignoreBOM: true }) };
-  for (const id of ids.length ? ids : [firstToken]) add(text, id, "typed");
-  text.prompt = text.ids.length;
-  show(text);
-  await ready;
-  await readAll(text);
-  if (state.text === text) changed();
-  return true;
+  text.off = key;
+
+  const isAsked = text.unread === key || (reading?.text === text && reading.off === key);
+  if (!state.busy && scripts === 0 && !isAsked && firstUnread(text) < text.ids.length) readText(text, key);
+});
+
+/** The first token whose surprise is to be measured. */
+export function firstUnread(text) {
+  const { bits } = text;
+  let place = Math.max(1, bits.length - READ);
+  while (place < bits.length && !Number.isNaN(bits[place])) place++;
+  return place;
 }
 
-/** Look at one of the texts. */
-export function show(text) {
-  Object.assign(state, { text, chosen: null, anchor: null, hovered: null, tints: null });
-  changed();
-}
+async function readText(text, key) {
+  const mine = { text, off: key };
+  reading = mine;
 
-/** Write after the first `n` tokens of the text, or after `token` in their place. */
-export async function write(
-  n = state.text.ids.length,
-  { token = null, parent = state.text, from = state.text, off = [...state.off] } = {},
-) {
-  await stop();
-  const text = startOf(from, n, parent);
-
-  const { settings } = state;
-  if (token !== null) add(text, token, "typed");
-  state.texts.push(text);
-  show(text);
-  Object.assign(state, { busy: true, writing: text, status: "Writing.", problem: "", speed: "" });
-  changed();
-
-  const begun = (text.begun = text.ids.length);
-  let start = performance.now();
-  let reason;
+  const hear = ({ place, bits }) => {
+    if (text.off !== key || place >= text.ids.length) return;
+    text.bits[place] = bits;
+    changed();
+  };
 
   try {
     await ready;
-    if (text.bits.slice(1).some(Number.isNaN)) await readAll(text);
-
-    const hear = ({ id, bits, start: window }) => {
-      if (text.ids.length === begun) start = performance.now();
-      add(text, id, "written", { bits, start: window, draw: { settings: { ...settings }, off } });
-      const seconds = (performance.now() - start) / 1000;
-      const count = text.ids.length - begun - 1;
-      if (count > 4) state.speed = `${(count / seconds).toFixed(0)} tokens a second`;
-      changed();
-    };
-    const count = token === tokenizer.end ? 0 : settings.maxNewTokens;
-    reason = await askAndHear(hear, "write", plain(text), count, settings, off);
+    const unread = { ...plain(text), from: firstUnread(text) };
+    await askAndHear(hear, "read", unread, [...state.off]);
   } catch (error) {
     state.problem = error.message;
+    text.unread = key; // it is not asked again
   }
-
-  if (state.writing !== text) return; // another text is being written already
-
-  const count = text.ids.length - begun;
-  const why = reason === "ended" ? ": the model ended the text" : reason === "stopped" ? ", stopped" : "";
-  Object.assign(state, { busy: false, status: `${count} tokens written${why}.` });
+  if (reading === mine) reading = null;
   changed();
-}
-
-/** Stop at once; what is written stays. */
-export async function stop() {
-  await ask("stop");
-}
-
-/** Back to the text before the last was written. */
-export function undo() {
-  if (state.text.parent) show(state.text.parent);
-}
-
-/** The same again with another seed. */
-export function again() {
-  const { begun, parent } = state.text;
-  if (begun === undefined) return;
-  state.settings.seed += 1;
-  write(begun, { parent });
-}
-
-/** Go on from an alternative token at a place; the text left behind stays among the texts. */
-export function branch(place, token) {
-  if (!state.texts.includes(state.text)) state.texts.push(state.text);
-  return write(place, { token });
 }
 
 /** A continuation of a prompt, without touching what is on view: for scripts. */
 export async function generate(prompt, options = {}) {
-  await ready;
-  await stop();
-  const ids = await ask("encode", prompt);
-  const settings = { ...state.settings, temperature: 0.8, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1, ...options };
-  const hidden = ids.length ? 0 : 1;
-  const text = { ids: hidden ? [firstToken] : ids, hidden };
+  const { off = [], ...others } = options;
+  const defaults = { temperature: 0.8, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1 };
+  const settings = { ...state.settings, ...defaults, ...others };
   const written = [];
   const hear = ({ id }) => written.push(id);
-  await askAndHear(hear, "write", text, settings.maxNewTokens, settings, options.off ?? []);
+  scripts++;
+
+  try {
+    await ready;
+    await stop();
+    const ids = await ask("encode", prompt);
+    const text = ids.length ? { ids, hidden: 0 } : { ids: [firstToken], hidden: 1 };
+    await askAndHear(hear, "write", text, settings.maxNewTokens, settings, off);
+  } finally {
+    scripts--;
+    changed();
+  }
+
   if (written.at(-1) === tokenizer.end) written.pop();
   return prompt + tokenizer.decode(written);
 }

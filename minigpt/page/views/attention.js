@@ -96,7 +96,6 @@ export const attentionView = {
     const here = () => chosenPlace(true) - large.start;
     const move = (t, j) => {
       if (t < 0 || t >= large.T) return;
-      state.hovered = null;
       state.chosen = large.start + t;
       column = Math.max(0, options.by ? Math.min(j, large.T - 1) : Math.min(j, t));
       changed();

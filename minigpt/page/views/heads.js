@@ -3,7 +3,7 @@
 import { button, fill, h, inGrid, lastAsked, number, roving, whatIsThis } from "../basics/dom.js";
 import { ask, model, tokenizer } from "../text/client.js";
 import { changed, state, windowOf } from "../text/state.js";
-import { chosenPlace, write } from "../text/writing.js";
+import { chosenPlace, rewrite } from "../text/writing.js";
 import { headName } from "./attention.js";
 import { bar, probabilities } from "./draw.js";
 
@@ -18,8 +18,7 @@ export const headsView = {
     const readout = h("p", { className: "readout" });
     const bars = h("ol", { className: "bars" });
 
-    const rewriting = () => write(state.text.prompt, { off: [...state.off] });
-    const rewrite = button("Write again without them", rewriting, { className: "main" });
+    const rewriting = button("Write again without them", rewrite, { className: "main" });
     const allOn = button("All on", () => (state.off.clear(), changed()));
 
     for (let layer = 0; layer < num_layers; layer++) {
@@ -41,7 +40,7 @@ export const headsView = {
       ),
       h("p", {}, "On is filled. Choose heads to switch them off:"),
       switches,
-      h("p", { className: "row" }, rewrite, allOn),
+      h("p", { className: "row" }, rewriting, allOn),
       readout,
       bars,
     );
@@ -60,7 +59,7 @@ export const headsView = {
         item.ariaLabel = item.title = `${item.textContent}${name && `: ${name}`}`;
       });
 
-      rewrite.disabled = allOn.disabled = state.off.size === 0;
+      rewriting.disabled = allOn.disabled = state.off.size === 0;
       const place = chosenPlace();
       if (place === 0 || state.busy) return;
 

@@ -1,0 +1,99 @@
+// The buttons below the sheet, and what the page says of what they do.
+
+import { button } from "../basics/dom.js";
+import { say, string } from "../basics/strings.js";
+import { model } from "./client.js";
+import { copyLink, copyText, savePicture } from "./link.js";
+import { area, layer, paper, showEnd } from "./sheet.js";
+import { changed, state } from "./state.js";
+import { startWriting, step, typeButton } from "./typing.js";
+import { again, lastWritten, redoLast, stop, undoLast, writeFromHere } from "./writing.js";
+
+const inControls = (id) => document.getElementById(id);
+const labelled = (name, onclick, properties = {}) => button(string(`writing.${name}`), onclick, properties);
+
+const buttons = {
+  write: labelled("write", startWriting, { className: "main" }),
+  stop: labelled("stop", stop, { id: "stop" }),
+  fromHere: labelled("fromHere", () => inEnd(writeFromHere), { id: "from-here" }),
+  again: labelled("again", () => inEnd(again), { title: string("writing.againHelp") }),
+  undo: labelled("undo", undoLast, { title: string("writing.undoHelp") }),
+  redo: labelled("redo", redoLast, { title: string("writing.redoHelp") }),
+};
+
+const focusPanel = () => {
+  const panel = document.querySelector("#panels > :not([hidden])");
+  if (panel) panel.tabIndex = -1;
+  panel?.focus();
+};
+
+/** Write something, and see its end. */
+function inEnd(act) {
+  showEnd();
+  return act();
+}
+
+export function makeControls() {
+  const toView = button(string("sheet.toView"), focusPanel, { className: "skip", id: "to-view" });
+  paper.after(toView);
+
+  const previous = button("‹", () => step(-1), {
+    "aria-label": string("sheet.previous"),
+    title: string("sheet.previous"),
+  });
+  const next = button("›", () => step(1), { "aria-label": string("sheet.next"), title: string("sheet.next") });
+  inControls("buttons").append(...Object.values(buttons), typeButton());
+  inControls("text-foot").append(
+    previous,
+    next,
+    button(string("link.copyText"), copyText),
+    button(string("link.copyLink"), copyLink),
+    button(string("panel.svg"), () => savePicture(layer, "minigpt-text", "svg")),
+    button(string("panel.png"), () => savePicture(layer, "minigpt-text", "png")),
+  );
+  inControls("heads-off").append(button(string("writing.headsOn"), () => state.off.clear() ?? changed()));
+}
+
+let wasBusy = false;
+
+export function drawControls() {
+  const { busy, chosen, text } = state;
+  // What has the focus keeps it, so that no button is switched off under the hand.
+  setOff(buttons.fromHere, chosen === null || chosen >= text.ids.length - 1);
+  setOff(buttons.again, lastWritten() === null);
+  setOff(buttons.undo, state.past.length === 0);
+  setOff(buttons.redo, state.future.length === 0);
+  buttons.stop.classList.toggle("idle", !busy);
+  if (wasBusy && !busy && document.activeElement === buttons.stop) buttons.write.focus();
+  wasBusy = busy;
+
+  for (const id of ["status", "speed", "problem"]) {
+    const element = inControls(id);
+    if (element.textContent !== state[id]) element.textContent = state[id];
+  }
+  drawHeadsOff();
+}
+
+/** A button that does nothing now; with the focus on it, it stays as it is until the focus goes on. */
+function setOff(element, isOff) {
+  if (isOff && document.activeElement === element) area.focus({ preventScroll: true });
+  element.disabled = isOff;
+}
+
+/** The line that says that the page is about the model without some heads. */
+function drawHeadsOff() {
+  const { num_layers, num_heads } = model.config;
+  const banner = inControls("heads-off");
+  banner.hidden = state.off.size === 0;
+  const names = [...state.off].sort().map((name) =>
+    name
+      .split(".")
+      .map((n) => Number(n) + 1)
+      .join("."),
+  );
+  const counts = { n: String(state.off.size), all: String(num_layers * num_heads), names: names.join(", ") };
+  if (banner.dataset.names === counts.names) return;
+
+  banner.dataset.names = counts.names;
+  banner.querySelector("span").replaceChildren(...say("writing.headsOff", counts));
+}

@@ -1,0 +1,127 @@
+// What outlives a reload and a tab that is put to sleep: all versions, what is chosen and looked at, the settings. And
+// the browser's Back, which brings the earlier version.
+
+import { model } from "./client.js";
+import { emptyText, onChange, state } from "./state.js";
+import { lookAt } from "./writing.js";
+
+const KEPT = "minigpt-page";
+const AT_MOST_EVERY = 200; // milliseconds: a browser allows some 200 steps of its history in half a minute
+const RUNS = ["origin", "starts", "draws"]; // many equal values one after another
+let stepped = { number: 0, at: 0 }; // the version of the newest step in the browser's history
+
+/** Equal values one after another as [how many, value]. */
+export function runsOf(values) {
+  const runs = [];
+  for (const value of values) {
+    if (runs.length && runs.at(-1)[1] === value) runs.at(-1)[0]++;
+    else runs.push([1, value]);
+  }
+  return runs;
+}
+
+/** The values of such runs. */
+export function ofRuns(runs) {
+  return runs.flatMap(([count, value]) => new Array(count).fill(value));
+}
+
+/** A version as what differs from the one it was made of. */
+function packed(text) {
+  const { parent, hidden, begun, number } = text;
+  const n = parent ? Math.min(parent.ids.length, text.ids.length) : 0;
+  const isSame = (name, i) => parent[name][i] === text[name][i];
+  let kept = 0;
+  while (kept < n && ["ids", "pieces", ...RUNS].every((name) => isSame(name, kept))) kept++;
+
+  const saved = { number, parent: parent?.number, hidden, begun, kept };
+  for (const name of ["ids", "pieces"]) saved[name] = text[name].slice(kept);
+  for (const name of RUNS) saved[name] = runsOf(text[name].slice(kept));
+  return saved;
+}
+
+function unpacked(saved, others) {
+  const { number, hidden, begun, kept } = saved;
+  const parent = others.get(saved.parent) ?? null;
+  const text = { ...emptyText(), number, parent, hidden, begun };
+  for (const name of ["ids", "pieces", ...RUNS]) {
+    const rest = RUNS.includes(name) ? ofRuns(saved[name]) : saved[name];
+    text[name] = [...(parent?.[name].slice(0, kept) ?? []), ...rest];
+  }
+  text.bits = text.ids.map(() => Number.NaN);
+  return text;
+}
+
+/** Keep all of it for a reload of this address; if that is too much, the version on view alone. */
+export function keep() {
+  const { question, view, focus, settings } = state;
+  const others = {
+    question,
+    view,
+    focus,
+    settings,
+    chosen: state.chosen,
+    off: [...state.off],
+    text: state.text.number,
+  };
+  const about = { ...others, address: location.href, model: model.title };
+  const numbers = (texts) => texts.map(({ number }) => number);
+
+  const all = { ...about, texts: state.texts.map(packed), past: numbers(state.past), future: numbers(state.future) };
+  const alone = { ...about, texts: [packed({ ...state.text, parent: null })], past: [], future: [] };
+  for (const saved of [all, alone]) {
+    try {
+      sessionStorage.setItem(KEPT, JSON.stringify(saved));
+      return;
+    } catch {
+      // too much, or a browser that keeps nothing for files
+    }
+  }
+}
+
+/** Bring back what was kept at this address; false if nothing was. */
+export function bringBack() {
+  try {
+    const saved = JSON.parse(sessionStorage.getItem(KEPT));
+    if (saved?.address !== location.href || saved.model !== model.title) return false;
+
+    const texts = new Map();
+    for (const text of saved.texts) texts.set(text.number, unpacked(text, texts));
+    const { question, view, focus, settings, chosen } = saved;
+    Object.assign(state, { question, view, focus, chosen, texts: [...texts.values()], text: texts.get(saved.text) });
+    Object.assign(state.settings, settings);
+    state.off = new Set(saved.off);
+    state.past = saved.past.map((number) => texts.get(number));
+    state.future = saved.future.map((number) => texts.get(number));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Keep the page whenever the tab may go, and make the browser's Back and Forward go along the versions. */
+export function makeKeeping() {
+  for (const leaving of ["freeze", "pagehide"]) window.addEventListener(leaving, keep, true);
+  document.addEventListener("visibilitychange", () => document.hidden && keep());
+
+  window.addEventListener("popstate", ({ state: step }) => {
+    const text = state.texts.find(({ number }) => number === step?.version);
+    if (!text) return;
+
+    stepped = { number: text.number, at: performance.now() };
+    lookAt(text);
+  });
+  onChange(stepHistory);
+}
+
+/** A new version is a new step in the browser's history. */
+function stepHistory() {
+  const { number } = state.text;
+  if (number === stepped.number) return;
+
+  const now = performance.now();
+  const isGone = !state.texts.some((text) => text.number === stepped.number);
+  const step = { version: number };
+  if (isGone || now - stepped.at < AT_MOST_EVERY) history.replaceState(step, "");
+  else history.pushState(step, "");
+  stepped = { number, at: now };
+}

@@ -1,0 +1,80 @@
+// The small tip at a token under the mouse: what the token is, its chance where it was predicted, and its rank.
+
+import { fact, fill, h, lastAsked, percent } from "../basics/dom.js";
+import { say } from "../basics/strings.js";
+import { ask } from "./client.js";
+import { area, paper, tokenAtPoint, tokenElement } from "./sheet.js";
+import { onChange, state, windowOf } from "./state.js";
+import { tokenName } from "./writing.js";
+
+const REST = 120; // milliseconds for which the mouse rests on a token before it is asked about
+const GAP = 6; // pixels between a token and its tip
+const asking = lastAsked();
+const tip = h("div", { id: "tip", hidden: true, "aria-hidden": "true" });
+let about = null; // {text, place} of the token under the mouse
+let timer = 0;
+
+export function makeTip() {
+  document.body.append(tip);
+  area.addEventListener("pointermove", ({ pointerType, buttons, clientX, clientY }) => {
+    const isHovering = pointerType === "mouse" && buttons === 0;
+    hover(isHovering ? tokenAtPoint(clientX, clientY) : null);
+  });
+  area.addEventListener("pointerleave", () => hover(null));
+  area.addEventListener("keydown", () => hover(null));
+  paper.addEventListener("scroll", () => hover(null), { passive: true });
+
+  // It never says anything of a text that is not there any more.
+  onChange(() => {
+    if (about && (about.text !== state.text || about.off !== offNow())) hover(null);
+  });
+}
+
+const offNow = () => [...state.off].sort().join(" ");
+
+function hover(place) {
+  if (place === (about?.place ?? null)) return;
+
+  clearTimeout(timer);
+  asking(); // an answer that comes now is too late
+  tip.hidden = true;
+  about = place === null ? null : { text: state.text, place, off: offNow() };
+  if (about) timer = setTimeout(() => openTip(about), REST);
+}
+
+async function openTip(asked) {
+  const { text, place } = asked;
+  const isLast = asking();
+  const bits = text.bits[place];
+  const id = text.ids[place];
+  if (place === 0) return drawTip(say("tip.first", { token: tokenName(id) }));
+  if (Number.isNaN(bits)) return undefined;
+
+  const p = 2 ** -bits;
+  const known = {
+    token: tokenName(id),
+    chance: fact("probability", p, { place, token: id }, percent(p)),
+    bits: fact("bits", bits, { place }, bits.toFixed(1)),
+  };
+  drawTip(say("tip.chance", known));
+
+  const logits = await ask("logits", windowOf(place).ids, [...state.off]);
+  if (!isLast() || about !== asked) return undefined;
+  const rank = 1 + logits.reduce((higher, logit) => higher + (logit > logits[id] ? 1 : 0), 0);
+  const ranked = fact("rank", rank, { place, token: id }, rank.toLocaleString("en"));
+  return drawTip(say("tip.ranked", { ...known, rank: ranked, all: logits.length.toLocaleString("en") }));
+}
+
+/** Put the tip below its token, or above it where the window ends. */
+function drawTip(content) {
+  const element = tokenElement(about.place);
+  if (!element) return;
+
+  fill(tip, content);
+  tip.hidden = false;
+  const { left, top, bottom } = element.getClientRects()[0] ?? element.getBoundingClientRect();
+  const { width, height } = tip.getBoundingClientRect();
+  const isBelow = bottom + GAP + height < innerHeight;
+  tip.style.left = `${Math.max(GAP, Math.min(left, innerWidth - width - GAP))}px`;
+  tip.style.top = `${isBelow ? bottom + GAP : top - GAP - height}px`;
+}

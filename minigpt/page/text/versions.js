@@ -1,0 +1,80 @@
+// All versions of the text in this visit: a tree, in which each knows the one it was made from. Nothing in it is ever
+// lost. Undo and Redo go along the versions in the order in which they were looked at.
+
+import { changed, state } from "./state.js";
+
+const BURST = 1500; // milliseconds: what is typed without a longer pause is one version
+let newest = 0; // number of the newest version
+let typing = null; // the version that is being typed, and when it was typed on last
+
+/** Look at a version. */
+export function show(text) {
+  Object.assign(state, { text, chosen: null, anchor: null, tints: null });
+  typing = null;
+  changed();
+}
+
+/** Look at another version; Undo comes back. */
+export function visit(text) {
+  if (text === state.text) return;
+
+  state.past.push(state.text);
+  state.future = [];
+  show(text);
+}
+
+/** A version that was made of `parent` is there, and is looked at. */
+export function addVersion(text, parent) {
+  newest = Math.max(newest, ...state.texts.map(({ number }) => number)) + 1;
+  text.number = newest;
+  text.parent = parent;
+  state.texts.push(text);
+  visit(text);
+}
+
+/** Begin with a version: nothing was before it. */
+export function begin(text) {
+  addVersion(text, null);
+  state.past = [];
+}
+
+/** A version that was typed; what is typed in one go becomes one version. */
+export function addTyped(text) {
+  const now = performance.now();
+  const isSameBurst = typing?.text === state.text && now - typing.at < BURST;
+
+  if (isSameBurst) {
+    const { text: before } = typing;
+    text.parent = before.parent;
+    text.number = before.number;
+    state.texts[state.texts.indexOf(before)] = text;
+    show(text);
+  } else {
+    addVersion(text, state.text);
+  }
+  typing = { text, at: now };
+}
+
+/** Take a version away that nothing was written in: it is as the one it was made of. */
+export function takeAway(text) {
+  state.texts = state.texts.filter((other) => other !== text);
+  state.past = state.past.filter((other) => other !== text);
+  state.future = state.future.filter((other) => other !== text);
+  if (state.text === text) show(state.past.pop() ?? text.parent);
+}
+
+/** Back to the version before. */
+export function undo() {
+  if (state.past.length === 0) return;
+
+  state.future.push(state.text);
+  show(state.past.pop());
+}
+
+/** Forward again to the version that Undo has left. */
+export function redo() {
+  if (state.future.length === 0) return;
+
+  state.past.push(state.text);
+  show(state.future.pop());
+}

@@ -1,0 +1,182 @@
+"""What leaves the page and what comes back: links, the clipboard, reloads, the browser's Back."""
+
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+import pytest
+
+from minigpt.runs.found import FoundModel
+from minigpt.tokenizer import make_tokenizer
+
+from ..tokenizer.examples import FABLE
+from .conftest import Open, choose, random_found, until, until_read, write
+from .test_sheet import CHOSEN, ORIGINS, PROMPT, SHAPE, sheet
+from .test_writing import TEXT, link, press
+
+pytestmark = pytest.mark.page
+SEEN = f"""() => ({{
+    origins: {ORIGINS},
+    chosen: {CHOSEN},
+    title: document.querySelector('#panels > :not([hidden]) h2').textContent,
+    why: document.querySelector('#question-why').ariaPressed,
+    off: document.querySelector('#heads-off').textContent,
+    seed: document.querySelector('#set-seed').value,
+    bits: [...document.querySelectorAll('#tokens [data-index]')]
+        .map(e => e.style.getPropertyValue('--tint')),
+}})"""
+CLIPBOARD = "navigator.clipboard.readText()"
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> FoundModel:
+    tokenizer = make_tokenizer("bpe", 320, [FABLE])
+    return random_found(tokenizer, tmp_path_factory.mktemp("run"), **SHAPE)
+
+
+@pytest.fixture
+def page(open_page: Open, found: FoundModel) -> Any:
+    page = open_page(found, link=link(maxNewTokens=90, off="1.2"), weights="float32")
+    until_read(page)
+    return page
+
+
+def arrange(page: Any) -> dict[str, Any]:
+    """Write more than the context, choose a token, a view and a question; all that is seen."""
+    write(page)
+    choose(page, 70)
+    page.click("#tab-layers")
+    page.click("#question-next")
+    return settled(page)
+
+
+def settled(page: Any) -> dict[str, Any]:
+    until_read(page)
+    page.wait_for_timeout(60)
+    return dict(page.evaluate(SEEN))
+
+
+def test_a_link_opens_exactly_this(page: Any, open_page: Open, found: FoundModel) -> None:
+    seen = arrange(page)
+    page.get_by_role("button", name="Copy link").click()
+    until(page, "document.querySelector('#status').textContent.includes('Copied')")
+    copied = page.evaluate(CLIPBOARD)
+    assert copied.startswith("#prompt=")  # nothing of this machine
+    other = open_page(found, link=copied, weights="float32")
+    assert settled(other) == seen
+    page.evaluate("link => location.hash = link", link(prompt="Once", seed=3))
+    until(page, "minigpt.text() === 'Once'")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "token=999&view=nothing&head=9.9&off=7.7 x 0&ids=zz.zzz&origin=t1.q9&windows=5x2",
+        "token=-1&view=&ids=&origin=&windows=axb.5&seed=abc&question=who",
+    ],
+)
+def test_what_a_link_says_wrongly_is_left_out(
+    wrong: str, open_page: Open, found: FoundModel
+) -> None:
+    page = open_page(found, link=f"#prompt={PROMPT}&maxNewTokens=5&{wrong}")
+    until_read(page)
+    assert page.evaluate(TEXT) == PROMPT and page.evaluate(CHOSEN) == []
+    assert write(page).startswith(PROMPT)
+
+
+def test_a_text_that_is_too_long_for_a_link_is_not_cut(page: Any) -> None:
+    page.evaluate("navigator.clipboard.writeText('before')")
+    page.fill("#text", "the cat eats dates " * 2000)
+    until_read(page)
+    page.get_by_role("button", name="Copy link").click()
+    until(page, "document.querySelector('#status').textContent.includes('too long')")
+    assert page.evaluate(CLIPBOARD) == "before"
+    text = page.evaluate(TEXT)
+    page.get_by_role("button", name="Copy text").click()
+    until(page, "document.querySelector('#status').textContent === 'Copied.'")
+    assert page.evaluate(CLIPBOARD) == text
+
+
+def test_a_link_holds_the_settings(page: Any) -> None:
+    page.get_by_role("button", name="Copy link").click()
+    until(page, "document.querySelector('#status').textContent.includes('Copied')")
+    parts = parse_qs(page.evaluate(CLIPBOARD)[1:])
+    assert parts["seed"] == ["7"] and parts["temperature"] == ["0.5"] and parts["off"] == ["1.2"]
+
+
+def test_a_reload_keeps_everything(page: Any) -> None:
+    first = write(page)
+    page.focus("#text")
+    page.keyboard.press("Control+Home")
+    page.keyboard.type("Now ")
+    page.wait_for_timeout(50)
+    write(page)
+    choose(page, 60)
+    page.click("#tab-attention")
+    seen = settled(page)
+    page.reload()
+    until(page, "document.querySelector('#status').textContent.includes('still here')")
+    assert settled(page) == seen
+    press(page, "Undo")
+    assert press(page, "Undo") == first
+    assert press(page, "Undo") == PROMPT
+    press(page, "Redo")
+    press(page, "Redo")
+    press(page, "Redo")
+    page.mouse.click(
+        *page.evaluate("""() => {
+        const { x, y } = document.querySelector("[data-index='60']").getBoundingClientRect();
+        return [x + 2, y + 8];
+    }""")
+    )
+    assert settled(page)["origins"] == seen["origins"]
+
+
+def test_back_brings_the_earlier_text_and_forward_the_later(page: Any) -> None:
+    first = write(page)
+    page.wait_for_timeout(250)
+    second = write(page)
+    page.evaluate("history.back()")
+    until(page, f"{TEXT} === {json.dumps(first)}")
+    page.evaluate("history.back()")
+    until(page, f"{TEXT} === {json.dumps(PROMPT)}")
+    page.evaluate("history.forward()")
+    until(page, f"{TEXT} === {json.dumps(first)}")
+    page.evaluate("history.forward()")
+    until(page, f"{TEXT} === {json.dumps(second)}")
+
+
+def test_a_tab_that_is_put_to_sleep_goes_on_where_it_was(
+    open_page: Open, found: FoundModel
+) -> None:
+    """Hidden while it writes, it has the whole text when it is back, and after it was dropped."""
+    asleep = """hidden => {
+        Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+        document.dispatchEvent(new Event("visibilitychange"));
+    }"""
+    page = open_page(found, link=link(maxNewTokens=900), weights="float32")
+    until_read(page)
+    whole = write(page)
+    press(page, "Undo")
+    page.get_by_role("button", name="Write", exact=True).click()
+    until(page, "document.querySelector('#status').textContent === 'Writing.'")
+    page.evaluate(asleep, True)
+    until_read(page)
+    assert page.evaluate(TEXT) == whole
+    page.evaluate(asleep, False)
+    until(page, "document.querySelector('#status').textContent.includes('tab was away')")
+    page.reload()
+    until(page, "document.querySelector('#status').textContent.includes('still here')")
+    until(page, f"{TEXT} === {json.dumps(whole)}")
+
+
+def test_pictures_of_the_text_are_made_of_what_every_viewer_knows(page: Any) -> None:
+    write(page)
+    with page.expect_download() as download:
+        page.locator("#text-foot").get_by_role("button", name="Save SVG").click()
+    svg = Path(download.value.path()).read_bytes()
+    parts = {element.tag.split("}")[1] for element in ElementTree.fromstring(svg).iter()}
+    assert parts == {"svg", "rect", "text"} and b">cat</text>" in svg
+    assert sheet(page)

@@ -1,0 +1,208 @@
+"""Writing: at the end, from a token, again; stopping, back and forward; and nothing hangs."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minigpt.generation.writer import Writer
+from minigpt.runs.found import FoundModel
+from minigpt.tokenizer import make_tokenizer
+
+from ..tokenizer.examples import FABLE
+from .conftest import Open, choose, place_of, random_found, until, until_read, write
+from .test_sheet import PROMPT, SHAPE, sheet
+
+pytestmark = pytest.mark.page
+TEXT = "minigpt.text()"
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> FoundModel:
+    tokenizer = make_tokenizer("bpe", 320, [FABLE])
+    return random_found(tokenizer, tmp_path_factory.mktemp("run"), **SHAPE)
+
+
+@pytest.fixture
+def page(open_page: Open, found: FoundModel) -> Any:
+    page = open_page(found, link=link(maxNewTokens=12), weights="float32")
+    until_read(page)
+    return page
+
+
+def link(**settings: Any) -> str:
+    values = {"prompt": PROMPT, "temperature": 0.5, "seed": 7} | settings
+    return "#" + "&".join(f"{name}={value}" for name, value in values.items())
+
+
+def press(page: Any, name: str) -> str:
+    page.get_by_role("button", name=name, exact=True).click()
+    until_read(page)
+    return str(page.evaluate(TEXT))
+
+
+def test_write_goes_on_and_undo_and_redo_go_along_the_versions(page: Any) -> None:
+    first = write(page)
+    assert first.startswith(PROMPT) and first != PROMPT
+    assert page.inner_text("#status") == "12 tokens written."
+    second = write(page)
+    assert second.startswith(first) and second != first
+    other = press(page, "Again")
+    assert other.startswith(first) and other != second
+    assert page.input_value("#set-seed") == "8"
+    assert press(page, "Undo") == second  # the version before, not the prompt
+    assert press(page, "Undo") == first
+    assert press(page, "Undo") == PROMPT
+    assert press(page, "Redo") == first
+    assert press(page, "Redo") == second
+    assert press(page, "Redo") == other
+
+
+def test_the_same_seed_writes_the_same_text(page: Any) -> None:
+    first = write(page)
+    press(page, "Undo")
+    assert write(page) == first
+
+
+def test_write_from_here_replaces_what_follows_the_chosen_token(page: Any) -> None:
+    before = write(page)
+    choose(page, 4)
+    kept = page.evaluate("""[...document.querySelectorAll("#tokens [data-index]")].slice(0, 5)
+        .map(e => e.textContent).join("")""")
+    after = press(page, "Write from here")
+    assert after.startswith(kept) and after != before
+    assert press(page, "Undo") == before
+
+
+def test_stop_acts_at_once_and_the_focus_stays_on_a_button_that_goes_on(
+    open_page: Open, found: FoundModel
+) -> None:
+    page = open_page(found, link=link(maxNewTokens=2000), weights="float32")
+    page.get_by_role("button", name="Write", exact=True).click()
+    page.wait_for_timeout(100)
+    page.get_by_role("button", name="Stop").click()
+    until_read(page)
+    assert re.match(r"\d+ tokens? written\. Stopped\.", page.inner_text("#status"))
+    assert page.evaluate("document.activeElement.textContent") == "Write"
+    page.focus("#text")
+    page.keyboard.press("Control+Enter")
+    until(page, "document.querySelector('#status').textContent === 'Writing.'")
+    page.wait_for_timeout(50)
+    page.keyboard.press("Control+Enter")
+    until_read(page)
+    assert "Stopped" in page.inner_text("#status")
+    assert page.evaluate("document.activeElement.id") == "text"
+
+
+@pytest.mark.parametrize("act", ["type", "click", "undo", "edit", "again", "alternative"])
+def test_what_is_done_while_it_writes_never_hangs(
+    act: str, open_page: Open, found: FoundModel
+) -> None:
+    """Eight times each: afterwards it is not writing any more, or it is and ends."""
+    page = open_page(found, link=link(maxNewTokens=300), weights="float32")
+    for turn in range(8):
+        page.get_by_role("button", name="Write", exact=True).click()
+        page.wait_for_timeout(15 * turn)
+        if act == "type":
+            page.focus("#text")
+            page.keyboard.type("x, ")
+        elif act == "click":
+            page.mouse.click(*place_of(page, 2))
+        elif act == "undo":
+            page.get_by_role("button", name="Undo").click()
+        elif act == "edit":
+            page.fill("#text", f"{PROMPT} {turn}")
+        elif act == "again":
+            page.get_by_role("button", name="Again").click()
+        else:
+            page.mouse.click(*place_of(page, 3))
+            page.get_by_role("button", name="Write from here").click()
+        until_read(page)
+        assert page.inner_text("#status") != "Writing."
+        shown = sheet(page).replace("␍", "\r").replace("⏹", "")
+        assert page.evaluate(TEXT).removesuffix("\ufffd") == shown.removesuffix("\ufffd")
+        page.fill("#text", PROMPT)
+        until_read(page)
+
+
+def test_a_text_typed_while_it_writes_goes_on_from_what_was_seen(
+    open_page: Open, found: FoundModel
+) -> None:
+    page = open_page(found, link=link(maxNewTokens=1500), weights="float32")
+    page.get_by_role("button", name="Write", exact=True).click()
+    until(page, "minigpt.text().length > 100")
+    page.focus("#text")
+    page.keyboard.press("Control+Home")
+    page.keyboard.type("Well, ")
+    until_read(page)
+    text = page.evaluate(TEXT)
+    assert text.startswith(f"Well, {PROMPT}") and len(text) > 100
+    press(page, "Undo")
+    assert page.evaluate(TEXT).startswith(PROMPT)
+
+
+def test_a_model_that_has_ended_says_so_and_write_begins_a_new_text(
+    open_page: Open, tmp_path: Path
+) -> None:
+    found = random_found(make_tokenizer("char", None, ["abc \n"]), tmp_path, **SHAPE)
+    end = found.tokenizer.end_of_text
+    embedding = found.glass.weights["token_embedding.weight"]
+    embedding[end] = 0.5 * embedding[found.tokenizer.encode("a")[0]]
+    page = open_page(found, link="#prompt=ab&temperature=2&maxNewTokens=2000", weights="float32")
+    page.evaluate("document.querySelector('#settings').open = true")
+    for seed in range(20):
+        page.fill("#set-seed", str(seed))
+        before = page.evaluate(TEXT)
+        write(page)
+        if "ended" in page.inner_text("#status"):
+            break
+        press(page, "Undo")
+        assert page.evaluate(TEXT) == before
+    assert "The model ended the text." in page.inner_text("#status")
+    assert "has ended the text" in page.inner_text("#notes")
+    ended = sheet(page)
+    assert ended.endswith("⏹") and "⏹" not in page.evaluate(TEXT)
+    write(page)
+    assert sheet(page).startswith(ended) and len(sheet(page)) > len(ended)
+
+
+def test_heads_that_are_off_are_off_for_all_writing_until_they_are_on_again(
+    open_page: Open, found: FoundModel
+) -> None:
+    page = open_page(found, link=link(maxNewTokens=20, off="0.1 1.2"), weights="float32")
+    until_read(page)
+    assert "2 of 6 heads are off (1.2, 2.3)" in page.inner_text("#heads-off")
+    expected = page.evaluate(
+        """([prompt, settings]) => minigpt.generate(prompt, settings)""",
+        [PROMPT, {"temperature": 0.5, "seed": 7, "maxNewTokens": 20, "off": ["0.1", "1.2"]}],
+    )
+    assert write(page) == expected
+    page.get_by_role("button", name="Switch them on").click()
+    until_read(page)
+    assert page.locator("#heads-off").is_hidden()
+    press(page, "Undo")
+    assert write(page) != expected
+
+
+def test_a_long_prompt_is_written_on_as_in_the_package(open_page: Open, found: FoundModel) -> None:
+    """More than the context, and longer than the window that moves."""
+    prompt = " ".join(["the cat eats dates"] * 20)
+    page = open_page(
+        found, link=link(prompt=prompt, temperature=0, maxNewTokens=90), weights="float32"
+    )
+    writer = Writer(found.glass, found.tokenizer)
+    assert write(page) == writer.generate(prompt, temperature=0, max_new_tokens=90)
+
+
+def test_length_and_seed_say_their_limits(page: Any) -> None:
+    page.evaluate("document.querySelector('#settings').open = true")
+    for value, used in (("99999", "2,000"), ("0", "1"), ("-5", "1")):
+        page.fill("#set-maxNewTokens", value)
+        assert f"From 1 to 2,000; {used} is used" in page.inner_text("#help-maxNewTokens")
+        page.press("#set-maxNewTokens", "Tab")
+        assert page.input_value("#set-maxNewTokens") == used.replace(",", "")
+    page.fill("#set-maxNewTokens", "20")
+    assert "From" not in page.inner_text("#help-maxNewTokens")
+    page.fill("#set-seed", "-1")
+    assert "From 0 to 4,294,967,295; 0 is used" in page.inner_text("#help-seed")
