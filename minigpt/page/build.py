@@ -42,7 +42,8 @@ PAGE = (
     "text/sheet", "text/typing", "text/tip", "text/settings", "text/keep", "text/link",
     "text/controls",
     "views/draw",
-    "views/attention",
+    "views/bars", "views/explaining", "views/head_names",
+    "views/arcs", "views/why", "views/triangle", "views/attention",
     "views/numbers",
     "views/heads",
     "views/layers",
@@ -51,7 +52,7 @@ PAGE = (
     "frame/panel", "frame/bottom_sheet", "frame/header", "frame/opening", "frame/main",
 )  # fmt: skip
 STYLE = (
-    "base", "frame", "sheet", "draw", "attention", "numbers", "layers", "heads", "sources",
+    "base", "frame", "sheet", "draw", "why", "attention", "numbers", "layers", "heads", "sources",
     "branches",
 )  # fmt: skip
 # Nothing may be loaded from anywhere; the code and the style are those with these hashes.

@@ -12,6 +12,14 @@ export function h(tag, properties = {}, ...children) {
   return element;
 }
 
+/** An element of an SVG. */
+export function shape(name, attributes = {}, ...children) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+}
+
 /** Put new children in place of the old; what had the focus keeps it, known by its data-key. */
 export function fill(element, ...children) {
   const active = element.contains(document.activeElement) ? document.activeElement : null;
@@ -25,9 +33,10 @@ export function button(label, onclick, properties = {}) {
 }
 
 /** A number of the model on the screen: `value` exactly, `shown` as it is read. `about` says which number it is:
- * the kinds are probability, after, bits, entropy, weight, part, logit, rank, word, without, lens, divergence, norm, unit,
- * similarity, and the vectors of "By numbers" (query, key, value, score, context, output, stream). A test computes
- * each with the glass engine. */
+ * the kinds are probability, after, bits, entropy, weight, part, parts (a sum of several), logit, rank, word, without, lens,
+ * divergence, norm, unit, similarity, cell (the weight of any row of a window), and the numbers of "By numbers": query,
+ * key, value, product (q · k), score, context, joined, output, stream, added (the length of the output). A test
+ * computes each with the glass engine. */
 export function fact(what, value, about, shown) {
   const marks = { className: "fact", value, "data-what": what, "data-about": JSON.stringify(about) };
   return h("data", marks, shown);

@@ -1,8 +1,20 @@
-// A picture of a part of the page: an SVG of rectangles, words and images that any viewer opens.
+// A picture of a part of the page: an SVG of rectangles, words, lines and images that any viewer opens.
+
+import { shape } from "./dom.js";
 
 const MARGIN = 16;
 const LEFT_OUT = ".what, .row, .unseen, .next, [role=gridcell]";
+const LINES = "path, line, polyline, polygon, circle, ellipse, rect, text"; // what is kept of an SVG of the page
 const SIDES = { Top: [0, 0, 1, 0], Right: [1, 0, 0, 1], Bottom: [0, 1, 1, 0], Left: [0, 0, 0, 1] };
+const COPIED = [
+  "stroke-width",
+  "stroke-linecap",
+  "stroke-dasharray",
+  "opacity",
+  "font-family",
+  "font-size",
+  "text-anchor",
+];
 const measure = document.createElement("canvas").getContext("2d");
 
 /** An element as it is drawn, and all of it where it scrolls; without its controls. */
@@ -67,8 +79,33 @@ export function pictureOf(element) {
     }
   }
 
+  /** A shape of an SVG that the page shows, as it is painted there. */
+  function drawing(node) {
+    const { left: x, top: y, right: endX, bottom: endY } = node.getBoundingClientRect();
+    const style = getComputedStyle(node);
+    if (style.display === "none" || (endX === x && endY === y)) return;
+
+    const copy = node.cloneNode(true);
+    for (const name of ["class", "style"]) copy.removeAttribute(name);
+    for (const name of ["fill", "stroke"]) {
+      const paint = style[name] === "none" ? null : colour(name, style[name]);
+      copy.setAttribute(name, "none");
+      for (const [key, value] of Object.entries(paint || {})) copy.setAttribute(key, value);
+    }
+    for (const name of COPIED) copy.setAttribute(name, style.getPropertyValue(name));
+
+    const { a, b, c, d, e, f } = node.getScreenCTM();
+    copy.setAttribute("transform", `matrix(${[a, b, c, d, e, f].map(round).join(" ")})`);
+    svg.append(copy);
+    left = Math.min(left, x);
+    top = Math.min(top, y);
+    right = Math.max(right, endX);
+    bottom = Math.max(bottom, endY);
+  }
+
   function visit(node) {
     if (node instanceof Text) return words(node);
+    if (node instanceof SVGSVGElement) return node.querySelectorAll(LINES).forEach(drawing);
     if (!(node instanceof Element) || node.matches(LEFT_OUT)) return;
     if (node !== element) for (const place of node.getClientRects()) box(place, getComputedStyle(node));
     if (node instanceof HTMLCanvasElement) {
@@ -87,13 +124,6 @@ export function pictureOf(element) {
     svg.setAttribute(key, value);
   }
   return svg;
-}
-
-function shape(name, attributes, ...content) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...content);
-  return made;
 }
 
 /** A colour of the style as viewers know it, or null if nothing is to be seen. */

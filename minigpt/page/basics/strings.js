@@ -2,6 +2,20 @@
 // {name} stands for something that is filled in: a token, a number, an element.
 
 export const STRINGS = {
+  attention: {
+    all: "Show all {n} heads",
+    heads: "Heads",
+    isOff: "This head is switched off: it looks, but nothing of what it sees arrives.",
+    legend: "Thickness of a line: ",
+    looked: "To guess {token} after {before}, head {head} looked most at {word}: {share} of its attention.",
+    looks: "After {before}, head {head} looks most at {word}: {share} of its attention.",
+    order:
+      "Each layer has several heads, and each looks in its own way (head 1.2 is the second head of layer 1). " +
+      "Those that did most for {token} come first; the number is what a head added to its score.",
+    strip: "What this head looks at",
+    what: "Attention says how much a head takes from each token; its shares add up to 100 %.",
+  },
+  bars: { beginning: "the beginning" },
   branches: {
     all: "All versions of this visit",
     alone:
@@ -47,6 +61,32 @@ export const STRINGS = {
     partCopied: "Copied: put it behind the address of this page, on any machine that has the file.",
     textCopied: "Copied.",
     tooLong: "This text is too long for a link (16,000 characters at most). Copy the text instead.",
+  },
+  numbers: {
+    caption: "Head {head}{role}.",
+    head: "head",
+    isOff: "This head is switched off: its context vector is zero.",
+    keyColumn: "key k",
+    later: "a later token",
+    layer: "layer",
+    masked: "masked",
+    next: "After {before}, head {head} compares its query with the keys before it; {word} gets the largest weight: {weight}.",
+    others: "The {n} other tokens have smaller weights.",
+    productColumn: "q · k",
+    scoreColumn: "score",
+    softmaxColumn: "softmax",
+    step1: "1. The query of {token} is q = {q} ({d} numbers). It says what the head looks for.",
+    step2:
+      "2. It is multiplied with the key of each token and divided by the root of their size. Later tokens are masked. " +
+      "Softmax turns the scores into weights that add up to 1.",
+    step3: "3. The context vector is the sum of weight · value. Its first number: {terms} = {sum}. All: ",
+    step4: "4. The context vectors of all heads are joined to {all} numbers; this head fills {from} to {to}.",
+    step5: "5. out_proj mixes them: {output}, length {added}. This is added to the stream, which had length {stream}.",
+    table: "Scores and weights",
+    tokenColumn: "token",
+    valueColumn: "value v",
+    what: "A query is compared with the key of each token, and the values are added up. Vectors show their first numbers.",
+    why: "To guess {token} after {before}, head {head} compared a query with the keys; {word} got the largest weight: {weight}.",
   },
   opening: { hint: "Openings to try:" },
   panel: {
@@ -99,6 +139,18 @@ export const STRINGS = {
     first: "{token} is the first token: nothing predicts it",
     ranked: "{token} had {chance} here, {bits} bits of surprise, rank {rank} of {all}",
   },
+  triangle: {
+    asTable: "as a table",
+    caption: "Attention weights of the last {n} of {all} tokens: a row looks at the columns.",
+    cell: "{row} looks at {column}: {weight}",
+    head: "Head {head}{role}",
+    heads: "All heads",
+    how: "A row is a token, a column a token that it looks at. The colours mean the same in every head.",
+    keys: "Attention weights; the arrow keys move",
+    table: "Attention weights as a table",
+    title: "All tokens at once",
+    token: "token",
+  },
   units: {
     bytes: "{count} bytes",
     hour: "an hour",
@@ -123,6 +175,57 @@ export const STRINGS = {
     learned: "How it learned",
     sources: "Training text",
     branches: "Versions",
+  },
+  why: {
+    all: "Show all {n}",
+    bias: "bias",
+    biasClause: "learned numbers that are the same in every text",
+    bits: "{bits} bits",
+    byPart: "Which part of the model",
+    byPartHow:
+      "The model gives every token a score (its logit). The score of {token} is a sum; this is what each part adds.",
+    byWord: "Which earlier word",
+    byWordHow:
+      "If the model may not look at a word, the chance of {token} changes by so many bits: " +
+      "−1 bit is half as likely, +1 bit twice as likely.",
+    caution:
+      "These numbers say how the chance was computed. They are not causes: parts work together, and where one is " +
+      "missing another may do its work.",
+    computing: "What happens without this head is being computed.",
+    embedding: "embedding of {token}",
+    embeddingClause: "the vector of the last token alone, before any layer",
+    feedForward: "feed-forward layer {layer}",
+    feedForwardClause: "works on what the heads have brought to this place",
+    fewer: "Show fewer",
+    first: "This is the first token. Nothing comes before it, so the model did not predict it. Choose a later one.",
+    head: "head {head}",
+    headClause: "layer and number of an attention head: it looks at earlier words and brings something of them",
+    helped: "{word} made {token} likelier: without it, its chance changes by {bits}.",
+    hindered: "{word} made {token} less likely: without it, its chance changes by {bits}.",
+    isOff: "switched off",
+    less: "← less likely",
+    likeliest:
+      "After {before} the model was {p} sure of {token}, its first guess. The second guess was {other} with {otherP}.",
+    looks: "It looked most at {word}: {share} of its attention.",
+    measured: "All {all} are measured. {last}, the last token before it, is always seen and is left out.",
+    measuring: "{n} of {all} words so far, those with the most attention first.",
+    more: "likelier →",
+    mostHarmful: "{word} spoke most against it (without it {bits}).",
+    mostHelpful: "The word that mattered most is {word} (without it {bits}).",
+    mostOfHeads: "The head that mattered most is {head} (without it {less} instead of {whole}).",
+    next: "After {before} the model is {p} sure that {token} comes next. Its second guess is {other} with {otherP}.",
+    noWords: "Only {word} comes before it, and the model always sees the last token.",
+    nothing: "There is no text yet.",
+    off: "Some heads are switched off: all numbers are of the model without them.",
+    openHead: "Show its attention",
+    others: "{n} smaller parts",
+    soFar: "More is being computed.",
+    together: "together: its score",
+    unlikely:
+      "After {before} the model gave {token} a chance of {p}: number {rank} of its {all} guesses. " +
+      "Its first guess was {other} with {otherP}.",
+    window: "The model sees at most {n} tokens; what comes before them is out of its sight.",
+    without: "Without this head: {less} instead of {whole}.",
   },
   writing: {
     again: "Again",

@@ -1,205 +1,147 @@
-// Attention: every head as a small triangle, one large. A row is a token and what it looks at; the
-// row of the chosen token lights up in the text itself.
+// Attention: where each head looks when the token is predicted. The arcs lie over the text; here are the heads, in the
+// order of what they did for this token, the same arcs in one line, and all tokens at once as a triangle.
 
-import {
-  button,
-  fill,
-  h,
-  inGrid,
-  lastAsked,
-  number,
-  paint,
-  roving,
-  scrolling,
-  table,
-  whatIsThis,
-} from "../basics/dom.js";
-import { ask, model } from "../text/client.js";
-import { drawTokens } from "../text/sheet.js";
-import { changed, state, windowOf } from "../text/state.js";
-import { chosenPlace, tokenName } from "../text/writing.js";
+import { button, fact, fill, h, number, percent, roving } from "../basics/dom.js";
+import { say, string } from "../basics/strings.js";
+import { model } from "../text/client.js";
+import { changed, state, subject } from "../text/state.js";
+import { tokenName } from "../text/writing.js";
+import { drawStrip } from "./arcs.js";
+import { rowName } from "./bars.js";
+import { explained, weightsOf } from "./explaining.js";
+import { headNumber, headOf, headRole, measureHeads } from "./head_names.js";
+import { makeTriangle } from "./triangle.js";
 
-export const chosenHead = { layer: 0, head: 0 };
-const NAMED = 0.25; // a head is named after what takes at least this share of its attention
-const IN_TABLE = 24; // tokens
-const DOWN = { ArrowUp: -1, ArrowDown: 1 }; // where the keys lead
-const RIGHT = { ArrowLeft: -1, ArrowRight: 1, Home: -1e9, End: 1e9 };
-const options = { by: false, hideFirst: false, table: false };
-let headScores = null; // by layer and head; undefined while they are measured
+const SHOWN_HEADS = 24; // heads, until all are asked for
+let followed = { layer: 0, head: 0 }; // the head that the views look at until one is chosen: the one that did the most
+let areAllShown = false;
 
-/** The name that a head has earned, with its score; empty if none. */
-export function headName(layer, head) {
-  if (!headScores) return "";
-  const [name, score] = Object.entries(headScores[layer][head]).sort((a, b) => b[1] - a[1])[0];
-  return score < NAMED ? "" : `${name} ${number(score)}`;
+/** Look at the head that did the most for the token, unless one was chosen by hand. */
+export function followHead({ parts }) {
+  const isFollowing = followed !== null && sameHead(state.focus, followed);
+  if (!isFollowing) {
+    followed = null;
+    return;
+  }
+  followed = headOf(headsBySize(parts)[0]);
+  Object.assign(state.focus, followed);
 }
 
-/** How much token i looks at token j; with the first token hidden, as a share of the rest. */
-function weightOf({ weights, T }, i, j) {
-  if (!options.hideFirst) return weights[i * T + j];
-  const rest = 1 - weights[i * T];
-  return j === 0 || rest < 1e-6 ? 0 : weights[i * T + j] / rest;
+function sameHead(a, b) {
+  return a.layer === b.layer && a.head === b.head;
+}
+
+/** The names of all heads, those first that added or took away the most. */
+function headsBySize(parts) {
+  const heads = Object.keys(parts).filter((name) => /^\d+\.\d+$/.test(name));
+  return heads.sort((a, b) => Math.abs(parts[b]) - Math.abs(parts[a]));
 }
 
 export const attentionView = {
   id: "attention",
   make(panel) {
-    const { num_heads } = model.config;
-    const heads = h("div", { className: "heads", role: "group", "aria-label": "Heads", "--columns": num_heads });
+    const sentence = h("p", { className: "sentence" });
+    const row = h("div", { className: "head-row", role: "group", "aria-label": string("attention.heads") });
+    const order = h("p", { className: "how" });
+    const strip = h("div", { className: "arc-strip scroll", tabIndex: 0, role: "region" });
+    strip.setAttribute("aria-label", string("attention.strip"));
+    const drawTriangle = makeTriangle();
+    const what = h("p", { className: "how" }, string("attention.what"));
+    const shown = h("div", {}, what, order, row, strip, weightLegend(), drawTriangle.element);
+    panel.append(sentence, shown);
 
-    const canvas = h("canvas", { "aria-hidden": "true" });
-    const cell = h("div", { role: "gridcell", id: "cell" });
-    const label = "Attention weights; the arrow keys move";
-    const grid = h(
-      "div",
-      { role: "grid", tabIndex: 0, className: "matrix", "aria-label": label, "aria-activedescendant": "cell" },
-      h("div", { role: "row" }, cell),
-      canvas,
-      ["stripe", "cursor"].map((className) => h("span", { className, "aria-hidden": "true" })),
-    );
-
-    const title = h("h3");
-    const readout = h("p", { className: "readout" });
-    const asTable = h("div");
-
-    const option = (text, name) => {
-      const onchange = (event) => ((options[name] = event.target.checked), changed());
-      return h("label", {}, h("input", { type: "checkbox", onchange }), ` ${text}`);
-    };
-    const choices = [
-      option("looked at by", "by"),
-      option("hide the first token", "hideFirst"),
-      option("as a table", "table"),
-    ];
-
-    panel.append(
-      whatIsThis(
-        "To read a token, each head takes something from the tokens before it; the attention weights say how much ",
-        "from which, and add up to 1 in each row. Heads are named by what they do on random tokens that come ",
-        "twice: “induction” looks at what followed the same token the last time.",
-      ),
-      h(
-        "div",
-        { className: "beside" },
-        heads,
-        h("div", { className: "large" }, title, h("div", { className: "row" }, choices), readout, grid, asTable),
-      ),
-    );
-
-    roving(heads, "button", (key, at) => inGrid(key, at, num_heads));
-    const asking = lastAsked();
-    let small = {}; // the triangles on view
-    let large = {};
-    let drawn = ""; // of which text, head and theme the small ones are
-    let column = null; // of the cursor
-
-    const here = () => chosenPlace(true) - large.start;
-    const move = (t, j) => {
-      if (t < 0 || t >= large.T) return;
-      state.chosen = large.start + t;
-      column = Math.max(0, options.by ? Math.min(j, large.T - 1) : Math.min(j, t));
-      changed();
-    };
-
-    grid.addEventListener("keydown", (event) => {
-      if (!(event.key in DOWN || event.key in RIGHT) || !large.T) return;
-      event.preventDefault();
-      move(here() + (DOWN[event.key] ?? 0), (column ?? here()) + (RIGHT[event.key] ?? 0));
-    });
-
-    canvas.addEventListener("click", (event) => {
-      const { left, top, width, height } = canvas.getBoundingClientRect();
-      const down = (event.clientY - top) / height;
-      const right = (event.clientX - left) / width;
-      move(Math.floor(down * large.T), Math.floor(right * large.T));
-      grid.focus();
+    roving(row, "button", (key, at, items) => {
+      const steps = { ArrowLeft: at - 1, ArrowUp: at - 1, ArrowRight: at + 1, ArrowDown: at + 1 };
+      return { ...steps, Home: 0, End: items.length - 1 }[key];
     });
 
     return async () => {
-      const place = chosenPlace(true);
-      if (place < 0 || state.busy) return;
-      const { text } = state;
-      const { layer, head } = chosenHead;
-      const isLast = asking();
+      const found = explained();
+      shown.hidden = found === null;
+      if (found === null) return fill(sentence, nothing());
 
-      const off = [...state.off];
-      const { ids, start } = windowOf(text.ids.length <= model.config.context_length ? text.ids.length : place + 1);
-      const isIn = (found) =>
-        found.text === text && found.n === text.ids.length && place >= found.start && place < found.start + found.T;
-      const about = { text, n: text.ids.length, layer, head };
-      const nextSmall = isIn(small) ? small : { ...(await ask("thumbnails", ids, off)), start, ...about };
-      const isSame = isIn(large) && large.layer === layer && large.head === head;
-      const next = isSame ? large : { ...(await ask("attention", ids, layer, head, off)), start, ...about };
-      if (!isLast()) return;
+      measureHeads();
+      if (found.parts === null) await found.begun;
+      if (found !== explained() || found.parts === null) return;
 
-      if (next !== large) column = null;
-      const drawing = `${layer}.${head} ${state.theme} ${Boolean(headScores)}`;
-      if (nextSmall !== small || drawing !== drawn) drawThumbnails(heads, nextSmall, num_heads);
-      small = nextSmall;
-      large = next;
-      drawn = drawing;
-
-      const name = headName(layer, head);
-      if (headScores === null) {
-        headScores = undefined;
-        ask("headScores").then((scores) => ((headScores = scores ?? undefined), changed()));
-      }
-
-      title.textContent = `Layer ${layer}, head ${head}${name && `: ${name}`}`;
-      drawLarge(place - large.start);
+      followHead(found);
+      fill(sentence, whereItLooks(found));
+      fill(order, say("attention.order", { token: tokenName(found.token) }));
+      fill(row, headButtons(found));
+      drawStrip(strip, found, state.focus);
+      await drawTriangle(found);
     };
-
-    function drawLarge(t) {
-      const { T, start } = large;
-      paint(canvas, T, T, (i, j) => Math.sqrt(weightOf(large, i, j)));
-
-      const row = Array.from({ length: T }, (_, j) => (options.by ? weightOf(large, j, t) : weightOf(large, t, j)));
-      const most = Math.max(...row);
-      const j = column ?? row.indexOf(most);
-      const token = (k) => tokenName(state.text.ids[start + k]);
-      const pair = options.by ? [token(j), " → ", token(t)] : [token(t), " → ", token(j)];
-
-      fill(readout, ...pair, ` ${number(row[j])}`, column === null ? ", the strongest" : "");
-      cell.textContent = readout.textContent;
-
-      const [rowAt, columnAt] = options.by ? [j, t] : [t, j];
-      const places = { "--row": rowAt, "--column": columnAt, "--cell": 1 };
-      for (const key in places) grid.style.setProperty(key, places[key] / T);
-
-      state.tints = {}; // relative to the strongest
-      row.forEach((weight, k) => (state.tints[start + k] = Math.sqrt(weight / (most || 1))));
-      drawTokens();
-      grid.hidden = options.table;
-      fill(asTable, options.table ? weightTable(large, t, token) : []);
-    }
   },
 };
 
-function drawThumbnails(heads, { side, heads: layers }, count) {
-  const items = layers.flat().map((bytes, i) => {
-    const [layer, head] = [Math.floor(i / count), i % count];
-    const isChosen = chosenHead.layer === layer && chosenHead.head === head;
-    const canvas = h("canvas", { "aria-hidden": "true" });
-    paint(canvas, side, side, (t, j) => bytes[t * side + j] / 255);
-    const name = headName(layer, head);
-    const short = name.replace(/ [\d.]+$/, "") || `${layer}.${head}`;
-    const label = `${short}: layer ${layer}, head ${head}${name && `, ${name}`}`;
-    const onclick = () => (Object.assign(chosenHead, { layer, head }), changed());
-    const tabIndex = isChosen ? 0 : -1;
-    const names = { "data-key": `${layer}.${head}`, "aria-label": label, title: label };
-    const item = button(canvas, onclick, { ...names, tabIndex });
-    item.append(h("span", {}, short));
-    item.ariaPressed = String(isChosen);
-    return item;
-  });
-  fill(heads, items);
+/** Why there is nothing to be shown: nothing is before the first token. */
+export function nothing() {
+  return subject().place === 0 && state.text.ids.length > 0 ? string("why.first") : string("why.nothing");
 }
 
-function weightTable(large, t, token) {
-  const first = Math.max(0, t - IN_TABLE + 1);
-  const places = Array.from({ length: Math.min(IN_TABLE, large.T - first) }, (_, k) => first + k);
-  const rows = places.map((i) => [token(i), ...places.map((j) => (j > i ? "" : number(weightOf(large, i, j))))]);
-  const look = (row, column) => ({ className: places[row] === t || places[column - 1] === t ? "chosen" : "" });
-  const caption = `Attention weights of ${places.length} of ${large.T} tokens: a row looks at the columns.`;
-  return scrolling("Attention as a table", table(caption, ["token", ...places.map(token)], rows, look));
+function whereItLooks(found) {
+  const { layer, head } = state.focus;
+  const looks = weightsOf(found, state.focus, model.config.num_heads);
+  const { to, weight } = looks.reduce((a, b) => (b.weight > a.weight ? b : a));
+  const values = {
+    token: tokenName(found.token),
+    before: rowName(found.place - 1),
+    head: headNumber(layer, head),
+    word: rowName(to),
+    share: fact("weight", weight, { place: found.place, layer, head, to }, percent(weight)),
+  };
+
+  const isThere = found.place < state.text.ids.length;
+  const sentences = say(isThere ? "attention.looked" : "attention.looks", values);
+  if (state.off.has(`${layer}.${head}`)) sentences.push(" ", string("attention.isOff"));
+  if (found.start > 0) sentences.push(" ", ...say("why.window", { n: String(model.config.context_length) }));
+  return sentences;
+}
+
+function headButtons(found) {
+  const { parts, place, token } = found;
+  const order = headsBySize(parts);
+  const chosen = headNumber(state.focus.layer, state.focus.head);
+  const shown = areAllShown || order.indexOf(chosen) >= SHOWN_HEADS ? order : order.slice(0, SHOWN_HEADS);
+  const most = Math.max(Math.abs(parts[order[0]]), 1e-9);
+
+  const items = shown.map((name) => {
+    const focus = headOf(name);
+    const isChosen = name === chosen;
+    const isOff = state.off.has(`${focus.layer}.${focus.head}`);
+    const added = `${parts[name] > 0 ? "+" : ""}${number(parts[name])}`;
+
+    const choose = () => {
+      followed = null;
+      Object.assign(state.focus, focus);
+      changed();
+    };
+    const properties = { "data-key": `head ${name}`, tabIndex: isChosen ? 0 : -1, "aria-pressed": String(isChosen) };
+    const bar = h("span", {
+      className: `length ${parts[name] < 0 ? "loss" : "gain"}`,
+      "--share": Math.abs(parts[name]) / most,
+    });
+    const item = button(h("b", {}, name), choose, properties);
+    item.append(
+      h("span", { className: "role" }, isOff ? string("why.isOff") : headRole(focus.layer, focus.head)),
+      h("span", { className: "diverging", "aria-hidden": "true" }, bar),
+      h("small", {}, fact("part", parts[name], { place, token, part: name }, added)),
+    );
+    return item;
+  });
+
+  const showAll = () => {
+    areAllShown = true;
+    changed();
+  };
+  const isCut = shown.length < order.length;
+  return isCut ? [...items, button(say("attention.all", { n: String(order.length) }).join(""), showAll)] : items;
+}
+
+/** How thick a line is for which weight, always the same. */
+function weightLegend() {
+  const samples = [0.1, 0.5, 1].map((weight) =>
+    h("span", { className: "sample" }, h("i", { "--weight": weight }), `${100 * weight} %`),
+  );
+  return h("p", { className: "weights" }, string("attention.legend"), samples);
 }

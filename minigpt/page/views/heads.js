@@ -4,8 +4,8 @@ import { button, fill, h, inGrid, lastAsked, number, roving, whatIsThis } from "
 import { ask, model, tokenizer } from "../text/client.js";
 import { changed, state, windowOf } from "../text/state.js";
 import { chosenPlace, rewrite } from "../text/writing.js";
-import { headName } from "./attention.js";
 import { bar, probabilities } from "./draw.js";
+import { headName } from "./head_names.js";
 
 const COMPARED = 8;
 

@@ -1,98 +1,151 @@
-// One query followed through the equation with its own numbers: from q and the keys to what the
-// layer adds to the stream.
+// One query followed through the equation with its own numbers, at the row that predicts the token: from q and the keys
+// to what the layer adds to the stream.
 
-import { fill, h, lastAsked, number, paragraph, scrolling, table, whatIsThis } from "../basics/dom.js";
+import { fact, fill, h, lastAsked, number, paragraph, scrolling, table } from "../basics/dom.js";
+import { say, string } from "../basics/strings.js";
 import { ask, model } from "../text/client.js";
-import { changed, state, windowOf } from "../text/state.js";
-import { chosenPlace, tokenName } from "../text/writing.js";
-import { chosenHead, headName } from "./attention.js";
+import { changed, state, subject } from "../text/state.js";
+import { tokenName } from "../text/writing.js";
+import { nothing } from "./attention.js";
+import { rowName } from "./bars.js";
+import { headNumber, headRole } from "./head_names.js";
 
 const KEYS = 8; // how many of the keys are shown, those with the largest weights
-const COMPONENTS = innerWidth < 500 ? 1 : 3; // of a vector
+const COMPONENTS = 3; // of a vector
+const TERMS = 3; // of the sum
 
 export const numbersView = {
   id: "numbers",
   make(panel) {
     const { num_layers, num_heads } = model.config;
-    const pick = (name, count) => {
-      const onchange = (event) => ((chosenHead[name] = Number(event.target.value)), changed());
-      const choices = Array.from({ length: count }, (_, i) => h("option", { value: i }, i));
-      return h("select", { "aria-label": name, onchange }, choices);
-    };
+    const layer = pickNumber("layer", num_layers);
+    const head = pickNumber("head", num_heads);
 
-    const layer = pick("layer", num_layers);
-    const head = pick("head", num_heads);
+    const sentence = h("p", { className: "sentence" });
     const steps = h("div", { className: "steps" });
-
-    panel.append(
-      whatIsThis(
-        "This is all that attention does, with the real numbers of the chosen token: its query is compared with the ",
-        "key of each token before it, the comparisons become weights that add up to 1, and the values are added up ",
-        "with these weights. Vectors show their first components.",
-      ),
-      h("p", { className: "row" }, "Layer ", layer, " head ", head),
-      h("p", { className: "formula" }, "softmax( Q Kᵀ / √d", h("sub", {}, "k"), " + mask ) V"),
-      steps,
+    const choice = h(
+      "p",
+      { className: "row" },
+      `${string("numbers.layer")} `,
+      layer,
+      ` ${string("numbers.head")} `,
+      head,
     );
+    const formula = h("p", { className: "formula" }, "softmax( Q Kᵀ / √d", h("sub", {}, "k"), " + mask ) V");
+    const what = h("p", { className: "how" }, string("numbers.what"));
+    const shown = h("div", {}, what, choice, formula, steps);
+    panel.append(sentence, shown);
 
     const asking = lastAsked();
 
     return async () => {
-      const place = chosenPlace(true);
-      if (place < 0 || state.busy) return;
-      layer.value = chosenHead.layer;
-      head.value = chosenHead.head;
-
-      const { text } = state;
       const isLast = asking();
-      const { ids, start } = windowOf(place + 1);
-      const found = await ask("query", ids, chosenHead.layer, chosenHead.head, [...state.off]);
-      if (isLast()) fill(steps, drawSteps({ ...found, start }, text, place, model.config.head_size));
+      const about = subject();
+      const focus = { ...state.focus };
+      shown.hidden = about.place === 0 || about.window.ids.length === 0;
+      if (shown.hidden) return fill(sentence, nothing());
+
+      const found = await ask("query", about.window.ids, focus.layer, focus.head, [...state.off]);
+      if (!isLast()) return;
+
+      layer.value = focus.layer;
+      head.value = focus.head;
+      fill(sentence, whatIsComputed(found, about, focus));
+      fill(steps, drawSteps(found, about, focus));
     };
   },
 };
 
-function drawSteps({ start, query, keys, values, scores, weights, context, joined, output, stream }, text, place, d) {
-  const { layer, head } = chosenHead;
-  const name = (j) => tokenName(text.ids[start + j]);
+/** A choice of state.focus: from 0 inside, from 1 on the screen. */
+function pickNumber(name, count) {
+  const onchange = (event) => {
+    state.focus[name] = Number(event.target.value);
+    changed();
+  };
+  const choices = Array.from({ length: count }, (_, i) => h("option", { value: i }, String(i + 1)));
+  return h("select", { onchange, "aria-label": string(`numbers.${name}`) }, choices);
+}
+
+function whatIsComputed({ weights }, { place, row, token, window }, { layer, head }) {
+  const j = weights.reduce((best, weight, k) => (weight > weights[best] ? k : best), 0);
+  const to = window.start + j;
+  const values = {
+    before: rowName(row),
+    head: headNumber(layer, head),
+    token: token !== undefined && tokenName(token),
+    word: rowName(to),
+    weight: fact("weight", weights[j], { place, layer, head, to }, number(weights[j])),
+  };
+  const sentences = say(token === undefined ? "numbers.next" : "numbers.why", values);
+  return state.off.has(`${layer}.${head}`) ? [...sentences, " ", string("numbers.isOff")] : sentences;
+}
+
+function drawSteps(found, about, focus) {
+  const { query, keys, values, scores, weights, context, joined, output, stream } = found;
+  const { place, row, token, window } = about;
+  const { layer, head } = focus;
+  const d = model.config.head_size;
+  const root = Math.sqrt(d);
+  const textIndex = (j) => window.start + j;
+  const figure = (what, value, at, digits) => fact(what, value, { place, layer, head, ...at }, number(value, digits));
+  const vectorOf = (what, numbers, at = {}) => vector(numbers, (x, component) => figure(what, x, { ...at, component }));
 
   const heaviest = Array.from(weights.keys()).sort((a, b) => weights[b] - weights[a]);
   const shown = heaviest.slice(0, KEYS).sort((a, b) => a - b);
-  const cells = (j) => [vector(keys[j]), number(scores[j] * Math.sqrt(d)), number(scores[j]), number(weights[j], 3)];
-  const rows = shown.map((j) => [name(j), ...cells(j), vector(values[j])]);
+  const rows = shown.map((j) => {
+    const at = { to: textIndex(j) };
+    const product = figure("product", scores[j] * root, at);
+    const steps = [product, figure("score", scores[j], at), figure("weight", weights[j], at, 3)];
+    return [rowName(textIndex(j)), vectorOf("key", keys[j], at), ...steps, vectorOf("value", values[j], at)];
+  });
+  if (token !== undefined) {
+    rows.push([tokenName(token), string("numbers.later"), "", "−∞", "0", string("numbers.masked")]);
+  }
 
-  const next = text.ids[place + 1];
-  if (next !== undefined) rows.push([tokenName(next), "a later token", "", "−∞", number(0, 3), "masked"]);
-  const rest = 1 - shown.reduce((sum, j) => sum + weights[j], 0);
-  const terms = heaviest.slice(0, 3).map((j) => `${number(weights[j])} · ${number(values[j][0])}`);
+  const terms = heaviest.slice(0, TERMS).flatMap((j, i) => {
+    const at = { to: textIndex(j) };
+    const term = [figure("weight", weights[j], at), " · ", figure("value", values[j][0], { ...at, component: 0 })];
+    return i === 0 ? term : [" + ", ...term];
+  });
+  if (weights.length > TERMS) terms.push(" + …");
 
-  const others =
-    weights.length > shown.length ? `The ${weights.length - shown.length} others share ${number(rest, 3)}.` : "";
+  const role = headRole(layer, head);
+  const caption = h("span", {}, say("numbers.caption", { head: headNumber(layer, head), role: role && ` (${role})` }));
+  if (weights.length > shown.length) {
+    caption.append(" ", ...say("numbers.others", { n: String(weights.length - shown.length) }));
+  }
+  const columns = ["token", "key", "product", "score", "softmax", "value"].map((name) =>
+    string(`numbers.${name}Column`),
+  );
+  columns[3] = `÷ √${d}`;
 
-  const places = `${head * d} to ${(head + 1) * d - 1}`;
-  const caption = `Layer ${layer}, head ${head}: ${headName(layer, head) || "no name"}. ${others}`;
-  const columns = ["token", "key k", "q · k", `÷ √${d}`, "softmax", "value v"];
-  const sum = `${terms.join(" + ")}${weights.length > 3 ? " + …" : ""} = ${number(context[0])}`;
-  const lengths = `, length ${norm2(output)}; added to the stream, which had length ${norm2(stream)}.`;
-
+  const joinedPlaces = { from: String(head * d + 1), to: String((head + 1) * d), all: String(joined.length) };
   return [
-    paragraph("1. The query of ", name(place - start), " is q = ", vector(query), ` (${d} numbers).`),
+    paragraph(...say("numbers.step1", { token: rowName(row), q: vectorOf("query", query), d: String(d) })),
+    paragraph(...say("numbers.step2")),
+    scrolling(string("numbers.table"), table(caption, columns, rows)),
     paragraph(
-      "2. It is multiplied with each key and divided by the root of their size. ",
-      "Later tokens are masked, and softmax makes weights of it.",
+      ...say("numbers.step3", { terms: h("span", {}, terms), sum: figure("context", context[0], { component: 0 }) }),
+      vectorOf("context", context),
     ),
-    scrolling("Scores and weights", table(caption, columns, rows)),
-    paragraph(`3. The context vector is the sum of weight · value. First component: ${sum}. All: `, vector(context)),
-    paragraph(`4. The context vectors of all heads are joined: ${joined.length} numbers; this head fills ${places}.`),
-    paragraph("5. out_proj mixes them: ", vector(output), lengths),
+    paragraph(...say("numbers.step4", joinedPlaces)),
+    paragraph(
+      ...say("numbers.step5", {
+        output: vectorOf("output", output),
+        added: fact("added", lengthOf(output), { place, layer }, number(lengthOf(output))),
+        stream: fact("norm", lengthOf(stream), { place, layer }, number(lengthOf(stream))),
+      }),
+    ),
   ];
 }
 
-function vector(numbers) {
-  const first = Array.from(numbers.slice(0, COMPONENTS), (x) => number(x)).join(" ");
-  return h("span", { className: "vector" }, `[${first}${numbers.length > COMPONENTS ? " …" : ""}]`);
+/** The first components of a vector. */
+function vector(numbers, figure) {
+  const shown = Array.from(numbers.slice(0, COMPONENTS), figure);
+  const spaced = shown.flatMap((item, i) => (i === 0 ? [item] : [" ", item]));
+  return h("span", { className: "vector" }, "[", spaced, numbers.length > COMPONENTS ? " …]" : "]");
 }
 
-function norm2(numbers) {
-  return number(Math.sqrt(numbers.reduce((sum, x) => sum + x * x, 0)));
+function lengthOf(numbers) {
+  return Math.sqrt(numbers.reduce((sum, x) => sum + x * x, 0));
 }

@@ -1,0 +1,100 @@
+// Why a token was likely, as the worker finds it: asked once for what the page is about, and kept for all views.
+
+import { ask, askAndHear } from "../text/client.js";
+import { changed, state, subject } from "../text/state.js";
+import { probabilities } from "./draw.js";
+
+const MOST = 24; // explanations that are kept
+const ATTEMPTS = 5; // an explanation ends when a text is written: how often it is asked for again
+const explanations = new Map(); // by what they are about, the one used last at the end
+
+/** @typedef {object} Explanation
+ * @property {number} place of the token in the text
+ * @property {number} start the first token in the model's sight
+ * @property {number|undefined} token the one that is explained: what is there or, if nothing is, what is likeliest
+ * @property {Float64Array|null} probabilities of all tokens (vocab_size)
+ * @property {Float32Array|null} weights the attention of the row that predicts (num_layers * num_heads * T)
+ * @property {number} T how many tokens were in sight
+ * @property {object|null} parts what each part adds to `logit`
+ * @property {object} heads by name, the probability without that head, as far as it is known
+ * @property {Map<number, number>} words by index in the text, the change in bits without that token
+ * @property {boolean} isWhole whether all heads and words are known
+ * @property {Promise<void>} begun when `parts` are there */
+
+/** What is known so far of the token that the page is about; null at place 0, which is not predicted. More becomes
+ * known later, and `changed` is called then. @returns {Explanation|null} */
+export function explained() {
+  const about = subject();
+  if (about.place === 0 || about.window.ids.length === 0) return null;
+
+  const off = [...state.off].sort();
+  const key = [about.window.start, about.window.ids, about.token, off].join(" ");
+  const found = explanations.get(key) ?? unexplained(about, off);
+
+  explanations.delete(key);
+  explanations.set(key, found);
+  if (explanations.size > MOST) explanations.delete(explanations.keys().next().value);
+
+  const isNew = found.attempts === 0;
+  const isEnded = !found.isAsked && !found.isWhole && found.attempts < ATTEMPTS;
+  if (isNew || isEnded) found.begun = explain(found);
+  return found;
+}
+
+function unexplained({ place, token, window }, off) {
+  const about = { place, token, off, ids: window.ids, start: window.start, T: window.ids.length };
+  const known = { probabilities: null, weights: null, parts: null, heads: {}, words: new Map() };
+  return { ...about, ...known, isWhole: false, isAsked: false, attempts: 0, begun: null };
+}
+
+/** Ask for all that is missing; the promise is kept when the parts are there, or another task has ended this one. */
+async function explain(found) {
+  const { ids, off } = found;
+  found.isAsked = true;
+  found.attempts += 1;
+
+  try {
+    found.probabilities ??= probabilities(await ask("logits", ids, off));
+    found.token ??= likeliest(found.probabilities);
+    found.weights ??= (await ask("rows", ids, off)).weights;
+  } catch (error) {
+    found.isAsked = false;
+    throw error;
+  }
+
+  await new Promise((resolve, reject) => {
+    const hear = (news) => {
+      take(found, news);
+      resolve();
+    };
+    const whole = (answer) => {
+      found.isAsked = false;
+      if (answer !== null) {
+        take(found, answer);
+        found.isWhole = true;
+      }
+      changed();
+      resolve();
+    };
+    askAndHear(hear, "explain", ids, found.token, off).then(whole, reject);
+  });
+}
+
+/** Add what has been found to what is known. */
+function take(found, { logit, probability, parts, heads = {}, words = {} }) {
+  if (parts) Object.assign(found, { logit, probability, parts });
+  Object.assign(found.heads, heads);
+  for (const [i, bits] of Object.entries(words)) found.words.set(found.start + Number(i), bits);
+  changed();
+}
+
+/** The token that is likeliest, of several the first. */
+function likeliest(probabilities) {
+  return probabilities.reduce((best, p, id) => (p > probabilities[best] ? id : best), 0);
+}
+
+/** What a head looks at from the row that predicts: for each token in sight, by its index in the text, its weight. */
+export function weightsOf({ weights, start, T }, { layer, head }, numHeads) {
+  const first = (layer * numHeads + head) * T;
+  return Array.from(weights.subarray(first, first + T), (weight, i) => ({ to: start + i, weight }));
+}

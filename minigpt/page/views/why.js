@@ -1,0 +1,317 @@
+// Why this word? What made the token likely where it was predicted: by part of the model, and by earlier word.
+
+import { button, fact, fill, h, number, percent } from "../basics/dom.js";
+import { say, string } from "../basics/strings.js";
+import { model } from "../text/client.js";
+import { changed, openView, state, subject } from "../text/state.js";
+import { tokenName } from "../text/writing.js";
+import { makeArcs, pick, pickedPart } from "./arcs.js";
+import { rowName } from "./bars.js";
+import { explained, weightsOf } from "./explaining.js";
+import { headOf, headRole, measureHeads } from "./head_names.js";
+
+const SHOWN_CAUSES = 12; // parts and words, until all are asked for
+const showsAll = { parts: false, words: false }; // whether all are shown
+
+export const whyView = {
+  id: "why",
+  make(panel) {
+    const answer = h("p", { className: "sentence" });
+    const summary = h("p", { className: "summary" });
+    const parts = h("section", { className: "causes", "aria-labelledby": "why-parts" });
+    const words = h("section", { className: "causes", "aria-labelledby": "why-words" });
+    const caution = h("p", { className: "caution" }, string("why.caution"));
+    panel.append(answer, summary, h("div", { className: "both-causes" }, words, parts), caution);
+    makeArcs();
+
+    return async () => {
+      const found = explained();
+      caution.hidden = found === null;
+      if (found === null) {
+        fill(answer, subject().place === 0 && state.text.ids.length ? say("why.first") : string("why.nothing"));
+        for (const element of [summary, parts, words]) element.replaceChildren();
+        return;
+      }
+
+      measureHeads();
+      if (found.parts === null) await found.begun;
+      if (found !== explained() || found.parts === null) return;
+
+      fill(answer, answerOf(found));
+      fill(summary, summaryOf(found));
+      fill(parts, ...partsList(found));
+      fill(words, ...wordsList(found));
+      words.ariaBusy = String(!found.isWhole);
+    };
+  },
+};
+
+/** One sentence: how sure the model was, and what else it considered. */
+function answerOf({ place, token, probabilities, start }) {
+  const chanceOf = (id) => fact("probability", probabilities[id], { place, token: id }, percent(probabilities[id]));
+  const order = Array.from(probabilities.keys()).sort((a, b) => probabilities[b] - probabilities[a]);
+  const rank = order.indexOf(token);
+  const isThere = place < state.text.ids.length;
+
+  const other = order.find((id) => id !== token);
+  const values = {
+    before: rowName(place - 1),
+    token: tokenName(token),
+    p: chanceOf(token),
+    other: tokenName(other),
+    otherP: chanceOf(other),
+    rank: fact("rank", rank + 1, { place, token }, (rank + 1).toLocaleString("en")),
+    all: order.length.toLocaleString("en"),
+  };
+
+  let name = "why.unlikely";
+  if (rank === 0) name = "why.likeliest";
+  if (!isThere) name = "why.next";
+  const sentences = [...say(name, values)];
+
+  if (start > 0) sentences.push(" ", ...say("why.window", { n: String(model.config.context_length) }));
+  if (state.off.size > 0) sentences.push(" ", string("why.off"));
+  return sentences;
+}
+
+/** What mattered most, in words. */
+function summaryOf(found) {
+  const { place, token, heads, words, probability } = found;
+  const word = [...words.keys()].reduce((best, to) => (matters(words, to, best) ? to : best), undefined);
+  const head = Object.keys(heads).reduce((best, name) => {
+    const isStronger = best === undefined || effectOf(found, name) > effectOf(found, best);
+    return isStronger ? name : best;
+  }, undefined);
+  const sentences = [];
+
+  if (word !== undefined && words.get(word) !== 0) {
+    const name = words.get(word) < 0 ? "why.mostHelpful" : "why.mostHarmful";
+    sentences.push(...say(name, { word: rowName(word), bits: wordBits(found, word) }), " ");
+  }
+  if (head !== undefined) {
+    const less = fact("without", heads[head], { place, token, head }, percent(heads[head]));
+    const whole = fact("probability", probability, { place, token }, percent(probability));
+    sentences.push(...say("why.mostOfHeads", { head, less, whole }), " ");
+  }
+  if (!found.isWhole) sentences.push(string("why.soFar"));
+  return sentences;
+}
+
+function matters(words, to, best) {
+  return best === undefined || Math.abs(words.get(to)) > Math.abs(words.get(best));
+}
+
+/** By how much a head changes the token's log-probability. */
+function effectOf({ heads, probability }, name) {
+  return Math.abs(Math.log(heads[name] / probability));
+}
+
+/** By part: what each adds to the logit, largest first; together they are the logit. */
+function partsList(found) {
+  const { place, token, logit, parts } = found;
+  const names = Object.keys(parts).filter((name) => name !== "bias" || parts.bias !== 0);
+  const order = names.sort((a, b) => Math.abs(parts[b]) - Math.abs(parts[a]));
+  const shown = showsAll.parts ? order : order.slice(0, SHOWN_CAUSES);
+  const most = Math.max(...order.map((name) => Math.abs(parts[name])), 1e-9);
+
+  const explainedKinds = new Set(); // each kind is explained where it first occurs
+  const items = shown.map((name) => {
+    const kind = kindOf(name);
+    const clause = explainedKinds.has(kind) ? null : string(`why.${kind}Clause`);
+    explainedKinds.add(kind);
+    return partItem(found, name, { kind, clause, most });
+  });
+
+  const left = order.slice(shown.length);
+  if (left.length > 0) {
+    const sum = left.reduce((total, name) => total + parts[name], 0);
+    const row = cause({
+      name: say("why.others", { n: String(left.length) }),
+      value: sum,
+      most,
+      figure: fact("parts", sum, { place, token, parts: left }, signed(sum)),
+    });
+    items.push(h("li", {}, h("div", { className: "cause" }, row)));
+  }
+
+  const total = fact("logit", logit, { place, token }, signed(logit));
+  const sum = h(
+    "li",
+    { className: "total" },
+    h(
+      "div",
+      { className: "cause" },
+      h("span", {}, string("why.together")),
+      h("span"),
+      h("span", { className: "figure" }, total),
+    ),
+  );
+  return [
+    h("h3", { id: "why-parts" }, string("why.byPart")),
+    h("p", { className: "how" }, say("why.byPartHow", { token: tokenName(token) })),
+    directions(),
+    h("ol", {}, items, sum),
+    more("parts", order.length),
+  ];
+}
+
+/** "head", "feedForward", "embedding" or "bias". */
+function kindOf(name) {
+  if (name === "embedding" || name === "bias") return name;
+  return name.endsWith("feed-forward") ? "feedForward" : "head";
+}
+
+function partItem(found, name, { kind, clause, most }) {
+  const { place, token, parts } = found;
+  const figure = fact("part", parts[name], { place, token, part: name }, signed(parts[name]));
+  const row = cause({ name: partName(found, name, kind), value: parts[name], most, figure, clause });
+  if (kind !== "head") {
+    const view = { embedding: "vectors", feedForward: "feedForward" }[kind];
+    if (!view) return h("li", {}, h("div", { className: "cause" }, row));
+
+    const focus = kind === "feedForward" ? { layer: Number.parseInt(name, 10) - 1 } : {};
+    const open = () => openView(view, focus);
+    return h("li", {}, rowButton(row, open, { "data-key": `part ${name}` }));
+  }
+
+  const isPicked = pickedPart(found)?.head === name;
+  const choose = () => pick(isPicked ? null : { head: name, focus: headOf(name) });
+  const properties = { "data-key": `part ${name}`, "aria-expanded": String(isPicked) };
+  const item = h("li", {}, rowButton(row, choose, properties));
+  if (isPicked) item.append(headDetail(found, name));
+  return item;
+}
+
+function partName({ place }, name, kind) {
+  if (kind === "embedding") return say("why.embedding", { token: rowName(place - 1) });
+  if (kind === "bias") return [string("why.bias")];
+  if (kind === "feedForward") return say("why.feedForward", { layer: String(Number.parseInt(name, 10)) });
+
+  const { layer, head } = headOf(name);
+  const role = headRole(layer, head);
+  const isOff = state.off.has(`${layer}.${head}`);
+  return [...say("why.head", { head: name }), role && ` · ${role}`, isOff && ` · ${string("why.isOff")}`].filter(
+    Boolean,
+  );
+}
+
+/** What a head did: where it looked, and how likely the token is without it. */
+function headDetail(found, name) {
+  const { place, token, heads, probability, weights } = found;
+  const focus = headOf(name);
+  const sentences = [];
+
+  if (name in heads) {
+    const less = fact("without", heads[name], { place, token, head: name }, percent(heads[name]));
+    const whole = fact("probability", probability, { place, token }, percent(probability));
+    sentences.push(...say("why.without", { less, whole }), " ");
+  } else {
+    sentences.push(string("why.computing"), " ");
+  }
+
+  if (weights !== null) {
+    const looks = weightsOf(found, focus, model.config.num_heads);
+    const { to, weight } = looks.reduce((a, b) => (b.weight > a.weight ? b : a));
+    const share = fact("weight", weight, { place, ...focus, to }, percent(weight));
+    sentences.push(...say("why.looks", { word: rowName(to), share }), " ");
+  }
+  const open = button(string("why.openHead"), () => openView("attention", focus), { "data-key": `open ${name}` });
+  return h("p", { className: "detail" }, sentences, open);
+}
+
+/** By word: how the token's chance changes if no head may look at an earlier token; the largest change first. */
+function wordsList(found) {
+  const { words, place, token, isWhole, T } = found;
+  const last = place - 1; // it is always seen by itself
+  const measured = [...words.keys()].filter((to) => to !== last);
+  const order = measured.sort((a, b) => Math.abs(words.get(b)) - Math.abs(words.get(a)));
+  const shown = showsAll.words ? order : order.slice(0, SHOWN_CAUSES);
+  const most = Math.max(...order.map((to) => Math.abs(words.get(to))), 1e-9);
+
+  const items = shown.map((to) => wordItem(found, to, most));
+  const head = h("h3", { id: "why-words" }, string("why.byWord"));
+  if (T === 1) return [head, h("p", { className: "how" }, say("why.noWords", { word: rowName(last) }))];
+
+  const progress = isWhole ? "why.measured" : "why.measuring";
+  const count = { n: String(order.length), all: String(T - 1), last: rowName(last) };
+  return [
+    head,
+    h("p", { className: "how" }, say("why.byWordHow", { token: tokenName(token) })),
+    directions(),
+    h("ol", {}, items),
+    h("p", { className: "progress" }, say(progress, count)),
+    more("words", order.length),
+  ];
+}
+
+function wordItem(found, to, most) {
+  const bits = found.words.get(to);
+  const isPicked = pickedPart(found)?.word === to;
+  const choose = () => pick(isPicked ? null : { word: to, about: found });
+
+  const properties = { "data-key": `word ${to}`, "aria-expanded": String(isPicked) };
+  const row = cause({ name: inContext(to), value: -bits, most, figure: wordBits(found, to) });
+  const item = h("li", {}, rowButton(row, choose, properties));
+  if (isPicked) {
+    const values = { word: rowName(to), token: tokenName(found.token), bits: wordBits(found, to) };
+    item.append(h("p", { className: "detail" }, say(bits < 0 ? "why.helped" : "why.hindered", values)));
+  }
+  return item;
+}
+
+function wordBits({ place, token, words }, to) {
+  const bits = words.get(to);
+  return fact("word", bits, { place, token, to }, say("why.bits", { bits: signed(bits) }).join(""));
+}
+
+/** A token with what is before and after it: the same word may be there more than once. */
+function inContext(to) {
+  const { pieces, hidden } = state.text;
+  const around = (from, end) => h("span", { className: "around" }, pieces.slice(Math.max(from, hidden), end).join(""));
+  return [around(to - 2, to), rowName(to), around(to + 1, to + 2)];
+}
+
+/** A row: name, a bar to the right (likelier) or to the left, the figure; a clause below. */
+function cause({ name, value, most, figure, clause = null }) {
+  const kind = value < 0 ? "loss" : "gain";
+  const bar = h("span", { className: `length ${kind}`, "--share": Math.abs(value) / most });
+  const row = [
+    h("span", { className: "name" }, name),
+    h("span", { className: "diverging", "aria-hidden": "true" }, bar),
+    h("span", { className: "figure" }, figure),
+  ];
+  return clause ? [...row, h("small", { className: "clause" }, clause)] : row;
+}
+
+function rowButton(row, onclick, properties) {
+  const made = button("", onclick, { className: "cause", ...properties });
+  made.append(...row);
+  return made;
+}
+
+/** What the two directions of the bars are. */
+function directions() {
+  const sides = ["why.less", "why.more"].map((name) => h("span", {}, string(name)));
+  return h(
+    "div",
+    { className: "cause directions", "aria-hidden": "true" },
+    h("span"),
+    h("span", { className: "sides" }, sides),
+    h("span"),
+  );
+}
+
+function more(list, count) {
+  if (count <= SHOWN_CAUSES) return null;
+
+  const toggle = () => {
+    showsAll[list] = !showsAll[list];
+    changed();
+  };
+  const label = showsAll[list] ? string("why.fewer") : say("why.all", { n: String(count) }).join("");
+  return button(label, toggle, { "data-key": `more ${list}` });
+}
+
+function signed(x) {
+  return x > 0 ? `+${number(x)}` : number(x);
+}

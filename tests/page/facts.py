@@ -1,0 +1,167 @@
+"""The numbers that a page shows, computed with the glass engine: each `<data class="fact">` says
+which number it is."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from minigpt.generation.explanation import Explanation, explain_token
+from minigpt.generation.numpy_gpt import Cache, NumpyGPT, Record, turned
+from minigpt.generation.scoring import log_softmax
+from minigpt.generation.window import Array
+
+Head = tuple[int, int]  # layer and head, from 0
+ALL = """selector => [...document.querySelectorAll(`${selector} data.fact`)]
+    .filter(fact => fact.checkVisibility())
+    .map(fact => [fact.dataset.what, fact.dataset.about, Number(fact.value), fact.textContent])"""
+
+
+def shown_facts(page: Any, selector: str) -> list[tuple[str, dict[str, Any], float, str]]:
+    """All visible numbers in an element: kind, what it is about, value, as it reads."""
+    return [(what, json.loads(about), *rest) for what, about, *rest in page.evaluate(ALL, selector)]
+
+
+def check_facts(
+    page: Any, selector: str, glass: NumpyGPT, ids: Sequence[int], **options: Any
+) -> set[str]:
+    """Compare every visible number with the glass engine; the kinds that were there."""
+    texts: dict[int, Predicted] = {}
+    facts = shown_facts(page, selector)
+    for what, about, value, shown in facts:
+        place = about["place"]
+        predicted = texts.setdefault(place, Predicted(glass, ids, place, **options))
+        expected = predicted.number(what, about)
+        assert abs(value - expected) < 1e-3 * max(1, abs(expected)), (what, about, shown, expected)
+    return {what for what, *_ in facts}
+
+
+@dataclass
+class Predicted:
+    """The prediction of a token after its window, `ids[start:place]`, without the heads `off`."""
+
+    glass: NumpyGPT
+    ids: Sequence[int]
+    place: int
+    starts: Sequence[int] | None = None  # where each place's window begins; all with 0 if None
+    off: Sequence[Head] = field(default=())
+
+    @property
+    def start(self) -> int:
+        return 0 if self.starts is None else self.starts[self.place]
+
+    @property
+    def window(self) -> Array:
+        return np.array(self.ids[self.start : self.place])
+
+    @cached_property
+    def record(self) -> Record:
+        return self.glass.record(self.window, self.off)
+
+    @cached_property
+    def cache(self) -> Cache:
+        """Keys and values of the window."""
+        cache = self.glass.new_cache(1)
+        self.glass.last_stream(self.window[None], cache, self.off)
+        return cache
+
+    @cached_property
+    def probabilities(self) -> Array:
+        logits = self.glass.logits(self.record.residual[-1, -1]).astype(np.float64)
+        return np.exp(log_softmax(logits))
+
+    def explanation(self, token: int) -> Explanation:
+        known: dict[int, Explanation] = self.__dict__.setdefault("_explanations", {})
+        if token not in known:
+            ids = [*self.window.tolist(), token]
+            known[token] = explain_token(self.glass, ids, len(ids) - 1, self.off)
+        return known[token]
+
+    def number(self, what: str, about: dict[str, Any]) -> float:
+        if what in KINDS:
+            return float(KINDS[what](self, about))
+        return float(self.vector(what, about)[about.get("component", 0)])
+
+    def vector(self, what: str, about: dict[str, Any]) -> Array:
+        """The vectors of one head at the row that predicts."""
+        layer, head = about["layer"], about["head"]
+        config = self.glass.config
+        group = head * config.kv_heads // config.num_heads
+        T = len(self.window)
+        keys, values = self.cache.keys_values[:, layer, 0, :T, group]  # each (T, head_dim)
+        query = self._query(layer, head)
+        weights = self.record.attention[layer, head, -1]  # (T,)
+
+        if what in ("key", "value"):
+            return (keys if what == "key" else values)[about["to"] - self.start]
+        if what == "product":
+            return np.array([query @ keys[about["to"] - self.start]])
+        if what == "score":
+            return np.array([query @ keys[about["to"] - self.start]]) / np.sqrt(config.head_size)
+        if what == "query":
+            return query
+        if what == "context":
+            is_off = (layer, head) in self.off
+            return np.zeros_like(query) if is_off else weights @ values
+        assert what == "output", what
+        return self.added(layer)
+
+    def added(self, layer: int) -> Array:
+        """What an attention layer adds to the stream of the row that predicts, (emb_dim,)."""
+        config = self.glass.config
+        about = [{"layer": layer, "head": head} for head in range(config.num_heads)]
+        joined = np.concatenate([self.vector("context", one) for one in about])
+        return self.glass.layers[layer].out_proj(joined[None].astype(np.float32))[0]
+
+    def _query(self, layer: int, head: int) -> Array:
+        config = self.glass.config
+        block = self.glass.layers[layer]
+        T = len(self.window)
+        projected = block.W_key_query_value(block.attention_norm(self.record.residual[layer]))
+        heads = projected.reshape(1, T, -1, config.head_size)[:, :, : -config.kv_heads]
+        if config.qk_norm:
+            heads = block.key_query_norm(heads)
+        rotation = self.glass._positions(np.zeros(1, int), T).rotation
+        if rotation is not None:
+            heads = turned(heads, rotation)
+        return heads[0, -1, config.kv_heads + head]
+
+
+def _rank(predicted: Predicted, about: dict[str, Any]) -> int:
+    chances = predicted.probabilities
+    token = about["token"]
+    is_better = chances > chances[token]
+    return int(is_better.sum() + (chances[:token] == chances[token]).sum()) + 1
+
+
+def _weight(predicted: Predicted, about: dict[str, Any]) -> float:
+    row = about.get("from", predicted.place - 1) - predicted.start
+    weights = predicted.record.attention[about["layer"], about["head"], row]
+    return float(weights[about["to"] - predicted.start])
+
+
+def _sum_of_parts(predicted: Predicted, about: dict[str, Any]) -> float:
+    parts = predicted.explanation(about["token"]).parts
+    return sum(parts[name] for name in about["parts"])
+
+
+def _word(predicted: Predicted, about: dict[str, Any]) -> float:
+    return predicted.explanation(about["token"]).words[about["to"] - predicted.start]
+
+
+KINDS: dict[str, Callable[[Predicted, dict[str, Any]], Any]] = {
+    "probability": lambda p, about: p.probabilities[about["token"]],
+    "rank": _rank,
+    "weight": _weight,
+    "cell": _weight,
+    "logit": lambda p, about: p.explanation(about["token"]).logit,
+    "part": lambda p, about: p.explanation(about["token"]).parts[about["part"]],
+    "parts": _sum_of_parts,
+    "word": _word,
+    "without": lambda p, about: p.explanation(about["token"]).heads[about["head"]],
+    "norm": lambda p, about: np.linalg.norm(p.record.residual[about["layer"], -1]),
+    "added": lambda p, about: np.linalg.norm(p.added(about["layer"])),
+}

@@ -1,0 +1,159 @@
+"""Why this word?: the sentence, the causes and the arcs are those of this token, and its own."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from minigpt.runs.found import FoundModel
+from minigpt.tokenizer import make_tokenizer
+
+from ..tokenizer.examples import FABLE
+from .conftest import Open, choose, random_found, until, until_read
+from .facts import check_facts, shown_facts
+
+pytestmark = pytest.mark.page
+SHAPE = {"emb_dim": 24, "num_layers": 2, "num_heads": 3, "context_length": 64}
+PROMPT = "There the cat eats dates and the cat sat"
+WHOLE = "document.querySelector('#panel-why .causes[aria-busy]')?.ariaBusy === 'false'"
+VIEW = "#panel-why"
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> FoundModel:
+    tokenizer = make_tokenizer("bpe", 320, [FABLE])
+    return random_found(tokenizer, tmp_path_factory.mktemp("run"), **SHAPE)
+
+
+@pytest.fixture(scope="module")
+def opened(open_page: Open, found: FoundModel) -> Iterator[Any]:
+    page = open_page(found, link=f"#prompt={PROMPT}&temperature=0.5&seed=7", weights="float32")
+    yield page
+
+
+@pytest.fixture
+def page(opened: Any) -> Any:
+    """The page about the sixth token, why it was written."""
+    until_read(opened)
+    open_view(opened, "why")
+    look_at(opened, 5)
+    until(opened, WHOLE)
+    return opened
+
+
+def open_view(page: Any, name: str) -> None:
+    page.evaluate("name => document.querySelector(`#tab-${name}`).focus()", name)
+    until(page, f"!document.querySelector('#panel-{name}').hidden")
+
+
+def look_at(page: Any, index: int) -> None:
+    """Choose a token with the mouse, and wait until the view is about it."""
+    choose(page, index)
+    until(page, "!document.querySelector('#panels > :not([hidden])[aria-busy=true]')")
+
+
+def ids_of(found: FoundModel) -> list[int]:
+    return found.tokenizer.encode(PROMPT)
+
+
+def test_the_sentence_and_all_causes_are_the_models(page: Any, found: FoundModel) -> None:
+    ids = ids_of(found)
+    for button in page.locator(f"{VIEW} .causes > button").all():
+        button.click()
+    kinds = check_facts(page, VIEW, found.glass, ids)
+    assert kinds >= {"probability", "part", "logit", "word", "without"}
+
+    facts = shown_facts(page, VIEW)
+    assert {about["place"] for _, about, *_ in facts} == {5}
+    parts = {about["part"]: value for what, about, value, _ in facts if what == "part"}
+    (logit,) = [value for what, _, value, _ in facts if what == "logit"]
+    assert len(parts) == 1 + 2 * (3 + 1)  # without biases
+    assert sum(parts.values()) == pytest.approx(logit, abs=1e-3)
+    rows = page.locator(f"{VIEW} [aria-labelledby=why-parts] li [data-what=part]").all()
+    sizes = [abs(float(row.get_attribute("value"))) for row in rows]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_a_part_that_lowers_the_score_is_drawn_to_the_left(page: Any) -> None:
+    for name in ("part", "word"):
+        for row in page.locator(f"{VIEW} .cause:has([data-what={name}])").all():
+            value = float(row.locator("data").get_attribute("value"))
+            is_gain = row.locator(".length").get_attribute("class") == "length gain"
+            helped = value < 0 if name == "word" else value >= 0
+            assert is_gain == helped or value == 0
+
+
+def test_a_head_shows_its_arcs_and_what_happens_without_it(page: Any, found: FoundModel) -> None:
+    head = page.locator(f"{VIEW} .cause:has([data-about*='\"2.2\"'])")
+    head.click()
+    page.wait_for_selector(f"{VIEW} .detail [data-what=without]")
+    assert check_facts(page, f"{VIEW} .detail", found.glass, ids_of(found)) == {
+        "without",
+        "probability",
+        "weight",
+    }
+    weights = found.glass.record(np.array(ids_of(found)[:5])).attention[1, 1, -1]
+    until(page, "document.querySelectorAll('svg.arcs path.attention').length > 0")
+    check_arcs(page, weights)
+
+    head.focus()
+    page.keyboard.press("Enter")
+    until(page, "document.querySelectorAll('svg.arcs path').length === 0")
+    assert page.evaluate("document.activeElement.dataset.key") == "part 2.2"
+
+
+def check_arcs(page: Any, weights: Any) -> None:
+    """One arc for each weight that can be seen, as thick as the weight: 12 pixels are 1."""
+    arcs = page.locator("svg.arcs path.attention").all()
+    drawn = {
+        int(arc.get_attribute("data-to")): float(arc.get_attribute("stroke-width")) for arc in arcs
+    }
+    assert set(drawn) == {i for i, weight in enumerate(weights) if weight >= 0.01}
+    for index, width in drawn.items():
+        assert width == pytest.approx(12 * weights[index], abs=0.01)
+
+
+def test_a_word_shows_its_effect_in_the_text(page: Any, found: FoundModel) -> None:
+    words = page.locator(f"{VIEW} [aria-labelledby=why-words] button.cause")
+    words.first.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector(f"{VIEW} .detail [data-what=word]")
+    (_, about, bits, _), *_ = shown_facts(page, f"{VIEW} .detail")
+    check_facts(page, f"{VIEW} .detail", found.glass, ids_of(found))
+    arc = page.locator("svg.arcs path")
+    assert arc.count() == 1
+    assert arc.get_attribute("class") == ("arc gain" if bits < 0 else "arc loss")
+    assert int(arc.get_attribute("data-to")) == about["to"]
+    page.keyboard.press("Enter")
+
+
+def test_another_token_has_its_own_explanation(page: Any, found: FoundModel) -> None:
+    for index in (3, 8, 2):
+        choose(page, index)  # without waiting for the view
+    page.wait_for_timeout(50)
+    until(page, WHOLE)
+    places = {about["place"] for _, about, *_ in shown_facts(page, VIEW)}
+    assert places == {2}
+    check_facts(page, VIEW, found.glass, ids_of(found))
+
+
+def test_the_first_token_is_not_explained_and_a_short_text_is(
+    open_page: Open, tmp_path: Path
+) -> None:
+    found = random_found(make_tokenizer("char", None, ["abc \n"]), tmp_path, **SHAPE)
+    page = open_page(found, link="#prompt=a", weights="float32")
+    until_read(page)
+    open_view(page, "why")
+    until(page, f"document.querySelector('{VIEW} [data-what=logit]') !== null")
+    assert "comes next" in page.inner_text(f"{VIEW} .sentence")
+    assert "always sees the last token" in page.inner_text(f"{VIEW}")
+    check_facts(page, VIEW, found.glass, found.tokenizer.encode("a"))
+
+    look_at(page, 0)
+    for view in ("why", "attention", "numbers"):
+        open_view(page, view)
+        until(page, f"document.querySelector('#panel-{view}').textContent.includes('first token')")
+        assert shown_facts(page, f"#panel-{view}") == []
+    assert page.locator("svg.arcs *").count() == 0
