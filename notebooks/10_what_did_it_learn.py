@@ -3,8 +3,8 @@
 #
 # A trained model is a heap of numbers, and no single one tells what it is for. But every step of
 # the computation can be seen. This notebook trains a small model and looks inside. Where do its
-# heads look? Which of them matter? After which layer is the prediction made? Does the model notice
-# what repeats? Does it invent or recite?
+# heads look? Which of them matter? After which layer is the prediction made? Why did it expect this
+# character? Does the model notice what repeats? Does it invent or recite?
 #
 # The page at the end shows most of this for a model of yours, without a line of code.
 
@@ -17,7 +17,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
-from pictures import PURPLE, QUIET, heatmap
+from pictures import AMBER, PURPLE, QUIET, heatmap
 
 import minigpt
 from minigpt import GPT, GPTConfig
@@ -317,6 +317,62 @@ assert as_counted > 0.6 and itself < 0.15
 # Before the first block, most predictions are simply the most frequent successor. Few are the token
 # itself. After each layer more predictions are right, because attention brings in the characters
 # before.
+
+# %% [markdown]
+# ## Why this character?
+#
+# The residual stream is a sum: the embedding, and what each head and each feed-forward layer adds.
+# The logit of a token is its dot product with a row of the output layer, once the final norm has
+# divided the stream by its length. So if we keep this length as it is, every part of the sum adds a
+# number of its own to the logit. This is called **direct logit attribution**. `writer.explain`
+# computes it, and centres the logit: it subtracts the mean logit of all tokens. Layers and heads
+# are counted from 1 in its names, as in the page: 1.4 is the head that is 0.3 above.
+#
+# It also asks two other questions. How likely is the token without one head? And how likely is it
+# if no later character may look at an earlier one, in any layer?
+#
+# Why is there a space after "The fox saw the"?
+
+# %%
+place = len("The fox saw the")  # of the space; one character is one token
+why = writer.explain(text, place)
+
+figure, panels = plt.subplots(1, 3, figsize=(9, 2.8), width_ratios=(1, 1, 1.3))
+parts, adds = zip(*why.parts.items(), strict=True)
+head_names, without = zip(*why.heads.items(), strict=True)
+panels[0].barh(parts, adds, color=[PURPLE if added > 0 else AMBER for added in adds])
+panels[0].set_title("adds to the logit")
+panels[1].barh(head_names, without, color=QUIET)
+panels[1].axvline(why.probability, color=PURPLE)
+panels[1].set(title="probability without a head", xlim=(0, 1))
+for axes in panels[:2]:
+    axes.invert_yaxis()
+
+earlier = list(why.words)[:-1]
+bits_changed = [why.words[i] for i in earlier]
+panels[2].bar(earlier, bits_changed, color=[PURPLE if b > 0 else AMBER for b in bits_changed])
+panels[2].set_xticks(earlier, [text[i].replace(" ", "␣") for i in earlier])
+panels[2].set_title("bits gained if nobody looks at it")
+plt.show()
+
+print(f"the parts add up to {sum(adds):.3f}, the centred logit is {why.logit:.3f}")
+np.testing.assert_allclose(sum(adds), why.logit, atol=1e-3)
+centred = answer[place - 1] - answer[place - 1].mean()  # (vocab_size,), from the torch model
+np.testing.assert_allclose(why.logit, centred[ids[place]], atol=1e-3)
+
+# %% [markdown]
+# The embedding alone, the letter e, adds most: a space often follows an e. The vertical line in the
+# middle is the probability with all heads. Without head 1.4, the one that matters most above,
+# little is left of it. But on the left this head does not raise the logit: it acts through others,
+# because later layers read what it wrote. On the right is what it found: if nobody looks at the h,
+# the model does not know that the word was "the".
+#
+# So none of these numbers is *the* cause. [The page](../docs/page.md) lists what they do not tell.
+
+# %%
+assert max(why.parts, key=why.parts.get) == "embedding"
+assert why.heads["1.4"] < why.probability / 3 and why.parts["1.4"] < 1
+assert min(why.words, key=why.words.get) == text.index("h", 10) and min(why.words.values()) < -2
 
 # %% [markdown]
 # ## Does it notice repetition?
