@@ -6,11 +6,11 @@ import re
 from pathlib import PurePath, PureWindowsPath
 from typing import Any
 
+from .. import UserError
 from ..config import TextConfig
 from ..data.readers import title
-from ..generation.writer import Writer
 from ..runs.base import bytes_read, is_base
-from ..runs.find import beginning
+from ..runs.find import beginning, glass_writer
 from ..runs.folder import METRICS, PLAN, SAMPLES, WEIGHTS, read_metrics
 from ..runs.found import FoundModel
 from ..runs.weights import read_best
@@ -128,13 +128,7 @@ def openings(found: FoundModel) -> list[str]:
 
 def _written(found: FoundModel) -> list[str]:
     """Texts that the model writes."""
-    origin = found.config.origin if found.config else None
-    writer = Writer(
-        found.glass,
-        found.tokenizer,
-        knows_documents=origin.knows_documents if origin else False,
-        alphabet=origin.alphabet if origin else "",
-    )
+    writer = glass_writer(found)
     return [
         writer.generate(max_new_tokens=_TO_WRITE, temperature=_TEMPERATURE, seed=seed)
         for seed in range(_TRIES)
@@ -149,7 +143,11 @@ def _openings_in(texts: list[str], tokenizer: Tokenizer) -> list[str]:
         found += filter(None, map(_opening_of, _SENTENCE_ENDS.split(text)))
 
     def oddity(opening: str) -> tuple[bool, bool]:
-        has_rare_words = len(tokenizer.encode(opening)) > len(opening.split()) + 1
+        try:
+            length = len(tokenizer.encode(opening))
+        except UserError:  # a character that it does not know
+            length = len(opening)
+        has_rare_words = length > len(opening.split()) + 1
         return not _PLAIN.fullmatch(opening), has_rare_words
 
     by_first_word: dict[str, str] = {}

@@ -49,11 +49,14 @@ PAGE = (
     "views/layers",
     "views/sources",
     "views/branches",
-    "frame/panel", "frame/bottom_sheet", "frame/header", "frame/opening", "frame/main",
+    "views/learned",
+    "frame/panel", "frame/bottom_sheet", "frame/header", "frame/opening",
+    "frame/tour_example", "frame/tour",
+    "frame/main",
 )  # fmt: skip
 STYLE = (
     "base", "frame", "sheet", "draw", "why", "attention", "numbers", "layers", "heads", "sources",
-    "branches",
+    "branches", "learned", "tour",
 )  # fmt: skip
 # Nothing may be loaded from anywhere; the code and the style are those with these hashes.
 POLICY = (

@@ -1,5 +1,6 @@
 """The file of a page: what is in it, and what is refused."""
 
+import json
 import re
 import warnings
 import zipfile
@@ -10,6 +11,7 @@ import pytest
 
 import minigpt.page.build as build
 from minigpt import UserError
+from minigpt.runs.found import load_run
 from minigpt.tokenizer import make_tokenizer
 
 from ..interop.test_tokenizer_import import content, read
@@ -70,3 +72,28 @@ def test_the_wheel_holds_the_pages_files(tmp_path: Path) -> None:
     in_wheel = {name for name in zipfile.ZipFile(wheel).namelist() if "/page/" in name}
     files = [f for f in FOLDER.rglob("*") if f.is_file() and f.suffix != ".pyc"]
     assert in_wheel == {f.relative_to(FOLDER.parents[1]).as_posix() for f in files}
+
+
+def test_a_page_is_small(tmp_path: Path, real_base: Path) -> None:
+    """Of a run as `make demo` trains it (1.07 M parameters), with a history that is too long for a
+    page, and of the base."""
+    demo = random_found(
+        make_tokenizer("char", None, [chr(i) for i in range(0x4E00, 0x4E00 + 2047)]),
+        tmp_path,
+        emb_dim=128,
+        num_layers=4,
+        num_heads=4,
+    )
+    figures = dict.fromkeys(
+        ("seconds", "done", "train_loss", "val_loss", "tokens_per_second"), 123.456
+    )
+    bits = {"train_bits_per_byte": 1.2345, "val_bits_per_byte": 1.2345}
+    rows = [json.dumps(figures | bits | {"step": step}) for step in range(1000)]
+    (tmp_path / "metrics.jsonl").write_text("\n".join(rows))
+    sample = "The old king went away, and nobody knew where. " * 20
+    samples = (f"--- step {step}\n{sample}\n" for step in range(1000))
+    (tmp_path / "samples.txt").write_text("".join(samples))
+
+    assert 1e6 < sum(array.size for array in demo.glass.weights.values()) < 1.3e6
+    assert len(build.build_page(demo, "demo").encode()) < 4e6
+    assert len(build.build_page(load_run(real_base), "base").encode()) < 24e6

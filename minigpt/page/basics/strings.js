@@ -54,6 +54,23 @@ export const STRINGS = {
     timed: " for {time}",
     vocabulary: "Its vocabulary has {count} tokens: the pieces, words or parts of words, that it reads and writes.",
   },
+  learned: {
+    meaning:
+      "The solid line is text that was set aside, the dashed one text that it has learned from. Fewer bits are better: " +
+      "a byte (a letter, or a part of one) takes 8 bits without a model.",
+    moment:
+      "After {time} ({step} steps) the model stored a byte of text that it had not read in {validation} bits, and of " +
+      "text that it had read in {training}.",
+    noSample: "No sample of this moment was kept.",
+    once:
+      "It was measured once, at the end. Fewer bits are better: a byte (a letter, or a part of one) takes 8 bits " +
+      "without a model.",
+    sample: "What it wrote at that moment",
+    slider: "Moment of the training",
+    unit: "bits per byte",
+    unknown: "This file holds no record of the training, so it cannot show how the model learned.",
+    value: "{time}, step {step}",
+  },
   link: {
     copied: "Copied: the link opens this text, token and view.",
     copyLink: "Copy link",
@@ -138,6 +155,44 @@ export const STRINGS = {
     chance: "{token} had {chance} here, {bits} bits of surprise",
     first: "{token} is the first token: nothing predicts it",
     ranked: "{token} had {chance} here, {bits} bits of surprise, rank {rank} of {all}",
+  },
+  tour: {
+    attention:
+      "Heads look back at earlier tokens. For {token} head {head} counts most: the arcs show where it looks, the thicker " +
+      "the more.",
+    back: "Back",
+    begin: "Tour",
+    count: "Step {step} of {steps}",
+    end: "End the tour",
+    guess: "The model guesses the next piece of a text, again and again. Try it yourself. What comes next here?",
+    isOff: "Head {head} is off, on the whole page. Now {token} has {now}. Switch it on again, or look around.",
+    isOn: "With all heads, {token} has {now}. Does head {head} matter? Switch it off, and every number changes.",
+    looking: "Looking for a good example in this text",
+    next: "Next",
+    nothing: "This text has no example: too little of it is there. Write more, and begin the tour again.",
+    options: "Possible next pieces",
+    right: "Right: it is {token}.",
+    scores:
+      "You paid {you} bits, the model, with the same choice, {model}. Fewer are better: sure and right costs 0, a blind " +
+      "guess {blind}, sure and wrong the most.",
+    skip: "Skip the tour",
+    sure: "How sure will you be?",
+    surprise:
+      "Surprise is measured in bits: 0 if the model was certain, 1 more whenever the chance halves. {token} cost it " +
+      "{bits} bits. The most surprising token of this text is {other} with {most}. The tints of the text show it.",
+    switchOff: "Switch head {head} off",
+    switchOn: "Switch head {head} on",
+    title: "Tour",
+    title1: "Guess the next word",
+    title2: "Tokens",
+    title3: "Surprise",
+    title4: "Attention",
+    title5: "Switch a head off",
+    tokens:
+      "The model reads pieces called tokens: words, parts of words, signs. This text has {count}. {token} is number " +
+      "{number} of the {size} that it knows. Inside, each is a list of numbers, a vector.",
+    whole: "Among all {count} tokens the model gave {token} {probability}.",
+    wrong: "It is {token}.",
   },
   triangle: {
     asTable: "as a table",

@@ -36,6 +36,11 @@ export function makeBottomSheet() {
   });
 }
 
+/** Open it, if the window is narrow. */
+export function openPanel() {
+  setOpen(true);
+}
+
 function setOpen(open) {
   if (open === isOpen || !narrow.matches) return;
   isOpen = open;

@@ -8,11 +8,12 @@ import { changed, state } from "../text/state.js";
 
 const inHeader = (id) => document.getElementById(id);
 
-export function makeHeader() {
+/** Fill the head; `others` are buttons that come first in it. */
+export function makeHeader(...others) {
   document.title = `${model.title} · minigpt`;
   inHeader("title").textContent = model.title;
   inHeader("hello").append(...hello(), " ", string("header.guesses"));
-  inHeader("header-buttons").append(makeAbout(), makeTheme());
+  inHeader("header-buttons").append(...others, makeAbout(), makeTheme());
 }
 
 /** What it has read and for how long, as far as that is known. */

@@ -15,6 +15,7 @@ import { makeBottomSheet } from "./bottom_sheet.js";
 import { makeHeader } from "./header.js";
 import { firstOpening, makeOpenings, playOpening } from "./opening.js";
 import { drawPanel, makePanels } from "./panel.js";
+import { makeTour } from "./tour.js";
 
 /** For scripts: `await minigpt.ready`, then these. */
 window.minigpt = {
@@ -47,7 +48,6 @@ function tellProblem({ message }) {
 }
 
 function makePage() {
-  makeHeader();
   makeTyping();
   makeTip();
   makeControls();
@@ -55,6 +55,7 @@ function makePage() {
   makeSettings();
   makePanels();
   makeBottomSheet();
+  makeHeader(makeTour());
 
   let wasBusy = false;
 

@@ -10,11 +10,22 @@ import { branchesView } from "../views/branches.js";
 import { drawView } from "../views/draw.js";
 import { headsView } from "../views/heads.js";
 import { layersView } from "../views/layers.js";
+import { learnedView } from "../views/learned.js";
 import { numbersView } from "../views/numbers.js";
 import { sourcesView } from "../views/sources.js";
 import { whyView } from "../views/why.js";
 
-const views = [whyView, drawView, attentionView, numbersView, headsView, layersView, sourcesView, branchesView];
+const views = [
+  whyView,
+  drawView,
+  attentionView,
+  numbersView,
+  headsView,
+  layersView,
+  sourcesView,
+  branchesView,
+  learnedView,
+];
 const draws = {}; // id of a view -> the function that draws it
 const inPage = (id) => document.getElementById(id);
 let drawCount = 0; // counts the drawings of views
