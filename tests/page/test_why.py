@@ -157,3 +157,70 @@ def test_the_first_token_is_not_explained_and_a_short_text_is(
         until(page, f"document.querySelector('#panel-{view}').textContent.includes('first token')")
         assert shown_facts(page, f"#panel-{view}") == []
     assert page.locator("svg.arcs *").count() == 0
+
+
+def test_without_a_head_all_numbers_are_of_the_model_without_it(
+    page: Any, found: FoundModel
+) -> None:
+    page.evaluate("document.querySelector('#tab-heads').focus()")
+    page.locator("#panel-heads .switches button").nth(4).click()  # head 2.2
+    open_view(page, "why")
+    look_at(page, 6)
+    until(page, WHOLE)
+    page.wait_for_timeout(60)
+    check_facts(page, VIEW, found.glass, ids_of(found), off=[(1, 1)])
+    for button in page.locator(f"{VIEW} .causes > button").all():
+        button.click()
+    page.wait_for_timeout(60)
+    row = page.locator(f"{VIEW} .cause:has([data-about*='\"2.2\"'])")
+    assert "switched off" in row.inner_text()
+    assert float(row.locator("data").get_attribute("value")) == 0
+    for view in ("attention", "numbers"):
+        open_view(page, view)
+        until(page, f"document.querySelectorAll('#panel-{view} data.fact').length > 3")
+        page.wait_for_timeout(60)
+        check_facts(page, f"#panel-{view}", found.glass, ids_of(found), off=[(1, 1)])
+    page.get_by_role("button", name="Switch them on").click()
+
+
+def test_a_text_longer_than_the_context_is_explained_within_its_window(
+    open_page: Open, tmp_path: Path
+) -> None:
+    shape = SHAPE | {"context_length": 16}
+    found = random_found(make_tokenizer("char", None, ["abc \n"]), tmp_path, **shape)
+    text = "abca bcab acb bca cab acbb cab bca c"
+    page = open_page(found, link=f"#prompt={text}", weights="float32")
+    until_read(page)
+    ids = found.tokenizer.encode(text)
+    starts = windows(len(ids), 16)
+    for view in ("why", "attention", "numbers"):
+        open_view(page, view)
+        for index in (1, 15, 16, 17, 24, 25, 35):
+            look_at(page, index)
+            place = f"document.querySelector('#panel-{view} data.fact').dataset.about"
+            until(page, f"JSON.parse({place}).place === {index}")
+            if view == "why":
+                until(page, WHOLE)
+            kinds = check_facts(page, f"#panel-{view}", found.glass, ids, starts=starts)
+            assert kinds >= {"why": {"part"}, "attention": {"weight"}, "numbers": {"score"}}[view]
+
+
+def windows(n: int, size: int) -> list[int]:
+    """Where the window of each place begins: a full one forgets its earlier half."""
+    starts = [0]
+    for place in range(1, n):
+        is_full = place - starts[-1] > size
+        starts.append(starts[-1] + size // 2 + 1 if is_full else starts[-1])
+    return starts
+
+
+def test_an_empty_text_has_a_sentence_and_no_square(open_page: Open, found: FoundModel) -> None:
+    page = open_page(found, link="#prompt=", weights="float32")
+    page.fill("#text", "")
+    until_read(page)
+    open_view(page, "attention")
+    until(page, "document.querySelector('#panel-attention .sentence').textContent.length > 9")
+    assert page.locator("#panel-attention canvas:visible").count() == 0
+    open_view(page, "why")
+    until(page, f"document.querySelector('{VIEW} [data-what=logit]') !== null")
+    assert "the beginning" in page.inner_text(f"{VIEW} .sentence")

@@ -4,6 +4,7 @@
 export const STRINGS = {
   attention: {
     all: "Show all {n} heads",
+    alone: "Only {token} is there, and each head looks at nothing else.",
     heads: "Heads",
     isOff: "This head is switched off: it looks, but nothing of what it sees arrives.",
     legend: "Thickness of a line: ",
@@ -90,7 +91,7 @@ export const STRINGS = {
     next: "After {before}, head {head} compares its query with the keys before it; {word} gets the largest weight: {weight}.",
     others: "The {n} other tokens have smaller weights.",
     productColumn: "q · k",
-    scoreColumn: "score",
+    scoreColumn: "÷ √{d}",
     softmaxColumn: "softmax",
     step1: "1. The query of {token} is q = {q} ({d} numbers). It says what the head looks for.",
     step2:
@@ -241,8 +242,8 @@ export const STRINGS = {
       "The model gives every token a score (its logit). The score of {token} is a sum; this is what each part adds.",
     byWord: "Which earlier word",
     byWordHow:
-      "If the model may not look at a word, the chance of {token} changes by so many bits: " +
-      "−1 bit is half as likely, +1 bit twice as likely.",
+      "If the model may not look at a word, the chance of {token} changes by so many bits: −1 bit is half as likely, " +
+      "+1 bit twice as likely. The same colours mark the words in the text.",
     caution:
       "These numbers say how the chance was computed. They are not causes: parts work together, and where one is " +
       "missing another may do its work.",
@@ -265,21 +266,20 @@ export const STRINGS = {
     measured: "All {all} are measured. {last}, the last token before it, is always seen and is left out.",
     measuring: "{n} of {all} words so far, those with the most attention first.",
     more: "likelier →",
-    mostHarmful: "{word} spoke most against it (without it {bits}).",
-    mostHelpful: "The word that mattered most is {word} (without it {bits}).",
+    mostHarmful: "Of the words before {before}, {word} mattered most; it spoke against {token} (without it {bits}).",
+    mostHelpful: "Of the words before {before}, {word} mattered most (without it {bits}).",
     mostOfHeads: "The head that mattered most is {head} (without it {less} instead of {whole}).",
     next: "After {before} the model is {p} sure that {token} comes next. Its second guess is {other} with {otherP}.",
     noWords: "Only {word} comes before it, and the model always sees the last token.",
+    noneMatters: "Of the words before {before}, none mattered much; {word} mattered most (without it {bits}).",
     nothing: "There is no text yet.",
-    off: "Some heads are switched off: all numbers are of the model without them.",
     openHead: "Show its attention",
     others: "{n} smaller parts",
     soFar: "More is being computed.",
     together: "together: its score",
     unlikely:
-      "After {before} the model gave {token} a chance of {p}: number {rank} of its {all} guesses. " +
+      "After {before} the model gave {token} a chance of {p}: its guess number {rank} of {all}. " +
       "Its first guess was {other} with {otherP}.",
-    window: "The model sees at most {n} tokens; what comes before them is out of its sight.",
     without: "Without this head: {less} instead of {whole}.",
   },
   writing: {

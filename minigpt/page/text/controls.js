@@ -48,8 +48,8 @@ export function makeControls() {
     next,
     button(string("link.copyText"), copyText),
     button(string("link.copyLink"), copyLink),
-    button(string("panel.svg"), () => savePicture(layer, "minigpt-text", "svg")),
-    button(string("panel.png"), () => savePicture(layer, "minigpt-text", "png")),
+    button(string("panel.svg"), () => savePicture(layer.parentElement, "minigpt-text", "svg")),
+    button(string("panel.png"), () => savePicture(layer.parentElement, "minigpt-text", "png")),
   );
   inControls("heads-off").append(button(string("writing.headsOn"), () => state.off.clear() ?? changed()));
 }

@@ -12,7 +12,7 @@ import { explained, weightsOf } from "./explaining.js";
 import { headNumber, headOf, headRole, measureHeads } from "./head_names.js";
 import { makeTriangle } from "./triangle.js";
 
-const SHOWN_HEADS = 24; // heads, until all are asked for
+const SHOWN_HEADS = 12; // heads, until all are asked for
 let followed = { layer: 0, head: 0 }; // the head that the views look at until one is chosen: the one that did the most
 let areAllShown = false;
 
@@ -47,7 +47,7 @@ export const attentionView = {
     strip.setAttribute("aria-label", string("attention.strip"));
     const drawTriangle = makeTriangle();
     const what = h("p", { className: "how" }, string("attention.what"));
-    const shown = h("div", {}, what, order, row, strip, weightLegend(), drawTriangle.element);
+    const shown = h("div", {}, what, strip, weightLegend(), order, row, drawTriangle.element);
     panel.append(sentence, shown);
 
     roving(row, "button", (key, at, items) => {
@@ -69,6 +69,7 @@ export const attentionView = {
       fill(order, say("attention.order", { token: tokenName(found.token) }));
       fill(row, headButtons(found));
       drawStrip(strip, found, state.focus);
+      drawTriangle.element.hidden = found.T === 1; // one square says nothing
       await drawTriangle(found);
     };
   },
@@ -83,6 +84,8 @@ function whereItLooks(found) {
   const { layer, head } = state.focus;
   const looks = weightsOf(found, state.focus, model.config.num_heads);
   const { to, weight } = looks.reduce((a, b) => (b.weight > a.weight ? b : a));
+  if (found.T === 1) return say("attention.alone", { token: rowName(found.start) });
+
   const values = {
     token: tokenName(found.token),
     before: rowName(found.place - 1),
@@ -94,7 +97,6 @@ function whereItLooks(found) {
   const isThere = found.place < state.text.ids.length;
   const sentences = say(isThere ? "attention.looked" : "attention.looks", values);
   if (state.off.has(`${layer}.${head}`)) sentences.push(" ", string("attention.isOff"));
-  if (found.start > 0) sentences.push(" ", ...say("why.window", { n: String(model.config.context_length) }));
   return sentences;
 }
 

@@ -10,6 +10,7 @@ import { rowName } from "./bars.js";
 import { explained, weightsOf } from "./explaining.js";
 import { headOf, headRole, measureHeads } from "./head_names.js";
 
+const LITTLE = 0.2; // bits: a word that changes less has hardly mattered
 const SHOWN_CAUSES = 12; // parts and words, until all are asked for
 const showsAll = { parts: false, words: false }; // whether all are shown
 
@@ -47,7 +48,7 @@ export const whyView = {
 };
 
 /** One sentence: how sure the model was, and what else it considered. */
-function answerOf({ place, token, probabilities, start }) {
+function answerOf({ place, token, probabilities }) {
   const chanceOf = (id) => fact("probability", probabilities[id], { place, token: id }, percent(probabilities[id]));
   const order = Array.from(probabilities.keys()).sort((a, b) => probabilities[b] - probabilities[a]);
   const rank = order.indexOf(token);
@@ -67,34 +68,42 @@ function answerOf({ place, token, probabilities, start }) {
   let name = "why.unlikely";
   if (rank === 0) name = "why.likeliest";
   if (!isThere) name = "why.next";
-  const sentences = [...say(name, values)];
-
-  if (start > 0) sentences.push(" ", ...say("why.window", { n: String(model.config.context_length) }));
-  if (state.off.size > 0) sentences.push(" ", string("why.off"));
-  return sentences;
+  return say(name, values);
 }
 
 /** What mattered most, in words. */
 function summaryOf(found) {
-  const { place, token, heads, words, probability } = found;
-  const word = [...words.keys()].reduce((best, to) => (matters(words, to, best) ? to : best), undefined);
-  const head = Object.keys(heads).reduce((best, name) => {
-    const isStronger = best === undefined || effectOf(found, name) > effectOf(found, best);
-    return isStronger ? name : best;
-  }, undefined);
-  const sentences = [];
-
-  if (word !== undefined && words.get(word) !== 0) {
-    const name = words.get(word) < 0 ? "why.mostHelpful" : "why.mostHarmful";
-    sentences.push(...say(name, { word: rowName(word), bits: wordBits(found, word) }), " ");
-  }
-  if (head !== undefined) {
-    const less = fact("without", heads[head], { place, token, head }, percent(heads[head]));
-    const whole = fact("probability", probability, { place, token }, percent(probability));
-    sentences.push(...say("why.mostOfHeads", { head, less, whole }), " ");
-  }
+  const sentences = [...mostOfWords(found), ...mostOfHeads(found)];
   if (!found.isWhole) sentences.push(string("why.soFar"));
   return sentences;
+}
+
+function mostOfWords(found) {
+  const { place, token, words } = found;
+  const word = [...words.keys()].reduce((best, to) => (matters(words, to, best) ? to : best), undefined);
+  if (word === undefined || words.get(word) === 0) return [];
+
+  const bits = words.get(word);
+  let name = bits < 0 ? "why.mostHelpful" : "why.mostHarmful";
+  if (Math.abs(bits) < LITTLE) name = "why.noneMatters";
+  const values = {
+    before: rowName(place - 1),
+    token: tokenName(token),
+    word: rowName(word),
+    bits: wordBits(found, word),
+  };
+  return [...say(name, values), " "];
+}
+
+function mostOfHeads(found) {
+  const { place, token, heads, probability } = found;
+  const names = Object.keys(heads);
+  if (names.length === 0) return [];
+
+  const head = names.reduce((best, name) => (effectOf(found, name) > effectOf(found, best) ? name : best));
+  const less = fact("without", heads[head], { place, token, head }, percent(heads[head]));
+  const whole = fact("probability", probability, { place, token }, percent(probability));
+  return [...say("why.mostOfHeads", { head, less, whole }), " "];
 }
 
 function matters(words, to, best) {
