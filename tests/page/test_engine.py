@@ -47,6 +47,32 @@ def test_200_greedy_tokens_are_equal(architecture: str, open_page: Open, tmp_pat
         assert text == writer.generate(prompt, **options)
 
 
+@pytest.mark.parametrize("name", ["qwen3", "qwen3 grouped, untied", "gpt2", "gpt2 untied"])
+def test_a_token_is_explained_as_in_python(name: str, open_page: Open, tmp_path: Path) -> None:
+    """Of a text longer than the context too: its window is the last tokens before the place."""
+    fields: dict[str, Any] = {"num_layers": 2, "context_length": 20} | CONFIGS[name]
+    found = random_found(byte_pairs(), tmp_path, **fields)
+    page = open_page(found, weights="float32")
+    writer = Writer(found.glass, found.tokenizer)
+    text = "The crow asked the fox for bread, and the fox asked the mill."
+    last = len(found.tokenizer.encode(text)) - 1
+
+    for place in (1, 7, last):
+        why = page.evaluate("([text, place]) => minigpt.explain(text, place)", [text, place])
+        expected = writer.explain(text, place)
+        assert why["logit"] == pytest.approx(expected.logit, abs=1e-3)
+        assert sum(why["parts"].values()) == pytest.approx(why["logit"], abs=1e-3)
+        assert why["probability"] == pytest.approx(expected.probability, abs=1e-3)
+        assert why["parts"] == pytest.approx(expected.parts, abs=1e-3)
+        assert why["heads"] == pytest.approx(expected.heads, abs=1e-3)
+        words = {int(index): bits for index, bits in why["words"].items()}
+        assert words == pytest.approx(expected.words, abs=1e-3)
+
+    for wrong in (0, last + 1, "x"):
+        ask = "([text, place]) => minigpt.explain(text, place).catch((e) => e.message)"
+        assert "place must be between 1 and" in page.evaluate(ask, [text, wrong])
+
+
 def _tokenizers() -> dict[str, Any]:
     learned = byte_pairs()
     tokens = ["th", "the", " t", " the", "at", "aa", "aaa", "'S", " 12", "\r\n"]

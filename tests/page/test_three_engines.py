@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minigpt.config import GPTConfig
+from minigpt.generation.explanation import explain_token
 from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.generation.torch_gpt import glass_of
 from minigpt.generation.window import Array
@@ -103,3 +104,40 @@ def test_a_head_that_is_off_is_off_in_numpy_and_javascript(
     names = [f"{layer}.{head}" for layer, head in off]
     logits = worker.ask("allLogits", ids.tolist(), names)
     assert_close(logits, glass.logits(glass.record(ids, off).residual[-1]))
+
+
+@pytest.mark.parametrize(
+    "parts", COMBINATIONS, ids=lambda parts: "-".join(map(str, parts.values()))
+)
+@given(shape=shapes(VOCAB), data=st.data())
+@settings(max_examples=2, deadline=None)
+def test_a_token_is_explained_alike_in_python_and_javascript(
+    worker: Worker, parts: dict[str, Any], shape: dict[str, Any], data: st.DataObject
+) -> None:
+    """With all heads, or with some of them off; and the parts add up to the centred logit."""
+    config = GPTConfig(**shape, **parts)
+    model = random_gpt(config)
+    ids = np.random.default_rng(1).integers(VOCAB, size=config.context_length + 1).tolist()
+    head = st.tuples(st.integers(0, config.num_layers - 1), st.integers(0, config.num_heads - 1))
+    off = data.draw(st.sets(head, max_size=2))
+    expected = explain_token(glass_of(model), ids, len(ids) - 1, off)
+
+    worker.open(found_model(config, model))
+    names = [f"{layer}.{head}" for layer, head in off]
+    question = worker.send("explain", ids[:-1], ids[-1], names)
+    why = worker.answer(question)
+
+    assert why["logit"] == pytest.approx(expected.logit, abs=1e-3)
+    assert why["probability"] == pytest.approx(expected.probability, abs=1e-3)
+    assert why["parts"] == pytest.approx(expected.parts, abs=1e-3)
+    assert why["heads"] == pytest.approx(expected.heads, abs=1e-3)
+    words = {int(index): bits for index, bits in why["words"].items()}
+    assert words == pytest.approx(expected.words, abs=1e-3)
+    assert sum(why["parts"].values()) == pytest.approx(why["logit"], abs=1e-3)
+
+    told: dict[str, Any] = {"heads": {}, "words": {}}
+    for event in worker.events[question]:
+        for name in ("heads", "words"):
+            told[name] |= event.pop(name, {})
+        told |= event
+    assert {name: told[name] for name in why} == why

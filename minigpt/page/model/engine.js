@@ -121,38 +121,43 @@ export class Reading {
     return rows.reduce((sum, { data }) => sum + data.length, 0);
   }
 
-  /** Read more tokens. */
-  read(ids) {
+  /** Read more tokens; of the last layer only the last `wanted` of them. */
+  read(ids, wanted = ids.length) {
     const start = this.ids.length;
     const x = this.engine.embed(ids, start); // (T, emb_dim)
 
     this.residual[0].set(x, start);
-    this.through(0, x, start);
+    this.through(0, x, { start, wanted });
     for (const id of ids) this.ids.push(id);
   }
 
   /** The layers from `first` on add to the stream x (T, emb_dim) of the tokens from `start` on: attention, then
-   * feed-forward, layer after layer. */
-  through(first, x, start) {
-    const { engine } = this;
+   * feed-forward, layer after layer; in the last layer to the stream of the last `wanted` tokens. */
+  through(first, x, { start, wanted }) {
+    const { blocks, config } = this.engine;
+    const T = x.length / config.emb_dim;
 
-    for (let i = first; i < engine.blocks.length; i++) {
-      const { attention_norm, feed_forward_norm, feed_forward } = engine.blocks[i];
-      x = add(x, this.attend(i, engine.norm(x, attention_norm), start));
-      this.layers[i].middle.set(x, start);
-      x = add(x, engine.feedForward(engine.norm(x, feed_forward_norm), feed_forward));
-      this.residual[i + 1].set(x, start);
+    for (let i = first; i < blocks.length; i++) {
+      const { attention_norm, feed_forward_norm, feed_forward } = blocks[i];
+      const from = i + 1 < blocks.length ? 0 : T - Math.min(T, wanted);
+
+      const attended = this.attend(i, this.engine.norm(x, attention_norm), { start, from });
+      x = add(x.subarray(from * config.emb_dim), attended);
+      this.layers[i].middle.set(x, start + from);
+      x = add(x, this.engine.feedForward(this.engine.norm(x, feed_forward_norm), feed_forward));
+      this.residual[i + 1].set(x, start + from);
     }
   }
 
-  /** The attention of layer i: from its input x (T, emb_dim) to what it adds to the stream. */
-  attend(i, x, start) {
-    const { positions, norm_eps, num_heads, head_size } = this.engine.config;
+  /** The attention of layer i: from its input x (T, emb_dim) to what it adds to the stream, (T - from, emb_dim): to
+   * that of all of the T tokens but the first `from`. */
+  attend(i, x, { start, from }) {
+    const { positions, norm_eps, num_heads, head_size, emb_dim } = this.engine.config;
     const { W_query, W_key, W_value, query_norm, key_norm, out_proj } = this.engine.blocks[i].attention;
     const kept = this.layers[i];
-    const T = x.length / this.engine.config.emb_dim;
+    const T = x.length / emb_dim;
 
-    let queries = linear(x, W_query); // (T, num_heads * head_size)
+    let queries = linear(x.subarray(from * emb_dim), W_query); // (T - from, num_heads * head_size)
     let keys = linear(x, W_key); // (T, kv_heads * head_size)
     const values = linear(x, W_value); // (T, kv_heads * head_size)
     if (query_norm) {
@@ -160,22 +165,22 @@ export class Reading {
       keys = norm(keys, key_norm, norm_eps);
     }
     if (positions === "rotary") {
-      this.turn(queries, start, T);
+      this.turn(queries, start + from, T - from);
       this.turn(keys, start, T);
     }
-    kept.queries.set(queries, start);
+    kept.queries.set(queries, start + from);
     kept.keys.set(keys, start);
     kept.values.set(values, start);
 
-    const context = new Float32Array(queries.length); // (T, num_heads * head_size)
-    for (let t = 0; t < T; t++) {
+    const context = new Float32Array(queries.length); // (T - from, num_heads * head_size)
+    for (let t = from; t < T; t++) {
       for (let h = 0; h < num_heads; h++) {
         if (this.off.has(`${i}.${h}`)) continue; // its context vectors stay zero
-        const place = (t * num_heads + h) * head_size;
+        const place = ((t - from) * num_heads + h) * head_size;
         this.addContext(i, h, start + t, context.subarray(place, place + head_size));
       }
     }
-    kept.context.set(context, start);
+    kept.context.set(context, start + from);
     return linear(context, out_proj);
   }
 

@@ -113,8 +113,9 @@ function* withoutHead(reading, T, token, { layer, head }) {
   const other = reading.branch(T, { off: new Set(reading.off).add(`${layer}.${head}`) });
 
   for (let start = 0; start < T; start += atOnce) {
-    const x = reading.residual[layer].rows(start, Math.min(T, start + atOnce)).slice();
-    other.through(layer, x, start);
+    const end = Math.min(T, start + atOnce);
+    const x = reading.residual[layer].rows(start, end).slice();
+    other.through(layer, x, { start, wanted: end === T ? 1 : 0 });
     yield;
   }
   return softmax(other.logits(T - 1))[token];
@@ -128,7 +129,8 @@ function* bitsWithout(reading, T, token, j) {
   const { atOnce } = reading.engine;
   const other = reading.branch(j + 1, { hidden: j });
   for (let start = j + 1; start < T; start += atOnce) {
-    other.read(reading.ids.slice(start, Math.min(T, start + atOnce)));
+    const end = Math.min(T, start + atOnce);
+    other.read(reading.ids.slice(start, end), end === T ? 1 : 0);
     yield;
   }
   return (logProbability(other.logits(T - 1), token) - logProbability(reading.logits(T - 1), token)) / Math.LN2;

@@ -40,8 +40,10 @@ export function keepTopP(logits, p) {
   const largest = sorted(logits);
   const weights = largest.map((logit) => Math.exp(logit - largest[0]));
   const all = weights.reduce((a, b) => a + b);
+  const probabilities = weights.map((weight) => weight / all); // in float32, as in the package
+
   let count = 0;
-  for (let before = 0; count < weights.length && before < p; count++) before += weights[count] / all;
+  for (let before = 0; count < weights.length && before < p; count++) before += probabilities[count];
   const smallest = largest[count - 1];
   let equals = count - largest.indexOf(smallest);
   return logits.map((logit) => (logit > smallest || (logit === smallest && equals-- > 0) ? logit : -Infinity));

@@ -18,7 +18,7 @@ export function unpackWeights(base64, dtype, tensors) {
 
 /** Base64 to Float32Array. */
 function decodeNumbers(base64, dtype) {
-  const bytes = Uint8Array.fromBase64?.(base64) ?? Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+  const bytes = Uint8Array.fromBase64?.(base64) ?? decodeBytes(base64);
   if (dtype === "float32") return new Float32Array(bytes.buffer);
 
   const halves = new Uint16Array(bytes.buffer);
@@ -26,6 +26,14 @@ function decodeNumbers(base64, dtype) {
   const numbers = new Float32Array(halves.length);
   for (let i = 0; i < halves.length; i++) numbers[i] = values[halves[i]];
   return numbers;
+}
+
+/** Base64 to bytes, in browsers that have no function for it. */
+function decodeBytes(base64) {
+  const characters = atob(base64);
+  const bytes = new Uint8Array(characters.length);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = characters.charCodeAt(i);
+  return bytes;
 }
 
 /** The number that 16 bits stand for in IEEE 754. */

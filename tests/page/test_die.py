@@ -1,0 +1,131 @@
+"""How the page draws a token: filters as in the package, then the die, in node."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from minigpt.generation import sampler
+
+from .in_node import Worker
+
+DRAWN = "(logits, ...rest) => drawn(Float32Array.from(logits), ...rest)"
+FILTERED = "(logits, ...rest) => filtered(Float32Array.from(logits), ...rest)"
+NUMBERS = """(count, place, ids) =>
+  Array.from({length: count}, (_, seed) => dieNumber(seed, place, ids))"""
+few = settings(max_examples=50, deadline=None)
+logit_lists = st.lists(st.floats(-9, 9, width=32), min_size=1, max_size=12)
+ties = st.lists(st.sampled_from([-1.0, 0.0, 2.0]), min_size=1, max_size=12)
+
+
+@pytest.fixture(scope="module")
+def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
+    worker = Worker(tmp_path_factory.mktemp("node"))
+    yield worker
+    worker.close()
+
+
+def drawn(worker: Worker, logits: Any, number: float, **options: Any) -> int:
+    settings = {"temperature": 1, "repetitionPenalty": 1} | options
+    token: int = worker.call(DRAWN, np.asarray(logits).tolist(), settings, [], number)
+    return token
+
+
+@given(
+    logits=logit_lists | ties,
+    temperature=st.sampled_from([0.5, 1.0, 2.0]),
+    top_k=st.none() | st.integers(1, 12),
+    top_p=st.none() | st.sampled_from([0.1, 0.5, 0.9, 1.0]),
+    min_p=st.none() | st.sampled_from([0.05, 0.3, 1.0]),
+    penalty=st.sampled_from([0.8, 1.0, 1.5]),
+    data=st.data(),
+)
+@few
+def test_the_filters_are_those_of_the_package(
+    worker: Worker, logits: list[float], penalty: float, data: st.DataObject, **options: Any
+) -> None:
+    seen = data.draw(st.lists(st.integers(0, len(logits) - 1), max_size=3))
+    forbidden = data.draw(st.sets(st.integers(1, 12).filter(lambda i: i < len(logits)), max_size=1))
+    is_seen = np.isin(np.arange(len(logits)), seen)
+    bias = np.where(np.isin(np.arange(len(logits)), [*forbidden]), -np.inf, np.float32(0))
+    penalised = sampler.penalise_repetition(np.array(logits, np.float32) + bias, is_seen, penalty)
+    expected = sampler.filtered(penalised, **options)
+
+    names = {"temperature": "temperature", "top_k": "topK", "top_p": "topP", "min_p": "minP"}
+    given_settings = {names[name]: value for name, value in options.items()}
+    given_settings["repetitionPenalty"] = penalty
+    filtered = worker.call(FILTERED, logits, given_settings, seen, [*forbidden])
+    kept = [logit is not None for logit in filtered]  # JSON has no minus infinity
+    assert kept == np.isfinite(expected).tolist()
+    np.testing.assert_allclose(
+        [logit for logit in filtered if logit is not None], expected[kept], rtol=1e-5
+    )
+
+
+def test_ten_tokens_as_likely_as_each_other_are_cut_as_in_the_package(worker: Worker) -> None:
+    """Nine of them reach 0.9, whatever the rounding."""
+    filtered = worker.call(FILTERED, [0.0] * 10, {"temperature": 1, "topP": 0.9}, [])
+    expected = sampler.filtered(np.zeros(10, np.float32), top_p=0.9)
+    assert [logit is not None for logit in filtered] == np.isfinite(expected).tolist()
+
+
+@given(logits=logit_lists | ties, number=st.floats(0, 1, exclude_max=True))
+@few
+def test_the_token_is_the_one_on_which_the_number_falls(
+    worker: Worker, logits: list[float], number: float
+) -> None:
+    """The likeliest lies first; of equals the one with the smallest id."""
+    order = np.argsort(-np.array(logits), kind="stable")
+    weights = np.exp(np.array(logits)[order])
+    ends = np.cumsum(weights) / weights.sum()
+    if np.abs(ends - number).min() < 1e-9:
+        return  # on a border, which rounding may move
+    assert drawn(worker, logits, number) == order[np.searchsorted(ends, number, side="right")]
+
+
+def test_at_temperature_0_the_die_does_not_matter(worker: Worker) -> None:
+    assert {drawn(worker, [1, 3, 3], n, temperature=0) for n in (0.0, 0.5, 0.999)} == {1}
+
+
+def test_no_number_draws_a_token_that_is_left_out(worker: Worker) -> None:
+    for number in (0.0, 0.5, 1 - 2**-32):
+        assert drawn(worker, [1, 5, 3, 4], number, topK=2) in (1, 3)
+
+
+def test_over_many_seeds_tokens_are_drawn_as_often_as_they_are_likely(worker: Worker) -> None:
+    """By a chi-square test of 4,000 draws; its statistic has a mean of 7 here."""
+    probabilities = np.array([0.3, 0.25, 0.2, 0.1, 0.08, 0.04, 0.02, 0.01])
+    logits = np.log(probabilities)
+    ids = [3, 1, 4, 1, 5]
+    numbers = worker.call(NUMBERS, 4000, len(ids), ids)
+    assert all(0 < number < 1 for number in numbers)
+    counts = np.bincount([drawn(worker, logits, n) for n in numbers], minlength=8)
+    expected = probabilities * len(numbers)
+    assert ((counts - expected) ** 2 / expected).sum() < 24.3  # 1 in 1,000 is larger
+
+
+@pytest.mark.parametrize("changed", ["a token", "the order", "the seed", "the place"])
+def test_another_text_place_or_seed_throws_the_die_anew(worker: Worker, changed: str) -> None:
+    """The numbers of 500 pairs that differ in one thing only are as good as independent."""
+    random = np.random.default_rng(0)
+    pairs = []
+    for _ in range(500):
+        ids = random.integers(300, size=6)
+        ids[0] = (ids[1] + 1) % 300
+        other = ids.copy()
+        if changed == "a token":
+            other[random.integers(6)] += 1
+        if changed == "the order":
+            other[[0, 1]] = other[[1, 0]]
+        seed = int(random.integers(2**32))
+        first = worker.call("dieNumber", seed, 6, ids.tolist())
+        assert first == worker.call("dieNumber", seed, 6, ids.tolist())
+        place = 5 if changed == "the place" else 6
+        other_seed = seed + (changed == "the seed")
+        pairs.append((first, worker.call("dieNumber", other_seed, place, other.tolist())))
+    one, two = np.array(pairs).T
+    assert abs(np.corrcoef(one, two)[0, 1]) < 0.15
+    assert 0.2 < np.abs(one - two).mean() < 0.47  # 1/3 if they are independent
