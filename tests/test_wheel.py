@@ -161,6 +161,8 @@ def test_runs_lists_the_run(installed: Installed, run: str) -> None:
 
 def test_evaluate_measures_another_text(installed: Installed, run: str) -> None:
     (installed.folder / "story.txt").write_text(STORY)
+    table = installed.minigpt("read", "--summary", "story.txt").stderr
+    assert "plain text" in table
     line = installed.minigpt("evaluate", run, "story.txt", "--device", "cpu").stdout
     assert re.match(rf"{re.escape(run)}: [\d.]+ bits/byte", line), line
 

@@ -14,13 +14,18 @@ from typing import TextIO
 from .. import UserError, __version__
 from ..runs.commands import MODULE, started_as
 from ..runs.memory import enough_memory
-from . import evaluate, explain, export, generate, page, runs, serve, train
+from . import evaluate, explain, export, generate, page, read, runs, serve, train
 from .options import Parser
 from .terminal import print_message, write
 
 Run = Callable[[argparse.Namespace], int | None]  # the exit status; None is 0
 COMMANDS: dict[str, tuple[str, Callable[[Parser], None], Run]] = {
     "train": ("train a text generator on text files", train.options, train.run),
+    "read": (
+        "print what would be trained on, and what is left out of the files",
+        read.options,
+        read.run,
+    ),
     "runs": (
         "list the runs, with their texts, sizes and losses; or delete one",
         runs.options,

@@ -10,6 +10,7 @@ from .. import UserError
 from ..config import ReadingConfig
 from .documents.content import BLOCK, Content
 from .documents.document import STANDARD_INPUT, Document, Refused, Report, Unreadable, title
+from .documents.kept import KEPT
 from .documents.kinds import recognise
 from .documents.rows import text_in
 
@@ -37,10 +38,31 @@ def read_file(
     perhaps only after some documents."""
     if report is None:
         report = Report(file)
+    return report.counted(_documents(file, reading, report))
+
+
+def _documents(file: Path, reading: ReadingConfig, report: Report) -> Iterator[Document]:
+    """The documents of a file; those of a slow reader are read once."""
+    status = _status(file)
+    key = (str(file), status, reading)
+    kept = KEPT.documents(key, report)
+    if kept is not None:
+        return kept
+
     content = Content.of_file(file, reading)
     kind = recognise(content)
     report.kind = kind.name
-    return report.counted(kind.read(content, report))
+    documents = kind.read(content, report)
+    return KEPT.keep(key, documents, report) if kind.is_converted else documents
+
+
+def _status(file: Path) -> tuple[int, int] | None:
+    """What changes when a file is written to."""
+    try:
+        status = file.stat()
+    except (OSError, ValueError):
+        return None
+    return status.st_mtime_ns, status.st_size
 
 
 def check_is_text(file: Path, reading: ReadingConfig) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 from .. import UserError
 from ..config import ReadingConfig, TextConfig
 from .corpus import CHANGED, Corpus, Part, version_of
+from .documents.summary import problems
 from .files import Say, each_once, find_files, identity
 from .origin import Origin
 from .readers import STANDARD_INPUT, has_fields, text_in, title
@@ -105,13 +106,8 @@ def read_corpus(
     know of a file. UserError if there is no text, or the only file cannot be read; `names` are what
     was typed."""
     corpus, reports = Corpus(files, reading).readable()
-    for report in reports:
-        if report.error is not None:
-            say(f"left out: {report.error}")
-        for note in report.notes:
-            say(f"{title(report.file)}: {note}")
-        for member in report.files_left_out:
-            say(f"left out: {member}")
+    for line in problems(reports):
+        say(line)
 
     if len(corpus.scan.lengths) == 0:
         raise UserError(f"there is no text in {' '.join(map(title, names))}")

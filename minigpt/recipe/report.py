@@ -11,6 +11,7 @@ from tqdm.auto import tqdm
 
 from .. import UserError
 from ..config import GPT_NAME, GPTConfig, TextConfig, counted
+from ..data.documents.summary import all_left_out, documents_read, kinds_read
 from ..data.readers import title
 from ..data.source import Source
 from ..runs.base import BASE, bytes_read
@@ -36,8 +37,15 @@ BITS = (  # what is meant by bits/byte
 def say_text(source: Source) -> None:
     """What was read, and what a person should know of it."""
     files, size = source.training.files, source.training.scan.text_bytes
+    reports = source.training.scan.reports
     names = title(files[0]) if len(files) == 1 else counted(len(files), "file")
+    kinds = kinds_read(reports)
+    if kinds:
+        names += f" ({kinds}), {documents_read(reports)}"
     say_row("text", f"{names}, {tqdm.format_sizeof(size, 'B')}")
+    left_out = all_left_out(reports)
+    if left_out:
+        say_row("", f"left out: {left_out}")
     if size < 1000:  # nobody learns a language from so little
         say_row("", "less than 1,000 bytes can only be learned by heart; give it more text")
 

@@ -164,12 +164,6 @@ def test_json_lines_may_have_a_mark_windows_line_ends_and_blank_lines(tmp_path: 
 # What cannot be read
 
 
-@pytest.mark.parametrize("start", [b"PK\3\4", b"%PDF-1.4\n", b"{\\rtf1", b"\xd0\xcf\x11\xe0"])
-def test_of_a_word_processor_s_file_it_is_said_what_to_do(start: bytes, tmp_path: Path) -> None:
-    for name in ("novel.docx", "novel.txt"):
-        assert "save it as plain text" in refusal(write(tmp_path / name, start + b" novel"))
-
-
 @pytest.mark.parametrize("offset", [0, 3])
 def test_a_binary_file_is_refused(offset: int, tmp_path: Path) -> None:
     file = write(tmp_path / "model.bin", b"a" * offset + b"\0\x01\x02")

@@ -133,6 +133,11 @@ class Content:
         reason = f"is larger than {size} inside; if you trust it, use --raise-limits 10"
         return Refused(self.source, reason)
 
+    def unpacks_too_much(self) -> UserError:
+        """The error for content that is suspiciously small while it is packed."""
+        reason = f"unpacks to more than {self.limit(MOST_TIMES)} times its size"
+        return Refused(self.source, f"{reason}; if you trust it, use --raise-limits 10")
+
     def most_unpacked(self) -> int:
         """How many bytes it may have when it is unpacked, by its size."""
         return max(self.limit(MOST_TIMES) * self.size, self.limit(ALWAYS_UNPACKED))
@@ -163,10 +168,7 @@ class _Limited(io.RawIOBase):
         data = self._unpacked.read(len(buffer))
         self._left -= len(data)
         if self._left < 0:
-            times = self._content.limit(MOST_TIMES)
-            reason = f"unpacks to more than {times} times its size"
-            remedy = "if you trust it, use --raise-limits 10"
-            raise Refused(self._content.source, f"{reason}; {remedy}")
+            raise self._content.unpacks_too_much()
         buffer[: len(data)] = data
         return len(data)
 

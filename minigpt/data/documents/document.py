@@ -6,16 +6,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ... import UserError
+from ..dialogue.turns import Turn
 from ..temporary import kind_of
 
 STANDARD_INPUT = "-"  # its name on a command line
-
-
-class Turn(NamedTuple):
-    """What one speaker says at a time."""
-
-    speaker: str
-    text: str
 
 
 class Document(NamedTuple):
@@ -62,6 +56,13 @@ class Report:
         """Count what is not in the text; `what` is plural, such as "footnotes"."""
         if number:
             self.left_out[what] += number
+
+    def take(self, other: "Report") -> None:
+        """Take over what another report of the same file says of it."""
+        self.kind = other.kind
+        self.left_out = other.left_out
+        self.files_left_out = other.files_left_out
+        self.notes = other.notes
 
     def note(self, line: str) -> None:
         """Keep a line for the person, once."""

@@ -17,6 +17,7 @@ _MARKS = (  # UTF-32 first: its mark begins with that of UTF-16
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+_NAMES = {"utf-8-sig": "UTF-8"}
 _NO_TEXT = re.compile(r"[\x00-\x08\x0b\x0e-\x19\x1c-\x1f\x7f]")  # no plain text has these
 
 
@@ -126,7 +127,7 @@ class _Decoder:
         """The error for a byte that the encoding does not have."""
         if self._encoding == FALLBACK:
             return Refused(self._content.source, "is not text, or not in UTF-8; name its encoding")
-        name = "UTF-8" if self._encoding == "utf-8-sig" else self._encoding
+        name = _NAMES.get(self._encoding, self._encoding)
         found = f"is not {name}: byte 0x{byte:02x} at offset {offset}"
         return Refused(self._content.source, f"{found}; name its encoding, as --encoding latin1")
 
@@ -135,3 +136,24 @@ class _Decoder:
         if offset >= 0:
             reason = f"is not text: it has a NUL byte at offset {offset}"
             raise Refused(self._content.source, reason)
+
+
+def decoded_whole(data: bytes, encoding: str, content: Content, report: Report) -> str:
+    """A whole text in an encoding, or else in Windows-1252; odd bytes become question marks, since
+    a page is no worse for one."""
+    try:
+        return data.decode(encoding)
+    except (UnicodeError, LookupError):
+        pass
+    if encoding == "utf-8-sig" and _is_mostly(data, encoding):
+        return data.decode(encoding, "replace")
+    report.note(f"read as Windows-1252, since it is not {_NAMES.get(encoding, encoding)}")
+    return data.decode(FALLBACK, "replace")
+
+
+def _is_mostly(data: bytes, encoding: str) -> bool:
+    """Whether nearly all characters beyond ASCII can be decoded."""
+    text = data.decode(encoding, "replace")
+    wrong = text.count("\ufffd")
+    right = sum(not character.isascii() for character in text) - wrong
+    return right > 4 * wrong

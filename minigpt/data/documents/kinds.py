@@ -1,39 +1,84 @@
-"""Which kind of file a content is, and what reads it. The first kind that matches does."""
+"""Which kind of file a content is, and what reads it. The first kind that matches does.
+
+The content decides, where it tells; the name only where it does not, as for .csv.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from . import epub, opendocument, rtf, zipped
+from .archive import Read, read_archive
 from .content import Content
 from .document import Document, Refused, Report
 from .encoding import text_head
+from .html import is_page, read_page
+from .notebook import is_notebook, read_notebook
 from .plain import read_plain
 from .rows import read_json_lines, read_table
-
-Read = Callable[[Content, Report], Iterator[Document]]
+from .word import read_word
 
 
 class Kind(NamedTuple):
     """A kind of file."""
 
     name: str  # as `minigpt read` shows it
-    matches: Callable[[Content], bool]  # by the content where that tells, else by the name
+    matches: Callable[[Content], bool]
     read: Read
     has_fields: bool = False  # whether a row has fields of which one holds the text
-    is_streamed: bool = True  # whether it can be read as often as needed, at no great cost
+    is_converted: bool = False  # whether reading it is work that is not done twice
 
 
 def recognise(content: Content) -> Kind:
     """The kind of a content. UserError if it is no text, as far as its beginning tells."""
-    head = content.head
     for kind in KINDS:
         if kind.matches(content):
             return kind
 
     for magic, what in _NO_TEXT.items():
-        if head.startswith(magic):
+        if content.head.startswith(magic):
             raise Refused(content.source, f"is {what}")
+    if content.head.startswith(zipped.MAGIC):
+        return _zip_kind(content)
     text_head(content)
     return PLAIN
+
+
+def _zip_kind(content: Content) -> Kind:
+    """Which document a zip file is, or an archive. Its file "mimetype" may say it."""
+    with zipped.opened_zip(content) as archive:
+        names = set(archive.namelist())
+        mimetype = b""
+        if "mimetype" in names:
+            with archive.open("mimetype") as part:
+                mimetype = part.read(200).strip()
+
+    if mimetype == epub.MIMETYPE or "META-INF/container.xml" in names:
+        return EPUB
+    if mimetype.startswith(opendocument.MIMETYPE):
+        return OPENDOCUMENT
+    if mimetype.startswith(b"application/vnd.oasis.opendocument"):
+        reason = "is a table, a presentation or a drawing of LibreOffice; save it as .csv or .pdf"
+        raise Refused(content.source, reason)
+    if "[Content_Types].xml" in names:
+        for folder, what in _OFFICE.items():
+            if any(name.startswith(folder) for name in names):
+                raise Refused(content.source, f"is {what}")
+        return WORD
+    return ARCHIVE
+
+
+def _read_archive(content: Content, report: Report) -> Iterator[Document]:
+    """The documents of an archive."""
+    return read_archive(content, report, _read_member)
+
+
+def _read_member(content: Content, report: Report) -> Iterator[Document]:
+    """The documents of a file in an archive."""
+    kind = recognise(content)
+    if kind is ARCHIVE:
+        raise Refused(content.source, "is an archive in an archive; unpack it first")
+    report.kind = kind.name
+    return kind.read(content, report)
 
 
 def _ends(*endings: str) -> Callable[[Content], bool]:
@@ -41,17 +86,36 @@ def _ends(*endings: str) -> Callable[[Content], bool]:
     return lambda content: content.name.endswith(endings)
 
 
-PLAIN = Kind("plain text", lambda content: True, read_plain)
+def _begins(magic: bytes) -> Callable[[Content], bool]:
+    """Whether the content begins with these bytes."""
+    return lambda content: content.head.startswith(magic)
+
+
+def _never(content: Content) -> bool:
+    """For the kinds that :func:`recognise` finds itself."""
+    return False
+
+
+PLAIN = Kind("plain text", _never, read_plain)
+WORD = Kind("Word", _never, read_word, is_converted=True)
+OPENDOCUMENT = Kind("OpenDocument", _never, opendocument.read_opendocument, is_converted=True)
+EPUB = Kind("EPUB", _never, epub.read_epub, is_converted=True)
+ARCHIVE = Kind("archive", _never, _read_archive, has_fields=True, is_converted=True)
 KINDS: tuple[Kind, ...] = (
+    Kind("RTF", _begins(rtf.MAGIC), rtf.read_rtf, is_converted=True),
     Kind("JSON lines", _ends(".jsonl", ".ndjson"), read_json_lines, has_fields=True),
     Kind("table", _ends(".csv", ".tsv"), read_table, has_fields=True),
+    Kind("web page", is_page, read_page, is_converted=True),
+    Kind("notebook", is_notebook, read_notebook, is_converted=True),
 )
-_OLD = "a word processor's file, a PDF or an archive; save it as plain text (.txt, UTF-8)"
+_OFFICE = {
+    "xl/": "a spreadsheet; save the column with the text as .csv",
+    "ppt/": "a presentation; save it as a PDF or as text",
+}
 _NO_TEXT = {
-    b"PK\x03\x04": _OLD,
-    b"%PDF-": _OLD,
-    b"{\\rtf": _OLD,
-    b"\xd0\xcf\x11\xe0": _OLD,
+    b"\xd0\xcf\x11\xe0": "a file of an old office program (.doc); save it as .docx",
+    b"%PDF-": "a PDF; save it as plain text (.txt, UTF-8)",
+    b"PAR1": "a parquet file",
     b"\x89PNG": "a picture (PNG)",
     b"\xff\xd8\xff": "a picture (JPEG)",
     b"GIF8": "a picture (GIF)",

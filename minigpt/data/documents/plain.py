@@ -5,11 +5,12 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from .boilerplate import plain_without_gutenberg
 from .content import Content
 from .document import Document, Report
 from .encoding import plain_blocks
+from .mark import MARK
 
-MARK = "<|endoftext|>"  # between documents: as the token
 # A line that holds nothing else, and the line ends before it.
 _SEPARATOR = re.compile(rf"(\n+[ \t]*{re.escape(MARK)}[ \t]*)(?=\n|\Z)")
 _MOST_HELD = 1 << 20  # characters that may be the beginning of a separator, or white space alone
@@ -20,7 +21,7 @@ def read_plain(content: Content, report: Report) -> Iterator[Document]:
 
     A line <|endoftext|> separates two documents, and the empty lines around it belong to neither.
     Documents of white space alone are left out. Line ends of Windows and of old Macs become \\n."""
-    blocks = plain_blocks(content, report)
+    blocks = plain_without_gutenberg(plain_blocks(content, report), report)
     return without_blank_ones(separated(blocks, content.source))
 
 

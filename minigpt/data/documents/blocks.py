@@ -1,0 +1,120 @@
+"""Paragraphs and headings, as the readers of documents find them, and how they become documents."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from .document import Document
+
+_LEAST_CHAPTERS = 5  # fewer headings of a level do not cut a text: validation would take too much
+_LEAST_LENGTH = 1000  # characters of a chapter, on average; shorter ones are sections
+_LEAST_LINES = 8  # of verses
+_SHORT = 80  # characters of a line that may be one of a verse
+_INVISIBLE = re.compile(  # controls, marks that nobody sees, half surrogate pairs
+    "[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\xad\u200b-\u200f\u2060\ufeff\ufffe\uffff\ud800-\udfff]"
+)
+
+
+class Block(NamedTuple):
+    """A paragraph, a heading or a line of a list, a table or a verse."""
+
+    text: str
+    level: int = 0  # of a heading, from 1; 0 if it is none
+    is_line: bool = False  # no empty line separates it from another such block
+
+
+def in_one_line(text: str) -> str:
+    """The text with single spaces, without what nobody sees."""
+    return " ".join(without_invisible(text).split())
+
+
+def without_invisible(text: str) -> str:
+    """The text without characters that nobody sees."""
+    return _INVISIBLE.sub("", text)
+
+
+def lines_of(text: str) -> str:
+    """The text of a paragraph in which lines are broken on purpose, without empty lines."""
+    lines = (in_one_line(line) for line in text.split("\n"))
+    return "\n".join(line for line in lines if line)
+
+
+def documents_of(parts: Iterable[Sequence[Block]], source: Path) -> Iterator[Document]:
+    """A document for each part that has text. Lines are those of all the text together."""
+    line = 1
+    for part in parts:
+        text = joined(part)
+        if text.strip():
+            yield Document(text, source, line=line)
+            line += text.count("\n") + 2
+
+
+def joined(blocks: Iterable[Block]) -> str:
+    """The blocks as text, with an empty line between paragraphs."""
+    paragraphs = []
+    written = [block for block in blocks if block.text]
+    for is_line, group in groupby(written, key=lambda block: block.is_line):
+        texts = [block.text for block in group]
+        paragraphs += ["\n".join(texts)] if is_line else texts
+    return "\n\n".join(paragraphs)
+
+
+def chapters(blocks: Sequence[Block]) -> list[Sequence[Block]]:
+    """The blocks, cut before each heading of the chapters; in one part if there are no chapters.
+
+    Chapters are what the highest headings begin that occur often enough; a heading of a part, as of
+    "Book One", stays with the chapter after it."""
+    characters = sum(len(block.text) for block in blocks)
+    for level in range(1, 7):
+        starts = [number for number, block in enumerate(blocks) if block.level == level]
+        is_chapters = len(starts) >= _LEAST_CHAPTERS
+        if is_chapters and characters >= _LEAST_LENGTH * len(starts):
+            return _cut_before(blocks, starts)
+    return [blocks]
+
+
+def _cut_before(blocks: Sequence[Block], starts: Sequence[int]) -> list[Sequence[Block]]:
+    """The blocks, cut before these; and before the headings that go before one."""
+    cuts = []
+    for start in starts:
+        cut = start
+        while cut > 0 and blocks[cut - 1].level:
+            cut -= 1
+        cuts.append(cut)
+    places = sorted({0, *cuts, len(blocks)})
+    return [blocks[begin:end] for begin, end in pairwise(places)]
+
+
+def verses(paragraphs: Sequence[Block]) -> list[Block]:
+    """Paragraphs; if they are lines between which empty paragraphs separate verses or diary
+    entries, as lines. An empty paragraph has no text."""
+    written = [block for block in paragraphs if block.text]
+    empty = len(paragraphs) - len(written)
+    is_short = bool(written) and sorted(map(_length, written))[len(written) // 2] < _SHORT
+    is_verse = is_short and len(written) / 8 < empty < len(written) * 0.7
+    is_verse = is_verse and len(written) >= _LEAST_LINES
+    if not is_verse:
+        return written
+
+    lines = []
+    for block in paragraphs:
+        is_line = block.level == 0
+        lines.append(block._replace(is_line=is_line))
+    return _with_gaps(lines)
+
+
+def _with_gaps(lines: Iterable[Block]) -> list[Block]:
+    """Lines joined to paragraphs where no empty block is between them."""
+    kept: list[Block] = []
+    for is_gap, group in groupby(lines, key=lambda block: not block.text or block.level > 0):
+        if is_gap:
+            kept += [block for block in group if block.text]
+        else:
+            kept.append(Block("\n".join(block.text for block in group)))
+    return kept
+
+
+def _length(block: Block) -> int:
+    return len(block.text)

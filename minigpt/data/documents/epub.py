@@ -1,0 +1,137 @@
+"""An e-book in EPUB: its chapters in the order of its spine, without covers, title pages, tables of
+contents, imprints and notes."""
+
+import re
+import urllib.parse
+import zipfile
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from .blocks import Block, chapters, documents_of
+from .boilerplate import book_within, is_page_of_rights
+from .content import Content
+from .document import Document, Refused, Report, Unreadable
+from .html import decoded_page
+from .page import blocks_of_page
+from .xml import Start, events
+from .zipped import opened_zip, part_name, part_of
+
+MIMETYPE = b"application/epub+zip"
+_CONTAINER = "META-INF/container.xml"
+_LEAST_CHAPTERS = 5  # files of the spine; fewer are no chapters
+_CONTENTS = re.compile(
+    r"(table of )?contents|inhalt(sverzeichnis)?|table des matières|índice|indice|inhoud", re.I
+)
+
+
+class _Item(NamedTuple):
+    """A file of the book, by its manifest."""
+
+    name: str  # in the zip file
+    media_type: str
+    properties: str
+
+
+def read_epub(content: Content, report: Report) -> Iterator[Document]:
+    """The chapters of a book."""
+    with opened_zip(content) as archive:
+        parts = list(_parts(archive, content, report))
+    blocks = [block for part in parts for block in part]
+    book = book_within(blocks, report)
+    chosen = [part for part in _cut(parts, book) if part]
+
+    if len(chosen) < _LEAST_CHAPTERS:
+        yield from documents_of(chapters(blocks[book]), content.source)
+    else:
+        yield from documents_of(_with_titles(chosen), content.source)
+
+
+def _cut(parts: Sequence[list[Block]], book: slice) -> Iterator[list[Block]]:
+    """What each part has of the blocks that belong to the book."""
+    begin = 0  # the number of the part's first block
+    for part in parts:
+        yield part[max(book.start - begin, 0) : max(book.stop - begin, 0)]
+        begin += len(part)
+
+
+def _parts(archive: zipfile.ZipFile, content: Content, report: Report) -> Iterator[list[Block]]:
+    """The blocks of each file of the spine that belongs to the text."""
+    names = set(archive.namelist())
+    protected = _protected(archive, names, content)
+    for item in _spine(archive, content):
+        if item.name in protected:
+            raise Refused(content.source, "is protected against copying (DRM)")
+        if "nav" in item.properties.split() or "html" not in item.media_type:
+            continue
+        if item.name not in names:
+            report.note("a chapter is missing in the file")
+            continue
+
+        with part_of(archive, item.name, content) as part:
+            page = decoded_page(part.read(), content, report)
+        blocks = blocks_of_page(page, content, report, is_book=True)
+        if is_page_of_rights(blocks):
+            report.leave_out("imprints")
+        elif blocks and _CONTENTS.fullmatch(blocks[0].text):
+            report.leave_out("tables of contents")
+        elif blocks:
+            yield blocks
+
+
+def _with_titles(parts: Sequence[list[Block]]) -> list[list[Block]]:
+    """The parts; one of headings alone goes with the next."""
+    joined: list[list[Block]] = []
+    titles: list[Block] = []
+    for part in parts:
+        if all(block.level for block in part):
+            titles += part
+        else:
+            joined.append([*titles, *part])
+            titles = []
+    return joined
+
+
+def _spine(archive: zipfile.ZipFile, content: Content) -> list[_Item]:
+    """The files of the book in the order of reading."""
+    package = _package(archive, content)
+    items: dict[str, _Item] = {}
+    order: list[str] = []
+    with part_of(archive, package, content) as part:
+        for event in events(part, content):
+            if not isinstance(event, Start):
+                continue
+            get = event.attributes.get
+            if event.name == "item" and "href" in event.attributes:
+                href = urllib.parse.unquote(get("href", "").partition("#")[0])
+                name = part_name(href, package)
+                kind = get("media-type", "")
+                items[get("id", "")] = _Item(name, kind, get("properties", ""))
+            elif event.name == "itemref" and get("linear") != "no":
+                order.append(get("idref", ""))
+
+    spine = [items[name] for name in dict.fromkeys(order) if name in items]
+    if not spine:
+        raise Unreadable(content.source, "the book names no chapters")
+    return spine
+
+
+def _package(archive: zipfile.ZipFile, content: Content) -> str:
+    """The name of the file that describes the book."""
+    with part_of(archive, _CONTAINER, content) as part:
+        for event in events(part, content):
+            if isinstance(event, Start) and event.name == "rootfile":
+                return part_name(event.attributes.get("full-path", ""), "")
+    raise Unreadable(content.source, "the book is not described in it")
+
+
+def _protected(archive: zipfile.ZipFile, names: set[str], content: Content) -> set[str]:
+    """The files that are encrypted; fonts often are, which does no harm."""
+    name = "META-INF/encryption.xml"
+    if name not in names:
+        return set()
+    found = set()
+    with part_of(archive, name, content) as part:
+        for event in events(part, content):
+            if isinstance(event, Start) and event.name == "CipherReference":
+                found.add(urllib.parse.unquote(event.attributes.get("URI", "")))
+    return found

@@ -1,0 +1,80 @@
+"""What slow readers have read, kept while the process lives: a text is read several times.
+
+It lies in one temporary file without a name, which is gone with the process.
+"""
+
+import atexit
+import json
+import shutil
+import tempfile
+import threading
+from collections.abc import Hashable, Iterable, Iterator
+from pathlib import Path
+from typing import IO
+
+from ..dialogue.turns import Turn
+from .document import Document, Report
+
+_IN_MEMORY = 1 << 20  # bytes of a text that is being read
+
+
+class _Kept:
+    """The documents of files, by what tells a file from others."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._file: IO[bytes] | None = None
+        self._places: dict[Hashable, tuple[int, int, Report]] = {}  # begin, end
+
+    def documents(self, key: Hashable, report: Report) -> Iterator[Document] | None:
+        """The documents that are kept for a key, if there are; the report is filled in."""
+        if key not in self._places:
+            return None
+        begin, end, own = self._places[key]
+        report.take(own)
+        return self._lines(begin, end)
+
+    def keep(
+        self, key: Hashable, documents: Iterable[Document], report: Report
+    ) -> Iterator[Document]:
+        """The same documents; when all have been taken they are kept."""
+        with tempfile.SpooledTemporaryFile(_IN_MEMORY) as own:
+            for document in documents:
+                own.write(_line(document))
+                yield document
+            own.seek(0)
+            self._append(key, own, report)
+
+    def _append(self, key: Hashable, own: IO[bytes], report: Report) -> None:
+        with self._lock:
+            if self._file is None:
+                self._file = tempfile.TemporaryFile()  # noqa: SIM115, as long as the process
+                atexit.register(self._file.close)
+            begin = self._file.seek(0, 2)
+            shutil.copyfileobj(own, self._file)
+            self._places[key] = (begin, self._file.tell(), report)
+
+    def _lines(self, begin: int, end: int) -> Iterator[Document]:
+        place = begin
+        while place < end:
+            with self._lock:
+                assert self._file is not None
+                self._file.seek(place)
+                line = self._file.readline()
+                place = self._file.tell()
+            yield _document(line)
+
+
+KEPT = _Kept()
+
+
+def _line(document: Document) -> bytes:
+    """A document as a line of JSON."""
+    values = document._replace(source=str(document.source))  # type: ignore[arg-type]
+    return json.dumps(values).encode() + b"\n"
+
+
+def _document(line: bytes) -> Document:
+    text, source, number, is_first, is_row, turns = json.loads(line)
+    spoken = tuple(Turn(*turn) for turn in turns)
+    return Document(text, Path(source), number, is_first=is_first, is_row=is_row, turns=spoken)

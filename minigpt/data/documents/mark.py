@@ -1,0 +1,3 @@
+"""What is written between two documents of a plain text: as the token."""
+
+MARK = "<|endoftext|>"

@@ -1,0 +1,374 @@
+"""An HTML page, or a chapter of an e-book in XHTML, to paragraphs and headings.
+
+Left out: scripts, styles, navigation, page headers and footers, the marks of notes. If the page
+says what its main part is, only that is read. Short paragraphs of links alone are navigation too.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import NamedTuple
+
+from .blocks import Block, lines_of, without_invisible
+from .content import Content
+from .document import Report
+from .tags import Tag, tags_and_text
+from .word import row_of
+from .xml import MOST_NESTED, too_deep
+
+_VOID = {
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source",
+    "track", "wbr",
+}  # fmt: skip
+_PARAGRAPH = {
+    "address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details",
+    "dir", "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2",
+    "h3", "h4", "h5", "h6", "header", "hgroup", "hr", "html", "legend", "li", "main", "menu", "nav",
+    "ol", "p", "pre", "section", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "tr",
+    "ul",
+}  # fmt: skip
+_ENDS = {  # what a tag ends that was not closed
+    "li": {"li"}, "dt": {"dt", "dd"}, "dd": {"dt", "dd"}, "tr": {"tr", "td", "th"},
+    "td": {"td", "th"}, "th": {"td", "th"}, "option": {"option"},
+}  # fmt: skip
+_CLOSE_P = _PARAGRAPH - {"body", "html", "td", "th", "tr", "tbody", "thead", "tfoot", "caption"}
+_SCOPES = {
+    "ul",
+    "ol",
+    "table",
+    "dl",
+    "menu",
+    "div",
+    "section",
+    "body",
+}  # inside of one nothing outside is ended
+_WITHOUT_TEXT = {
+    "audio", "button", "canvas", "head", "iframe", "math", "noscript", "object", "script", "select",
+    "style", "svg", "template", "textarea", "title", "video", "rp", "rt",
+}  # fmt: skip
+_FRAME = {"nav": "navigation", "aside": "asides", "footer": "page footers", "dialog": "navigation"}
+_ROLES = {
+    "navigation": "navigation", "banner": "page headers", "contentinfo": "page footers",
+    "search": "navigation", "complementary": "asides", "menu": "navigation",
+    "menubar": "navigation", "toolbar": "navigation", "dialog": "navigation",
+    "doc-noteref": "marks of notes", "doc-backlink": "marks of notes", "doc-toc": "navigation",
+    "doc-endnotes": "notes", "doc-footnote": "notes",
+}  # fmt: skip
+_BOOK = {  # epub:type
+    "noteref": "marks of notes", "backlink": "marks of notes", "footnote": "notes",
+    "footnotes": "notes", "endnote": "notes", "endnotes": "notes", "rearnote": "notes",
+    "rearnotes": "notes", "pagebreak": "page numbers", "toc": "tables of contents",
+    "landmarks": "tables of contents", "page-list": "tables of contents",
+    "loi": "tables of contents", "lot": "tables of contents", "titlepage": "title pages",
+    "halftitlepage": "title pages", "imprint": "imprints", "colophon": "imprints",
+    "copyright-page": "imprints", "cover": "covers",
+}  # fmt: skip
+_NAVIGATION = re.compile(
+    r"(?:(?:main|site|page|top|left|right|global|primary|secondary|mobile|sphinx|md|wy|rst|related)"
+    r"[-_]?)?(?:nav|navbar|navbox|navigation|menu|sidebar|sidenav|breadcrumbs?|footer|pagination|"
+    r"pager|toc|tableofcontents|table-of-contents|localtoc|searchbox|related|share|sharing|social|"
+    r"cookies?|cookie-banner|banner|newsletter|headerlink|header-link|anchor-link|anchorjs-link|"
+    r"skip-link|skiplink|mw-editsection|mw-jump-link|catlinks|printfooter|noprint|linenos|linenodiv|"
+    r"viewcode-link|viewcode-back|prev-next|prev-next-area|edit-this-page|copybtn|toctree-wrapper|"
+    r"pg-header|pg-footer|pgheader|pg-boilerplate|pg-machine-header|pg-start-separator|visually-hidden|"
+    r"sr-only|screen-reader-text)(?:[-_](?:wrapper|container|links?|menu|bar|list|inner|content))?"
+)
+_NEVER_AROUND = {"html", "body", "main", "article", "h1", "h2", "h3"}
+_NOTE = re.compile(r"foot-?note-?(ref|reference|marker|link)|note-?ref|fnref|pginternal-note")
+_LEAST_ENTRIES = 5  # links in a row that are a table of contents
+_MOST_LINKS = 0.6  # share of a short paragraph's characters that may be links
+_SHORT = 200  # characters
+_FAR = 64  # tags; no tag that many levels up is ended by another
+_SPACE = re.compile(r"\s")
+_LEAST_MAIN = 0.2  # share of the text that the main part has, or the page's names mislead
+
+
+@dataclass(frozen=True)
+class _Inside:
+    """Where in the page a text is."""
+
+    is_left_out: bool = False  # for certain
+    is_guessed: bool = False  # to be around the main part, by the name of a class
+    is_main: bool = False
+    is_link: bool = False
+    is_verbatim: bool = False
+    is_item: bool = False
+    level: int = 0
+
+
+class _Open(NamedTuple):
+    """A tag that is open, and where the text in it is."""
+
+    name: str
+    inside: _Inside
+
+
+class _Found(NamedTuple):
+    """A block, where it is, and how many of its characters are links."""
+
+    block: Block
+    inside: _Inside
+    links: int
+
+    @property
+    def is_guessed(self) -> bool:
+        return self.inside.is_guessed
+
+
+def blocks_of_page(page: str, content: Content, report: Report, is_book: bool) -> list[Block]:
+    """The paragraphs and headings of a page; of a book's, all but its notes and title pages."""
+    reader = _Reader(content, report, is_book)
+    for part in tags_and_text(page):
+        if isinstance(part, Tag):
+            reader.tag(part)
+        else:
+            reader.text(part)
+    reader.end_paragraph()
+
+    around = _without_contents if is_book else _without_frame
+    return [one.block for one in around(reader.found, report)]
+
+
+def _without_contents(found: list[_Found], report: Report) -> list[_Found]:
+    """The blocks of a chapter without a list of links to the chapters, which may be anywhere."""
+    kept: list[_Found] = []
+    for are_links, group in groupby(found, key=_is_navigation):
+        run = list(group)
+        if are_links and len(run) >= _LEAST_ENTRIES:
+            report.leave_out("entries of tables of contents", len(run))
+        else:
+            kept += run
+    return kept
+
+
+def _without_frame(found: list[_Found], report: Report) -> list[_Found]:
+    """The blocks of the main part, without what is around it."""
+    kept = [one for one in found if not one.is_guessed]
+    if _length(kept) < _LEAST_MAIN * _length(found):  # the names of classes mislead
+        kept = found
+    in_main = [one for one in kept if one.inside.is_main]
+    if _length(in_main) >= _LEAST_MAIN * _length(kept):
+        kept = in_main
+
+    kept = [one for one in kept if not _is_navigation(one)]
+    report.leave_out("paragraphs around the main part", len(found) - len(kept))
+    return kept
+
+
+def _is_navigation(found: _Found) -> bool:
+    """Whether a paragraph is a short one of links."""
+    length = len(found.block.text)
+    is_short = 0 < length < _SHORT and not found.block.level and not found.inside.is_verbatim
+    return is_short and found.links > _MOST_LINKS * length
+
+
+def _length(found: Iterable[_Found]) -> int:
+    return sum(len(one.block.text) for one in found)
+
+
+class _Reader:
+    """Goes through a page from tag to tag."""
+
+    def __init__(self, content: Content, report: Report, is_book: bool):
+        self.found: list[_Found] = []
+        self._content = content
+        self._report = report
+        self._most_nested = content.limit(MOST_NESTED)
+        self._is_book = is_book
+        self._open: list[_Open] = []
+        self._how_many: Counter[str] = Counter()  # are open, of each name
+        self._parts: list[str] = []  # of the paragraph that is being read
+        self._links = 0  # characters of it that are links
+        self._inside = _Inside()  # where it is
+        self._rows: list[list[list[_Found]]] = []  # of tables: cells of blocks
+
+    @property
+    def _here(self) -> _Inside:
+        return self._open[-1].inside if self._open else _Inside()
+
+    def text(self, text: str) -> None:
+        """Add text to the paragraph."""
+        here = self._here
+        if here.is_left_out:
+            return
+        if not here.is_verbatim:
+            text = _SPACE.sub(" ", text)
+        if not self._parts and not text.strip():
+            return
+
+        if not self._parts:
+            self._inside = here
+        self._parts.append(text)
+        if here.is_link:
+            self._links += len(text.strip())
+
+    def tag(self, tag: Tag) -> None:
+        """Open or close a tag."""
+        if tag.name == "br":
+            if self._parts:
+                self._parts.append("\n")
+        elif tag.is_end:
+            self._close(tag.name)
+        elif tag.name in _VOID:
+            if tag.name == "hr":
+                self.end_paragraph()
+        else:
+            self._start(tag)
+
+    def _start(self, tag: Tag) -> None:
+        if tag.name in _CLOSE_P:
+            self._end_unclosed({"p"})
+        self._end_unclosed(_ENDS.get(tag.name, set()))
+        if tag.name in _PARAGRAPH:
+            self.end_paragraph()
+
+        if tag.is_closed and tag.name not in ("p", "div"):
+            return
+        if len(self._open) >= self._most_nested:
+            raise too_deep(self._content)
+        self._open.append(_Open(tag.name, self._inside_of(tag)))
+        self._how_many[tag.name] += 1
+        if tag.name == "tr":
+            self._rows.append([])
+        elif tag.name in ("td", "th") and self._rows:
+            self._rows[-1].append([])
+
+    def _end_unclosed(self, names: set[str]) -> None:
+        """End tags that were not closed, up to the list or table around them."""
+        if not any(self._how_many[name] for name in names):
+            return
+        first = len(self._open)  # the outermost of these tags
+        lowest = max(len(self._open) - _FAR, 0)
+        for place in range(len(self._open) - 1, lowest - 1, -1):
+            name = self._open[place].name
+            if name in names:
+                first = place
+            elif name in _SCOPES:
+                break
+        while len(self._open) > first:
+            self._close_last()
+
+    def _close(self, name: str) -> None:
+        """Close the last tag of a name, and all inside of it."""
+        if not self._how_many[name]:
+            if name == "p":
+                self.end_paragraph()
+            return
+        is_last = False
+        while not is_last:
+            is_last = self._open[-1].name == name
+            self._close_last()
+
+    def _close_last(self) -> None:
+        name = self._open[-1].name
+        if name in _PARAGRAPH:
+            self.end_paragraph()
+        self._open.pop()
+        self._how_many[name] -= 1
+        if name == "tr" and self._rows:
+            self._end_row()
+
+    def end_paragraph(self) -> None:
+        """What was read since the last paragraph is one."""
+        text = "".join(self._parts)
+        links = self._links
+        self._parts = []
+        self._links = 0
+        if not text.strip():
+            return
+
+        inside = self._inside
+        if inside.is_verbatim:
+            block = Block(without_invisible(text).strip("\n").rstrip())
+        else:
+            written = lines_of(text)
+            is_item = inside.is_item and bool(written)
+            block = Block(f"- {written}" if is_item else written, inside.level, is_line=is_item)
+        if block.text:
+            self._add(_Found(block, inside, links))
+
+    def _add(self, found: _Found) -> None:
+        if self._rows and self._rows[-1]:
+            self._rows[-1][-1].append(found)
+        else:
+            self.found.append(found)
+
+    def _end_row(self) -> None:
+        """Add the row of a table that has ended."""
+        cells = self._rows.pop()
+        inside = next((one.inside for cell in cells for one in cell), _Inside())
+        filled = [cell for cell in cells if cell]
+        if len(filled) <= 1:
+            for one in (one for cell in filled for one in cell):
+                self._add(one)
+            return
+
+        links = sum(one.links for cell in cells for one in cell)
+        for block in row_of([[one.block for one in cell] for cell in cells]):
+            self._add(_Found(block, inside, links))
+
+    def _inside_of(self, tag: Tag) -> _Inside:
+        """Where the text in a tag is."""
+        inside = self._here
+        if tag.name == "a" and "href" in tag.attributes:
+            inside = replace(inside, is_link=True)
+        elif tag.name == "pre":
+            inside = replace(inside, is_verbatim=True)
+        elif tag.name in ("ul", "ol", "dl", "td", "th"):
+            inside = replace(inside, is_item=False)
+        elif tag.name == "li":
+            inside = replace(inside, is_item=True)
+        elif re.fullmatch("h[1-6]", tag.name):
+            inside = replace(inside, level=int(tag.name[1]), is_item=False)
+        elif tag.name in ("main", "article") or tag.attributes.get("role") == "main":
+            inside = replace(inside, is_main=True)
+
+        if inside.is_left_out:
+            return inside
+        if tag.name in _WITHOUT_TEXT:
+            return replace(inside, is_left_out=True)
+        why = self._why_left_out(tag)
+        if why:
+            self._report.leave_out(why)
+            return replace(inside, is_left_out=True)
+
+        if not self._is_book and _looks_like_navigation(tag):
+            is_certain = tag.name not in _PARAGRAPH
+            return replace(inside, is_left_out=is_certain, is_guessed=True)
+        return inside
+
+    def _why_left_out(self, tag: Tag) -> str:
+        """Why what is in a tag is certainly not read; empty if it is read."""
+        attributes = tag.attributes
+        if not attributes and tag.name not in _FRAME and tag.name != "header":
+            return ""
+        for kind in attributes.get("epub:type", "").split():
+            if kind in _BOOK:
+                return _BOOK[kind]
+        role = attributes.get("role", "").lower()
+        if role in _ROLES:
+            return _ROLES[role]
+
+        names = f"{attributes.get('class', '')} {attributes.get('id', '')}"
+        is_mark = tag.name in ("a", "sup", "span") and _NOTE.search(names.lower()) is not None
+        if is_mark:
+            return "marks of notes"
+        if "hidden" in attributes and attributes["hidden"] != "until-found":
+            return "hidden parts"
+        if "display:none" in attributes.get("style", "").replace(" ", ""):
+            return "hidden parts"
+        if self._is_book:
+            return ""
+        if tag.name == "header" and not self._here.is_main:
+            return "page headers"
+        return _FRAME.get(tag.name, "")
+
+
+def _looks_like_navigation(tag: Tag) -> bool:
+    """Whether the name of its class says that a tag is around the text."""
+    if not tag.attributes or tag.name in _NEVER_AROUND:
+        return False
+    names = [*tag.attributes.get("class", "").split(), tag.attributes.get("id", "")]
+    return any(_NAVIGATION.fullmatch(name.lower()) for name in names[:20] if name)

@@ -1,0 +1,189 @@
+"""Rich Text Format: the paragraphs of the text, without headers, footnotes, pictures and styles.
+
+Source: Rich Text Format Specification 1.9.1 (Microsoft, 2008).
+"""
+
+import codecs
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from .blocks import Block, chapters, documents_of, in_one_line, lines_of, verses
+from .content import Content
+from .document import Document, Report
+from .xml import MOST_NESTED, too_deep
+
+MAGIC = b"{\\rtf"
+_TOKEN = re.compile(
+    rb"\\([a-zA-Z]{1,32})(-?\d{1,10})?[ ]?|\\'([0-9a-fA-F]{2})|\\([^a-zA-Z])|([{}])"
+    rb"|([^\\{}\r\n]+)|[\r\n]+"
+)
+_LEFT_OUT = {
+    "fonttbl", "colortbl", "stylesheet", "info", "pict", "object", "header", "headerl", "headerr",
+    "headerf", "footer", "footerl", "footerr", "footerf", "listtable", "listoverridetable",
+    "revtbl", "rsidtbl", "generator", "themedata", "colorschememapping", "latentstyles",
+    "datastore", "xmlnstbl", "fldinst", "nonshppict", "listtext", "pntext", "pntxtb", "pntxta",
+    "filetbl", "mmathPr", "bkmkstart", "bkmkend", "do", "shpinst", "private",
+}  # fmt: skip
+_COUNTED = {"footnote": "footnotes", "annotation": "comments"}
+_CHARACTERS = {
+    "tab": "\t", "line": "\n", "emdash": "—", "endash": "–", "emspace": " ", "enspace": " ",
+    "qmspace": " ", "bullet": "•", "lquote": "‘", "rquote": "’", "ldblquote": "“",
+    "rdblquote": "”",
+}  # fmt: skip
+_SYMBOLS = {b"~": "\xa0", b"_": "\u2011", b"{": "{", b"}": "}", b"\\": "\\"}
+_ENDS = ("par", "sect", "page", "row")
+_CODE_PAGES = {437: "cp437", 850: "cp850", 852: "cp852", 10000: "mac_roman", 65001: "utf-8"}
+
+
+@dataclass(frozen=True)
+class _Group:
+    """What holds in a group, between { and }."""
+
+    is_left_out: bool = False
+    skips: int = 1  # characters after each \\u, for readers without Unicode
+    level: int = 0  # of the paragraph's heading
+
+
+def read_rtf(content: Content, report: Report) -> Iterator[Document]:
+    """The chapters of a text."""
+    blocks = _Reader(content, report).blocks(content.whole())
+    yield from documents_of(chapters(verses(blocks)), content.source)
+
+
+class _Reader:
+    """Goes through the file from token to token."""
+
+    def __init__(self, content: Content, report: Report):
+        self._content = content
+        self._report = report
+        self._most_nested = content.limit(MOST_NESTED)
+        self._encoding = "cp1252"
+        self._group = _Group()
+        self._groups: list[_Group] = []  # around it
+        self._blocks: list[Block] = []
+        self._parts: list[str] = []  # of the paragraph
+        self._is_row = False  # of a table, not a paragraph
+        self._bytes = bytearray()  # of characters in the code page
+        self._to_skip = 0  # characters that repeat the last \\u
+        self._may_be_ignored = False  # \\* was read: unknown groups are left out
+
+    def blocks(self, data: bytes) -> list[Block]:
+        """All paragraphs; an empty block for an empty paragraph."""
+        position = 0
+        while position < len(data):
+            found = _TOKEN.match(data, position)
+            if found is None:  # a backslash at the end
+                break
+            position = found.end()
+            word, number, byte, symbol, brace, text = found.groups()
+            if word == b"bin":
+                position += max(int(number or 0), 0)
+            elif word:
+                self._word(word.decode(), None if number is None else int(number))
+            elif byte:
+                self._characters(bytes([int(byte, 16)]))
+            elif symbol:
+                self._symbol(symbol)
+            elif brace:
+                self._brace(brace)
+            elif text:
+                self._characters(text)
+        self._end_paragraph()
+        return self._blocks
+
+    def _brace(self, brace: bytes) -> None:
+        self._flush()
+        self._to_skip = 0
+        if brace == b"{":
+            if len(self._groups) >= self._most_nested:
+                raise too_deep(self._content)
+            self._groups.append(self._group)
+        elif self._groups:
+            self._group = self._groups.pop()
+
+    def _word(self, word: str, number: int | None) -> None:
+        """A control word, such as \\par or \\u8212."""
+        if self._may_be_ignored:
+            self._may_be_ignored = False
+            if word not in ("shppict", "shptxt"):
+                self._group = replace(self._group, is_left_out=True)
+        if word in _LEFT_OUT or word in _COUNTED:
+            if not self._group.is_left_out and word in _COUNTED:
+                self._report.leave_out(_COUNTED[word])
+            self._group = replace(self._group, is_left_out=True)
+
+        if word == "ansicpg" and number is not None:
+            self._encoding = _code_page(number)
+        elif word == "mac":
+            self._encoding = "mac_roman"
+        elif word == "uc" and number is not None:
+            self._group = replace(self._group, skips=min(max(number, 0), 10))
+        elif self._group.is_left_out:
+            return
+        elif word == "u" and number is not None:
+            self._add(chr(number % 0x10000))
+            self._to_skip = self._group.skips
+        else:
+            self._in_paragraph(word, number)
+
+    def _in_paragraph(self, word: str, number: int | None) -> None:
+        if word in _CHARACTERS:
+            self._add(_CHARACTERS[word])
+        elif word == "cell":
+            self._add("\t")
+            self._is_row = True
+        elif word in _ENDS:
+            self._end_paragraph()
+        elif word == "pard":
+            self._group = replace(self._group, level=0)
+        elif word == "outlinelevel" and number is not None and 0 <= number < 6:
+            self._group = replace(self._group, level=number + 1)
+
+    def _symbol(self, symbol: bytes) -> None:
+        if symbol == b"*":
+            self._may_be_ignored = True
+        elif symbol in (b"\n", b"\r"):
+            self._end_paragraph()
+        elif symbol in _SYMBOLS:
+            self._add(_SYMBOLS[symbol])
+
+    def _characters(self, data: bytes) -> None:
+        """Characters in the code page; the first ones may repeat a \\u."""
+        skipped = min(self._to_skip, len(data))
+        self._to_skip -= skipped
+        if not self._group.is_left_out:
+            self._bytes += data[skipped:]
+
+    def _add(self, text: str) -> None:
+        if not self._group.is_left_out:
+            self._flush()
+            self._parts.append(text)
+
+    def _flush(self) -> None:
+        """Decode the characters that were read: one may be several bytes."""
+        if self._bytes:
+            self._parts.append(self._bytes.decode(self._encoding, "replace"))
+            self._bytes.clear()
+
+    def _end_paragraph(self) -> None:
+        self._flush()
+        text = "".join(self._parts)
+        self._parts = []
+        pairs = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        if not self._is_row:
+            self._blocks.append(Block(lines_of(pairs), self._group.level))
+            return
+        self._is_row = False
+        cells = (in_one_line(cell) for cell in pairs.split("\t"))
+        self._blocks.append(Block("\t".join(cells).rstrip("\t"), is_line=True))
+
+
+def _code_page(number: int) -> str:
+    """The name of a code page; Windows-1252 for one that Python does not know."""
+    name = _CODE_PAGES.get(number, f"cp{number}")
+    try:
+        codecs.lookup(name)
+    except LookupError:
+        return "cp1252"
+    return name

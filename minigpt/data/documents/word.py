@@ -1,0 +1,175 @@
+"""Word's .docx: the paragraphs of the text, without headers, footnotes, comments, deleted text and
+tables of contents."""
+
+import re
+import zipfile
+from collections.abc import Iterable, Iterator
+
+from .blocks import Block, chapters, documents_of, lines_of, verses
+from .content import Content
+from .document import Document, Report
+from .xml import End, Event, Start, events
+from .zipped import opened_zip, part_name, part_of
+
+_LEFT_OUT = {"moveFrom", "Fallback"}  # what was moved away; the second copy of a text box
+_COUNTED = {
+    "footnoteReference": "footnotes",
+    "endnoteReference": "endnotes",
+    "commentReference": "comments",
+    "del": "deleted parts",
+}
+_SPACE = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "\u2011"}
+
+
+def read_word(content: Content, report: Report) -> Iterator[Document]:
+    """The chapters of a text by Word."""
+    with opened_zip(content) as archive:
+        main = _main_part(archive, content)
+        styles = _styles(archive, main, content)
+        with part_of(archive, main, content) as part:
+            blocks = _Text(styles, report).blocks(events(part, content))
+    yield from documents_of(chapters(verses(blocks)), content.source)
+
+
+def _main_part(archive: zipfile.ZipFile, content: Content) -> str:
+    """The name of the part that holds the text."""
+    relations = "_rels/.rels"
+    if relations in archive.namelist():
+        with part_of(archive, relations, content) as part:
+            for event in events(part, content):
+                if not isinstance(event, Start) or event.name != "Relationship":
+                    continue
+                if event.attributes.get("Type", "").endswith("/officeDocument"):
+                    return part_name(event.attributes.get("Target", ""), "")
+    return "word/document.xml"
+
+
+def _styles(archive: zipfile.ZipFile, main: str, content: Content) -> dict[str, str]:
+    """The names of the styles in lower case, by their ids, which differ between languages."""
+    name = part_name("styles.xml", main)
+    if name not in archive.namelist():
+        return {}
+
+    names: dict[str, str] = {}
+    style = ""
+    with part_of(archive, name, content) as part:
+        for event in events(part, content):
+            if isinstance(event, Start) and event.name == "style":
+                style = event.attributes.get("styleId", "")
+            elif isinstance(event, Start) and event.name == "name" and style:
+                names.setdefault(style, event.attributes.get("val", "").lower())
+    return names
+
+
+def _level(style: str) -> int:
+    """The level of a heading, by the name of its style; 0 if it is none."""
+    if style == "title":
+        return 1
+    found = re.fullmatch(r"heading ?([1-6])", style)
+    return int(found[1]) if found else 0
+
+
+class _Paragraph:
+    """A paragraph that is being read."""
+
+    def __init__(self) -> None:
+        self.style = ""
+        self.level = 0
+        self.is_item = False
+        self.parts: list[str] = []
+
+    def block(self) -> Block:
+        """The paragraph; empty for an entry of a table of contents."""
+        if self.style.startswith("toc ") or self.style == "toc heading":
+            return Block("")
+        text = lines_of("".join(self.parts))
+        if self.is_item and text and not self.level:
+            return Block(f"- {text}", is_line=True)
+        return Block(text, self.level)
+
+
+class _Text:
+    """Reads the events of the main part."""
+
+    def __init__(self, styles: dict[str, str], report: Report):
+        self._styles = styles
+        self._report = report
+        self._blocks: list[Block] = []
+        self._open: list[_Paragraph] = []  # the last one is inside the others: in a text box
+        self._rows: list[list[list[Block]]] = []  # open rows of tables: cells of blocks
+
+    def blocks(self, found: Iterable[Event]) -> list[Block]:
+        """All paragraphs, headings and rows; an empty block for an empty paragraph."""
+        depth_left_out = 0
+        is_text = False
+        for event in found:
+            if isinstance(event, str):
+                if is_text and self._open:
+                    self._open[-1].parts.append(event.replace("\n", " "))
+                continue
+
+            if event.name in _LEFT_OUT:
+                depth_left_out += 1 if isinstance(event, Start) else -1
+            elif depth_left_out:
+                continue
+            elif isinstance(event, Start):
+                is_text = event.name == "t"
+                self._start(event)
+            else:
+                is_text = False
+                self._end(event)
+        return self._blocks
+
+    def _start(self, event: Start) -> None:
+        name = event.name
+        if name == "p":
+            self._open.append(_Paragraph())
+        elif name == "tr":
+            self._rows.append([])
+        elif name == "tc" and self._rows:
+            self._rows[-1].append([])
+        elif name in _COUNTED:
+            self._report.leave_out(_COUNTED[name])
+        elif self._open:
+            self._in_paragraph(self._open[-1], event)
+
+    def _in_paragraph(self, paragraph: _Paragraph, event: Start) -> None:
+        value = event.attributes.get("val", "")
+        if event.name == "pStyle":
+            paragraph.style = self._styles.get(value, value.lower())
+            paragraph.level = _level(paragraph.style)
+        elif event.name == "outlineLvl" and value.isdecimal():
+            level = int(value[:2]) + 1
+            paragraph.level = level if level <= 6 else 0
+        elif event.name == "numPr":
+            paragraph.is_item = True
+        elif event.name in _SPACE:
+            is_tab_stop = event.name == "tab" and "val" in event.attributes
+            if not is_tab_stop:
+                paragraph.parts.append(_SPACE[event.name])
+
+    def _end(self, event: End) -> None:
+        if event.name == "p" and self._open:
+            self._add(self._open.pop().block())
+        elif event.name == "tr" and self._rows:
+            for block in row_of(self._rows.pop()):
+                self._add(block)
+
+    def _add(self, block: Block) -> None:
+        """Add a block to the cell in which it is, or to the text."""
+        if self._rows and self._rows[-1]:
+            self._rows[-1][-1].append(block)
+        elif not self._rows:
+            self._blocks.append(block)
+
+
+def row_of(cells: list[list[Block]]) -> list[Block]:
+    """The row of a table as a line, with tabs between its cells. If only one has text, it is there
+    for the layout, and what it holds is as good as outside."""
+    written = [[block for block in cell if block.text] for cell in cells]
+    filled = [cell for cell in written if cell]
+    if len(filled) <= 1:
+        return [block for cell in filled for block in cell]
+
+    texts = [" ".join(block.text.replace("\n", " ") for block in cell) for cell in written]
+    return [Block("\t".join(texts).rstrip("\t"), is_line=True)]

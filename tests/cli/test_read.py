@@ -1,0 +1,81 @@
+"""`minigpt read` prints what would be trained on, and a table; a training says its essence."""
+
+from pathlib import Path
+
+import pytest
+
+from minigpt.config import TextConfig
+from minigpt.data.corpus import whole
+from minigpt.data.source import find_source
+
+from ..data.documents.made import CHAPTER, p, word
+from ..data.texts import documents, write
+from .conftest import Type, assert_refused
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with files of several kinds, which is the current one."""
+    monkeypatch.chdir(tmp_path)
+    chapters = "".join(p(f"Chapter {n}", "berschrift1") + p(CHAPTER) for n in range(5))
+    note = '<w:p><w:r><w:t>End.</w:t><w:footnoteReference w:id="1"/></w:r></w:p>'
+    write(tmp_path / "novel.docx", word(chapters + note))
+    write(tmp_path / "page.html", "<html><nav>Menu</nav><p>A page.</p></html>")
+    write(tmp_path / "plain.txt", "plain é\n")
+    write(tmp_path / "bad.docx", word(p("text"))[:-40])
+    return tmp_path
+
+
+def test_what_is_printed_is_what_would_be_trained_on(folder: Path, type_: Type) -> None:
+    names = ("novel.docx", "page.html", "plain.txt")
+    status, out, _ = type_("read", *names)
+    source = find_source(TextConfig(files=names))
+    assert status == 0
+    assert out.endswith("\n<|endoftext|>\n\nplain é\n")
+    printed = [text.strip() for text in out.split("<|endoftext|>")]
+    assert printed == [text.strip() for text in whole(source.training.pieces())]
+
+    write(folder / "printed.txt", out)
+    assert documents("printed.txt") == documents(*names)
+
+
+def test_the_table_names_what_was_read_and_what_was_left_out(folder: Path, type_: Type) -> None:
+    status, out, err = type_("read", "--summary", "novel.docx", "plain.txt", "bad.docx")
+    rows = [" ".join(line.split()) for line in err.splitlines()]
+    assert (status, out) == (0, "")
+    assert rows[0] == "file kind characters documents left out"
+    assert rows[1].startswith("novel.docx Word ") and rows[1].endswith(" 5 footnotes (1)")
+    assert rows[2] == "plain.txt plain text 8 1 nothing"
+    assert rows[3].startswith("bad.docx - - - all of it: ")
+    assert rows[4].startswith("together: 6 documents, ")
+
+
+def test_a_bad_file_alone_is_an_error_and_among_several_it_is_left_out(
+    folder: Path, type_: Type
+) -> None:
+    assert_refused(type_("read", "bad.docx"), "cannot read bad.docx")
+    assert_refused(type_("read", "nothing.docx"), "no such file: nothing.docx")
+    assert type_("read", "bad.docx", "plain.txt")[1] == "plain é\n"
+    assert_refused(type_("read", "bad.docx", "bad.docx"), "cannot read bad.docx")
+    assert_refused(type_("train", "--plan", "bad.docx"), "cannot read bad.docx")
+
+
+def test_a_training_says_the_essence_in_two_lines(folder: Path, type_: Type) -> None:
+    status, _, err = type_(
+        "train novel.docx page.html bad.docx --steps 1 --init none --emb-dim 8 --num-layers 1 "
+        "--num-heads 1 --context-length 8 --batch-size 2 --vocab-size 280 --num-evals 1"
+    )
+    assert status == 0, err
+    at = err.index("  text ")
+    first, second = err[at:].splitlines()[:2]
+    assert first.split(maxsplit=1)[1].startswith("2 files (1 Word, 1 web page), 6 documents, ")
+    assert second.strip() == "left out: footnotes (1), navigation (1)"
+    assert "left out: cannot read bad.docx" in err
+
+
+def test_the_encoding_can_be_named(folder: Path, type_: Type) -> None:
+    write(folder / "old.txt", "żółć\n".encode("latin2"))
+    assert type_("read", "old.txt", "--encoding", "latin2")[1] == "żółć\n"
+    _, out, err = type_("read", "old.txt")
+    assert out != "żółć\n" and "old.txt: read as Windows-1252" in err
+    assert_refused(type_("read", "old.txt", "--encoding", "klingon"), "encoding must be")

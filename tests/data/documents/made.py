@@ -1,0 +1,98 @@
+"""Small documents of each kind, made by hand."""
+
+import io
+import json
+import zipfile
+from collections.abc import Iterable, Mapping
+from html import escape
+
+W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+OFFICE = "urn:oasis:names:tc:opendocument:xmlns:office:1.0"
+TEXT = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"
+TABLE = "urn:oasis:names:tc:opendocument:xmlns:table:1.0"
+CHAPTER = "The fox asked the crow for bread, and the crow said no. " * 30
+
+
+def zipped(files: Mapping[str, str | bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """A zip file of these files."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", method) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return packed.getvalue()
+
+
+def word(body: str, **more: str | bytes) -> bytes:
+    """A .docx with this body, in German: styles are known by their names, not by their ids."""
+    styles = "".join(
+        f'<w:style w:styleId="berschrift{n}"><w:name w:val="heading {n}"/></w:style>'
+        for n in range(1, 7)
+    )
+    styles += '<w:style w:styleId="Verz1"><w:name w:val="toc 1"/></w:style>'
+    relation = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"
+    return zipped(
+        {
+            "[Content_Types].xml": "<Types/>",
+            "_rels/.rels": f'<R><Relationship Type="{relation}" Target="word/document.xml"/></R>',
+            "word/document.xml": f'<w:document xmlns:w="{W}"><w:body>{body}</w:body></w:document>',
+            "word/styles.xml": f'<w:styles xmlns:w="{W}">{styles}</w:styles>',
+            **more,
+        }
+    )
+
+
+def p(text: str, style: str = "") -> str:
+    """A paragraph of Word's, in two runs."""
+    half = len(text) // 2
+    runs = "".join(
+        f'<w:r><w:t xml:space="preserve">{escape(part)}</w:t></w:r>'
+        for part in (text[:half], text[half:])
+    )
+    properties = f'<w:pPr><w:pStyle w:val="{style}"/></w:pPr>' if style else ""
+    return f"<w:p>{properties}{runs}</w:p>"
+
+
+def opendocument(body: str) -> bytes:
+    """An .odt with this body."""
+    content = (
+        f'<o:document-content xmlns:o="{OFFICE}" xmlns:t="{TEXT}" xmlns:table="{TABLE}">'
+        f"<o:body><o:text>{body}</o:text></o:body></o:document-content>"
+    )
+    mimetype = "application/vnd.oasis.opendocument.text"
+    return zipped({"mimetype": mimetype, "content.xml": content})
+
+
+def epub(pages: Mapping[str, str], spine: Iterable[str], **more: str | bytes) -> bytes:
+    """An e-book with these pages, of which those of the spine are read."""
+    items = "".join(
+        f'<item id="{name}" href="text/{name}.xhtml" media-type="application/xhtml+xml"'
+        f"{' properties=' + repr('nav') if name == 'nav' else ''}/>"
+        for name in pages
+    )
+    order = "".join(f'<itemref idref="{name}"/>' for name in spine)
+    head = (
+        '<?xml version="1.0"?><!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.1//EN" "xhtml11.dtd">'
+        '<html xmlns="http://www.w3.org/1999/xhtml" xmlns:epub="http://www.idpf.org/2007/ops">'
+        "<head><title>T</title></head>"
+    )
+    texts = {f"OEBPS/text/{name}.xhtml": f"{head}{body}</html>" for name, body in pages.items()}
+    return zipped(
+        {
+            "mimetype": "application/epub+zip",
+            "META-INF/container.xml": "<container><rootfiles>"
+            '<rootfile full-path="OEBPS/book.opf"/></rootfiles></container>',
+            "OEBPS/book.opf": f"<package><manifest>{items}</manifest><spine>{order}</spine>"
+            "</package>",
+            **texts,
+            **more,
+        }
+    )
+
+
+def notebook(*cells: tuple[str, str]) -> str:
+    """A Jupyter notebook of cells: their kinds and texts."""
+    made = [
+        {"cell_type": kind, "metadata": {}, "source": text.splitlines(keepends=True)}
+        for kind, text in cells
+    ]
+    return json.dumps({"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1)

@@ -1,0 +1,85 @@
+"""E-books to chapters."""
+
+from pathlib import Path
+
+from ..texts import documents, refusal, write
+from .made import CHAPTER, epub
+from .reading import left_out
+
+NAMES = ["c1", "c2", "c3", "c4", "c5"]
+
+
+def page(title: str, text: str = CHAPTER) -> str:
+    return f"<body><section><h2>{title}</h2><p>{text}</p></section></body>"
+
+
+def test_chapters_come_in_the_order_of_the_spine(tmp_path: Path) -> None:
+    pages = {name: page(name) for name in sorted(NAMES, reverse=True)}
+    texts = documents(write(tmp_path / "a.epub", epub(pages, NAMES)))
+    assert [text.split("\n\n") for text in texts] == [[name, CHAPTER.strip()] for name in NAMES]
+
+
+def test_a_title_goes_with_the_chapter_after_it(tmp_path: Path) -> None:
+    pages = {"part": "<body><h1>Part One</h1></body>", **{name: page(name) for name in NAMES}}
+    texts = documents(write(tmp_path / "a.epub", epub(pages, ["part", *NAMES])))
+    assert texts[0].startswith("Part One\n\nc1\n\n") and len(texts) == 5
+
+
+def test_a_book_of_few_files_is_cut_at_its_headings(tmp_path: Path) -> None:
+    one = "".join(f"<h2>Chapter</h2><p>{CHAPTER}</p>" for _ in range(6))
+    book = epub({"all": f"<body><h1>Title</h1>{one}</body>"}, ["all"])
+    assert len(documents(write(tmp_path / "a.epub", book))) == 6
+
+
+def test_what_is_around_the_chapters_is_left_out(tmp_path: Path) -> None:
+    links = "".join(f'<p><a href="c{n}.xhtml">Chapter {n}</a></p>' for n in range(9))
+    pages = {
+        "nav": page("navigation"),
+        "title": '<body epub:type="frontmatter titlepage"><h1>The Book</h1></body>',
+        "imprint": '<body><section epub:type="imprint"><p>This ebook ...</p></section></body>',
+        "rights": page("Rights", "Copyright © 2020. All rights reserved. ISBN 123"),
+        "contents": page("Contents", "1 2 3"),
+        "links": f"<body>{links}</body>",
+        "c1": '<body><h2>c1</h2><p>Text<a epub:type="noteref" href="#n">1</a>.</p></body>',
+        **{name: page(name) for name in NAMES[1:]},
+        "notes": '<body><section epub:type="endnotes"><p>a note</p></section></body>',
+    }
+    file = write(tmp_path / "a.epub", epub(pages, pages))
+    texts = documents(file)
+    assert texts[0] == "c1\n\nText." and len(texts) == 5
+    assert left_out(file) == {
+        "title pages": 1, "imprints": 2, "tables of contents": 1, "notes": 1,
+        "entries of tables of contents": 9, "marks of notes": 1,
+    }  # fmt: skip
+
+
+def test_project_gutenberg_s_header_and_licence_are_left_out(tmp_path: Path) -> None:
+    begin = "*** START OF THE PROJECT GUTENBERG EBOOK EMMA ***"
+    end = "*** END OF THE PROJECT GUTENBERG EBOOK EMMA ***"
+    pages = {name: page(name) for name in NAMES}
+    pages["c1"] = f"<body><p>The Project Gutenberg eBook</p><p>{begin}</p><p>first</p></body>"
+    pages["c5"] = f"<body><p>last</p><p>{end}</p><p>licence</p></body>"
+    texts = documents(write(tmp_path / "a.epub", epub(pages, NAMES)))
+    assert (texts[0], texts[-1], len(texts)) == ("first", "last", 5)
+
+
+def test_a_protected_book_is_refused_and_encrypted_fonts_do_no_harm(tmp_path: Path) -> None:
+    def book(encrypted: str) -> bytes:
+        xml = f"<e><d><CipherReference URI='{encrypted}'/></d></e>"
+        return epub({name: page(name) for name in NAMES}, NAMES, **{"META-INF/encryption.xml": xml})
+
+    file = write(tmp_path / "a.epub", book("OEBPS/text/c3.xhtml"))
+    assert "is protected against copying (DRM)" in refusal(file)
+    assert len(documents(write(tmp_path / "b.epub", book("OEBPS/font.otf")))) == 5
+
+
+def test_names_that_lead_out_of_the_book_lead_nowhere(tmp_path: Path) -> None:
+    write(tmp_path / "secret.xhtml", page("secret"))
+    pages = {"../../../../secret": page("a"), **{name: page(name) for name in NAMES}}
+    book = epub(pages, ["../../../../secret", *NAMES])
+    text = "".join(documents(write(tmp_path / "books/a.epub", book)))
+    assert "secret" not in text
+
+
+def test_a_book_without_chapters_is_refused(tmp_path: Path) -> None:
+    assert "names no chapters" in refusal(write(tmp_path / "a.epub", epub({"c1": ""}, [])))

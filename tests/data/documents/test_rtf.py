@@ -1,0 +1,47 @@
+"""Rich Text Format to paragraphs."""
+
+from pathlib import Path
+
+import pytest
+
+from ..texts import documents, refusal, write
+from .reading import left_out
+
+HEAD = r"{\rtf1\ansi\ansicpg1252{\fonttbl{\f0 Arial;}}{\*\generator X;}{\info{\title T}}"
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (r"\pard One\par Two\b  bold\b0 .\par", "One\n\nTwo bold."),
+        (r"d\'e9j\'e0 \u8220?vu\u8221? \u-4051? \emdash \~\{\}\\", "déjà “vu” \uf02d — {}\\"),
+        (r"\uc0\u233\uc2\u224 ??b", "éàb"),
+        (r"\u55357?\u56898?!", "\U0001f642!"),
+        ("a\nb\r\nc\\line d\\tab e", "abc\nd e"),
+        (r"{\header no}{\footnote no}{\*\unknown no}{\pict 00ff}a", "a"),
+        (r"a{\field{\*\fldinst no}{\fldrslt b}}", "ab"),
+        (r"a\bin5 }}}}}b", "ab"),
+        (r"\trowd a\cell b\cell\row c\cell\row", "a\tb\nc"),
+        (r"{\*\shppict{\pict 00}}a{\mmathPr\mmathFont34 no}", "a"),
+        ("\\'81\\'40", "@"),
+    ],
+)  # fmt: skip
+def test_control_words_become_text(body: str, text: str, tmp_path: Path) -> None:
+    (found,) = documents(write(tmp_path / "a.rtf", f"{HEAD}{body}}}"))
+    assert found.replace("\ufffd", "") == text
+
+
+def test_a_code_page_of_two_bytes_is_decoded(tmp_path: Path) -> None:
+    hexed = "".join(f"\\'{byte:02x}" for byte in "日本".encode("cp932"))
+    file = write(tmp_path / "a.rtf", rf"{{\rtf1\ansi\ansicpg932 {hexed}}}")
+    assert documents(file) == ["日本"]
+
+
+def test_footnotes_are_counted(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.rtf", HEAD + r"a{\footnote one}{\footnote two}}")
+    assert left_out(file) == {"footnotes": 2}
+
+
+def test_deep_groups_are_refused(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.rtf", r"{\rtf1" + "{" * 10_000)
+    assert "more than 1,000 tags inside one another" in refusal(file)

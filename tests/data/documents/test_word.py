@@ -1,0 +1,109 @@
+"""Word's .docx to paragraphs and chapters."""
+
+from pathlib import Path
+
+import pytest
+
+from ..texts import documents, refusal, write
+from .made import CHAPTER, W, p, word, zipped
+from .reading import left_out
+
+
+def text_of(folder: Path, body: str) -> str:
+    """The one document of a body."""
+    (text,) = documents(write(folder / "a.docx", word(body)))
+    return text
+
+
+def test_paragraphs_are_separated_by_an_empty_line(tmp_path: Path) -> None:
+    assert text_of(tmp_path, p("One  is\nhere.") + p("") + p("Two & <three>.")) == (
+        "One is here.\n\nTwo & <three>."
+    )
+
+
+def test_breaks_tabs_and_hyphens_in_a_paragraph_are_characters(tmp_path: Path) -> None:
+    run = "<w:p><w:r><w:t>a</w:t><w:tab/><w:t>b</w:t><w:br/><w:t>c</w:t><w:softHyphen/>"
+    assert text_of(tmp_path, run + "<w:noBreakHyphen/><w:t>d</w:t></w:r></w:p>") == "a b\nc‑d"
+
+
+def test_deleted_text_comments_notes_and_fields_are_left_out(tmp_path: Path) -> None:
+    body = (
+        '<w:p><w:r><w:t>kept</w:t><w:footnoteReference w:id="1"/></w:r>'
+        "<w:del><w:r><w:delText>gone</w:delText></w:r></w:del>"
+        "<w:moveFrom><w:r><w:t>moved</w:t></w:r></w:moveFrom>"
+        "<w:r><w:instrText>PAGEREF</w:instrText></w:r>"
+        "<w:ins><w:r><w:t xml:space='preserve'> too</w:t></w:r></w:ins></w:p>"
+    ) + p("Chapter 1 ... 5", "Verz1")
+    file = write(tmp_path / "a.docx", word(body, **{"word/footnotes.xml": p("a note")}))
+    assert documents(file) == ["kept too"]
+    assert left_out(file) == {"footnotes": 1, "deleted parts": 1}
+
+
+def test_a_text_box_is_read_once(tmp_path: Path) -> None:
+    """It is stored twice, for new and for old versions of Word."""
+    mc = "http://schemas.openxmlformats.org/markup-compatibility/2006"
+    box = f"<w:txbxContent>{p('in the box')}</w:txbxContent>"
+    choice = f"<mc:AlternateContent xmlns:mc='{mc}'><mc:Choice>{box}</mc:Choice>"
+    body = f"<w:p><w:r>{choice}<mc:Fallback>{box}</mc:Fallback></mc:AlternateContent></w:r></w:p>"
+    assert text_of(tmp_path, body) == "in the box"
+
+
+def test_rows_of_tables_and_items_of_lists_are_lines(tmp_path: Path) -> None:
+    def row(*cells: str) -> str:
+        return f"<w:tr>{''.join(f'<w:tc>{p(cell)}</w:tc>' for cell in cells)}</w:tr>"
+
+    item = p("item").replace("<w:r>", "<w:pPr><w:numPr/></w:pPr><w:r>", 1)
+    table = f"<w:tbl>{row('a', 'b')}{row('c', 'd')}</w:tbl>"
+    assert text_of(tmp_path, item * 2 + p("x") + table) == "- item\n- item\n\nx\n\na\tb\nc\td"
+
+
+def test_a_table_for_the_layout_is_as_good_as_none(tmp_path: Path) -> None:
+    cell = f"<w:tc>{p('One.')}{p('Two.')}</w:tc><w:tc>{p('')}</w:tc>"
+    assert text_of(tmp_path, f"<w:tbl><w:tr>{cell}</w:tr></w:tbl>") == "One.\n\nTwo."
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_each_chapter_is_a_document(level: int, tmp_path: Path) -> None:
+    """By the highest headings of which there are enough; that of a part stays with a chapter."""
+    body = p("My Book", "berschrift1") if level == 2 else ""
+    for number in range(5):
+        body += p(f"Chapter {number}", f"berschrift{level}") + p(CHAPTER)
+    texts = documents(write(tmp_path / "a.docx", word(body)))
+    assert len(texts) == 5
+    assert texts[0].removeprefix("My Book\n\n") == f"Chapter 0\n\n{CHAPTER.strip()}"
+    assert texts[0].startswith("My Book") == (level == 2)
+
+
+def test_few_or_short_sections_are_no_chapters(tmp_path: Path) -> None:
+    few = "".join(p(f"{n}", "berschrift1") + p(CHAPTER) for n in range(4))
+    short = "".join(p(f"{n}", "berschrift1") + p("short") for n in range(9))
+    for body in (few, short):
+        assert len(documents(write(tmp_path / "a.docx", word(body)))) == 1
+
+
+def test_lines_between_empty_paragraphs_are_verses(tmp_path: Path) -> None:
+    body = (p("a short line") * 4 + p("")) * 3
+    assert text_of(tmp_path, body) == "\n\n".join(["\n".join(["a short line"] * 4)] * 3)
+
+
+def test_a_word_file_is_known_by_its_content(tmp_path: Path) -> None:
+    assert documents(write(tmp_path / "novel.txt", word(p("text")))) == ["text"]
+    assert documents(write(tmp_path / "novel.docx", "plain text")) == ["plain text"]
+
+
+def test_spreadsheets_presentations_and_old_files_are_named(tmp_path: Path) -> None:
+    for folder, what in (("xl", "spreadsheet"), ("ppt", "presentation")):
+        data = zipped({"[Content_Types].xml": "", f"{folder}/a.xml": ""})
+        assert f"is a {what}; save" in refusal(write(tmp_path / "a.docx", data))
+    old = write(tmp_path / "a.doc", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600)
+    assert "save it as .docx" in refusal(old)
+
+
+def test_damaged_files_are_refused_by_name(tmp_path: Path) -> None:
+    whole = word(p("text"))
+    for data in (whole[:-30], whole[: len(whole) // 2], zipped({"[Content_Types].xml": ""})):
+        file = write(tmp_path / "a.docx", data)
+        assert refusal(file).startswith(f"cannot read {file}: ")
+    xml = f'<w:document xmlns:w="{W}"><w:p>'
+    file = write(tmp_path / "a.docx", word("", **{"word/document.xml": xml}))
+    assert "its XML is damaged" in refusal(file)
