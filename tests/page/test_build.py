@@ -5,12 +5,16 @@ import re
 import warnings
 import zipfile
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import minigpt.page.build as build
 from minigpt import UserError
+from minigpt.config import TextConfig, TrainConfig
+from minigpt.data.source import find_source
+from minigpt.runs.folder import RunConfig
 from minigpt.runs.found import load_run
 from minigpt.tokenizer import make_tokenizer
 
@@ -44,6 +48,24 @@ def test_a_weight_too_large_for_float16_is_refused_unless_float32_is_asked_for(
     with pytest.raises(UserError, match=problem), warnings.catch_warnings(action="error"):
         build.build_page(found, "large")
     assert "large" in build.build_page(found, "large", weights="float32")
+
+
+def test_the_page_begins_with_the_token_and_forbids_the_tokens_that_the_package_does(
+    tmp_path: Path,
+) -> None:
+    """The tokenizer knows more bytes than the text has."""
+    (tmp_path / "my.txt").write_text("one two\n" * 9)
+    text = TextConfig(files=(str(tmp_path / "my.txt"),))
+    tokenizer = make_tokenizer("bpe", 260, ["one two"])
+    found = random_found(tokenizer, tmp_path, emb_dim=8, num_layers=1, num_heads=1)
+    config = RunConfig(found.glass.config, TrainConfig(), find_source(text).origin(text))
+    model, _ = build.page_model(replace(found, config=config), "test", "float16")
+
+    allowed = set(range(tokenizer.vocab_size)) - set(model["forbidden"])
+    written = b"".join(tokenizer.token_bytes(token) for token in allowed)
+    assert set(written) == set(b"one two\n")
+    assert tokenizer.end_of_text in model["forbidden"]  # there is one document
+    assert tokenizer.token_bytes(model["firstToken"]) == b"\n"
 
 
 def test_the_pages_files_are_small() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from minigpt.generation.scoring import log_softmax
 from minigpt.generation.writer import Writer
+from minigpt.page.build import page_model
 from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
@@ -123,6 +124,29 @@ def test_a_window_is_looked_at_alone_whatever_was_read_before(
         token = int(random.integers(VOCAB))
         surprise = -log_softmax(logits)[token] / np.log(2)
         assert surprise == pytest.approx(bits(found, ids, token, off), abs=1e-3)
+
+
+def test_a_text_goes_on_after_the_model_ended_it(worker: Worker, found: FoundModel) -> None:
+    """The end is a token of the text, so that the model sees it and the die falls anew."""
+    ids = [1, 2, TOKENIZER.end_of_text]
+    settings = {"temperature": 1, "seed": 1}
+    told = worker.told("write", {"ids": ids}, 5, settings, [])
+    assert told[0]["place"] == 3
+    check(found, ids + [event["id"] for event in told], told)
+    assert worker.call("dieNumber", 1, 2, ids) != worker.call("dieNumber", 1, 3, ids)
+
+
+def test_tokens_that_the_training_text_cannot_have_had_are_never_written(
+    found: FoundModel, tmp_path: Path
+) -> None:
+    """However unlikely the others are."""
+    worker = Worker(tmp_path)
+    model, weights = page_model(found, "test", "float32")
+    forbidden = [*range(10, VOCAB)]
+    worker.ask("open", model | {"forbidden": forbidden}, weights, None)
+    told = worker.told("write", {"ids": [1]}, 60, {"temperature": 2, "seed": 3}, [])
+    assert len(told) == 60 and max(event["id"] for event in told) < 10
+    worker.close()
 
 
 def test_a_newer_task_ends_the_older_and_everybody_is_answered(worker: Worker) -> None:
