@@ -80,7 +80,7 @@ def test_a_part_that_lowers_the_score_is_drawn_to_the_left(page: Any) -> None:
     for name in ("part", "word"):
         for row in page.locator(f"{VIEW} .cause:has([data-what={name}])").all():
             value = float(row.locator("data").get_attribute("value"))
-            is_gain = row.locator(".length").get_attribute("class") == "length gain"
+            is_gain = row.locator(".amount").get_attribute("class") == "amount gain"
             helped = value < 0 if name == "word" else value >= 0
             assert is_gain == helped or value == 0
 

@@ -120,7 +120,7 @@ function headButtons(found) {
     };
     const properties = { "data-key": `head ${name}`, tabIndex: isChosen ? 0 : -1, "aria-pressed": String(isChosen) };
     const bar = h("span", {
-      className: `length ${parts[name] < 0 ? "loss" : "gain"}`,
+      className: `amount ${parts[name] < 0 ? "loss" : "gain"}`,
       "--share": Math.abs(parts[name]) / most,
     });
     const item = button(h("b", {}, name), choose, properties);
@@ -143,7 +143,7 @@ function headButtons(found) {
 /** How thick a line is for which weight, always the same. */
 function weightLegend() {
   const samples = [0.1, 0.5, 1].map((weight) =>
-    h("span", { className: "sample" }, h("i", { "--weight": weight }), `${100 * weight} %`),
+    h("span", { className: "weight-sample" }, h("i", { "--weight": weight }), `${100 * weight} %`),
   );
-  return h("p", { className: "weights" }, string("attention.legend"), samples);
+  return h("p", { className: "arc-legend" }, string("attention.legend"), samples);
 }

@@ -37,7 +37,10 @@ export function explained() {
 
   const isNew = found.attempts === 0;
   const isEnded = !found.isAsked && !found.isWhole && found.attempts < ATTEMPTS;
-  if (isNew || isEnded) found.begun = explain(found);
+  if (isNew || isEnded) {
+    found.begun = explain(found);
+    found.begun.catch(() => {}); // the view that waits for it says what is wrong
+  }
   return found;
 }
 

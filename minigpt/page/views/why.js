@@ -121,7 +121,9 @@ function partsList(found) {
   const names = Object.keys(parts).filter((name) => name !== "bias" || parts.bias !== 0);
   const order = names.sort((a, b) => Math.abs(parts[b]) - Math.abs(parts[a]));
   const shown = showsAll.parts ? order : order.slice(0, SHOWN_CAUSES);
-  const most = Math.max(...order.map((name) => Math.abs(parts[name])), 1e-9);
+  const left = order.slice(shown.length);
+  const sumOfLeft = left.reduce((total, name) => total + parts[name], 0);
+  const most = Math.max(...shown.map((name) => Math.abs(parts[name])), Math.abs(sumOfLeft), 1e-9);
 
   const explainedKinds = new Set(); // each kind is explained where it first occurs
   const items = shown.map((name) => {
@@ -131,14 +133,12 @@ function partsList(found) {
     return partItem(found, name, { kind, clause, most });
   });
 
-  const left = order.slice(shown.length);
   if (left.length > 0) {
-    const sum = left.reduce((total, name) => total + parts[name], 0);
     const row = cause({
       name: say("why.others", { n: String(left.length) }),
-      value: sum,
+      value: sumOfLeft,
       most,
-      figure: fact("parts", sum, { place, token, parts: left }, signed(sum)),
+      figure: fact("parts", sumOfLeft, { place, token, parts: left }, signed(sumOfLeft)),
     });
     items.push(h("li", {}, h("div", { className: "cause" }, row)));
   }
@@ -283,7 +283,7 @@ function inContext(to) {
 /** A row: name, a bar to the right (likelier) or to the left, the figure; a clause below. */
 function cause({ name, value, most, figure, clause = null }) {
   const kind = value < 0 ? "loss" : "gain";
-  const bar = h("span", { className: `length ${kind}`, "--share": Math.abs(value) / most });
+  const bar = h("span", { className: `amount ${kind}`, "--share": Math.abs(value) / most });
   const row = [
     h("span", { className: "name" }, name),
     h("span", { className: "diverging", "aria-hidden": "true" }, bar),
