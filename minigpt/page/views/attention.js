@@ -4,13 +4,14 @@
 import { button, fact, fill, h, number, percent, roving } from "../basics/dom.js";
 import { say, string } from "../basics/strings.js";
 import { model } from "../text/client.js";
-import { changed, state, subject } from "../text/state.js";
+import { changed, state } from "../text/state.js";
 import { tokenName } from "../text/writing.js";
 import { drawStrip } from "./arcs.js";
 import { rowName } from "./bars.js";
 import { explained, weightsOf } from "./explaining.js";
 import { headNumber, headOf, headRole, measureHeads } from "./head_names.js";
 import { makeTriangle } from "./triangle.js";
+import { nothingBefore } from "./why.js";
 
 const SHOWN_HEADS = 12; // heads, until all are asked for
 let followed = { layer: 0, head: 0 }; // the head that the views look at until one is chosen: the one that did the most
@@ -47,7 +48,7 @@ export const attentionView = {
     strip.setAttribute("aria-label", string("attention.strip"));
     const drawTriangle = makeTriangle();
     const what = h("p", { className: "how" }, string("attention.what"));
-    const shown = h("div", {}, what, strip, weightLegend(), order, row, drawTriangle.element);
+    const shown = h("div", { hidden: true }, what, strip, weightLegend(), order, row, drawTriangle.element);
     panel.append(sentence, shown);
 
     roving(row, "button", (key, at, items) => {
@@ -57,8 +58,10 @@ export const attentionView = {
 
     return async () => {
       const found = explained();
-      shown.hidden = found === null;
-      if (found === null) return fill(sentence, nothing());
+      if (found === null) {
+        shown.hidden = true;
+        return fill(sentence, nothingBefore());
+      }
 
       measureHeads();
       if (found.parts === null) await found.begun;
@@ -68,17 +71,13 @@ export const attentionView = {
       fill(sentence, whereItLooks(found));
       fill(order, say("attention.order", { token: tokenName(found.token) }));
       fill(row, headButtons(found));
+      shown.hidden = false;
       drawStrip(strip, found, state.focus);
       drawTriangle.element.hidden = found.T === 1; // one square says nothing
       await drawTriangle(found);
     };
   },
 };
-
-/** Why there is nothing to be shown: nothing is before the first token. */
-export function nothing() {
-  return subject().place === 0 && state.text.ids.length > 0 ? string("why.first") : string("why.nothing");
-}
 
 function whereItLooks(found) {
   const { layer, head } = state.focus;

@@ -6,9 +6,9 @@ import { say, string } from "../basics/strings.js";
 import { ask, model } from "../text/client.js";
 import { changed, state, subject } from "../text/state.js";
 import { tokenName } from "../text/writing.js";
-import { nothing } from "./attention.js";
 import { rowName } from "./bars.js";
 import { headNumber, headRole } from "./head_names.js";
+import { nothingBefore } from "./why.js";
 
 const KEYS = 8; // how many of the keys are shown, those with the largest weights
 const COMPONENTS = 3; // of a vector
@@ -33,7 +33,7 @@ export const numbersView = {
     );
     const formula = h("p", { className: "formula" }, "softmax( Q Kᵀ / √d", h("sub", {}, "k"), " + mask ) V");
     const what = h("p", { className: "how" }, string("numbers.what"));
-    const shown = h("div", {}, what, choice, formula, steps);
+    const shown = h("div", { hidden: true }, what, choice, formula, steps);
     panel.append(sentence, shown);
 
     const asking = lastAsked();
@@ -42,12 +42,15 @@ export const numbersView = {
       const isLast = asking();
       const about = subject();
       const focus = { ...state.focus };
-      shown.hidden = about.place === 0 || about.window.ids.length === 0;
-      if (shown.hidden) return fill(sentence, nothing());
+      if (about.window.ids.length === 0) {
+        shown.hidden = true;
+        return fill(sentence, nothingBefore());
+      }
 
       const found = await ask("query", about.window.ids, focus.layer, focus.head, [...state.off]);
       if (!isLast()) return;
 
+      shown.hidden = false;
       layer.value = focus.layer;
       head.value = focus.head;
       fill(sentence, whatIsComputed(found, about, focus));

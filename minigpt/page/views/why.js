@@ -22,16 +22,15 @@ export const whyView = {
     const parts = h("section", { className: "causes", "aria-labelledby": "why-parts" });
     const words = h("section", { className: "causes", "aria-labelledby": "why-words" });
     const caution = h("p", { className: "caution" }, string("why.caution"));
-    panel.append(answer, summary, h("div", { className: "both-causes" }, words, parts), caution);
+    const body = h("div", { hidden: true }, summary, h("div", { className: "both-causes" }, words, parts), caution);
+    panel.append(answer, body);
     makeArcs();
 
     return async () => {
       const found = explained();
-      caution.hidden = found === null;
       if (found === null) {
-        fill(answer, subject().place === 0 && state.text.ids.length ? say("why.first") : string("why.nothing"));
-        for (const element of [summary, parts, words]) element.replaceChildren();
-        return;
+        body.hidden = true;
+        return fill(answer, nothingBefore());
       }
 
       measureHeads();
@@ -43,9 +42,15 @@ export const whyView = {
       fill(parts, ...partsList(found));
       fill(words, ...wordsList(found));
       words.ariaBusy = String(!found.isWhole);
+      body.hidden = false;
     };
   },
 };
+
+/** Why there is nothing to be explained: nothing is before the first token. */
+export function nothingBefore() {
+  return subject().place === 0 && state.text.ids.length > 0 ? string("why.first") : string("why.nothing");
+}
 
 /** One sentence: how sure the model was, and what else it considered. */
 function answerOf({ place, token, probabilities }) {
@@ -247,9 +252,9 @@ function wordsList(found) {
     head,
     h("p", { className: "how" }, say("why.byWordHow", { token: tokenName(token) })),
     directions(),
-    h("ol", {}, items),
+    h("ol", { "--rows": Math.max(items.length, Math.min(T - 1, SHOWN_CAUSES)) }, items),
     h("p", { className: "progress" }, say(progress, count)),
-    more("words", order.length),
+    more("words", T - 1),
   ];
 }
 
