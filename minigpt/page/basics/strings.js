@@ -33,6 +33,7 @@ export const STRINGS = {
     version: "Version {n}",
     written: "written",
   },
+  client: { noReason: "no reason is known", stopped: "The model has stopped: {reason}. Load this page again." },
   header: {
     about: "About this model",
     base: "This small language model, the base of minigpt, has read English books, articles and talk.",

@@ -1,5 +1,6 @@
 // The model as the page knows it: what the file says of it, and the worker that runs it.
 
+import { say, string } from "../basics/strings.js";
 import { Tokenizer } from "../model/tokenizer.js";
 
 const read = (id) => {
@@ -35,7 +36,8 @@ worker.onmessage = ({ data }) => {
 
 worker.onerror = (event) => {
   event.preventDefault();
-  failure = new Error(`The model has stopped: ${event.message ?? "no reason is known"}. Load this page again.`);
+  const reason = event.message ?? string("client.noReason");
+  failure = new Error(say("client.stopped", { reason }).join(""));
   for (const { reject } of waiting.values()) reject(failure);
   waiting.clear();
 };
