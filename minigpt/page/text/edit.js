@@ -150,6 +150,7 @@ function wordsEdited(text, old, value) {
   const lastStart = old.length - end;
   let last = tokenAt(text, lastStart) ?? n;
   while (last < n && !(found[last] > lastStart && isBetweenWords(old, found[last]))) last++;
+  if (end === 0 && lastStart < old.length) last = n; // the end was replaced, with a character that was never finished
   last = Math.max(first, last);
 
   return { first, last, from: first > 0 ? found[first] : 0, to: value.length - (old.length - found[last]) };
