@@ -8,7 +8,7 @@ import { drawTokens, layer, tokenElement } from "../text/sheet.js";
 import { changed, onChange, state } from "../text/state.js";
 import { tokenName } from "../text/writing.js";
 import { rowName } from "./bars.js";
-import { explained, weightsOf } from "./explaining.js";
+import { explained, seen, weightsOf } from "./explaining.js";
 import { headNumber } from "./head_names.js";
 
 const THICKEST = 12; // pixels: a weight of 1
@@ -46,7 +46,7 @@ function drawArcs() {
   const showsHeads = view === "attention" || view === "numbers";
   if (isStreaming || !(showsHeads || view === "why")) return tint(null);
 
-  const found = explained();
+  const found = view === "numbers" ? seen() : explained();
   const source = found && sourceOf(found.place);
   if (!source) return tint(null);
 

@@ -19,13 +19,27 @@ const explanations = new Map(); // by what they are about, the one used last at 
  * @property {object} heads by name, the probability without that head, as far as it is known
  * @property {Map<number, number>} words by index in the text, the change in bits without that token
  * @property {boolean} isWhole whether all heads and words are known
+ * @property {Promise<void>} looked when `probabilities`, `token` and `weights` are there
  * @property {Promise<void>} begun when `parts` are there */
 
 /** What is known so far of the token that the page is about; null at place 0, which is not predicted. More becomes
  * known later, and `changed` is called then. @returns {Explanation|null} */
 export function explained() {
+  const found = seen();
+  if (found === null) return null;
+
+  const isEnded = !found.isAsked && !found.isWhole && found.attempts < ATTEMPTS;
+  if (isEnded) {
+    found.begun = explain(found);
+    found.begun.catch(() => {}); // the view that waits for it says what is wrong
+  }
+  return found;
+}
+
+/** The same without the explanation, which takes longer: `probabilities`, `token` and `weights`. */
+export function seen() {
   const about = subject();
-  if (about.place === 0 || about.window.ids.length === 0) return null;
+  if (about.window.ids.length === 0) return null;
 
   const off = [...state.off].sort();
   const key = [about.window.start, about.window.ids, about.token, off].join(" ");
@@ -35,11 +49,9 @@ export function explained() {
   explanations.set(key, found);
   if (explanations.size > MOST) explanations.delete(explanations.keys().next().value);
 
-  const isNew = found.attempts === 0;
-  const isEnded = !found.isAsked && !found.isWhole && found.attempts < ATTEMPTS;
-  if (isNew || isEnded) {
-    found.begun = explain(found);
-    found.begun.catch(() => {}); // the view that waits for it says what is wrong
+  if (found.looked === null) {
+    found.looked = look(found);
+    found.looked.catch(() => (found.looked = null)); // the view that waits for it says what is wrong
   }
   return found;
 }
@@ -47,19 +59,23 @@ export function explained() {
 function unexplained({ place, token, window }, off) {
   const about = { place, token, off, ids: window.ids, start: window.start, T: window.ids.length };
   const known = { probabilities: null, weights: null, parts: null, heads: {}, words: new Map() };
-  return { ...about, ...known, isWhole: false, isAsked: false, attempts: 0, begun: null };
+  return { ...about, ...known, isWhole: false, isAsked: false, attempts: 0, looked: null, begun: null };
 }
 
-/** Ask for all that is missing; the promise is kept when the parts are there, or another task has ended this one. */
+/** Ask for the chances of all tokens and for what the heads look at. */
+async function look(found) {
+  found.probabilities = probabilities(await ask("logits", found.ids, found.off));
+  found.token ??= likeliest(found.probabilities);
+  found.weights = (await ask("rows", found.ids, found.off)).weights;
+  changed();
+}
+
+/** Ask for the explanation; the promise is kept when the parts are there, or another task has ended this one. */
 async function explain(found) {
-  const { ids, off } = found;
   found.isAsked = true;
   found.attempts += 1;
-
   try {
-    found.probabilities ??= probabilities(await ask("logits", ids, off));
-    found.token ??= likeliest(found.probabilities);
-    found.weights ??= (await ask("rows", ids, off)).weights;
+    await found.looked;
   } catch (error) {
     found.isAsked = false;
     throw error;
@@ -70,16 +86,14 @@ async function explain(found) {
       take(found, news);
       resolve();
     };
-    const whole = (answer) => {
+    const end = (answer) => {
       found.isAsked = false;
-      if (answer !== null) {
-        take(found, answer);
-        found.isWhole = true;
-      }
+      found.isWhole = answer !== null;
+      if (answer !== null) take(found, answer);
       changed();
       resolve();
     };
-    askAndHear(hear, "explain", ids, found.token, off).then(whole, reject);
+    askAndHear(hear, "explain", found.ids, found.token, found.off).then(end, reject);
   });
 }
 

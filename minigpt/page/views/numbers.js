@@ -37,19 +37,24 @@ export const numbersView = {
     panel.append(sentence, shown);
 
     const asking = lastAsked();
+    let known = { key: "" };
 
     return async () => {
       const isLast = asking();
       const about = subject();
       const focus = { ...state.focus };
+      const off = [...state.off];
       if (about.window.ids.length === 0) {
         shown.hidden = true;
         return fill(sentence, nothingBefore());
       }
 
-      const found = await ask("query", about.window.ids, focus.layer, focus.head, [...state.off]);
+      const key = [about.window.start, about.window.ids, focus.layer, focus.head, off].join(" ");
+      const { ids } = about.window;
+      const found = key === known.key ? known.found : await ask("query", ids, focus.layer, focus.head, off);
       if (!isLast()) return;
 
+      known = { key, found };
       shown.hidden = false;
       layer.value = focus.layer;
       head.value = focus.head;

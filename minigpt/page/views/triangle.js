@@ -32,14 +32,9 @@ export function makeTriangle() {
   const asTable = h("input", { type: "checkbox", onchange: changed });
   const tableBox = h("div");
   const large = h("div", { className: "large" }, title, readout, grid, scale(), tableBox);
+  const beside = h("div", { className: "beside", hidden: true }, heads, large);
   const choice = h("label", {}, asTable, ` ${string("triangle.asTable")}`);
-  const body = h(
-    "div",
-    {},
-    h("p", { className: "how" }, string("triangle.how")),
-    choice,
-    h("div", { className: "beside" }, heads, large),
-  );
+  const body = h("div", {}, h("p", { className: "how" }, string("triangle.how")), choice, beside);
   const element = h("details", { ontoggle: changed }, h("summary", {}, string("triangle.title")), body);
 
   const asking = lastAsked();
@@ -104,6 +99,7 @@ export function makeTriangle() {
     shown = next;
     cursor ??= strongest(shown);
     body.ariaBusy = "false";
+    beside.hidden = false;
 
     const role = headName(focus.layer, focus.head);
     fill(title, say("triangle.head", { head: headNumber(focus.layer, focus.head), role: role && `: ${role}` }));
