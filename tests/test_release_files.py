@@ -33,7 +33,7 @@ def test_what_a_workflow_runs_is_there(workflow: Path) -> None:
 
     targets = re.findall(r"^(?:make) ([\w-]+)", commands, re.M)
     files = re.findall(
-        r"(?:^|\s)((?:\.\w+|tests|benchmarks)/[\w./]+|\w+\.(?:txt|toml|py))", commands
+        r"(?:^|\s)((?:\.\w+|tests|docs|benchmarks)/[\w./]+|\w+\.(?:txt|toml|py))", commands
     )
     extras = re.findall(r"'\.\[([\w,-]+)\]'", commands)
     markers = re.findall(r"pytest -m (\w+)", commands)
@@ -67,12 +67,23 @@ def test_a_workflow_may_read_and_only_publishing_asks_for_more(workflow: Path) -
     allowed = {
         name: job["permissions"] for name, job in content["jobs"].items() if "permissions" in job
     }
-    assert allowed == ({"publish": {"id-token": "write"}} if workflow.stem == "publish" else {})
+    publishes: dict[str, dict[str, dict[str, str]]] = {
+        "publish": {"publish": {"id-token": "write"}},
+        "site": {"publish": {"pages": "write", "id-token": "write"}},
+    }
+    assert allowed == publishes.get(workflow.stem, {})
 
 
 def test_only_a_tag_publishes() -> None:
     triggers = read(GITHUB / "workflows/publish.yml")[True]  # YAML reads "on" as true
     assert triggers == {"push": {"tags": ["v*"]}}
+
+
+def test_the_readme_begins_with_the_address_of_the_site() -> None:
+    """GitHub Pages has it by the names of the owner and of the repository."""
+    owner, name = PROJECT["project"]["urls"]["Repository"].split("/")[-2:]
+    first = (ROOT / "README.md").read_text(encoding="utf-8").split("\n\n")[1]
+    assert f"](https://{owner}.github.io/{name}/)" in first
 
 
 def test_the_citation_is_that_of_this_version() -> None:

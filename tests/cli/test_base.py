@@ -58,6 +58,15 @@ def test_serve_calls_it_base(
     assert [(found.folder, name) for found, name in served] == [(tiny_base, "base")] * 2
 
 
+def test_without_a_run_the_page_and_an_explanation_are_those_of_the_base(
+    tiny_base: Path, workplace: Path, type_: Type
+) -> None:
+    status, out, err = type_("page")
+    assert (status, err) == (0, f"{NO_RUN}\n") and out.startswith("page.html: ")
+    status, _, err = type_("explain", "--", "the fox asked")
+    assert status == 0 and NO_RUN in err and "explaining with base" in err
+
+
 def test_a_folder_of_that_name_wins_and_then_a_run(
     tiny_base: Path, tiny_run: Path, workplace: Path
 ) -> None:
