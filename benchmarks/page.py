@@ -34,7 +34,7 @@ WRITE = """async (seed) => {
 }"""
 ATTENTION = """async () => {
   const start = performance.now();
-  document.querySelector("#tab-attention").click();
+  document.querySelector("#map [data-view=attention]").click();
   const frame = () => new Promise(requestAnimationFrame);
   while (document.querySelector("#panel-attention .matrix canvas").width !== 256) await frame();
   await frame();

@@ -39,7 +39,7 @@ def main() -> None:
         page.screenshot(path=DOCS / "page-light.png")
 
         page = written_page(browser, file, "dark")
-        page.locator("#tab-attention").click()
+        page.locator("#map [data-view=attention]").first.click()
         page.wait_for_timeout(1000)
         page.screenshot(path=DOCS / "page-dark.png")
         browser.close()

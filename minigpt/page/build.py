@@ -37,12 +37,15 @@ WORKER = (
 # Each module after those that it imports.
 PAGE = (
     "model/tokenizer", "model/sampler", "model/window",
-    "basics/strings", "basics/units", "basics/dom", "basics/picture",
+    "basics/strings", "basics/units", "basics/chances", "basics/dom", "basics/picture",
     "text/client", "text/state", "text/edit", "text/versions", "text/writing",
     "text/sheet", "text/typing", "text/tip", "text/settings", "text/keep", "text/link",
     "text/controls",
-    "views/draw",
-    "views/bars", "views/explaining", "views/head_names",
+    "views/bars",
+    "views/strip", "views/slow_draw", "views/draw",
+    "views/vectors",
+    "views/feed_forward",
+    "views/explaining", "views/head_names",
     "views/arcs", "views/why", "views/triangle", "views/attention",
     "views/numbers",
     "views/heads",
@@ -50,13 +53,14 @@ PAGE = (
     "views/sources",
     "views/branches",
     "views/learned",
+    "frame/map_pictures", "frame/map",
     "frame/panel", "frame/bottom_sheet", "frame/header", "frame/opening",
     "frame/tour_example", "frame/tour",
     "frame/main",
 )  # fmt: skip
 STYLE = (
-    "base", "frame", "sheet", "draw", "why", "attention", "numbers", "layers", "heads", "sources",
-    "branches", "learned", "tour",
+    "base", "frame", "map", "sheet", "bars", "draw", "vectors", "feed_forward", "why", "attention",
+    "numbers", "layers", "heads", "sources", "branches", "learned", "tour",
 )  # fmt: skip
 # Nothing may be loaded from anywhere; the code and the style are those with these hashes.
 POLICY = (

@@ -44,6 +44,19 @@ def until_read(page: Any) -> None:
     until(page, "document.querySelector('#tokens').ariaBusy === 'false'")
 
 
+def until_drawn(page: Any) -> None:
+    """Wait until the map and the open view show what they are about."""
+    two_frames = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    page.evaluate(two_frames)  # what has changed is asked for in the first one
+    until(page, "!document.querySelector('#map[aria-busy=true], .view[aria-busy=true]')")
+
+
+def open_view(page: Any, view: str) -> None:
+    """Open a view by its first box in the map."""
+    page.locator(f"#map [data-view='{view}']").first.click()
+    until_drawn(page)
+
+
 def write(page: Any) -> str:
     """Write on, and give back the whole text."""
     page.get_by_role("button", name="Write", exact=True).click()
@@ -65,7 +78,7 @@ def place_of(page: Any, index: int) -> tuple[float, float]:
 def choose(page: Any, index: int) -> None:
     """Choose a token of the text with the mouse."""
     page.mouse.click(*place_of(page, index))
-    page.wait_for_timeout(40)
+    until_drawn(page)
 
 
 def tap(page: Any, index: int) -> None:

@@ -2,7 +2,7 @@
 which number it is."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from minigpt.generation.explanation import Explanation, explain_token
-from minigpt.generation.numpy_gpt import Cache, NumpyGPT, Record, turned
+from minigpt.generation.numpy_gpt import Cache, NumpyGPT, Record, gelu, silu, turned
+from minigpt.generation.sampler import filtered, keep_top_k, penalise_repetition
 from minigpt.generation.scoring import log_softmax
 from minigpt.generation.window import Array
 
@@ -32,7 +33,7 @@ def check_facts(
     texts: dict[int, Predicted] = {}
     facts = shown_facts(page, selector)
     for what, about, value, shown in facts:
-        place = about["place"]
+        place = about.get("place", len(ids))  # a few are about no place
         predicted = texts.setdefault(place, Predicted(glass, ids, place, **options))
         expected = predicted.number(what, about)
         assert abs(value - expected) < 1e-3 * max(1, abs(expected)), (what, about, shown, expected)
@@ -48,6 +49,8 @@ class Predicted:
     place: int
     starts: Sequence[int] | None = None  # where each place's window begins; all with 0 if None
     off: Sequence[Head] = field(default=())
+    settings: Mapping[str, float] = field(default_factory=lambda: {"temperature": 0.8})
+    hidden: int = 0  # tokens that are not shown
 
     @property
     def start(self) -> int:
@@ -72,6 +75,24 @@ class Predicted:
     def probabilities(self) -> Array:
         logits = self.glass.logits(self.record.residual[-1, -1]).astype(np.float64)
         return np.exp(log_softmax(logits))
+
+    @cached_property
+    def whole(self) -> Array:
+        """The probabilities with all heads on."""
+        stream = self.glass.record(self.window).residual[-1, -1]
+        return np.exp(log_softmax(self.glass.logits(stream).astype(np.float64)))
+
+    @cached_property
+    def after(self) -> Array:
+        """The probabilities after penalty, temperature and filters."""
+        logits = self.glass.logits(self.record.residual[-1, -1])
+        seen = np.zeros(len(logits), bool)
+        seen[list(self.ids[self.hidden : self.place])] = True
+        settings = dict(self.settings)
+        kept = penalise_repetition(logits, seen, settings.pop("repetition_penalty", 1.0))
+        if settings["temperature"] == 0:
+            return np.exp(log_softmax(keep_top_k(kept, 1).astype(np.float64)))
+        return np.exp(log_softmax(filtered(kept, **settings).astype(np.float64)))
 
     def explanation(self, token: int) -> Explanation:
         known: dict[int, Explanation] = self.__dict__.setdefault("_explanations", {})
@@ -148,12 +169,55 @@ def _sum_of_parts(predicted: Predicted, about: dict[str, Any]) -> float:
     return sum(parts[name] for name in about["parts"])
 
 
+def _divergence(predicted: Predicted, about: dict[str, Any]) -> float:
+    """From the whole model to the one without the heads that are off, in bits."""
+    whole = predicted.whole
+    return float((whole * np.log2(whole / predicted.probabilities)).sum())
+
+
+def _entropy(predicted: Predicted, about: dict[str, Any]) -> float:
+    chances = predicted.probabilities
+    return float(-(chances * np.log2(chances)).sum())
+
+
+def _lens(predicted: Predicted, about: dict[str, Any]) -> float:
+    """The probability of a token if the model ended after so many layers."""
+    logits = predicted.glass.logits(predicted.record.residual[about["layer"], -1])
+    return float(np.exp(log_softmax(logits.astype(np.float64)))[about["token"]])
+
+
+def _unit(predicted: Predicted, about: dict[str, Any]) -> float:
+    """How a feed-forward unit fires at the row that predicts."""
+    layer = predicted.glass.layers[about["layer"]]
+    before = predicted.record.residual[about["layer"], -1]
+    stream = before + predicted.added(about["layer"])  # after attention
+    hidden = layer.W_in(layer.feed_forward_norm(stream[None]))[0]  # with a gate (2 ff_dim,)
+    if layer.config.feed_forward == "gelu":
+        return float(gelu(hidden)[about["unit"]])
+    gate, into = np.split(hidden, 2)
+    return float((silu(gate) * into)[about["unit"]])
+
+
+def _similarity(predicted: Predicted, about: dict[str, Any]) -> float:
+    """The cosine of two tokens' vectors."""
+    vectors = predicted.glass.weights["token_embedding.weight"][[about["token"], about["other"]]]
+    lengths = np.linalg.norm(vectors, axis=1)
+    return float(vectors[0] @ vectors[1] / (lengths.prod() or 1))
+
+
 def _word(predicted: Predicted, about: dict[str, Any]) -> float:
     return predicted.explanation(about["token"]).words[about["to"] - predicted.start]
 
 
 KINDS: dict[str, Callable[[Predicted, dict[str, Any]], Any]] = {
     "probability": lambda p, about: p.probabilities[about["token"]],
+    "whole": lambda p, about: p.whole[about["token"]],
+    "after": lambda p, about: p.after[about["token"]],
+    "entropy": _entropy,
+    "divergence": _divergence,
+    "lens": _lens,
+    "unit": _unit,
+    "similarity": _similarity,
     "rank": _rank,
     "weight": _weight,
     "cell": _weight,

@@ -15,7 +15,7 @@ from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
 from ..tokenizer.examples import FABLE
-from .conftest import Open, random_found, tap, until
+from .conftest import Open, open_view, random_found, tap, until
 
 pytestmark = pytest.mark.page
 SHAPE = {"emb_dim": 24, "num_layers": 2, "num_heads": 3, "context_length": 64}
@@ -129,8 +129,7 @@ def test_the_help_of_a_setting_is_wide_enough_to_be_read(
 def test_the_panels_place_and_least_height_do_not_depend_on_the_view(page: Any) -> None:
     tops = set()
     for view in ("draw", "layers", "sources"):
-        page.evaluate(f"document.querySelector('#tab-{view}')?.click()")
-        page.wait_for_timeout(150)
+        open_view(page, view)
         box = page.locator(f"#panel-{view}").bounding_box()
         tops.add(box["y"])
     assert len(tops) == 1

@@ -10,7 +10,7 @@ from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
-from .conftest import Open
+from .conftest import Open, open_view
 
 pytestmark = pytest.mark.page
 V, C, D = 16, 8, 80  # tokens, places, components; a head has V
@@ -49,7 +49,7 @@ def built(folder: Path) -> FoundModel:
 
 def test_heads_get_the_names_of_what_they_do(open_page: Open, tmp_path: Path) -> None:
     page = open_page(built(tmp_path), link="#prompt=abcdabcd", weights="float32")
-    page.click("#tab-attention")
+    open_view(page, "attention")
     page.click("#panel-attention summary")
     page.wait_for_selector("#panel-attention .heads [title*='induction']")
     titles = [item.get_attribute("title") for item in page.locator(".heads button").all()]

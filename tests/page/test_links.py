@@ -12,7 +12,7 @@ from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
 from ..tokenizer.examples import FABLE
-from .conftest import Open, choose, random_found, until, until_read, write
+from .conftest import Open, choose, open_view, random_found, until, until_read, write
 from .test_sheet import CHOSEN, ORIGINS, PROMPT, SHAPE, sheet
 from .test_writing import TEXT, link, press
 
@@ -47,7 +47,7 @@ def arrange(page: Any) -> dict[str, Any]:
     """Write more than the context, choose a token, a view and a question; all that is seen."""
     write(page)
     choose(page, 70)
-    page.click("#tab-layers")
+    open_view(page, "layers")
     page.click("#question-next")
     return settled(page)
 
@@ -114,7 +114,7 @@ def test_a_reload_keeps_everything(page: Any) -> None:
     page.wait_for_timeout(50)
     write(page)
     choose(page, 60)
-    page.click("#tab-attention")
+    open_view(page, "attention")
     seen = settled(page)
     page.reload()
     until(page, "document.querySelector('#status').textContent.includes('still here')")

@@ -13,7 +13,7 @@ from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
 from ..tokenizer.examples import FABLE
-from .conftest import Open, random_found, until
+from .conftest import Open, open_view, random_found, until
 
 pytestmark = pytest.mark.page
 SHAPE = {"emb_dim": 24, "num_layers": 2, "num_heads": 3, "context_length": 64}
@@ -137,7 +137,7 @@ def test_a_short_text_is_written_on_for_the_tour(open_page: Open, found: FoundMo
 
 
 def open_learned(page: Any) -> None:
-    page.locator("#tab-learned").click()
+    open_view(page, "learned")
     page.wait_for_selector("#panel-learned", state="visible")
 
 

@@ -44,7 +44,7 @@ def page(opened: Any) -> Any:
 
 
 def open_view(page: Any, name: str) -> None:
-    page.evaluate("name => document.querySelector(`#tab-${name}`).focus()", name)
+    page.locator(f"#map [data-view={name}]").first.click()
     until(page, f"!document.querySelector('#panel-{name}').hidden")
 
 
@@ -162,7 +162,7 @@ def test_the_first_token_is_not_explained_and_a_short_text_is(
 def test_without_a_head_all_numbers_are_of_the_model_without_it(
     page: Any, found: FoundModel
 ) -> None:
-    page.evaluate("document.querySelector('#tab-heads').focus()")
+    page.locator("#map [data-view=heads]").click()
     page.locator("#panel-heads .switches button").nth(4).click()  # head 2.2
     open_view(page, "why")
     look_at(page, 6)

@@ -33,21 +33,16 @@ export function button(label, onclick, properties = {}) {
 }
 
 /** A number of the model on the screen: `value` exactly, `shown` as it is read. `about` says which number it is:
- * the kinds are probability, after, bits, entropy, weight, part, parts (a sum of several), logit, rank, word, without, lens,
- * divergence, norm, unit, similarity, cell (the weight of any row of a window), and the numbers of "By numbers": query,
- * key, value, product (q · k), score, context, joined, output, stream, added (the length of the output). A test
- * computes each with the glass engine. */
+ * the kinds are probability, whole (with all heads on), after (temperature and filters), bits, entropy, weight, part,
+ * parts (a sum of several), logit, rank, word, without, lens, divergence, norm, unit, similarity, cell (the weight of
+ * any row of a window), and the numbers of "By numbers": query, key, value, product (q · k), score, context, joined,
+ * output, stream, added (the length of the output). A test computes each with the glass engine. */
 export function fact(what, value, about, shown) {
   const marks = { className: "fact", value, "data-what": what, "data-about": JSON.stringify(about) };
   return h("data", marks, shown);
 }
 
 export const paragraph = (...content) => h("p", {}, ...content);
-
-/** A sentence or two that explain a view, folded away. */
-export function whatIsThis(...sentences) {
-  return h("details", { className: "what" }, h("summary", {}, "What is this?"), paragraph(...sentences));
-}
 
 export function percent(p) {
   if (p >= 0.9995 || p === 0) return `${(100 * p).toFixed(0)} %`;

@@ -34,6 +34,54 @@ export const STRINGS = {
     written: "written",
   },
   client: { noReason: "no reason is known", stopped: "The model has stopped: {reason}. Load this page again." },
+  draw: {
+    best: "After {row} the model gives {best} {p}: its first guess. The second is {second} with {q}.",
+    bits: "bits",
+    byModel: "the model",
+    bySettings: "your settings",
+    coming: "For this place the die shows {number}. There lies {falls}, which comes next.",
+    comingCold: "At temperature 0 no die is thrown: the likeliest comes next, {falls}.",
+    entropy: "It is unsure by {bits} (entropy: 0 if certain, 1 for a coin, more for more possible tokens).",
+    first: "Nothing comes before the first token, so the model does not predict it. Choose a later one.",
+    goOn: "Go on from here with this token",
+    list: "The likeliest tokens",
+    next: "After {row} the likeliest next token is {best} with {p}, then {second} with {q}.",
+    other: "After {row} the model gives {token} {p}: its guess number {rank}. The first is {best} with {q}.",
+    otherHeads: "other heads off",
+    others: "many others",
+    otherwise:
+      "It was drawn with other settings ({settings}). With yours the die shows {number}, and there lies {falls}.",
+    replayed: "It was drawn with these settings: the die showed {number}, and there lies {token}.",
+    replayedCold: "It was written with these settings: at temperature 0 no die is thrown, the likeliest is taken.",
+    rest: "Below these are {others} others. With your settings {left} tokens can be drawn.",
+    restOne: "Below these are {others} others. With your settings only one token can be drawn.",
+    slowly: "Draw one token slowly",
+    step: "One step",
+    stepCold: "3. At temperature 0 no die is thrown: the likeliest token is taken.",
+    stepDie: "3. The die shows {number}, a number from 0 to 1. It depends on the seed, the place and the text before.",
+    stepModel: "1. The model gives each token a chance. The strip lays them side by side, the likeliest first.",
+    stepOther: "4. There lies {falls}. In the text is another token, which did not come from this draw.",
+    stepSettings: "2. Temperature and filters bend the lengths.",
+    stepToken: "4. There lies {falls}: this is the token.",
+    take: "Use its settings",
+    typed: "It was put there, not drawn. With your settings the die shows {number}, and there lies {falls}.",
+    typedCold: "It was put there, not drawn. At temperature 0 the likeliest is taken: {falls}.",
+  },
+  feedForward: {
+    elsewhere: "In this text it also fires after:",
+    first: "Nothing comes before the first token, so the model computes nothing for it. Choose a later one.",
+    layer: "Layer",
+    look: "Look there",
+    more: "{count} more units",
+    next: "After {before} unit {unit} of layer {layer} fires most, with {strength}. It raises {raised}.",
+    raises: "It raises:",
+    unit: "unit {unit}",
+    what:
+      "After attention each layer has a feed-forward network. A unit of it compares the token's vector with a pattern " +
+      "and fires if they match. Then it adds a vector of its own, which makes some tokens likelier. A negative unit " +
+      "adds the opposite. These are the units that fire most here.",
+    why: "Before {token} was predicted, unit {unit} of layer {layer} fired most, with {strength}. It raises {raised}.",
+  },
   header: {
     about: "About this model",
     base: "This small language model, the base of minigpt, has read English books, articles and talk.",
@@ -55,6 +103,37 @@ export const STRINGS = {
     sized: " ({size})",
     timed: " for {time}",
     vocabulary: "Its vocabulary has {count} tokens: the pieces, words or parts of words, that it reads and writes.",
+  },
+  heads: {
+    allAreOn: "All {all} heads are on: after {before} the model gives {token} {whole}. Switch one off and see.",
+    allOn: "All on",
+    bits: "bits",
+    first: "Nothing comes before the first token, so no head changes it. Choose a later one.",
+    head: "Head",
+    less: "without them",
+    oneIsOff:
+      "Without head {off} the model gives {token} {less} instead of {whole}. The predictions differ by {divergence}.",
+    rewrite: "Write again without them",
+    someAreOff:
+      "Without heads {off} the model gives {token} {less} instead of {whole}. The predictions differ by {divergence}.",
+    switches: "Heads that are on",
+    what:
+      "Attention shows where a head looks, not whether it matters. A head that is off adds nothing to the model, " +
+      "here and in all other views and in what is written. Each row is a layer; filled is on.",
+    whole: "all heads",
+  },
+  layers: {
+    after: "after layer {layer}",
+    always: "After {before} the first guess is {token} from the start, and it has {end} in the end.",
+    caption:
+      "The likeliest next token, if the model ended after each layer (the logit lens). A column is a place, named " +
+      "after the last token read there; underlined is the token that does follow.",
+    first: "Nothing comes before the first token, so no layer predicts it. Choose a later one.",
+    never: "After {before} the first guess is not {token}, which has {end} in the end, but {best}.",
+    read: "read",
+    since: "After {before} the first guess is {token} from layer {layer} on: {there} there, {end} in the end.",
+    start: "at the start",
+    table: "Layer by layer, as a table",
   },
   learned: {
     meaning:
@@ -80,6 +159,19 @@ export const STRINGS = {
     partCopied: "Copied: put it behind the address of this page, on any machine that has the file.",
     textCopied: "Copied.",
     tooLong: "This text is too long for a link (16,000 characters at most). Copy the text instead.",
+  },
+  map: {
+    attention: "attention: where each head looks",
+    chances: "Chances",
+    draw: "The draw",
+    feedForward: "feed-forward: which units fire",
+    layer: "layer",
+    map: "The model, and the way around",
+    norms: "length {start} → {end}",
+    stream: "Stream",
+    text: "Text",
+    tokens: "Tokens",
+    vectors: "Vectors",
   },
   numbers: {
     caption: "Head {head}{role}.",
@@ -117,7 +209,6 @@ export const STRINGS = {
     png: "Save PNG",
     question: "The question",
     svg: "Save SVG",
-    views: "Views",
     why: "Why this word?",
     whyToken: "Why {token}?",
   },
@@ -152,6 +243,18 @@ export const STRINGS = {
     typed: "You typed it",
     unknown: "The model has no token for {characters} and does not see it.",
     written: "the model wrote it",
+  },
+  sources: {
+    copy: "Around {around} a stretch of {count} characters is in the training text word for word:",
+    empty: "There is no text yet, so there is nothing to look for.",
+    mark: "Mark copies in the text",
+    nearest: "The nearest passages, shared words bold",
+    noCopy: "No stretch around {around} is in the training text word for word.",
+    notHere: "The training text is not in this page. A page made with {command} shows where the model learned this.",
+    share: "{share} of the text is in copied stretches of at least {least} characters.",
+    what:
+      "A model of this size has read little, so one can look where it has something from. A long copied stretch means " +
+      "that the model knows it by heart. Choose a token or select several.",
   },
   tip: {
     chance: "{token} had {chance} here, {bits} bits of surprise",
@@ -218,6 +321,23 @@ export const STRINGS = {
     minutes: "{count} minutes",
     second: "a second",
     seconds: "{count} seconds",
+  },
+  vectors: {
+    first: "Nothing comes before the first token, so the model computes nothing for it. Choose a later one.",
+    layer: "after layer {layer}",
+    learned: "A vector for this position is added to the token's own.",
+    lengths: "How long the vector becomes",
+    lengthsMean:
+      "Each layer adds to the vector; the sum is called the residual stream. Its length shows how much was added.",
+    lens: "What it would say after each layer",
+    nearPredicted: "Nearest to {token}, the predicted token",
+    nearRead: "Nearest to {token}, the token read last",
+    place: "{token} is token {place} of the {all} that the model can see at once.",
+    rotary: "Its position turns the queries and keys of attention, so that heads know how far apart tokens are.",
+    sentence:
+      "The model starts from the vector of {token}: {size} numbers, which say what it knows of this token. Its length " +
+      "grows from {start} to {end}. Tokens with similar vectors are used alike (1 is the same direction, 0 unrelated).",
+    start: "at the start",
   },
   /** Titles of the views. */
   views: {

@@ -1,30 +1,35 @@
 // The panel beside the text: what it is about (a token and a question), and the one open view.
 
-import { button, fill, h, roving } from "../basics/dom.js";
+import { button, fill, h } from "../basics/dom.js";
 import { say, string } from "../basics/strings.js";
 import { savePicture } from "../text/link.js";
-import { changed, openView, state, subject } from "../text/state.js";
+import { changed, state, subject } from "../text/state.js";
 import { tokenName } from "../text/writing.js";
 import { attentionView } from "../views/attention.js";
 import { branchesView } from "../views/branches.js";
 import { drawView } from "../views/draw.js";
+import { feedForwardView } from "../views/feed_forward.js";
 import { headsView } from "../views/heads.js";
 import { layersView } from "../views/layers.js";
 import { learnedView } from "../views/learned.js";
 import { numbersView } from "../views/numbers.js";
 import { sourcesView } from "../views/sources.js";
+import { vectorsView } from "../views/vectors.js";
 import { whyView } from "../views/why.js";
+import { drawMap, lightMap, makeMap } from "./map.js";
 
 const views = [
   whyView,
   drawView,
   attentionView,
   numbersView,
-  headsView,
+  feedForwardView,
+  vectorsView,
   layersView,
+  headsView,
+  learnedView,
   sourcesView,
   branchesView,
-  learnedView,
 ];
 const draws = {}; // id of a view -> the function that draws it
 const inPage = (id) => document.getElementById(id);
@@ -32,7 +37,10 @@ let drawCount = 0; // counts the drawings of views
 
 export function makePanels() {
   makeSubject();
-  makeTabs();
+  makeMap(
+    inPage("map"),
+    views.map(({ id }) => id),
+  );
   for (const view of views) makePanel(view);
 }
 
@@ -77,37 +85,16 @@ function drawSubject() {
   inPage("question-next").ariaPressed = String(question === "next");
 }
 
-/** The way around, until the map of the model takes its place. */
-function makeTabs() {
-  const tabs = views.map(({ id }) => {
-    const open = () => openView(id);
-    return button(string(`views.${id}`), open, { role: "tab", id: `tab-${id}`, "aria-controls": `panel-${id}` });
-  });
-  const list = h("div", { id: "tabs", role: "tablist", "aria-label": string("panel.views") }, tabs);
-  inPage("map").append(list);
-
-  roving(list, "[role=tab]", (key, at, items) => {
-    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: items.length - 1 }[key];
-    return to === undefined ? to : (to + items.length) % items.length;
-  });
-  list.addEventListener("focusin", (event) => openView(event.target.id.slice(4)));
-}
-
 /** Draw the open view. Until its answer is there it is marked as busy: what it shows may be about another text. */
 export async function drawPanel() {
   drawSubject();
-  for (const { id } of views) {
-    const isOpen = id === state.view;
-    const tab = inPage(`tab-${id}`);
-    tab.ariaSelected = String(isOpen);
-    tab.tabIndex = isOpen ? 0 : -1;
-    inPage(`panel-${id}`).hidden = !isOpen;
-  }
+  for (const { id } of views) inPage(`panel-${id}`).hidden = id !== state.view;
 
   drawCount += 1;
   const mine = drawCount;
   const panel = inPage(`panel-${state.view}`);
   panel.ariaBusy = "true";
-  await draws[state.view]();
+  await Promise.all([drawMap(), draws[state.view]()]);
+  lightMap(); // a view may have chosen its head by now
   if (mine === drawCount) panel.ariaBusy = "false";
 }

@@ -26,6 +26,25 @@ export function lastRows(reading, T) {
   return { weights };
 }
 
+/** What the map of the model shows of the last token: its vector (emb_dim), the lengths of its stream (num_layers + 1),
+ * what it looks at (num_layers * num_heads * T), and how the units fire (num_layers * ff_dim). */
+export function overview(reading, T) {
+  const { blocks } = reading.engine;
+  const ofLayers = blocks.map((_, layer) => unitsAt(reading, T - 1, layer));
+  const units = new Float32Array(ofLayers.length * ofLayers[0].length);
+  ofLayers.forEach((ofLayer, layer) => units.set(ofLayer, layer * ofLayer.length));
+
+  const vector = reading.residual[0].row(T - 1).slice();
+  return { vector, norms: streamNorms(reading, T), ...lastRows(reading, T), units };
+}
+
+/** How the units of a layer's feed-forward fire at token t, (ff_dim). */
+function unitsAt(reading, t, layer) {
+  const { engine, layers } = reading;
+  const { feed_forward, feed_forward_norm } = engine.blocks[layer];
+  return engine.units(engine.norm(layers[layer].middle.row(t), feed_forward_norm), feed_forward);
+}
+
 /** The attention weights of a head, (T, T). */
 export function headAttention(reading, T, layer, head) {
   return { T, weights: reading.attention(layer, head, T) };
@@ -77,9 +96,9 @@ export function lastQuery(reading, T, layer, head) {
 }
 
 /** What the model would say after each layer (the logit lens), at the last `count` of the T tokens: rows of
- * {id, probability, next}, the likeliest token and the probability of the one that follows in the window; null after
- * the last. A generator, which yields after each row. */
-export function* lens(reading, T, count) {
+ * {id, probability, next}, the likeliest token and the probability of the one that follows; after the last one of the
+ * window follows `following`, if there is one, otherwise null. A generator, which yields after each row. */
+export function* lens(reading, T, count, following = null) {
   const first = Math.max(0, T - count);
   const rows = [];
 
@@ -88,8 +107,8 @@ export function* lens(reading, T, count) {
     for (let t = first; t < T; t++) {
       const probabilities = softmax(reading.logits(t, layer));
       const id = indexOfLargest(probabilities);
-      const next = t + 1 < T ? probabilities[reading.ids[t + 1]] : null;
-      row.push({ id, probability: probabilities[id], next });
+      const next = t + 1 < T ? reading.ids[t + 1] : following;
+      row.push({ id, probability: probabilities[id], next: next === null ? null : probabilities[next] });
     }
     rows.push(row);
     yield;
@@ -108,10 +127,7 @@ export function streamNorms(reading, T) {
 export function firingUnits(reading, T, layer) {
   const { engine } = reading;
   const { feed_forward, feed_forward_norm } = engine.blocks[layer];
-  const unitsAt = (t) =>
-    engine.units(engine.norm(reading.layers[layer].middle.row(t), feed_forward_norm), feed_forward);
-
-  const last = unitsAt(T - 1); // (ff_dim,)
+  const last = unitsAt(reading, T - 1, layer); // (ff_dim,)
   const strongest = Array.from(last.keys()).sort((a, b) => Math.abs(last[b]) - Math.abs(last[a]));
   const shown = strongest.slice(0, SHOWN_UNITS);
 

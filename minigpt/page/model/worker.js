@@ -15,6 +15,7 @@ import {
   lastRows,
   lens,
   nearestTokens,
+  overview,
   streamNorms,
   thumbnails,
 } from "./inside.js";
@@ -97,13 +98,14 @@ const tasks = {
 
   // What inside.js shows of a window, the last row of which predicts.
   logits: (ids, off) => shown(lastLogits, ids, off),
+  overview: (ids, off) => shown(overview, ids, off),
   rows: (ids, off) => shown(lastRows, ids, off),
   attention: (ids, layer, head, off) => shown(headAttention, ids, off, layer, head),
   thumbnails: (ids, off) => shown(thumbnails, ids, off),
   query: (ids, layer, head, off) => shown(lastQuery, ids, off, layer, head),
   feedForward: (ids, layer, off) => shown(firingUnits, ids, off, layer),
   norms: (ids, off) => shown(streamNorms, ids, off),
-  lens: async (ids, count, off) => inMoments(await shown(lens, ids, off, count)),
+  lens: async (ids, count, off, following) => inMoments(await shown(lens, ids, off, count, following)),
 
   // Of the model alone.
   headScores: () => inMoments(headScores(engine)),

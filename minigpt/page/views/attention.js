@@ -28,6 +28,13 @@ export function followHead({ parts }) {
   Object.assign(state.focus, followed);
 }
 
+/** Look at the head of a layer that did the most for the token. */
+export function chooseLayer(layer) {
+  const heads = headsBySize(explained()?.parts ?? {}).map(headOf);
+  followed = null;
+  Object.assign(state.focus, heads.find((head) => head.layer === layer) ?? { layer, head: 0 });
+}
+
 function sameHead(a, b) {
   return a.layer === b.layer && a.head === b.head;
 }

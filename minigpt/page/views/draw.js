@@ -1,111 +1,146 @@
-// What the model expected in the place of a token: the likeliest tokens before and after the filters.
-// The logits are asked for once; the settings reshape the bars without the model.
+// The draw: the chances of a token, what the settings make of them, and the die that falls on one. The
+// logits are asked for once; moving a setting bends the strip without the model.
 
-import { fill, h, lastAsked, percent, whatIsThis } from "../basics/dom.js";
-import { filtered } from "../model/sampler.js";
-import { ask, tokenizer } from "../text/client.js";
-import { state, windowOf } from "../text/state.js";
-import { branch, chosenPlace, tokenName } from "../text/writing.js";
+import { entropy, largest, largestFirst, probabilities } from "../basics/chances.js";
+import { button, fact, fill, h, lastAsked, number, percent } from "../basics/dom.js";
+import { say, string } from "../basics/strings.js";
+import { dieNumber, filtered } from "../model/sampler.js";
+import { ask, model } from "../text/client.js";
+import { set } from "../text/settings.js";
+import { changed, state, subject } from "../text/state.js";
+import { branch, tokenName } from "../text/writing.js";
+import { bar, barHeads, rowName } from "./bars.js";
+import { makeSlowDraw } from "./slow_draw.js";
+import { layPieces, lyingAt } from "./strip.js";
 
 const BARS = 12;
+// The settings that a draw depends on.
+const OF_A_DRAW = ["temperature", "topK", "topP", "minP", "repetitionPenalty", "seed"];
+
+/** What the settings in sight make of logits, and where the die falls. */
+export function drawHere(logits, place) {
+  const { text, settings } = state;
+  const before = probabilities(logits);
+  const kept = filtered(logits, settings, text.ids.slice(text.hidden, place), model.forbidden);
+  const after = probabilities(kept);
+
+  const order = largestFirst(kept); // the order on the strip
+  const isThrown = settings.temperature >= 1e-5; // otherwise the likeliest is taken
+  const die = isThrown ? dieNumber(settings.seed, place, text.ids) : 0;
+
+  const ends = layPieces(after, order);
+  return { before, after, order, ends, isThrown, die, falls: lyingAt(ends, die) };
+}
 
 export const drawView = {
   id: "draw",
   make(panel) {
-    const head = h("p", { className: "readout" });
+    const head = h("p", { className: "sentence" });
+    const strips = h("div", { className: "strips" });
+    const slow = makeSlowDraw(strips, howDrawn);
+
+    const listTitle = h("h3", {}, string("draw.list"));
+    const heads = barHeads(string("draw.byModel"), string("draw.bySettings"));
     const list = h("ol", { className: "bars" });
     const rest = h("p", { className: "readout" });
-
-    panel.append(
-      whatIsThis(
-        "At each place the model gives every token a probability (softmax of its logits). The outline is that ",
-        "probability, the filled bar is what the settings make of it: temperature, top k, top p and min p. ",
-        "Choose a bar, and the text goes on from there; the text left behind stays among the texts of this visit.",
-      ),
-      head,
-      list,
-      rest,
-    );
+    const body = h("div", { hidden: true }, strips, slow.controls, listTitle, heads, list, rest);
+    panel.append(head, body);
 
     const asking = lastAsked();
     let known = { key: "" };
 
     return async () => {
-      const place = chosenPlace();
-      const { text } = state;
-      const key = `${text.ids.slice(0, place)}`;
-
-      if (place === 0) {
+      const about = subject();
+      if (about.window.ids.length === 0) {
+        body.hidden = true;
         known = { key: "" };
-        fill(head, "Nothing stands before the first token, so the model does not guess it.");
-        list.replaceChildren();
-        return rest.replaceChildren();
+        slow.rest();
+        return fill(head, say("draw.first"));
       }
 
-      if (key !== known.key) {
-        const isLast = asking();
-        const logits = await ask("logits", windowOf(place).ids, [...state.off]);
-        if (!isLast()) return;
-        known = { key, logits };
-      }
-      drawBars(head, list, rest, { logits: known.logits, place, text });
+      const off = [...state.off];
+      const key = `${about.window.ids} ${off}`;
+      const isLast = asking();
+      const logits = key === known.key ? known.logits : await ask("logits", about.window.ids, off);
+      if (!isLast()) return;
+      if (key !== known.key) slow.rest();
+      known = { key, logits };
+
+      const draw = drawHere(logits, about.place);
+      body.hidden = false; // the strips have a width before they are drawn
+      fill(head, drawSentence(draw, about));
+      slow.draw(draw, about);
+      drawList(list, rest, draw, about);
     };
   },
 };
 
-function drawBars(head, list, rest, { logits, place, text }) {
-  const before = probabilities(logits);
-  const after = probabilities(filtered(logits, state.settings, text.ids.slice(text.hidden, place)));
-  const order = Array.from(logits.keys()).sort((a, b) => before[b] - before[a]);
+/** What the model expected, and how sure it was. */
+function drawSentence({ before }, { place, row, token }) {
+  const order = largestFirst(before);
+  const chanceOf = (id) => fact("probability", before[id], { place, token: id }, percent(before[id]));
+  const bits = entropy(before);
+  const shownBits = `${number(bits, 1)} ${string("draw.bits")}`;
+  const unsure = say("draw.entropy", { bits: fact("entropy", bits, { place }, shownBits) });
+  const [best, second] = order;
 
-  const taken = text.ids[place];
+  if (token === undefined || token === best) {
+    const words = { row: rowName(row), best: tokenName(best), p: chanceOf(best) };
+    const next = { second: tokenName(second), q: chanceOf(second) };
+    return [...say(token === undefined ? "draw.next" : "draw.best", { ...words, ...next }), " ", ...unsure];
+  }
+
+  const rank = (order.indexOf(token) + 1).toLocaleString("en");
+  const words = { row: rowName(row), token: tokenName(token), p: chanceOf(token), rank };
+  const first = { best: tokenName(best), q: chanceOf(best) };
+  return [...say("draw.other", { ...words, ...first }), " ", ...unsure];
+}
+
+/** Whether the token was drawn, and how. */
+function howDrawn({ isThrown, die, falls }, { place, token }) {
+  const words = { number: number(die, 3), falls: tokenName(falls) };
+  if (token === undefined) return say(isThrown ? "draw.coming" : "draw.comingCold", words);
+
+  const drawing = state.text.draws[place];
+  if (!drawing) return say(isThrown ? "draw.typed" : "draw.typedCold", words);
+
+  const others = OF_A_DRAW.filter((name) => drawing.settings[name] !== state.settings[name]);
+  const wereOff = [...drawing.off].sort();
+  const isSame = others.length === 0 && String(wereOff) === String([...state.off].sort());
+  if (isSame) return say(isThrown ? "draw.replayed" : "draw.replayedCold", { ...words, token: tokenName(token) });
+
+  const values = others.map((name) => `${string(`settings.${name}`).toLowerCase()} ${drawing.settings[name]}`);
+  if (String(wereOff) !== String([...state.off].sort())) values.push(string("draw.otherHeads"));
+  const take = () => {
+    for (const name of OF_A_DRAW) set(name, drawing.settings[name]);
+    state.off = new Set(drawing.off);
+    changed();
+  };
+  const told = say("draw.otherwise", { settings: values.join(", "), ...words });
+  return [...told, " ", button(string("draw.take"), take, { "data-key": "take" })];
+}
+
+/** The likeliest tokens; a click goes on from there. */
+function drawList(list, rest, { before, after }, { place, token }) {
+  const order = largestFirst(before);
   const shown = order.slice(0, BARS);
-  if (taken !== undefined && !shown.includes(taken)) shown[BARS - 1] = taken;
+  if (token !== undefined && !shown.includes(token)) shown[shown.length - 1] = token;
+  const most = Math.max(before[order[0]], largest(after));
 
-  const entropy = -before.reduce((sum, p) => sum + (p > 0 ? p * Math.log2(p) : 0), 0);
-  const rank = `rank ${order.indexOf(taken) + 1} of ${order.length.toLocaleString("en")}`;
-  const what =
-    taken === undefined ? ["What comes next"] : [tokenName(taken), ` has ${percent(before[taken])}, ${rank}`];
-  fill(head, ...what, `; the uncertainty here (entropy) is ${entropy.toFixed(1)} bits.`);
+  const items = shown.map((id) => {
+    const figures = [
+      [string("draw.byModel"), fact("probability", before[id], { place, token: id }, percent(before[id]))],
+      [string("draw.bySettings"), fact("after", after[id], { place, token: id }, percent(after[id]))],
+    ];
+    const className = id === token ? "bar taken" : "bar";
+    const onclick = () => branch(place, id);
+    const properties = { type: "button", "data-key": id, title: string("draw.goOn"), className, onclick };
+    return h("li", {}, bar("button", { id, outline: before[id], filled: after[id], most }, figures, properties));
+  });
+  fill(list, items);
 
-  const most = Math.max(before[order[0]], ...after);
-  fill(
-    list,
-    shown.map((id) => {
-      const className = id === taken ? "bar taken" : "bar";
-      const onclick = () => branch(place, id);
-      const properties = { type: "button", "data-key": id, title: "Go on from here", className, onclick };
-      return h("li", {}, bar("button", id, before[id], after[id], most, properties));
-    }),
-  );
-
-  const sum = (p) => shown.reduce((left, id) => left - p[id], 1);
-  const others = order.length - shown.length;
   const left = after.filter((p) => p > 0).length;
-  const shares = `${percent(Math.max(0, sum(before)))}, after the filters ${percent(Math.max(0, sum(after)))}`;
-  const drawable = `${left.toLocaleString("en")} ${left === 1 ? "token" : "tokens"} can be drawn`;
-  fill(rest, `All ${others.toLocaleString("en")} others: ${shares}. ${drawable}.`);
-}
-
-/** softmax, where -Infinity gives 0. */
-export function probabilities(logits) {
-  const largest = logits.reduce((a, b) => Math.max(a, b));
-  const weights = Float64Array.from(logits, (logit) => Math.exp(logit - largest));
-  const sum = weights.reduce((a, b) => a + b);
-  return weights.map((weight) => weight / sum);
-}
-
-/** A token with two probabilities, as figures and as bars relative to the largest of all. */
-export function bar(tag, id, before, after, most, properties = { className: "bar" }) {
-  const bars = [h("span", { className: "after" }), h("span", { className: "before" })];
-  const figure = (p, meaning) =>
-    h("span", { className: "figure" }, percent(p), h("span", { className: "unseen" }, ` ${meaning} `));
-  return h(
-    tag,
-    { ...properties, "--before": before / most, "--after": after / most },
-    h("span", { className: "token" }, tokenizer.visible(id)),
-    h("span", { className: "track" }, bars),
-    figure(before, "before,"),
-    figure(after, "after"),
-  );
+  const counts = { others: order.length - shown.length, left };
+  for (const name in counts) counts[name] = counts[name].toLocaleString("en");
+  fill(rest, say(left === 1 ? "draw.restOne" : "draw.rest", counts));
 }

@@ -1,88 +1,136 @@
-// Heads switched off: what changes for the chosen token, and the text written again without them.
+// Heads off: switched off here, a head is off for the whole page. The view compares the model without them with
+// the whole one, for this token.
 
-import { button, fill, h, inGrid, lastAsked, number, roving, whatIsThis } from "../basics/dom.js";
-import { ask, model, tokenizer } from "../text/client.js";
-import { changed, state, windowOf } from "../text/state.js";
-import { chosenPlace, rewrite } from "../text/writing.js";
-import { bar, probabilities } from "./draw.js";
-import { headName } from "./head_names.js";
+import { divergence, largest, probabilities } from "../basics/chances.js";
+import { button, fact, fill, h, inGrid, lastAsked, number, percent, roving } from "../basics/dom.js";
+import { say, string } from "../basics/strings.js";
+import { ask, model } from "../text/client.js";
+import { changed, state, subject } from "../text/state.js";
+import { rewrite, tokenName } from "../text/writing.js";
+import { bar, barHeads, rowName } from "./bars.js";
+import { headName, headNumber, measureHeads } from "./head_names.js";
 
 const COMPARED = 8;
 
 export const headsView = {
   id: "heads",
   make(panel) {
-    const { num_layers, num_heads } = model.config;
-    const meaning = { role: "group", "aria-label": "Heads that are on" };
-    const switches = h("div", { className: "switches", ...meaning, "--columns": num_heads });
-    const readout = h("p", { className: "readout" });
-    const bars = h("ol", { className: "bars" });
-
-    const rewriting = button("Write again without them", rewrite, { className: "main" });
-    const allOn = button("All on", () => (state.off.clear(), changed()));
-
-    for (let layer = 0; layer < num_layers; layer++) {
-      for (let head = 0; head < num_heads; head++) {
-        const key = `${layer}.${head}`;
-        const toggle = () => {
-          if (!state.off.delete(key)) state.off.add(key);
-          changed();
-        };
-        switches.append(button(key, toggle, { tabIndex: layer + head ? -1 : 0 }));
-      }
-    }
-
-    panel.append(
-      whatIsThis(
-        "Attention weights show where a head looks, not whether it matters. Switch a head off and see: its context ",
-        "vector becomes zero. The outline is the whole model's probability, the filled bar that without these heads; ",
-        "the divergence says in bits how much the two differ.",
-      ),
-      h("p", {}, "On is filled. Choose heads to switch them off:"),
-      switches,
-      h("p", { className: "row" }, rewriting, allOn),
-      readout,
-      bars,
-    );
-
-    roving(switches, "button", (key, at) => inGrid(key, at, num_heads));
-    switches.addEventListener("focusin", (event) => {
-      for (const item of switches.children) item.tabIndex = item === event.target ? 0 : -1;
+    const head = h("p", { className: "sentence" });
+    const switches = makeSwitches();
+    const allOn = button(string("heads.allOn"), () => {
+      state.off.clear();
+      changed();
     });
+
+    const again = button(string("heads.rewrite"), rewrite);
+
+    const compared = h("div");
+    panel.append(
+      head,
+      h("p", {}, string("heads.what")),
+      h("div", { className: "scroll" }, switches),
+      h("p", { className: "row" }, again, allOn),
+      compared,
+    );
 
     const asking = lastAsked();
     return async () => {
-      [...switches.children].forEach((item) => {
-        const name = headName(...item.textContent.split(".").map(Number));
-        const isOn = !state.off.has(item.textContent);
-        item.ariaPressed = String(isOn);
-        item.ariaLabel = item.title = `${item.textContent}${name && `: ${name}`}`;
-      });
+      measureHeads();
+      drawSwitches(switches);
+      allOn.disabled = state.off.size === 0;
+      again.disabled = state.off.size === 0;
 
-      rewriting.disabled = allOn.disabled = state.off.size === 0;
-      const place = chosenPlace();
-      if (place === 0 || state.busy) return;
-
-      const { text } = state;
-      const window = windowOf(place).ids;
+      const about = subject();
+      const { ids } = about.window;
       const isLast = asking();
-      const whole = probabilities(await ask("logits", window));
-      const less = probabilities(await ask("logits", window, [...state.off]));
+      if (ids.length === 0) {
+        compared.replaceChildren();
+        return fill(head, say("heads.first"));
+      }
+
+      const [whole, less] = await Promise.all([ask("logits", ids, []), ask("logits", ids, [...state.off])]);
       if (!isLast()) return;
 
-      const part = (p, i) => (p > 1e-12 ? p * Math.log2(p / Math.max(less[i], 1e-12)) : 0);
-      const divergence = whole.map(part).reduce((a, b) => a + b);
-      const taken = text.ids[place];
-      const what = taken === undefined ? "the next token" : `“${tokenizer.visible(taken)}”`;
-      const off =
-        state.off.size === 0 ? "All heads are on" : `${state.off.size} of ${num_layers * num_heads} heads off`;
-      fill(readout, `${off}. For ${what} the divergence is ${number(Math.max(0, divergence), 3)} bits.`);
-
-      const order = Array.from(whole.keys()).sort((a, b) => whole[b] + less[b] - whole[a] - less[a]);
-      const shown = order.slice(0, COMPARED);
-      const most = Math.max(...shown.map((id) => Math.max(whole[id], less[id])));
-      const drawn = shown.map((id) => bar("li", id, whole[id], less[id], most));
-      fill(bars, drawn);
+      const chances = { whole: probabilities(whole), less: probabilities(less) };
+      fill(head, headsSentence(chances, about));
+      fill(compared, comparedBars(chances, about));
     };
   },
 };
+
+function makeSwitches() {
+  const { num_layers, num_heads } = model.config;
+  const switches = h("div", {
+    className: "switches",
+    role: "group",
+    "aria-label": string("heads.switches"),
+    "--columns": num_heads,
+  });
+
+  for (let layer = 0; layer < num_layers; layer++) {
+    for (let at = 0; at < num_heads; at++) {
+      const key = `${layer}.${at}`;
+      const toggle = () => {
+        if (!state.off.delete(key)) state.off.add(key);
+        state.focus = { layer, head: at };
+        changed();
+      };
+      switches.append(button(headNumber(layer, at), toggle, { tabIndex: layer + at ? -1 : 0, "data-head": key }));
+    }
+  }
+
+  roving(switches, "button", (key, at) => inGrid(key, at, num_heads));
+  switches.addEventListener("focusin", (event) => {
+    for (const item of switches.children) item.tabIndex = item === event.target ? 0 : -1;
+  });
+  return switches;
+}
+
+function drawSwitches(switches) {
+  for (const item of switches.children) {
+    const key = item.dataset.head;
+    const [layer, at] = key.split(".").map(Number);
+    const name = headName(layer, at);
+    item.ariaPressed = String(!state.off.has(key));
+    item.title = name;
+    item.ariaLabel = [string("heads.head"), item.textContent, name].filter(Boolean).join(" ");
+  }
+}
+
+/** What the heads that are off do to this token. */
+function headsSentence({ whole, less }, { place, row, token }) {
+  const { num_layers, num_heads } = model.config;
+  const said = token ?? whole.indexOf(largest(whole));
+  const bits = divergence(whole, less);
+
+  const words = {
+    before: rowName(row),
+    token: tokenName(said),
+    all: num_layers * num_heads,
+    off: Array.from(state.off, (key) => headNumber(...key.split(".").map(Number))).join(", "),
+    whole: fact("whole", whole[said], { place, token: said }, percent(whole[said])),
+    less: fact("probability", less[said], { place, token: said }, percent(less[said])),
+    divergence: fact("divergence", bits, { place }, `${number(bits)} ${string("heads.bits")}`),
+  };
+  if (state.off.size === 0) return say("heads.allAreOn", words);
+  return say(state.off.size === 1 ? "heads.oneIsOff" : "heads.someAreOff", words);
+}
+
+/** The likeliest tokens of both. */
+function comparedBars({ whole, less }, { place, token }) {
+  const order = Array.from(whole.keys()).sort((a, b) => whole[b] + less[b] - whole[a] - less[a]);
+  const shown = order.slice(0, COMPARED);
+  if (token !== undefined && !shown.includes(token)) shown[shown.length - 1] = token;
+  const most = Math.max(...shown.map((id) => Math.max(whole[id], less[id])));
+
+  const [all, without] = [string("heads.whole"), string("heads.less")];
+  const items = shown.map((id) => {
+    const figures = [
+      [all, fact("whole", whole[id], { place, token: id }, percent(whole[id]))],
+      [without, fact("probability", less[id], { place, token: id }, percent(less[id]))],
+    ];
+    const className = id === token ? "bar taken" : "bar";
+    return bar("li", { id, outline: whole[id], filled: less[id], most }, figures, { className });
+  });
+  return [barHeads(all, without), h("ol", { className: "bars" }, items)];
+}

@@ -1,65 +1,95 @@
-// The logit lens: what the model would have said after each layer, token by token.
+// Layer by layer (the logit lens): what the model would have said after each layer, here and at the places before.
 
-import { fill, h, lastAsked, percent, scrolling, table, whatIsThis } from "../basics/dom.js";
-import { ask, tokenizer } from "../text/client.js";
-import { state, windowOf } from "../text/state.js";
-import { chosenPlace, tokenName } from "../text/writing.js";
+import { fact, fill, h, lastAsked, percent, scrolling, table } from "../basics/dom.js";
+import { say, string } from "../basics/strings.js";
+import { ask } from "../text/client.js";
+import { state, subject, windowOf } from "../text/state.js";
+import { tokenName } from "../text/writing.js";
+import { rowName } from "./bars.js";
 
-const COLUMNS = innerWidth < 500 ? 4 : 8; // a phone shows fewer
+const COLUMN = 76; // pixels, about
+const MOST_COLUMNS = 8;
 
 export const layersView = {
   id: "layers",
   make(panel) {
+    const head = h("p", { className: "sentence" });
     const box = h("div");
-    panel.append(
-      whatIsThis(
-        "The logit lens reads the stream between two layers as if it were the end: the likeliest next token after ",
-        "each layer. A column is a token of the text, the last row what the model says. A cell is as dark as its ",
-        "guess is sure; underlined is the token that did follow.",
-      ),
-      box,
-    );
-
+    panel.append(head, box);
     const asking = lastAsked();
-    return async () => {
-      const place = chosenPlace(true);
-      if (place < 0 || state.busy) return;
 
-      const { text } = state;
+    return async () => {
+      const about = subject();
+      if (about.window.ids.length === 0) {
+        box.replaceChildren();
+        return fill(head, say("layers.first"));
+      }
+
+      const { ids, start } = about.window;
+      const fitting = Math.floor(panel.clientWidth / COLUMN) - 1;
+      const count = lensPlaces(about, Math.max(2, Math.min(MOST_COLUMNS, fitting)));
       const isLast = asking();
-      const from = Math.max(0, Math.min(place - COLUMNS + 2, text.ids.length - COLUMNS));
-      const to = Math.min(text.ids.length - 1, Math.max(place, from + COLUMNS - 1));
-      const { ids, start } = windowOf(to + 1);
-      const first = Math.max(from, start);
-      const rows = await ask("lens", ids, to - first + 1, [...state.off]);
-      if (isLast()) fill(box, drawLens({ from: first, rows }, text, place));
+      const rows = await ask("lens", ids, count, [...state.off], about.token ?? null);
+      if (!isLast()) return;
+
+      const first = start + ids.length - count; // the token that the first column has read
+      fill(head, lensSentence(rows, about));
+      fill(box, drawLens(rows, first, about));
     };
   },
 };
 
-function drawLens({ from, rows }, text, place) {
-  const heads = ["read", ...rows[0].map((_, i) => tokenName(text.ids[from + i]))];
-  const body = rows.map((row, layer) => [
-    layer === 0 ? "embedding" : `after layer ${layer - 1}`,
-    ...row.map(({ id, probability }) => [tokenName(id), h("small", {}, percent(probability))]),
+/** How many places there are to show, this one and those before it, that were predicted in the same window. */
+function lensPlaces({ place, window }, most) {
+  const last = Math.min(most, window.ids.length);
+  let count = 1;
+  while (count < last && windowOf(place - count).start === window.start) count++;
+  return count;
+}
+
+/** From which layer on the model would have said what it says in the end, or the token that is there. */
+function lensSentence(rows, { place, row, token }) {
+  const here = rows.map((cells) => cells.at(-1));
+  const said = token ?? here.at(-1).id;
+
+  let since = rows.length; // the first guess after this layer and all later ones
+  while (since > 0 && here[since - 1].id === said) since--;
+
+  const chanceAfter = (layer) => {
+    const { id, probability, next } = here[layer];
+    const p = token === undefined || id === said ? probability : next;
+    return fact("lens", p, { place, token: said, layer }, percent(p));
+  };
+  const words = { before: rowName(row), token: tokenName(said), layer: since, end: chanceAfter(rows.length - 1) };
+
+  if (since === rows.length) return say("layers.never", { ...words, best: tokenName(here.at(-1).id) });
+  if (since === 0) return say("layers.always", words);
+  return say("layers.since", { ...words, there: chanceAfter(since) });
+}
+
+function drawLens(rows, first, { place }) {
+  const { ids } = state.text;
+  const heads = [string("layers.read"), ...rows[0].map((_, i) => rowName(first + i))];
+
+  const body = rows.map((cells, layer) => [
+    layer === 0 ? string("layers.start") : say("layers.after", { layer }),
+    ...cells.map(({ id, probability }, i) => {
+      const about = { place: first + i + 1, token: id, layer };
+      return [tokenName(id), h("small", {}, fact("lens", probability, about, percent(probability)))];
+    }),
   ]);
 
   const look = (row, column) => {
-    const chosen = from + column - 1 === place && column > 0 ? "chosen" : "";
+    const predicted = first + column; // the place that this column predicts
+    const chosen = column > 0 && predicted === place ? "chosen" : "";
     if (row < 0 || column === 0) return { className: chosen };
+
     const { id, probability } = rows[row][column - 1];
-    const right = id === text.ids[from + column] ? "right" : "";
+    const right = id === ids[predicted] ? "right" : "";
     return { className: `tinted ${right} ${chosen}`, "--tint": probability.toFixed(2) };
   };
 
-  const chosen = rows.map((row) => row[place - from]?.next);
-  const isKnown = chosen.every((p) => typeof p === "number");
-  const note = `What followed “${tokenizer.visible(text.ids[place])}” had, layer by layer: ${isKnown && chosen.map(percent).join(", ")}.`;
-
-  const wide = table("The likeliest next token after each layer", heads, body, look);
+  const wide = table(string("layers.caption"), heads, body, look);
   wide.className = "lens";
-  return [
-    scrolling("Layers as a table", wide),
-    h("p", { className: "readout" }, isKnown ? note : "Nothing follows the last token yet."),
-  ];
+  return scrolling(string("layers.table"), wide);
 }

@@ -1,0 +1,203 @@
+// The map: one picture of the whole model, with what it computes for the chosen token, small. Each box opens the view
+// that shows it large; the open one is lit.
+
+import { largestFirst } from "../basics/chances.js";
+import { fact, fill, h, lastAsked, number, percent, roving } from "../basics/dom.js";
+import { say, string } from "../basics/strings.js";
+import { ask, model } from "../text/client.js";
+import { openView, state, subject } from "../text/state.js";
+import { tokenName } from "../text/writing.js";
+import { chooseLayer } from "../views/attention.js";
+import { rowName } from "../views/bars.js";
+import { drawHere } from "../views/draw.js";
+import { inDirection, paintBars, paintHeads } from "./map_pictures.js";
+
+const IN_TEXT = 40; // characters of the text
+const IN_TOKENS = 3;
+const BINS = 24; // bars or squares that a small picture is wide
+const GUESSES = 3;
+const AT_HEAD = ["attention", "numbers"]; // views of one head
+
+const boxes = []; // {box, view, layer}: all buttons of the map
+const askingForMap = lastAsked();
+let map; // the element
+let known = { key: "" }; // what the model has computed for which token
+
+/** Fill the map, so that each of these views can be opened in it. */
+export function makeMap(element, views) {
+  map = element;
+  map.ariaLabel = string("map.map");
+  map.role = "navigation";
+  const { num_layers } = model.config;
+
+  const first = [makeBox("text", "branches"), makeBox("tokens", "vectors"), makeBox("vectors", "vectors")];
+  const layers = Array.from({ length: num_layers }, (_, layer) => [
+    makeBox("attention", "attention", layer),
+    makeBox("feedForward", "feedForward", layer),
+  ]);
+  const stream = makeBox("stream", "layers");
+  const after = [makeBox("chances", "draw"), makeBox("draw", "draw")];
+
+  const caption = (name) =>
+    h("span", { className: `caption of-${name}`, "aria-hidden": "true" }, string(`map.${name}`));
+  const grid = h(
+    "div",
+    { className: "layers", "--layers": num_layers },
+    caption("attention"),
+    caption("feedForward"),
+    layers.flat(),
+  );
+
+  // The others are about the whole model.
+  const withBox = boxes.map(({ view }) => view);
+  const whole = views.filter((id) => !withBox.includes(id)).map((id) => makeBox("whole", id));
+  const arrow = () => h("span", { className: "arrow", "aria-hidden": "true" }, "→");
+  element.append(
+    h("div", { className: "flow" }, [
+      h("div", { className: "part" }, first),
+      arrow(),
+      h("div", { className: "part of-layers" }, h("div", { className: "layers-scroll" }, grid), stream),
+      arrow(),
+      h("div", { className: "part" }, after),
+    ]),
+    h("div", { className: "whole" }, whole),
+  );
+
+  roving(element, "button", inDirection);
+  element.addEventListener("focusin", ({ target }) => {
+    for (const { box } of boxes) box.tabIndex = box === target ? 0 : -1;
+  });
+}
+
+/** A box of the map, which opens a view. */
+function makeBox(name, view, layer = null) {
+  const title = name === "whole" ? string(`views.${view}`) : string(`map.${name}`);
+  const label = layer === null ? title : `${title}, ${string("map.layer")} ${layer + 1}`;
+  const content = h("span", { className: "content" });
+
+  const open = () => {
+    if (view === "attention") chooseLayer(layer);
+    openView(view, layer === null ? {} : { layer });
+  };
+  const properties = {
+    type: "button",
+    className: `box ${name}`,
+    tabIndex: -1,
+    onclick: open,
+    "data-key": label,
+    "data-view": view,
+  };
+  const box = h("button", properties, h("span", { className: "name" }, layer === null ? title : layer + 1), content);
+  if (layer !== null) {
+    box.ariaLabel = label;
+    box.style.setProperty("--layer", layer + 1);
+  }
+
+  boxes.push({ name, box, content, view, layer });
+  return box;
+}
+
+/** Draw what the model computes for the token that the views are about. */
+export async function drawMap() {
+  lightMap();
+  const about = subject();
+  const { ids } = about.window;
+  const off = [...state.off];
+
+  const key = `${about.place} ${ids} ${off}`;
+  const isLast = askingForMap();
+  let found = known;
+  if (key !== known.key) {
+    map.ariaBusy = "true";
+    const [inside, logits] = ids.length ? await Promise.all([ask("overview", ids, off), ask("logits", ids, off)]) : [];
+    if (!isLast()) return;
+    found = { key, inside, logits };
+  }
+
+  drawText(about);
+  if (found.inside) {
+    if (found !== known || known.theme !== state.theme) drawInside(found.inside, about);
+    drawChances(drawHere(found.logits, about.place), about);
+  } else {
+    for (const { content, name } of boxes) if (name !== "text") content.replaceChildren();
+  }
+  known = Object.assign(found, { theme: state.theme });
+  map.ariaBusy = "false";
+}
+
+/** Light the boxes of the open view. */
+export function lightMap() {
+  let current = null;
+  for (const { box, view, layer } of boxes) {
+    const isOfHead = view === "attention" && AT_HEAD.includes(state.view);
+    const isOpen = (view === state.view || isOfHead) && (layer === null || layer === state.focus.layer);
+    if (isOpen) box.ariaCurrent = "true";
+    else box.removeAttribute("aria-current");
+    if (isOpen) current ??= box;
+  }
+
+  // One box is in the tab order: the one in use.
+  if (map.contains(document.activeElement)) return;
+  for (const { box } of boxes) box.tabIndex = box === (current ?? boxes[0].box) ? 0 : -1;
+}
+
+function contentOf(name) {
+  return boxes.filter((box) => box.name === name).map(({ content }) => content);
+}
+
+/** The text's end and its last tokens, as far as the model reads them here. */
+function drawText({ row, window }) {
+  const { text } = state;
+  const from = Math.max(text.hidden, window.start);
+  const read = text.pieces.slice(from, row + 1).join("");
+  const end = read.slice(-IN_TEXT);
+  fill(contentOf("text")[0], end.length < read.length ? `…${end}` : end);
+
+  const last = [];
+  for (let i = Math.max(window.start, row - IN_TOKENS + 1); i <= row; i++) last.push(rowName(i));
+  fill(contentOf("tokens")[0], last);
+}
+
+/** What is inside the model: vector, heads, units, stream. */
+function drawInside({ vector, norms, weights, units }, about) {
+  const { num_layers, num_heads } = model.config;
+  const T = about.window.ids.length;
+
+  fill(contentOf("vectors")[0], paintBars(vector, 2 * BINS));
+
+  contentOf("attention").forEach((content, layer) => {
+    const ofLayer = weights.subarray(layer * num_heads * T, (layer + 1) * num_heads * T);
+    const isOff = (head) => state.off.has(`${layer}.${head}`);
+    fill(content, paintHeads(ofLayer, { num_heads, T, bins: BINS, isOff }));
+  });
+
+  const ofUnits = units.length / num_layers;
+  contentOf("feedForward").forEach((content, layer) => {
+    fill(content, paintBars(units.subarray(layer * ofUnits, (layer + 1) * ofUnits), BINS));
+  });
+
+  const longest = Math.max(...norms);
+  const lengthOf = (layer) => fact("norm", norms[layer], { place: about.place, layer }, number(norms[layer], 1));
+  const bars = Array.from(norms, (norm) => h("span", { className: "height", "--share": norm / longest }));
+  const ends = say("map.norms", { start: lengthOf(0), end: lengthOf(norms.length - 1) });
+  fill(contentOf("stream")[0], h("span", { className: "heights" }, bars), h("span", { className: "ends" }, ends));
+}
+
+/** The first guesses, and where the die falls. */
+function drawChances({ before, order, ends, isThrown, die, falls }, { place, token }) {
+  const first = largestFirst(before).slice(0, GUESSES);
+  const guesses = first.map((id) => {
+    const p = fact("probability", before[id], { place, token: id }, percent(before[id]));
+    return h("span", { className: "guess" }, tokenName(id), p);
+  });
+  fill(contentOf("chances")[0], guesses);
+
+  const pieces = order.slice(0, BINS).map((id) => {
+    const { start, end } = ends.get(id);
+    const className = id === falls ? "piece drawn" : "piece";
+    return h("span", { className, "--share": end - start });
+  });
+  const needle = isThrown ? h("span", { className: "needle", "--at": die }) : null;
+  const strip = h("span", { className: "small-strip" }, pieces, needle);
+  fill(contentOf("draw")[0], strip, tokenName(token ?? falls));
+}
