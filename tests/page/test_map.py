@@ -216,6 +216,21 @@ def test_at_the_first_token_each_view_says_that_nothing_predicts_it(page: Any) -
     assert shown_facts(page, "#map") == []
 
 
+def test_with_an_empty_text_each_view_is_about_its_beginning(
+    open_page: Open, tmp_path: Path
+) -> None:
+    model = random_found(make_tokenizer("char", None, ["abc"]), tmp_path, **SHAPE)
+    page = open_page(model, link="#prompt=", weights="float32")
+    until_drawn(page)
+    ids = [model.tokenizer.end_of_text]  # what an empty beginning stands for in this model
+    for view in ("draw", "vectors", "feedForward", "layers", "heads"):
+        open_view(page, view)
+        check_facts(page, f"#panel-{view}", model.glass, ids, hidden=1)
+        assert "the beginning" in page.inner_text(f"#panel-{view} .sentence")
+    assert page.inner_text("#problem") == ""
+    assert "ended" not in page.inner_text("#sheet")
+
+
 def test_a_view_of_the_inside_is_saved_as_a_picture(page: Any) -> None:
     for view, text in (
         ("vectors", "similar"),

@@ -60,9 +60,10 @@ export const STRINGS = {
     stepCold: "3. At temperature 0 no die is thrown: the likeliest token is taken.",
     stepDie: "3. The die shows {number}, a number from 0 to 1. It depends on the seed, the place and the text before.",
     stepModel: "1. The model gives each token a chance. The strip lays them side by side, the likeliest first.",
-    stepOther: "4. There lies {falls}. In the text is another token, which did not come from this draw.",
+    stepOther:
+      "4. The token that lies there is {falls}. In the text is another one, which did not come from this draw.",
     stepSettings: "2. Temperature and filters bend the lengths.",
-    stepToken: "4. There lies {falls}: this is the token.",
+    stepToken: "4. The token that lies there is {falls}.",
     take: "Use its settings",
     typed: "It was put there, not drawn. With your settings the die shows {number}, and there lies {falls}.",
     typedCold: "It was put there, not drawn. At temperature 0 the likeliest is taken: {falls}.",
@@ -202,6 +203,7 @@ export const STRINGS = {
   opening: { hint: "Openings to try:" },
   panel: {
     close: "Close",
+    computing: "computing …",
     first: "How does a text begin?",
     next: "What next?",
     nextAfter: "What comes after {token}?",

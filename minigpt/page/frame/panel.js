@@ -50,7 +50,8 @@ function makePanel(view) {
   const save = (kind) => button(string(`panel.${kind}`), () => savePicture(panel, `minigpt-${view.id}`, kind));
   const saves = h("div", { className: "row save" }, save("svg"), save("png"));
 
-  panel.append(h("div", { className: "view-head" }, title, saves));
+  const computing = h("span", { className: "computing", "aria-hidden": "true" }, string("panel.computing"));
+  panel.append(h("div", { className: "view-head" }, title, computing, saves));
   inPage("panels").append(panel);
   draws[view.id] = view.make(panel);
 }

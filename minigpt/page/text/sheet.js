@@ -194,7 +194,7 @@ function drawNotes(text) {
   const unknown = state.busy ? [] : unknownCharacters(text);
   if (unknown.length) lines.push(say("sheet.unknown", { characters: unknown.join(" ") }));
   if (start > 0) lines.push(say("sheet.outOfSight", { n: String(model.config.context_length) }));
-  if (!state.busy && text.ids.at(-1) === tokenizer.end) lines.push(say("sheet.ended"));
+  if (!state.busy && text.ids.length > text.hidden && text.ids.at(-1) === tokenizer.end) lines.push(say("sheet.ended"));
   fill(
     notes,
     lines.map((line) => h("p", {}, line)),
