@@ -18,6 +18,8 @@ from minigpt.recipe.speed import Speed
 from minigpt.runs import base
 from minigpt.runs.folder import WEIGHTS
 
+from .data.dialogue.chats import some_chat
+
 WORDS = "the fox asked a crow for bread and said no then flew to old mill by night".split()
 TINY: dict[str, Any] = {
     "emb_dim": 16,
@@ -124,6 +126,15 @@ def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as monkeypatch:
         folder = move_into(tmp_path_factory.mktemp("tiny"), monkeypatch)
         return folder / train_tiny(steps=30, num_evals=3)
+
+
+@pytest.fixture(scope="session")
+def talking_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that learned from a chat of Anna and Otto, to be read only."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        folder = move_into(tmp_path_factory.mktemp("talking"), monkeypatch)
+        (folder / "chat.txt").write_text(some_chat(300))
+        return folder / train_tiny("chat.txt", steps=60, emb_dim=32, context_length=64, seed=1)
 
 
 @pytest.fixture

@@ -4,8 +4,11 @@ import argparse
 import shlex
 from pathlib import Path
 
+from .. import UserError
 from .options import A_MODEL, Parser, chosen_model
 from .terminal import print_message, write
+
+MODELFILE = "Modelfile"  # of Ollama
 
 
 def options(parser: Parser) -> None:
@@ -22,10 +25,16 @@ def options(parser: Parser) -> None:
         metavar="FOLDER",
         help="the new folder (default: exports/RUN-hf or exports/RUN-gguf)",
     )
+    answerer = (
+        "who answers, of a model that learned from conversations (default: the most frequent)"
+    )
+    add("--as", dest="answerer", metavar="NAME", help=answerer)
 
 
 def run(given: argparse.Namespace) -> None:
     """Write a model for other programs; print the folder, and how to use it."""
+    from ..data.dialogue.dialogue import MANNER
+    from ..interop.chat import ChatFormat
     from ..interop.gguf import write_gguf
     from ..interop.huggingface import write_folder
     from ..runs.card import CARD, model_card
@@ -40,17 +49,32 @@ def run(given: argparse.Namespace) -> None:
     found = find_model(source)
     config = found.glass.config
     weights = found.glass.weights
+    dialogue = found.config.origin.dialogue if found.config else None
+    if given.answerer is not None and dialogue is None:
+        raise UserError("--as is for a model that learned from conversations; this one did not")
+    chat = None
+    if dialogue is not None:
+        chat = ChatFormat(dialogue, found.tokenizer, given.answerer)
+
     with new_folder(out) as folder:
         if given.to == "gguf":
             file = f"{name}.gguf"
-            write_gguf(folder / file, config, weights, tokenizer=found.tokenizer, name=name)
+            write_gguf(
+                folder / file, config, weights, tokenizer=found.tokenizer, name=name, chat=chat
+            )
             shown = shlex.quote(str(out / file))
             use = f"llama-cli -m {shown} -p 'Once upon a time'"
+            if chat is not None:
+                modelfile = chat.modelfile(file, config.context_length)
+                (folder / MODELFILE).write_text(modelfile, encoding="utf-8")
+                use = f"ollama create {name} -f {shlex.quote(str(out / MODELFILE))}"
         else:
-            write_folder(folder, config, weights, tokenizer=found.tokenizer)
+            write_folder(folder, config, weights, tokenizer=found.tokenizer, chat=chat)
             card = model_card(found, out.resolve().name)
             (folder / CARD).write_text(card, encoding="utf-8")
             use = f"transformers.AutoModelForCausalLM.from_pretrained({str(out)!r})"
 
     write(str(out))
+    if chat is not None:
+        print_message(f"it answers as {chat.answerer}, and the user is {chat.asker}: {MANNER}")
     print_message(f"to use it:  {use}")

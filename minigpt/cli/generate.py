@@ -16,10 +16,12 @@ from ..generation.results import Step, Token, visible
 from ..runs.memory import enough_memory
 from .interactive import talk
 from .options import A_MODEL, Parser, add_fields, chosen_model, given_fields, typed_text
+from .talking import talk_with
 from .terminal import print_message, terminal_width, write
 from .writing import Task, how_it_ended, new_seed, speed_of, write_steps
 
 if TYPE_CHECKING:
+    from ..data.dialogue.dialogue import Dialogue
     from ..tokenizer import Tokenizer
 
 _OUTPUT = ("interactive", "json", "show", "min_words", "wrap")  # options
@@ -34,6 +36,12 @@ def options(parser: Parser) -> None:
     prompt = "how the text begins; from standard input with -, or in a pipe"
     parser.add_argument("prompt", nargs="*", help=prompt)
     parser.add_argument("--run", metavar="NAME", help=A_MODEL)
+
+    talking = parser.add_argument_group("talking, with a model that learned from conversations")
+    answerer = "answer as this speaker (default: the most frequent one who does not ask)"
+    talking.add_argument("--as", dest="answerer", metavar="NAME", help=answerer)
+    plain = "continue the prompt as a text, instead of answering it"
+    talking.add_argument("--plain", action="store_true", help=plain)
 
     output = parser.add_argument_group("output")
     interactive = "ask for one prompt after another; /help lists what else can be typed there"
@@ -81,6 +89,7 @@ def run(given: argparse.Namespace) -> None:
 def _generate(
     prompt: str, given: argparse.Namespace, config: SampleConfig, machine: InferenceConfig
 ) -> None:
+    from ..data.dialogue.dialogue import MANNER
     from ..generation.processors import without
     from ..runs.find import load
 
@@ -91,11 +100,21 @@ def _generate(
 
     millions = writer.engine.num_parameters / 1e6
     model = f"{name} ({millions:.2f} M parameters)"
+    dialogue = _dialogue(task, given)
+    if given.interactive and dialogue is not None:
+        from ..generation.talk import read_talk
+
+        print_message(f"writing with {model}")
+        talk_with(task, read_talk(dialogue, prompt, given.answerer), width=given.wrap)
+        return
     if given.interactive:
         print_message(f"writing with {model}")
         talk(task, begins=bool(given.prompt), width=given.wrap)
         return
 
+    if dialogue is not None and (prompt or given.answerer is not None):
+        task = _answer(task, dialogue, given.answerer)
+        print_message(f"answering as {(task.opening or '').rstrip(':')}: {MANNER}")
     if config.seed is None:  # so that the user can be told
         task = replace(task, config=replace(config, seed=new_seed()))
     if given.json:
@@ -103,6 +122,27 @@ def _generate(
         print_message(f"written with {model}")
     else:
         _write_text(task, given, model)
+
+
+def _dialogue(task: Task, given: argparse.Namespace) -> "Dialogue | None":
+    """Who speaks in the text that a model learned from, if it is to be talked with."""
+    dialogue = task.writer.dialogue
+    if given.answerer is not None and dialogue is None:
+        raise UserError("--as is for a model that learned from conversations; this one did not")
+    return None if given.plain else dialogue
+
+
+def _answer(task: Task, dialogue: "Dialogue", answerer: str | None) -> Task:
+    """The task to answer a prompt in one turn."""
+    from ..generation.talk import read_talk
+
+    talk = read_talk(dialogue, task.prompt, answerer)
+    prompt = talk.prompt(
+        task.writer.tokenizer,
+        context_length=task.writer.engine.context_length,
+        max_new_tokens=task.config.max_new_tokens,
+    )
+    return replace(task, prompt=prompt, config=talk.settings(task.config), opening=talk.opening)
 
 
 def _check(given: argparse.Namespace, config: SampleConfig) -> None:
@@ -160,16 +200,17 @@ def _write_text(task: Task, given: argparse.Namespace, model: str) -> None:
         if len(samples) > 1:
             write(f"--- sample {i} ---")
         if given.show:
-            show_tokens(task.prompt, sample, task.writer.tokenizer)
+            show_tokens(task.shown, sample, task.writer.tokenizer)
         else:
-            write_steps(task.prompt, sample, width)
+            write_steps(task.shown, sample, width)
 
     if given.min_words is not None:
         _write_more(task, samples, given.min_words, width)
 
     count = sum(len(sample) for sample in samples)
     speed = speed_of(count, time.perf_counter() - start)
-    end = how_it_ended(samples, more="more: --max-new-tokens N")
+    more = "more: --max-new-tokens N"
+    end = how_it_ended(samples, more, is_answer=task.opening is not None)
     print_message(f"{speed}   the same again: --seed {config.seed}   {end}")
 
 
@@ -184,12 +225,12 @@ def _collected(steps: Iterable[Step], samples: list[list[Step]]) -> Iterator[Ste
 def _write_more(task: Task, samples: list[list[Step]], min_words: int, width: int | None) -> None:
     """Write and add samples until all have so many words, with the seeds after that of the task."""
     first_seed = task.config.seed or 0
-    while _count_words(task.prompt, samples) < min_words and len(samples) < _MOST_TEXTS:
+    while _count_words(task.shown, samples) < min_words and len(samples) < _MOST_TEXTS:
         seed = (first_seed + len(samples)) % (1 << 63)
         another = replace(task, config=replace(task.config, seed=seed))
         sample: list[Step] = []
         write(f"\n{_BETWEEN}\n")
-        write_steps(task.prompt, _collected(another.steps(), [sample]), width)
+        write_steps(task.shown, _collected(another.steps(), [sample]), width)
         samples.append(sample)
 
 
@@ -208,7 +249,7 @@ def _write_records(task: Task) -> None:
     for i, sample in enumerate(samples):
         record = {
             "prompt": sample.prompt,
-            "text": sample.text,
+            "text": sample.text if task.opening is None else sample.text.strip(),
             "sample": i,
             "tokens": len(sample.token_ids),
             "stop_reason": sample.stop_reason,

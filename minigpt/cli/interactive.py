@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import ClassVar
 
 from .. import UserError
 from ..config import SampleConfig
@@ -43,27 +44,32 @@ def talk(task: Task, *, begins: bool, width: int | None) -> None:
         begins: whether to write a text before the first line is read.
         width: of lines, 0 for any; None for the terminal's.
     """
+    greeting = "type how a text begins, or /help"
+    hold(Session(task, width), greeting, first=task.prompt if begins else None)
+
+
+def hold(session: "Session", greeting: str, first: str | None = None) -> None:
+    """Take one line after the other until the session is over; the `first` one is given, if any."""
     if sys.stdin is None:
         raise UserError("standard input is closed; --interactive reads its prompts there")
     is_typed = sys.stdin.isatty()
     if is_typed:
-        _greet()
+        _greet(greeting)
 
-    session = Session(task, width)
-    if begins:
+    if first is not None:
         with _going_on(is_typed):
-            session.begin(task.prompt)
+            session.begin(first)
     while session.is_open:
         with _going_on(is_typed):
             session.take(read_line())
 
 
-def _greet() -> None:
+def _greet(greeting: str) -> None:
     """Say how to use it, and let lines be edited and called back with the arrow keys."""
     with contextlib.suppress(ImportError):  # Windows has none, and edits lines by itself
         import readline  # noqa: F401, input() uses it from now on
     leaves = "Ctrl-Z and Enter leave" if os.name == "nt" else "Ctrl-D leaves"
-    print_message(f"type how a text begins, or /help; Ctrl-C stops a text, {leaves}")
+    print_message(f"{greeting}; Ctrl-C stops a text, {leaves}")
 
 
 @contextlib.contextmanager
@@ -112,6 +118,13 @@ def _in_utf8(typed: str) -> str:
 class Session:
     """The last text and the settings; what is typed changes them."""
 
+    commands: ClassVar = COMMANDS
+    prompts: ClassVar = {  # what can be typed beside commands
+        "TEXT": "write a text that begins with TEXT (\\n: new line)",
+        "an empty line": "go on with the last text",
+        "//TEXT": "the same as TEXT, for one that begins with a slash",
+    }
+
     def __init__(self, task: Task, width: int | None):
         self.is_open = True
         self._task = task  # its prompt is that of the last text
@@ -128,7 +141,7 @@ class Session:
         if line is None:
             self.is_open = False
         elif line == "" and self._text is not None:
-            self._write(self._text, shown="", seed=self._next_seed())
+            self._go_on()
         elif line.startswith("//"):
             self.begin(typed_text(line[1:]))
         elif line.startswith("/"):
@@ -144,6 +157,11 @@ class Session:
         self._write(prompt, shown=prompt, seed=self._next_seed())
         self._task = replace(self._task, prompt=prompt)
 
+    def _go_on(self) -> None:
+        """Continue the last text."""
+        assert self._text is not None
+        self._write(self._text, shown="", seed=self._next_seed())
+
     def _obey(self, name: str, value: str) -> None:
         """Carry out a command, or change or show a setting."""
         field = name.replace("-", "_")
@@ -151,7 +169,7 @@ class Session:
             self._set(field, value)
         elif name == "save":
             self._save(value)
-        elif name in COMMANDS and value:
+        elif name in self.commands and value:
             raise UserError(f"/{name} takes no value, got {value}")
         elif name == "again":
             self._again()
@@ -160,7 +178,8 @@ class Session:
         elif name == "quit":
             self.is_open = False
         else:
-            raise UserError(f"no command /{name} ({_meant(name)}); type // for a prompt with a /")
+            meant = _meant(name, self.commands)
+            raise UserError(f"no command /{name} ({meant}); type // for a prompt with a /")
 
     def _set(self, field: str, typed: str) -> None:
         """Change a setting, or show it if no value was typed."""
@@ -191,25 +210,28 @@ class Session:
         self._write(prompt, shown=prompt, seed=seed)
 
     def _write(self, text: str, *, shown: str, seed: int) -> None:
-        """Continue a text, of which a part is shown first. At a terminal Ctrl-C ends the text, not
-        the session."""
-        config = replace(self._task.config, seed=seed)
-        steps = replace(self._task, prompt=text, config=config).steps()
-        width = terminal_width() if self._width is None else self._width
+        """Continue a text, of which a part is shown first."""
         self._text = text
+        self._show(replace(self._task, prompt=text), shown=shown, seed=seed, more="more: Enter")
+
+    def _show(self, task: Task, *, shown: str, seed: int, more: str) -> None:
+        """Show what is written for a task as it comes. At a terminal Ctrl-C ends the text, not the
+        session."""
         self._seed = seed
+        steps = replace(task, config=replace(task.config, seed=seed)).steps()
+        width = terminal_width() if self._width is None else self._width
 
         start = time.perf_counter()
         written: list[Step] = []
-        end = "more: Enter"
+        end = more
         try:
             write_steps(shown, self._kept(steps, written), width)
         except KeyboardInterrupt:
             if not sys.stdin.isatty():
                 raise
-            end = "stopped   more: Enter"
+            end = f"stopped   {more}"
         else:
-            end = how_it_ended([written], more=end)
+            end = how_it_ended([written], more=more, is_answer=task.opening is not None)
 
         speed = speed_of(len(written), time.perf_counter() - start)
         print_message(f"{speed}   seed {seed}   {end}")
@@ -227,7 +249,8 @@ class Session:
         """Write the last text to a file that is not there yet."""
         from ..runs.atomic import write_text  # needs numpy, which --help does not wait for
 
-        if self._text is None:
+        text = self._saved_text()
+        if not text:
             raise UserError("there is no text yet; type a prompt")
         if not name:
             raise UserError("name a file, as in /save story.txt")
@@ -236,21 +259,21 @@ class Session:
             raise UserError(f"{file} is there already; choose another name")
 
         try:
-            write_text(f"{self._text}\n", file)
+            write_text(f"{text}\n", file)
         except OSError as error:
             raise UserError(f"cannot write {file}: {error.strerror or error}") from None
         except ValueError:
             raise UserError(f"cannot write {file}: its name holds a NUL") from None
         print_message(f"saved in {file}")
 
+    def _saved_text(self) -> str:
+        """What is written to a file."""
+        return self._text or ""
+
     def _help(self) -> None:
         """List what can be typed, with the values of the settings."""
-        rows = {
-            "TEXT": "write a text that begins with TEXT (\\n: new line)",
-            "an empty line": "go on with the last text",
-            "//TEXT": "the same as TEXT, for one that begins with a slash",
-        }
-        rows |= {f"/{name}": purpose for name, purpose in COMMANDS.items()}
+        rows = dict(self.prompts)
+        rows |= {f"/{name}": purpose for name, purpose in self.commands.items()}
         rows["/SETTING off"] = "set it to its default; the settings are:"
         for name, field in SETTINGS.items():
             rows[f"{_option(name)} {_shown(self._task.config, name)}"] = field.metadata["help"]
@@ -283,9 +306,9 @@ def _shown(config: SampleConfig, field: str) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _meant(name: str) -> str:
+def _meant(name: str, commands: Iterable[str]) -> str:
     """Which command a wrong name may mean."""
-    known = [command.split()[0] for command in COMMANDS]
+    known = [command.split()[0] for command in commands]
     known += [field.replace("_", "-") for field in SETTINGS]
     near = difflib.get_close_matches(name, known, n=1)
     return f"did you mean /{near[0]}?" if near else "/help lists them"

@@ -11,7 +11,12 @@ from .options import A_MODEL, Parser, add_fields, chosen_model, given_fields
 
 def options(parser: Parser) -> None:
     parser.add_argument("run", nargs="?", help=A_MODEL)
-    add_fields(parser, ServeConfig, "server")
+    server = add_fields(parser, ServeConfig, "server", skip=("answerer",))
+    field = ServeConfig.__dataclass_fields__["answerer"]
+    answerer = f"{field.metadata['help']} (default: the most frequent speaker)"
+    server.add_argument(
+        "--as", dest="answerer", metavar="NAME", default=argparse.SUPPRESS, help=answerer
+    )
 
 
 def run(given: argparse.Namespace) -> None:

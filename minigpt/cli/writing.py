@@ -23,6 +23,12 @@ class Task:
     prompt: str
     config: SampleConfig
     processors: "list[Processor]"
+    opening: str | None = None  # what is shown before what is written; the prompt if unset
+
+    @property
+    def shown(self) -> str:
+        """What is shown before what is written."""
+        return self.prompt if self.opening is None else self.opening
 
     def steps(self, *, alternatives: int = 0) -> Iterator[Step]:
         """Token after token; with alternatives, so many of them, also how likely each was."""
@@ -51,11 +57,13 @@ def write_steps(beginning: str, steps: Iterable[Step], width: int | None) -> Non
         write(wrapper.end() if wrapper else "")
 
 
-def how_it_ended(samples: list[list[Step]], more: str) -> str:
+def how_it_ended(samples: list[list[Step]], more: str, *, is_answer: bool = False) -> str:
     """Why the samples end where they do; `more` if one of them could go on."""
     reasons = {sample[-1].stop_reason for sample in samples if sample}
     if not reasons or reasons & {None, "length"}:
         return more
+    if is_answer:
+        return "the turn is over"
     if "stop" in reasons:
         return "it came to a text that ends it (stop)"
     return "it ended by itself"

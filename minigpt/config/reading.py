@@ -4,7 +4,8 @@ import codecs
 import dataclasses
 from dataclasses import dataclass
 
-from .checked import Checked, Factor, require, setting
+from .. import UserError
+from .checked import Checked, Factor, Positive, require, setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +22,22 @@ class ReadingConfig(Checked):
         1.0, "read files that are so many times larger inside than is allowed (docs/documents.md)"
     )
 
+    plain: bool = setting(False, "read chats, interviews and plays as the text that they are")
+    silence: Positive = setting(
+        8.0, "hours without a message after which another conversation of a chat begins"
+    )
+    rename: tuple[str, ...] = setting(
+        (), "'+49 170 1234567=Anna': what a speaker is called in the text; repeatable", "NAME=NAME"
+    )
+    anonymous: bool = setting(False, "call the speakers A, B, C; names inside messages stay")
+
     def _check(self) -> None:
+        for words in self.rename:
+            old, _, new = words.partition("=")
+            if not old.strip() or not new.strip():
+                raise UserError(
+                    f"--rename must be NAME=NAME, such as '+49 170=Anna', got {words!r}"
+                )
         is_known = self.encoding is None or _is_text_encoding(self.encoding)
         require(self, "encoding", is_known, "an encoding that Python knows, such as latin1")
 

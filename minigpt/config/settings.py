@@ -67,6 +67,9 @@ class TextConfig(ReadingConfig):
     max_characters: Count | None = setting(
         None, "use this many characters of a longer text, from all over it"
     )
+    only: str | None = setting(
+        None, "of conversations, learn to say what this speaker says; the others are only read"
+    )
     tokenizer: str = setting(
         "bpe", "bpe (learned from the text), char, or one of tiktoken's, as gpt2"
     )
@@ -203,6 +206,11 @@ _USELESS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
     ("rotary_base", "positions", lambda positions: positions == "learned"),
     ("num_workers", "attention_dropout", lambda dropout: dropout > 0),
     ("num_workers", "compile", lambda compile: compile == "on"),
+    ("rename", "plain", bool),
+    ("anonymous", "plain", bool),
+    ("silence", "plain", bool),
+    ("only", "plain", bool),
+    ("token_split_prob", "only", lambda only: only is not None),
     # Of other commands:
     ("json", "interactive", bool),
     ("show", "interactive", bool),

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..tokenizer import Tokenizer, TokenSplitter
+from .dialogue.counted import IGNORED
 from .origin import Origin
 
 TokenIds = NDArray[np.unsignedinteger]
@@ -32,6 +33,9 @@ class Dataset:
     validation: TokenSequence
     # The text that the tokens come from, as far as it is known.
     origin: Origin = field(default_factory=Origin)
+    # The same tokens, those marked that the loss does not count, if it is to count only some.
+    marked_train: TokenSequence | None = None
+    marked_validation: TokenSequence | None = None
 
     @cached_property
     def token_splitter(self) -> TokenSplitter:
@@ -54,7 +58,8 @@ def sample_batch(
 
     The text is cut into windows side by side. Each is drawn once, in random order, before the next
     epoch cuts the text elsewhere. A batch does not depend on the steps before it. `rows` are the
-    windows of one rank; `splitter` splits the share `split_prob` of the tokens.
+    windows of one rank; `splitter` splits the share `split_prob` of the tokens. Tokens that are
+    marked are IGNORED as targets.
     """
     places = len(tokens) - context_length  # where a window can begin
     in_epoch = _windows_of_an_epoch(places, context_length)
@@ -75,9 +80,19 @@ def sample_batch(
         random = _random(seed, step, counter=1 << 255).random((2, batch_size, length))
         batch = splitter(batch, split_prob, random[:, rows])
 
-    inputs = torch.from_numpy(batch[:, :-1])
-    targets = torch.from_numpy(batch[:, 1:])
-    return inputs, targets
+    return unmarked(torch.from_numpy(batch[:, :-1])), to_predict(torch.from_numpy(batch[:, 1:]))
+
+
+def unmarked(token_ids: Tensor) -> Tensor:
+    """The ids where some are marked; the shape stays."""
+    is_marked = token_ids < 0
+    return torch.where(is_marked, ~token_ids, token_ids) if is_marked.any() else token_ids
+
+
+def to_predict(token_ids: Tensor) -> Tensor:
+    """The targets of a loss: IGNORED where an id is marked; the shape stays."""
+    is_marked = token_ids < 0
+    return token_ids.masked_fill(is_marked, IGNORED) if is_marked.any() else token_ids
 
 
 def _windows_of_an_epoch(places: int, context_length: int) -> int:

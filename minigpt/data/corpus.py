@@ -6,9 +6,11 @@ in them. source.py finds the files and decides what is set aside to validate on;
 stores the tokens.
 """
 
+import copy
 import hashlib
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
@@ -19,6 +21,8 @@ from typing import NamedTuple
 from .. import UserError
 from ..config import ReadingConfig
 from ..tokenizer import Encoded, TextChunk, Tokenizer, UnknownCharacter, encode_in_pieces
+from .dialogue.dialogue import Dialogue
+from .dialogue.names import Names
 from .readers import Document, Report, read_file, title
 
 _STRETCH = 1 << 14  # characters of a stretch, where only a sample of a text is taken
@@ -38,6 +42,17 @@ class Piece(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Talking:
+    """What one reading tells of the conversations in a text."""
+
+    speakers: Mapping[str, int]  # the turns of each, by the name in the text; most frequent first
+    files_speakers: tuple[str, ...]  # as the files name them, in the order of their appearance
+    not_found: Sequence[str]  # who was renamed, but does not appear
+    conversations: int
+    characters: int  # of these
+
+
+@dataclass(frozen=True)
 class Scan:
     """What one reading of a corpus tells about its text. A file packed with gzip counts as what it
     holds, except in `versions`."""
@@ -48,6 +63,7 @@ class Scan:
     versions: Sequence[FileVersion | None]  # of each file, before it was read
     alphabet: frozenset[int]  # the bytes that occur
     reports: Sequence[Report]  # what there is to say of each file
+    talk: Talking | None = None  # what is told of its conversations, if there are some
 
 
 @dataclass(frozen=True)
@@ -56,20 +72,22 @@ class Corpus:
 
     files: tuple[Path, ...]
     reading: ReadingConfig = field(default_factory=ReadingConfig)
+    known_speakers: tuple[str, ...] = ()  # of another corpus, who are called the same in this one
 
     def pieces(self) -> Iterator[Piece]:
         """The documents one after the other, in pieces of about a megabyte."""
         number = -1
+        names = Names(self.reading, self.known_speakers)
         for file in self.files:
             for document in read_file(file, self.reading):
                 number += document.is_first
-                text, source, line = document[:3]
-                yield Piece(number, text, source, line, document.is_row)
+                text = text_of(document, names)
+                yield Piece(number, text, document.source, document.line, document.is_row)
 
     @cached_property
     def scan(self) -> Scan:
         """What the text is: all of it is read when this is first asked for, and never again."""
-        scanner = _Scanner(self.reading)
+        scanner = _Scanner(self)
         for file in self.files:
             scanner.read(file)
         return scanner.result()
@@ -77,7 +95,7 @@ class Corpus:
     def readable(self) -> tuple["Corpus", list[Report]]:
         """This corpus, scanned, without the files that cannot be read, and a report of each file.
         If there is only one, why it cannot be read is raised."""
-        scanner = _Scanner(self.reading)
+        scanner = _Scanner(self)
         good = []
         reports = []
         for file in self.files:
@@ -88,7 +106,7 @@ class Corpus:
             elif len(self.files) == 1:
                 raise report.error
 
-        corpus = Corpus(tuple(good), self.reading)
+        corpus = replace(self, files=tuple(good))
         vars(corpus)["scan"] = scanner.result()  # as if it had been asked for
         return corpus, reports
 
@@ -96,8 +114,11 @@ class Corpus:
 class _Scanner:
     """Reads files one after the other for what a scan tells of them."""
 
-    def __init__(self, reading: ReadingConfig):
-        self._reading = reading
+    def __init__(self, corpus: Corpus):
+        self._reading = corpus.reading
+        self._names = Names(corpus.reading, corpus.known_speakers)
+        self._turns: Counter[str] = Counter()  # by speaker
+        self._said = array("Q")  # the characters of each conversation
         self._digest = hashlib.sha256()
         self._text_bytes = 0
         self._lengths = array("Q")
@@ -120,6 +141,10 @@ class _Scanner:
         text_bytes = self._text_bytes
         documents = len(self._lengths)
         alphabet = self._alphabet.copy()
+        names = copy.deepcopy(self._names)
+        turns = self._turns.copy()
+        conversations = len(self._said)
+
         try:
             self.read(file)
             return self._reports[-1]
@@ -128,6 +153,9 @@ class _Scanner:
             self._text_bytes = text_bytes
             del self._lengths[documents:]
             self._alphabet = alphabet
+            self._names = names
+            self._turns = turns
+            del self._said[conversations:]
             report = Report(file)
             report.error = error
             return report
@@ -136,14 +164,29 @@ class _Scanner:
         if document.is_first:
             self._lengths.append(0)
             self._digest.update(b"\xff")  # marks a new document: no UTF-8 text holds 0xff
-        self._lengths[-1] += len(document.text)
+        text = text_of(document, self._names)
+        self._lengths[-1] += len(text)
+        if document.turns:
+            self._said.append(len(text))
+            self._turns.update(self._names.name_of(speaker) for speaker, _ in document.turns)
 
-        encoded = document.text.encode()
+        encoded = text.encode()
         self._digest.update(encoded)
         self._text_bytes += len(encoded)
         # Deleting is fast, and leaves next to nothing to add one by one.
         unknown = encoded.translate(None, delete=bytes(self._alphabet))
         self._alphabet.update(unknown)
+
+    def _talk(self) -> Talking | None:
+        if not self._said:
+            return None
+        return Talking(
+            speakers=dict(self._turns.most_common()),
+            files_speakers=self._names.speakers,
+            not_found=self._names.not_found,
+            conversations=len(self._said),
+            characters=sum(self._said),
+        )
 
     def result(self) -> Scan:
         """What was read."""
@@ -154,7 +197,15 @@ class _Scanner:
             versions=self._versions,
             alphabet=frozenset(self._alphabet),
             reports=self._reports,
+            talk=self._talk(),
         )
+
+
+def text_of(document: Document, names: Names) -> str:
+    """The text of a document; of a conversation, its turns."""
+    if document.turns:
+        return Dialogue().write(names.turns(document.turns))
+    return document.text
 
 
 def version_of(file: Path) -> FileVersion | None:

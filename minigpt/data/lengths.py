@@ -33,7 +33,7 @@ def check_short_text(
         learned_from = [training, validation] if config.tokenizer == "char" else [training]
         vocab_size = config.vocab_size or SMALLEST_VOCABULARY
         texts = (piece.text for part in learned_from for piece in part.pieces())
-        tokenizer = make_tokenizer(config.tokenizer, vocab_size, texts)
+        tokenizer = make_tokenizer(config.tokenizer, vocab_size, texts, has_turns=source.has_turns)
 
     tokens = _count(training, tokenizer) if is_short else training.size
     others = _count(validation, tokenizer) if validation.size <= _SHORT else validation.size

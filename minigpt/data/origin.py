@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from ..config import TextConfig
+from .dialogue.dialogue import Dialogue
 
 
 @dataclass(frozen=True)
@@ -13,3 +14,4 @@ class Origin:
     fingerprint: str = ""  # of the text, to notice when it has changed
     knows_documents: bool = False  # whether there were enough of them to learn how one begins
     alphabet: str = ""  # the bytes of the text, in hexadecimal; empty if they are not known
+    dialogue: Dialogue | None = None  # who speaks in it, if it is conversations

@@ -17,6 +17,7 @@ from typing import Any
 from .. import UserError
 from ..config import ReadingConfig, TextConfig
 from .corpus import CHANGED, Corpus, Part, version_of
+from .dialogue.dialogue import Dialogue
 from .documents.summary import problems
 from .files import Say, each_once, find_files, identity
 from .origin import Origin
@@ -50,6 +51,23 @@ class Source:
         validation = self.validation.scan.text_bytes if self.validation else 0
         return training + validation
 
+    @property
+    def dialogue(self) -> Dialogue | None:
+        """Who speaks in it, if most of the text is conversations."""
+        talk = self.training.scan.talk
+        if talk is None or talk.characters < sum(self.training.scan.lengths) / 2:
+            return None
+        return Dialogue(talk.speakers)
+
+    @property
+    def has_turns(self) -> bool:
+        """Whether all of its documents are conversations."""
+        return all(
+            corpus.scan.talk is not None
+            and corpus.scan.talk.conversations == len(corpus.scan.lengths)
+            for corpus in filter(None, (self.training, self.validation))
+        )
+
     def origin(self, config: TextConfig) -> Origin:
         """What a dataset of this text remembers of it."""
         scan = self.training.scan
@@ -60,6 +78,7 @@ class Source:
             fingerprint=self.fingerprint,
             knows_documents=len(scan.lengths) >= _ENOUGH_DOCUMENTS,
             alphabet=alphabet,
+            dialogue=self.dialogue,
         )
 
     def check_unchanged(self) -> None:
@@ -93,19 +112,36 @@ def find_source(config: TextConfig, say: Say = lambda line: None) -> Source:
     if config.split == "documents":
         files = each_once(files)
 
-    training = read_corpus(files, reading, config.files, say)
-    if not to_validate:
-        return Source(training, validation=None)
-    return Source(training, read_corpus(to_validate, reading, config.validation, say))
+    training = read_corpus(Corpus(files, reading), config.files, say)
+    source = Source(training, validation=None)
+    if to_validate:
+        talk = training.scan.talk
+        speakers = () if talk is None else talk.files_speakers
+        validation = Corpus(to_validate, reading, speakers)
+        source = Source(training, read_corpus(validation, config.validation, say))
+    _check_speakers(source, config)
+    return source
 
 
-def read_corpus(
-    files: tuple[Path, ...], reading: ReadingConfig, names: tuple[str, ...], say: Say
-) -> Corpus:
+def _check_speakers(source: Source, config: TextConfig) -> None:
+    """Refuse settings of conversations for a text without, or for somebody who does not speak."""
+    talk = source.training.scan.talk
+    for name in ("rename", "anonymous", "only"):
+        if talk is None and getattr(config, name):
+            raise UserError(f"--{name} is for chats, interviews and plays; none was recognised")
+
+    if talk is not None and talk.not_found:
+        said = Dialogue(talk.speakers).listed()
+        raise UserError(f"--rename: there is no speaker {talk.not_found[0]!r}; there are {said}")
+    if talk is not None and config.only is not None:
+        Dialogue(talk.speakers).find(config.only)
+
+
+def read_corpus(corpus: Corpus, names: tuple[str, ...], say: Say) -> Corpus:
     """The files that can be read, scanned; which cannot is said, and what else a person should
     know of a file. UserError if there is no text, or the only file cannot be read; `names` are what
     was typed."""
-    corpus, reports = Corpus(files, reading).readable()
+    corpus, reports = corpus.readable()
     for line in problems(reports):
         say(line)
 

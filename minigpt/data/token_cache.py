@@ -32,6 +32,7 @@ from ..tokenizer import (
 )
 from .batches import Dataset
 from .corpus import Part, encode
+from .dialogue.counted import marked
 from .lengths import check_counts
 from .source import Source, split
 from .token_files import (
@@ -88,7 +89,21 @@ def prepare_tokens(
 
     is_foreign = isinstance(given, ForeignTokenizer)
     dataset = _without_cache(task, place) if is_foreign else _from_cache(task, place)
-    return replace(dataset, origin=source.origin(config))
+    dataset = replace(dataset, origin=source.origin(config))
+    return dataset if config.only is None else _counting_only(dataset, config.only)
+
+
+def _counting_only(dataset: Dataset, speaker: str) -> Dataset:
+    """The same with all tokens marked but those that a speaker says."""
+    dialogue = dataset.origin.dialogue
+    if dialogue is None:
+        raise UserError("--only needs a text that is mostly conversations; this one is not")
+    name = dialogue.find(speaker)
+    return replace(
+        dataset,
+        marked_train=marked(dataset.train, dataset.tokenizer, dialogue, name),
+        marked_validation=marked(dataset.validation, dataset.tokenizer, dialogue, name),
+    )
 
 
 # Tokens that are kept
@@ -129,6 +144,8 @@ def _key(task: _Task) -> str:
         "tokenizer": tokenizer,
         "vocab_size": config.vocab_size if is_learned else None,
     }
+    if is_learned and task.source.has_turns:
+        parts["turns"] = True
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
@@ -226,7 +243,9 @@ def _learn(task: _Task, training: Part, validation: Part) -> Tokenizer:
                 yield piece.text
                 bar.update(len(piece.text))
 
-        return make_tokenizer(config.tokenizer, config.vocab_size, texts())
+        return make_tokenizer(
+            config.tokenizer, config.vocab_size, texts(), has_turns=task.source.has_turns
+        )
 
 
 def find_prepared(fingerprint: str) -> list[Path]:

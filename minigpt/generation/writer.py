@@ -15,6 +15,7 @@ from .. import UserError
 from ..config import SampleConfig
 from ..data.copies import Copies, copies
 from ..data.corpus import Part
+from ..data.dialogue.dialogue import Dialogue
 from ..tokenizer import Tokenizer
 from . import scoring
 from .continuation import Continuation, most_tokens
@@ -42,6 +43,7 @@ class Writer:
         knows_documents: whether the model was trained on many documents, so that after the
             token between two of them it begins one.
         alphabet: the bytes of the text that it learned from, in hexadecimal; it writes no others.
+        dialogue: who speaks in the text that it learned from, if that is conversations.
         read_text: reads the text that it learned from, and that it was validated on, again.
     """
 
@@ -49,6 +51,7 @@ class Writer:
     tokenizer: Tokenizer
     knows_documents: bool = False
     alphabet: str = ""
+    dialogue: Dialogue | None = None
     read_text: Callable[[], tuple[Part, Part]] | None = None
 
     @cached_property
@@ -299,7 +302,7 @@ class Writer:
         alphabet = bytes.fromhex(self.alphabet)
         for token_id in range(len(bias)):
             text = self.tokenizer.token_bytes(token_id)
-            is_separator = not text  # between two documents
+            is_separator = not text and token_id != self.tokenizer.speaker  # between documents
             other_bytes = text.translate(None, alphabet)
             if other_bytes or (is_separator and not self.knows_documents):
                 bias[token_id] = -np.inf

@@ -18,6 +18,7 @@ from ..tokenizer.bpe import bytes_to_printable
 from ..tokenizer.chunked_encoding import GPT2_PATTERN, PATTERNS
 from ..tokenizer.library import word_pattern
 from .architectures import architecture_of
+from .chat import ChatFormat
 from .mapping import Weights, numbered, numbered_modules, stacked
 from .safetensors_files import Array
 
@@ -26,9 +27,16 @@ _PATTERNS = {GPT2_PATTERN: "gpt-2", PATTERNS["smollm"]: "smollm"}
 
 
 def write_gguf(
-    path: Path, config: GPTConfig, weights: Weights, tokenizer: Tokenizer, name: str
+    path: Path,
+    config: GPTConfig,
+    weights: Weights,
+    tokenizer: Tokenizer,
+    name: str,
+    *,
+    chat: ChatFormat | None = None,
 ) -> None:
-    """Write a model and its tokenizer as one file, in float32; `name` is what it calls the model.
+    """Write a model and its tokenizer as one file, in float32, with a chat template if it can be
+    talked with; `name` is what it calls the model.
 
     llama.cpp's `llama-quantize` makes it smaller.
     """
@@ -43,6 +51,8 @@ def write_gguf(
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
     _add_sizes(writer, config)
     _add_tokenizer(writer, tokenizer)
+    if chat is not None:
+        writer.add_chat_template(chat.jinja())
 
     kind = next(k for k, v in gguf.MODEL_ARCH_NAMES.items() if v == architecture.name)
     names = gguf.get_tensor_name_map(kind, config.num_layers)
@@ -118,6 +128,8 @@ def _add_tokenizer(writer: Any, tokenizer: Tokenizer) -> None:
     writer.add_bos_token_id(tokenizer.end_of_text)
     writer.add_eos_token_id(tokenizer.end_of_text)
     writer.add_add_bos_token(False)
+    if tokenizer.end_of_turn is not None:
+        writer.add_eot_token_id(tokenizer.end_of_turn)
 
 
 def _vocabulary(tokenizer: Tokenizer) -> _Vocabulary:

@@ -11,6 +11,7 @@ from typing import Any
 from .. import UserError
 from ..config import GPTConfig, SampleConfig
 from ..tokenizer import END_OF_TEXT, Tokenizer, has_tokenizer, load_tokenizer, tiktoken_tokenizer
+from .chat import ChatFormat
 from .mapping import (
     Array,
     Weights,
@@ -38,8 +39,16 @@ def read_folder(folder: Path) -> tuple[GPTConfig, dict[str, Array], Tokenizer]:
     return config, weights, read_tokenizer(folder, config.vocab_size)
 
 
-def write_folder(folder: Path, config: GPTConfig, weights: Weights, tokenizer: Tokenizer) -> None:
-    """Fill an empty folder so that transformers loads it without code of ours.
+def write_folder(
+    folder: Path,
+    config: GPTConfig,
+    weights: Weights,
+    tokenizer: Tokenizer,
+    *,
+    chat: ChatFormat | None = None,
+) -> None:
+    """Fill an empty folder so that transformers loads it without code of ours; with a chat template
+    if it can be talked with.
 
     Raises:
         UserError: if the model is of no architecture that other programs run.
@@ -48,7 +57,7 @@ def write_folder(folder: Path, config: GPTConfig, weights: Weights, tokenizer: T
     write_tensors(weights_to_huggingface(weights, config), folder / WEIGHTS)
 
     end = tokenizer.end_of_text
-    ids = {"bos_token_id": end, "eos_token_id": end}
+    ids: dict[str, Any] = {"bos_token_id": end, "eos_token_id": end}
     generation = {  # as `minigpt generate` does by default
         "do_sample": True,
         "temperature": SampleConfig.temperature,
@@ -65,6 +74,12 @@ def write_folder(folder: Path, config: GPTConfig, weights: Weights, tokenizer: T
         "clean_up_tokenization_spaces": False,
         "split_special_tokens": True,  # the name of a special token in a text is text, as here
     }
+    if chat is not None:
+        tokenizer_config["chat_template"] = chat.jinja()
+    if tokenizer.end_of_turn is not None:
+        # Where a template writes the tokens around a turn as text, they have to be read as tokens.
+        tokenizer_config["split_special_tokens"] = False
+        ids["eos_token_id"] = [end, tokenizer.end_of_turn]
     _write_json(theirs | ids, folder / CONFIG)
     _write_json(generation | ids, folder / "generation_config.json")
     _write_json(tokenizer_config, folder / "tokenizer_config.json")

@@ -11,9 +11,11 @@ from tqdm.auto import tqdm
 
 from .. import UserError
 from ..config import GPT_NAME, GPTConfig, TextConfig, counted
+from ..data.dialogue.dialogue import MANNER, Dialogue
 from ..data.documents.summary import all_left_out, documents_read, kinds_read
 from ..data.readers import title
 from ..data.source import Source
+from ..generation.talk import read_talk
 from ..runs.base import BASE, bytes_read
 from ..runs.commands import command, started_as
 from ..runs.find import unfinished_run
@@ -46,8 +48,26 @@ def say_text(source: Source) -> None:
     left_out = all_left_out(reports)
     if left_out:
         say_row("", f"left out: {left_out}")
+    _say_conversations(source)
     if size < 1000:  # nobody learns a language from so little
         say_row("", "less than 1,000 bytes can only be learned by heart; give it more text")
+
+
+def _say_conversations(source: Source) -> None:
+    """What conversations there are, and who speaks in them; nothing of a text without."""
+    talk = source.training.scan.talk
+    if talk is None:
+        return
+    speakers = Dialogue(talk.speakers).listed()
+    conversations = counted(talk.conversations, "conversation")
+    say_row("talk", f"{speakers} in {conversations}; --plain reads it as any text")
+
+    if source.training.reading.anonymous:
+        say_row("", "the speakers are called A, B, C; names inside what they say stay")
+    if source.dialogue is None:
+        say_row("", "most of the text is none: the model continues a prompt and does not answer it")
+    else:
+        say_row("", f"to talk with it: {command('generate')} --interactive; {MANNER}")
 
 
 def say_unfinished(text: TextConfig, source: Source) -> None:
@@ -258,6 +278,7 @@ def _why(trainer: "Trainer", seconds: float, epochs: float) -> str:
 
 def _say_next(trainer: "Trainer", folder: Path) -> None:
     """What to do with the run now."""
+    dialogue = trainer.dataset.origin.dialogue
     prompt = trainer.config.sample_prompt or first_words(trainer.dataset)
     own_parts = []  # which no command can make
     if read_network(folder / WEIGHTS) != GPT_NAME:
@@ -271,6 +292,13 @@ def _say_next(trainer: "Trainer", folder: Path) -> None:
 
     run = shlex.quote(str(folder))
     say_command("to see it think", f"{command('page')} {run} --open")
+    if dialogue is not None and started_as() is not None:
+        text = trainer.dataset.origin.text
+        only = None if text is None else text.only
+        answerer = read_talk(dialogue, prompt, only).answerer
+        talk = f"--interactive --as {shlex.quote(answerer)} --run {run}"
+        say_command(f"to talk with it ({MANNER})", f"{command('generate')} {talk}")
+        return
     if started_as() is not None:
         say_command("to generate", f"{command('generate')} {shlex.quote(prompt)} --run {run}")
     else:

@@ -98,6 +98,8 @@ def make_request(
     init = text.get("init")
     if init == FROM_NOTHING:
         text = {**text, "init": None}
+    if text.get("only") is not None:  # which tokens count is known of whole ones
+        training = {**training, "token_split_prob": 0.0}
     _check_own_parts(text, model, has_network=network is not None, has_tokenizer=bool(tokenizer))
     if network is None:
         check_interpolation(training.get("interpolate"), text.get("init"))

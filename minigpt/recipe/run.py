@@ -224,12 +224,14 @@ def make_trainer(
 ) -> Trainer:
     """A trainer that shows samples and what counting gives, and leaves time to tell how much of
     what the model writes is copied."""
+    # What counting gives is of all tokens, and not to be compared with the loss of some.
+    has_marks = dataset.marked_train is not None
     trainer = Trainer(
         network,
         dataset,
         training,
         out=out,
-        callbacks=[Counting(), Samples()],
+        callbacks=[Samples()] if has_marks else [Counting(), Samples()],
         files=files,
         started=started,
         reserve=reserved_seconds(network, dataset, training.minutes),

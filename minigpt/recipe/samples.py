@@ -22,7 +22,8 @@ class Samples:
     def on_evaluation(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
         config = trainer.config
         writer = writer_of(trainer)
-        sample = writer.generate(config.sample_prompt, max_new_tokens=_TOKENS, seed=config.seed)
+        prompt = config.sample_prompt or _usual_prompt(trainer)
+        sample = writer.generate(prompt, max_new_tokens=_TOKENS, seed=config.seed)
         say_text_of_a_model(sample)
         if trainer.out is None:
             return
@@ -34,6 +35,15 @@ class Samples:
                 samples.write(f"--- step {figures['step']}\n{sample}\n")
 
         try_to_write("the sample", trainer.out, add)
+
+
+def _usual_prompt(trainer: "Trainer") -> str:
+    """How a sample begins if nothing else is said: with the name of the only speaker whose turns
+    are learned, if so; else with nothing."""
+    origin = trainer.dataset.origin
+    if origin.text is None or origin.text.only is None or origin.dialogue is None:
+        return ""
+    return origin.dialogue.opening(origin.dialogue.find(origin.text.only))
 
 
 def check_sample_prompt(trainer: "Trainer") -> None:
@@ -64,5 +74,6 @@ def writer_of(trainer: "Trainer", **more: Any) -> Writer:
         dataset.tokenizer,
         knows_documents=origin.knows_documents,
         alphabet=origin.alphabet,
+        dialogue=origin.dialogue,
         **more,
     )

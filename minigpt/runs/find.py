@@ -132,6 +132,7 @@ def _knowledge(config: RunConfig | None) -> dict[str, Any]:
     knowledge: dict[str, Any] = {
         "knows_documents": origin.knows_documents,
         "alphabet": origin.alphabet,
+        "dialogue": origin.dialogue,
     }
     if origin.text is not None:
         knowledge["read_text"] = partial(_read_again, origin.text, origin.fingerprint)

@@ -19,6 +19,7 @@ from filelock import FileLock, Timeout
 
 from .. import UserError
 from ..config import GPT_NAME, GPTConfig, TextConfig, TrainConfig, from_dict
+from ..data.dialogue.dialogue import Dialogue
 from ..data.origin import Origin
 from .atomic import unfinished_name, write_text
 from .weights import read_beginning, read_network, save_weights
@@ -98,6 +99,7 @@ def read_config(folder: Path) -> RunConfig:
                 fingerprint=str(origin["fingerprint"]),
                 knows_documents=bool(origin["knows_documents"]),
                 alphabet=bytes.fromhex(origin["alphabet"]).hex(),
+                dialogue=_read_dialogue(origin.get("dialogue")),
             ),
             context_length=data["context_length"] and int(data["context_length"]),
         )
@@ -105,6 +107,17 @@ def read_config(folder: Path) -> RunConfig:
         raise UserError(f"{path}: {error}") from None
     except (ValueError, RecursionError, LookupError, TypeError, AttributeError, OSError):
         raise UserError(f"{path} is damaged or not a run's") from None
+
+
+def _read_dialogue(data: Any) -> Dialogue | None:
+    """Who speaks in a run's text. Runs of conversations have it, and no older ones."""
+    if data is None:
+        return None
+    speakers = {str(name): int(turns) for name, turns in data["speakers"].items()}
+    template = str(data["template"])
+    if "{speaker}" not in template or not template.partition("{text}")[2]:
+        raise ValueError("no template of a turn")
+    return Dialogue(speakers, template)
 
 
 def check_is_gpt(folder: Path) -> None:

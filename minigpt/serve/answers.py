@@ -28,7 +28,9 @@ class Answer(StreamingResponse):
         self._is_chat = is_chat
         self._is_stream = job.order.stream
         self._tokenizer = writer.tokenizer
-        self._texts = [_TextSoFar(writer.tokenizer) for _ in range(job.texts)]
+        # The space after a speaker's name is not said.
+        is_turn = is_chat and writer.dialogue is not None
+        self._texts = [_TextSoFar(writer.tokenizer, is_turn) for _ in range(job.texts)]
         self._drawn = 0  # tokens, of all texts
         options = body.get("stream_options")
         self._tells_usage = isinstance(options, dict) and options.get("include_usage") is True
@@ -190,8 +192,9 @@ def by_name(token: dict[str, Any], tops: list[dict[str, Any]]) -> dict[str, floa
 class _TextSoFar:
     """How much of a text, prompt included if it is echoed, a client has been told."""
 
-    def __init__(self, tokenizer: Tokenizer):
+    def __init__(self, tokenizer: Tokenizer, is_turn: bool = False):
         self._tokenizer = tokenizer
+        self._is_before_text = is_turn  # where white space is left out
         self._held = ""  # perhaps half a character at the end
         self._decoder = _new_decoder()
         self._offset = 0  # in characters, of the next token
@@ -205,6 +208,9 @@ class _TextSoFar:
         written = self._held + new
         whole = written.rstrip(_HALF)
         self._held = written[len(whole) :]
+        if self._is_before_text:
+            whole = whole.lstrip()
+            self._is_before_text = not whole
         return prompt + whole
 
     def offset(self, step: Step) -> int:

@@ -5,12 +5,14 @@ texts."""
 import asyncio
 import contextlib
 import hmac
+import itertools
 import json
 import logging
 import os
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,7 @@ from starlette.types import ASGIApp
 from uvicorn import Config, Server
 
 from .. import UserError
+from ..data.dialogue.dialogue import MANNER, Dialogue
 from ..page.build import build_page
 from ..runs.find import load
 from ..runs.found import FoundModel
@@ -35,7 +38,17 @@ from .jobs import ApiError, Job
 from .listening import listen
 from .protocol import read_bias, read_order, read_prompts
 from .scheduler import Scheduler
-from .settings import BODY, GRACE, PATIENCE, READERS, SHORT, Order, ServeConfig, host_name
+from .settings import (
+    BODY,
+    GRACE,
+    PATIENCE,
+    READERS,
+    SHORT,
+    SPEAKERS,
+    Order,
+    ServeConfig,
+    host_name,
+)
 
 _BAD = (UserError, UnicodeError, RecursionError, ClientDisconnect)  # the client's own
 _NOT_CHAT = (
@@ -52,7 +65,9 @@ def serve(found: FoundModel, name: str, config: ServeConfig) -> None:
     # written: 100 streams would feel the usual 0.005.
     sys.setswitchinterval(0.0005)
 
-    scheduler = Scheduler(load(found.folder, device="cpu"), config)
+    writer = load(found.folder, device="cpu")
+    config = with_answerer(config, writer.dialogue)
+    scheduler = Scheduler(writer, config)
     app = make_app(scheduler, found, name, key=key)
     server = make_server(app, config)
     scheduler.is_leaving = lambda: server.should_exit
@@ -62,7 +77,20 @@ def serve(found: FoundModel, name: str, config: ServeConfig) -> None:
         host, port = opened.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
         logging.info("serving %s at http://%s:%d", name, shown, port)
+    if writer.dialogue is not None and config.chat and not config.chat_template:
+        roles = writer.dialogue.roles(config.answerer)
+        who = f"chats are answered as {roles['assistant']}, and the user is {roles['user']}"
+        logging.info("%s: %s", who, MANNER)
     server.run(sockets)
+
+
+def with_answerer(config: ServeConfig, dialogue: Dialogue | None) -> ServeConfig:
+    """The settings with the full name of who answers; UserError if there is no such speaker."""
+    if config.answerer is None:
+        return config
+    if dialogue is None:
+        raise UserError("--as is for a model that learned from conversations; this one did not")
+    return replace(config, answerer=dialogue.find(config.answerer))
 
 
 def read_key(config: ServeConfig) -> str:
@@ -155,8 +183,9 @@ class Api:
         self._hosts = scheduler.config.hosts
         self._page = ""
         self._figures = scheduler.figures
-        now = int(time.time())
-        self._model = {"id": name, "object": "model", "created": now, "owned_by": "minigpt"}
+        self._dialogue = scheduler.writer.dialogue
+        self._names = _model_names(name, self._dialogue, scheduler.config.answerer)
+        self._begun = int(time.time())
         self._requests = Counter[str]()  # in the present second, by address
         self._second = 0
         # Of a hundred requests that come at once few are read in a turn of the event loop.
@@ -234,11 +263,16 @@ class Api:
         name = request.path_params.get("name")
         self._check_model(name)
         if name:
-            return JSONResponse(self._model)
-        return JSONResponse({"object": "list", "data": [self._model]})
+            return JSONResponse(self._about_model(name))
+        models = [self._about_model(name) for name in self._names]
+        return JSONResponse({"object": "list", "data": models})
+
+    def _about_model(self, name: str) -> dict[str, Any]:
+        return {"id": name, "object": "model", "created": self._begun, "owned_by": "minigpt"}
 
     def _check_model(self, name: Any) -> None:
-        if name not in (None, self._name):
+        is_known = name is None or (isinstance(name, str) and name in self._names)
+        if not is_known:
             raise ApiError(404, "No such model; see /v1/models.", "model", "model_not_found")
 
     async def completions(self, request: Request) -> Response:
@@ -254,7 +288,9 @@ class Api:
         async with self._readers:
             await asyncio.sleep(0)  # a turn of the event loop for whatever else there is
             body = _parse(sent)
-            self._check_model(body.get("model"))
+            asked = body.get("model")
+            self._check_model(asked)
+            answerer = self._names[self._name if asked is None else asked]
 
             # The queue is asked before any prompt is read, which takes longer.
             order, sent_prompts = read_order(
@@ -262,11 +298,17 @@ class Api:
                 is_chat=is_chat,
                 context_length=writer.engine.context_length,
                 config=config,
+                dialogue=self._dialogue,
             )
             self._scheduler.check_room(order.n * len(sent_prompts))
 
             read = partial(
-                read_prompts, sent_prompts, is_chat=is_chat, writer=writer, config=config
+                read_prompts,
+                sent_prompts,
+                is_chat=is_chat,
+                writer=writer,
+                config=config,
+                answerer=answerer,
             )
             if len(sent) < SHORT:  # quicker than to hand it to a thread
                 prompts = read()
@@ -280,6 +322,16 @@ class Api:
 
         self._figures['requests_total{status="200"}'] += 1
         return Answer(job, body, is_chat=is_chat, model=self._name, writer=writer)
+
+
+def _model_names(name: str, dialogue: Dialogue | None, usual: str | None) -> dict[str, str | None]:
+    """The names by which a model is asked for: its own and, of one that learned from conversations,
+    ``name:speaker`` of the most frequent speakers; and who answers then."""
+    names: dict[str, str | None] = {name: usual}
+    if dialogue is not None:
+        for speaker in itertools.islice(dialogue.speakers, SPEAKERS):
+            names[f"{name}:{speaker}"] = speaker
+    return names
 
 
 async def _read_body(request: Request) -> bytes:

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.dialogue.dialogue import Dialogue
+from ..generation.talk import talk_of_messages
 from ..generation.writer import Writer
 from .jobs import ApiError
 from .settings import CHOICES, ROLES, STOPS, Order, ServeConfig
@@ -23,9 +25,15 @@ _USUAL_TOKENS = 16  # of a completion, if max_tokens is not given; the same with
 
 
 def read_order(
-    body: dict[str, Any], *, is_chat: bool, context_length: int, config: ServeConfig
+    body: dict[str, Any],
+    *,
+    is_chat: bool,
+    context_length: int,
+    config: ServeConfig,
+    dialogue: Dialogue | None = None,
 ) -> tuple[Order, list[Any]]:
-    """What a request asks for, and its prompts as they were sent, not yet checked.
+    """What a request asks for, and its prompts as they were sent, not yet checked. With a
+    `dialogue` an answer ends with its turn.
 
     A field that is null counts as absent, one that is unknown is ignored. The order holds
     `max_tokens`, which the request asks for, and `max_new_tokens`, which the server grants.
@@ -47,6 +55,8 @@ def read_order(
     words_of_user = _template(config).get("user")
     if is_chat and words_of_user:  # so ends the model's turn; the limit above is for the client's
         stop = (*stop, f"\n{words_of_user}")
+    elif is_chat and dialogue is not None:
+        stop = (*stop, dialogue.end)
     return replace(order, max_new_tokens=granted_tokens, stop=stop), prompts
 
 
@@ -86,11 +96,19 @@ def _sent_prompts(given: dict[str, Any], is_chat: bool) -> list[Any]:
 
 
 def read_prompts(
-    prompts: list[Any], *, is_chat: bool, writer: Writer, config: ServeConfig
+    prompts: list[Any],
+    *,
+    is_chat: bool,
+    writer: Writer,
+    config: ServeConfig,
+    answerer: str | None = None,
 ) -> list[tuple[str, list[int]]]:
-    """The text of each prompt, with its token ids."""
+    """The text of each prompt, with its token ids. A model that learned from conversations answers
+    a chat as the `answerer`, unless a template was given."""
     if is_chat:
         (messages,) = prompts
+        if writer.dialogue is not None and not config.chat_template:
+            return [_read_talk(messages, writer.dialogue, writer, answerer)]
         return [_read_chat(messages, _template(config), writer)]
     return [_read_prompt(prompt, writer) for prompt in prompts]
 
@@ -135,6 +153,28 @@ def _read_chat(messages: Any, template: dict[str, str], writer: Writer) -> tuple
     text = "\n".join(lines)
     ids = _encode_end(text, writer)
     return text, ids[-writer.engine.context_length :]
+
+
+def _read_talk(
+    messages: Any, dialogue: Dialogue, writer: Writer, answerer: str | None
+) -> tuple[str, list[int]]:
+    """The messages as turns, and the opening of the answer, with their token ids. Of more than the
+    model can read the oldest are left out."""
+    _require(isinstance(messages, list) and bool(messages), "messages", "a list of messages")
+    said = []
+    for message in messages:
+        role, content = _read_message(message)
+        _refuse_surrogates(content)
+        name = message.get("name")
+        known_name = name if isinstance(name, str) else None
+        said.append((role, content[-_surely_too_many(writer) :], known_name))
+
+    context_length = writer.engine.context_length
+    talk = talk_of_messages(dialogue, said, answerer)
+    text = talk.prompt(
+        writer.tokenizer, context_length=context_length, max_new_tokens=context_length
+    )
+    return text, writer.tokenizer.encode(text)[-context_length:]
 
 
 def _read_message(message: Any) -> tuple[str, str]:

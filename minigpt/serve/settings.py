@@ -18,6 +18,7 @@ TOKENS_AT_ONCE = 64  # of prompts, read between two steps of the texts that are 
 LOGITS_AT_ONCE = 1 << 19  # of a prompt that is scored: fewer tokens of a large vocabulary
 GRACE = 4  # seconds that texts have to end when the server is told to
 PATIENCE = 15.0  # seconds for a client to send its request, or to read on
+SPEAKERS = 100  # of a model's conversations that it is asked for by
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
@@ -48,6 +49,9 @@ class ServeConfig(Checked):
     chat_template: tuple[str, ...] = setting(
         (), "ROLE=WORDS: the words before each message of a role; repeatable", "TEXT"
     )
+    answerer: str | None = setting(
+        None, "who answers chats, of a model that learned from conversations", "NAME"
+    )
     max_batch: Count = setting(32, "texts written at once")
     max_waiting: Count = setting(128, "texts that may wait; further requests get status 429")
     max_tokens: Count = setting(4096, "most tokens that are written for one text")
@@ -59,6 +63,8 @@ class ServeConfig(Checked):
         known = tuple(f"{role}=" for role in ROLES)
         if not all(words.startswith(known) for words in self.chat_template):
             raise UserError("--chat-template must be ROLE=WORDS, such as 'user=Q: '")
+        if self.chat_template and self.answerer is not None:
+            raise UserError("--as does nothing beside --chat-template; leave one of them out")
         if self.chat_template and not self.chat:
             raise UserError("--chat-template does nothing beside --no-chat; leave one of them out")
         for name in self.allowed_host:

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ..config import EvaluationConfig
-from ..data.batches import TokenSequence
+from ..data.batches import TokenSequence, to_predict, unmarked
+from ..data.dialogue.counted import IGNORED
 from . import distributed, workers
 from .loss import token_cross_entropy
 from .precision import autocast
@@ -113,12 +114,13 @@ def evaluate_windows(
 
     def predict(group: Group) -> tuple[float, int, int]:
         tokens, known = group
-        inputs = tokens[:, :-1]  # (b, length)
-        targets = tokens[:, known + 1 :]  # (b, length - known)
+        inputs = unmarked(tokens[:, :-1])  # (b, length)
+        targets = to_predict(tokens[:, known + 1 :])  # (b, length - known)
         with autocast(device, precision):
             losses = token_cross_entropy(model, inputs.to(device), targets.to(device))
         nats = losses.cpu().double().sum().item()
-        return nats, targets.numel(), int(byte_lengths[targets].sum())
+        counted = targets[targets != IGNORED]  # whose losses are not 0 from the start, (n,)
+        return nats, len(counted), int(byte_lengths[counted].sum())
 
     totals = [(0.0, 0, 0)]  # nats, tokens and bytes of each group of windows
     groups = _groups(windows, max(at_once // workers.count(), 1), overlap)

@@ -31,8 +31,9 @@ def training_batch(
     """
     is_early = done < EARLY
     split_prob = config.token_split_prob if is_early else 0.0
+    tokens = dataset.train if dataset.marked_train is None else dataset.marked_train
     inputs, targets = sample_batch(
-        dataset.train,
+        tokens,
         config.batch_size,
         context_length,
         seed=config.seed,
@@ -94,17 +95,18 @@ def set_gradients(
     Args:
         loss: a :class:`Loss`, or what DDP makes of one.
         parameters: those to train.
-        parts: of this rank's batch; each counts by its rows.
+        parts: of this rank's batch; each counts by its targets that are not IGNORED.
         byte_lengths: of the text that each token stands for, ``(vocab_size,)``.
         grad_clip: the largest norm that the gradients are left with.
         precision: of the matrix products.
     """
     device = parameters[0].device
-    rows = sum(len(inputs) for inputs, _ in parts)
+    counted = torch.cat([targets[targets >= 0] for _, targets in parts])  # those of the loss, (n,)
+    count = max(len(counted), 1)
 
     def losses_of(part: Part) -> tuple[Tensor, Tensor]:
         inputs, targets = (ids.to(device) for ids in part)  # each (b, T)
-        share = len(inputs) / rows
+        share = int((part[1] >= 0).sum()) / count
         with autocast(device, precision):
             minimised, cross_entropy = loss(inputs, targets)
             check_minimised(minimised)
@@ -122,8 +124,7 @@ def set_gradients(
     norm = nn.utils.clip_grad_norm_(parameters, grad_clip)
     found = torch.cat([totals, norm[None]]).tolist()  # one wait for the device
 
-    targets = torch.cat([targets.flatten() for _, targets in parts])
-    size = max(int(byte_lengths[targets].sum()), 1)
+    size = max(int(byte_lengths[counted].sum()), 1)
     minimised, cross_entropy, gradient_norm = found
-    means = distributed.mean(minimised, cross_entropy, size / len(targets))
+    means = distributed.mean(minimised, cross_entropy, size / count)
     return BatchResult(means[0], means[1], gradient_norm, means[2])

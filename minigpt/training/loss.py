@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .. import UserError
+from ..data.dialogue.counted import IGNORED
 from ..model import GPT
 
 # Of a model, inputs and targets, both ``(b, T)``: what is to be minimised, a scalar.
@@ -27,15 +28,21 @@ class Loss(nn.Module):
     gives them.
     """
 
-    def __init__(self, model: nn.Module, function: LossFunction | None = None):
+    def __init__(
+        self, model: nn.Module, function: LossFunction | None = None, *, has_ignored: bool = False
+    ):
         super().__init__()
         self.model = model
+        self._has_ignored = has_ignored  # whether some targets are IGNORED
         # In a partial: parameters of a function that is a module are no part of the model.
         self._function = None if function is None else partial(function)
         self._seen = threading.local()  # by each worker, which has a part of the batch of its own
 
     def forward(self, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         """What is minimised, and the mean cross-entropy in nats a token, without gradients."""
+        if self._function is None and self._has_ignored:
+            loss = _mean_of_counted(self.model(inputs), targets)
+            return loss, loss.detach()
         if self._function is None:
             loss = mean_cross_entropy(self.model, inputs, targets)
             return loss, loss.detach()
@@ -48,6 +55,8 @@ class Loss(nn.Module):
         with torch.no_grad():
             if logits is None:
                 logits = self.model(inputs)
+            if self._has_ignored:
+                return loss, _mean_of_counted(logits, targets)
             return loss, _cross_entropy(logits, targets).mean()
 
     @contextlib.contextmanager
@@ -96,6 +105,13 @@ def token_cross_entropy(model: nn.Module, inputs: Tensor, targets: Tensor) -> Te
         assert isinstance(model, GPT)
         return model.token_losses(inputs, targets)
     return _cross_entropy(model(inputs)[:, -targets.shape[1] :], targets)
+
+
+def _mean_of_counted(logits: Tensor, targets: Tensor) -> Tensor:
+    """The mean cross-entropy of logits ``(b, T, vocab_size)`` over the targets ``(b, T)`` that are
+    not IGNORED; 0 if all are."""
+    losses = _cross_entropy(logits, targets)  # (b, T), 0 for an ignored one
+    return losses.sum() / (targets != IGNORED).sum().clamp(min=1)
 
 
 def _has_usual_loss(model: nn.Module) -> bool:

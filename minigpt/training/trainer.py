@@ -131,7 +131,7 @@ class Trainer:
         self._files = dict(files or {})
         self._callbacks = self._builtin_callbacks() + list(callbacks)
         self._optimizers_are_given = optimizers is not None
-        self._plain_loss = Loss(model, loss)
+        self._plain_loss = Loss(model, loss, has_ignored=dataset.marked_train is not None)
         self._loss: nn.Module = self._plain_loss
         self._trained = Trained.of(model, self.optimizers, self.config)
         self._average = self._trained.average

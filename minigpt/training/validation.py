@@ -28,7 +28,8 @@ class Validation:
         byte_lengths: Tensor,
     ):
         self._model = model
-        self._tokens = dataset.validation
+        marked = dataset.marked_validation
+        self._tokens = dataset.validation if marked is None else marked
         self._byte_lengths = byte_lengths
         self._context_length = context_length
         self._precision = dtype_of(config)

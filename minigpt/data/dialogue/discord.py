@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from .turns import Message
+from .turns import NOTHING, Message
 
 COLUMNS = ("AuthorID", "Author", "Date", "Content")  # of the CSV files
 _HEAD = re.compile(
@@ -21,6 +21,7 @@ _RULE = re.compile(r"={20,}")
 _SECTION = re.compile(r"\{(?:Attachments|Embed|Reactions|Stickers|Inviting)\}.*")
 _DATES = ("%d-%b-%y %I:%M %p", "%m/%d/%Y %I:%M %p", "%d/%m/%Y %H:%M", "%d.%m.%Y %H:%M",
           "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S")  # fmt: skip
+_WRITTEN = ("Default", "Reply")  # types of messages that people write
 _FEWEST = 3  # messages
 
 
@@ -36,18 +37,13 @@ def is_discord(data: Any) -> bool:
 def messages_of_channel(data: dict[str, Any]) -> Iterator[Message]:
     """What people wrote in a channel: its JSON."""
     for message in data["messages"]:
-        if not isinstance(message, dict) or message.get("type", "Default") not in (
-            "Default",
-            "Reply",
-        ):
-            continue
-        author = message.get("author")
-        if not isinstance(author, dict):
+        author = message.get("author") if isinstance(message, dict) else None
+        if not isinstance(author, dict) or message.get("type", "Default") not in _WRITTEN:
+            yield NOTHING
             continue
         name = author.get("nickname") or author.get("name") or "Somebody"
         text = str(message.get("content") or "")
-        if text.strip():
-            yield Message(str(name), text, _moment(str(message.get("timestamp"))))
+        yield Message(str(name), text, _moment(str(message.get("timestamp"))))
 
 
 def messages_in_rows(rows: Iterable[Mapping[str, str]]) -> Iterator[Message]:
@@ -84,7 +80,7 @@ def messages_of_text(text: str) -> Iterator[Message]:
     for line in [*text.splitlines(), "[00:00] end"]:
         head = _HEAD.fullmatch(line)
         if head is not None:
-            if name is not None and any(line.strip() for line in lines):
+            if name is not None:
                 yield Message(without_tag(name), "\n".join(lines).strip(), _moment(date))
             name = head["name"]
             date = head["date"]

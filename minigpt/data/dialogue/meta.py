@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from .turns import Message
+from .turns import NOTHING, Message
 
 _OF_PROGRAM = re.compile(
     r".{1,60} (?:sent an attachment|sent a (?:photo|video|sticker|GIF|link|voice message|reel|post)"
@@ -43,12 +43,14 @@ def messages_of_meta(data: dict[str, Any]) -> Iterator[Message]:
         name = _pick(message, "sender_name", "senderName")
         is_gone = message.get("is_unsent") or message.get("isUnsent") or "share" in message
         if not isinstance(text, str) or not isinstance(name, str) or is_gone:
+            yield NOTHING
             continue
         if is_older:
             text = repaired(text)
             name = repaired(name)
-        if text.strip() and not _OF_PROGRAM.fullmatch(text.strip()):
-            yield Message(name, text, _moment(_milliseconds(message)))
+        if _OF_PROGRAM.fullmatch(text.strip()):
+            text = ""
+        yield Message(name, text, _moment(_milliseconds(message)))
 
 
 def repaired(text: str) -> str:

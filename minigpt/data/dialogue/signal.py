@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from .turns import Message
+from .turns import NOTHING, Message
 
 
 def is_row_of_signal(row: Any) -> bool:
@@ -20,8 +20,7 @@ def messages_of_signal(rows: Iterator[Mapping[str, Any]]) -> Iterator[Message]:
     """What people wrote."""
     for row in rows:
         message = _of_envelope(row["envelope"]) if "envelope" in row else _of_sigexport(row)
-        if message is not None:
-            yield message
+        yield NOTHING if message is None else message
 
 
 def _of_sigexport(row: Mapping[str, Any]) -> Message | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from .turns import Message
+from .turns import NOTHING, Message
 
 
 def is_telegram(data: Any) -> bool:
@@ -43,14 +43,17 @@ def _is_chat(chat: Any) -> bool:
 def _messages(chat: dict[str, Any]) -> Iterator[Message]:
     """What people wrote themselves: nothing that they passed on, and nothing of the program."""
     for message in chat["messages"]:
-        if not isinstance(message, dict) or message.get("type", "message") != "message":
+        if not isinstance(message, dict) or not _is_own(message):
+            yield NOTHING
             continue
-        if message.get("forwarded_from") or message.get("via_bot"):
-            continue
-        text = _text(message.get("text"))
-        if text.strip():
-            name = message.get("from") or "Deleted account"
-            yield Message(str(name), text, _moment(message.get("date")))
+        name = message.get("from") or "Deleted account"
+        yield Message(str(name), _text(message.get("text")), _moment(message.get("date")))
+
+
+def _is_own(message: dict[str, Any]) -> bool:
+    """Whether somebody wrote a message."""
+    is_passed_on = message.get("forwarded_from") or message.get("via_bot")
+    return message.get("type", "message") == "message" and not is_passed_on
 
 
 def _text(written: Any) -> str:

@@ -1,16 +1,14 @@
-"""What a conversation is made of, and how it becomes text.
+"""What a conversation is made of.
 
-A reader of a format gives `Message`s, as they were written. `conversations` joins them to turns,
-and `Dialogue` writes these as text: the template of a run.
+A reader of a format gives `Message`s, as they were written, and `conversations` joins them to
+turns. `dialogue.py` writes these as text.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-TEMPLATE = "{speaker}: {text}\n\n"  # a turn; its text has no empty line
 _LONGEST_NAME = 60  # characters
 _PHONE = re.compile(r"\+?\(?\d[\d\s().\u2011\u202f\xa0/-]{5,}\d")
 _PHONE_IN_TEXT = re.compile(r"(?<![\w+])\+\d(?:[\s().\u2011\u202f\xa0/-]{0,2}\d){6,14}(?!\w)")
@@ -35,31 +33,7 @@ class Turn(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True)
-class Dialogue:
-    """Who speaks in a text, and how its turns are written; a run keeps it."""
-
-    speakers: Mapping[str, int] = field(default_factory=dict)  # their turns; most frequent first
-    template: str = TEMPLATE
-
-    def opening(self, speaker: str) -> str:
-        """What goes before the text of a turn: the name, without the space that begins the text."""
-        before, _, _ = self.template.partition("{text}")
-        return before.replace("{speaker}", speaker).rstrip(" ")
-
-    @property
-    def end(self) -> str:
-        """What goes after the text of a turn."""
-        _, _, after = self.template.partition("{text}")
-        return after
-
-    def write(self, turns: Iterable[Turn]) -> str:
-        """Turns as the text that a model learns from."""
-        parts = []
-        for turn in turns:
-            text = self.template.replace("{text}", clean_text(turn.text))
-            parts.append(text.replace("{speaker}", turn.speaker, 1))
-        return "".join(parts)
+NOTHING = Message("", "")  # in the place of what nobody wrote, so that it can be counted
 
 
 def conversations(messages: Iterable[Message], silence: float) -> Iterator[list[Turn]]:

@@ -15,7 +15,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import NamedTuple
 
-from .turns import Message
+from .turns import NOTHING, Message
 
 _MARKS = "\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff"  # of direction; nobody sees them
 _SPACE = "[ \u00a0\u202f]"
@@ -115,7 +115,7 @@ def kind_of_chat(text: str) -> str | None:
 
 def messages_of_chat(text: str) -> Iterator[Message]:
     """The messages of a chat, in the order of the file. What the program writes itself, such as who
-    joins, is left out."""
+    joins, has no text."""
     lines = text.splitlines()
     form = _form_of(lines)
     assert form is not None  # the text has been recognised
@@ -124,12 +124,11 @@ def messages_of_chat(text: str) -> Iterator[Message]:
 
     for entry in entries:
         match = _NAME.match(entry.text)
-        if match is None:
-            continue  # of the program
+        if match is None:  # of the program
+            yield NOTHING
+            continue
         written = _written(entry.text[match.end() :], by_program=form == "brackets")
-        if written:
-            name = match["name"].strip()
-            yield Message(name, written, _moment(entry, order))
+        yield Message(match["name"].strip(), written, _moment(entry, order))
 
 
 def _form_of(lines: Sequence[str]) -> str | None:

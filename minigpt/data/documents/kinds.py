@@ -6,6 +6,7 @@ The content decides, where it tells; the name only where it does not, as for .cs
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from ..dialogue.reading import kind_of_data, kind_of_text
 from . import epub, opendocument, rtf, zipped
 from .archive import Read, read_archive
 from .content import Content
@@ -30,6 +31,9 @@ class Kind(NamedTuple):
 
 def recognise(content: Content) -> Kind:
     """The kind of a content. UserError if it is no text, as far as its beginning tells."""
+    data = kind_of_data(content)
+    if data is not None:
+        return Kind(data.name, lambda content: True, data.read)
     for kind in KINDS:
         if kind.matches(content):
             return kind
@@ -40,6 +44,9 @@ def recognise(content: Content) -> Kind:
     if content.head.startswith(zipped.MAGIC):
         return _zip_kind(content)
     text_head(content)
+    text = kind_of_text(content)
+    if text is not None:
+        return Kind(text.name, lambda content: True, text.read)
     return PLAIN
 
 

@@ -14,7 +14,7 @@ Said = list[tuple[str, str]]
 
 
 def said(conversation: Any) -> Said:
-    return [(message.speaker, message.text) for message in conversation]
+    return [(name, text) for name, text, _ in conversation if text.strip()]
 
 
 def of_data(data: Any) -> list[Said]:

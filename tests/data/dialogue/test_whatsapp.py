@@ -12,7 +12,7 @@ def read(text: str) -> list[Message]:
     form = form_of_text(text)
     assert form is not None
     (messages,) = form.conversations(text)
-    return list(messages)
+    return [message for message in messages if message.text]
 
 
 GERMAN = """\

@@ -1,0 +1,64 @@
+"""Which tokens the loss counts if it is to count one speaker's turns only."""
+
+import re
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ... import UserError
+from ...tokenizer import Tokenizer
+from .dialogue import Dialogue
+
+IGNORED = -100  # a target that the loss does not count, as in torch's cross-entropy
+
+
+class MarkedTokens:
+    """Token ids of which some are marked: instead of id they are ``~id``, which is negative.
+
+    `tokens` are the ids, and `counted` says which of them, ``(n,)``, are not marked.
+    """
+
+    def __init__(self, tokens: Any, counted: NDArray[np.bool_]):
+        self._tokens = tokens
+        self._counted = counted
+
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    def __getitem__(self, part: slice) -> NDArray[Any]:
+        ids = np.asarray(self._tokens[part]).astype(np.int64)
+        return np.where(self._counted[part], ids, ~ids)
+
+
+def marked(tokens: Any, tokenizer: Tokenizer, dialogue: Dialogue, speaker: str) -> MarkedTokens:
+    """The tokens of conversations with all marked but what one speaker says, to the end of the
+    turn. The name before it, which is given when the model answers, is marked too."""
+    return MarkedTokens(tokens, said_by(tokens, tokenizer, dialogue, speaker))
+
+
+def said_by(
+    tokens: Any, tokenizer: Tokenizer, dialogue: Dialogue, speaker: str
+) -> NDArray[np.bool_]:
+    """Whether each token belongs to the text of one speaker's turn: ``(n,)`` to ``(n,)``."""
+    ids = np.asarray(tokens[0 : len(tokens)]).astype(np.int64)  # (n,)
+    table = [tokenizer.token_bytes(i) for i in range(tokenizer.vocab_size)]
+    text = b"".join([table[i] for i in ids.tolist()])
+    sizes = np.array([len(token) for token in table], np.int64)[ids]  # (n,)
+    ends = np.cumsum(sizes)  # of each token in the text, in bytes, (n,)
+    starts = ends - sizes
+
+    end_of_turn = dialogue.end.encode()
+    opening = re.escape(dialogue.opening(speaker).encode())
+    begins = re.compile(rb"(?:\A|(?<=" + re.escape(end_of_turn) + rb"))" + opening)
+    counted = np.zeros(len(ids), np.bool_)
+    for match in begins.finditer(text):
+        found = text.find(end_of_turn, match.end())
+        end = len(text) if found < 0 else found + len(end_of_turn)
+        first = int(np.searchsorted(ends, match.end(), side="right"))
+        last = int(np.searchsorted(starts, end, side="left"))
+        counted[first:last] = sizes[first:last] > 0
+
+    if not counted.any():
+        raise UserError(f"{speaker} says too little: there is nothing to learn from")
+    return counted

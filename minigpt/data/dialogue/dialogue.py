@@ -1,0 +1,86 @@
+"""Who speaks in a text, and how a turn is written: what a run keeps of its conversations."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from ... import UserError
+from ...config import counted
+from ...tokenizer import BETWEEN_TURNS
+from .turns import Turn, clean_text
+
+TEMPLATE = "{speaker}: {text}" + BETWEEN_TURNS  # a turn; its text has no empty line
+MANNER = "it takes on a manner; it knows nothing"  # said wherever a model is to be talked with
+_STRANGER = "Somebody"  # who asks, where all turns are one speaker's
+_OTHER_ROLES = ("system", "developer", "tool", "function")
+_MOST_SHOWN = 8  # speakers
+
+
+@dataclass(frozen=True)
+class Dialogue:
+    """The speakers of a text, and the template of its turns."""
+
+    speakers: Mapping[str, int] = field(default_factory=dict)  # their turns; most frequent first
+    template: str = TEMPLATE
+
+    def opening(self, speaker: str) -> str:
+        """What goes before the text of a turn: the name, without the space that begins the text."""
+        before, _, _ = self.template.partition("{text}")
+        return before.replace("{speaker}", speaker).rstrip(" ")
+
+    @property
+    def end(self) -> str:
+        """What goes after the text of a turn."""
+        _, _, after = self.template.partition("{text}")
+        return after
+
+    def write(self, turns: Iterable[Turn]) -> str:
+        """Turns as the text that a model learns from."""
+        before, _, after = self.template.partition("{text}")
+        parts = []
+        for turn in turns:
+            opening = before.replace("{speaker}", turn.speaker)
+            parts.append(f"{opening}{clean_text(turn.text)}{after}")
+        return "".join(parts)
+
+    def most_frequent(self, but: Iterable[str] = ()) -> str:
+        """Who has most turns, apart from some speakers; somebody if there is no other."""
+        left_out = set(but)
+        return next((name for name in self.speakers if name not in left_out), _STRANGER)
+
+    def find(self, name: str) -> str:
+        """The speaker of this name, or the only one whose name begins like this; UserError if there
+        is none."""
+        if name in self.speakers:
+            return name
+        wanted = name.casefold()
+        same = [speaker for speaker in self.speakers if speaker.casefold() == wanted]
+        alike = [speaker for speaker in self.speakers if speaker.casefold().startswith(wanted)]
+        for found in (same, alike):
+            if len(found) == 1 and wanted:
+                return found[0]
+        raise UserError(f"there is no speaker {name!r}; there are {self.listed()}")
+
+    def roles(self, answerer: str | None = None) -> dict[str, str]:
+        """The speaker of each role in a chat. The assistant is the answerer, by default a speaker
+        of that name or else the most frequent; the user is the most frequent other speaker. Other
+        roles are in it if a speaker has that name, as in a data set of such messages."""
+        by_name = {speaker.casefold(): speaker for speaker in self.speakers}
+        found = {role: by_name[role] for role in _OTHER_ROLES if role in by_name}
+        if answerer is not None:
+            found["assistant"] = self.find(answerer)
+        else:
+            found["assistant"] = by_name.get("assistant") or self.most_frequent()
+
+        user = by_name.get("user")
+        if user is None or user == found["assistant"]:
+            user = self.most_frequent(but=[found["assistant"]])
+        found["user"] = user
+        return found
+
+    def listed(self) -> str:
+        """The speakers and their turns in a sentence, the most frequent first."""
+        names = list(self.speakers.items())
+        shown = [f"{name} ({counted(turns, 'turn')})" for name, turns in names[:_MOST_SHOWN]]
+        if len(names) > _MOST_SHOWN:
+            shown.append(f"{len(names) - _MOST_SHOWN:,} more")
+        return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + f" and {shown[-1]}"

@@ -1,0 +1,236 @@
+"""Files of conversations, read as documents with turns: one for each conversation."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from ... import UserError
+from ..documents.content import MOST_WHOLE, Content
+from ..documents.document import Document, Report, title
+from ..documents.encoding import marked_encoding, plain_blocks, text_head
+from . import mail
+from .recognise import form_of_data, form_of_rows, form_of_text, is_mailbox
+from .turns import Message, conversations, without_numbers
+
+_TELLING = (b'"messages"', b'"chats"', b'"conversation', b'"prompt"', b'"instruction"',
+            b'"question"', b'"envelope"', b'"sender"')  # fmt: skip
+_LONGEST_LINE = 1 << 20  # bytes of the first row
+
+Conversations = Iterable[Iterable[Message]]
+
+
+class DialogueKind(NamedTuple):
+    """What a file of conversations is called, and what reads it."""
+
+    name: str
+    read: Callable[[Content, Report], Iterator[Document]]
+
+
+def kind_of_data(content: Content) -> DialogueKind | None:
+    """The kind of a mailbox, or of data (JSON, a table) that is conversations; None for others. A
+    file whose rows have a text is none."""
+    if content.reading.plain:
+        return None
+    if is_mailbox(content.head):
+        return _kind("mailbox", _letters, is_private=True)
+    if content.name.endswith((".csv", ".tsv")):
+        return _kind_of_table(content)
+    if content.head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"["):
+        return None
+    if not any(key in content.head for key in _TELLING):
+        return None
+    return _kind_of_lines(content) or _kind_of_json(content)
+
+
+def kind_of_text(content: Content) -> DialogueKind | None:
+    """The kind of a plain text that is conversations; None for others."""
+    if content.reading.plain:
+        return None
+    form = form_of_text(text_head(content))
+    if form is None:
+        return None
+
+    def read(content: Content, report: Report) -> Conversations:
+        return form.conversations(_whole_text(content, report))
+
+    return _kind(form.kind, read, is_private=form.is_private)
+
+
+# From conversations to documents
+
+_ReadConversations = Callable[[Content, Report], Conversations]
+
+
+def _kind(kind: str, read: _ReadConversations, *, is_private: bool) -> DialogueKind:
+    """A kind of conversations; if they are private, telephone numbers in them are not told."""
+
+    def documents(content: Content, report: Report) -> Iterator[Document]:
+        for messages in read(content, report):
+            told = map(_without_number, messages) if is_private else messages
+            yield from _documents(told, content, report)
+
+    return DialogueKind(kind, documents)
+
+
+def _without_number(message: Message) -> Message:
+    return message._replace(text=without_numbers(message.text))
+
+
+def _documents(messages: Iterable[Message], content: Content, report: Report) -> Iterator[Document]:
+    """The conversations of a chat, each a document."""
+
+    def with_text() -> Iterator[Message]:
+        for message in messages:
+            if message.text.strip():
+                yield message
+            else:
+                report.leave_out("messages without text")
+
+    for turns in conversations(with_text(), content.reading.silence):
+        text = "\n".join(turn.text for turn in turns)
+        yield Document(text, content.source, is_row=True, turns=tuple(turns))
+
+
+# Data
+
+
+def _kind_of_table(content: Content) -> DialogueKind | None:
+    """The kind of a table in which each row is a message, or a question and its answer."""
+    try:
+        header = text_head(content).partition("\n")[0]
+    except UserError:
+        return None
+    if content.reading.text_field in _columns(header):
+        return None
+    form = form_of_rows(dict.fromkeys(_columns(header), ""))
+    if form is None:
+        return None
+
+    def read(content: Content, report: Report) -> Conversations:
+        lines = io.StringIO(_whole_text(content, report))
+        csv.field_size_limit(content.limit(MOST_WHOLE))
+        rows = csv.DictReader(lines, delimiter=_delimiter(header))
+        return form.conversations(_checked(rows, content))
+
+    return _kind(form.kind, read, is_private=form.is_private)
+
+
+def _checked(rows: Iterator[Any], content: Content) -> Iterator[Any]:
+    """Rows of a table; UserError if it is damaged."""
+    try:
+        yield from rows
+    except csv.Error as error:
+        raise UserError(f"{title(content.source)} is damaged: {error}") from None
+
+
+def _columns(header: str) -> list[str]:
+    return [name.strip(' "\r') for name in header.split(_delimiter(header))]
+
+
+def _delimiter(header: str) -> str:
+    return max(",;\t", key=header.count)
+
+
+def _kind_of_lines(content: Content) -> DialogueKind | None:
+    """The kind of a file in which each line is a row in JSON."""
+    first = _first_line(content)
+    if not isinstance(first, Mapping) or content.reading.text_field in first:
+        return None
+    form = form_of_rows(first)
+    if form is None:
+        return None
+
+    def read(content: Content, report: Report) -> Conversations:
+        return form.conversations(_rows(content))
+
+    return _kind(form.kind, read, is_private=form.is_private)
+
+
+def _first_line(content: Content) -> Any:
+    """What the first line of a file holds in JSON; None if it is none, or the only line."""
+    with content.opened() as stream:
+        lines = (line for line in stream if line.strip())
+        first = next(lines, b"")
+        is_named_so = content.name.endswith((".jsonl", ".ndjson"))
+        if len(first) > _LONGEST_LINE or not (is_named_so or next(lines, b"")):
+            return None
+    try:
+        return json.loads(first.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _rows(content: Content) -> Iterator[Mapping[str, Any]]:
+    """The rows of a file of JSON lines; what is no row is a UserError."""
+    with content.opened() as stream:
+        for number, line in enumerate(stream, start=1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line.decode("utf-8-sig"))
+            except (ValueError, RecursionError):
+                row = None
+            if not isinstance(row, Mapping):
+                raise UserError(f"{title(content.source)}, line {number}: not JSON in UTF-8")
+            yield row
+
+
+def _kind_of_json(content: Content) -> DialogueKind | None:
+    """The kind of a file that is JSON as a whole: an export, or a list of rows."""
+    data = _whole_json(content)
+    if isinstance(data, list):
+        first = data[0] if data else None
+        if not isinstance(first, Mapping) or content.reading.text_field in first:
+            return None
+        form_of_list = form_of_rows(first)
+        if form_of_list is None:
+            return None
+
+        def read_list(content: Content, report: Report) -> Conversations:
+            rows = (row for row in _whole_json(content) or [] if isinstance(row, Mapping))
+            return form_of_list.conversations(rows)
+
+        return _kind(form_of_list.kind, read_list, is_private=form_of_list.is_private)
+
+    if isinstance(data, Mapping) and content.reading.text_field in data:
+        return None
+    form = form_of_data(data)
+    if form is None:
+        return None
+
+    def read(content: Content, report: Report) -> Conversations:
+        return form.conversations(_whole_json(content))
+
+    return _kind(form.kind, read, is_private=form.is_private)
+
+
+def _whole_json(content: Content) -> Any:
+    """What a file holds in JSON; None if it is none."""
+    encoding = marked_encoding(content.head)
+    try:
+        return json.loads(content.whole().decode(encoding))
+    except (ValueError, RecursionError):
+        return None
+
+
+# Text
+
+
+def _letters(content: Content, report: Report) -> Conversations:
+    with content.opened() as stream:
+        yield from mail.threads(stream)
+
+
+def _whole_text(content: Content, report: Report) -> str:
+    """The text of a plain file, which must not be too large."""
+    most = content.limit(MOST_WHOLE)
+    size = 0
+    parts = []
+    for block in plain_blocks(content, report):
+        size += len(block)
+        if size > most:
+            raise content.too_large(most)
+        parts.append(block)
+    return "".join(parts)

@@ -1,0 +1,117 @@
+"""A talk with a model that learned from conversations: what has been said, and who answers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ..config import SampleConfig
+from ..data.dialogue.dialogue import Dialogue
+from ..data.dialogue.turns import Turn, clean_name, clean_text
+from ..tokenizer import Tokenizer
+
+_ROOM = 4  # part of the context, at most, that is kept free for an answer
+
+
+@dataclass(frozen=True)
+class Talk:
+    """The turns so far, and the speaker whose turn is next."""
+
+    dialogue: Dialogue
+    answerer: str
+    turns: tuple[Turn, ...] = ()
+
+    @property
+    def opening(self) -> str:
+        """How the answer begins: with the name."""
+        return self.dialogue.opening(self.answerer)
+
+    @property
+    def asker(self) -> str:
+        """Who speaks where no name is given: the last other speaker, or the most frequent."""
+        for turn in reversed(self.turns):
+            if turn.speaker != self.answerer:
+                return turn.speaker
+        return self.dialogue.most_frequent(but=[self.answerer])
+
+    def prompt(self, tokenizer: Tokenizer, *, context_length: int, max_new_tokens: int) -> str:
+        """The text that the answer continues. If it does not fit into the context, with room for
+        an answer, the oldest turns are left out; the last one always stays."""
+        left = context_length - min(max_new_tokens, context_length // _ROOM)
+        left -= len(tokenizer.encode(self.opening))
+        kept: list[Turn] = []
+        for turn in reversed(self.turns):
+            left -= len(tokenizer.encode(self.dialogue.write([turn])))
+            if left < 0 and kept:
+                break
+            kept.append(turn)
+        return self.dialogue.write(reversed(kept)) + self.opening
+
+    def settings(self, config: SampleConfig) -> SampleConfig:
+        """The settings with which an answer is written: it ends where its turn does."""
+        return replace(config, stop=(*config.stop, self.dialogue.end))
+
+    def add(self, speaker: str, text: str) -> "Talk":
+        """The talk with another turn, if anything is said in it."""
+        if not clean_text(text):
+            return self
+        return replace(self, turns=(*self.turns, Turn(speaker, clean_text(text))))
+
+
+def read_talk(
+    dialogue: Dialogue, prompt: str, answerer: str | None = None, asker: str | None = None
+) -> Talk:
+    """The talk that a prompt begins, one turn or several that begin with a speaker's name.
+
+    Without an `answerer` a name at the end with nothing after it says who answers, or else the most
+    frequent speaker other than the first of the prompt does. What has no name is the `asker`'s, or
+    the most frequent other speaker's.
+
+    Raises:
+        UserError: if there is no such answerer.
+    """
+    said = _said(dialogue, prompt)
+    named = [name for name, _ in said if name is not None]
+    if answerer is not None:
+        chosen = dialogue.find(answerer)
+    elif said and said[-1][0] is not None and not clean_text(said[-1][1]):
+        chosen = said[-1][0]
+    else:
+        chosen = dialogue.most_frequent(but=named[:1])
+
+    talk = Talk(dialogue, chosen)
+    for name, text in said:
+        talk = talk.add(name or asker or talk.asker, text)
+    return talk
+
+
+def _said(dialogue: Dialogue, prompt: str) -> list[tuple[str | None, str]]:
+    """The parts of a prompt, and the speaker whose name each begins with, if it does."""
+    names = {speaker.casefold(): speaker for speaker in dialogue.speakers}
+    parts: list[tuple[str | None, str]] = []
+    for line in prompt.splitlines():
+        before, colon, rest = line.partition(":")
+        speaker = names.get(clean_name(before).casefold()) if colon else None
+        if speaker is not None:
+            parts.append((speaker, rest))
+        elif parts:
+            name, text = parts[-1]
+            parts[-1] = (name, f"{text}\n{line}")
+        else:
+            parts.append((None, line))
+    return parts
+
+
+def talk_of_messages(
+    dialogue: Dialogue, messages: Sequence[tuple[str, str, str | None]], answerer: str | None = None
+) -> Talk:
+    """The talk that the messages of a chat are: the role, the text and the name of each.
+
+    The speaker of a message is the one of its name, if there is such a speaker, or else that of its
+    role (:meth:`Dialogue.roles`). Messages without a speaker, such as the system's, are left out.
+    """
+    roles = dialogue.roles(answerer)
+    talk = Talk(dialogue, roles["assistant"])
+    for role, text, name in messages:
+        speaker = name if name in dialogue.speakers else roles.get(role)
+        if speaker is not None:
+            talk = talk.add(speaker, text)
+    return talk

@@ -1,0 +1,82 @@
+"""How other programs talk with a model that learned from conversations: a Jinja template for
+transformers, vLLM and llama.cpp, and a Modelfile for Ollama.
+
+Both write what `Dialogue.write` does. Where the tokenizer has tokens for the beginning and the end
+of a turn these are written out; otherwise a turn ends with an empty line.
+"""
+
+import json
+
+from ..config import SampleConfig
+from ..data.dialogue.dialogue import MANNER, Dialogue
+from ..tokenizer import END_OF_TURN, SPEAKER, Tokenizer
+
+
+class ChatFormat:
+    """How the turns of a model's conversations are written for other programs."""
+
+    def __init__(self, dialogue: Dialogue, tokenizer: Tokenizer, answerer: str | None = None):
+        self.dialogue = dialogue
+        self.has_tokens = tokenizer.speaker is not None
+        self.roles = dialogue.roles(answerer)  # a message of another role is left out
+        self.answerer = self.roles["assistant"]
+        self.asker = self.roles["user"]
+
+    @property
+    def end_of_turn(self) -> str:
+        """What ends a turn, and so is where an answer stops."""
+        return END_OF_TURN if self.has_tokens else self.dialogue.end
+
+    def opening(self, speaker: str) -> str:
+        """What goes before the text of a turn."""
+        token = SPEAKER if self.has_tokens else ""
+        return token + self.dialogue.opening(speaker)
+
+    def jinja(self) -> str:
+        """The chat template, for which a message may also have the name of a speaker."""
+        roles = ", ".join(f"{_quoted(role)}: {_quoted(name)}" for role, name in self.roles.items())
+        before, after = self.opening("{speaker}").split("{speaker}")
+        names = ", ".join(_quoted(name) for name in self.dialogue.speakers)
+
+        return (
+            f"{{%- set roles = {{{roles}}} -%}}"
+            f"{{%- set speakers = [{names}] -%}}"
+            "{%- for message in messages -%}"
+            "{%- if message['name'] is defined and message['name'] in speakers -%}"
+            "{%- set speaker = message['name'] -%}"
+            "{%- else -%}"
+            "{%- set speaker = roles.get(message['role'], '') -%}"
+            "{%- endif -%}"
+            "{%- set lines = message['content'].split('\\n') | map('trim') | select | list -%}"
+            "{%- if speaker and lines -%}"
+            f"{{{{ {_quoted(before)} + speaker + {_quoted(f'{after} ')} + lines | join('\\n')"
+            f" + {_quoted(self.end_of_turn)} }}}}"
+            "{%- endif -%}"
+            "{%- endfor -%}"
+            "{%- if add_generation_prompt -%}"
+            f"{{{{ {_quoted(self.opening(self.answerer))} }}}}"
+            "{%- endif -%}"
+        )
+
+    def modelfile(self, file: str, context_length: int) -> str:
+        """An Ollama Modelfile for the GGUF file of this name."""
+        turns: list[str] = []
+        for role, speaker in self.roles.items():
+            condition = "if" if not turns else "else if"
+            turn = f"{self.opening(speaker)} {{{{ .Content }}}}{self.end_of_turn}"
+            turns.append(f'{{{{ {condition} eq .Role "{role}" }}}}{turn}')
+        return (
+            f"# It answers as {self.answerer}: {MANNER}.\n"
+            f"FROM ./{file}\n"
+            f'TEMPLATE """{{{{ range .Messages }}}}{"".join(turns)}{{{{ end }}}}{{{{ end }}}}'
+            f'{self.opening(self.answerer)}"""\n'
+            f"PARAMETER stop {json.dumps(self.end_of_turn)}\n"
+            f"PARAMETER temperature {SampleConfig.temperature:g}\n"
+            f"PARAMETER num_ctx {context_length}\n"
+        )
+
+
+def _quoted(text: str) -> str:
+    """A text as Jinja reads it."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+    return f"'{escaped}'"

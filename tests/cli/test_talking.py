@@ -1,0 +1,183 @@
+"""A model that learned from a chat: training, answering, talking with it, exporting it."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import minigpt
+from minigpt.data.dialogue.dialogue import MANNER
+from minigpt.runs.folder import read_config
+
+from ..conftest import tiny_settings
+from ..data.dialogue.chats import some_chat
+from .conftest import Outcome, Type, assert_refused
+
+
+@pytest.fixture
+def chat(workplace: Path) -> Path:
+    (workplace / "chat.txt").write_text(some_chat(120))
+    return workplace / "chat.txt"
+
+
+def options(**changes: Any) -> list[str]:
+    given = []
+    for name, value in tiny_settings(**changes).items():
+        option = f"--{name.replace('_', '-')}"
+        given += [option] if value is True else [option, str(value)]
+    return given
+
+
+# Training
+
+
+def test_training_says_who_speaks_and_the_run_keeps_it(chat: Path, type_: Type) -> None:
+    status, _, err = type_("train", "chat.txt", *options(steps=4))
+    assert status == 0, err
+    assert "chat.txt (WhatsApp chat)" in err
+    (line,) = [line for line in err.splitlines() if "turns)" in line]
+    assert "Anna (" in line and "Otto (" in line and "--plain" in line
+    assert MANNER in err
+
+    dialogue = read_config(Path("runs/chat")).origin.dialogue
+    assert dialogue is not None
+    assert set(dialogue.speakers) == {"Anna", "Otto"}
+    assert minigpt.load("runs/chat").tokenizer.end_of_turn is not None
+
+
+def test_a_chat_is_trained_on_as_text_if_asked(chat: Path, type_: Type) -> None:
+    status, _, err = type_("train", "chat.txt", "--plain", *options(steps=4))
+    assert status == 0, err
+    assert "WhatsApp" not in err
+    assert read_config(Path("runs/chat")).origin.dialogue is None
+
+
+def test_only_one_speaker_is_learned_and_the_run_is_resumed(chat: Path, type_: Type) -> None:
+    status, _, err = type_("train", "chat.txt", "--only", "otto", "--anonymous", *options(steps=4))
+    assert_refused((status, "", err), "no speaker 'otto'")
+    status, _, err = type_("train", "chat.txt", "--only", "otto", *options(steps=4))
+    assert status == 0, err
+    assert "    | Otto:" in err
+    status, _, err = type_("train", "--resume", "--steps", "6")
+    assert status == 0, err
+
+
+@pytest.mark.parametrize("option", ["--rename=a=b", "--anonymous", "--only=Anna"])
+def test_an_option_of_conversations_is_refused_for_a_text(
+    option: str, workplace: Path, type_: Type
+) -> None:
+    assert_refused(type_("train", "my.txt", option), "none was recognised")
+    assert_refused(type_("train", "my.txt", "--plain", option), "does nothing beside --plain")
+
+
+# Answering
+
+
+def answer(type_: Type, run: Path, *arguments: str) -> Outcome:
+    return type_("generate", "--run", str(run), "--seed", "1", *arguments)
+
+
+def test_a_prompt_is_answered_in_one_turn(talking_run: Path, type_: Type) -> None:
+    status, out, err = answer(type_, talking_run, "Did you feed the cat?", "--as", "otto")
+    assert status == 0, err
+    assert out.startswith("Otto: ")
+    assert "\n\n" not in out.rstrip("\n")
+    assert "answering as Otto" in err and MANNER in err
+    assert answer(type_, talking_run, "Anna: Did you feed the cat?")[1] == out
+
+
+def test_a_record_has_the_answer_and_what_was_answered(talking_run: Path, type_: Type) -> None:
+    status, out, _ = answer(type_, talking_run, "hello?", "--as", "Anna", "--json")
+    record = json.loads(out)
+    assert status == 0
+    assert record["prompt"] == "Otto: hello?\n\nAnna:"
+    assert record["text"] == record["text"].strip()
+
+
+def test_plain_continues_the_prompt(talking_run: Path, type_: Type) -> None:
+    written = answer(type_, talking_run, "Anna: Did", "--plain", "--max-new-tokens", "5")[1]
+    assert written.startswith("Anna: Did")
+
+
+def test_who_answers_must_speak_in_the_text(talking_run: Path, tiny_run: Path, type_: Type) -> None:
+    assert_refused(answer(type_, talking_run, "hi", "--as", "Paul"), "no speaker 'Paul'", "Otto")
+    assert_refused(answer(type_, tiny_run, "hi", "--as", "Paul"), "--as is for a model that")
+
+
+# Talking
+
+
+def talk(
+    type_: Type, run: Path, lines: list[str], monkeypatch: pytest.MonkeyPatch, *more: str
+) -> Outcome:
+    content = "\n".join([*lines, ""]).encode()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+    return answer(type_, run, "--interactive", "--max-new-tokens", "12", *more)
+
+
+def test_a_talk_keeps_what_was_said(
+    talking_run: Path, type_: Type, workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = ["Did you feed the cat?", "And the dog?", "/save talk.txt"]
+    status, out, err = talk(type_, talking_run, lines, monkeypatch, "--as", "Otto")
+    assert status == 0, err
+    answers = [line for line in out.splitlines() if line.startswith("Otto:")]
+    assert len(answers) == 2
+    assert "you are Anna, and Otto answers" in err and MANNER in err
+
+    saved = Path("talk.txt").read_text()
+    turns = saved.rstrip("\n").split("\n\n")
+    assert turns[0] == "Anna: Did you feed the cat?"
+    assert turns[2] == "Anna: And the dog?"
+    assert [turns[1], turns[3]] == out.rstrip("\n").replace("\nOtto:", "\n\nOtto:").split("\n\n")
+
+
+def test_the_commands_of_a_talk(
+    talking_run: Path, type_: Type, workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = ["one", "two", "/undo", "/as anna", "Otto: three", "/again", "", "/save a.txt", "/new",
+             "/save b.txt", "/undo", "/as Paul", "/nonsense"]  # fmt: skip
+    status, out, err = talk(type_, talking_run, lines, monkeypatch, "--as", "Otto")
+    assert status == 0, err
+    saved = Path("a.txt").read_text()
+    assert "Anna: one\n" in saved and "Anna: two" not in saved and "Otto: three\n" in saved
+    assert saved.count("Otto: three") == 1
+    assert not Path("b.txt").exists()
+    assert "Anna answers; you are Otto" in err
+    assert "nothing was said yet" in err
+    for problem in ("there is no text yet", "no turn of yours", "no speaker 'Paul'", "/nonsense"):
+        assert problem in err
+    assert out.startswith("Otto:") and "\nAnna:" in out
+
+
+def test_an_empty_line_lets_the_next_speaker_talk(
+    talking_run: Path, type_: Type, workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = ["Did you feed the cat?", "", "", "/save talk.txt"]
+    status, _, err = talk(type_, talking_run, lines, monkeypatch, "--as", "Otto")
+    assert status == 0, err
+    speakers = [turn.split(":")[0] for turn in Path("talk.txt").read_text().split("\n\n")]
+    assert speakers == ["Anna", "Otto", "Anna", "Otto"]
+
+
+# Exporting
+
+
+def test_an_export_says_who_answers(talking_run: Path, workplace: Path, type_: Type) -> None:
+    pytest.importorskip("gguf")
+    status, out, err = type_("export", str(talking_run), "--to", "gguf", "--as", "Otto")
+    assert status == 0, err
+    modelfile = (Path(out.strip()) / "Modelfile").read_text()
+    assert "FROM ./chat.gguf" in modelfile
+    assert 'PARAMETER stop "<|turn|>"' in modelfile
+    assert '"user" }}<|speaker|>Anna: {{ .Content }}<|turn|>' in modelfile
+    assert modelfile.count('<|speaker|>Otto:"""') == 1
+    assert MANNER in modelfile and MANNER in err
+
+
+def test_the_export_of_a_text_takes_no_speaker(
+    tiny_run: Path, workplace: Path, type_: Type
+) -> None:
+    assert_refused(type_("export", str(tiny_run), "--as", "Otto"), "--as is for a model that")

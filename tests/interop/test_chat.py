@@ -1,0 +1,105 @@
+"""A run of conversations talks in transformers as it does here; GGUF holds the same template."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+import minigpt
+from minigpt.data.dialogue.dialogue import Dialogue
+from minigpt.generation.talk import talk_of_messages
+from minigpt.interop.chat import ChatFormat
+from minigpt.interop.gguf import write_gguf
+from minigpt.interop.huggingface import read_folder, write_folder
+from minigpt.runs.find import find_model
+from minigpt.tokenizer import Tokenizer, make_tokenizer
+
+from .examples import byte_pairs, random_model, weights_of
+
+NAMES = {"Otto": 5, 'An\'na \\ "B"': 4, "{{ 小明 }}": 2}
+MESSAGES: list[dict[str, str]] = [
+    {"role": "system", "content": "be kind"},
+    {"role": "user", "content": "  Did you feed the cat?\n\n\n  Please {{ say }} so. "},
+    {"role": "assistant", "content": "Twice <|endoftext|>"},
+    {"role": "user", "name": "{{ 小明 }}", "content": "And I?"},
+    {"role": "user", "name": "nobody", "content": "\n"},
+    {"role": "user", "content": "It's 'so'"},
+]
+TEXT = "Otto: Did you feed the cat?\n\nAnna: It's {{ so }} 小明 <|endoftext|>\n\n"
+
+
+def in_turns() -> Tokenizer:
+    return make_tokenizer("bpe", 300, [TEXT * 20], has_turns=True)
+
+
+def said() -> list[tuple[str, str, str | None]]:
+    return [(m["role"], m["content"], m.get("name")) for m in MESSAGES]
+
+
+def exported(folder: Path, tokenizer: Tokenizer, dialogue: Dialogue) -> Any:
+    model = random_model("qwen3", vocab_size=tokenizer.vocab_size)
+    chat = ChatFormat(dialogue, tokenizer)
+    write_folder(folder, model.config, weights_of(model), tokenizer, chat=chat)
+    return AutoTokenizer.from_pretrained(folder)
+
+
+@pytest.mark.parametrize("tokenizer", [in_turns(), byte_pairs()], ids=["tokens", "letters"])
+def test_the_template_gives_the_ids_that_a_talk_has_here(
+    tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    dialogue = Dialogue(NAMES)
+    theirs = exported(tmp_path, tokenizer, dialogue)
+    messages = [m for m in MESSAGES if "endoftext" not in m["content"]]
+    talk = talk_of_messages(dialogue, [m for m in said() if "endoftext" not in m[1]])
+    text = talk.prompt(tokenizer, context_length=10_000, max_new_tokens=1)
+    found = theirs.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
+    assert found == tokenizer.encode(text)
+
+    whole = theirs.apply_chat_template(messages, return_dict=False)
+    assert whole == tokenizer.encode(dialogue.write(talk.turns))
+
+
+def test_an_exported_run_answers_the_same(talking_run: Path, tmp_path: Path) -> None:
+    found = find_model(talking_run)
+    assert found.config is not None and found.config.origin.dialogue is not None
+    dialogue = found.config.origin.dialogue
+    chat = ChatFormat(dialogue, found.tokenizer, "Otto")
+    write_folder(
+        tmp_path, found.glass.config, found.glass.weights, tokenizer=found.tokenizer, chat=chat
+    )
+
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
+    model = AutoModelForCausalLM.from_pretrained(tmp_path)
+    asked = [{"role": "user", "content": "Did you feed the cat?"}]
+    prompt = tokenizer.apply_chat_template(
+        asked, add_generation_prompt=True, return_tensors="pt", return_dict=True
+    )
+    ids = model.generate(**prompt, do_sample=False, max_new_tokens=20)[0]
+    theirs = tokenizer.decode(ids[prompt["input_ids"].shape[1] :], skip_special_tokens=True)
+
+    writer = minigpt.load(talking_run)
+    talk = talk_of_messages(dialogue, [("user", "Did you feed the cat?", None)], "Otto")
+    text = talk.prompt(writer.tokenizer, context_length=64, max_new_tokens=20)
+    ours = writer.samples(text, temperature=0, max_new_tokens=20, stop=(dialogue.end,))[0].text
+    assert theirs == ours
+    assert model.generation_config.eos_token_id == [
+        found.tokenizer.end_of_text,
+        found.tokenizer.end_of_turn,
+    ]
+
+    # It comes back as the model that it was.
+    _, _, again = read_folder(tmp_path)
+    assert again.encode(text) == writer.tokenizer.encode(text)
+
+
+def test_a_gguf_file_holds_the_template_and_the_end_of_a_turn(tmp_path: Path) -> None:
+    gguf = pytest.importorskip("gguf")
+    tokenizer = in_turns()
+    model = random_model("qwen3", vocab_size=tokenizer.vocab_size)
+    chat = ChatFormat(Dialogue(NAMES), tokenizer)
+    path = tmp_path / "model.gguf"
+    write_gguf(path, model.config, weights_of(model), tokenizer, "talk", chat=chat)
+    fields = gguf.GGUFReader(path).fields
+    assert fields["tokenizer.chat_template"].contents() == chat.jinja()
+    assert fields["tokenizer.ggml.eot_token_id"].contents() == tokenizer.end_of_turn
