@@ -1,4 +1,4 @@
-"""The page in a browser: tokens a second, attention on screen, frames while it writes.
+"""The page in a browser: tokens a second, explanations, attention, frames while it writes.
 
     python benchmarks/page.py          make bench-page installs what it needs
 
@@ -35,13 +35,21 @@ WRITE = """async (seed) => {
 ATTENTION = """async () => {
   const start = performance.now();
   document.querySelector("#map [data-view=attention]").click();
+  document.querySelector("#panel-attention details:has(.matrix)").open = true;
   const frame = () => new Promise(requestAnimationFrame);
   while (document.querySelector("#panel-attention .matrix canvas").width !== 256) await frame();
   await frame();
   return performance.now() - start;
 }"""
+EXPLANATION = """async () => {
+  const ids = Array.from({ length: 101 }, (_, i) => (i * 7) % 2000);
+  const start = performance.now();
+  await minigpt.explain(ids, 100);
+  return performance.now() - start;
+}"""
 FRAMES = """async () => {
-  document.querySelector("#buttons .main").click();
+  const buttons = [...document.querySelectorAll("button")];
+  buttons.find((button) => button.textContent === "Write").click();
   let frames = 0;
   const start = performance.now();
   while (performance.now() - start < 1500) {
@@ -85,6 +93,9 @@ def main() -> None:
             page = opened(browser, some_model(shape), folder)
             speeds = [page.evaluate(WRITE, seed) for seed in range(ROUNDS + 1)][1:]
             figures[f"writing, {name} parameters, tokens/s"] = f"{statistics.median(speeds):.0f}"
+            if name == "1 M":
+                times = [page.evaluate(EXPLANATION) for _ in range(ROUNDS)]
+                figures["a whole explanation of token 100, ms"] = f"{statistics.median(times):.0f}"
             page.close()
         times = []
         for _ in range(ROUNDS):

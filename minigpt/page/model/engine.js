@@ -21,7 +21,7 @@ export class Engine {
   /** So many tokens are read at once: in about a tenth of a second, so that the worker can be stopped. */
   get atOnce() {
     const { emb_dim } = this.config;
-    const fitting = Math.floor(8e6 / (this.blocks.length * emb_dim * emb_dim));
+    const fitting = Math.floor(4e6 / (this.blocks.length * emb_dim * emb_dim));
     return 4 * Math.max(1, Math.min(8, fitting));
   }
 
