@@ -7,7 +7,7 @@ import { bringBack, keep, makeKeeping } from "../text/keep.js";
 import { beginWith, readLink } from "../text/link.js";
 import { drawSettings, makeSettings } from "../text/settings.js";
 import { drawTokens } from "../text/sheet.js";
-import { changed, onChange, state } from "../text/state.js";
+import { changed, onChange, state, windowOf } from "../text/state.js";
 import { makeTip } from "../text/tip.js";
 import { makeTyping, startWriting } from "../text/typing.js";
 import { generate, shownText, typeText } from "../text/writing.js";
@@ -27,7 +27,16 @@ window.minigpt = {
   encode: (text) => tokenizer.encode(text),
   decode: (ids) => tokenizer.decode(ids),
   text: () => shownText(),
+  now: whatIsShown,
 };
+
+/** What the page is about at this moment; `starts` has an entry for the next token, too. */
+function whatIsShown() {
+  const { text, chosen, question, view, settings, off, busy } = state;
+  const { ids, origin, hidden } = text;
+  const starts = [...ids.keys(), ids.length].map((place) => windowOf(place).start);
+  return structuredClone({ ids, origin, starts, hidden, chosen, question, view, settings, off: [...off], busy });
+}
 
 /** A text that nobody has asked for: the first opening, which is written on so that it can be watched. */
 function openFirst() {

@@ -1,0 +1,221 @@
+"""The law of the page: every number on the screen is the model's, whatever somebody does.
+
+Somebody does twenty things, at random but from a fixed seed. After each the page must come to
+rest, and every number of the model that is in sight is computed again with the glass engine, for
+the window that the model saw. MINIGPT_SEQUENCES=300 tries so many people instead of 30.
+"""
+
+import os
+import random
+from typing import Any
+
+import pytest
+
+from minigpt.generation.numpy_gpt import NumpyGPT
+from minigpt.runs.found import FoundModel
+from minigpt.tokenizer import make_tokenizer
+
+from ..tokenizer.examples import FABLE
+from .conftest import Open, random_found
+from .facts import check_facts
+
+pytestmark = pytest.mark.page
+
+SEQUENCES = int(os.environ.get("MINIGPT_SEQUENCES", "30"))
+ACTIONS = 20
+CONTEXT = 24  # tokens, so that most texts are longer
+SHAPES: dict[str, dict[str, Any]] = {
+    "qwen3": {"architecture": "qwen3", "num_heads": 4, "num_kv_heads": 2},
+    "gpt2, untied": {"architecture": "gpt2", "num_heads": 3, "tie_embeddings": False},
+}
+PIECES = (
+    " the cat",
+    "\n",
+    "\n\n",
+    " 日本語",
+    "🇩🇪",
+    "é",
+    "  ",
+    " eats",
+    "12",
+    ".",
+    "“",
+    " x" * 9,
+    "\t",
+)
+
+RESTS = """async () => {
+  const frame = () => new Promise((done) => setTimeout(() => requestAnimationFrame(done), 20));
+  const isWaiting = (element) => element.checkVisibility() && element.ariaBusy === "true";
+  const isBusy = () =>
+    minigpt.now().busy || [...document.querySelectorAll("[aria-busy]")].some(isWaiting);
+  const start = performance.now();
+  for (let calm = 0; calm < 3; calm = isBusy() ? 0 : calm + 1) {
+    if (performance.now() - start > 20_000) return false;
+    await frame();
+  }
+  return true;
+}"""
+# What somebody may press, but for what leaves the page (downloads, the clipboard).
+PRESS = """(at) => {
+  const leaves = (e) => /^(Save|Copy)/.test(e.textContent);
+  const canBePressed = (e) => e.checkVisibility() && !e.matches(":disabled") && !leaves(e);
+  const all = document.querySelectorAll("button, summary, [type=checkbox], [type=radio]");
+  const found = [...all].filter(canBePressed);
+  const chosen = found[Math.floor(at * found.length)];
+  const name = chosen?.ariaLabel || chosen?.textContent;
+  chosen?.click();
+  return name;
+}"""
+BEND = """([at, to]) => {
+  const all = document.querySelectorAll("input[type=range], select");
+  const found = [...all].filter((e) => e.checkVisibility());
+  const chosen = found[Math.floor(at * found.length)];
+  if (!chosen) return null;
+  if (chosen.options) chosen.selectedIndex = Math.floor(to * chosen.options.length);
+  else chosen.value = Number(chosen.min) + to * (chosen.max - chosen.min);
+  chosen.dispatchEvent(new Event("input", { bubbles: true }));
+  chosen.dispatchEvent(new Event("change", { bubbles: true }));
+  return chosen.id;
+}"""
+
+
+class Person:
+    """Somebody who does things with a page, at random."""
+
+    def __init__(self, page: Any, seed: int):
+        self.page = page
+        self.random = random.Random(seed)
+        self.done: list[str] = []
+
+    def act(self) -> None:
+        """Do one thing."""
+        things = {
+            self.press: 6,
+            self.choose: 4,
+            self.write: 3,
+            self.type: 3,
+            self.write_and_type: 1,
+            self.write_and_stop: 1,
+            self.paste: 1,
+            self.bend: 2,
+            self.reload: 1,
+            self.back: 1,
+        }
+        (thing,) = self.random.choices(list(things), weights=list(things.values()))
+        what = thing()
+        self.done.append(f"{thing.__name__} {what}" if what else thing.__name__)
+
+    def press(self) -> Any:
+        return self.page.evaluate(PRESS, self.random.random())
+
+    def bend(self) -> Any:
+        return self.page.evaluate(BEND, [self.random.random(), self.random.random()])
+
+    def choose(self) -> str:
+        """Set the caret, which chooses a token."""
+        length = len(self.page.input_value("textarea"))
+        place = self.random.randint(0, length)
+        self.page.focus("textarea")
+        self.page.evaluate(
+            "at => document.querySelector('textarea').setSelectionRange(at, at)", place
+        )
+        return str(place)
+
+    def type(self) -> str:
+        self.choose()
+        piece = self.random.choice(PIECES)
+        self.page.keyboard.insert_text(piece)
+        return repr(piece)
+
+    def paste(self) -> str:
+        """Another text, up to three contexts long."""
+        count = self.random.randint(0, CONTEXT)
+        text = "".join(self.random.choice(PIECES) for _ in range(count))
+        self.page.fill("textarea", text)
+        return repr(text)
+
+    def write(self) -> None:
+        self._press_if_possible("Write")
+
+    def write_and_type(self) -> str:
+        self._press_if_possible("Write")
+        return self.type()
+
+    def write_and_stop(self) -> None:
+        self._press_if_possible("Write")
+        self.page.wait_for_timeout(self.random.randint(0, 60))
+        self._press_if_possible("Stop")
+
+    def reload(self) -> None:
+        self.page.reload()
+        self.page.evaluate("minigpt.ready")
+
+    def back(self) -> None:
+        """One step back in the history, if that does not leave the page."""
+        address = self.page.url.partition("#")[0]
+        if self.page.evaluate("history.length") > 2:
+            self.page.go_back(wait_until="commit")
+            if self.page.url.partition("#")[0] != address:
+                self.page.go_forward(wait_until="commit")
+            self.page.wait_for_timeout(50)
+            self.page.evaluate("minigpt.ready")
+
+    def _press_if_possible(self, name: str) -> None:
+        button = self.page.get_by_role("button", name=name, exact=True)
+        if button.count() and button.first.is_visible() and button.first.is_enabled():
+            button.first.evaluate("button => button.click()")
+
+
+def check_all(page: Any, glass: NumpyGPT) -> set[str]:
+    """Compare every number in sight with the glass engine; the kinds that were there."""
+    now = page.evaluate("minigpt.now()")
+    return check_facts(
+        page,
+        "body",
+        glass,
+        now["ids"],
+        starts=now["starts"],
+        off=[tuple(map(int, head.split("."))) for head in now["off"]],
+        settings=as_in_the_package(now["settings"]),
+        hidden=now["hidden"],
+    )
+
+
+def as_in_the_package(settings: dict[str, float]) -> dict[str, Any]:
+    """The page's settings of the draw by the package's names; in the page, 0 is no top k."""
+    return {
+        "temperature": settings["temperature"],
+        "top_k": int(settings["topK"]) or None,
+        "top_p": settings["topP"],
+        "min_p": settings["minP"],
+        "repetition_penalty": settings["repetitionPenalty"],
+    }
+
+
+@pytest.fixture(scope="module", params=SHAPES)
+def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> FoundModel:
+    """A small model with a short context; one with rotary positions, one with learned ones."""
+    tokenizer = make_tokenizer("bpe", 320, [FABLE])
+    shape = {"emb_dim": 24, "num_layers": 2, "context_length": CONTEXT} | SHAPES[request.param]
+    return random_found(tokenizer, tmp_path_factory.mktemp("run"), **shape)
+
+
+@pytest.mark.parametrize("seed", range(SEQUENCES // len(SHAPES)))
+def test_every_number_in_sight_is_the_models(open_page: Open, found: FoundModel, seed: int) -> None:
+    page = open_page(found, link="#maxNewTokens=20", weights="float32")
+    person = Person(page, seed)
+    seen: set[str] = set()
+    try:
+        for _ in range(ACTIONS):
+            person.act()
+            assert page.evaluate(RESTS), "never at rest"
+            seen |= check_all(page, found.glass)
+            # The mark of the end, or of half a character, is not part of the text.
+            written = page.input_value("textarea").rstrip("⏹�")
+            assert written == page.evaluate("minigpt.text()").rstrip("�")
+            assert page.inner_text("#problem") == ""
+    except AssertionError as error:
+        raise AssertionError(f"{error} after {person.done}") from error
+    assert seen
+    page.context.close()
