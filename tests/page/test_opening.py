@@ -11,7 +11,7 @@ from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
 from ..tokenizer.examples import FABLE
-from .conftest import Open, random_found, until
+from .conftest import Open, choose, random_found, until
 
 pytestmark = pytest.mark.page
 SHAPE = {"emb_dim": 24, "num_layers": 2, "num_heads": 3, "context_length": 64}
@@ -85,6 +85,8 @@ def test_a_link_and_a_reload_show_what_they_hold_instead(
     assert not grows(page)
 
     page = open_page(found, context=MOVING)
+    page.locator("#text").click()
+    until(page, "/[Ss]topped/.test(document.querySelector('#status').textContent)")
     page.locator("#text").fill("A crow")
     page.reload()
     page.evaluate("minigpt.ready")
@@ -101,3 +103,15 @@ def test_a_model_without_openings_begins_with_an_empty_sheet(
     page.get_by_role("button", name="Write", exact=True).click()
     until(page, "/written/.test(document.querySelector('#status').textContent)")
     assert re.search(r"\w", page.evaluate("minigpt.text()"))
+
+
+def test_until_a_view_is_opened_it_is_about_what_is_chosen(
+    open_page: Open, found: FoundModel
+) -> None:
+    page = open_page(found)
+    assert page.locator("#panel-draw").is_visible()
+    choose(page, 2)
+    page.wait_for_selector("#panel-why", state="visible")
+    page.evaluate("document.querySelector('[data-view=layers]').click()")
+    choose(page, 3)
+    page.wait_for_selector("#panel-layers", state="visible")

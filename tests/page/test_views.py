@@ -98,9 +98,11 @@ def test_axe_finds_nothing_in_any_view_theme_and_width(open_page: Open, found: F
     place = Path(__file__).parents[2] / "node_modules/axe-core/axe.min.js"
     if not place.is_file():
         pytest.fail("npm install --no-save axe-core, as make test-page does")
-    for width in (390, 1600):
+    for i, width in enumerate((390, 800, 1024, 1440)):
         page = open_page(found, link=f"#prompt={PROMPT}", width=width, with_text=True)
         page.evaluate(place.read_text())
+        if i % 2 == 1:  # so that each view is seen in both themes
+            page.click("#theme")
         if width == 390:
             page.click("#panel-toggle")
         for view in VIEWS:

@@ -3,7 +3,7 @@
 import { shape } from "./dom.js";
 
 const MARGIN = 16;
-const LEFT_OUT = ".computing, .what, .row, .unseen, .next, [role=gridcell]";
+const LEFT_OUT = ".computing, .row, .unseen, .next, [role=gridcell]";
 const LINES = "path, line, polyline, polygon, circle, ellipse, rect, text"; // what is kept of an SVG of the page
 const SIDES = { Top: [0, 0, 1, 0], Right: [1, 0, 0, 1], Bottom: [0, 1, 1, 0], Left: [0, 0, 0, 1] };
 const COPIED = [

@@ -31,7 +31,7 @@ export function makeBottomSheet() {
 
   let { view } = state;
   onChange(() => {
-    if (state.view !== view) setOpen(true); // something on the page asks for it
+    if (state.view !== view && !state.followsChoice) setOpen(true); // something on the page asks for it
     view = state.view;
   });
 }

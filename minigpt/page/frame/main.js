@@ -40,6 +40,7 @@ function whatIsShown() {
 
 /** A text that nobody has asked for: the first opening, which is written on so that it can be watched. */
 function openFirst() {
+  state.followsChoice = true;
   beginWith(firstOpening);
   playOpening();
 }
@@ -69,6 +70,7 @@ function makePage() {
   let wasBusy = false;
 
   onChange(() => {
+    if (state.followsChoice) state.view = state.chosen === null ? "draw" : "why";
     drawTokens();
     drawControls();
     drawSettings();

@@ -19,6 +19,7 @@ export const state = {
   anchor: null, // the other end of a selection of tokens
   question: "why", // why the chosen token was written, or what comes "next" after it
   view: "draw", // the id of the open view
+  followsChoice: false, // whether the view is what comes next or why, by what is chosen, until another is opened
   focus: { layer: 0, head: 0 }, // the head or layer that views look at, from 0
   settings: { temperature: 0.8, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1, seed: 1, maxNewTokens: 200 },
   off: new Set(), // heads switched off, "layer.head" from 0: for all numbers of the page and all writing
@@ -87,6 +88,7 @@ export function windowOf(place) {
 /** Open a view; `focus` names the layer and head that it is about, from 0. */
 export function openView(id, focus = {}) {
   state.view = id;
+  state.followsChoice = false;
   state.tints = null;
   Object.assign(state.focus, focus);
   changed();
