@@ -47,7 +47,9 @@ class Predicted:
     glass: NumpyGPT
     ids: Sequence[int]
     place: int
-    starts: Sequence[int] | None = None  # where each place's window begins; all with 0 if None
+    starts: Sequence[int] | Mapping[int, int] | None = (
+        None  # where each place's window begins; all with 0 if None
+    )
     off: Sequence[Head] = field(default=())
     settings: Mapping[str, float] = field(default_factory=lambda: {"temperature": 0.8})
     hidden: int = 0  # tokens that are not shown
@@ -187,7 +189,11 @@ def _lens(predicted: Predicted, about: dict[str, Any]) -> float:
 
 
 def _unit(predicted: Predicted, about: dict[str, Any]) -> float:
-    """How a feed-forward unit fires at the row that predicts."""
+    """How a feed-forward unit fires at the row that predicts, or at another row of its window."""
+    if "from" in about:
+        end = about["from"] + 1
+        glass, ids, off = predicted.glass, predicted.ids, predicted.off
+        predicted = Predicted(glass, ids, end, {end: predicted.start}, off)
     layer = predicted.glass.layers[about["layer"]]
     before = predicted.record.residual[about["layer"], -1]
     stream = before + predicted.added(about["layer"])  # after attention

@@ -1,8 +1,8 @@
 // Why a token was likely, as the worker finds it: asked once for what the page is about, and kept for all views.
 
+import { probabilities } from "../basics/chances.js";
 import { ask, askAndHear } from "../text/client.js";
 import { changed, state, subject } from "../text/state.js";
-import { probabilities } from "./draw.js";
 
 const MOST = 24; // explanations that are kept
 const ATTEMPTS = 5; // an explanation ends when a text is written: how often it is asked for again

@@ -90,8 +90,8 @@ function drawUnit({ unit, activation, adds, places }, { about, layer, most }) {
   });
 
   const elsewhere = places.map(({ place: index, activation: strength }) => {
-    const at = window.start + index; // in the text; the row that predicts the token after it
-    const shown = fact("unit", strength, { place: at + 1, layer, unit }, number(strength));
+    const at = window.start + index; // in the text; a row of the same window
+    const shown = fact("unit", strength, { place, layer, unit, from: at }, number(strength));
     const look = () => {
       state.question = "next";
       state.chosen = at;

@@ -1,5 +1,6 @@
 // Why this word? What made the token likely where it was predicted: by part of the model, and by earlier word.
 
+import { largestFirst } from "../basics/chances.js";
 import { button, fact, fill, h, number, percent } from "../basics/dom.js";
 import { say, string } from "../basics/strings.js";
 import { model } from "../text/client.js";
@@ -55,7 +56,7 @@ export function nothingBefore() {
 /** One sentence: how sure the model was, and what else it considered. */
 function answerOf({ place, token, probabilities }) {
   const chanceOf = (id) => fact("probability", probabilities[id], { place, token: id }, percent(probabilities[id]));
-  const order = Array.from(probabilities.keys()).sort((a, b) => probabilities[b] - probabilities[a]);
+  const order = largestFirst(probabilities);
   const rank = order.indexOf(token);
   const isThere = place < state.text.ids.length;
 
