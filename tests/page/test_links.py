@@ -53,9 +53,16 @@ def arrange(page: Any) -> dict[str, Any]:
 
 
 def settled(page: Any) -> dict[str, Any]:
+    """All that is seen, once it does not change any more."""
     until_read(page)
-    page.wait_for_timeout(60)
-    return dict(page.evaluate(SEEN))
+    seen: dict[str, Any] = {}
+    for _ in range(60):
+        before, seen = seen, page.evaluate(SEEN)
+        is_open = page.evaluate("!document.querySelector('.view[aria-busy=true]')")
+        if seen == before and is_open:
+            break
+        page.wait_for_timeout(250)
+    return seen
 
 
 def test_a_link_opens_exactly_this(page: Any, open_page: Open, found: FoundModel) -> None:
@@ -114,7 +121,7 @@ def test_a_reload_keeps_everything(page: Any) -> None:
     page.wait_for_timeout(50)
     write(page)
     choose(page, 60)
-    open_view(page, "attention")
+    open_view(page, "layers")
     seen = settled(page)
     page.reload()
     until(page, "document.querySelector('#status').textContent.includes('still here')")

@@ -24,6 +24,8 @@ HARD = (
 CHOSEN = "[...document.querySelectorAll('#tokens .chosen')].map(e => Number(e.dataset.index))"
 ORIGINS = """[...document.querySelectorAll('#tokens [data-index]')]
     .map(e => [e.classList.contains('written'), e.textContent])"""
+SAME = """document.querySelector("#tokens").textContent ===
+    `${document.querySelector("#text").value}\u200b`"""
 CARET = "[document.activeElement.id, document.querySelector('#text').selectionStart]"
 
 
@@ -43,11 +45,8 @@ def page(open_page: Open, found: FoundModel) -> Any:
 
 def sheet(page: Any) -> str:
     """What the textarea holds, which is what the layer below it shows."""
-    page.wait_for_timeout(40)
-    value, shown = page.evaluate(
-        "[document.querySelector('#text').value, document.querySelector('#tokens').textContent]"
-    )
-    assert shown == f"{value}\u200b"
+    until(page, SAME)
+    value = page.input_value("#text")
     return str(value)
 
 
@@ -89,7 +88,7 @@ def test_tokens_are_tinted_by_their_surprise(page: Any, found: FoundModel) -> No
 
 def test_a_click_chooses_the_token_and_leaves_the_caret_there(page: Any) -> None:
     choose(page, 5)
-    assert page.evaluate(CHOSEN) == [5]
+    until(page, f"JSON.stringify({CHOSEN}) === '[5]'")
     start = len("".join(text for _, text in page.evaluate(ORIGINS)[:5]))
     length = len(page.evaluate(ORIGINS)[5][1])
     focused, caret = page.evaluate(CARET)
@@ -213,7 +212,7 @@ def test_what_the_model_cannot_see_is_grey_and_said_in_one_line(page: Any) -> No
     assert n > 64 and grey == n - 64
     assert "at most 64 tokens" in page.inner_text("#notes")
     choose(page, 10)
-    assert page.evaluate("document.querySelectorAll('#tokens .out-of-sight').length") == 0
+    until(page, "document.querySelectorAll('#tokens .out-of-sight').length === 0")
     assert page.inner_text("#notes") == ""
 
 
@@ -248,7 +247,7 @@ def test_a_hundred_thousand_characters_can_be_pasted_edited_and_written_on(
     page.keyboard.type("cab ")
     assert sheet(page).startswith("cab abc abc")
     choose(page, 2)  # far from the end there are spans too
-    assert page.evaluate(CHOSEN) == [2]
+    until(page, f"JSON.stringify({CHOSEN}) === '[2]'")
     assert len(write(page)) > 100_004
     assert is_at_end(page)
 
@@ -307,3 +306,28 @@ def test_what_the_tints_mean_is_said_where_they_are(page: Any) -> None:
     assert (
         json.loads(page.evaluate("JSON.stringify(document.querySelectorAll('.scale').length)")) == 1
     )
+
+
+def test_undo_puts_the_caret_where_the_text_has_changed(page: Any) -> None:
+    page.focus("#text")
+    page.keyboard.press("Control+Home")
+    page.keyboard.press("Control+ArrowRight")
+    page.keyboard.type("big ")
+    until_read(page)
+    page.keyboard.press("Control+End")
+    page.keyboard.press("Control+z")
+    until_read(page)
+    assert sheet(page) == PROMPT
+    focused, caret = page.evaluate(CARET)
+    assert focused == "text" and caret <= len("There the")
+
+
+def test_the_marks_of_the_sheet_stay_there_when_text_is_copied(page: Any) -> None:
+    page.fill("#text", "one⏹two␍\nthree")
+    until_read(page)
+    assert sheet(page) == "one⏹two␍\nthree"
+    page.focus("#text")
+    page.keyboard.press("Control+a")
+    page.keyboard.press("Control+x")
+    assert page.evaluate("navigator.clipboard.readText()") == "onetwo\r\nthree"
+    assert sheet(page) == ""

@@ -259,9 +259,9 @@ export const STRINGS = {
       "that the model knows it by heart. Choose a token or select several.",
   },
   tip: {
-    chance: "{token} had {chance} here, {bits} bits of surprise",
+    chance: "{token} had {chance}: {bits} bits of surprise",
     first: "{token} is the first token: nothing predicts it",
-    ranked: "{token} had {chance} here, {bits} bits of surprise, rank {rank} of {all}",
+    ranked: "{token} had {chance}: {bits} bits of surprise, rank {rank} of {all}",
   },
   tour: {
     attention:

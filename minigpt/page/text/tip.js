@@ -60,7 +60,9 @@ async function openTip(asked) {
 
   const logits = await ask("logits", windowOf(place).ids, [...state.off]);
   if (!isLast() || about !== asked) return undefined;
-  const rank = 1 + logits.reduce((higher, logit) => higher + (logit > logits[id] ? 1 : 0), 0);
+  // Of equal ones the one with the smaller id comes first.
+  const isBefore = (logit, other) => logit > logits[id] || (logit === logits[id] && other < id);
+  const rank = 1 + logits.reduce((before, logit, other) => before + Number(isBefore(logit, other)), 0);
   const ranked = fact("rank", rank, { place, token: id }, rank.toLocaleString("en"));
   return drawTip(say("tip.ranked", { ...known, rank: ranked, all: logits.length.toLocaleString("en") }));
 }

@@ -2,7 +2,7 @@
 
 import { button } from "../basics/dom.js";
 import { string } from "../basics/strings.js";
-import { sheetText, startsOnSheet, tokenAt } from "./edit.js";
+import { readable, sheetText, startsOnSheet, tokenAt } from "./edit.js";
 import { area, caretTo, fillArea, showEnd, textInArea, tokenAtPoint } from "./sheet.js";
 import { changed, onChange, state } from "./state.js";
 import { redoLast, stop, typeText, undoLast, write } from "./writing.js";
@@ -16,6 +16,8 @@ export function makeTyping() {
   area.addEventListener("input", onInput);
   area.addEventListener("keydown", onKey);
   area.addEventListener("focus", fillArea);
+  area.addEventListener("copy", onCopy);
+  area.addEventListener("cut", onCopy);
   area.addEventListener("compositionstart", () => (isComposing = true));
   area.addEventListener("compositionend", () => {
     isComposing = false;
@@ -66,6 +68,16 @@ function onKey(event) {
     event.preventDefault();
     step(key === "arrowleft" ? -1 : 1);
   }
+}
+
+/** The marks of the sheet stay on the sheet. */
+function onCopy(event) {
+  const { selectionStart, selectionEnd, value } = area;
+  if (selectionStart === selectionEnd) return;
+
+  event.preventDefault();
+  event.clipboardData.setData("text/plain", readable(value.slice(selectionStart, selectionEnd)));
+  if (event.type === "cut") document.execCommand("delete");
 }
 
 /** Write on at the end of the text, which comes into sight. */

@@ -1,6 +1,7 @@
 // All versions of the text in this visit: a tree, in which each knows the one it was made from. Nothing in it is ever
 // lost. Undo and Redo go along the versions in the order in which they were looked at.
 
+import { sheetText, tokenAt, whatIsSame } from "./edit.js";
 import { changed, state } from "./state.js";
 
 const BURST = 1500; // milliseconds: what is typed without a longer pause is one version
@@ -68,7 +69,7 @@ export function undo() {
   if (state.past.length === 0) return;
 
   state.future.push(state.text);
-  show(state.past.pop());
+  showChange(state.past.pop());
 }
 
 /** Forward again to the version that Undo has left. */
@@ -76,5 +77,13 @@ export function redo() {
   if (state.future.length === 0) return;
 
   state.past.push(state.text);
-  show(state.future.pop());
+  showChange(state.future.pop());
+}
+
+/** Look at a version where it differs from the one before. */
+function showChange(text) {
+  const value = sheetText(text);
+  const { end } = whatIsSame(sheetText(state.text), value);
+  show(text);
+  state.chosen = tokenAt(text, value.length - end);
 }
