@@ -67,7 +67,7 @@ def _say_conversations(source: Source) -> None:
     if source.dialogue is None:
         say_row("", "most of the text is none: the model continues a prompt and does not answer it")
     else:
-        say_row("", f"to talk with it: {command('generate')} --interactive; {MANNER}")
+        say_row("", f"the model can be talked with: {MANNER}")
 
 
 def say_unfinished(text: TextConfig, source: Source) -> None:
