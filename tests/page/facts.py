@@ -53,6 +53,7 @@ class Predicted:
     off: Sequence[Head] = field(default=())
     settings: Mapping[str, float] = field(default_factory=lambda: {"temperature": 0.8})
     hidden: int = 0  # tokens that are not shown
+    forbidden: Sequence[int] = field(default=())  # tokens that are never drawn
 
     @property
     def start(self) -> int:
@@ -92,6 +93,7 @@ class Predicted:
         seen[list(self.ids[self.hidden : self.place])] = True
         settings = dict(self.settings)
         kept = penalise_repetition(logits, seen, settings.pop("repetition_penalty", 1.0))
+        kept[list(self.forbidden)] = -np.inf
         if settings["temperature"] == 0:
             return np.exp(log_softmax(keep_top_k(kept, 1).astype(np.float64)))
         return np.exp(log_softmax(filtered(kept, **settings).astype(np.float64)))

@@ -43,6 +43,7 @@ export const STRINGS = {
     comingCold: "At temperature 0 no die is thrown: the likeliest comes next, {falls}.",
     entropy: "It is unsure by {bits} (entropy: 0 if certain, 1 for a coin, more for more possible tokens).",
     first: "Nothing comes before the first token, so the model does not predict it. Choose a later one.",
+    forbidden: "A token that the training text cannot have is never drawn.",
     goOn: "Go on from here with this token",
     list: "The likeliest tokens",
     next: "After {row} the likeliest next token is {best} with {p}, then {second} with {q}.",

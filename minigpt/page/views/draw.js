@@ -142,5 +142,10 @@ function drawList(list, rest, { before, after }, { place, token }) {
   const left = after.filter((p) => p > 0).length;
   const counts = { others: order.length - shown.length, left };
   for (const name in counts) counts[name] = counts[name].toLocaleString("en");
-  fill(rest, say(left === 1 ? "draw.restOne" : "draw.rest", counts));
+  const isForbidden = shown.some((id) => model.forbidden.includes(id));
+  fill(
+    rest,
+    say(left === 1 ? "draw.restOne" : "draw.rest", counts),
+    isForbidden ? ` ${string("draw.forbidden")}` : null,
+  );
 }
