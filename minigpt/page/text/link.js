@@ -97,7 +97,7 @@ export function readLink() {
   const head = parts.get("head") ?? "";
   if (isHead(head)) {
     const [layer, inLayer] = head.split(".").map(Number);
-    Object.assign(state.focus, { layer, head: inLayer });
+    Object.assign(state.focus, { layer, head: inLayer, follows: false });
   }
   state.off = new Set((parts.get("off") ?? "").split(" ").filter(isHead));
   changed();

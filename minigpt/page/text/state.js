@@ -20,7 +20,8 @@ export const state = {
   question: "why", // why the chosen token was written, or what comes "next" after it
   view: "draw", // the id of the open view
   followsChoice: false, // whether the view is what comes next or why, by what is chosen, until another is opened
-  focus: { layer: 0, head: 0 }, // the head or layer that views look at, from 0
+  // The head or layer that views look at, from 0; until one is chosen it is the head that did the most for the token.
+  focus: { layer: 0, head: 0, follows: true },
   settings: { temperature: 0.8, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1, seed: 1, maxNewTokens: 200 },
   off: new Set(), // heads switched off, "layer.head" from 0: for all numbers of the page and all writing
   tints: null, // what another view wants to show in the text: index -> 0 to 1
@@ -91,5 +92,6 @@ export function openView(id, focus = {}) {
   state.followsChoice = false;
   state.tints = null;
   Object.assign(state.focus, focus);
+  if ("head" in focus) state.focus.follows = false;
   changed();
 }

@@ -14,29 +14,18 @@ import { makeTriangle } from "./triangle.js";
 import { nothingBefore } from "./why.js";
 
 const SHOWN_HEADS = 12; // heads, until all are asked for
-let followed = { layer: 0, head: 0 }; // the head that the views look at until one is chosen: the one that did the most
 let areAllShown = false;
 
 /** Look at the head that did the most for the token, unless one was chosen by hand. */
 export function followHead({ parts }) {
-  const isFollowing = followed !== null && sameHead(state.focus, followed);
-  if (!isFollowing) {
-    followed = null;
-    return;
-  }
-  followed = headOf(headsBySize(parts)[0]);
-  Object.assign(state.focus, followed);
+  if (state.focus.follows) Object.assign(state.focus, headOf(headsBySize(parts)[0]));
 }
 
 /** Look at the head of a layer that did the most for the token. */
 export function chooseLayer(layer) {
   const heads = headsBySize(explained()?.parts ?? {}).map(headOf);
-  followed = null;
-  Object.assign(state.focus, heads.find((head) => head.layer === layer) ?? { layer, head: 0 });
-}
-
-function sameHead(a, b) {
-  return a.layer === b.layer && a.head === b.head;
+  const most = heads.find((head) => head.layer === layer) ?? { layer, head: 0 };
+  Object.assign(state.focus, most, { follows: false });
 }
 
 /** The names of all heads, those first that added or took away the most. */
@@ -120,8 +109,7 @@ function headButtons(found) {
     const added = `${parts[name] > 0 ? "+" : ""}${number(parts[name])}`;
 
     const choose = () => {
-      followed = null;
-      Object.assign(state.focus, focus);
+      Object.assign(state.focus, focus, { follows: false });
       changed();
     };
     const properties = { "data-key": `head ${name}`, tabIndex: isChosen ? 0 : -1, "aria-pressed": String(isChosen) };

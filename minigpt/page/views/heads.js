@@ -72,7 +72,7 @@ function makeSwitches() {
       const key = `${layer}.${at}`;
       const toggle = () => {
         if (!state.off.delete(key)) state.off.add(key);
-        state.focus = { layer, head: at };
+        Object.assign(state.focus, { layer, head: at, follows: false });
         changed();
       };
       switches.append(button(headNumber(layer, at), toggle, { tabIndex: layer + at ? -1 : 0, "data-head": key }));

@@ -68,6 +68,7 @@ export const numbersView = {
 function pickNumber(name, count) {
   const onchange = (event) => {
     state.focus[name] = Number(event.target.value);
+    state.focus.follows = false;
     changed();
   };
   const choices = Array.from({ length: count }, (_, i) => h("option", { value: i }, String(i + 1)));

@@ -82,7 +82,7 @@ export function makeTriangle() {
     if (!element.open) return;
 
     const isLast = asking();
-    const focus = { ...state.focus };
+    const focus = { layer: state.focus.layer, head: state.focus.head };
     const off = [...state.off];
     body.ariaBusy = "true";
     const isSame = (kept) => kept.about?.found === found;
@@ -128,7 +128,7 @@ function thumbnails({ side, heads: layers }) {
       paint(canvas, side, side, (t, j) => bytes[t * side + j] / 255);
 
       const choose = () => {
-        Object.assign(state.focus, { layer, head });
+        Object.assign(state.focus, { layer, head, follows: false });
         changed();
       };
       const label = say("triangle.head", { head: name, role: role && `: ${role}` }).join("");
