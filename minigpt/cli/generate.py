@@ -153,6 +153,8 @@ def _check(given: argparse.Namespace, config: SampleConfig) -> None:
     for option, value in (("--min-words", given.min_words), ("--wrap", given.wrap)):
         if value is not None and value < 0:
             raise UserError(f"{option} must be at least 0, got {value}")
+    if given.plain and given.answerer is not None:
+        raise UserError("--as does nothing beside --plain; leave one of them out")
     if given.min_words and config.max_new_tokens == 0:
         raise UserError("--min-words needs --max-new-tokens of at least 1")
     if given.interactive and given.prompt == ["-"]:

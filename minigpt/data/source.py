@@ -18,6 +18,7 @@ from .. import UserError
 from ..config import ReadingConfig, TextConfig
 from .corpus import CHANGED, Corpus, Part, version_of
 from .dialogue.dialogue import Dialogue
+from .dialogue.rows import is_conversation
 from .documents.summary import problems
 from .files import Say, each_once, find_files, identity
 from .origin import Origin
@@ -261,12 +262,18 @@ def _nearest(lengths: Sequence[int], wanted: float) -> int:
 
 @contextlib.contextmanager
 def spooled(documents: Iterable[Any], text_field: str) -> Iterator[Path]:
-    """A temporary .jsonl file of documents: texts, or rows of a dataset that hold one."""
+    """A temporary .jsonl file of documents: texts, or rows of a dataset that hold one. Rows that
+    are conversations stay as they are, if the first is one."""
     with temporary_copy("documents") as file:
         with open(file, "wb") as copy:
+            has_turns = False
             for number, document in enumerate(documents, start=1):
-                text = _text_of(document, number, text_field)
-                line = json.dumps({text_field: text}, ensure_ascii=False)
+                if number == 1:
+                    has_turns = is_conversation(document) and text_field not in document
+                row = document
+                if not (has_turns and is_conversation(document)):
+                    row = {text_field: _text_of(document, number, text_field)}
+                line = json.dumps(row, ensure_ascii=False)
                 copy.write(line.encode() + b"\n")
         yield file
 

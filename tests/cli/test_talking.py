@@ -101,6 +101,11 @@ def test_plain_continues_the_prompt(talking_run: Path, type_: Type) -> None:
     assert written.startswith("Anna: Did")
 
 
+def test_nobody_answers_where_the_prompt_is_continued(talking_run: Path, type_: Type) -> None:
+    refused = answer(type_, talking_run, "hi", "--as", "Otto", "--plain")
+    assert_refused(refused, "--as does nothing beside --plain")
+
+
 def test_who_answers_must_speak_in_the_text(talking_run: Path, tiny_run: Path, type_: Type) -> None:
     assert_refused(answer(type_, talking_run, "hi", "--as", "Paul"), "no speaker 'Paul'", "Otto")
     assert_refused(answer(type_, tiny_run, "hi", "--as", "Paul"), "--as is for a model that")

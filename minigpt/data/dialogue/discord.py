@@ -15,7 +15,8 @@ from .turns import NOTHING, Message
 
 COLUMNS = ("AuthorID", "Author", "Date", "Content")  # of the CSV files
 _HEAD = re.compile(
-    r"\[(?P<date>[^\]\n]*\d{1,2}[:.]\d{2}[^\]\n]*)\] (?P<name>[^:\n]{1,60}?)(?: \(pinned\))?\s*"
+    r"\[(?P<date>[^\]\n]{0,30}\d{1,2}[:.]\d{2}[^\]\n]{0,20})\]"
+    r" (?P<name>[^:\n]{1,60}?)(?: \(pinned\))?\s*"
 )
 _RULE = re.compile(r"={20,}")
 _SECTION = re.compile(r"\{(?:Attachments|Embed|Reactions|Stickers|Inviting)\}.*")

@@ -19,7 +19,8 @@ def is_row_of_signal(row: Any) -> bool:
 def messages_of_signal(rows: Iterator[Mapping[str, Any]]) -> Iterator[Message]:
     """What people wrote."""
     for row in rows:
-        message = _of_envelope(row["envelope"]) if "envelope" in row else _of_sigexport(row)
+        envelope = row.get("envelope")
+        message = _of_envelope(envelope) if isinstance(envelope, dict) else _of_sigexport(row)
         yield NOTHING if message is None else message
 
 
@@ -38,8 +39,9 @@ def _of_envelope(envelope: Mapping[str, Any]) -> Message | None:
     """A message that was received, or one that was sent by another device of the same person."""
     name = envelope.get("sourceName") or envelope.get("source")
     content = envelope.get("dataMessage")
-    if content is None:
-        content = (envelope.get("syncMessage") or {}).get("sentMessage")
+    sync = envelope.get("syncMessage")
+    if content is None and isinstance(sync, dict):
+        content = sync.get("sentMessage")
     text = content.get("message") if isinstance(content, dict) else None
     if not isinstance(name, str) or not isinstance(text, str) or not text.strip():
         return None

@@ -64,9 +64,14 @@ def conversations(messages: Iterable[Message], silence: float) -> Iterator[list[
 def clean_text(text: str) -> str:
     """The lines of a text, without white space at their ends, empty lines and marks that nobody
     sees: an empty line ends a turn."""
-    visible = _INVISIBLE.sub("", text)
+    visible = _INVISIBLE.sub("", _in_utf8(text))
     lines = (line.strip() for line in visible.splitlines())
     return "\n".join(line for line in lines if line)
+
+
+def _in_utf8(text: str) -> str:
+    """A text without halves of surrogate pairs, which JSON can name and no text holds."""
+    return text.encode("utf-8", errors="replace").decode()
 
 
 def without_numbers(text: str) -> str:
@@ -78,7 +83,7 @@ def without_numbers(text: str) -> str:
 
 def clean_name(name: str) -> str:
     """A name that can be told from the text after it: one line, without a colon."""
-    visible = _INVISIBLE.sub("", name)
+    visible = _INVISIBLE.sub("", _in_utf8(name))
     words = visible.replace(":", " ").split()
     return " ".join(words)[:_LONGEST_NAME].strip() or "Somebody"
 

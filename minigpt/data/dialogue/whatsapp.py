@@ -51,8 +51,10 @@ _NAME = re.compile(rf"[{_MARKS}]*(?P<name>[^:\n]{{1,80}}?){_SPACE}?[:：](?:{_SP
 # What the program writes in the place of a message, or after one that was changed.
 _PLACEHOLDER = re.compile(r"<[^<>\n]{3,60}>")  # <Media omitted>, in any language
 _ATTACHED = re.compile(r"[\w-]+\.\w{2,5} \([^()\n]+\)")  # IMG-20231231-WA0001.jpg (file attached)
-_BRACKETED = re.compile(r"!?\[[^\]\n]*\]\([^)\n]*\)")  # of Markdown, which sigexport writes
-_REACTIONS = re.compile(r"\s*\(- .{1,80}: .{1,20} -\)\s*$")  # which sigexport adds
+_BRACKETED = re.compile(
+    r"!?\[[^\]\n]{0,200}\]\([^)\n]{0,200}\)"
+)  # of Markdown, which sigexport writes
+_REACTIONS = re.compile(r"\(- .{1,80}: .{1,20} -\)$")  # which sigexport adds
 _GONE = {
     "this message was deleted", "you deleted this message", "null",
     "missed voice call", "missed video call", "waiting for this message",
@@ -70,10 +72,10 @@ _GONE = {
     "denne besked blev slettet", "denne meldingen ble slettet", "tämä viesti poistettiin",
 }  # fmt: skip
 _EDITED = re.compile(
-    r"\s*<(?:this message was edited|diese nachricht wurde bearbeitet|ce message a été modifié|"
+    r"<(?:this message was edited|diese nachricht wurde bearbeitet|ce message a été modifié|"
     r"se editó este mensaje|questo messaggio è stato modificato|mensagem editada|"
     r"esta mensagem foi editada|dit bericht is bewerkt|bu mesaj düzenlendi|"
-    r"данное сообщение изменено|ta wiadomość została edytowana)\.?>\s*$",
+    r"данное сообщение изменено|ta wiadomość została edytowana)\.?>$",
     re.IGNORECASE,
 )
 
@@ -193,10 +195,12 @@ def _written(text: str, *, by_program: bool) -> str:
     marks that invisibly."""
     if by_program and text.startswith("\u200e"):
         return ""
+    text = text.rstrip()
     if by_program:
-        text = re.sub(r"\s*\u200e<[^<>]*>\s*$", "", text)  # it was edited
+        text = re.sub(r"\u200e<[^<>]*>$", "", text)  # it was edited
     text = text.strip(" \u200e\u200f\n")
-    text = _REACTIONS.sub("", _EDITED.sub("", text))
+    text = _EDITED.sub("", text).rstrip()
+    text = _REACTIONS.sub("", text)
     text = _BRACKETED.sub("", text).strip()
 
     is_replaced = _PLACEHOLDER.fullmatch(text) or text.lower().strip(". ") in _GONE

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import minigpt
 from minigpt import UserError
 from minigpt.config import ReadingConfig, TextConfig
 from minigpt.data.corpus import Corpus, whole
@@ -154,6 +155,14 @@ def test_a_source_says_who_speaks(chat: Path) -> None:
     source = find_source(TextConfig(files=(str(chat),)))
     assert source.dialogue == Dialogue({"Anna": 2, "Speaker 1": 2})
     assert source.has_turns
+
+
+def test_rows_from_python_are_conversations_too(workplace: Path) -> None:
+    rows = [{"messages": [{"role": "user", "content": f"Why {n}?"},
+                          {"role": "assistant", "content": "So."}]} for n in range(30)]  # fmt: skip
+    dataset = minigpt.prepare(rows, vocab_size=300)
+    assert dataset.origin.dialogue == Dialogue({"User": 30, "Assistant": 30})
+    assert dataset.tokenizer.end_of_turn is not None
 
 
 def test_a_text_that_is_mostly_prose_is_not_talked_with(chat: Path, tmp_path: Path) -> None:
