@@ -14,8 +14,8 @@ from . import mail
 from .recognise import form_of_data, form_of_rows, form_of_text, is_mailbox
 from .turns import Message, conversations, without_numbers
 
-_TELLING = (b'"messages"', b'"chats"', b'"conversation', b'"prompt"', b'"instruction"',
-            b'"question"', b'"envelope"', b'"sender"')  # fmt: skip
+_TELLING = (b'"messages"', b'"chats"', b'"personal_information"', b'"conversation',
+            b'"prompt"', b'"instruction"', b'"question"', b'"envelope"', b'"sender"')  # fmt: skip
 _LONGEST_LINE = 1 << 20  # bytes of the first row
 
 Conversations = Iterable[Iterable[Message]]

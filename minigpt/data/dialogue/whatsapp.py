@@ -51,6 +51,11 @@ _NAME = re.compile(rf"[{_MARKS}]*(?P<name>[^:\n]{{1,80}}?){_SPACE}?[:：](?:{_SP
 # What the program writes in the place of a message, or after one that was changed.
 _PLACEHOLDER = re.compile(r"<[^<>\n]{3,60}>")  # <Media omitted>, in any language
 _ATTACHED = re.compile(r"[\w-]+\.\w{2,5} \([^()\n]+\)")  # IMG-20231231-WA0001.jpg (file attached)
+_OMITTED = re.compile(  # "image omitted", where the invisible mark before it is lost
+    r"(?:contact card|\w+) "
+    r"(?:omitted|weggelassen|absente?|omitid[ao]|omess[ao]|ocultad[ao]|weggelaten)",
+    re.IGNORECASE,
+)
 _BRACKETED = re.compile(
     r"!?\[[^\]\n]{0,200}\]\([^)\n]{0,200}\)"
 )  # of Markdown, which sigexport writes
@@ -130,7 +135,8 @@ def messages_of_chat(text: str) -> Iterator[Message]:
             yield NOTHING
             continue
         written = _written(entry.text[match.end() :], by_program=form == "brackets")
-        yield Message(match["name"].strip(), written, _moment(entry, order))
+        name = match["name"].strip().lstrip("~ \u00a0\u202f")  # ~: nobody in the address book
+        yield Message(name, written, _moment(entry, order))
 
 
 def _form_of(lines: Sequence[str]) -> str | None:
@@ -203,8 +209,8 @@ def _written(text: str, *, by_program: bool) -> str:
     text = _REACTIONS.sub("", text)
     text = _BRACKETED.sub("", text).strip()
 
-    is_replaced = _PLACEHOLDER.fullmatch(text) or text.lower().strip(". ") in _GONE
-    if is_replaced:
+    is_omitted = _PLACEHOLDER.fullmatch(text) or _OMITTED.fullmatch(text)
+    if is_omitted or text.lower().strip(". ") in _GONE:
         return ""
     first, _, rest = text.partition("\n")
     if _ATTACHED.fullmatch(first.strip("\u200e ")):  # the lines after it are its caption

@@ -114,6 +114,23 @@ def test_a_date_that_could_be_either_is_read_so_that_time_goes_on() -> None:
     assert [message.time.month for message in read(text) if message.time] == [2, 2, 2, 2, 3]
 
 
+def test_what_lost_its_invisible_marks_is_left_out_too() -> None:
+    text = """\
+2/9/21, 7:26 pm - Messages and calls are end-to-end encrypted. Tap to learn more.
+2/9/21, 7:26 pm - ~\u202fK: Kainat here
+2/9/21, 7:27 pm - Tayaba Student: image omitted
+2/9/21, 7:27 pm - Tayaba Student: Bild weggelassen
+2/9/21, 7:28 pm - Tayaba Student: Yes teacher
+2/9/21, 7:28 pm - ~\u202fK: W. Aslam
+Do download
+"""
+    assert [(name, said) for name, said, _ in read(text)] == [
+        ("K", "Kainat here"),
+        ("Tayaba Student", "Yes teacher"),
+        ("K", "W. Aslam\nDo download"),
+    ]
+
+
 def test_a_chat_of_signal_in_markdown_is_read() -> None:
     text = """\
 [2019-05-29, 15:04] Me: How is everyone?
