@@ -45,6 +45,13 @@ class _Kept:
             own.seek(0)
             self._append(key, own, report)
 
+    def forget(self) -> None:
+        """Keep nothing of what was read so far."""
+        with self._lock:
+            self._places.clear()
+            if self._file is not None:
+                self._file.truncate(0)
+
     def _append(self, key: Hashable, own: IO[bytes], report: Report) -> None:
         with self._lock:
             if self._file is None:

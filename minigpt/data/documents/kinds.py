@@ -14,6 +14,8 @@ from .document import Document, Refused, Report
 from .encoding import text_head
 from .html import is_page, read_page
 from .notebook import is_notebook, read_notebook
+from .parquet import MAGIC, read_parquet
+from .pdf import read_pdf
 from .plain import read_plain
 from .rows import read_json_lines, read_table
 from .word import read_word
@@ -98,6 +100,11 @@ def _begins(magic: bytes) -> Callable[[Content], bool]:
     return lambda content: content.head.startswith(magic)
 
 
+def _is_pdf(content: Content) -> bool:
+    """Whether the content is a PDF, which may begin with something else."""
+    return content.head.startswith(b"%PDF-") or b"\n%PDF-" in content.head[:_PDF_WITHIN]
+
+
 def _never(content: Content) -> bool:
     """For the kinds that :func:`recognise` finds itself."""
     return False
@@ -109,20 +116,21 @@ OPENDOCUMENT = Kind("OpenDocument", _never, opendocument.read_opendocument, is_c
 EPUB = Kind("EPUB", _never, epub.read_epub, is_converted=True)
 ARCHIVE = Kind("archive", _never, _read_archive, has_fields=True, is_converted=True)
 KINDS: tuple[Kind, ...] = (
+    Kind("PDF", _is_pdf, read_pdf, is_converted=True),
+    Kind("parquet", _begins(MAGIC), read_parquet, has_fields=True),
     Kind("RTF", _begins(rtf.MAGIC), rtf.read_rtf, is_converted=True),
     Kind("JSON lines", _ends(".jsonl", ".ndjson"), read_json_lines, has_fields=True),
     Kind("table", _ends(".csv", ".tsv"), read_table, has_fields=True),
     Kind("web page", is_page, read_page, is_converted=True),
     Kind("notebook", is_notebook, read_notebook, is_converted=True),
 )
+_PDF_WITHIN = 1024  # bytes
 _OFFICE = {
     "xl/": "a spreadsheet; save the column with the text as .csv",
     "ppt/": "a presentation; save it as a PDF or as text",
 }
 _NO_TEXT = {
     b"\xd0\xcf\x11\xe0": "a file of an old office program (.doc); save it as .docx",
-    b"%PDF-": "a PDF; save it as plain text (.txt, UTF-8)",
-    b"PAR1": "a parquet file",
     b"\x89PNG": "a picture (PNG)",
     b"\xff\xd8\xff": "a picture (JPEG)",
     b"GIF8": "a picture (GIF)",

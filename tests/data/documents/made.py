@@ -96,3 +96,64 @@ def notebook(*cells: tuple[str, str]) -> str:
         for kind, text in cells
     ]
     return json.dumps({"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1)
+
+
+def pdf(*pages: Iterable[str], outline: Iterable[tuple[int, str]] = (), more: str = "") -> bytes:
+    """A PDF of pages of lines, with an outline of (page number, title); `more` goes into its
+    catalog."""
+    objects: list[str] = ["", "", "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"]
+    numbers = []  # of the pages
+    for lines in pages:
+        shown = "".join(f"({_escaped(line)}) Tj 0 -14 Td " for line in lines)
+        stream = f"BT /F1 10 Tf 50 780 Td {shown}ET"
+        objects.append(f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream")
+        objects.append(
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents {len(objects)} 0 R "
+            "/Resources << /Font << /F1 3 0 R >> >> >>"
+        )
+        numbers.append(len(objects))
+
+    entries = list(outline)
+    first = len(objects) + 2
+    if entries:
+        last = first + len(entries) - 1
+        objects.append(f"<< /First {first} 0 R /Last {last} 0 R /Count {len(entries)} >>")
+        more += f" /Outlines {first - 1} 0 R"
+    for place, (page, title) in enumerate(entries, start=first):
+        following = f"/Next {place + 1} 0 R" if place < first + len(entries) - 1 else ""
+        objects.append(
+            f"<< /Title ({_escaped(title)}) /Parent {first - 1} 0 R {following} "
+            f"/Dest [{numbers[page]} 0 R /Fit] >>"
+        )
+
+    kids = " ".join(f"{number} 0 R" for number in numbers)
+    objects[0] = f"<< /Type /Catalog /Pages 2 0 R{more} >>"
+    objects[1] = f"<< /Type /Pages /Kids [{kids}] /Count {len(numbers)} >>"
+    return pdf_of(objects)
+
+
+def pdf_of(objects: Iterable[str]) -> bytes:
+    """A PDF of these objects, of which the first is the catalog."""
+    data = b"%PDF-1.4\n"
+    places = []
+    for number, body in enumerate(objects, start=1):
+        places.append(len(data))
+        data += f"{number} 0 obj\n{body}\nendobj\n".encode("latin1")
+    table = "".join(f"{place:010} 00000 n \n" for place in places)
+    size = len(places) + 1
+    trailer = f"trailer\n<< /Size {size} /Root 1 0 R >>\nstartxref\n{len(data)}\n%%EOF\n"
+    return data + f"xref\n0 {size}\n0000000000 65535 f \n{table}{trailer}".encode()
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace("(", r"\(").replace(")", r"\)")
+
+
+def parquet(columns: Mapping[str, list[str | int | None]]) -> bytes:
+    """A parquet file of these columns."""
+    import pyarrow
+    from pyarrow import parquet as pq
+
+    packed = io.BytesIO()
+    pq.write_table(pyarrow.table(dict(columns)), packed)
+    return packed.getvalue()

@@ -1,0 +1,123 @@
+"""Libraries that read PDF and parquet run in a process of their own.
+
+A file can be made so that they never end, fill the memory or crash. Then that process is ended, and
+one line says so. It gets the file as its standard input and prints lines of JSON.
+"""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from .content import Content
+from .document import Refused, Unreadable
+
+MOST_SECONDS = 60  # for a page of a PDF, or a few rows
+MOST_MEMORY = 4 << 30  # bytes
+_PACKAGE = Path(__file__).parents[3]  # the folder that holds minigpt
+_ERROR = "error"  # the field of a line with what went wrong
+
+
+def read_apart(module: str, content: Content, *arguments: str) -> Iterator[Any]:
+    """What a module beside this one prints of a content: the value of each line.
+
+    Raises Unreadable or Refused if it fails, takes too long for a line or needs too much memory."""
+    memory = content.limit(MOST_MEMORY)
+    command = [sys.executable, "-P", "-m", f"{__package__}.{module}", str(memory), *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(_PACKAGE), "PYTHONUTF8": "1"}
+
+    with content.seekable() as stream:
+        os.lseek(stream.fileno(), 0, os.SEEK_SET)
+        process = subprocess.Popen(
+            command,
+            stdin=stream,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+        )
+        try:
+            yield from _values(process, content)
+        finally:
+            process.kill()
+            process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
+
+
+def _values(process: subprocess.Popen[bytes], content: Content) -> Iterator[Any]:
+    """The values of the lines, each of which has to come in time."""
+    assert process.stdout is not None
+    seconds = content.limit(MOST_SECONDS)
+    while True:
+        late = threading.Event()
+        timer = threading.Timer(seconds, _end, (process, late))
+        timer.daemon = True
+        timer.start()
+        line = process.stdout.readline()
+        timer.cancel()
+        if late.is_set():
+            remedy = "if you trust it, use --raise-limits 10"
+            raise Refused(content.source, f"takes more than {seconds} seconds a page; {remedy}")
+        if not line:
+            break
+        yield _value(line, content)
+
+    if process.wait() != 0:
+        raise Unreadable(content.source, "its reader needs too much memory, or crashed")
+
+
+def _end(process: subprocess.Popen[bytes], late: threading.Event) -> None:
+    late.set()
+    process.kill()
+
+
+def _value(line: bytes, content: Content) -> Any:
+    """The value of a line; the error that it says is raised."""
+    try:
+        value = json.loads(line)
+    except ValueError:  # the process was ended in the middle of it
+        raise Unreadable(content.source, "its reader crashed") from None
+    if isinstance(value, dict) and _ERROR in value:
+        if value.get("is_refused"):
+            raise Refused(content.source, value[_ERROR])
+        raise Unreadable(content.source, value[_ERROR])
+    return value
+
+
+# In the other process
+
+
+class Told(Exception):
+    """What is wrong with a file, in words for a person."""
+
+
+def answer(values: Iterable[Any]) -> None:
+    """Print values as lines of JSON, or the error that ends them. The memory is limited, where the
+    system can do that, to the number of bytes that is the first argument."""
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        memory = int(sys.argv[1])
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+
+    output = sys.stdout.buffer
+    try:
+        for value in values:
+            _print(value, output)
+    except Told as error:
+        _print({_ERROR: str(error), "is_refused": True}, output)
+    except MemoryError:
+        _print({_ERROR: "its reader needs too much memory"}, output)
+    except Exception as error:
+        reason = " ".join(str(error).split())[:120] or type(error).__name__
+        _print({_ERROR: f"it is damaged ({reason})"}, output)
+
+
+def _print(value: Any, output: IO[bytes]) -> None:
+    output.write(json.dumps(value).encode() + b"\n")
+    output.flush()

@@ -1,0 +1,172 @@
+"""PDF to paragraphs and chapters, and parquet to rows: both are read in a process of their own."""
+
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from ..texts import documents, refusal, write
+from .made import parquet, pdf, pdf_of
+from .reading import left_out
+
+LINE = "This is a line of a paragraph that is about as long as the others, and then"
+
+
+def text_of(folder: Path, *pages: list[str]) -> str:
+    """The one document of a PDF."""
+    (text,) = documents(write(folder / "a.pdf", pdf(*pages)))
+    return text
+
+
+def test_lines_are_joined_to_paragraphs_also_from_page_to_page(tmp_path: Path) -> None:
+    first = [LINE, LINE, "it ends here.", LINE]
+    assert text_of(tmp_path, first, ["goes on", "Heading", LINE]) == (
+        f"{LINE} {LINE} it ends here.\n\n{LINE} goes on\n\nHeading\n\n{LINE}"
+    )
+
+
+def test_hyphens_at_the_ends_of_lines_are_joined_as_elsewhere_in_the_text(tmp_path: Path) -> None:
+    lines = [
+        f"{LINE} exam-",
+        f"ple and {LINE[:50]} well-",
+        "known, as well-known as 1990-",
+        "2000.",
+    ]
+    text = text_of(tmp_path, lines)
+    assert "and then example and" in text and " well-known, as well-known" in text
+
+
+def test_page_headers_and_numbers_are_left_out(tmp_path: Path) -> None:
+    pages = [
+        ["My Book", f"Page {n}", f"{LINE} {'abcde'[n]}", f"It is {'abcde'[n]}.", f"- {n} -"]
+        for n in range(1, 5)
+    ]
+    text = text_of(tmp_path, *pages)
+    assert "Book" not in text and "Page" not in text and "-" not in text and "It is d." in text
+    assert left_out(tmp_path / "a.pdf") == {"page headers and numbers": 12}
+
+
+def test_entries_of_a_table_of_contents_are_left_out(tmp_path: Path) -> None:
+    contents = ["Contents", "1 The fox . . . . . . . . 3", "2 The crow ........ 12"]
+    assert text_of(tmp_path, [*contents, LINE, LINE]) == f"Contents\n\n{LINE} {LINE}"
+
+
+def test_each_chapter_of_the_outline_is_a_document(tmp_path: Path) -> None:
+    pages = [[f"{n} The chapter {'abcdef'[n]}", *([LINE] * 20)] for n in range(6)]
+    outline = [(n, f"The Chapter {'abcdef'[n]}") for n in range(6)]
+    texts = documents(write(tmp_path / "a.pdf", pdf(*pages, outline=outline)))
+    assert len(texts) == 6 and texts[3].startswith("3 The chapter d\n\nThis is")
+
+
+def test_a_scan_is_named_as_one(tmp_path: Path) -> None:
+    picture = (
+        "<< /Type /XObject /Subtype /Image /Width 1 /Height 1 /Length 0 >>\nstream\n\nendstream"
+    )
+    page = (
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents 5 0 R "
+        "/Resources << /XObject << /I 4 0 R >> >> >>"
+    )
+    data = pdf_of(
+        [
+            "<< /Type /Catalog /Pages 2 0 R >>",
+            "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+            page,
+            picture,
+            "<< /Length 5 >>\nstream\n/I Do\nendstream",
+        ]
+    )
+    file = write(tmp_path / "scan.pdf", data)
+    assert refusal(file).startswith(f"{file} is a scan: its pages are pictures without text")
+
+
+LOOPS = {
+    "a page tree that holds itself": ["<< /Type /Catalog /Pages 2 0 R >>",
+                                      "<< /Type /Pages /Kids [2 0 R] /Count 1 >>"],
+    "a catalog that is its own pages": ["<< /Type /Catalog /Pages 1 0 R /Kids [1 0 R] >>"],
+    "a reference to itself": ["<< /Type /Catalog /Pages 2 0 R >>", "2 0 R"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", LOOPS)
+def test_a_pdf_that_loops_is_refused(kind: str, tmp_path: Path) -> None:
+    file = write(tmp_path / "a.pdf", pdf_of(LOOPS[kind]))
+    assert str(file) in refusal(file)
+
+
+def test_a_truncated_pdf_is_read_as_far_as_it_goes_or_refused(tmp_path: Path) -> None:
+    whole = pdf([LINE] * 5, [LINE] * 5)
+    for kept in (20, len(whole) // 2, len(whole) - 20):
+        file = write(tmp_path / "a.pdf", whole[:kept])
+        try:
+            documents(file)
+        except ValueError as error:
+            assert str(file) in str(error) and "\n" not in str(error)
+
+
+def test_a_reader_that_never_ends_or_crashes_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write(tmp_path / "a.pdf", pdf([LINE]))
+    program = tmp_path / "python"
+    for script, message in (
+        ("exec sleep 60", "takes more than 1 seconds a page"),
+        ("kill -9 $$", "needs too much memory, or crashed"),
+        ("printf '[]\\n{\"te'", "its reader crashed"),
+    ):
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+        monkeypatch.setattr(sys, "executable", str(program))
+        monkeypatch.setattr("minigpt.data.documents.apart.MOST_SECONDS", 1)
+        assert message in refusal(file)
+
+
+def test_too_much_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("minigpt.data.documents.apart.MOST_MEMORY", 40 << 20)
+    file = write(tmp_path / "a.pdf", pdf([LINE]))
+    if sys.platform == "linux":
+        assert "too much memory" in refusal(file) or "damaged" in refusal(file)
+
+
+@pytest.mark.parametrize(
+    ("library", "name", "data"),
+    [("pdfminer.six", "a.pdf", b"%PDF-1.4\n"), ("pyarrow", "a.txt", b"PAR1")],
+)
+def test_a_missing_library_is_named(
+    library: str, name: str, data: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    message = refusal(write(tmp_path / name, data))
+    assert library in message and "pip install 'minigpt-text[documents]'" in message
+
+
+# Parquet
+
+
+def test_each_row_of_a_parquet_file_is_a_document(tmp_path: Path) -> None:
+    texts = [f"row {n}" for n in range(700)]
+    file = write(
+        tmp_path / "a.parquet", parquet({"id": list(range(702)), "text": [*texts, None, ""]})
+    )
+    assert documents(file) == texts
+    assert left_out(file) == {"rows without text": 2}
+
+
+def test_another_column_of_a_parquet_file_can_be_named(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.parquet", parquet({"title": ["a"], "body": ["b"]}))
+    assert documents(file, text_field="body") == ["b"]
+    assert refusal(file) == (
+        f"{file} has no column 'text'; name one with --text-field: title, body"
+    )
+
+
+def test_a_parquet_file_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.parquet", parquet({"text": ["x" * 100_000] * 200}))
+    assert "unpacks to too many times its size" in refusal(file)
+
+
+def test_a_truncated_parquet_file_is_refused(tmp_path: Path) -> None:
+    whole = parquet({"text": ["a", "b"]})
+    for kept in (4, 50, len(whole) - 3):
+        file = write(tmp_path / "a.parquet", whole[:kept])
+        assert refusal(file).startswith(f"cannot read {file}: it is damaged (")
