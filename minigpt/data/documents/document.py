@@ -27,16 +27,16 @@ class Unreadable(UserError):
     """A file that cannot be opened, or is damaged; `reason` says why in a few words."""
 
     def __init__(self, source: Path, reason: str):
-        super().__init__(f"cannot read {title(source)}: {reason}")
-        self.reason = reason
+        self.reason = " ".join(reason.split())
+        super().__init__(f"cannot read {title(source)}: {self.reason}")
 
 
 class Refused(UserError):
     """A file that is no text or may not be read; `reason` says what it is."""
 
     def __init__(self, source: Path, reason: str):
-        super().__init__(f"{title(source)} {reason}")
-        self.reason = reason
+        self.reason = " ".join(reason.split())
+        super().__init__(f"{title(source)} {self.reason}")
 
 
 class Report:

@@ -37,6 +37,11 @@ def test_another_column_can_be_named(tmp_path: Path) -> None:
     assert refusal(file) == message
 
 
+def test_odd_names_of_columns_are_shown_in_one_line(tmp_path: Path) -> None:
+    message = refusal(write(tmp_path / "a.csv", '"a\nb",c\n1,2\n'))
+    assert message.endswith("--text-field: a b, c")
+
+
 def test_rows_without_text_are_counted(tmp_path: Path) -> None:
     file = write(tmp_path / "a.csv", "id,text\n1,\n2,b\n3\n")
     assert left_out(file) == {"rows without text": 2}
