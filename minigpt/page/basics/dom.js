@@ -42,6 +42,11 @@ export function fact(what, value, about, shown) {
   return h("data", marks, shown);
 }
 
+/** The same of a chance, which is read in percent. */
+export function chance(what, p, about) {
+  return fact(what, p, about, percent(p));
+}
+
 export const paragraph = (...content) => h("p", {}, ...content);
 
 export function percent(p) {

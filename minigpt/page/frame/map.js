@@ -2,7 +2,7 @@
 // that shows it large; the open one is lit.
 
 import { largestFirst } from "../basics/chances.js";
-import { fact, fill, h, lastAsked, number, percent, roving } from "../basics/dom.js";
+import { chance, fact, fill, h, lastAsked, number, roving } from "../basics/dom.js";
 import { say, string } from "../basics/strings.js";
 import { ask, model } from "../text/client.js";
 import { openView, state, subject } from "../text/state.js";
@@ -187,7 +187,7 @@ function drawInside({ vector, norms, weights, units }, about) {
 function drawChances({ before, order, ends, isThrown, die, falls }, { place, token }) {
   const first = largestFirst(before).slice(0, GUESSES);
   const guesses = first.map((id) => {
-    const p = fact("probability", before[id], { place, token: id }, percent(before[id]));
+    const p = chance("probability", before[id], { place, token: id });
     return h("span", { className: "guess" }, tokenName(id), p);
   });
   fill(contentOf("chances")[0], guesses);

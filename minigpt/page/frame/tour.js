@@ -1,12 +1,12 @@
 // A tour of five steps on the text on view: guess the next word, tokens, surprise, attention, a head switched off. It
 // lies at the top of the panel, leaves the page free, and ends whenever somebody likes or the text becomes another.
 
-import { button, fact, fill, h, lastAsked, number, percent } from "../basics/dom.js";
+import { probabilities } from "../basics/chances.js";
+import { button, chance, fact, fill, h, lastAsked, number } from "../basics/dom.js";
 import { say, string } from "../basics/strings.js";
 import { ask, model } from "../text/client.js";
 import { changed, onChange, openView, state, windowOf } from "../text/state.js";
 import { tokenName, write } from "../text/writing.js";
-import { probabilities } from "../views/draw.js";
 import { openPanel } from "./bottom_sheet.js";
 import { findExample } from "./tour_example.js";
 
@@ -43,7 +43,7 @@ async function beginTour() {
   tour = mine;
   box.hidden = false;
   openPanel();
-  openIfThere("draw"); // it leaves explanations to the search for an example
+  openView("draw"); // it leaves explanations to the search for an example
   cover(true);
   showStep(string("tour.looking"), []);
 
@@ -167,7 +167,7 @@ function guessed({ place, token }, { id, sure, options, chances }) {
   const bits = (p) => h("b", {}, number(-Math.log2(p), 1));
   const scores = { you: bits(yours), model: bits(chances[token] / all), blind: number(Math.log2(options.length), 1) };
 
-  const probability = fact("probability", chances[token], { place, token }, percent(chances[token]));
+  const probability = chance("probability", chances[token], { place, token });
   const whole = { probability, token: tokenName(token), count: model.config.vocab_size.toLocaleString("en") };
   return [
     h("p", {}, ...say(isRight ? "tour.right" : "tour.wrong", { token: tokenName(token) })),
@@ -180,7 +180,7 @@ function guessed({ place, token }, { id, sure, options, chances }) {
 function tokensStep({ example: { token } }, isNew) {
   cover(false);
   chooseExample();
-  if (isNew) openIfThere("vectors");
+  if (isNew) openView("vectors");
   const { ids, hidden } = state.text;
   const counts = { count: ids.length - hidden, token: tokenName(token), number: token.toLocaleString("en") };
   const size = model.config.vocab_size.toLocaleString("en");
@@ -190,7 +190,7 @@ function tokensStep({ example: { token } }, isNew) {
 /** What surprise is. */
 function surpriseStep({ example: { place, token } }, isNew) {
   chooseExample();
-  if (isNew) openIfThere("draw");
+  if (isNew) openView("draw");
   const { bits, ids } = state.text;
   const known = bits.map((value, i) => (Number.isFinite(value) ? i : -1)).filter((i) => i >= 0);
   const most = known.reduce((a, b) => (bits[b] > bits[a] ? b : a));
@@ -202,7 +202,7 @@ function surpriseStep({ example: { place, token } }, isNew) {
 /** Where the head looks that matters here. */
 function attentionStep({ example: { token, name, layer, head } }, isNew) {
   chooseExample();
-  if (isNew) openIfThere("attention", { layer, head });
+  if (isNew) openView("attention", { layer, head });
   return [h("p", {}, ...say("tour.attention", { token: tokenName(token), head: h("b", {}, name) }))];
 }
 
@@ -211,7 +211,7 @@ async function headStep({ example }, isNew) {
   const { place, token, name, layer, head } = example;
   const key = `${layer}.${head}`;
   chooseExample();
-  if (isNew) openIfThere("heads", { layer, head });
+  if (isNew) openView("heads", { layer, head });
 
   const isOff = state.off.has(key);
   const toggle = () => {
@@ -222,14 +222,10 @@ async function headStep({ example }, isNew) {
   const { ids } = windowOf(place);
   const p = probabilities(await ask("logits", ids, [...state.off]))[token];
   const values = { token: tokenName(token), head: h("b", {}, name) };
-  const now = fact("probability", p, { place, token }, percent(p));
+  const now = chance("probability", p, { place, token });
   const label = say(isOff ? "tour.switchOn" : "tour.switchOff", { head: name }).join("");
   return [
     h("p", {}, ...say(isOff ? "tour.isOff" : "tour.isOn", { ...values, now })),
     h("p", {}, button(label, toggle, { id: "tour-switch", "data-key": "tour-switch", className: "main" })),
   ];
-}
-
-function openIfThere(view, focus) {
-  if (document.getElementById(`panel-${view}`)) openView(view, focus);
 }

@@ -21,7 +21,7 @@ export function filtered(logits, settings, seen, forbidden = []) {
 }
 
 /** Positive logits of the tokens seen are divided by the penalty, negative ones multiplied. */
-export function penaliseRepetition(logits, seen, penalty) {
+function penaliseRepetition(logits, seen, penalty) {
   const penalised = logits.slice();
   if (penalty === 1) return penalised;
   for (const id of new Set(seen)) penalised[id] *= logits[id] < 0 ? penalty : 1 / penalty;
@@ -29,13 +29,13 @@ export function penaliseRepetition(logits, seen, penalty) {
 }
 
 /** The k largest; ties at the edge stay. */
-export function keepTopK(logits, k) {
+function keepTopK(logits, k) {
   const smallest = sorted(logits)[Math.min(k, logits.length) - 1];
   return logits.map((logit) => (logit < smallest ? -Infinity : logit));
 }
 
 /** The fewest tokens whose probabilities together reach p; among equal ones the first. */
-export function keepTopP(logits, p) {
+function keepTopP(logits, p) {
   if (p >= 1) return logits;
   const largest = sorted(logits);
   const weights = largest.map((logit) => Math.exp(logit - largest[0]));
@@ -50,7 +50,7 @@ export function keepTopP(logits, p) {
 }
 
 /** Tokens at least p times as likely as the likeliest. */
-export function keepMinP(logits, p) {
+function keepMinP(logits, p) {
   const smallest = sorted(logits)[0] + Math.log(p);
   return logits.map((logit) => (logit < smallest ? -Infinity : logit));
 }

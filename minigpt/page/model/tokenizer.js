@@ -12,7 +12,7 @@ const BYTES = new Map(CHARACTERS.map((character, byte) => [character, byte]));
 const MARKS = { " ": "␣", "\n": "↵", "\t": "⇥" };
 
 /** A character that the model has no token for, and its place in the text. */
-export class UnknownCharacter extends Error {
+class UnknownCharacter extends Error {
   constructor(character, place) {
     super(`This model has no token for “${character}” (character ${place + 1}): take it out, and write again.`);
   }

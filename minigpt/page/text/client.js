@@ -17,14 +17,12 @@ export const hasText = trainingText !== null;
 
 const worker = new Worker(URL.createObjectURL(new Blob([read("worker")], { type: "text/javascript" })));
 const waiting = new Map(); // number of the question -> what to do with what is found and with its answer
-const listeners = new Map(); // name of an event -> those who hear it, whoever has asked
 let asked = 0;
 let failure = null; // why the worker is gone
 
 worker.onmessage = ({ data }) => {
   if (data.event) {
     waiting.get(data.question)?.hear(data);
-    for (const hear of listeners.get(data.event) ?? []) hear(data);
     return;
   }
 
@@ -54,13 +52,7 @@ export function askAndHear(hear, name, ...args) {
   const id = ++asked;
   const answer = new Promise((resolve, reject) => waiting.set(id, { hear, resolve, reject }));
   worker.postMessage({ id, name, args });
-  return Object.assign(answer, { question: id });
-}
-
-/** Hear of all events of this name, from now on; their `question` says which question they belong to. */
-export function listen(event, hear) {
-  if (!listeners.has(event)) listeners.set(event, new Set());
-  listeners.get(event).add(hear);
+  return answer;
 }
 
 export const ready = ask("open", model, read("weights"), trainingText);

@@ -1,6 +1,6 @@
 // The small tip at a token under the mouse: what the token is, its chance where it was predicted, and its rank.
 
-import { fact, fill, h, lastAsked, percent } from "../basics/dom.js";
+import { chance, fact, fill, h, lastAsked } from "../basics/dom.js";
 import { say } from "../basics/strings.js";
 import { ask } from "./client.js";
 import { area, paper, tokenAtPoint, tokenElement } from "./sheet.js";
@@ -53,7 +53,7 @@ async function openTip(asked) {
   const p = 2 ** -bits;
   const known = {
     token: tokenName(id),
-    chance: fact("probability", p, { place, token: id }, percent(p)),
+    chance: chance("probability", p, { place, token: id }),
     bits: fact("bits", bits, { place }, bits.toFixed(1)),
   };
   drawTip(say("tip.chance", known));

@@ -9,7 +9,7 @@ let newest = 0; // number of the newest version
 let typing = null; // the version that is being typed, and when it was typed on last
 
 /** Look at a version. */
-export function show(text) {
+function show(text) {
   Object.assign(state, { text, chosen: null, anchor: null, tints: null });
   typing = null;
   changed();

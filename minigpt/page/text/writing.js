@@ -106,7 +106,7 @@ function finish(text, reason, given) {
 }
 
 /** Something else is done: what is being written stays as it is. */
-export function leaveWriting() {
+function leaveWriting() {
   if (!state.busy) return;
 
   Object.assign(state, { busy: false, writing: null, status: "", speed: "" });
@@ -176,16 +176,8 @@ export function redoLast() {
   redo();
 }
 
-/** The chosen place; without a choice that of the next token. With `last`, one that is written. */
-export function chosenPlace(last = !["draw", "heads"].includes(state.view)) {
-  const { ids } = state.text;
-  const place = state.chosen ?? ids.length;
-  return Math.min(place, last ? ids.length - 1 : ids.length);
-}
-
 /** What the worker needs of a text. */
-export function plain(text = state.text) {
-  const { ids, hidden, starts, origin } = text;
+function plain({ ids, hidden, starts, origin }) {
   return { ids, hidden, starts, origin };
 }
 

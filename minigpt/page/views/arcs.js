@@ -1,7 +1,7 @@
 // Arcs over the text: from where a token is predicted to the tokens that a head looks at there, as thick as the weights,
 // and what the earlier tokens did. They lie over the text in an SVG of their own, which scrolls with it.
 
-import { fact, fill, h, percent, shape } from "../basics/dom.js";
+import { chance, fill, h, shape } from "../basics/dom.js";
 import { string } from "../basics/strings.js";
 import { model } from "../text/client.js";
 import { drawTokens, layer, tokenElement } from "../text/sheet.js";
@@ -144,7 +144,7 @@ export function drawStrip(box, found, focus) {
   for (const { to, weight } of shown) {
     if (to > next) items.push(h("span", { className: "gap" }, "…"));
     const about = { place: found.place, layer: focus.layer, head: focus.head, to };
-    const figure = fact("weight", weight, about, percent(weight));
+    const figure = chance("weight", weight, about);
     items.push(h("span", { className: "looked-at" }, rowName(to), figure));
     next = to + 1;
   }

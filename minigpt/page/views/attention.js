@@ -1,7 +1,7 @@
 // Attention: where each head looks when the token is predicted. The arcs lie over the text; here are the heads, in the
 // order of what they did for this token, the same arcs in one line, and all tokens at once as a triangle.
 
-import { button, fact, fill, h, number, percent, roving } from "../basics/dom.js";
+import { button, chance, fact, fill, h, number, roving } from "../basics/dom.js";
 import { say, string } from "../basics/strings.js";
 import { model } from "../text/client.js";
 import { changed, state } from "../text/state.js";
@@ -17,7 +17,7 @@ const SHOWN_HEADS = 12; // heads, until all are asked for
 let areAllShown = false;
 
 /** Look at the head that did the most for the token, unless one was chosen by hand. */
-export function followHead({ parts }) {
+function followHead({ parts }) {
   if (state.focus.follows) Object.assign(state.focus, headOf(headsBySize(parts)[0]));
 }
 
@@ -86,7 +86,7 @@ function whereItLooks(found) {
     before: rowName(found.place - 1),
     head: headNumber(layer, head),
     word: rowName(to),
-    share: fact("weight", weight, { place: found.place, layer, head, to }, percent(weight)),
+    share: chance("weight", weight, { place: found.place, layer, head, to }),
   };
 
   const isThere = found.place < state.text.ids.length;

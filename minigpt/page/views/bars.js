@@ -1,6 +1,6 @@
 // What several views show alike: a token with its chances as bars, and what comes before the place in question.
 
-import { fact, h, percent } from "../basics/dom.js";
+import { h } from "../basics/dom.js";
 import { string } from "../basics/strings.js";
 import { tokenizer } from "../text/client.js";
 import { state } from "../text/state.js";
@@ -9,11 +9,6 @@ import { tokenName } from "../text/writing.js";
 /** The token at a row in a sentence; before the first token that is shown there is the beginning. */
 export function rowName(row) {
   return row < state.text.hidden ? h("b", {}, string("bars.beginning")) : tokenName(state.text.ids[row]);
-}
-
-/** A chance as a number of the model. */
-export function chance(what, p, about) {
-  return fact(what, p, about, percent(p));
 }
 
 /** A token with a chance as an outline and another one as a filled bar, relative to the largest of all.

@@ -2,7 +2,7 @@
 // logits are asked for once; moving a setting bends the strip without the model.
 
 import { entropy, largest, largestFirst, probabilities } from "../basics/chances.js";
-import { button, fact, fill, h, lastAsked, number, percent } from "../basics/dom.js";
+import { button, chance, fact, fill, h, lastAsked, number } from "../basics/dom.js";
 import { say, string } from "../basics/strings.js";
 import { dieNumber, filtered } from "../model/sampler.js";
 import { ask, model } from "../text/client.js";
@@ -78,7 +78,7 @@ export const drawView = {
 /** What the model expected, and how sure it was. */
 function drawSentence({ before }, { place, row, token }) {
   const order = largestFirst(before);
-  const chanceOf = (id) => fact("probability", before[id], { place, token: id }, percent(before[id]));
+  const chanceOf = (id) => chance("probability", before[id], { place, token: id });
   const bits = entropy(before);
   const shownBits = `${number(bits, 1)} ${string("draw.bits")}`;
   const unsure = say("draw.entropy", { bits: fact("entropy", bits, { place }, shownBits) });
@@ -129,8 +129,8 @@ function drawList(list, rest, { before, after }, { place, token }) {
 
   const items = shown.map((id) => {
     const figures = [
-      [string("draw.byModel"), fact("probability", before[id], { place, token: id }, percent(before[id]))],
-      [string("draw.bySettings"), fact("after", after[id], { place, token: id }, percent(after[id]))],
+      [string("draw.byModel"), chance("probability", before[id], { place, token: id })],
+      [string("draw.bySettings"), chance("after", after[id], { place, token: id })],
     ];
     const className = id === token ? "bar taken" : "bar";
     const onclick = () => branch(place, id);

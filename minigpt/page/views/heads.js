@@ -2,7 +2,7 @@
 // the whole one, for this token.
 
 import { divergence, largest, probabilities } from "../basics/chances.js";
-import { button, fact, fill, h, inGrid, lastAsked, number, percent, roving } from "../basics/dom.js";
+import { button, chance, fact, fill, h, inGrid, lastAsked, number, roving } from "../basics/dom.js";
 import { say, string } from "../basics/strings.js";
 import { ask, model } from "../text/client.js";
 import { changed, state, subject } from "../text/state.js";
@@ -108,8 +108,8 @@ function headsSentence({ whole, less }, { place, row, token }) {
     token: tokenName(said),
     all: num_layers * num_heads,
     off: Array.from(state.off, (key) => headNumber(...key.split(".").map(Number))).join(", "),
-    whole: fact("whole", whole[said], { place, token: said }, percent(whole[said])),
-    less: fact("probability", less[said], { place, token: said }, percent(less[said])),
+    whole: chance("whole", whole[said], { place, token: said }),
+    less: chance("probability", less[said], { place, token: said }),
     divergence: fact("divergence", bits, { place }, `${number(bits)} ${string("heads.bits")}`),
   };
   if (state.off.size === 0) return say("heads.allAreOn", words);
@@ -126,8 +126,8 @@ function comparedBars({ whole, less }, { place, token }) {
   const [all, without] = [string("heads.whole"), string("heads.less")];
   const items = shown.map((id) => {
     const figures = [
-      [all, fact("whole", whole[id], { place, token: id }, percent(whole[id]))],
-      [without, fact("probability", less[id], { place, token: id }, percent(less[id]))],
+      [all, chance("whole", whole[id], { place, token: id })],
+      [without, chance("probability", less[id], { place, token: id })],
     ];
     const className = id === token ? "bar taken" : "bar";
     return bar("li", { id, outline: whole[id], filled: less[id], most }, figures, { className });

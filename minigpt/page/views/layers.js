@@ -1,6 +1,6 @@
 // Layer by layer (the logit lens): what the model would have said after each layer, here and at the places before.
 
-import { fact, fill, h, lastAsked, percent, scrolling, table } from "../basics/dom.js";
+import { chance, fill, h, lastAsked, scrolling, table } from "../basics/dom.js";
 import { say, string } from "../basics/strings.js";
 import { ask } from "../text/client.js";
 import { state, subject, windowOf } from "../text/state.js";
@@ -58,7 +58,7 @@ function lensSentence(rows, { place, row, token }) {
   const chanceAfter = (layer) => {
     const { id, probability, next } = here[layer];
     const p = token === undefined || id === said ? probability : next;
-    return fact("lens", p, { place, token: said, layer }, percent(p));
+    return chance("lens", p, { place, token: said, layer });
   };
   const words = { before: rowName(row), token: tokenName(said), layer: since, end: chanceAfter(rows.length - 1) };
 
@@ -75,7 +75,7 @@ function drawLens(rows, first, { place }) {
     layer === 0 ? string("layers.start") : say("layers.after", { layer }),
     ...cells.map(({ id, probability }, i) => {
       const about = { place: first + i + 1, token: id, layer };
-      return [tokenName(id), h("small", {}, fact("lens", probability, about, percent(probability)))];
+      return [tokenName(id), h("small", {}, chance("lens", probability, about))];
     }),
   ]);
 

@@ -1,7 +1,7 @@
 // Why this word? What made the token likely where it was predicted: by part of the model, and by earlier word.
 
 import { largestFirst } from "../basics/chances.js";
-import { button, fact, fill, h, number, percent } from "../basics/dom.js";
+import { button, chance, fact, fill, h, number } from "../basics/dom.js";
 import { say, string } from "../basics/strings.js";
 import { model } from "../text/client.js";
 import { changed, openView, state, subject } from "../text/state.js";
@@ -55,7 +55,7 @@ export function nothingBefore() {
 
 /** One sentence: how sure the model was, and what else it considered. */
 function answerOf({ place, token, probabilities }) {
-  const chanceOf = (id) => fact("probability", probabilities[id], { place, token: id }, percent(probabilities[id]));
+  const chanceOf = (id) => chance("probability", probabilities[id], { place, token: id });
   const order = largestFirst(probabilities);
   const rank = order.indexOf(token);
   const isThere = place < state.text.ids.length;
@@ -107,8 +107,8 @@ function mostOfHeads(found) {
   if (names.length === 0) return [];
 
   const head = names.reduce((best, name) => (effectOf(found, name) > effectOf(found, best) ? name : best));
-  const less = fact("without", heads[head], { place, token, head }, percent(heads[head]));
-  const whole = fact("probability", probability, { place, token }, percent(probability));
+  const less = chance("without", heads[head], { place, token, head });
+  const whole = chance("probability", probability, { place, token });
   return [...say("why.mostOfHeads", { head, less, whole }), " "];
 }
 
@@ -217,8 +217,8 @@ function headDetail(found, name) {
   const sentences = [];
 
   if (name in heads) {
-    const less = fact("without", heads[name], { place, token, head: name }, percent(heads[name]));
-    const whole = fact("probability", probability, { place, token }, percent(probability));
+    const less = chance("without", heads[name], { place, token, head: name });
+    const whole = chance("probability", probability, { place, token });
     sentences.push(...say("why.without", { less, whole }), " ");
   } else {
     sentences.push(string("why.computing"), " ");
@@ -227,7 +227,7 @@ function headDetail(found, name) {
   if (weights !== null) {
     const looks = weightsOf(found, focus, model.config.num_heads);
     const { to, weight } = looks.reduce((a, b) => (b.weight > a.weight ? b : a));
-    const share = fact("weight", weight, { place, ...focus, to }, percent(weight));
+    const share = chance("weight", weight, { place, ...focus, to });
     sentences.push(...say("why.looks", { word: rowName(to), share }), " ");
   }
   const open = button(string("why.openHead"), () => openView("attention", focus), { "data-key": `open ${name}` });
