@@ -14,7 +14,7 @@ from minigpt.tokenizer.chunked_encoding import PATTERNS
 from ..interop.examples import CONFIGS, HARD_TEXT, TOKENIZERS, byte_pairs
 from ..interop.test_tokenizer_import import content, read
 from ..tokenizer.examples import ALPHABET, FABLE, bare_encoding
-from .conftest import Open, random_found
+from .conftest import Open, random_found, until_read
 
 pytestmark = pytest.mark.page
 PROMPT = "The crow asked"
@@ -102,17 +102,19 @@ def test_tokenizers_give_the_same_ids(name: str, open_page: Open, tmp_path: Path
     test()
 
 
-def test_nobody_waits_for_ever_when_several_write_at_once(open_page: Open, tmp_path: Path) -> None:
-    """A newer one ends the older, which has what was written until then."""
+def test_scripts_and_a_person_write_at_once_and_none_ends_another(
+    open_page: Open, tmp_path: Path
+) -> None:
     found = random_found(byte_pairs(), tmp_path, emb_dim=32, num_layers=2, num_heads=2)
-    page = open_page(found)
-    prompts = ["The", "A", "No"]
-    several = """async (prompts) => {
-      const writing = prompts.map((prompt) => minigpt.generate(prompt, {maxNewTokens: 5000}));
-      const last = minigpt.generate("The crow", {maxNewTokens: 3});
-      const late = new Promise((resolve) => setTimeout(resolve, 10_000, "still waiting"));
-      return Promise.race([Promise.all([...writing, last]), late]);
-    }"""
-    *ended, last = page.evaluate(several, prompts)
-    assert [text[: len(prompt)] for text, prompt in zip(ended, prompts, strict=True)] == prompts
-    assert last.startswith("The crow") and last != "The crow"
+    page = open_page(found, link="#prompt=The&maxNewTokens=300&temperature=1")
+    settings = {"temperature": 1, "maxNewTokens": 300, "seed": 1}
+    generate = (
+        "([prompts, settings]) => Promise.all(prompts.map((p) => minigpt.generate(p, settings)))"
+    )
+    prompts = ["The", "A", "No", ""]
+    alone = [page.evaluate(generate, [[prompt], settings])[0] for prompt in prompts]
+
+    page.get_by_role("button", name="Write", exact=True).click()
+    assert page.evaluate(generate, [prompts, settings]) == alone
+    until_read(page)
+    assert page.evaluate("minigpt.text()") == alone[0]

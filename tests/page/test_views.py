@@ -80,6 +80,10 @@ def test_copied_stretches_are_found_in_the_training_text(page: Any) -> None:
     until(page, "document.querySelector('#panel-sources').textContent.includes('% of')")
     share = re.search(r"([\d.]+) % of the text", page.inner_text("#panel-sources"))
     assert share and float(share[1]) == pytest.approx(100 * 39 / 44, abs=0.1)
+    assert page.locator("#tokens[data-tints=sources]").count() == 1
+    assert "copied from the training text" in page.inner_text("#text-head")
+    page.get_by_role("button", name="Mark copies").click()
+    until(page, "document.querySelector('#tokens').dataset.tints === 'surprise'")
 
 
 def test_the_picture_of_a_view_leaves_the_page(page: Any) -> None:

@@ -179,7 +179,7 @@ def test_what_is_asked_while_a_text_is_written_is_answered_meanwhile(worker: Wor
 @pytest.mark.parametrize(
     ("name", "args", "problem"),
     [
-        ("encode", ["a☃"], "☃"),
+        ("generate", ["a☃", 5, GREEDY, []], "☃"),
         ("logits", [[], []], "nothing is before the first token"),
         ("logits", [[1] * (CONTEXT + 1), []], "more than the model sees at once"),
         ("write", [{"ids": []}, 5, GREEDY, []], "nothing is before the first token"),
@@ -193,4 +193,4 @@ def test_an_error_reaches_the_one_who_asked(
 ) -> None:
     with pytest.raises(TaskError, match=problem):
         worker.ask(name, *args)
-    assert worker.ask("encode", "ab") == TOKENIZER.encode("ab")
+    assert len(worker.ask("generate", "ab", 2, GREEDY, [])) == 2

@@ -15,7 +15,20 @@ export function largest(numbers) {
 
 /** Token ids in the order in which a draw lays them side by side: the largest value first, of equals the smallest id. */
 export function largestFirst(values) {
-  return Array.from(values.keys()).sort((a, b) => (values[b] === values[a] ? a - b : values[b] - values[a]));
+  const sorted = Float64Array.from(values).sort().reverse(); // 50,000 numbers sort much faster than ids by a function
+
+  const places = new Map(); // of each value: where the next token that has it goes
+  sorted.forEach((value, place) => {
+    if (!places.has(value)) places.set(value, place);
+  });
+
+  const order = new Array(values.length);
+  values.forEach((value, id) => {
+    const place = places.get(value);
+    order[place] = id;
+    places.set(value, place + 1);
+  });
+  return order;
 }
 
 /** The uncertainty of these chances in bits: 0 if one is certain, 1 for a coin. */

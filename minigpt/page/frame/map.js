@@ -184,7 +184,7 @@ function drawInside({ vector, norms, weights, units }, about) {
 }
 
 /** The first guesses, and where the die falls. */
-function drawChances({ before, order, ends, isThrown, die, falls }, { place, token }) {
+function drawChances({ before, pieces, isThrown, die, falls }, { place, token }) {
   const first = largestFirst(before).slice(0, GUESSES);
   const guesses = first.map((id) => {
     const p = chance("probability", before[id], { place, token: id });
@@ -192,12 +192,11 @@ function drawChances({ before, order, ends, isThrown, die, falls }, { place, tok
   });
   fill(contentOf("chances")[0], guesses);
 
-  const pieces = order.slice(0, BINS).map((id) => {
-    const { start, end } = ends.get(id);
+  const inStrip = pieces.slice(0, BINS).map(({ id, start, end }) => {
     const className = id === falls ? "piece drawn" : "piece";
     return h("span", { className, "--share": end - start });
   });
   const needle = isThrown ? h("span", { className: "needle", "--at": die }) : null;
-  const strip = h("span", { className: "small-strip" }, pieces, needle);
+  const strip = h("span", { className: "small-strip" }, inStrip, needle);
   fill(contentOf("draw")[0], strip, tokenName(token ?? falls));
 }

@@ -1,12 +1,12 @@
 // A tour of five steps on the text on view: guess the next word, tokens, surprise, attention, a head switched off. It
 // lies at the top of the panel, leaves the page free, and ends whenever somebody likes or the text becomes another.
 
-import { probabilities } from "../basics/chances.js";
+import { largestFirst, probabilities } from "../basics/chances.js";
 import { button, chance, fact, fill, h, lastAsked, number } from "../basics/dom.js";
 import { say, string } from "../basics/strings.js";
 import { ask, model } from "../text/client.js";
 import { changed, onChange, openView, state, windowOf } from "../text/state.js";
-import { tokenName, write } from "../text/writing.js";
+import { firstUnread, tokenName, write } from "../text/writing.js";
 import { openPanel } from "./bottom_sheet.js";
 import { findExample } from "./tour_example.js";
 
@@ -63,7 +63,7 @@ async function beginTour() {
 
 /** Wait until the model has read the text on view. */
 async function surprisesKnown() {
-  const isUnknown = () => state.text.bits.slice(1).some(Number.isNaN);
+  const isUnknown = () => firstUnread(state.text) < state.text.ids.length;
   for (let i = 0; i < 100 && isUnknown(); i++) await new Promise((resolve) => setTimeout(resolve, 50));
 }
 
@@ -131,8 +131,9 @@ async function guessStep({ example, guess }) {
   state.chosen = null;
   changed();
   const chances = probabilities(await ask("logits", windowOf(place).ids, [...state.off]));
-  const likeliest = Array.from(chances.keys()).sort((a, b) => chances[b] - chances[a]);
-  const options = likeliest.filter((id) => id !== token).slice(0, OPTIONS - 1);
+  const options = largestFirst(chances)
+    .filter((id) => id !== token)
+    .slice(0, OPTIONS - 1);
   options.push(token);
   options.sort((a, b) => a - b); // in an order that tells nothing
 

@@ -128,8 +128,7 @@ export function firingUnits(reading, T, layer) {
   const { engine } = reading;
   const { feed_forward, feed_forward_norm } = engine.blocks[layer];
   const last = unitsAt(reading, T - 1, layer); // (ff_dim,)
-  const strongest = Array.from(last.keys()).sort((a, b) => Math.abs(last[b]) - Math.abs(last[a]));
-  const shown = strongest.slice(0, SHOWN_UNITS);
+  const shown = indicesOfLargest(last.map(Math.abs), SHOWN_UNITS);
 
   const stream = reading.layers[layer].middle.rows(0, T);
   const only = rowsOfUnits(feed_forward, shown);
@@ -244,7 +243,14 @@ function indexOfLargest(values) {
 
 /** The indices of the largest values, largest first, of equals the smallest index first. */
 function indicesOfLargest(values, count) {
-  return Array.from(values.keys())
-    .sort((a, b) => values[b] - values[a])
-    .slice(0, count);
+  const best = [];
+  for (let i = 0; i < values.length; i++) {
+    if (best.length === count && values[i] <= values[best[count - 1]]) continue;
+
+    let at = best.length;
+    while (at > 0 && values[best[at - 1]] < values[i]) at--;
+    best.splice(at, 0, i);
+    if (best.length > count) best.pop();
+  }
+  return best;
 }

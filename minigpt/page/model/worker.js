@@ -4,6 +4,7 @@
 // Tasks that take long are generators that yield now and then, so that messages are received. Of reading and writing
 // one goes on at a time: a newer one ends the older. So it is with explanations, which end when a text is written or
 // stopped, too. What is ended is answered at once.
+
 import { Engine } from "./engine.js";
 import { explainToken, logProbability } from "./explanation.js";
 import {
@@ -33,8 +34,13 @@ import { movedWindow, nextWindow, windowsOf } from "./window.js";
 const ENDED = Symbol("ended");
 const channel = new MessageChannel();
 const resting = []; // who waits for a moment to pass, in the order of the messages sent to oneself
-let engine, readings, tokenizer, documents, passages;
-let forbidden = []; // tokens that are never drawn
+let engine;
+let readings;
+let tokenizer;
+let firstToken; // which an empty prompt stands for
+let forbidden; // tokens that are never drawn
+let documents; // of the training text; null: they are not in this page
+let passages; // the same, ready to be searched
 let writing = 0; // counts what reads and writes the text
 let explaining = 0; // counts explanations
 
@@ -75,11 +81,10 @@ const tasks = {
     engine = new Engine(model.config, unpackWeights(weights, model.dtype, model.tensors));
     readings = new Readings(engine);
     tokenizer = new Tokenizer(model.tokenizer);
+    firstToken = model.firstToken;
     forbidden = model.forbidden;
     documents = text;
   },
-
-  encode: (text) => tokenizer.encode(text),
 
   /** End what is written and explained. */
   stop() {
@@ -89,6 +94,16 @@ const tasks = {
 
   /** As `explain`, for scripts: nothing ends it. */
   explainWhole: (ids, token, off) => inMoments(explainWindow(ids, token, new Set(off))),
+
+  /** The tokens that the model writes after a prompt, for scripts: it ends nothing, and nothing ends it. */
+  async generate(prompt, count, settings, off) {
+    const ids = tokenizer.encode(prompt);
+    const text = ids.length ? { ids } : { ids: [firstToken], hidden: 1 };
+    const written = [];
+    const hear = ({ id }) => written.push(id);
+    const reason = await inMoments(writeText(text, count, settings, new Set(off)), { hear });
+    return reason === "ended" ? written.slice(0, -1) : written;
+  },
 
   /** The logits after each token, for scripts. */
   async allLogits(ids, off) {

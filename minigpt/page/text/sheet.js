@@ -82,6 +82,12 @@ export function drawTokens() {
   if (state.busy) followEnd();
 }
 
+/** Show in the text what a view says of its tokens (index -> 0 to 1; null: their surprise again); `of` names it. */
+export function tint(tints, of) {
+  Object.assign(state, { tints, tintsOf: of });
+  drawTokens();
+}
+
 /** Whether the chosen token has no span. */
 function isFarFromShown() {
   const { chosen, text } = state;

@@ -4,6 +4,9 @@
 import { nextWindow, windowsOf } from "../model/window.js";
 import { model } from "./client.js";
 
+// How tokens are drawn, if nothing else is said.
+export const USUAL_DRAW = { temperature: 0.8, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1 };
+
 /** @typedef {{ids: number[], pieces: string[], origin: ("typed"|"written")[], bits: number[], starts: number[],
  * draws: object[], hidden: number, parent: Text?, begun: number?, ended: boolean}} Text
  * the tokens, what each adds to the sheet, who it is from, its surprise (NaN: not known yet), the first token that the
@@ -22,7 +25,7 @@ export const state = {
   followsChoice: false, // whether the view is what comes next or why, by what is chosen, until another is opened
   // The head or layer that views look at, from 0; until one is chosen it is the head that did the most for the token.
   focus: { layer: 0, head: 0, follows: true },
-  settings: { temperature: 0.8, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1, seed: 1, maxNewTokens: 200 },
+  settings: { ...USUAL_DRAW, seed: 1, maxNewTokens: 200 },
   off: new Set(), // heads switched off, "layer.head" from 0: for all numbers of the page and all writing
   tints: null, // what another view wants to show in the text: index -> 0 to 1
   tintsOf: "attention", // what those tints are: "attention" or "sources"

@@ -2,15 +2,14 @@
 
 import { h } from "../basics/dom.js";
 import { string } from "../basics/strings.js";
-import { ask, askAndHear, firstToken, ready, tokenizer } from "./client.js";
+import { ask, askAndHear, ready, tokenizer } from "./client.js";
 import { addToken, beginningOf, edited, readable, sheetText, unfinished } from "./edit.js";
-import { changed, onChange, state } from "./state.js";
+import { changed, onChange, state, USUAL_DRAW } from "./state.js";
 import { addTyped, addVersion, redo, takeAway, undo, visit } from "./versions.js";
 
 export const READ = 3000; // tokens at the end of a long text whose surprise is measured
 const LARGEST_SEED = 4294967295;
 let reading = null; // the text that the model is reading, for its surprise
-let scripts = 0; // how many scripts have it write
 let stopped = null; // the text whose writing was stopped
 
 /** What of a text can be read. */
@@ -194,7 +193,7 @@ onChange(() => {
   text.off = key;
 
   const isAsked = text.unread === key || (reading?.text === text && reading.off === key);
-  if (!state.busy && scripts === 0 && !isAsked && firstUnread(text) < text.ids.length) readText(text, key);
+  if (!state.busy && !isAsked && firstUnread(text) < text.ids.length) readText(text, key);
 });
 
 /** The first token whose surprise is to be measured. */
@@ -227,26 +226,10 @@ async function readText(text, key) {
   changed();
 }
 
-/** A continuation of a prompt, without touching what is on view: for scripts. */
-export async function generate(prompt, options = {}) {
-  const { off = [], ...others } = options;
-  const defaults = { temperature: 0.8, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1 };
-  const settings = { ...state.settings, ...defaults, ...others };
-  const written = [];
-  const hear = ({ id }) => written.push(id);
-  scripts++;
-
-  try {
-    await ready;
-    await stop();
-    const ids = await ask("encode", prompt);
-    const text = ids.length ? { ids, hidden: 0 } : { ids: [firstToken], hidden: 1 };
-    await askAndHear(hear, "write", text, settings.maxNewTokens, settings, off);
-  } finally {
-    scripts--;
-    changed();
-  }
-
-  if (written.at(-1) === tokenizer.end) written.pop();
+/** A prompt and what the model writes after it, for scripts: what is on view is not touched, and writing goes on. */
+export async function generate(prompt, { off = [], ...options } = {}) {
+  await ready;
+  const settings = { ...state.settings, ...USUAL_DRAW, ...options };
+  const written = await ask("generate", prompt, settings.maxNewTokens, settings, off);
   return prompt + tokenizer.decode(written);
 }

@@ -4,7 +4,7 @@
 import { chance, fill, h, shape } from "../basics/dom.js";
 import { string } from "../basics/strings.js";
 import { model } from "../text/client.js";
-import { drawTokens, layer, tokenElement } from "../text/sheet.js";
+import { layer, tint, tokenElement } from "../text/sheet.js";
 import { changed, onChange, state } from "../text/state.js";
 import { tokenName } from "../text/writing.js";
 import { rowName } from "./bars.js";
@@ -44,29 +44,25 @@ function drawArcs() {
   const { view, focus, busy, chosen } = state;
   const isStreaming = busy && chosen === null;
   const showsHeads = view === "attention" || view === "numbers";
-  if (isStreaming || !(showsHeads || view === "why")) return tint(null);
+  if (isStreaming || !(showsHeads || view === "why")) return tintWeights(null);
 
   const found = view === "numbers" ? seen() : explained();
   const source = found && sourceOf(found.place);
-  if (!source) return tint(null);
+  if (!source) return tintWeights(null);
 
   const part = pickedPart(found);
   if (showsHeads || part?.head) {
     drawHeadArcs(found, showsHeads ? focus : part.focus, source);
   } else {
     drawWordEffects(found, part?.word, source);
-    tint(null);
+    tintWeights(null);
   }
 }
 
 /** Show weights in the text itself: index -> 0 to 1, or null for none. */
-function tint(weights) {
+function tintWeights(weights) {
   const isOurs = state.tints !== null && state.tintsOf === "attention";
-  if (weights === null && !isOurs) return;
-
-  state.tints = weights;
-  state.tintsOf = "attention";
-  drawTokens();
+  if (weights !== null || isOurs) tint(weights, "attention");
 }
 
 /** Where a token is predicted: at the end of the token before it. */
@@ -85,10 +81,10 @@ function placeOf(index) {
 }
 
 function drawHeadArcs(found, focus, source) {
-  if (found.weights === null) return tint(null);
+  if (found.weights === null) return tintWeights(null);
 
   const weights = weightsOf(found, focus, model.config.num_heads);
-  tint(Object.fromEntries(weights.map(({ to, weight }) => [to, weight])));
+  tintWeights(Object.fromEntries(weights.map(({ to, weight }) => [to, weight])));
 
   for (const { to, weight } of weights) {
     const rect = placeOf(to);

@@ -28,8 +28,8 @@ export function drawHere(logits, place) {
   const isThrown = settings.temperature >= 1e-5; // otherwise the likeliest is taken
   const die = isThrown ? dieNumber(settings.seed, place, text.ids) : 0;
 
-  const ends = layPieces(after, order);
-  return { before, after, order, ends, isThrown, die, falls: lyingAt(ends, die) };
+  const pieces = layPieces(after, order);
+  return { before, after, order, pieces, isThrown, die, falls: lyingAt(pieces, die) };
 }
 
 export const drawView = {

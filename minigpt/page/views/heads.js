@@ -1,7 +1,7 @@
 // Heads off: switched off here, a head is off for the whole page. The view compares the model without them with
 // the whole one, for this token.
 
-import { divergence, largest, probabilities } from "../basics/chances.js";
+import { divergence, largest, largestFirst, probabilities } from "../basics/chances.js";
 import { button, chance, fact, fill, h, inGrid, lastAsked, number, roving } from "../basics/dom.js";
 import { say, string } from "../basics/strings.js";
 import { ask, model } from "../text/client.js";
@@ -118,8 +118,8 @@ function headsSentence({ whole, less }, { place, row, token }) {
 
 /** The likeliest tokens of both. */
 function comparedBars({ whole, less }, { place, token }) {
-  const order = Array.from(whole.keys()).sort((a, b) => whole[b] + less[b] - whole[a] - less[a]);
-  const shown = order.slice(0, COMPARED);
+  const together = whole.map((p, id) => p + less[id]);
+  const shown = largestFirst(together).slice(0, COMPARED);
   if (token !== undefined && !shown.includes(token)) shown[shown.length - 1] = token;
   const most = Math.max(...shown.map((id) => Math.max(whole[id], less[id])));
 

@@ -69,13 +69,13 @@ export function makeSlowDraw(strips, howDrawn) {
 
   function show() {
     const { draw, about } = shown;
-    const { before, order, ends, isThrown, die, falls } = draw;
+    const { before, order, pieces, isThrown, die, falls } = draw;
     const untouched = layPieces(before, order);
     const isFallen = step === null || step === "token";
     drawPieces(byModel, untouched, null);
-    drawPieces(bySettings, step === "model" ? untouched : ends, isFallen ? falls : null);
+    drawPieces(bySettings, step === "model" ? untouched : pieces, isFallen ? falls : null);
     byModel.ariaLabel = stripLabel("draw.byModel", untouched);
-    bySettings.ariaLabel = stripLabel("draw.bySettings", step === "model" ? untouched : ends);
+    bySettings.ariaLabel = stripLabel("draw.bySettings", step === "model" ? untouched : pieces);
 
     needle.hidden = !isThrown || step === "model" || step === "settings";
     needle.style.setProperty("--at", die);
@@ -95,8 +95,8 @@ export function makeSlowDraw(strips, howDrawn) {
 }
 
 /** What is on a strip, in words: its first tokens. */
-function stripLabel(name, ends) {
-  const first = [...ends.values()].slice(0, IN_WORDS);
+function stripLabel(name, pieces) {
+  const first = pieces.slice(0, IN_WORDS);
   const shares = first.map(({ id, start, end }) => `${tokenizer.visible(id)} ${percent(end - start)}`);
   return `${string(name)}: ${shares.join(", ")}`;
 }

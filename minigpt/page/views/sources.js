@@ -4,7 +4,7 @@
 import { button, fill, h, lastAsked, paragraph, percent } from "../basics/dom.js";
 import { say, string } from "../basics/strings.js";
 import { ask, hasText } from "../text/client.js";
-import { drawTokens, selection } from "../text/sheet.js";
+import { selection, tint } from "../text/sheet.js";
 import { changed, state } from "../text/state.js";
 import { shownText } from "../text/writing.js";
 
@@ -39,9 +39,8 @@ export const sourcesView = {
       if (whole === "" || part.end <= part.start) {
         fill(head, say("sources.empty"));
         share.textContent = "";
-        state.tints = null;
         found.replaceChildren();
-        return;
+        return tint(null, "sources");
       }
 
       const answer = await ask("sources", whole, part.start, part.end);
@@ -50,10 +49,9 @@ export const sourcesView = {
 
       fill(head, copySentence(answer, whole.slice(part.start, part.end)));
       fill(found, drawFound(answer));
-      state.tints = isMarking ? markedTokens(copies) : null;
       const copied = whole.length ? copiedCharacters(copies) / whole.length : 0;
       fill(share, isMarking ? say("sources.share", { share: percent(copied), least: LEAST }) : []);
-      drawTokens();
+      return tint(isMarking ? markedTokens(copies) : null, "sources");
     };
   },
 };

@@ -8,31 +8,25 @@ import { tokenizer } from "../text/client.js";
 const MOST_PIECES = 40; // tokens that are shown one by one; the others are one length
 const LETTER = 8; // pixels, about
 
-/** Where each token begins and ends on the strip: the shares are those after penalty, temperature and filters. */
+/** Tokens in this order side by side on the strip, each as long as its share: a list of {id, start, end}. */
 export function layPieces(shares, order) {
-  const ends = new Map();
   let end = 0;
-  for (const id of order) {
+  return order.map((id) => {
     const start = end;
     end += shares[id];
-    ends.set(id, { id, start, end });
-  }
-  return ends;
+    return { id, start, end };
+  });
 }
 
 /** The token on which a number falls. */
-export function lyingAt(ends, number) {
-  let last = null;
-  for (const place of ends.values()) {
-    if (place.end === place.start) continue;
-    last = place;
-    if (place.end > number) return place.id;
-  }
-  return last.id; // the lengths may add up to a little less than 1
+export function lyingAt(pieces, number) {
+  const isLong = ({ start, end }) => end > start;
+  const found = pieces.find((piece) => isLong(piece) && piece.end > number);
+  return (found ?? pieces.findLast(isLong)).id; // the lengths may add up to a little less than 1
 }
 
-/** The pieces of a strip, (id, share) each; id is null where many unlikely tokens lie. `drawn` has its own piece. */
-function pieces(ends, drawn) {
+/** The pieces that are shown, (id, share) each; id is null where many unlikely tokens lie. `drawn` has its own piece. */
+function shownPieces(pieces, drawn) {
   const found = [];
   let others = 0;
   const closeOthers = () => {
@@ -40,27 +34,26 @@ function pieces(ends, drawn) {
     others = 0;
   };
 
-  let count = 0;
-  for (const { id, start, end } of ends.values()) {
-    count += 1;
-    if (count > MOST_PIECES && id !== drawn) {
+  pieces.forEach(({ id, start, end }, i) => {
+    if (i >= MOST_PIECES && id !== drawn) {
       others += end - start;
-      continue;
+    } else {
+      closeOthers();
+      found.push({ id, share: end - start });
     }
-    closeOthers();
-    found.push({ id, share: end - start });
-  }
+  });
   closeOthers();
   return found;
 }
 
 /** Draw a strip into an element; a piece that is there already changes its length. */
-export function drawPieces(strip, ends, drawn) {
+export function drawPieces(strip, pieces, drawn) {
   const known = new Map([...strip.querySelectorAll("[data-token]")].map((piece) => [piece.dataset.token, piece]));
   let others = 0;
 
-  const shown = pieces(ends, drawn).map(({ id, share }) => {
-    const key = id === null ? `others-${others++}` : String(id);
+  const shown = shownPieces(pieces, drawn).map(({ id, share }) => {
+    if (id === null) others += 1;
+    const key = id === null ? `others-${others}` : String(id);
     const piece = known.get(key) ?? h("span", { className: "piece", "data-token": key });
     piece.style.setProperty("--share", share);
     piece.classList.toggle("others", id === null);
