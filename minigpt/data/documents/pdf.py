@@ -21,7 +21,11 @@ _LEAST_TEXT = 20  # characters a page, on average, or it is a scan
 _PAGE_NUMBER = re.compile(
     r"\W*(?:page|seite|p\.|s\.)?\s*(?:\d{1,4}|[ivxlc]{1,7})(?:\s*(?:/|of|von)\s*\d{1,4})?\W*", re.I
 )
-_ENTRY = re.compile(r".*?(?:\s?\.\s?){4,}\s*(?:\d{1,4}|[ivxlc]{1,7})\s*|(?:\s?\.\s?){8,}", re.I)
+_ENTRY_PAGE = re.compile(r"(?:\d{1,4}|[ivxlc]{1,7})$", re.I)  # at the end of such an entry
+_ENTRY_END = 40  # characters that tell
+_LONGEST_EDGE = 40  # characters of a line that may be a page number
+_LONGEST_WORD = 60  # characters
+_DOTS = "...."  # before it, however many spaces there are
 _ITEM = re.compile(r"(?:[•●▪◦‣∙*–—-]|\(?\d{1,3}[.)]|\(?[a-z]\))\s+\S")
 _BULLET = re.compile(r"[•●▪◦‣∙]\s*")
 _ENDS = re.compile(r"[.!?:;…][\"'”’»)\]]*$")
@@ -123,7 +127,8 @@ def _repeated(lines: Sequence[_Line], is_top: bool, often: Counter[tuple[bool, s
     """How many lines, from the edge on, are page headers or numbers."""
     for count, line in enumerate(lines[:_EDGE]):
         is_repeated = often[is_top, _pattern(line)] >= _LEAST_REPEATED and not line.level
-        if not is_repeated and not _PAGE_NUMBER.fullmatch(line.text):
+        is_number = len(line.text) <= _LONGEST_EDGE and _PAGE_NUMBER.fullmatch(line.text)
+        if not is_repeated and not is_number:
             return count
     return min(_EDGE, len(lines))
 
@@ -138,9 +143,9 @@ def _pattern(line: _Line) -> str:
 
 def _paragraphs(lines: Sequence[_Line], report: Report) -> list[Block]:
     """Lines joined to paragraphs."""
-    entries = [line for line in lines if _ENTRY.fullmatch(line.text)]
-    report.leave_out("entries of tables of contents", len(entries))
-    lines = [line for line in lines if not _ENTRY.fullmatch(line.text)]
+    written = [line for line in lines if not _is_entry(line)]
+    report.leave_out("entries of tables of contents", len(lines) - len(written))
+    lines = written
     if not lines:
         return []
 
@@ -158,15 +163,21 @@ def _paragraphs(lines: Sequence[_Line], report: Report) -> list[Block]:
     return blocks
 
 
+def _is_entry(line: _Line) -> bool:
+    """Whether a line is an entry of a table of contents: dots lead to a page number."""
+    end = line.text[-_ENTRY_END:].replace(" ", "")
+    return _ENTRY_PAGE.sub("", end).endswith(_DOTS)
+
+
 def _ends(line: _Line, following: _Line, usual: int) -> bool:
     """Whether a line is the last of its paragraph."""
     if line.level or following.level or _ITEM.match(following.text):
         return True
     begins_small = following.text[:1].islower()
-    if begins_small or _HYPHEN.search(line.text):
+    if begins_small or _HYPHEN.search(line.text[-_LONGEST_WORD:]):
         return False
     is_short = len(line.text) < _FULL * usual
-    is_end = _ENDS.search(line.text) is not None
+    is_end = _ENDS.search(line.text[-_ENTRY_END:]) is not None
     if line.is_last:
         return is_end and is_short
     if line.ends_box and (is_end or is_short):
@@ -179,7 +190,7 @@ def _joined(lines: Sequence[_Line], words: Counter[str]) -> Block:
     with it elsewhere, and not without."""
     text = lines[0].text
     for line in lines[1:]:
-        hyphen = _HYPHEN.search(text)
+        hyphen = _HYPHEN.search(text[-_LONGEST_WORD:])
         if hyphen is None or not line.text[:1].islower():
             text += f" {line.text}"
             continue

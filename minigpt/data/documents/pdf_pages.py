@@ -5,6 +5,7 @@ has several; then for each page its boxes, lists of lines that stand together, a
 a picture.
 """
 
+import itertools
 import logging
 import sys
 from collections import Counter
@@ -57,20 +58,20 @@ def _outline(document: Any) -> list[tuple[int, str]]:
 
     try:
         numbers = {page.pageid: number for number, page in enumerate(_first(PDFPage, document))}
-        entries: list[tuple[int, int, str]] = []
-        for level, title, target, action, _ in document.get_outlines():
-            if len(entries) >= _MOST_ENTRIES:
-                break
+        entries = list(itertools.islice(document.get_outlines(), _MOST_ENTRIES))
+        levels = Counter(level for level, *_ in entries)
+        highest = min((level for level, count in levels.items() if count > 1), default=0)
+
+        found = []
+        for level, title, target, action, _ in entries:
+            if level != highest:  # to find the page of an entry takes time
+                continue
             number = numbers.get(_page_of(document, target, action))
             if number is not None:
-                entries.append((level, number, str(title)))
+                found.append((number, str(title)))
+        return found
     except Exception:  # of any kind, or there is none: the text can be read without it
         return []
-
-    levels = Counter(level for level, _, _ in entries)
-    several = [level for level, count in levels.items() if count > 1]
-    highest = min(several, default=0)
-    return [(number, title) for level, number, title in entries if level == highest]
 
 
 def _first(pages: Any, document: Any) -> Iterator[Any]:

@@ -170,3 +170,9 @@ def test_a_truncated_parquet_file_is_refused(tmp_path: Path) -> None:
     for kept in (4, 50, len(whole) - 3):
         file = write(tmp_path / "a.parquet", whole[:kept])
         assert refusal(file).startswith(f"cannot read {file}: it is damaged (")
+
+
+def test_lines_of_dots_words_and_signs_take_no_long_time(tmp_path: Path) -> None:
+    """A pattern that tries all ways to read them would never end."""
+    lines = [". " * 100 + "x", "x" * 5000, "-" * 5000, "1 " * 2000, f"{'x' * 5000}-", LINE]
+    assert LINE in text_of(tmp_path, lines)
