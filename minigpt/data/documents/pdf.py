@@ -164,7 +164,10 @@ def _paragraphs(lines: Sequence[_Line], report: Report) -> list[Block]:
 
 
 def _is_entry(line: _Line) -> bool:
-    """Whether a line is an entry of a table of contents: dots lead to a page number."""
+    """Whether a line is an entry of a table of contents: dots lead to a page number. They may be
+    lines of their own."""
+    if not line.text.strip(". "):
+        return True
     end = line.text[-_ENTRY_END:].replace(" ", "")
     return _ENTRY_PAGE.sub("", end).endswith(_DOTS)
 

@@ -48,7 +48,7 @@ def test_page_headers_and_numbers_are_left_out(tmp_path: Path) -> None:
 
 
 def test_entries_of_a_table_of_contents_are_left_out(tmp_path: Path) -> None:
-    contents = ["Contents", "1 The fox . . . . . . . . 3", "2 The crow ........ 12"]
+    contents = ["Contents", "1 The fox . . . . . . . . 3", "2 The crow ........ 12", "."]
     assert text_of(tmp_path, [*contents, LINE, LINE]) == f"Contents\n\n{LINE} {LINE}"
 
 
