@@ -29,7 +29,7 @@ PARTS = [
     "It's",
     " 12",
     "\n\n",
-    "⏹",
+    "∎",
     "e\u0301",
 ]
 SEQUENCES, ACTIONS = 4, 20

@@ -212,7 +212,7 @@ def test_every_number_in_sight_is_the_models(open_page: Open, found: FoundModel,
             assert page.evaluate(RESTS), "never at rest"
             seen |= check_all(page, found.glass)
             # The sheet shows the end of a text, a carriage return and half a character as signs.
-            written = page.input_value("textarea").replace("⏹", "").rstrip("�")
+            written = page.input_value("textarea").replace("∎", "").rstrip("�")
             text = page.evaluate("minigpt.text()").replace("\r", "␍").rstrip("�")
             assert written == text, (written[-30:], text[-30:])
             assert page.inner_text("#problem") == ""

@@ -200,14 +200,50 @@ def test_the_panel_closes_by_its_button_a_swipe_and_escape(phone: Any) -> None:
     assert phone.evaluate("document.activeElement.id") == "panel-toggle"
 
 
-def test_fingers_have_room(phone: Any) -> None:
-    phone.locator("#panel-toggle").tap()
-    small = """[...document.querySelectorAll("#header button, #writing button, #panel-bar button")]
-        .filter(b => b.checkVisibility())
-        .map(b => [b.textContent, b.getBoundingClientRect()])
-        .filter(([, r]) => r.width < 44 || r.height < 44)
-        .map(([text]) => text)"""
-    assert phone.evaluate(small) == []
+@pytest.mark.parametrize("width", [390, 800])
+def test_fingers_have_room_on_the_page_and_in_each_view(
+    open_page: Open, found: FoundModel, width: int
+) -> None:
+    page = open_page(
+        found, link=PROMPT, context=PHONE | {"viewport": {"width": width, "height": 844}}
+    )
+    tap(page, 6)
+    small = """() => {
+        const kinds = "button, select, summary, input, label:has(input)";
+        const targets = document.querySelectorAll(kinds);
+        const inLabel = target => target.matches("label > input[type=checkbox]");
+        return [...targets]
+            .filter(target => target.checkVisibility() && !inLabel(target))
+            .map(target => [target.outerHTML.slice(0, 80), target.getBoundingClientRect()])
+            .filter(([, { width, height }]) => width < 43.9 || height < 43.9)
+            .map(([html]) => html);
+    }"""
+    for view in (
+        "why",
+        "draw",
+        "attention",
+        "numbers",
+        "feedForward",
+        "vectors",
+        "learned",
+        "branches",
+    ):
+        open_view(page, view)
+        page.evaluate(
+            "document.querySelectorAll('.view details').forEach(fold => { fold.open = true })"
+        )
+        page.wait_for_timeout(60)
+        assert (view, page.evaluate(small)) == (view, [])
+
+
+def test_the_heads_goal_and_the_parts_of_the_map_are_in_sight_on_a_phone(phone: Any) -> None:
+    tap(phone, 6)
+    captions = phone.locator("#map .caption").all_inner_texts()
+    assert captions == ["attention: where each head looks", "feed-forward: which units fire"]
+    open_view(phone, "attention")
+    for element in ("#map .caption >> nth=0", "#panel-attention .goal"):
+        box = phone.locator(element).bounding_box()
+        assert box["x"] >= 0 and box["x"] + box["width"] <= 390
 
 
 def test_what_is_printed_has_no_buttons(page: Any, tmp_path: Path) -> None:

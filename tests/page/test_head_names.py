@@ -55,12 +55,12 @@ def test_heads_get_the_names_of_what_they_do(open_page: Open, tmp_path: Path) ->
     titles = [item.get_attribute("title") for item in page.locator(".heads button").all()]
     # The first token has none before it and writes its own: induction sees it twice, once in four.
     assert titles == [
-        "Head 1.1: previous token 1.00",
-        "Head 1.2: first token 1.00",
-        "Head 1.3: itself 1.00",
-        "Head 1.4: same token before 1.00",
+        "Head 1.1: previous token (100 % of its attention in a test)",
+        "Head 1.2: first token (100 % of its attention in a test)",
+        "Head 1.3: itself (100 % of its attention in a test)",
+        "Head 1.4: same token before (100 % of its attention in a test)",
         "Head 1.5",
-        "Head 2.1: induction 0.88",
+        "Head 2.1: induction (87.5 % of its attention in a test)",
         "Head 2.2",
         "Head 2.3",
         "Head 2.4",

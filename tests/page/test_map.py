@@ -55,8 +55,29 @@ def test_the_map_shows_what_the_model_computes_for_the_chosen_token(
     choose(page, 6)
     check_facts(page, "#map", found.glass, ids)
     assert places(page, "#map") == {6}
-    read = page.locator("#map .tokens .token").last.inner_text()
+    read = page.locator("#map .tokens .token").first.inner_text()
     assert read == found.tokenizer.decode([ids[5]]).replace(" ", "␣")
+
+
+def test_tokens_of_the_map_are_shown_whole_the_last_one_at_the_right(page: Any) -> None:
+    for index in (3, 6, 9):
+        choose(page, index)
+        shown = page.evaluate("""() => {
+            const box = document.querySelector("#map .tokens .content").getBoundingClientRect();
+            return [...document.querySelectorAll("#map .tokens .content > *")]
+                .map(token => token.getBoundingClientRect())
+                .filter(({ top }) => top < box.bottom)
+                .map(({ left, right }) => [left - box.left, box.right - right]);
+        }""")
+        assert shown and all(left >= 0 for left, _ in shown)
+        assert shown[0][1] == pytest.approx(0, abs=1)
+
+
+def test_a_head_that_sees_one_token_alone_has_no_picture(page: Any) -> None:
+    page.fill("#text", "")
+    until_drawn(page)
+    assert page.locator("#map .attention canvas").count() == 0
+    assert page.locator("#map .feedForward canvas").count() == 2
 
 
 def test_each_box_of_the_map_opens_its_view_and_is_lit(page: Any) -> None:

@@ -323,9 +323,9 @@ def test_undo_puts_the_caret_where_the_text_has_changed(page: Any) -> None:
 
 
 def test_the_marks_of_the_sheet_stay_there_when_text_is_copied(page: Any) -> None:
-    page.fill("#text", "one⏹two␍\nthree")
+    page.fill("#text", "one∎two␍\nthree")
     until_read(page)
-    assert sheet(page) == "one⏹two␍\nthree"
+    assert sheet(page) == "one∎two␍\nthree"
     page.focus("#text")
     page.keyboard.press("Control+a")
     page.keyboard.press("Control+x")

@@ -148,11 +148,11 @@ def test_the_slider_goes_through_the_evaluations_by_keyboard(
     open_learned(page)
     panel = page.locator("#panel-learned")
     assert "After 3 minutes (3 steps)" in panel.inner_text()
-    assert "in 2.00 bits" in panel.inner_text() and "in 1.75" in panel.inner_text()
+    assert "needed 2.00 bits" in panel.inner_text() and "1.75 bits" in panel.inner_text()
     assert panel.locator("blockquote").inner_text() == "The cat sat."
     panel.locator("input").focus()
     page.keyboard.press("ArrowLeft")
-    assert "No sample" in panel.inner_text() and "in 2.50 bits" in panel.inner_text()
+    assert "No sample" in panel.inner_text() and "needed 2.50 bits" in panel.inner_text()
     page.keyboard.press("Home")
     assert panel.locator("blockquote").inner_text() == "xq"
     assert panel.locator("input").get_attribute("aria-valuetext") == "60 seconds, step 1"

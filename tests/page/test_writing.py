@@ -120,7 +120,7 @@ def test_what_is_done_while_it_writes_never_hangs(
             page.get_by_role("button", name="Write from here").click()
         until_read(page)
         assert page.inner_text("#status") != "Writing."
-        shown = sheet(page).replace("␍", "\r").replace("⏹", "")
+        shown = sheet(page).replace("␍", "\r").replace("∎", "")
         assert page.evaluate(TEXT).removesuffix("\ufffd") == shown.removesuffix("\ufffd")
         page.fill("#text", PROMPT)
         until_read(page)
@@ -162,7 +162,7 @@ def test_a_model_that_has_ended_says_so_and_write_begins_a_new_text(
     assert "The model ended the text." in page.inner_text("#status")
     assert "has ended the text" in page.inner_text("#notes")
     ended = sheet(page)
-    assert ended.endswith("⏹") and "⏹" not in page.evaluate(TEXT)
+    assert ended.endswith("∎") and "∎" not in page.evaluate(TEXT)
     write(page)
     assert sheet(page).startswith(ended) and len(sheet(page)) > len(ended)
 

@@ -111,7 +111,13 @@ export function table(caption, heads, rows, look = () => ({})) {
     const first = h("th", { scope: "row", ...look(row, 0) }, name);
     return h("tr", {}, first, ...cells.map((cell, i) => h("td", look(row, i + 1), cell)));
   });
-  return h("table", {}, h("caption", {}, caption), h("thead", {}, h("tr", {}, head)), h("tbody", {}, body));
+  return h(
+    "table",
+    {},
+    h("caption", {}, h("span", {}, caption)),
+    h("thead", {}, h("tr", {}, head)),
+    h("tbody", {}, body),
+  );
 }
 
 /** A place for something wide, which the arrow keys can scroll. */

@@ -75,15 +75,19 @@ export const STRINGS = {
     layer: "Layer",
     look: "Look there",
     more: "{count} more units",
-    next: "After {before} unit {unit} of layer {layer} fires most, with {strength}. It raises {raised}.",
-    raises: "It raises:",
+    next: "After {before} unit {unit} of layer {layer} fires most: its activation is {strength}. It makes {raised} likelier.",
+    raises: "It makes likelier:",
     unit: "unit {unit}",
     what:
       "After attention each layer has a feed-forward network. A unit of it compares the token's vector with a pattern " +
-      "and fires if they match. Then it adds a vector of its own, which makes some tokens likelier. A negative unit " +
-      "adds the opposite. These are the units that fire most here.",
-    why: "Before {token} was predicted, unit {unit} of layer {layer} fired most, with {strength}. It raises {raised}.",
+      "and fires if they match; the number says how strongly (its activation). Then it adds a vector of its own, which " +
+      "makes some tokens likelier. If the number is negative, it adds the opposite. These are the units that fire most " +
+      "here.",
+    why:
+      "Before {token} was predicted, unit {unit} of layer {layer} fired most: its activation was {strength}. It makes " +
+      "{raised} likelier.",
   },
+  headNames: { tested: "{role} ({share} of its attention in a test)" },
   header: {
     about: "About this model",
     base: "This small language model, the base of minigpt, has read English books, articles and talk.",
@@ -131,6 +135,7 @@ export const STRINGS = {
       "The likeliest next token, if the model ended after each layer (the logit lens). A column is a place, named " +
       "after the last token read there; underlined is the token that does follow.",
     first: "Nothing comes before the first token, so no layer predicts it. Choose a later one.",
+    last: "After {before} the first guess is {token} only after the last layer, with {end}.",
     never: "After {before} the first guess is not {token}, which has {end} in the end, but {best}.",
     read: "read",
     since: "After {before} the first guess is {token} from layer {layer} on: {there} there, {end} in the end.",
@@ -142,8 +147,8 @@ export const STRINGS = {
       "The solid line is text that was set aside, the dashed one text that it has learned from. Fewer bits are better: " +
       "a byte (a letter, or a part of one) takes 8 bits without a model.",
     moment:
-      "After {time} ({step} steps) the model stored a byte of text that it had not read in {validation} bits, and of " +
-      "text that it had read in {training}.",
+      "After {time} ({step} steps) the model needed {validation} bits for a byte of text that it had not read, and " +
+      "{training} bits for a byte of text that it had read.",
     noSample: "No sample of this moment was kept.",
     once:
       "It was measured once, at the end. Fewer bits are better: a byte (a letter, or a part of one) takes 8 bits " +
@@ -235,7 +240,7 @@ export const STRINGS = {
   },
   sheet: {
     attention: "{typed} or {written}. Darker words are looked at more: {scale}",
-    ended: "⏹ The model has ended the text. Write begins a new one after the mark.",
+    ended: "∎ The model has ended the text. Write begins a new one after the mark.",
     next: "Next token",
     outOfSight: "The model sees at most {n} tokens at once. The grey text is out of its sight here.",
     previous: "Previous token",
@@ -305,7 +310,7 @@ export const STRINGS = {
   triangle: {
     asTable: "as a table",
     caption: "Attention weights of the last {n} of {all} tokens: a row looks at the columns.",
-    cell: "{row} looks at {column}: {weight}",
+    cell: "{row} looks at {column}: {share} of its attention",
     head: "Head {head}{role}",
     heads: "All heads",
     how: "A row is a token, a column a token that it looks at. The colours mean the same in every head.",
@@ -357,6 +362,7 @@ export const STRINGS = {
     branches: "Versions",
   },
   why: {
+    adds: "it adds",
     all: "Show all {n}",
     bias: "bias",
     biasClause: "learned numbers that are the same in every text",
@@ -405,6 +411,7 @@ export const STRINGS = {
       "After {before} the model gave {token} a chance of {p}: its guess number {rank} of {all}. " +
       "Its first guess was {other} with {otherP}.",
     without: "Without this head: {less} instead of {whole}.",
+    withoutIt: "without it",
   },
   writing: {
     again: "Again",

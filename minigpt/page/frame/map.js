@@ -154,7 +154,7 @@ function drawText({ row, window }) {
   fill(contentOf("text")[0], end.length < read.length ? `…${end}` : end);
 
   const last = [];
-  for (let i = Math.max(window.start, row - IN_TOKENS + 1); i <= row; i++) last.push(rowName(i));
+  for (let i = row; i >= Math.max(window.start, row - IN_TOKENS + 1); i--) last.push(rowName(i));
   fill(contentOf("tokens")[0], last);
 }
 
@@ -168,7 +168,8 @@ function drawInside({ vector, norms, weights, units }, about) {
   contentOf("attention").forEach((content, layer) => {
     const ofLayer = weights.subarray(layer * num_heads * T, (layer + 1) * num_heads * T);
     const isOff = (head) => state.off.has(`${layer}.${head}`);
-    fill(content, paintHeads(ofLayer, { num_heads, T, bins: BINS, isOff }));
+    // Of one token a head takes everything: a picture of that would say nothing.
+    fill(content, T > 1 ? paintHeads(ofLayer, { num_heads, T, bins: BINS, isOff }) : []);
   });
 
   const ofUnits = units.length / num_layers;

@@ -6,7 +6,7 @@ import { nextWindow, windowsOf } from "../model/window.js";
 import { firstToken, model, tokenizer } from "./client.js";
 import { emptyText } from "./state.js";
 
-const END_MARK = "⏹";
+const END_MARK = "∎";
 const RETURN_MARK = "␍";
 const starts = new WeakMap(); // text -> where each of its tokens starts on the sheet
 

@@ -153,6 +153,7 @@ export function drawStrip(box, found, focus) {
   line.setAttribute("role", "group");
   fill(box, line);
   drawStripArcs(line, arcs, goal, shown);
+  box.scrollLeft = box.scrollWidth; // the token in question is at the end
 }
 
 function drawStripArcs(line, arcs, goal, shown) {

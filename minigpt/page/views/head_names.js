@@ -1,6 +1,7 @@
 // The names of heads: their numbers, counted from 1, and what they do if that is known.
 
-import { number } from "../basics/dom.js";
+import { percent } from "../basics/dom.js";
+import { say } from "../basics/strings.js";
 import { ask } from "../text/client.js";
 import { changed } from "../text/state.js";
 
@@ -18,10 +19,10 @@ export function headOf(name) {
   return { layer, head };
 }
 
-/** What a head does on random tokens that come twice, with its score; empty if nothing stands out. */
+/** What a head does on random tokens that come twice, and how much of its attention; empty if nothing stands out. */
 export function headName(layer, head) {
   const best = bestScore(layer, head);
-  return best ? `${best[0]} ${number(best[1])}` : "";
+  return best ? say("headNames.tested", { role: best[0], share: percent(best[1]) }).join("") : "";
 }
 
 /** The same without the score. */

@@ -64,6 +64,7 @@ function lensSentence(rows, { place, row, token }) {
 
   if (since === rows.length) return say("layers.never", { ...words, best: tokenName(here.at(-1).id) });
   if (since === 0) return say("layers.always", words);
+  if (since === rows.length - 1) return say("layers.last", words);
   return say("layers.since", { ...words, there: chanceAfter(since) });
 }
 

@@ -1,7 +1,20 @@
 // All tokens at once: every head as a small triangle, one of them large. A row is a token of the window, a column a
 // token that it looks at. The scale is absolute: the same weight has the same colour in every head.
 
-import { button, fact, fill, h, inGrid, lastAsked, number, paint, roving, scrolling, table } from "../basics/dom.js";
+import {
+  button,
+  fact,
+  fill,
+  h,
+  inGrid,
+  lastAsked,
+  number,
+  paint,
+  percent,
+  roving,
+  scrolling,
+  table,
+} from "../basics/dom.js";
 import { say, string } from "../basics/strings.js";
 import { ask, model } from "../text/client.js";
 import { changed, state } from "../text/state.js";
@@ -68,9 +81,9 @@ export function makeTriangle() {
     const { row, column } = cursor;
     const [from, to] = [found.start + row, found.start + column];
     const weight = weights[row * T + column];
-    const figure = fact("cell", weight, { place: found.place, ...about.focus, from, to }, number(weight));
+    const figure = fact("cell", weight, { place: found.place, ...about.focus, from, to }, percent(weight));
 
-    fill(readout, say("triangle.cell", { row: rowName(from), column: rowName(to), weight: figure }));
+    fill(readout, say("triangle.cell", { row: rowName(from), column: rowName(to), share: figure }));
     cell.textContent = readout.textContent;
     const places = { "--row": row, "--column": column, "--cell": 1 };
     for (const key in places) grid.style.setProperty(key, places[key] / T);
@@ -143,7 +156,9 @@ function thumbnails({ side, heads: layers }) {
 
 /** The weights that some colours mean. */
 function scale() {
-  const marks = IN_SCALE.map((weight) => h("span", { className: "mark", "--at": Math.sqrt(weight) }, String(weight)));
+  const marks = IN_SCALE.map((weight) =>
+    h("span", { className: "mark", "--at": Math.sqrt(weight) }, `${100 * weight} %`),
+  );
   return h("div", { className: "weight-scale" }, h("div", { className: "colours" }), marks);
 }
 

@@ -164,7 +164,7 @@ function partsList(found) {
   return [
     h("h3", { id: "why-parts" }, string("why.byPart")),
     h("p", { className: "how" }, say("why.byPartHow", { token: tokenName(token) })),
-    directions(),
+    directions("why.adds"),
     h("ol", {}, items, sum),
     more("parts", order.length),
   ];
@@ -252,7 +252,7 @@ function wordsList(found) {
   return [
     head,
     h("p", { className: "how" }, say("why.byWordHow", { token: tokenName(token) })),
-    directions(),
+    directions("why.withoutIt"),
     h("ol", { "--rows": Math.max(items.length, Math.min(T - 1, SHOWN_CAUSES)) }, items),
     h("p", { className: "progress" }, say(progress, count)),
     more("words", T - 1),
@@ -304,15 +304,15 @@ function rowButton(row, onclick, properties) {
   return made;
 }
 
-/** What the two directions of the bars are. */
-function directions() {
+/** What the two directions of the bars are, and what the figures beside them say. */
+function directions(figures) {
   const sides = ["why.less", "why.more"].map((name) => h("span", {}, string(name)));
   return h(
     "div",
     { className: "cause directions", "aria-hidden": "true" },
     h("span"),
     h("span", { className: "sides" }, sides),
-    h("span"),
+    h("span", { className: "figure" }, string(figures)),
   );
 }
 
