@@ -39,12 +39,15 @@ export const STRINGS = {
     bits: "bits",
     byModel: "the model",
     bySettings: "your settings",
-    coming: "For this place the die shows {number}. There lies {falls}, which comes next.",
+    coming: "A die chooses a point of the strip. Here it shows {number}, and there lies {falls}, which comes next.",
     comingCold: "At temperature 0 no die is thrown: the likeliest comes next, {falls}.",
     entropy: "It is unsure by {bits} (entropy: 0 if certain, 1 for a coin, more for more possible tokens).",
     first: "Nothing comes before the first token, so the model does not predict it. Choose a later one.",
     forbidden: "A token that the training text cannot have is never drawn.",
     goOn: "Go on from here with this token",
+    how:
+      "A token is a word, a part of one or a sign; in it ␣ is a space and ↵ a new line. The settings bend the model's " +
+      "chances, and the die is thrown for those. Press a token to write it here.",
     list: "The likeliest tokens",
     next: "After {row} the likeliest next token is {best} with {p}, then {second} with {q}.",
     other: "After {row} the model gives {token} {p}: its guess number {rank}. The first is {best} with {q}.",
@@ -108,7 +111,9 @@ export const STRINGS = {
     read: "This small language model has read {text}{size}{time}.",
     sized: " ({size})",
     timed: " for {time}",
-    vocabulary: "Its vocabulary has {count} tokens: the pieces, words or parts of words, that it reads and writes.",
+    vocabulary:
+      "Its vocabulary has {count} tokens: the pieces, words or parts of words, that it reads and writes. In them ␣ is a " +
+      "space and ↵ a new line.",
   },
   heads: {
     allAreOn: "All {all} heads are on: after {before} the model gives {token} {whole}. Switch one off and see.",
@@ -163,7 +168,7 @@ export const STRINGS = {
     copied: "Copied: the link opens this text, token and view.",
     copyLink: "Copy link",
     copyText: "Copy text",
-    partCopied: "Copied: put it behind the address of this page, on any machine that has the file.",
+    partCopied: "Copied: add it at the end of this page's address, on any machine that has the file.",
     textCopied: "Copied.",
     tooLong: "This text is too long for a link (16,000 characters at most). Copy the text instead.",
   },
@@ -219,6 +224,7 @@ export const STRINGS = {
     svg: "Save SVG",
     why: "Why this word?",
     whyToken: "Why {token}?",
+    writing: "Writing. Choose a word to ask why.",
   },
   settings: {
     all: "all",
@@ -242,8 +248,10 @@ export const STRINGS = {
     attention: "{typed} or {written}. Darker words are looked at more: {scale}",
     ended: "∎ The model has ended the text. Write begins a new one after the mark.",
     next: "Next token",
+    nextShort: "token ›",
     outOfSight: "The model sees at most {n} tokens at once. The grey text is out of its sight here.",
     previous: "Previous token",
+    previousShort: "‹ token",
     sources: "{typed} or {written}. Dark words are copied from the training text: {scale}",
     surprise: "{typed} or {written}. Darker words surprised the model more: {scale}",
     toView: "To the view of this token",
@@ -302,8 +310,8 @@ export const STRINGS = {
     title4: "Attention",
     title5: "Switch a head off",
     tokens:
-      "The model reads pieces called tokens: words, parts of words, signs. This text has {count}. {token} is number " +
-      "{number} of the {size} that it knows. Inside, each is a list of numbers, a vector.",
+      "The model reads pieces called tokens: words, parts of words, signs (␣ is a space, ↵ a new line). This text has " +
+      "{count}. {token} is number {number} of the {size} that it knows. Inside, each is a list of numbers, a vector.",
     whole: "Among all {count} tokens the model gave {token} {probability}.",
     wrong: "It is {token}.",
   },
@@ -372,8 +380,8 @@ export const STRINGS = {
       "The model gives every token a score (its logit). The score of {token} is a sum; this is what each part adds.",
     byWord: "Which earlier word",
     byWordHow:
-      "If the model may not look at a word, the chance of {token} changes by so many bits: −1 bit is half as likely, " +
-      "+1 bit twice as likely. The same colours mark the words in the text.",
+      "The number says how the chance of {token} changes without the word: −1 bit is half as likely, +1 bit twice as " +
+      "likely. So a word with − has helped. The same colours mark the words in the text.",
     caution:
       "These numbers say how the chance was computed. They are not causes: parts work together, and where one is " +
       "missing another may do its work.",
@@ -389,13 +397,13 @@ export const STRINGS = {
     helped: "{word} made {token} likelier: without it, its chance changes by {bits}.",
     hindered: "{word} made {token} less likely: without it, its chance changes by {bits}.",
     isOff: "switched off",
-    less: "← less likely",
+    less: "← made it less likely",
     likeliest:
       "After {before} the model was {p} sure of {token}, its first guess. The second guess was {other} with {otherP}.",
     looks: "It looked most at {word}: {share} of its attention.",
     measured: "All {all} are measured. {last}, the last token before it, is always seen and is left out.",
     measuring: "{n} of {all} words so far, those with the most attention first.",
-    more: "likelier →",
+    more: "made it likelier →",
     mostHarmful: "Of the words before {before}, {word} mattered most; it spoke against {token} (without it {bits}).",
     mostHelpful: "Of the words before {before}, {word} mattered most (without it {bits}).",
     mostOfHeads: "The head that mattered most is {head} (without it {less} instead of {whole}).",

@@ -20,7 +20,7 @@ export function makeBottomSheet() {
     // Where the text is being typed a tap moves the caret; the keyboard needs the room.
     const { activeElement } = document;
     const isTyping = activeElement?.matches("textarea") && activeElement.inputMode !== "none";
-    if (state.chosen !== null && !isTyping) setOpen(true);
+    if (state.chosen !== null && !isTyping) showAnswer();
   });
   document.addEventListener("keydown", ({ key, defaultPrevented }) => {
     if (key !== "Escape" || defaultPrevented || !isOpen || !narrow.matches) return;
@@ -31,14 +31,21 @@ export function makeBottomSheet() {
 
   let { view } = state;
   onChange(() => {
-    if (state.view !== view && !state.followsChoice) setOpen(true); // something on the page asks for it
+    const isAsked = state.view !== view && !state.followsChoice; // by something on the page
     view = state.view;
+    if (isAsked) showAnswer();
   });
 }
 
 /** Open it, if the window is narrow. */
 export function openPanel() {
   setOpen(true);
+}
+
+/** Open it where the view begins: the map above it is long on a phone. */
+function showAnswer() {
+  setOpen(true);
+  if (narrow.matches) inSheet("inside").scrollTop = inSheet("panels").offsetTop - inSheet("panel-bar").offsetHeight;
 }
 
 function setOpen(open) {

@@ -7,14 +7,14 @@ import { bringBack, keep, makeKeeping } from "../text/keep.js";
 import { beginWith, readLink } from "../text/link.js";
 import { drawSettings, makeSettings } from "../text/settings.js";
 import { drawTokens } from "../text/sheet.js";
-import { changed, onChange, state, windowOf } from "../text/state.js";
+import { changed, onChange, state, subject, windowOf } from "../text/state.js";
 import { makeTip } from "../text/tip.js";
 import { makeTyping, startWriting } from "../text/typing.js";
 import { generate, shownText, typeText } from "../text/writing.js";
 import { makeBottomSheet } from "./bottom_sheet.js";
 import { makeHeader } from "./header.js";
 import { firstOpening, makeOpenings, playOpening } from "./opening.js";
-import { drawPanel, makePanels } from "./panel.js";
+import { drawPanel, makePanels, waitForWriting } from "./panel.js";
 import { makeTour } from "./tour.js";
 
 /** For scripts: `await minigpt.ready`, then these. */
@@ -70,13 +70,14 @@ function makePage() {
   let wasBusy = false;
 
   onChange(() => {
-    if (state.followsChoice) state.view = state.chosen === null ? "draw" : "why";
+    if (state.followsChoice) state.view = subject().question === "why" ? "why" : "draw";
     drawTokens();
     drawControls();
     drawSettings();
     // While a text streams, the views wait.
     const isStreaming = state.busy && state.chosen === null;
-    if (!isStreaming && state.text.ids.length) drawPanel().catch(tellProblem);
+    if (isStreaming) waitForWriting();
+    else if (state.text.ids.length) drawPanel().catch(tellProblem);
     if (wasBusy && !state.busy) keep();
     wasBusy = state.busy;
   });

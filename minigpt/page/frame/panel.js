@@ -31,6 +31,7 @@ const views = [
   sourcesView,
   branchesView,
 ];
+const ANSWERS = ["why", "draw", "learned", "branches"]; // the answer to a question takes their place; other views have both
 const draws = {}; // id of a view -> the function that draws it
 const inPage = (id) => document.getElementById(id);
 let drawCount = 0; // counts the drawings of views
@@ -42,6 +43,11 @@ export function makePanels() {
     views.map(({ id }) => id),
   );
   for (const view of views) makePanel(view);
+  showOpenView();
+}
+
+function showOpenView() {
+  for (const { id } of views) inPage(`panel-${id}`).hidden = id !== state.view;
 }
 
 function makePanel(view) {
@@ -60,6 +66,7 @@ function makePanel(view) {
 function makeSubject() {
   const choose = (question) => {
     state.question = question;
+    if (ANSWERS.includes(state.view)) state.followsChoice = true;
     if (question === "why" && state.chosen === null) state.chosen = state.text.ids.length - 1;
     changed();
   };
@@ -89,7 +96,7 @@ function drawSubject() {
 /** Draw the open view. Until its answer is there it is marked as busy: what it shows may be about another text. */
 export async function drawPanel() {
   drawSubject();
-  for (const { id } of views) inPage(`panel-${id}`).hidden = id !== state.view;
+  showOpenView();
 
   drawCount += 1;
   const mine = drawCount;
@@ -98,4 +105,12 @@ export async function drawPanel() {
   await Promise.all([drawMap(), draws[state.view]()]);
   lightMap(); // a view may have chosen its head by now
   if (mine === drawCount) panel.ariaBusy = "false";
+}
+
+/** A text is being written: what the open view shows is about the text before it. */
+export function waitForWriting() {
+  drawCount += 1; // an answer that is still awaited is no longer wanted
+  fill(inPage("subject-line"), string("panel.writing"));
+  showOpenView();
+  if (state.view !== "learned") inPage(`panel-${state.view}`).ariaBusy = "true";
 }

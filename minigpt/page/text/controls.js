@@ -5,7 +5,7 @@ import { say, string } from "../basics/strings.js";
 import { model } from "./client.js";
 import { copyLink, copyText, savePicture } from "./link.js";
 import { area, layer, paper, showEnd } from "./sheet.js";
-import { changed, state } from "./state.js";
+import { changed, openView, state } from "./state.js";
 import { startWriting, step, typeButton } from "./typing.js";
 import { again, lastWritten, redoLast, stop, undoLast, writeFromHere } from "./writing.js";
 
@@ -37,15 +37,19 @@ export function makeControls() {
   const toView = button(string("sheet.toView"), focusPanel, { className: "skip", id: "to-view" });
   paper.after(toView);
 
-  const previous = button("‹", () => step(-1), {
+  const previous = button(string("sheet.previousShort"), () => step(-1), {
     "aria-label": string("sheet.previous"),
     title: string("sheet.previous"),
   });
-  const next = button("›", () => step(1), { "aria-label": string("sheet.next"), title: string("sheet.next") });
+  const next = button(string("sheet.nextShort"), () => step(1), {
+    "aria-label": string("sheet.next"),
+    title: string("sheet.next"),
+  });
   inControls("buttons").append(...Object.values(buttons), typeButton());
   inControls("text-foot").append(
     previous,
     next,
+    button(string("views.branches"), () => openView("branches"), { title: string("branches.all") }),
     button(string("link.copyText"), copyText),
     button(string("link.copyLink"), copyLink),
     button(string("panel.svg"), () => savePicture(layer.parentElement, "minigpt-text", "svg")),

@@ -22,7 +22,7 @@ export const state = {
   anchor: null, // the other end of a selection of tokens
   question: "why", // why the chosen token was written, or what comes "next" after it
   view: "draw", // the id of the open view
-  followsChoice: false, // whether the view is what comes next or why, by what is chosen, until another is opened
+  followsChoice: false, // whether the view is the one that answers the question, until another is opened
   // The head or layer that views look at, from 0; until one is chosen it is the head that did the most for the token.
   focus: { layer: 0, head: 0, follows: true },
   settings: { ...USUAL_DRAW, seed: 1, maxNewTokens: 200 },

@@ -93,6 +93,7 @@ export function step(by) {
   const to = Math.max(text.hidden, (chosen ?? n) + by);
   state.anchor = null;
   state.chosen = to < n ? to : null;
+  leaveWhole();
   changed();
 }
 
@@ -109,6 +110,15 @@ function onClick(event) {
   const hit = selectionStart === selectionEnd ? tokenAtPoint(event.clientX, event.clientY) : null;
   if (hit === null) chooseAtCaret();
   else choose(hit, null);
+  leaveWhole();
+}
+
+/** A token is asked about: a view of the whole model or of all versions gives way to the answer. */
+function leaveWhole() {
+  if (state.chosen === null || !["learned", "branches"].includes(state.view)) return;
+
+  state.followsChoice = true;
+  changed();
 }
 
 /** The caret has moved: by a key, or because the page has put it somewhere. */

@@ -32,7 +32,7 @@ export function typeText(value, base = state.text) {
   if (value === sheetText(base)) return;
 
   leaveWriting();
-  state.status = "";
+  sayNothing();
   state.problem = "";
   addTyped(edited(base, value));
 }
@@ -112,6 +112,11 @@ function leaveWriting() {
   ask("stop");
 }
 
+/** What was said is about another text. */
+function sayNothing() {
+  Object.assign(state, { status: "", speed: "" });
+}
+
 /** Stop at once; what is written stays. */
 export async function stop() {
   stopped = state.writing;
@@ -157,21 +162,21 @@ export function branch(place, token) {
 /** Look at another version. */
 export function lookAt(text) {
   leaveWriting();
-  state.status = "";
+  sayNothing();
   visit(text);
 }
 
 /** Back to the version before. */
 export function undoLast() {
   leaveWriting();
-  state.status = "";
+  sayNothing();
   undo();
 }
 
 /** Forward to the version that was undone. */
 export function redoLast() {
   leaveWriting();
-  state.status = "";
+  sayNothing();
   redo();
 }
 

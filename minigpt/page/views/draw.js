@@ -43,7 +43,8 @@ export const drawView = {
     const heads = barHeads(string("draw.byModel"), string("draw.bySettings"));
     const list = h("ol", { className: "bars" });
     const rest = h("p", { className: "readout" });
-    const body = h("div", { hidden: true }, strips, slow.controls, listTitle, heads, list, rest);
+    const how = h("p", { className: "how" }, string("draw.how"));
+    const body = h("div", { hidden: true }, strips, slow.controls, listTitle, how, heads, list, rest);
     panel.append(head, body);
 
     const asking = lastAsked();

@@ -10,7 +10,7 @@ import { tokenName, write } from "../text/writing.js";
 import { drawPieces, layPieces } from "./strip.js";
 
 const OF_SLOW_DRAW = ["model", "settings", "die", "token"];
-const PAUSE = 1300; // milliseconds that a step is shown
+const PAUSE = 2500; // milliseconds that a step is shown: time to read its sentence
 const FLIGHT = 700;
 const IN_WORDS = 5; // tokens of a strip
 

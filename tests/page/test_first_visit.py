@@ -1,0 +1,126 @@
+"""What somebody does who sees the page for the first time, and what they find."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from minigpt.runs.found import FoundModel
+from minigpt.tokenizer import make_tokenizer
+
+from ..tokenizer.examples import FABLE
+from .conftest import (
+    Open,
+    choose,
+    open_view,
+    random_found,
+    tap,
+    until,
+    until_drawn,
+    until_read,
+    write,
+)
+
+pytestmark = pytest.mark.page
+SHAPE = {"emb_dim": 24, "num_layers": 2, "num_heads": 3, "context_length": 64}
+LINK = "#prompt=There the cat eats dates and the cat sat&seed=7&maxNewTokens=8"
+MOVING = {"viewport": {"width": 1200, "height": 900}, "reduced_motion": "no-preference"}
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> FoundModel:
+    folder = tmp_path_factory.mktemp("run")
+    sample = "The cat eats the dates. A crow sat there and ate."
+    (folder / "samples.txt").write_text(f"--- step 1\n{sample}\n")
+    return random_found(make_tokenizer("bpe", 320, [FABLE, sample]), folder, **SHAPE)
+
+
+@pytest.fixture(scope="module")
+def opened(open_page: Open, found: FoundModel) -> Iterator[Any]:
+    page = open_page(found, link=LINK)
+    until_read(page)
+    yield page
+
+
+@pytest.fixture
+def page(opened: Any) -> Any:
+    choose(opened, 5)
+    open_view(opened, "why")
+    opened.click("#question-why")
+    until_drawn(opened)
+    return opened
+
+
+def view(page: Any) -> str:
+    """The one view in sight."""
+    (panel,) = page.locator("#panels > section:visible").all()
+    return str(panel.get_attribute("id")).removeprefix("panel-")
+
+
+def test_while_the_opening_is_written_one_view_waits_and_says_what_can_be_done(
+    open_page: Open, found: FoundModel
+) -> None:
+    page = open_page(found, context=MOVING)
+    until(page, "document.querySelector('#stop:not(.idle)')")
+    assert view(page) == "draw"
+    assert page.get_attribute("#panel-draw", "aria-busy") == "true"
+    assert "Choose a word" in page.inner_text("#subject-line")
+
+    page.get_by_role("button", name="Stop").click()
+    until_read(page)
+    until_drawn(page)
+    assert "What comes after" in page.inner_text("#subject-line")
+
+
+def test_each_question_opens_its_answer(page: Any) -> None:
+    page.click("#question-next")
+    until_drawn(page)
+    assert view(page) == "draw"
+    page.click("#question-why")
+    until_drawn(page)
+    assert view(page) == "why"
+
+
+def test_a_view_that_answers_both_questions_stays_open(page: Any) -> None:
+    open_view(page, "attention")
+    page.click("#question-next")
+    until_drawn(page)
+    assert view(page) == "attention"
+
+
+def test_a_word_is_explained_also_where_the_whole_model_was_looked_at(page: Any) -> None:
+    open_view(page, "learned")
+    choose(page, 3)
+    assert view(page) == "why"
+
+
+def test_the_versions_are_found_below_the_text(page: Any) -> None:
+    write(page)
+    page.get_by_role("button", name="Versions", exact=True).click()
+    until_drawn(page)
+    assert view(page) == "branches"
+    assert page.locator("#panel-branches .versions li").count() == 2
+
+
+def test_what_was_said_of_the_writing_goes_with_what_was_written(page: Any) -> None:
+    write(page)
+    until(page, "document.querySelector('#speed').textContent !== ''")
+    page.get_by_role("button", name="Undo").click()
+    until_read(page)
+    assert page.inner_text("#said").strip() == ""
+
+
+def test_on_a_phone_a_tap_on_a_word_shows_the_answer(open_page: Open, found: FoundModel) -> None:
+    page = open_page(found, link=LINK, context=PHONE)
+    until_read(page)
+    tap(page, 5)
+    until_drawn(page)
+    page.wait_for_timeout(400)
+    top, bottom = page.evaluate("""() => {
+        const boxOf = selector => document.querySelector(selector).getBoundingClientRect();
+        const bar = boxOf("#panel-bar");
+        const head = boxOf("#panels > :not([hidden]) .view-head");
+        return [head.top - bar.bottom, innerHeight - head.bottom];
+    }""")
+    assert 0 <= top < 100 and bottom > 200
