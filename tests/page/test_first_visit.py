@@ -111,6 +111,21 @@ def test_what_was_said_of_the_writing_goes_with_what_was_written(page: Any) -> N
     assert page.inner_text("#said").strip() == ""
 
 
+def test_an_unlikely_word_is_said_to_be_drawn_but_not_one_that_was_typed(page: Any) -> None:
+    typed = page.evaluate("minigpt.now().ids.length")
+    choose(page, 3)
+    assert "The die fell on it" not in page.inner_text("#panel-why .sentence")
+
+    write(page)
+    said = []
+    for place in range(typed, page.evaluate("minigpt.now().ids.length")):
+        choose(page, place)
+        sentence = page.inner_text("#panel-why .sentence")
+        said.append("The die fell on it" in sentence)
+        assert said[-1] == ("guess number" in sentence)
+    assert any(said)
+
+
 def test_on_a_phone_a_tap_on_a_word_shows_the_answer(open_page: Open, found: FoundModel) -> None:
     page = open_page(found, link=LINK, context=PHONE)
     until_read(page)

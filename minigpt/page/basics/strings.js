@@ -415,6 +415,7 @@ export const STRINGS = {
     others: "{n} smaller parts",
     soFar: "More is being computed.",
     together: "together: its score",
+    thrown: "The die fell on it all the same: “The draw” shows how.",
     unlikely:
       "After {before} the model gave {token} a chance of {p}: its guess number {rank} of {all}. " +
       "Its first guess was {other} with {otherP}.",

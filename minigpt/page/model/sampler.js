@@ -5,6 +5,11 @@ const COLDEST = 1e-5; // below, dividing by the temperature overflows
 
 /** @typedef {{temperature: number, topK: number?, topP: number?, minP: number?, repetitionPenalty: number}} Settings */
 
+/** Whether a die is thrown at this temperature; below it the likeliest token is taken. */
+export function isThrownAt(temperature) {
+  return temperature >= COLDEST;
+}
+
 /** Logits after the penalty, the temperature and the filters that are set.
  * @param {Float32Array} logits @param {Settings} settings @param {Iterable<number>} seen tokens so far
  * @param {number[]} forbidden tokens that the training text cannot have had */

@@ -4,7 +4,7 @@
 import { entropy, largest, largestFirst, probabilities } from "../basics/chances.js";
 import { button, chance, fact, fill, h, lastAsked, number } from "../basics/dom.js";
 import { say, string } from "../basics/strings.js";
-import { dieNumber, filtered } from "../model/sampler.js";
+import { dieNumber, filtered, isThrownAt } from "../model/sampler.js";
 import { ask, model } from "../text/client.js";
 import { set } from "../text/settings.js";
 import { changed, state, subject } from "../text/state.js";
@@ -25,7 +25,7 @@ export function drawHere(logits, place) {
   const after = probabilities(kept);
 
   const order = largestFirst(kept); // the order on the strip
-  const isThrown = settings.temperature >= 1e-5; // otherwise the likeliest is taken
+  const isThrown = isThrownAt(settings.temperature);
   const die = isThrown ? dieNumber(settings.seed, place, text.ids) : 0;
 
   const pieces = layPieces(after, order);

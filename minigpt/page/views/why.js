@@ -3,6 +3,7 @@
 import { largestFirst } from "../basics/chances.js";
 import { button, chance, fact, fill, h, number } from "../basics/dom.js";
 import { say, string } from "../basics/strings.js";
+import { isThrownAt } from "../model/sampler.js";
 import { model } from "../text/client.js";
 import { changed, openView, state, subject } from "../text/state.js";
 import { tokenName } from "../text/writing.js";
@@ -74,7 +75,14 @@ function answerOf({ place, token, probabilities }) {
   let name = "why.unlikely";
   if (rank === 0) name = "why.likeliest";
   if (!isThere) name = "why.next";
-  return say(name, values);
+  const sentence = say(name, values);
+  return rank > 0 && wasThrown(place) ? [...sentence, " ", string("why.thrown")] : sentence;
+}
+
+/** Whether the die chose the token in this place; otherwise it was typed, or the likeliest was taken. */
+function wasThrown(place) {
+  const drawing = state.text.draws[place];
+  return Boolean(drawing) && isThrownAt(drawing.settings.temperature);
 }
 
 /** What mattered most, in words. */
