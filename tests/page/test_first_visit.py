@@ -126,16 +126,25 @@ def test_an_unlikely_word_is_said_to_be_drawn_but_not_one_that_was_typed(page: A
     assert any(said)
 
 
-def test_on_a_phone_a_tap_on_a_word_shows_the_answer(open_page: Open, found: FoundModel) -> None:
+def below_bar(page: Any, selector: str) -> float:
+    """Pixels between the first line of the panel and the top of an element, when all is drawn."""
+    until_drawn(page)
+    page.wait_for_timeout(400)
+    bar, element = page.locator("#panel-bar"), page.locator(selector)
+    under = bar.bounding_box()["y"] + bar.bounding_box()["height"]
+    return float(element.bounding_box()["y"] - under)
+
+
+def test_on_a_phone_a_tap_shows_the_answer_and_the_tour_comes_first(
+    open_page: Open, found: FoundModel
+) -> None:
     page = open_page(found, link=LINK, context=PHONE)
     until_read(page)
     tap(page, 5)
-    until_drawn(page)
-    page.wait_for_timeout(400)
-    top, bottom = page.evaluate("""() => {
-        const boxOf = selector => document.querySelector(selector).getBoundingClientRect();
-        const bar = boxOf("#panel-bar");
-        const head = boxOf("#panels > :not([hidden]) .view-head");
-        return [head.top - bar.bottom, innerHeight - head.bottom];
-    }""")
-    assert 0 <= top < 100 and bottom > 200
+    assert 0 <= below_bar(page, "#panel-draw .view-head") < 40
+
+    page.get_by_role("button", name="Tour", exact=True).tap()
+    assert 0 <= below_bar(page, "#tour") < 40
+    page.click("#tour-end")
+    open_view(page, "learned")
+    assert 0 <= below_bar(page, "#panel-learned .view-head") < 40

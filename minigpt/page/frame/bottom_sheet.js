@@ -20,7 +20,7 @@ export function makeBottomSheet() {
     // Where the text is being typed a tap moves the caret; the keyboard needs the room.
     const { activeElement } = document;
     const isTyping = activeElement?.matches("textarea") && activeElement.inputMode !== "none";
-    if (state.chosen !== null && !isTyping) showAnswer();
+    if (state.chosen !== null && !isTyping) openPanel();
   });
   document.addEventListener("keydown", ({ key, defaultPrevented }) => {
     if (key !== "Escape" || defaultPrevented || !isOpen || !narrow.matches) return;
@@ -33,19 +33,17 @@ export function makeBottomSheet() {
   onChange(() => {
     const isAsked = state.view !== view && !state.followsChoice; // by something on the page
     view = state.view;
-    if (isAsked) showAnswer();
+    if (isAsked) openPanel();
   });
 }
 
-/** Open it, if the window is narrow. */
+/** If the window is narrow, open it where the view begins, for the map above it is long; a tour comes before both. */
 export function openPanel() {
-  setOpen(true);
-}
+  if (!narrow.matches) return;
 
-/** Open it where the view begins: the map above it is long on a phone. */
-function showAnswer() {
   setOpen(true);
-  if (narrow.matches) inSheet("inside").scrollTop = inSheet("panels").offsetTop - inSheet("panel-bar").offsetHeight;
+  const answer = inSheet("panels").offsetTop - inSheet("panel-bar").offsetHeight;
+  inSheet("inside").scrollTop = inSheet("tour").hidden ? answer : 0;
 }
 
 function setOpen(open) {
