@@ -15,7 +15,7 @@ from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
 from ..tokenizer.examples import FABLE
-from .conftest import Open, open_view, random_found, tap, until
+from .conftest import Open, choose, open_view, random_found, tap, until, write
 
 pytestmark = pytest.mark.page
 SHAPE = {"emb_dim": 24, "num_layers": 2, "num_heads": 3, "context_length": 64}
@@ -109,6 +109,27 @@ def test_nothing_moves_while_the_page_opens_and_nothing_is_wider_than_the_window
     page = open_page(found, width=width)
     assert page.evaluate(SHIFT) < 0.02
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("width", [800, 1440])
+def test_nothing_moves_by_itself_while_it_writes_and_the_views_answer(
+    open_page: Open, found: FoundModel, width: int
+) -> None:
+    page = open_page(found, link=PROMPT, width=width)
+    page.evaluate("""() => {
+        window.moved = 0;
+        const add = list => {
+            const own = list.getEntries().filter(({ hadRecentInput }) => !hadRecentInput);
+            for (const { value } of own) window.moved += value;
+        };
+        new PerformanceObserver(add).observe({ type: "layout-shift" });
+    }""")
+    write(page)
+    choose(page, 6)
+    for view in ("why", "attention", "vectors"):
+        open_view(page, view)
+        page.wait_for_timeout(600)
+    assert page.evaluate("window.moved") < 0.02
 
 
 @pytest.mark.parametrize("width", [992, 1100, 1280])

@@ -81,6 +81,31 @@ def test_the_tour_is_done_by_the_keyboard_alone(open_page: Open, found: FoundMod
     assert page.evaluate("document.activeElement.id") == "begin-tour"
 
 
+def test_the_tour_is_done_with_a_finger_and_the_example_stays_in_sight(
+    open_page: Open, found: FoundModel
+) -> None:
+    phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+    page = open_page(found, link=PROMPT, weights="float32", context=phone)
+    page.locator("#begin-tour").tap()
+    wait_for_title(page, "Guess the next word")
+    page.locator(".guess").first.tap()
+    until(page, "document.querySelector('#tour').textContent.includes('You paid')")
+
+    for expected in ("Tokens", "Surprise", "Attention", "Switch a head off"):
+        page.locator("#tour-next").tap()
+        wait_for_title(page, expected)
+        page.wait_for_timeout(250)  # the sheet from below moves
+        chosen = page.locator("#tokens .chosen").bounding_box()
+        panel = page.locator("#inside").bounding_box()
+        assert chosen["y"] >= 0 and chosen["y"] + chosen["height"] <= panel["y"]
+
+    page.locator("#tour-switch").tap()
+    until(page, "document.querySelector('#tour').textContent.includes('is off')")
+    check_switched_off(page, found)
+    page.locator("#tour-end").tap()
+    assert not page.locator("#tour").is_visible()
+
+
 def check_switched_off(page: Any, found: FoundModel) -> None:
     """The probability that the last step shows is the glass engine's without the head it names."""
     fact = page.locator("#tour .fact")

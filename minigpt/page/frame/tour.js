@@ -23,7 +23,7 @@ let tour = null; // the tour that goes on: {text, step, example, guess}
 
 /** The button that begins the tour. */
 export function makeTour() {
-  box = h("section", { id: "tour", "aria-labelledby": "tour-title", hidden: true });
+  box = h("section", { id: "tour", "aria-label": string("tour.title"), hidden: true });
   document.getElementById("panel-body").prepend(box);
   box.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
