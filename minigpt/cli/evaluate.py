@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def options(parser: Parser) -> None:
     add = parser.add_argument
     add("run", nargs="?", help=A_MODEL)
-    add("files", nargs="*", help="text files, folders, patterns, or - for standard input")
+    add("files", nargs="*", help="files as for train, folders, patterns, or - for standard input")
     copied = "measure how much of these texts, or of eight new samples, is in the training text"
     add("--copied", action="store_true", help=copied)
     add("--json", action="store_true", help="print one JSON record")

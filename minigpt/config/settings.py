@@ -52,7 +52,8 @@ class TextConfig(ReadingConfig):
 
     files: tuple[str, ...] = setting(
         ("data/tales.txt",),
-        "text files, folders, patterns ('a/*.txt'), or - for standard input",
+        "files of text, Word, EPUB, PDF, HTML and more (docs/documents.md), folders, patterns "
+        "('a/*.txt'), or - for standard input",
         "FILE",
     )
     validation: tuple[str, ...] = setting(

@@ -8,7 +8,7 @@ from minigpt.config import TextConfig
 from minigpt.data.corpus import whole
 from minigpt.data.source import find_source
 
-from ..data.documents.made import CHAPTER, p, word
+from ..data.documents.made import CHAPTER, epub, p, scan, word
 from ..data.texts import documents, write
 from .conftest import Type, assert_refused
 
@@ -48,6 +48,20 @@ def test_the_table_names_what_was_read_and_what_was_left_out(folder: Path, type_
     assert rows[2] == "plain.txt plain text 8 1 nothing"
     assert rows[3].startswith("bad.docx - - - all of it: ")
     assert rows[4].startswith("together: 6 documents, ")
+
+
+def test_the_table_in_the_docs_is_what_the_command_prints(folder: Path, type_: Type) -> None:
+    pages = {f"day{n}": f"<body><h1>{n} May</h1><p>{CHAPTER}</p></body>" for n in range(1, 8)}
+    pages["nav"] = "<body><nav>1 May, 2 May</nav></body>"
+    write(folder / "diary.epub", epub(pages, pages))
+    article = f"<main><h1>The fox</h1><p>{CHAPTER}<sup><a href='#n1'>1</a></sup></p></main>"
+    write(folder / "page.html", f"<html><nav>Menu</nav>{article}<footer>2026</footer></html>")
+    write(folder / "scan.pdf", scan())
+
+    docs = (Path(__file__).parents[2] / "docs/documents.md").read_text(encoding="utf-8")
+    typed = "read --summary novel.docx diary.epub page.html scan.pdf"
+    _, _, err = type_(*typed.split())
+    assert f"$ minigpt {typed}\n{err}```" in docs
 
 
 def test_a_bad_file_alone_is_an_error_and_among_several_it_is_left_out(

@@ -132,6 +132,26 @@ def pdf(*pages: Iterable[str], outline: Iterable[tuple[int, str]] = (), more: st
     return pdf_of(objects)
 
 
+def scan() -> bytes:
+    """A PDF of one page, which is a picture."""
+    picture = (
+        "<< /Type /XObject /Subtype /Image /Width 1 /Height 1 /Length 0 >>\nstream\n\nendstream"
+    )
+    page = (
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents 5 0 R "
+        "/Resources << /XObject << /I 4 0 R >> >> >>"
+    )
+    return pdf_of(
+        [
+            "<< /Type /Catalog /Pages 2 0 R >>",
+            "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+            page,
+            picture,
+            "<< /Length 5 >>\nstream\n/I Do\nendstream",
+        ]
+    )
+
+
 def pdf_of(objects: Iterable[str]) -> bytes:
     """A PDF of these objects, of which the first is the catalog."""
     data = b"%PDF-1.4\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ..texts import documents, refusal, write
-from .made import parquet, pdf, pdf_of
+from .made import parquet, pdf, pdf_of, scan
 from .reading import left_out
 
 LINE = "This is a line of a paragraph that is about as long as the others, and then"
@@ -60,23 +60,7 @@ def test_each_chapter_of_the_outline_is_a_document(tmp_path: Path) -> None:
 
 
 def test_a_scan_is_named_as_one(tmp_path: Path) -> None:
-    picture = (
-        "<< /Type /XObject /Subtype /Image /Width 1 /Height 1 /Length 0 >>\nstream\n\nendstream"
-    )
-    page = (
-        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents 5 0 R "
-        "/Resources << /XObject << /I 4 0 R >> >> >>"
-    )
-    data = pdf_of(
-        [
-            "<< /Type /Catalog /Pages 2 0 R >>",
-            "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-            page,
-            picture,
-            "<< /Length 5 >>\nstream\n/I Do\nendstream",
-        ]
-    )
-    file = write(tmp_path / "scan.pdf", data)
+    file = write(tmp_path / "scan.pdf", scan())
     assert refusal(file).startswith(f"{file} is a scan: its pages are pictures without text")
 
 
