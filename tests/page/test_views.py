@@ -18,6 +18,7 @@ from .conftest import Open, choose, open_view, random_found, until, until_drawn,
 
 pytestmark = pytest.mark.page
 SHAPE = {"emb_dim": 24, "num_layers": 2, "num_heads": 3, "context_length": 64}
+AXE = "axe.run().then(r => r.violations.map(v => [v.id, v.nodes[0].html]))"
 VIEWS = (
     "why", "draw", "vectors", "attention", "numbers", "feedForward", "layers", "heads", "learned",
     "sources", "branches",
@@ -118,6 +119,22 @@ def test_axe_finds_nothing_in_any_view_theme_and_width(open_page: Open, found: F
             open_view(page, view)
             page.click("#theme")
             page.wait_for_timeout(300)
-            check = "axe.run().then(r => r.violations.map(v => [v.id, v.nodes[0].html]))"
-            assert (view, page.evaluate(check)) == (view, [])
+            assert (view, page.evaluate(AXE)) == (view, [])
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+        if width not in (390, 1440):
+            continue
+        page.click("#open-about")
+        assert page.evaluate(AXE) == []
+        page.keyboard.press("Escape")
+
+        page.click("#begin-tour")
+        until(page, "document.querySelector('#tour .guess') !== null")
+        assert page.evaluate(AXE) == []
+        page.locator("#tour .guess").first.click()
+        for _ in range(4):
+            until(page, "document.querySelector('#tour-next') !== null")
+            assert page.evaluate(AXE) == []
+            page.click("#tour-next")
+            until_drawn(page)
+        assert page.evaluate(AXE) == []
