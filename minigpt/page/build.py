@@ -38,8 +38,8 @@ WORKER = (
 PAGE = (
     "model/tokenizer", "model/sampler", "model/window",
     "basics/strings", "basics/units", "basics/chances", "basics/dom", "basics/picture",
-    "text/client", "text/state", "text/edit", "text/versions", "text/writing",
-    "text/sheet", "text/typing", "text/tip", "text/settings", "text/keep", "text/link",
+    "text/client", "text/state", "text/settings", "text/edit", "text/versions", "text/writing",
+    "text/sheet", "text/typing", "text/tip", "text/keep", "text/link",
     "text/controls",
     "views/bars",
     "views/strip", "views/slow_draw", "views/draw",

@@ -12,6 +12,11 @@ export function h(tag, properties = {}, ...children) {
   return element;
 }
 
+/** The element of the page with this id. */
+export function byId(id) {
+  return document.getElementById(id);
+}
+
 /** An element of an SVG. */
 export function shape(name, attributes = {}, ...children) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -58,6 +63,11 @@ export function number(x, digits = 2) {
   return x.toFixed(digits).replace("-", "−");
 }
 
+/** A number with its sign. */
+export function signed(x) {
+  return x > 0 ? `+${number(x)}` : number(x);
+}
+
 /** The focus moves with the arrow keys inside `element`; one child alone is in the tab order.
  * `step(key, index, items)` gives the index to go to, or undefined. */
 export function roving(element, selector, step) {
@@ -99,7 +109,8 @@ export function paint(canvas, rows, columns, weightAt) {
 export function lastAsked() {
   let asked = 0;
   return () => {
-    const mine = ++asked;
+    asked += 1;
+    const mine = asked;
     return () => mine === asked;
   };
 }

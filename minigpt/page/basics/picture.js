@@ -1,9 +1,9 @@
 // A picture of a part of the page: an SVG of rectangles, words, lines and images that any viewer opens.
 
-import { shape } from "./dom.js";
+import { h, shape } from "./dom.js";
 
 const MARGIN = 16;
-const LEFT_OUT = ".computing, .row, .unseen, .next, [role=gridcell]";
+const LEFT_OUT = ".computing, .row, .unseen, [role=gridcell]";
 const LINES = "path, line, polyline, polygon, circle, ellipse, rect, text"; // what is kept of an SVG of the page
 const SIDES = { Top: [0, 0, 1, 0], Right: [1, 0, 0, 1], Bottom: [0, 1, 1, 0], Left: [0, 0, 0, 1] };
 const COPIED = [
@@ -18,15 +18,26 @@ const COPIED = [
 const measure = document.createElement("canvas").getContext("2d");
 
 /** An element as it is drawn, and all of it where it scrolls; without its controls. */
-export function pictureOf(element) {
-  const svg = shape("svg", {});
-  let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
+function pictureOf(element) {
+  const svg = shape("svg");
+  let left = Infinity;
+  let top = Infinity;
+  let right = -Infinity;
+  let bottom = -Infinity;
+
+  /** The picture reaches at least from (x, y) to (endX, endY). */
+  function include(x, y, endX, endY) {
+    left = Math.min(left, x);
+    top = Math.min(top, y);
+    right = Math.max(right, endX);
+    bottom = Math.max(bottom, endY);
+  }
 
   /** Add a shape that takes this place on the screen. */
   function add(name, x, y, width, height, attributes, ...content) {
     if (width <= 0 || height <= 0) return;
-    [left, top] = [Math.min(left, x), Math.min(top, y)];
-    [right, bottom] = [Math.max(right, x + width), Math.max(bottom, y + height)];
+
+    include(x, y, x + width, y + height);
     const place = name === "text" ? { x, textLength: width } : { x, y, width, height };
     for (const key in place) place[key] = round(place[key]);
     svg.append(shape(name, { ...place, ...attributes }, ...content));
@@ -40,16 +51,20 @@ export function pictureOf(element) {
     const rx = Number.parseFloat(style.borderTopLeftRadius);
     const background = colour("fill", style.backgroundColor);
     rect(x, y, width, height, background && { ...background, rx });
+
     const outline = style.outlineStyle !== "none" && colour("stroke", style.outlineColor);
     rect(x, y, width, height, outline && { ...outline, "stroke-width": style.outlineWidth, fill: "none", rx });
+
     const frame = Number.parseFloat(style.borderWidth);
     if (frame && !style.borderWidth.includes(" ")) {
       const paint = { ...colour("stroke", style.borderTopColor), "stroke-width": frame, fill: "none", rx };
       return rect(x + frame / 2, y + frame / 2, width - frame, height - frame, paint);
     }
+
     for (const [side, [right, bottom, wide, high]] of Object.entries(SIDES)) {
       const thick = Number.parseFloat(style[`border${side}Width`]);
-      const [atX, atY] = [x + right * (width - thick), y + bottom * (height - thick)];
+      const atX = x + right * (width - thick);
+      const atY = y + bottom * (height - thick);
       rect(atX, atY, wide ? width : thick, high ? height : thick, colour("fill", style[`border${side}Color`]));
     }
   }
@@ -60,21 +75,24 @@ export function pictureOf(element) {
     const { fontFamily, fontSize, fontWeight } = style;
     measure.font = `${fontWeight} ${fontSize} ${fontFamily}`;
     const { fontBoundingBoxAscent: ascent, fontBoundingBoxDescent: descent } = measure.measureText("x");
+
     const end = style.overflowX === "hidden" ? parent.getBoundingClientRect().right : Infinity;
     const font = { "font-family": fontFamily, "font-size": fontSize, "font-weight": fontWeight };
     const looks = { ...font, ...colour("fill", style.color), lengthAdjust: "spacingAndGlyphs" };
     if (style.textDecorationLine === "underline") looks["text-decoration"] = "underline";
-    const range = document.createRange();
-    const places = (from, to) => (range.setStart(node, from), range.setEnd(node, to), [...range.getClientRects()]);
+
     for (const { index, 0: word } of node.data.matchAll(/\S+/g)) {
-      const isBroken = places(index, index + word.length).length > 1;
+      const isBroken = placesOf(node, index, index + word.length).length > 1;
       let at = index;
       for (const part of isBroken ? Array.from(word) : [word]) {
-        for (const { x, y, width, height } of places(at, (at += part.length)).slice(-1)) {
-          const baseline = round(y + (height * ascent) / (ascent + descent));
-          const drawable = part.replace(/\p{C}/gu, "\ufffd"); // XML has no control characters
-          add("text", x, y, Math.min(width, end - x), height, { ...looks, y: baseline }, drawable);
-        }
+        const place = placesOf(node, at, at + part.length).at(-1);
+        at += part.length;
+        if (!place) continue;
+
+        const { x, y, width, height } = place;
+        const baseline = round(y + (height * ascent) / (ascent + descent));
+        const drawable = part.replace(/\p{C}/gu, "\ufffd"); // XML has no control characters
+        add("text", x, y, Math.min(width, end - x), height, { ...looks, y: baseline }, drawable);
       }
     }
   }
@@ -97,16 +115,14 @@ export function pictureOf(element) {
     const { a, b, c, d, e, f } = node.getScreenCTM();
     copy.setAttribute("transform", `matrix(${[a, b, c, d, e, f].map(round).join(" ")})`);
     svg.append(copy);
-    left = Math.min(left, x);
-    top = Math.min(top, y);
-    right = Math.max(right, endX);
-    bottom = Math.max(bottom, endY);
+    include(x, y, endX, endY);
   }
 
   function visit(node) {
     if (node instanceof Text) return words(node);
     if (node instanceof SVGSVGElement) return node.querySelectorAll(LINES).forEach(drawing);
     if (!(node instanceof Element) || node.matches(LEFT_OUT)) return;
+
     if (node !== element) for (const place of node.getClientRects()) box(place, getComputedStyle(node));
     if (node instanceof HTMLCanvasElement) {
       const { x, y, width, height } = node.getBoundingClientRect();
@@ -116,14 +132,24 @@ export function pictureOf(element) {
   }
 
   visit(element);
-  const [width, height] = [right - left + 2 * MARGIN, bottom - top + 2 * MARGIN].map(round);
-  const [x, y] = [left - MARGIN, top - MARGIN].map(round);
+  const x = round(left - MARGIN);
+  const y = round(top - MARGIN);
+  const width = round(right - left + 2 * MARGIN);
+  const height = round(bottom - top + 2 * MARGIN);
   const paper = colour("fill", getComputedStyle(document.documentElement).backgroundColor);
   svg.prepend(shape("rect", { x, y, width, height, ...paper }));
   for (const [key, value] of Object.entries({ width, height, viewBox: [x, y, width, height] })) {
     svg.setAttribute(key, value);
   }
   return svg;
+}
+
+/** Where the characters of a text node from one to before another are on the screen, line by line. */
+function placesOf(node, from, to) {
+  const range = document.createRange();
+  range.setStart(node, from);
+  range.setEnd(node, to);
+  return [...range.getClientRects()];
 }
 
 /** A colour of the style as viewers know it, or null if nothing is to be seen. */
@@ -135,8 +161,9 @@ function colour(name, value) {
 /** What a canvas shows, each of its pixels as a square of several: viewers would blur it. */
 function enlarged(canvas) {
   const times = Math.ceil(600 / canvas.width);
-  const [width, height] = [times * canvas.width, times * canvas.height];
-  const large = Object.assign(document.createElement("canvas"), { width, height });
+  const width = times * canvas.width;
+  const height = times * canvas.height;
+  const large = h("canvas", { width, height });
   const context = large.getContext("2d");
   context.imageSmoothingEnabled = false;
   context.drawImage(canvas, 0, 0, width, height);
@@ -145,4 +172,26 @@ function enlarged(canvas) {
 
 function round(x) {
   return Math.round(100 * x) / 100;
+}
+
+/** Save what an element shows as "svg" or "png". */
+export async function savePicture(element, name, kind) {
+  const svg = pictureOf(element);
+  const source = new XMLSerializer().serializeToString(svg);
+  let file = new Blob([source], { type: "image/svg+xml" });
+  if (kind === "png") {
+    const width = 2 * svg.width.baseVal.value; // for screens with small pixels
+    const height = 2 * svg.height.baseVal.value;
+    const image = new Image();
+    image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(source)}`;
+    await image.decode();
+
+    const canvas = h("canvas", { width, height });
+    canvas.getContext("2d").drawImage(image, 0, 0, width, height);
+    file = await new Promise((resolve) => canvas.toBlob(resolve));
+  }
+
+  const anchor = h("a", { href: URL.createObjectURL(file), download: `${name}.${kind}` });
+  anchor.click();
+  setTimeout(() => URL.revokeObjectURL(anchor.href), 1000);
 }

@@ -446,16 +446,17 @@ export const STRINGS = {
   },
 };
 
-/** The string with this name, such as "views.why". */
-export function string(name) {
+/** The string with this name, such as "views.why", each {value} filled in. */
+export function string(name, values = {}) {
+  return say(name, values).join("");
+}
+
+/** The same as nodes, to be appended to an element; the values can be nodes, too. */
+export function say(name, values = {}) {
   const [group, key] = name.split(".");
   const found = STRINGS[group]?.[key];
   if (found === undefined) throw new Error(`no string is named ${name}`);
-  return found;
-}
 
-/** The string with this name as nodes, each {value} filled in; to be appended to an element. */
-export function say(name, values = {}) {
-  const parts = string(name).split(/\{(\w+)\}/); // words, name, words, name, ...
+  const parts = found.split(/\{(\w+)\}/); // words, name, words, name, ...
   return parts.map((part, i) => (i % 2 === 0 ? part : values[part])).filter((part) => part !== "");
 }

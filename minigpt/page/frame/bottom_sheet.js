@@ -1,22 +1,21 @@
 // On a phone the panel is a sheet from below, two thirds high: closed but for its first line, opened by a tap on a
 // token, closed by its button, a swipe or Escape. On a wider screen it is always open, and nothing here happens.
 
-import { button } from "../basics/dom.js";
+import { button, byId } from "../basics/dom.js";
 import { string } from "../basics/strings.js";
 import { onChange, state } from "../text/state.js";
 
 const SWIPE = 40; // pixels
 const narrow = matchMedia("(max-width: 47.99rem)");
-const inSheet = (id) => document.getElementById(id);
 let isOpen = false;
 
 export function makeBottomSheet() {
   const toggle = button("", () => setOpen(!isOpen), { id: "panel-toggle", "aria-controls": "panel-body" });
-  inSheet("panel-bar").append(toggle);
+  byId("panel-bar").append(toggle);
   narrow.addEventListener("change", drawSheet);
   drawSheet();
 
-  inSheet("sheet").addEventListener("click", () => {
+  byId("sheet").addEventListener("click", () => {
     // Where the text is being typed a tap moves the caret; the keyboard needs the room.
     const { activeElement } = document;
     const isTyping = activeElement?.matches("textarea") && activeElement.inputMode !== "none";
@@ -27,7 +26,7 @@ export function makeBottomSheet() {
     setOpen(false);
     toggle.focus();
   });
-  addSwipes(inSheet("panel-bar"));
+  addSwipes(byId("panel-bar"));
 
   let { view } = state;
   onChange(() => {
@@ -42,8 +41,8 @@ export function openPanel() {
   if (!narrow.matches) return;
 
   setOpen(true);
-  const answer = inSheet("panels").offsetTop - inSheet("panel-bar").offsetHeight;
-  inSheet("inside").scrollTop = inSheet("tour").hidden ? answer : 0;
+  const answer = byId("panels").offsetTop - byId("panel-bar").offsetHeight;
+  byId("inside").scrollTop = byId("tour").hidden ? answer : 0;
 }
 
 function setOpen(open) {
@@ -52,15 +51,15 @@ function setOpen(open) {
   drawSheet();
 
   if (!open) return;
-  inSheet("inside").scrollTop = 0;
+  byId("inside").scrollTop = 0;
   // The text stays in sight: what is chosen comes into the third that is left.
   document.querySelector(`#sheet [data-index="${state.chosen}"]`)?.scrollIntoView({ block: "center" });
 }
 
 function drawSheet() {
-  const toggle = inSheet("panel-toggle");
+  const toggle = byId("panel-toggle");
   document.documentElement.dataset.panel = narrow.matches && isOpen ? "open" : "closed";
-  inSheet("panel-body").inert = narrow.matches && !isOpen;
+  byId("panel-body").inert = narrow.matches && !isOpen;
   toggle.hidden = !narrow.matches;
   toggle.ariaExpanded = String(isOpen);
   toggle.textContent = string(isOpen ? "panel.close" : "panel.open");

@@ -1,19 +1,17 @@
 // The head of the page: what this model is, in plain words and from the run's own facts, and the theme.
 
-import { button, h } from "../basics/dom.js";
+import { button, byId, h } from "../basics/dom.js";
 import { say, string } from "../basics/strings.js";
 import { bytesOf, durationOf } from "../basics/units.js";
 import { model } from "../text/client.js";
 import { changed, state } from "../text/state.js";
 
-const inHeader = (id) => document.getElementById(id);
-
 /** Fill the head; `others` are buttons that come first in it. */
 export function makeHeader(...others) {
   document.title = `${model.title} · minigpt`;
-  inHeader("title").textContent = model.title;
-  inHeader("hello").append(...hello(), " ", string("header.guesses"));
-  inHeader("header-buttons").append(...others, makeAbout(), makeTheme());
+  byId("title").textContent = model.title;
+  byId("hello").append(...hello(), " ", string("header.guesses"));
+  byId("header-buttons").append(...others, makeAbout(), makeTheme());
 }
 
 /** What it has read and for how long, as far as that is known. */

@@ -1,11 +1,10 @@
 // The map: one picture of the whole model, with what it computes for the chosen token, small. Each box opens the view
 // that shows it large; the open one is lit.
 
-import { largestFirst } from "../basics/chances.js";
 import { chance, fact, fill, h, lastAsked, number, roving } from "../basics/dom.js";
 import { say, string } from "../basics/strings.js";
 import { ask, model } from "../text/client.js";
-import { openView, state, subject } from "../text/state.js";
+import { isOff, openView, state, subject } from "../text/state.js";
 import { tokenName } from "../text/writing.js";
 import { chooseLayer } from "../views/attention.js";
 import { rowName } from "../views/bars.js";
@@ -167,9 +166,9 @@ function drawInside({ vector, norms, weights, units }, about) {
 
   contentOf("attention").forEach((content, layer) => {
     const ofLayer = weights.subarray(layer * num_heads * T, (layer + 1) * num_heads * T);
-    const isOff = (head) => state.off.has(`${layer}.${head}`);
     // Of one token a head takes everything: a picture of that would say nothing.
-    fill(content, T > 1 ? paintHeads(ofLayer, { num_heads, T, bins: BINS, isOff }) : []);
+    const isHeadOff = (head) => isOff(layer, head);
+    fill(content, T > 1 ? paintHeads(ofLayer, { num_heads, T, bins: BINS, isHeadOff }) : []);
   });
 
   const ofUnits = units.length / num_layers;
@@ -185,8 +184,8 @@ function drawInside({ vector, norms, weights, units }, about) {
 }
 
 /** The first guesses, and where the die falls. */
-function drawChances({ before, pieces, isThrown, die, falls }, { place, token }) {
-  const first = largestFirst(before).slice(0, GUESSES);
+function drawChances({ before, likeliest, pieces, isThrown, die, falls }, { place, token }) {
+  const first = likeliest.slice(0, GUESSES);
   const guesses = first.map((id) => {
     const p = chance("probability", before[id], { place, token: id });
     return h("span", { className: "guess" }, tokenName(id), p);

@@ -22,20 +22,20 @@ export function paintBars(numbers, bins) {
 }
 
 /** Where each head looks: a line a head, from the first token that the model sees at the left to this one. */
-export function paintHeads(weights, { num_heads, T, bins, isOff }) {
+export function paintHeads(weights, { num_heads, T, bins, isHeadOff }) {
   const count = Math.min(bins, T);
   const [canvas, context] = emptyCanvas(count, 4 * num_heads);
 
   for (let head = 0; head < num_heads; head++) {
-    context.fillStyle = isOff(head) ? colourNamed("--line") : `rgb(${colourNamed("--high")})`;
+    context.fillStyle = isHeadOff(head) ? colourNamed("--line") : `rgb(${colourNamed("--high")})`;
     const largest = new Float32Array(count);
     for (let j = 0; j < T; j++) {
       const bin = Math.floor((j * count) / T);
       largest[bin] = Math.max(largest[bin], weights[head * T + j]);
     }
     largest.forEach((weight, bin) => {
-      context.globalAlpha = isOff(head) ? 1 : Math.sqrt(weight); // so that small ones show
-      context.fillRect(bin, 4 * head, 1, isOff(head) ? 1 : 3);
+      context.globalAlpha = isHeadOff(head) ? 1 : Math.sqrt(weight); // so that small ones show
+      context.fillRect(bin, 4 * head, 1, isHeadOff(head) ? 1 : 3);
     });
   }
   return canvas;

@@ -1,6 +1,6 @@
 // The first ten seconds: openings to try, and the first of them written on at once, slowly enough to watch.
 
-import { button, h } from "../basics/dom.js";
+import { button, byId, h } from "../basics/dom.js";
 import { string } from "../basics/strings.js";
 import { model } from "../text/client.js";
 import { state } from "../text/state.js";
@@ -15,7 +15,7 @@ export const firstOpening = model.openings[0] ?? "";
 
 /** A button for each opening; `begin(opening)` writes on from it. */
 export function makeOpenings(begin) {
-  const box = document.getElementById("openings");
+  const box = byId("openings");
   box.hidden = model.openings.length === 0;
   const label = h("span", {}, string("opening.hint"));
   const buttons = model.openings.map((opening) => button(opening, () => begin(opening), { className: "opening" }));

@@ -1,8 +1,8 @@
 // The panel beside the text: what it is about (a token and a question), and the one open view.
 
-import { button, fill, h } from "../basics/dom.js";
+import { button, byId, fill, h, lastAsked } from "../basics/dom.js";
+import { savePicture } from "../basics/picture.js";
 import { say, string } from "../basics/strings.js";
-import { savePicture } from "../text/link.js";
 import { changed, state, subject } from "../text/state.js";
 import { tokenName } from "../text/writing.js";
 import { attentionView } from "../views/attention.js";
@@ -33,13 +33,12 @@ const views = [
 ];
 const ANSWERS = ["why", "draw", "learned", "branches"]; // the answer to a question takes their place; other views have both
 const draws = {}; // id of a view -> the function that draws it
-const inPage = (id) => document.getElementById(id);
-let drawCount = 0; // counts the drawings of views
+const drawingViews = lastAsked();
 
 export function makePanels() {
   makeSubject();
   makeMap(
-    inPage("map"),
+    byId("map"),
     views.map(({ id }) => id),
   );
   for (const view of views) makePanel(view);
@@ -47,7 +46,7 @@ export function makePanels() {
 }
 
 function showOpenView() {
-  for (const { id } of views) inPage(`panel-${id}`).hidden = id !== state.view;
+  for (const { id } of views) byId(`panel-${id}`).hidden = id !== state.view;
 }
 
 function makePanel(view) {
@@ -58,7 +57,7 @@ function makePanel(view) {
 
   const computing = h("span", { className: "computing", "aria-hidden": "true" }, string("panel.computing"));
   panel.append(h("div", { className: "view-head" }, title, computing, saves));
-  inPage("panels").append(panel);
+  byId("panels").append(panel);
   draws[view.id] = view.make(panel);
 }
 
@@ -74,13 +73,13 @@ function makeSubject() {
   const next = button(string("panel.next"), () => choose("next"), { id: "question-next" });
 
   const meaning = { className: "switch", role: "group", "aria-label": string("panel.question") };
-  inPage("subject").append(h("p", { id: "subject-line", "aria-live": "polite" }), h("div", meaning, why, next));
+  byId("subject").append(h("p", { id: "subject-line", "aria-live": "polite" }), h("div", meaning, why, next));
 }
 
 function drawSubject() {
   const { token, question, row } = subject();
   const before = state.text.ids[row];
-  const line = inPage("subject-line");
+  const line = byId("subject-line");
 
   if (question === "why") {
     fill(line, say("panel.whyToken", { token: tokenName(token) }));
@@ -89,8 +88,8 @@ function drawSubject() {
   } else {
     fill(line, say("panel.nextAfter", { token: tokenName(before) }));
   }
-  inPage("question-why").ariaPressed = String(question === "why");
-  inPage("question-next").ariaPressed = String(question === "next");
+  byId("question-why").ariaPressed = String(question === "why");
+  byId("question-next").ariaPressed = String(question === "next");
 }
 
 /** Draw the open view. Until its answer is there it is marked as busy: what it shows may be about another text. */
@@ -98,19 +97,18 @@ export async function drawPanel() {
   drawSubject();
   showOpenView();
 
-  drawCount += 1;
-  const mine = drawCount;
-  const panel = inPage(`panel-${state.view}`);
+  const isLast = drawingViews();
+  const panel = byId(`panel-${state.view}`);
   panel.ariaBusy = "true";
   await Promise.all([drawMap(), draws[state.view]()]);
   lightMap(); // a view may have chosen its head by now
-  if (mine === drawCount) panel.ariaBusy = "false";
+  if (isLast()) panel.ariaBusy = "false";
 }
 
 /** A text is being written: what the open view shows is about the text before it. */
 export function waitForWriting() {
-  drawCount += 1; // an answer that is still awaited is no longer wanted
-  fill(inPage("subject-line"), string("panel.writing"));
+  drawingViews(); // an answer that is still awaited is no longer wanted
+  fill(byId("subject-line"), string("panel.writing"));
   showOpenView();
-  if (state.view !== "learned") inPage(`panel-${state.view}`).ariaBusy = "true";
+  if (state.view !== "learned") byId(`panel-${state.view}`).ariaBusy = "true";
 }

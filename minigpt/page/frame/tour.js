@@ -2,10 +2,10 @@
 // lies at the top of the panel, leaves the page free, and ends whenever somebody likes or the text becomes another.
 
 import { largestFirst, probabilities } from "../basics/chances.js";
-import { button, chance, fact, fill, h, lastAsked, number } from "../basics/dom.js";
+import { button, byId, chance, fact, fill, h, lastAsked, number } from "../basics/dom.js";
 import { say, string } from "../basics/strings.js";
 import { ask, model } from "../text/client.js";
-import { changed, onChange, openView, state, windowOf } from "../text/state.js";
+import { changed, isOff, offKey, onChange, openView, state, switchHead, windowOf } from "../text/state.js";
 import { firstUnread, tokenName, write } from "../text/writing.js";
 import { openPanel } from "./bottom_sheet.js";
 import { findExample } from "./tour_example.js";
@@ -24,7 +24,7 @@ let tour = null; // the tour that goes on: {text, step, example, guess}
 /** The button that begins the tour. */
 export function makeTour() {
   box = h("section", { id: "tour", "aria-label": string("tour.title"), hidden: true });
-  document.getElementById("panel-body").prepend(box);
+  byId("panel-body").prepend(box);
   box.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
     event.preventDefault();
@@ -33,13 +33,13 @@ export function makeTour() {
 
   onChange(() => {
     if (tour?.example && state.text !== tour.text) endTour();
-    if (tour && tour.off !== offHeads()) drawTour();
+    if (tour && tour.off !== offKey()) drawTour();
   });
   return button(string("tour.begin"), beginTour, { id: "begin-tour" });
 }
 
 async function beginTour() {
-  const mine = { step: 0, example: null, guess: null, off: offHeads() };
+  const mine = { step: 0, example: null, guess: null, off: offKey() };
   tour = mine;
   box.hidden = false;
   openPanel();
@@ -68,13 +68,13 @@ async function surprisesKnown() {
 }
 
 function endTour() {
-  const { name, layer, head } = tour.example ?? {};
-  if (name && tour.hasSwitched) state.off.delete(`${layer}.${head}`);
+  const { layer, head } = tour.example ?? {};
+  if (tour.hasSwitched && isOff(layer, head)) switchHead(layer, head);
   tour = null;
   cover(false);
   box.hidden = true;
   changed();
-  document.getElementById("begin-tour").focus();
+  byId("begin-tour").focus();
 }
 
 async function goTo(step) {
@@ -84,7 +84,7 @@ async function goTo(step) {
 
 /** Draw the step; with `isNew` it opens its view and takes the focus. */
 async function drawTour(isNew = false) {
-  tour.off = offHeads();
+  tour.off = offKey();
   const mine = tour;
   const isLast = drawing();
   const content = await STEPS[tour.step](tour, isNew);
@@ -98,15 +98,10 @@ function showStep(title, content, isNew = true) {
     tour.example && !isLast ? button(string("tour.next"), () => goTo(tour.step + 1), { id: "tour-next" }) : null;
   const back = tour.example && tour.step > 0 ? button(string("tour.back"), () => goTo(tour.step - 1)) : null;
   const end = button(string(isLast ? "tour.end" : "tour.skip"), endTour, { id: "tour-end" });
-  const count = tour.example ? say("tour.count", { step: tour.step + 1, steps: STEPS.length }).join("") : "";
+  const count = tour.example ? string("tour.count", { step: tour.step + 1, steps: STEPS.length }) : "";
 
   fill(box, heading, ...content, h("div", { className: "row" }, back, next, end, h("small", {}, count)));
   if (isNew) heading.focus({ preventScroll: true });
-}
-
-/** Which heads are off, as one string. */
-function offHeads() {
-  return [...state.off].sort().join(" ");
 }
 
 /** Hide the text and the views while a word of it is to be guessed. */
@@ -210,23 +205,20 @@ function attentionStep({ example: { token, name, layer, head } }, isNew) {
 /** What it is worth: the token without it. */
 async function headStep({ example }, isNew) {
   const { place, token, name, layer, head } = example;
-  const key = `${layer}.${head}`;
   chooseExample();
   if (isNew) openView("heads", { layer, head });
 
-  const isOff = state.off.has(key);
   const toggle = () => {
-    if (!state.off.delete(key)) state.off.add(key);
-    tour.hasSwitched = state.off.has(key);
-    changed();
+    switchHead(layer, head);
+    tour.hasSwitched = isOff(layer, head);
   };
   const { ids } = windowOf(place);
   const p = probabilities(await ask("logits", ids, [...state.off]))[token];
   const values = { token: tokenName(token), head: h("b", {}, name) };
   const now = chance("probability", p, { place, token });
-  const label = say(isOff ? "tour.switchOn" : "tour.switchOff", { head: name }).join("");
+  const label = string(isOff(layer, head) ? "tour.switchOn" : "tour.switchOff", { head: name });
   return [
-    h("p", {}, ...say(isOff ? "tour.isOff" : "tour.isOn", { ...values, now })),
+    h("p", {}, ...say(isOff(layer, head) ? "tour.isOff" : "tour.isOn", { ...values, now })),
     h("p", {}, button(label, toggle, { id: "tour-switch", "data-key": "tour-switch", className: "main" })),
   ];
 }

@@ -1,15 +1,15 @@
 // The tour's example: the token of the text on view for which a single head does the most.
 
 import { askAndHear } from "../text/client.js";
-import { state, windowOf } from "../text/state.js";
+import { headOf, state, windowOf } from "../text/state.js";
 
 const PLACES = 12; // that are tried, the best predicted first
 const HEADS = 4; // that are tried at each: those that add the most to the token's logit
 const TIME = 6000; // milliseconds, after which the best so far is taken
 const EARLIEST = 4; // tokens that should be there before it
 
-/** {place, token, head, layer, probability, without}: a token, a head, and what the token's probability is with and
- * without it. Null if the text is too short, or if `isOver()` says that nobody waits any more. */
+/** {place, token, name, layer, head, effect}: a token, a head with its name, and by how much the token's probability
+ * falls without it. Null if the text is too short, or if `isOver()` says that nobody waits any more. */
 export async function findExample(isOver) {
   const { text } = state;
   const until = performance.now() + TIME;
@@ -36,20 +36,20 @@ function likelyPlaces({ ids, pieces, bits, hidden }) {
 async function largestEffect(place, token) {
   const { ids } = windowOf(place);
   let probability = null;
-  let enough = () => {};
   const heads = {};
 
-  const hear = (found) => {
-    probability ??= found.probability;
-    Object.assign(heads, found.heads);
-    if (Object.keys(heads).length >= HEADS) enough();
-  };
-  const all = askAndHear(hear, "explain", ids, token, [...state.off]);
-  await Promise.race([all, new Promise((resolve) => (enough = resolve))]);
+  await new Promise((resolve, reject) => {
+    const hear = (found) => {
+      probability ??= found.probability;
+      Object.assign(heads, found.heads);
+      if (Object.keys(heads).length >= HEADS) resolve();
+    };
+    askAndHear(hear, "explain", ids, token, [...state.off]).then(resolve, reject);
+  });
 
   const [first] = Object.entries(heads).sort((a, b) => a[1] - b[1]);
   if (!first || probability === null) return null;
-  const [head, without] = first;
-  const [layer, number] = head.split(".").map((part) => Number(part) - 1);
-  return { place, token, name: head, layer, head: number, probability, without, effect: probability - without };
+
+  const [name, without] = first;
+  return { place, token, name, ...headOf(name), effect: probability - without };
 }

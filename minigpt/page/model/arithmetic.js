@@ -100,7 +100,11 @@ export function softmax(x) {
 
   const y = new Float32Array(x.length);
   let sum = 0;
-  for (let i = 0; i < x.length; i++) sum += y[i] = Math.exp(x[i] - largest);
+  for (let i = 0; i < x.length; i++) {
+    const power = Math.exp(x[i] - largest);
+    y[i] = power;
+    sum += power;
+  }
   for (let i = 0; i < x.length; i++) y[i] /= sum;
   return y;
 }

@@ -4,12 +4,14 @@
 const GRAM = 6; // characters that are looked up; shorter copies are no copies
 const END = "␄"; // stands between two documents
 const SLOTS = 1 << 18;
+const TRIES = 2000; // places that are compared with a text, the last ones first
 
 export class Passages {
   /** @param {string[]} documents */
   constructor(documents) {
     this.text = documents.join(END);
     const n = this.text.length;
+
     this.newest = new Int32Array(SLOTS).fill(-1); // the last place of a gram of each hash
     this.earlier = new Int32Array(n); // the place before it with the same hash
     for (let i = 0; i + GRAM <= n; i++) {
@@ -17,6 +19,7 @@ export class Passages {
       this.earlier[i] = this.newest[slot];
       this.newest[slot] = i;
     }
+
     this.passages = [...this.text.matchAll(/[^␄]{90,260}?[.!?]["”’]?\s+|[^␄]{1,260}(?:\s|$)/gu)];
     this.byWord = new Map(); // word -> the passages that it is in
     this.passages.forEach(([passage], number) => {
@@ -31,10 +34,13 @@ export class Passages {
   longestAt(text, at) {
     const best = { place: -1, length: 0 };
     if (at + GRAM > text.length) return best;
-    for (let i = this.newest[hash(text, at)], tries = 0; i >= 0 && tries < 2000; i = this.earlier[i], tries++) {
+
+    let i = this.newest[hash(text, at)];
+    for (let tries = 0; i >= 0 && tries < TRIES; tries++) {
       let length = 0;
       while (at + length < text.length && text[at + length] === this.text[i + length]) length++;
       if (length > best.length) Object.assign(best, { place: i, length });
+      i = this.earlier[i];
     }
     return best.length < GRAM ? { place: -1, length: 0 } : best;
   }
@@ -61,6 +67,7 @@ export class Passages {
       if (i + length >= end && length > best.length) best = { start: i, length, place };
     }
     if (best.length === 0) return null;
+
     const { place, length } = best;
     const from = Math.max(0, place - 80);
     return {
@@ -79,6 +86,7 @@ export class Passages {
       const weight = Math.log((1 + this.passages.length) / (1 + places.length));
       for (const number of places) scores.set(number, (scores.get(number) ?? 0) + weight);
     }
+
     const best = [...scores].sort((a, b) => b[1] - a[1] || a[0] - b[0]).slice(0, count);
     return best.map(([number]) => {
       const passage = this.passages[number][0].replaceAll(END, "");

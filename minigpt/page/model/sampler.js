@@ -17,7 +17,9 @@ export function filtered(logits, settings, seen, forbidden = []) {
   const { temperature, topK, topP, minP, repetitionPenalty } = settings;
   let kept = penaliseRepetition(logits, seen, repetitionPenalty ?? 1);
   for (const id of forbidden) kept[id] = -Infinity;
-  if (temperature < COLDEST) return keepTopK(kept, 1);
+
+  if (!isThrownAt(temperature)) return keepTopK(kept, 1);
+
   kept = kept.map((logit) => logit / temperature);
   if (topK) kept = keepTopK(kept, topK);
   if (topP) kept = keepTopP(kept, topP);
@@ -42,6 +44,7 @@ function keepTopK(logits, k) {
 /** The fewest tokens whose probabilities together reach p; among equal ones the first. */
 function keepTopP(logits, p) {
   if (p >= 1) return logits;
+
   const largest = sorted(logits);
   const weights = largest.map((logit) => Math.exp(logit - largest[0]));
   const all = weights.reduce((a, b) => a + b);
@@ -65,7 +68,7 @@ function keepMinP(logits, p) {
  * @param {number} number from 0 to 1, as of `dieNumber` */
 export function drawn(logits, settings, seen, number, forbidden = []) {
   const kept = filtered(logits, settings, seen, forbidden);
-  if (settings.temperature < COLDEST) return kept.findIndex((logit) => logit > -Infinity);
+  if (!isThrownAt(settings.temperature)) return kept.findIndex((logit) => logit > -Infinity);
 
   const largest = sorted(kept);
   const weights = Float64Array.from(largest, (logit) => Math.exp(logit - largest[0]));

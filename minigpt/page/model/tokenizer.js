@@ -45,6 +45,7 @@ export class Tokenizer {
         return id;
       });
     }
+
     const ids = [];
     const normal = this.data.nfc ? text.normalize("NFC") : text;
     for (const [word] of normal.matchAll(this.words)) {
@@ -58,6 +59,7 @@ export class Tokenizer {
     const printable = Array.from(new TextEncoder().encode(word), (byte) => CHARACTERS[byte]);
     const whole = this.ids.get(printable.join(""));
     if (whole !== undefined && (!this.merges || this.data.whole)) return [whole];
+
     const ids = this.merge(printable).map((part) => this.ids.get(part));
     if (ids.includes(undefined)) this.refuseUnknown(text);
     return ids;
@@ -76,17 +78,21 @@ export class Tokenizer {
       const ranks = parts.slice(1).map((right, i) => this.rank(parts[i], right));
       const lowest = ranks.reduce((a, b) => Math.min(a, b), Infinity);
       if (lowest === Infinity) return parts;
-      const merged = [];
+
       // All of this rank in one pass, unless a merge makes way for one of a lower rank.
-      for (let i = 0, stop = false; i < parts.length; i++) {
-        if (stop || ranks[i] !== lowest) {
+      const merged = [];
+      let mustStop = false;
+      for (let i = 0; i < parts.length; i++) {
+        if (mustStop || ranks[i] !== lowest) {
           merged.push(parts[i]);
           continue;
         }
-        const token = parts[i] + parts[++i];
+
+        const token = parts[i] + parts[i + 1];
+        i += 1; // both are in it
         const before = merged.length ? this.rank(merged.at(-1), token) : Infinity;
         const after = i + 1 < parts.length ? this.rank(token, parts[i + 1]) : Infinity;
-        stop = before < lowest || after < lowest;
+        mustStop = before < lowest || after < lowest;
         merged.push(token);
       }
       parts = merged;

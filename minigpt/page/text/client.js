@@ -1,6 +1,6 @@
 // The model as the page knows it: what the file says of it, and the worker that runs it.
 
-import { say, string } from "../basics/strings.js";
+import { string } from "../basics/strings.js";
 import { Tokenizer } from "../model/tokenizer.js";
 
 const read = (id) => {
@@ -35,7 +35,7 @@ worker.onmessage = ({ data }) => {
 worker.onerror = (event) => {
   event.preventDefault();
   const reason = event.message ?? string("client.noReason");
-  failure = new Error(say("client.stopped", { reason }).join(""));
+  failure = new Error(string("client.stopped", { reason }));
   for (const { reject } of waiting.values()) reject(failure);
   waiting.clear();
 };
@@ -49,7 +49,8 @@ export function ask(name, ...args) {
 export function askAndHear(hear, name, ...args) {
   if (failure) return Promise.reject(failure);
 
-  const id = ++asked;
+  asked += 1;
+  const id = asked;
   const answer = new Promise((resolve, reject) => waiting.set(id, { hear, resolve, reject }));
   worker.postMessage({ id, name, args });
   return answer;

@@ -1,15 +1,15 @@
 // The buttons below the sheet, and what the page says of what they do.
 
-import { button } from "../basics/dom.js";
+import { button, byId } from "../basics/dom.js";
+import { savePicture } from "../basics/picture.js";
 import { say, string } from "../basics/strings.js";
 import { model } from "./client.js";
-import { copyLink, copyText, savePicture } from "./link.js";
+import { copyLink, copyText } from "./link.js";
 import { area, layer, paper, showEnd } from "./sheet.js";
-import { changed, openView, state } from "./state.js";
+import { allHeadsOn, offNames, openView, state } from "./state.js";
 import { startWriting, step, typeButton } from "./typing.js";
 import { again, lastWritten, redoLast, stop, undoLast, writeFromHere } from "./writing.js";
 
-const inControls = (id) => document.getElementById(id);
 const labelled = (name, onclick, properties = {}) => button(string(`writing.${name}`), onclick, properties);
 
 const buttons = {
@@ -45,8 +45,8 @@ export function makeControls() {
     "aria-label": string("sheet.next"),
     title: string("sheet.next"),
   });
-  inControls("buttons").append(...Object.values(buttons), typeButton());
-  inControls("text-foot").append(
+  byId("buttons").append(...Object.values(buttons), typeButton());
+  byId("text-foot").append(
     previous,
     next,
     button(string("views.branches"), () => openView("branches"), { title: string("branches.all") }),
@@ -55,7 +55,7 @@ export function makeControls() {
     button(string("panel.svg"), () => savePicture(layer.parentElement, "minigpt-text", "svg")),
     button(string("panel.png"), () => savePicture(layer.parentElement, "minigpt-text", "png")),
   );
-  inControls("heads-off").append(button(string("writing.headsOn"), () => state.off.clear() ?? changed()));
+  byId("heads-off").append(button(string("writing.headsOn"), allHeadsOn));
 }
 
 let wasBusy = false;
@@ -72,7 +72,7 @@ export function drawControls() {
   wasBusy = busy;
 
   for (const id of ["status", "speed", "problem"]) {
-    const element = inControls(id);
+    const element = byId(id);
     if (element.textContent !== state[id]) element.textContent = state[id];
   }
   drawHeadsOff();
@@ -87,15 +87,9 @@ function setOff(element, isOff) {
 /** The line that says that the page is about the model without some heads. */
 function drawHeadsOff() {
   const { num_layers, num_heads } = model.config;
-  const banner = inControls("heads-off");
+  const banner = byId("heads-off");
   banner.hidden = state.off.size === 0;
-  const names = [...state.off].sort().map((name) =>
-    name
-      .split(".")
-      .map((n) => Number(n) + 1)
-      .join("."),
-  );
-  const counts = { n: String(state.off.size), all: String(num_layers * num_heads), names: names.join(", ") };
+  const counts = { n: String(state.off.size), all: String(num_layers * num_heads), names: offNames() };
   if (banner.dataset.names === counts.names) return;
 
   banner.dataset.names = counts.names;

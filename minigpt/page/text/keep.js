@@ -53,17 +53,9 @@ function unpacked(saved, others) {
 
 /** Keep all of it for a reload of this address; if that is too much, the version on view alone. */
 export function keep() {
-  const { question, view, focus, settings } = state;
-  const others = {
-    question,
-    view,
-    focus,
-    settings,
-    chosen: state.chosen,
-    off: [...state.off],
-    text: state.text.number,
-  };
-  const about = { ...others, address: location.href, model: model.title };
+  const { question, view, chosen, focus, settings } = state;
+  const shown = { question, view, chosen, focus, settings, off: [...state.off], text: state.text.number };
+  const about = { ...shown, address: location.href, model: model.title };
   const numbers = (texts) => texts.map(({ number }) => number);
 
   const all = { ...about, texts: state.texts.map(packed), past: numbers(state.past), future: numbers(state.future) };
@@ -101,7 +93,9 @@ export function bringBack() {
 /** Keep the page whenever the tab may go, and make the browser's Back and Forward go along the versions. */
 export function makeKeeping() {
   for (const leaving of ["freeze", "pagehide"]) window.addEventListener(leaving, keep, true);
-  document.addEventListener("visibilitychange", () => document.hidden && keep());
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) keep();
+  });
 
   window.addEventListener("popstate", ({ state: step }) => {
     const text = state.texts.find(({ number }) => number === step?.version);

@@ -1,6 +1,6 @@
 // What leaves the page: the text, a link that opens exactly what is on view, and pictures of the views.
 
-import { pictureOf } from "../basics/picture.js";
+import { byId } from "../basics/dom.js";
 import { string } from "../basics/strings.js";
 import { windowsOf } from "../model/window.js";
 import { model, tokenizer } from "./client.js";
@@ -92,7 +92,7 @@ export function readLink() {
   state.question = parts.get("question") === "next" ? "next" : "why";
 
   const view = parts.get("view");
-  if (view && document.getElementById(`panel-${view}`)) state.view = view;
+  if (view && byId(`panel-${view}`)) state.view = view;
   const isHead = (name) => /^\d+\.\d+$/.test(name) && isInModel(...name.split(".").map(Number));
   const head = parts.get("head") ?? "";
   if (isHead(head)) {
@@ -147,25 +147,4 @@ function textOf(ids, hidden) {
 /** A text that the page begins with. */
 export function beginWith(prompt) {
   begin(edited(emptyText(), prompt));
-}
-/** Save what an element shows as "svg" or "png". */
-export async function savePicture(element, name, kind) {
-  const svg = pictureOf(element);
-  const source = new XMLSerializer().serializeToString(svg);
-  let file = new Blob([source], { type: "image/svg+xml" });
-  if (kind === "png") {
-    const [width, height] = [svg.width.baseVal.value, svg.height.baseVal.value];
-    const image = new Image();
-    image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(source)}`;
-    await image.decode();
-    const canvas = Object.assign(document.createElement("canvas"), { width: 2 * width, height: 2 * height });
-    canvas.getContext("2d").drawImage(image, 0, 0, 2 * width, 2 * height);
-    file = await new Promise((resolve) => canvas.toBlob(resolve));
-  }
-  const anchor = Object.assign(document.createElement("a"), {
-    href: URL.createObjectURL(file),
-    download: `${name}.${kind}`,
-  });
-  anchor.click();
-  setTimeout(() => URL.revokeObjectURL(anchor.href), 1000);
 }

@@ -1,6 +1,6 @@
 // How the next tokens are drawn. Moving a setting reshapes the chances at once; the model does not run again.
 
-import { fill, h } from "../basics/dom.js";
+import { byId, fill, h } from "../basics/dom.js";
 import { say, string } from "../basics/strings.js";
 import { changed, state } from "./state.js";
 
@@ -22,7 +22,7 @@ const inputs = {};
 export function makeSettings() {
   for (const name of Object.keys(SETTINGS)) {
     const place = IN_SIGHT.includes(name) ? "settings-in-sight" : "settings";
-    document.getElementById(place).append(makeSetting(name));
+    byId(place).append(makeSetting(name));
   }
 }
 

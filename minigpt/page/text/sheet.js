@@ -1,7 +1,7 @@
 // The sheet: a textarea, and below it the same text in the same type, a span a token, tinted by how much the token
 // surprised the model or by what a view wants to show in it. The letters that are seen are those of the spans.
 
-import { fill, h } from "../basics/dom.js";
+import { byId, fill, h } from "../basics/dom.js";
 import { say } from "../basics/strings.js";
 import { model, tokenizer } from "./client.js";
 import { beginningOf, sheetText, startsOnSheet, unknownCharacters } from "./edit.js";
@@ -14,11 +14,11 @@ const MOST_SPANS = READ + 1000; // as the text grows, before the first ones beco
 const NEAR = 40; // pixels from the end at which the sheet follows what is written
 const LONG = 20_000; // characters: of a longer text the textarea waits until it is written
 
-export const paper = document.getElementById("paper"); // it scrolls
-export const area = document.getElementById("text");
-export const layer = document.getElementById("tokens");
-const head = document.getElementById("text-head");
-const notes = document.getElementById("notes");
+export const paper = byId("paper"); // it scrolls
+export const area = byId("text");
+export const layer = byId("tokens");
+const head = byId("text-head");
+const notes = byId("notes");
 
 let shown = { text: null, first: 0, last: 0, spans: [], before: "", isAtEnd: true };
 let inArea = { text: state.text, count: 0 }; // what the textarea holds: so many tokens of a text
@@ -191,7 +191,8 @@ function drawHead() {
 /** What the model does not see of the text, and whether the text has ended. */
 function drawNotes(text) {
   const { start } = subject().window;
-  const key = `${start} ${text.ids.length > 0 && text.ended} ${state.busy}`;
+  const hasEnded = text.ids.length > text.hidden && text.ids.at(-1) === tokenizer.end;
+  const key = `${start} ${hasEnded} ${state.busy}`;
   if (notes.drawnText === text && notes.dataset.drawn === key) return;
 
   notes.drawnText = text;
@@ -200,7 +201,7 @@ function drawNotes(text) {
   const unknown = state.busy ? [] : unknownCharacters(text);
   if (unknown.length) lines.push(say("sheet.unknown", { characters: unknown.join(" ") }));
   if (start > 0) lines.push(say("sheet.outOfSight", { n: String(model.config.context_length) }));
-  if (!state.busy && text.ids.length > text.hidden && text.ids.at(-1) === tokenizer.end) lines.push(say("sheet.ended"));
+  if (!state.busy && hasEnded) lines.push(say("sheet.ended"));
   fill(
     notes,
     lines.map((line) => h("p", {}, line)),
@@ -216,9 +217,12 @@ export function fillArea() {
   if (area.value !== value) {
     const { selectionStart, selectionEnd, value: before } = area;
     const isAtEnd = selectionStart === before.length;
-    if (value.startsWith(before))
+    if (value.startsWith(before)) {
       area.setRangeText(value.slice(before.length), before.length, before.length, "preserve");
-    else area.value = value;
+    } else {
+      area.value = value;
+    }
+
     if (isAtEnd) area.setSelectionRange(value.length, value.length);
     else area.setSelectionRange(selectionStart, selectionEnd);
   }

@@ -8,7 +8,7 @@ import { model } from "./client.js";
 export const USUAL_DRAW = { temperature: 0.8, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1 };
 
 /** @typedef {{ids: number[], pieces: string[], origin: ("typed"|"written")[], bits: number[], starts: number[],
- * draws: object[], hidden: number, parent: Text?, begun: number?, ended: boolean}} Text
+ * draws: object[], hidden: number, parent: Text?, begun: number?}} Text
  * the tokens, what each adds to the sheet, who it is from, its surprise (NaN: not known yet), the first token that the
  * model saw when it predicted it, and the {settings, off} it was drawn with (null: not drawn). The first `hidden` tokens
  * are an empty beginning. A version was made from its `parent`; its tokens from `begun` on were written at once. */
@@ -25,6 +25,7 @@ export const state = {
   followsChoice: false, // whether the view is the one that answers the question, until another is opened
   // The head or layer that views look at, from 0; until one is chosen it is the head that did the most for the token.
   focus: { layer: 0, head: 0, follows: true },
+  theme: "light", // or "dark"
   settings: { ...USUAL_DRAW, seed: 1, maxNewTokens: 200 },
   off: new Set(), // heads switched off, "layer.head" from 0: for all numbers of the page and all writing
   tints: null, // what another view wants to show in the text: index -> 0 to 1
@@ -64,7 +65,7 @@ export function changed() {
 /** A text without tokens. */
 export function emptyText() {
   const tokens = { ids: [], pieces: [], origin: [], bits: [], starts: [], draws: [] };
-  return { ...tokens, hidden: 0, parent: null, begun: null, ended: false };
+  return { ...tokens, hidden: 0, parent: null, begun: null };
 }
 
 /** What all views are about: the place of a token, the row that predicts it, the token (undefined if it
@@ -97,4 +98,43 @@ export function openView(id, focus = {}) {
   Object.assign(state.focus, focus);
   if ("head" in focus) state.focus.follows = false;
   changed();
+}
+
+/** Whether a head is switched off. */
+export function isOff(layer, head) {
+  return state.off.has(`${layer}.${head}`);
+}
+
+/** Switch a head off, or on again. */
+export function switchHead(layer, head) {
+  const key = `${layer}.${head}`;
+  if (!state.off.delete(key)) state.off.add(key);
+  changed();
+}
+
+export function allHeadsOn() {
+  state.off.clear();
+  changed();
+}
+
+/** Which heads are off, as one string. */
+export function offKey() {
+  return [...state.off].sort().join(" ");
+}
+
+/** The names of the heads that are off, as they are read: "1.2, 3.1". */
+export function offNames() {
+  const names = [...state.off].sort().map((key) => headNumber(...key.split(".").map(Number)));
+  return names.join(", ");
+}
+
+/** "1.2" is the second head of the first layer; `layer` and `head` are from 0. */
+export function headNumber(layer, head) {
+  return `${layer + 1}.${head + 1}`;
+}
+
+/** The layer and head of "1.2", from 0. */
+export function headOf(name) {
+  const [layer, head] = name.split(".").map((part) => Number(part) - 1);
+  return { layer, head };
 }

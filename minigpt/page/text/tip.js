@@ -4,7 +4,7 @@ import { chance, fact, fill, h, lastAsked } from "../basics/dom.js";
 import { say } from "../basics/strings.js";
 import { ask } from "./client.js";
 import { area, paper, tokenAtPoint, tokenElement } from "./sheet.js";
-import { onChange, state, windowOf } from "./state.js";
+import { offKey, onChange, state, windowOf } from "./state.js";
 import { tokenName } from "./writing.js";
 
 const REST = 120; // milliseconds for which the mouse rests on a token before it is asked about
@@ -26,11 +26,9 @@ export function makeTip() {
 
   // It never says anything of a text that is not there any more.
   onChange(() => {
-    if (about && (about.text !== state.text || about.off !== offNow())) hover(null);
+    if (about && (about.text !== state.text || about.off !== offKey())) hover(null);
   });
 }
-
-const offNow = () => [...state.off].sort().join(" ");
 
 function hover(place) {
   if (place === (about?.place ?? null)) return;
@@ -38,7 +36,7 @@ function hover(place) {
   clearTimeout(timer);
   asking(); // an answer that comes now is too late
   tip.hidden = true;
-  about = place === null ? null : { text: state.text, place, off: offNow() };
+  about = place === null ? null : { text: state.text, place, off: offKey() };
   if (about) timer = setTimeout(() => openTip(about), REST);
 }
 

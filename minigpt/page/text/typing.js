@@ -151,10 +151,11 @@ function choose(index, anchor) {
 /** The caret goes to a token that was chosen elsewhere: in a view, by a button. */
 function followChoice() {
   const { chosen, text } = state;
-  if (chosen === chosenHere && !isComposing) return;
+  if (chosen === chosenHere) return;
 
   chosenHere = chosen;
   if (isComposing) return;
+
   const at = startsOnSheet(text)[chosen ?? text.ids.length];
   caret = { start: at, end: at };
   if (chosen === null) area.setSelectionRange(at, at);

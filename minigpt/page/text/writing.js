@@ -4,11 +4,11 @@ import { h } from "../basics/dom.js";
 import { string } from "../basics/strings.js";
 import { ask, askAndHear, ready, tokenizer } from "./client.js";
 import { addToken, beginningOf, edited, readable, sheetText, unfinished } from "./edit.js";
-import { changed, onChange, state, USUAL_DRAW } from "./state.js";
+import { SETTINGS } from "./settings.js";
+import { changed, offKey, onChange, state, USUAL_DRAW } from "./state.js";
 import { addTyped, addVersion, redo, takeAway, undo, visit } from "./versions.js";
 
 export const READ = 3000; // tokens at the end of a long text whose surprise is measured
-const LARGEST_SEED = 4294967295;
 let reading = null; // the text that the model is reading, for its surprise
 let stopped = null; // the text whose writing was stopped
 
@@ -20,11 +20,6 @@ export function shownText(text = state.text) {
 /** A token in a sentence. */
 export function tokenName(id) {
   return h("b", { className: "token" }, tokenizer.visible(id));
-}
-
-/** Which heads are off, in one word. */
-function offKey() {
-  return [...state.off].sort().join(" ");
 }
 
 /** The sheet was edited and reads `value` now; `base` is what it read before. */
@@ -65,7 +60,7 @@ async function writeOn(text, count, { draw, pace }) {
     addToken(text, id, "written", { bits, start, draw });
     const written = text.ids.length - text.begun - 1;
     const seconds = (performance.now() - first) / 1000;
-    if (written > 4 && pace === 0) state.speed = string("writing.speed").replace("{n}", (written / seconds).toFixed(0));
+    if (written > 4 && pace === 0) state.speed = string("writing.speed", { n: (written / seconds).toFixed(0) });
     changed();
   };
   const next = (n) => askAndHear(hear, "write", plain(text), n, settings, off);
@@ -90,17 +85,12 @@ async function writeOn(text, count, { draw, pace }) {
 /** What the page says when a text has been written, or as much of it as there will be. */
 function finish(text, reason, given) {
   const count = text.ids.length - text.begun;
-  text.ended = text.ids.at(-1) === tokenizer.end;
   if (count + given === 0) takeAway(text);
   if (state.writing !== text) return changed(); // something else is being done already
 
-  const written = string(count === 1 ? "writing.one" : "writing.many").replace("{n}", count.toLocaleString("en"));
+  const written = string(count === 1 ? "writing.one" : "writing.many", { n: count.toLocaleString("en") });
   const why = { ended: "writing.ended", stopped: "writing.stopped", takenEnd: "writing.takenEnd" }[reason];
-  Object.assign(state, {
-    busy: false,
-    writing: null,
-    status: why ? string(why).replace("{written}", written) : written,
-  });
+  Object.assign(state, { busy: false, writing: null, status: why ? string(why, { written }) : written });
   changed();
 }
 
@@ -150,7 +140,8 @@ export function rewrite() {
 export function again() {
   if (lastWritten() === null) return undefined;
 
-  state.settings.seed = (state.settings.seed + 1) % (LARGEST_SEED + 1);
+  const [, largestSeed] = SETTINGS.seed;
+  state.settings.seed = (state.settings.seed + 1) % (largestSeed + 1);
   return rewrite();
 }
 

@@ -1,15 +1,13 @@
 // Arcs over the text: from where a token is predicted to the tokens that a head looks at there, as thick as the weights,
 // and what the earlier tokens did. They lie over the text in an SVG of their own, which scrolls with it.
 
-import { chance, fill, h, shape } from "../basics/dom.js";
+import { byId, chance, fill, h, shape } from "../basics/dom.js";
 import { string } from "../basics/strings.js";
-import { model } from "../text/client.js";
 import { layer, tint, tokenElement } from "../text/sheet.js";
-import { changed, onChange, state } from "../text/state.js";
+import { changed, headNumber, onChange, state } from "../text/state.js";
 import { tokenName } from "../text/writing.js";
 import { rowName } from "./bars.js";
 import { explained, seen, weightsOf } from "./explaining.js";
-import { headNumber } from "./head_names.js";
 
 const THICKEST = 12; // pixels: a weight of 1
 const THINNEST = 0.01; // a weight below this is not drawn
@@ -32,7 +30,7 @@ export function pick(what) {
 
 /** Draw the arcs whenever something has changed, and when the lines of the text break anew. */
 export function makeArcs() {
-  document.getElementById("page-of-text").append(overlay);
+  byId("page-of-text").append(overlay);
   new ResizeObserver(drawArcs).observe(layer);
 
   // The sheet is drawn in the same moment; arcs need its new places.
@@ -83,7 +81,7 @@ function placeOf(index) {
 function drawHeadArcs(found, focus, source) {
   if (found.weights === null) return tintWeights(null);
 
-  const weights = weightsOf(found, focus, model.config.num_heads);
+  const weights = weightsOf(found, focus);
   tintWeights(Object.fromEntries(weights.map(({ to, weight }) => [to, weight])));
 
   for (const { to, weight } of weights) {
@@ -130,7 +128,7 @@ function underline({ left, bottom, width }, kind, opacity, to) {
 
 /** The same arcs in one line: the tokens that a head looks at most, and the one that is predicted, in the text's order. */
 export function drawStrip(box, found, focus) {
-  const weights = weightsOf(found, focus, model.config.num_heads);
+  const weights = weightsOf(found, focus);
   const heaviest = weights.filter(({ weight }) => weight >= THINNEST).sort((a, b) => b.weight - a.weight);
   const shown = heaviest.slice(0, IN_STRIP).sort((a, b) => a.to - b.to);
 

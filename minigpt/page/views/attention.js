@@ -1,15 +1,14 @@
 // Attention: where each head looks when the token is predicted. The arcs lie over the text; here are the heads, in the
 // order of what they did for this token, the same arcs in one line, and all tokens at once as a triangle.
 
-import { button, chance, fact, fill, h, number, roving } from "../basics/dom.js";
+import { button, chance, fact, fill, h, roving, signed } from "../basics/dom.js";
 import { say, string } from "../basics/strings.js";
-import { model } from "../text/client.js";
-import { changed, state } from "../text/state.js";
+import { changed, headNumber, headOf, isOff, state } from "../text/state.js";
 import { tokenName } from "../text/writing.js";
 import { drawStrip } from "./arcs.js";
 import { rowName } from "./bars.js";
-import { explained, weightsOf } from "./explaining.js";
-import { headNumber, headOf, headRole, measureHeads } from "./head_names.js";
+import { explained, mostLookedAt } from "./explaining.js";
+import { headRole, measureHeads } from "./head_names.js";
 import { makeTriangle } from "./triangle.js";
 import { nothingBefore } from "./why.js";
 
@@ -77,8 +76,7 @@ export const attentionView = {
 
 function whereItLooks(found) {
   const { layer, head } = state.focus;
-  const looks = weightsOf(found, state.focus, model.config.num_heads);
-  const { to, weight } = looks.reduce((a, b) => (b.weight > a.weight ? b : a));
+  const { to, weight } = mostLookedAt(found, state.focus);
   if (found.T === 1) return say("attention.alone", { token: rowName(found.start) });
 
   const values = {
@@ -91,7 +89,7 @@ function whereItLooks(found) {
 
   const isThere = found.place < state.text.ids.length;
   const sentences = say(isThere ? "attention.looked" : "attention.looks", values);
-  if (state.off.has(`${layer}.${head}`)) sentences.push(" ", string("attention.isOff"));
+  if (isOff(layer, head)) sentences.push(" ", string("attention.isOff"));
   return sentences;
 }
 
@@ -105,8 +103,6 @@ function headButtons(found) {
   const items = shown.map((name) => {
     const focus = headOf(name);
     const isChosen = name === chosen;
-    const isOff = state.off.has(`${focus.layer}.${focus.head}`);
-    const added = `${parts[name] > 0 ? "+" : ""}${number(parts[name])}`;
 
     const choose = () => {
       Object.assign(state.focus, focus, { follows: false });
@@ -119,9 +115,13 @@ function headButtons(found) {
     });
     const item = button(h("b", {}, name), choose, properties);
     item.append(
-      h("span", { className: "role" }, isOff ? string("why.isOff") : headRole(focus.layer, focus.head)),
+      h(
+        "span",
+        { className: "role" },
+        isOff(focus.layer, focus.head) ? string("why.isOff") : headRole(focus.layer, focus.head),
+      ),
       h("span", { className: "diverging", "aria-hidden": "true" }, bar),
-      h("small", {}, fact("part", parts[name], { place, token, part: name }, added)),
+      h("small", {}, fact("part", parts[name], { place, token, part: name }, signed(parts[name]))),
     );
     return item;
   });
@@ -131,7 +131,7 @@ function headButtons(found) {
     changed();
   };
   const isCut = shown.length < order.length;
-  return isCut ? [...items, button(say("attention.all", { n: String(order.length) }).join(""), showAll)] : items;
+  return isCut ? [...items, button(string("attention.all", { n: String(order.length) }), showAll)] : items;
 }
 
 /** How thick a line is for which weight, always the same. */

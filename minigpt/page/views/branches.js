@@ -13,7 +13,7 @@ export const branchesView = {
   id: "branches",
 
   make(panel) {
-    const sentence = h("p", { className: "about-token" });
+    const sentence = h("p", { className: "sentence" });
     const pair = h("div", { className: "pair" });
     const tree = h("ol", { className: "versions", "aria-label": string("branches.tree") });
     panel.append(sentence, pair, h("h3", {}, string("branches.all")), tree);
@@ -41,7 +41,7 @@ export const branchesView = {
 
 /** "Version 4" */
 function nameOf(text) {
-  return string("branches.version").replace("{n}", text.number);
+  return string("branches.version", { n: text.number });
 }
 
 function sentenceAbout(text, other) {
@@ -56,9 +56,9 @@ function sentenceAbout(text, other) {
 
 /** The older version at the left, the newer one at the right; where they differ, both are marked. */
 function sideBySide(one, other) {
-  const [older, newer] = [one, other].sort((a, b) => a.number - b.number);
-  const { same, end } = whatIsSame(sheetText(older), sheetText(newer));
-  return [older, newer].map((text) => column(text, same, end));
+  const inOrder = [one, other].sort((a, b) => a.number - b.number);
+  const { same, end } = whatIsSame(...inOrder.map(sheetText));
+  return inOrder.map((text) => column(text, same, end));
 }
 
 function column(text, same, end) {

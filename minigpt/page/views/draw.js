@@ -16,11 +16,21 @@ import { layPieces, lyingAt } from "./strip.js";
 const BARS = 12;
 // The settings that a draw depends on.
 const OF_A_DRAW = ["temperature", "topK", "topP", "minP", "repetitionPenalty", "seed"];
+const ofLogits = new WeakMap(); // what `byModel` has computed of them
+
+/** The chances that logits are, and the tokens by them: computed once, as both outlast a change of the settings. */
+function byModel(logits) {
+  if (!ofLogits.has(logits)) {
+    const before = probabilities(logits);
+    ofLogits.set(logits, { before, likeliest: largestFirst(before) });
+  }
+  return ofLogits.get(logits);
+}
 
 /** What the settings in sight make of logits, and where the die falls. */
 export function drawHere(logits, place) {
   const { text, settings } = state;
-  const before = probabilities(logits);
+  const { before, likeliest } = byModel(logits);
   const kept = filtered(logits, settings, text.ids.slice(text.hidden, place), model.forbidden);
   const after = probabilities(kept);
 
@@ -29,13 +39,13 @@ export function drawHere(logits, place) {
   const die = isThrown ? dieNumber(settings.seed, place, text.ids) : 0;
 
   const pieces = layPieces(after, order);
-  return { before, after, order, pieces, isThrown, die, falls: lyingAt(pieces, die) };
+  return { before, likeliest, after, order, pieces, isThrown, die, falls: lyingAt(pieces, die) };
 }
 
 export const drawView = {
   id: "draw",
   make(panel) {
-    const head = h("p", { className: "sentence" });
+    const sentence = h("p", { className: "sentence" });
     const strips = h("div", { className: "strips" });
     const slow = makeSlowDraw(strips, howDrawn);
 
@@ -45,7 +55,7 @@ export const drawView = {
     const rest = h("p", { className: "readout" });
     const how = h("p", { className: "how" }, string("draw.how"));
     const body = h("div", { hidden: true }, strips, slow.controls, listTitle, how, heads, list, rest);
-    panel.append(head, body);
+    panel.append(sentence, body);
 
     const asking = lastAsked();
     let known = { key: "" };
@@ -56,7 +66,7 @@ export const drawView = {
         body.hidden = true;
         known = { key: "" };
         slow.rest();
-        return fill(head, say("draw.first"));
+        return fill(sentence, say("draw.first"));
       }
 
       const off = [...state.off];
@@ -69,7 +79,7 @@ export const drawView = {
 
       const draw = drawHere(logits, about.place);
       body.hidden = false; // the strips have a width before they are drawn
-      fill(head, drawSentence(draw, about));
+      fill(sentence, drawSentence(draw, about));
       slow.draw(draw, about);
       drawList(list, rest, draw, about);
     };
@@ -77,13 +87,12 @@ export const drawView = {
 };
 
 /** What the model expected, and how sure it was. */
-function drawSentence({ before }, { place, row, token }) {
-  const order = largestFirst(before);
+function drawSentence({ before, likeliest }, { place, row, token }) {
   const chanceOf = (id) => chance("probability", before[id], { place, token: id });
   const bits = entropy(before);
   const shownBits = `${number(bits, 1)} ${string("draw.bits")}`;
   const unsure = say("draw.entropy", { bits: fact("entropy", bits, { place }, shownBits) });
-  const [best, second] = order;
+  const [best, second] = likeliest;
 
   if (token === undefined || token === best) {
     const words = { row: rowName(row), best: tokenName(best), p: chanceOf(best) };
@@ -91,7 +100,7 @@ function drawSentence({ before }, { place, row, token }) {
     return [...say(token === undefined ? "draw.next" : "draw.best", { ...words, ...next }), " ", ...unsure];
   }
 
-  const rank = (order.indexOf(token) + 1).toLocaleString("en");
+  const rank = (likeliest.indexOf(token) + 1).toLocaleString("en");
   const words = { row: rowName(row), token: tokenName(token), p: chanceOf(token), rank };
   const first = { best: tokenName(best), q: chanceOf(best) };
   return [...say("draw.other", { ...words, ...first }), " ", ...unsure];
@@ -122,11 +131,10 @@ function howDrawn({ isThrown, die, falls }, { place, token }) {
 }
 
 /** The likeliest tokens; a click goes on from there. */
-function drawList(list, rest, { before, after }, { place, token }) {
-  const order = largestFirst(before);
-  const shown = order.slice(0, BARS);
+function drawList(list, rest, { before, likeliest, after }, { place, token }) {
+  const shown = likeliest.slice(0, BARS);
   if (token !== undefined && !shown.includes(token)) shown[shown.length - 1] = token;
-  const most = Math.max(before[order[0]], largest(after));
+  const most = Math.max(before[likeliest[0]], largest(after));
 
   const items = shown.map((id) => {
     const figures = [
@@ -141,7 +149,7 @@ function drawList(list, rest, { before, after }, { place, token }) {
   fill(list, items);
 
   const left = after.filter((p) => p > 0).length;
-  const counts = { others: order.length - shown.length, left };
+  const counts = { others: likeliest.length - shown.length, left };
   for (const name in counts) counts[name] = counts[name].toLocaleString("en");
   const isForbidden = shown.some((id) => model.forbidden.includes(id));
   fill(

@@ -1,7 +1,7 @@
 // Why a token was likely, as the worker finds it: asked once for what the page is about, and kept for all views.
 
 import { probabilities } from "../basics/chances.js";
-import { ask, askAndHear } from "../text/client.js";
+import { ask, askAndHear, model } from "../text/client.js";
 import { changed, state, subject } from "../text/state.js";
 
 const MOST = 24; // explanations that are kept
@@ -111,7 +111,12 @@ function likeliest(probabilities) {
 }
 
 /** What a head looks at from the row that predicts: for each token in sight, by its index in the text, its weight. */
-export function weightsOf({ weights, start, T }, { layer, head }, numHeads) {
-  const first = (layer * numHeads + head) * T;
+export function weightsOf({ weights, start, T }, { layer, head }) {
+  const first = (layer * model.config.num_heads + head) * T;
   return Array.from(weights.subarray(first, first + T), (weight, i) => ({ to: start + i, weight }));
+}
+
+/** The token that a head looks at the most, and its weight: {to, weight}. */
+export function mostLookedAt(found, focus) {
+  return weightsOf(found, focus).reduce((a, b) => (b.weight > a.weight ? b : a));
 }

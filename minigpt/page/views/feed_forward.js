@@ -13,7 +13,7 @@ const SHOWN = 5; // units; the others are in a fold
 export const feedForwardView = {
   id: "feedForward",
   make(panel) {
-    const head = h("p", { className: "sentence" });
+    const sentence = h("p", { className: "sentence" });
     const layer = layerChoice();
     const list = h("ol", { className: "units" });
     const others = h("ol", { className: "units", start: SHOWN + 1 });
@@ -27,7 +27,7 @@ export const feedForwardView = {
       list,
       fold,
     );
-    panel.append(head, body);
+    panel.append(sentence, body);
 
     const asking = lastAsked();
     return async () => {
@@ -35,7 +35,7 @@ export const feedForwardView = {
       const { ids } = about.window;
       if (ids.length === 0) {
         body.hidden = true;
-        return fill(head, say("feedForward.first"));
+        return fill(sentence, say("feedForward.first"));
       }
 
       const at = state.focus.layer;
@@ -45,7 +45,7 @@ export const feedForwardView = {
       if (!isLast()) return;
 
       body.hidden = false;
-      fill(head, unitSentence(units[0], at, about));
+      fill(sentence, unitSentence(units[0], at, about));
       const most = Math.abs(units[0].activation);
       const items = units.map((unit) => drawUnit(unit, { about, layer: at, most }));
       fill(list, items.slice(0, SHOWN));

@@ -5,28 +5,24 @@ import { divergence, largest, largestFirst, probabilities } from "../basics/chan
 import { button, chance, fact, fill, h, inGrid, lastAsked, number, roving } from "../basics/dom.js";
 import { say, string } from "../basics/strings.js";
 import { ask, model } from "../text/client.js";
-import { changed, state, subject } from "../text/state.js";
+import { allHeadsOn, headNumber, offNames, state, subject, switchHead } from "../text/state.js";
 import { rewrite, tokenName } from "../text/writing.js";
 import { bar, barHeads, rowName } from "./bars.js";
-import { headName, headNumber, measureHeads } from "./head_names.js";
+import { headName, measureHeads } from "./head_names.js";
 
 const COMPARED = 8;
 
 export const headsView = {
   id: "heads",
   make(panel) {
-    const head = h("p", { className: "sentence" });
+    const sentence = h("p", { className: "sentence" });
     const switches = makeSwitches();
-    const allOn = button(string("heads.allOn"), () => {
-      state.off.clear();
-      changed();
-    });
-
+    const allOn = button(string("heads.allOn"), allHeadsOn);
     const again = button(string("heads.rewrite"), rewrite);
 
     const compared = h("div");
     panel.append(
-      head,
+      sentence,
       h("p", {}, string("heads.what")),
       h("div", { className: "scroll" }, switches),
       h("p", { className: "row" }, again, allOn),
@@ -45,14 +41,14 @@ export const headsView = {
       const isLast = asking();
       if (ids.length === 0) {
         compared.replaceChildren();
-        return fill(head, say("heads.first"));
+        return fill(sentence, say("heads.first"));
       }
 
       const [whole, less] = await Promise.all([ask("logits", ids, []), ask("logits", ids, [...state.off])]);
       if (!isLast()) return;
 
       const chances = { whole: probabilities(whole), less: probabilities(less) };
-      fill(head, headsSentence(chances, about));
+      fill(sentence, headsSentence(chances, about));
       fill(compared, comparedBars(chances, about));
     };
   },
@@ -71,9 +67,8 @@ function makeSwitches() {
     for (let at = 0; at < num_heads; at++) {
       const key = `${layer}.${at}`;
       const toggle = () => {
-        if (!state.off.delete(key)) state.off.add(key);
         Object.assign(state.focus, { layer, head: at, follows: false });
-        changed();
+        switchHead(layer, at);
       };
       switches.append(button(headNumber(layer, at), toggle, { tabIndex: layer + at ? -1 : 0, "data-head": key }));
     }
@@ -107,7 +102,7 @@ function headsSentence({ whole, less }, { place, row, token }) {
     before: rowName(row),
     token: tokenName(said),
     all: num_layers * num_heads,
-    off: Array.from(state.off, (key) => headNumber(...key.split(".").map(Number))).join(", "),
+    off: offNames(),
     whole: chance("whole", whole[said], { place, token: said }),
     less: chance("probability", less[said], { place, token: said }),
     divergence: fact("divergence", bits, { place }, `${number(bits)} ${string("heads.bits")}`),

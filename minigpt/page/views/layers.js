@@ -13,16 +13,16 @@ const MOST_COLUMNS = 8;
 export const layersView = {
   id: "layers",
   make(panel) {
-    const head = h("p", { className: "sentence" });
+    const sentence = h("p", { className: "sentence" });
     const box = h("div");
-    panel.append(head, box);
+    panel.append(sentence, box);
     const asking = lastAsked();
 
     return async () => {
       const about = subject();
       if (about.window.ids.length === 0) {
         box.replaceChildren();
-        return fill(head, say("layers.first"));
+        return fill(sentence, say("layers.first"));
       }
 
       const { ids, start } = about.window;
@@ -33,7 +33,7 @@ export const layersView = {
       if (!isLast()) return;
 
       const first = start + ids.length - count; // the token that the first column has read
-      fill(head, lensSentence(rows, about));
+      fill(sentence, lensSentence(rows, about));
       fill(box, drawLens(rows, first, about));
     };
   },

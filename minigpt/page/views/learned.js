@@ -48,7 +48,7 @@ export const learnedView = {
       const time = durationOf(seconds);
       const figures = { time, step: step.toLocaleString("en"), training: bits(training), validation: bits(validation) };
       fill(sentence, say("learned.moment", figures));
-      slider.ariaValueText = say("learned.value", { time, step }).join("");
+      slider.ariaValueText = string("learned.value", { time, step });
       fill(sample, text ? h("blockquote", {}, text) : h("p", {}, string("learned.noSample")));
       drawCurve(curve, moments, chosen, panel.clientWidth);
     }
@@ -56,7 +56,7 @@ export const learnedView = {
     slider.addEventListener("input", draw);
     curve.addEventListener("click", ({ clientX }) => {
       const { left, width } = curve.getBoundingClientRect();
-      const place = placesOf(moments, width).map(({ x }) => Math.abs(x - (clientX - left)));
+      const place = placesOfMoments(moments, width).map(({ x }) => Math.abs(x - (clientX - left)));
       slider.value = place.indexOf(Math.min(...place));
       draw();
     });
@@ -66,9 +66,10 @@ export const learnedView = {
 };
 
 /** Where each moment is in a picture that is so wide: its time from left to right, its bits from bottom to top. */
-function placesOf(moments, width) {
+function placesOfMoments(moments, width) {
   const bits = moments.flatMap(({ training, validation }) => [training, validation]);
-  const [least, most] = [Math.min(...bits), Math.max(...bits)];
+  const least = Math.min(...bits);
+  const most = Math.max(...bits);
   const last = moments.at(-1).seconds;
   const right = width - 14;
 
@@ -82,7 +83,7 @@ function placesOf(moments, width) {
 
 function drawCurve(curve, moments, chosen, width) {
   curve.setAttribute("width", width);
-  const places = placesOf(moments, width);
+  const places = placesOfMoments(moments, width);
   const { x, validation, training } = places[chosen];
   const bottom = HEIGHT - BELOW;
 

@@ -4,10 +4,10 @@
 import { fact, fill, h, lastAsked, number, paragraph, scrolling, table } from "../basics/dom.js";
 import { say, string } from "../basics/strings.js";
 import { ask, model } from "../text/client.js";
-import { changed, state, subject } from "../text/state.js";
+import { changed, headNumber, isOff, state, subject } from "../text/state.js";
 import { tokenName } from "../text/writing.js";
 import { rowName } from "./bars.js";
-import { headNumber, headRole } from "./head_names.js";
+import { headRole } from "./head_names.js";
 import { nothingBefore } from "./why.js";
 
 const KEYS = 8; // how many of the keys are shown, those with the largest weights
@@ -86,7 +86,7 @@ function whatIsComputed({ weights }, { place, row, token, window }, { layer, hea
     weight: fact("weight", weights[j], { place, layer, head, to }, number(weights[j])),
   };
   const sentences = say(token === undefined ? "numbers.next" : "numbers.why", values);
-  return state.off.has(`${layer}.${head}`) ? [...sentences, " ", string("numbers.isOff")] : sentences;
+  return isOff(layer, head) ? [...sentences, " ", string("numbers.isOff")] : sentences;
 }
 
 function drawSteps(found, about, focus) {
@@ -124,9 +124,8 @@ function drawSteps(found, about, focus) {
     caption.append(" ", ...say("numbers.others", { n: String(weights.length - shown.length) }));
   }
   const columns = ["token", "key", "product", "score", "softmax", "value"].map((name) =>
-    string(`numbers.${name}Column`),
+    say(`numbers.${name}Column`, { d }),
   );
-  columns[3] = `÷ √${d}`;
 
   const joinedPlaces = { from: String(head * d + 1), to: String((head + 1) * d), all: String(joined.length) };
   return [

@@ -80,7 +80,8 @@ export function makeSlowDraw(strips, howDrawn) {
     needle.hidden = !isThrown || step === "model" || step === "settings";
     needle.style.setProperty("--at", die);
     needle.classList.toggle("falling", step === "die");
-    slowly.disabled = once.disabled = state.busy;
+    slowly.disabled = state.busy;
+    once.disabled = state.busy;
 
     const words = { number: number(die, 3), falls: tokenName(falls) };
     fill(caption, step === null ? howDrawn(draw, about) : say(`draw.${captionOf(step, draw, about)}`, words));

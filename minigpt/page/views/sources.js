@@ -19,7 +19,7 @@ export const sourcesView = {
       return () => {};
     }
 
-    const head = h("p", { className: "sentence" });
+    const sentence = h("p", { className: "sentence" });
     const found = h("div");
     const share = h("p", { className: "readout" });
     let isMarking = false;
@@ -27,7 +27,7 @@ export const sourcesView = {
       isMarking = !isMarking;
       changed();
     });
-    panel.append(head, h("p", {}, string("sources.what")), found, h("p", { className: "row" }, mark), share);
+    panel.append(sentence, h("p", {}, string("sources.what")), found, h("p", { className: "row" }, mark), share);
 
     const asking = lastAsked();
 
@@ -37,7 +37,7 @@ export const sourcesView = {
       const whole = shownText();
       const part = selectedPart();
       if (whole === "" || part.end <= part.start) {
-        fill(head, say("sources.empty"));
+        fill(sentence, say("sources.empty"));
         share.textContent = "";
         found.replaceChildren();
         return tint(null, "sources");
@@ -47,7 +47,7 @@ export const sourcesView = {
       const copies = isMarking ? await ask("copies", whole, LEAST) : [];
       if (!isLast()) return;
 
-      fill(head, copySentence(answer, whole.slice(part.start, part.end)));
+      fill(sentence, copySentence(answer, whole.slice(part.start, part.end)));
       fill(found, drawFound(answer));
       const copied = whole.length ? copiedCharacters(copies) / whole.length : 0;
       fill(share, isMarking ? say("sources.share", { share: percent(copied), least: LEAST }) : []);

@@ -17,9 +17,9 @@ import {
 } from "../basics/dom.js";
 import { say, string } from "../basics/strings.js";
 import { ask, model } from "../text/client.js";
-import { changed, state } from "../text/state.js";
+import { changed, headNumber, state } from "../text/state.js";
 import { rowName } from "./bars.js";
-import { headName, headNumber } from "./head_names.js";
+import { headName } from "./head_names.js";
 
 const IN_TABLE = 24; // tokens
 const IN_SCALE = [0, 0.05, 0.25, 0.5, 1]; // weights in the legend
@@ -144,7 +144,7 @@ function thumbnails({ side, heads: layers }) {
         Object.assign(state.focus, { layer, head, follows: false });
         changed();
       };
-      const label = say("triangle.head", { head: name, role: role && `: ${role}` }).join("");
+      const label = string("triangle.head", { head: name, role: role && `: ${role}` });
       const item = button(canvas, choose, { "data-key": `small ${name}`, title: label, tabIndex: isChosen ? 0 : -1 });
       item.setAttribute("aria-label", label);
       item.append(h("span", {}, name));
@@ -172,6 +172,6 @@ function weightTable({ T, weights, found, about }) {
   };
   const name = (i) => rowName(found.start + i);
   const rows = places.map((i) => [name(i), ...places.map((j) => (j > i ? "" : figure(i, j)))]);
-  const caption = say("triangle.caption", { n: String(places.length), all: String(T) }).join("");
+  const caption = string("triangle.caption", { n: String(places.length), all: String(T) });
   return scrolling(string("triangle.table"), table(caption, [string("triangle.token"), ...places.map(name)], rows));
 }

@@ -13,9 +13,9 @@ const NEAREST = 8;
 export const vectorsView = {
   id: "vectors",
   make(panel) {
-    const head = h("p", { className: "sentence" });
+    const sentence = h("p", { className: "sentence" });
     const body = h("div");
-    panel.append(head, body);
+    panel.append(sentence, body);
     const asking = lastAsked();
 
     return async () => {
@@ -23,7 +23,7 @@ export const vectorsView = {
       const { ids } = about.window;
       if (ids.length === 0) {
         body.replaceChildren();
-        return fill(head, say("vectors.first"));
+        return fill(sentence, say("vectors.first"));
       }
 
       // The token that was read last, and the one that was predicted, if there is one and it is another.
@@ -35,7 +35,7 @@ export const vectorsView = {
       ]);
       if (!isLast()) return;
 
-      fill(head, vectorsSentence(norms, about));
+      fill(sentence, vectorsSentence(norms, about));
       const lists = Array.from(tokens, (token, i) => nearestList(token, nearest[i], i === 0 ? "read" : "predicted"));
       fill(body, h("div", { className: "neighbours" }, lists), positionOf(about), ...streamLengths(norms, about));
     };

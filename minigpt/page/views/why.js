@@ -1,16 +1,15 @@
 // Why this word? What made the token likely where it was predicted: by part of the model, and by earlier word.
 
 import { largestFirst } from "../basics/chances.js";
-import { button, chance, fact, fill, h, number } from "../basics/dom.js";
+import { button, chance, fact, fill, h, signed } from "../basics/dom.js";
 import { say, string } from "../basics/strings.js";
 import { isThrownAt } from "../model/sampler.js";
-import { model } from "../text/client.js";
-import { changed, openView, state, subject } from "../text/state.js";
+import { changed, headOf, isOff, openView, state, subject } from "../text/state.js";
 import { tokenName } from "../text/writing.js";
 import { makeArcs, pick, pickedPart } from "./arcs.js";
 import { rowName } from "./bars.js";
-import { explained, weightsOf } from "./explaining.js";
-import { headOf, headRole, measureHeads } from "./head_names.js";
+import { explained, mostLookedAt } from "./explaining.js";
+import { headRole, measureHeads } from "./head_names.js";
 
 const LITTLE = 0.2; // bits: a word that changes less has hardly mattered
 const SHOWN_CAUSES = 12; // parts and words, until all are asked for
@@ -212,10 +211,10 @@ function partName({ place }, name, kind) {
 
   const { layer, head } = headOf(name);
   const role = headRole(layer, head);
-  const isOff = state.off.has(`${layer}.${head}`);
-  return [...say("why.head", { head: name }), role && ` · ${role}`, isOff && ` · ${string("why.isOff")}`].filter(
-    Boolean,
-  );
+  const words = say("why.head", { head: name });
+  if (role) words.push(` · ${role}`);
+  if (isOff(layer, head)) words.push(` · ${string("why.isOff")}`);
+  return words;
 }
 
 /** What a head did: where it looked, and how likely the token is without it. */
@@ -233,8 +232,7 @@ function headDetail(found, name) {
   }
 
   if (weights !== null) {
-    const looks = weightsOf(found, focus, model.config.num_heads);
-    const { to, weight } = looks.reduce((a, b) => (b.weight > a.weight ? b : a));
+    const { to, weight } = mostLookedAt(found, focus);
     const share = chance("weight", weight, { place, ...focus, to });
     sentences.push(...say("why.looks", { word: rowName(to), share }), " ");
   }
@@ -284,7 +282,7 @@ function wordItem(found, to, most) {
 
 function wordBits({ place, token, words }, to) {
   const bits = words.get(to);
-  return fact("word", bits, { place, token, to }, say("why.bits", { bits: signed(bits) }).join(""));
+  return fact("word", bits, { place, token, to }, string("why.bits", { bits: signed(bits) }));
 }
 
 /** A token with what is before and after it: the same word may be there more than once. */
@@ -331,10 +329,6 @@ function more(list, count) {
     showsAll[list] = !showsAll[list];
     changed();
   };
-  const label = showsAll[list] ? string("why.fewer") : say("why.all", { n: String(count) }).join("");
+  const label = showsAll[list] ? string("why.fewer") : string("why.all", { n: String(count) });
   return button(label, toggle, { "data-key": `more ${list}` });
-}
-
-function signed(x) {
-  return x > 0 ? `+${number(x)}` : number(x);
 }
