@@ -17,7 +17,7 @@ from minigpt.tokenizer import make_tokenizer
 
 from ..tokenizer.examples import FABLE
 from .conftest import Open, random_found
-from .facts import check_facts
+from .facts import Predicted, check_facts
 
 pytestmark = pytest.mark.page
 
@@ -55,6 +55,14 @@ RESTS = """async () => {
     await frame();
   }
   return true;
+}"""
+# The tints of the sheet, unless a view shows something else in it, and both layers of the text.
+SHEET = """() => {
+  const tokens = document.querySelector("#tokens");
+  const tintOf = (e) => [Number(e.dataset.index), Number(e.style.getPropertyValue("--tint"))];
+  const isSurprise = tokens.dataset.tints === "surprise";
+  const tints = isSurprise ? [...tokens.querySelectorAll("[data-index]")].map(tintOf) : [];
+  return [tints, tokens.textContent, document.querySelector("textarea").value];
 }"""
 # What somebody may press, but for what leaves the page (downloads, the clipboard).
 PRESS = """(at) => {
@@ -168,18 +176,27 @@ class Person:
 
 
 def check_all(page: Any, glass: NumpyGPT) -> set[str]:
-    """Compare every number in sight with the glass engine; the kinds that were there."""
+    """Compare every number and tint in sight with the glass engine; the kinds that were there."""
     now = page.evaluate("minigpt.now()")
-    return check_facts(
-        page,
-        "body",
-        glass,
-        now["ids"],
-        starts=now["starts"],
-        off=[tuple(map(int, head.split("."))) for head in now["off"]],
-        settings=as_in_the_package(now["settings"]),
-        hidden=now["hidden"],
-    )
+    about = {
+        "starts": now["starts"],
+        "off": [tuple(map(int, head.split("."))) for head in now["off"]],
+        "settings": as_in_the_package(now["settings"]),
+        "hidden": now["hidden"],
+    }
+    check_sheet(page, glass, now["ids"], about)
+    return check_facts(page, "body", glass, now["ids"], **about)
+
+
+def check_sheet(page: Any, glass: NumpyGPT, ids: list[int], about: dict[str, Any]) -> None:
+    """Compare the sheet's tints with the glass engine, and its tokens with its textarea."""
+    tints, tokens, typed = page.evaluate(SHEET)
+    assert tokens == f"{typed}\u200b"
+    for place, tint in tints:
+        bits = (
+            Predicted(glass, ids, place, **about).number("bits", {"place": place}) if place else 0
+        )
+        assert tint == pytest.approx(min(1, max(0, bits / 10)), abs=1e-3), (place, tint)
 
 
 def as_in_the_package(settings: dict[str, float]) -> dict[str, Any]:
