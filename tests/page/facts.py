@@ -221,6 +221,7 @@ KINDS: dict[str, Callable[[Predicted, dict[str, Any]], Any]] = {
     "probability": lambda p, about: p.probabilities[about["token"]],
     "whole": lambda p, about: p.whole[about["token"]],
     "after": lambda p, about: p.after[about["token"]],
+    "bits": lambda p, about: -np.log2(p.probabilities[p.ids[p.place]]),
     "entropy": _entropy,
     "divergence": _divergence,
     "lens": _lens,

@@ -7,6 +7,7 @@ import pytest
 
 from minigpt.config import TextConfig
 from minigpt.page import about
+from minigpt.page.build import build_page
 from minigpt.runs.found import FoundModel, load_run
 from minigpt.tokenizer import make_tokenizer
 
@@ -72,6 +73,11 @@ def test_a_text_is_named_without_the_folders_of_its_machine() -> None:
     assert about.text_name(TextConfig(files=files)) == "My tales and 1 more"
     assert about.text_name(TextConfig(files=(r"C:\\Users\\ada\\tales.txt",))) == "tales"
     assert about.text_name(TextConfig(files=("/home/ada/letters/",))) == "letters"
+
+
+def test_nothing_in_a_page_names_a_folder_of_its_machine(tiny_run: Path) -> None:
+    page = build_page(load_run(tiny_run), "my")
+    assert tiny_run.is_absolute() and str(tiny_run.parent) not in page
 
 
 def test_the_facts_of_a_run_are_its_own(tiny_run: Path) -> None:
