@@ -108,13 +108,16 @@ def _copied(given: argparse.Namespace, config: EvaluationConfig) -> tuple[str, d
     """How much of the texts is copied: a line, and the figures of the record."""
     from ..data.corpus import Corpus, whole
     from ..data.files import find_files
-    from ..data.source import check_text_field
+    from ..data.source import check_text_field, read_corpus
     from ..runs.base import BASE, NO_TEXTS
     from ..runs.find import load, newest_run
 
     files = find_files(tuple(given.files), print_message, config.reading())
     check_text_field(files, config.reading())
-    texts = whole(Corpus(files, config.reading()).pieces())
+    texts: list[str] = []
+    if files:
+        corpus = read_corpus(Corpus(files, config.reading()), tuple(given.files), print_message)
+        texts = whole(corpus.pieces())
     given.run = str(newest_run() if given.run is None else chosen_model(given.run))
     if given.run == BASE:
         raise UserError(f"{NO_TEXTS}: what it copies from them cannot be measured")

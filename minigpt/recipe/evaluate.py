@@ -15,13 +15,14 @@ from ..config import EvaluationConfig
 from ..data.corpus import Corpus, encode
 from ..data.counting import CountingModel, fit_in_time
 from ..data.files import find_files
-from ..data.source import check_text_field, read_again
+from ..data.source import check_text_field, read_again, read_corpus
 from ..runs.devices import find_device
 from ..runs.find import find_model
 from ..runs.found import FoundModel
 from ..runs.memory import enough_memory
 from ..training import workers
 from ..training.evaluation import Evaluation, evaluate_windows, windows_of
+from ..training.messages import say
 
 _COUNTED_CHARACTERS = 12_000_000  # of the training text, at most
 _COUNTING_SECONDS = 10.0
@@ -43,7 +44,8 @@ def evaluate(
 
     Args:
         run: anything that :func:`minigpt.load` takes.
-        files: text files, folders or patterns; documents follow each other as in training.
+        files: text files, folders or patterns; documents follow each other as in training. Of
+            several files, those that cannot be read are named and left out.
         progress: called with the number of characters whenever some have been read.
         settings: fields of :class:`minigpt.EvaluationConfig`, such as ``device="cpu"``.
 
@@ -67,8 +69,10 @@ def evaluate(
         limits = f"between 1 and the context length {context_length:,}"
         raise UserError(f"stride must be {limits}, got {stride:,}")
 
+    names = tuple(map(str, files))
+    text = read_corpus(Corpus(paths, reading), names, say)
+
     def ids() -> Iterator[NDArray[np.integer]]:
-        text = Corpus(paths, reading)
         for characters, piece in encode(found.tokenizer, text):
             yield piece
             progress(characters)
@@ -85,15 +89,15 @@ def evaluate(
             at_once=config.batch_size,
         )
     if not result.tokens:
-        names = ", ".join(map(str, files))
-        raise UserError(f"{names}: too short to evaluate on, at least 2 tokens are needed")
+        raise UserError(
+            f"{', '.join(names)}: too short to evaluate on, at least 2 tokens are needed"
+        )
     if not math.isfinite(result.loss):
         raise UserError(f"{run} is damaged: its loss is {result.loss}")
 
     counting = _counting_model(found)
     if counting is None:
         return result
-    text = Corpus(paths, reading)
     pieces = (piece for _, piece in encode(found.tokenizer, text))
     length = context_length if stride == context_length else _NEARLY_ALL
     bits = counting.bits_per_byte(windows_of(pieces, length), found.tokenizer.byte_lengths())

@@ -36,6 +36,7 @@ from minigpt.training.evaluation import (
 )
 
 from ..conftest import some_text, train_tiny
+from ..data.documents.made import p, word
 from ..data.texts import write
 
 few = settings(max_examples=25, deadline=None)
@@ -310,6 +311,29 @@ def test_documents_follow_each_other_with_an_end_of_text_between(
     assert minigpt.evaluate(tiny_run, lines, text_field="body") == result
 
 
+@pytest.mark.parametrize("copied", [[], ["--copied"]])
+def test_of_several_files_one_that_cannot_be_read_is_named_and_left_out(
+    copied: list[str],
+    tiny_run: Path,
+    text: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tiny_run.parents[1])  # where its training text is
+    bad = write(tmp_path / "bad.docx", word(p("text"))[:-40])
+    assert main(["evaluate", str(tiny_run), str(text), *copied]) == 0
+    expected = capsys.readouterr().out
+
+    assert main(["evaluate", str(tiny_run), str(bad), str(text), *copied]) == 0
+    out, err = capsys.readouterr()
+    assert out == expected
+    assert err.count(f"left out: cannot read {bad}: ") == 1
+
+    assert main(["evaluate", str(tiny_run), str(bad), *copied]) == 2
+    assert f"error: cannot read {bad}: " in capsys.readouterr().err
+
+
 def test_the_command_prints_one_line_or_one_record(
     tiny_run: Path,
     text: Path,
@@ -349,7 +373,7 @@ def test_standard_input_is_evaluated_as_a_file_of_the_same_text_is(
     ("content", "arguments", "words"),
     [
         ("the fox", ["nowhere.txt"], "no such file: nowhere.txt"),
-        ("", [], ".*short.txt: too short to evaluate on, at least 2 tokens are needed"),
+        ("", [], "there is no text in .*short.txt"),
         ("a", [], ".*short.txt: too short to evaluate on, at least 2 tokens are needed"),
     ],
 )
