@@ -67,13 +67,13 @@ _BOOK = {  # epub:type
 }  # fmt: skip
 _NAVIGATION = re.compile(
     r"(?:(?:main|site|page|top|left|right|global|primary|secondary|mobile|sphinx|md|wy|rst|related)"
-    r"[-_]?)?(?:nav|navbar|navbox|navigation|menu|sidebar|sidenav|breadcrumbs?|footer|pagination|"
+    r"[-_]?)?(?:nav|navheader|navfooter|navbar|navbox|navigation|menu|sidebar|sidenav|breadcrumbs?|footer|pagination|"
     r"pager|toc|tableofcontents|table-of-contents|localtoc|searchbox|related|share|sharing|social|"
     r"cookies?|cookie-banner|banner|newsletter|headerlink|header-link|anchor-link|anchorjs-link|"
     r"skip-link|skiplink|mw-editsection|mw-jump-link|catlinks|printfooter|noprint|linenos|linenodiv|"
     r"viewcode-link|viewcode-back|prev-next|prev-next-area|edit-this-page|copybtn|toctree-wrapper|"
     r"pg-header|pg-footer|pgheader|pg-boilerplate|pg-machine-header|pg-start-separator|visually-hidden|"
-    r"sr-only|screen-reader-text)(?:[-_](?:wrapper|container|links?|menu|bar|list|inner|content))?"
+    r"sr-only|screen-reader-text)(?:[-_](?:wrapper|container|links?|menu|bar|list|inner|content|panel))?"
 )
 _NEVER_AROUND = {"html", "body", "main", "article", "h1", "h2", "h3"}
 _NOTE = re.compile(r"foot-?note-?(ref|reference|marker|link)|note-?ref|fnref|pginternal-note")

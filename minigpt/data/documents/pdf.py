@@ -33,6 +33,7 @@ _HYPHEN = re.compile(r"(\w+)[-\u00ad\u2010]$")
 _LIGATURES = str.maketrans(
     {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"}
 )
+_WITHOUT_LETTER = re.compile(r"\(cid:\d+\)")  # a sign of which the file does not say the letter
 _FULL = 0.75  # of the usual length of a line: a shorter one may end a paragraph
 _SHORT = 0.5  # of it: a shorter one does, unless the next begins in lower case
 
@@ -74,7 +75,8 @@ def _lines(boxes: list[list[str]]) -> list[_Line]:
     """The lines of a page."""
     lines = []
     for box in boxes:
-        texts = [in_one_line(text.translate(_LIGATURES)) for text in box]
+        known = [_WITHOUT_LETTER.sub("", text) for text in box]
+        texts = [in_one_line(text.translate(_LIGATURES)) for text in known]
         written = [text for text in texts if text]
         lines += [_Line(text) for text in written[:-1]]
         lines += [_Line(text, ends_box=True) for text in written[-1:]]

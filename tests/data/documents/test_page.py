@@ -56,6 +56,8 @@ STORY = "<p>A fox saw a crow on a branch. It had a piece of cheese in its beak.<
         "<div class='sidebar'><p>Around</p></div><article>{}</article>",
         "<div class='nav-menu'><span>Home</span></div>{}<div id='footer'>(c)</div>",
         "<div role='navigation'>Home</div><div role='main'>{}</div><div role='contentinfo'></div>",
+        "<div class='navheader'>Chapter 7. Crows</div>{}<div class='navfooter'>Chapter 8</div>",
+        "<div class='nav-panel'><p>Next: Crows, Up: Birds</p></div>{}",
         f"<ul>{LINKS}</ul>{{}}",
         "<div class='sphinxsidebar'><p>Contents</p></div><div class='body'>{}</div>",
     ],
