@@ -2,8 +2,8 @@
 
 python benchmarks/pictures.py     `make .venv/page` installs what it needs
 
-It writes docs/page-light.png (the next token) and docs/page-dark.png (attention). Take them again
-when the page changes; the run is the one that `benchmarks/results.py --measure tales` leaves.
+It writes docs/page-light.png (why a word was written) and docs/page-dark.png (attention). Take them
+again when the page changes; the run is the one that `benchmarks/results.py --measure tales` leaves.
 """
 
 import argparse
@@ -18,6 +18,12 @@ from minigpt.runs.find import find_model
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 LINK = "#prompt=The old&temperature=0.7&seed=3&maxNewTokens=80"
 SIZE = {"width": 1440, "height": 860}
+WORD = 0.71  # the chosen word, as a share of the text
+CHOOSE = """(share) => {
+  const sheet = document.querySelector("textarea");
+  const word = sheet.value.indexOf(" ", share * sheet.value.length);
+  sheet.setSelectionRange(word, word);
+}"""
 
 
 def main() -> None:
@@ -36,29 +42,38 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
 
         page = written_page(browser, file, "light")
+        page.locator("#question-why").click()
+        wait_for_answers(page)
         page.screenshot(path=DOCS / "page-light.png")
 
         page = written_page(browser, file, "dark")
-        page.locator("#map [data-view=attention]").first.click()
-        page.wait_for_timeout(1000)
+        page.locator("#map [data-view=attention]").nth(1).click()
+        wait_for_answers(page)
         page.screenshot(path=DOCS / "page-dark.png")
         browser.close()
 
 
 def written_page(browser: Any, file: Path, scheme: str) -> Any:
-    """The page after it has written a text, with a token of the last line chosen."""
-    page = browser.new_page(viewport=SIZE, color_scheme=scheme)
+    """The page after it has written a text, with a word inside chosen, and why it was written."""
+    page = browser.new_page(viewport=SIZE, color_scheme=scheme, reduced_motion="reduce")
     page.goto(f"{file.as_uri()}{LINK}")
     page.evaluate("minigpt.ready")
     page.get_by_role("button", name="Write", exact=True).click()
     page.wait_for_timeout(300)
-    while page.locator("#tokens").get_attribute("aria-busy") != "false":
-        page.wait_for_timeout(50)
+    wait_for_answers(page)
 
-    tokens = page.get_by_role("option")
-    tokens.nth(tokens.count() - 12).click()
-    page.wait_for_timeout(500)
+    page.focus("textarea")
+    page.evaluate(CHOOSE, WORD)
+    page.wait_for_timeout(300)
+    wait_for_answers(page)
     return page
+
+
+def wait_for_answers(page: Any) -> None:
+    """Wait until nothing is written and every view has its numbers."""
+    page.wait_for_timeout(500)
+    while page.locator("[aria-busy=true]:visible").count():
+        page.wait_for_timeout(100)
 
 
 if __name__ == "__main__":
