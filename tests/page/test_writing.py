@@ -172,7 +172,7 @@ def test_heads_that_are_off_are_off_for_all_writing_until_they_are_on_again(
 ) -> None:
     page = open_page(found, link=link(maxNewTokens=20, off="0.1 1.2"), weights="float32")
     until_read(page)
-    assert "2 of 6 heads are off (1.2, 2.3)" in page.inner_text("#heads-off")
+    assert "Heads off: 2 of 6 (1.2, 2.3)" in page.inner_text("#heads-off")
     expected = page.evaluate(
         """([prompt, settings]) => minigpt.generate(prompt, settings)""",
         [PROMPT, {"temperature": 0.5, "seed": 7, "maxNewTokens": 20, "off": ["0.1", "1.2"]}],
