@@ -18,7 +18,7 @@ from minigpt.recipe.speed import Speed
 from minigpt.runs import base
 from minigpt.runs.folder import WEIGHTS
 
-from .data.dialogue.chats import some_chat
+from .data.dialogue.chats import some_chat, some_script
 
 WORDS = "the fox asked a crow for bread and said no then flew to old mill by night".split()
 TINY: dict[str, Any] = {
@@ -135,6 +135,15 @@ def talking_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder = move_into(tmp_path_factory.mktemp("talking"), monkeypatch)
         (folder / "chat.txt").write_text(some_chat(300))
         return folder / train_tiny("chat.txt", steps=60, emb_dim=32, context_length=64, seed=1)
+
+
+@pytest.fixture(scope="session")
+def play_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that learned from a play of ANNA and OTTO as it is, to be read only."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        folder = move_into(tmp_path_factory.mktemp("play"), monkeypatch)
+        (folder / "play.txt").write_text(some_script(300))
+        return folder / train_tiny("play.txt", steps=60, emb_dim=32, context_length=64, seed=1)
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from .writing import Task, how_it_ended, new_seed, speed_of, write_steps
 
 if TYPE_CHECKING:
     from ..data.dialogue.dialogue import Dialogue
+    from ..generation.talk import Talk
     from ..tokenizer import Tokenizer
 
 _OUTPUT = ("interactive", "json", "show", "min_words", "wrap")  # options
@@ -113,8 +114,11 @@ def _generate(
         return
 
     if dialogue is not None and (prompt or given.answerer is not None):
-        task = _answer(task, dialogue, given.answerer)
-        print_message(f"answering as {(task.opening or '').rstrip(':')}: {MANNER}")
+        from ..generation.talk import read_talk
+
+        talk_so_far = read_talk(dialogue, prompt, given.answerer)
+        task = _answer(task, talk_so_far)
+        print_message(f"answering as {talk_so_far.answerer}: {MANNER}")
     if config.seed is None:  # so that the user can be told
         task = replace(task, config=replace(config, seed=new_seed()))
     if given.json:
@@ -132,11 +136,8 @@ def _dialogue(task: Task, given: argparse.Namespace) -> "Dialogue | None":
     return None if given.plain else dialogue
 
 
-def _answer(task: Task, dialogue: "Dialogue", answerer: str | None) -> Task:
+def _answer(task: Task, talk: "Talk") -> Task:
     """The task to answer a prompt in one turn."""
-    from ..generation.talk import read_talk
-
-    talk = read_talk(dialogue, task.prompt, answerer)
     prompt = talk.prompt(
         task.writer.tokenizer,
         context_length=task.writer.engine.context_length,

@@ -22,6 +22,7 @@ from .. import UserError
 from ..config import ReadingConfig
 from ..tokenizer import Encoded, TextChunk, Tokenizer, UnknownCharacter, encode_in_pieces
 from .dialogue.dialogue import Dialogue
+from .dialogue.layout import Layout, SpeakerCounter
 from .dialogue.names import Names
 from .readers import Document, Report, read_file, title
 
@@ -43,13 +44,14 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True)
 class Talking:
-    """What one reading tells of the conversations in a text."""
+    """What one reading tells of the conversations in a text, and of plays and interviews."""
 
     speakers: Mapping[str, int]  # the turns of each, by the name in the text; most frequent first
     files_speakers: tuple[str, ...]  # as the files name them, in the order of their appearance
     not_found: Sequence[str]  # who was renamed, but does not appear
-    conversations: int
-    characters: int  # of these
+    conversations: int  # that were made into turns; a play or an interview stays as it is
+    characters: int  # of all of these
+    layout: Layout  # of most of these characters
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,9 @@ class _Scanner:
         self._reading = corpus.reading
         self._names = Names(corpus.reading, corpus.known_speakers)
         self._turns: Counter[str] = Counter()  # by speaker
-        self._said = array("Q")  # the characters of each conversation
+        self._conversations = 0
+        self._speakers = SpeakerCounter()  # of texts that stay as they are
+        self._characters: Counter[Layout] = Counter()  # of texts with turns
         self._digest = hashlib.sha256()
         self._text_bytes = 0
         self._lengths = array("Q")
@@ -143,7 +147,9 @@ class _Scanner:
         alphabet = self._alphabet.copy()
         names = copy.deepcopy(self._names)
         turns = self._turns.copy()
-        conversations = len(self._said)
+        conversations = self._conversations
+        speakers = copy.deepcopy(self._speakers)
+        characters = self._characters.copy()
 
         try:
             self.read(file)
@@ -155,7 +161,9 @@ class _Scanner:
             self._alphabet = alphabet
             self._names = names
             self._turns = turns
-            del self._said[conversations:]
+            self._conversations = conversations
+            self._speakers = speakers
+            self._characters = characters
             report = Report(file)
             report.error = error
             return report
@@ -167,8 +175,12 @@ class _Scanner:
         text = text_of(document, self._names)
         self._lengths[-1] += len(text)
         if document.turns:
-            self._said.append(len(text))
+            self._conversations += 1
+            self._characters[Layout()] += len(text)
             self._turns.update(self._names.name_of(speaker) for speaker, _ in document.turns)
+        elif document.layout is not None:
+            self._characters[document.layout] += len(text)
+            self._speakers.add(text, document.layout, is_first=document.is_first)
 
         encoded = text.encode()
         self._digest.update(encoded)
@@ -178,14 +190,17 @@ class _Scanner:
         self._alphabet.update(unknown)
 
     def _talk(self) -> Talking | None:
-        if not self._said:
+        turns = self._turns + self._speakers.turns
+        if not turns:
             return None
+        ((layout, _),) = self._characters.most_common(1)
         return Talking(
-            speakers=dict(self._turns.most_common()),
+            speakers=dict(turns.most_common()),
             files_speakers=self._names.speakers,
             not_found=self._names.not_found,
-            conversations=len(self._said),
-            characters=sum(self._said),
+            conversations=self._conversations,
+            characters=self._characters.total(),
+            layout=layout,
         )
 
     def result(self) -> Scan:

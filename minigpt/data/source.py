@@ -58,11 +58,11 @@ class Source:
         talk = self.training.scan.talk
         if talk is None or talk.characters < sum(self.training.scan.lengths) / 2:
             return None
-        return Dialogue(talk.speakers)
+        return Dialogue(talk.speakers, talk.layout)
 
     @property
     def has_turns(self) -> bool:
-        """Whether all of its documents are conversations."""
+        """Whether all of its documents are conversations that were made into turns."""
         return all(
             corpus.scan.talk is not None
             and corpus.scan.talk.conversations == len(corpus.scan.lengths)

@@ -47,7 +47,7 @@ class Talk:
 
     def settings(self, config: SampleConfig) -> SampleConfig:
         """The settings with which an answer is written: it ends where its turn does."""
-        return replace(config, stop=(*config.stop, self.dialogue.end))
+        return replace(config, stop=(*config.stop, *self.dialogue.stops))
 
     def add(self, speaker: str, text: str) -> "Talk":
         """The talk with another turn, if anything is said in it."""
@@ -85,11 +85,9 @@ def read_talk(
 
 def _said(dialogue: Dialogue, prompt: str) -> list[tuple[str | None, str]]:
     """The parts of a prompt, and the speaker whose name each begins with, if it does."""
-    names = {speaker.casefold(): speaker for speaker in dialogue.speakers}
     parts: list[tuple[str | None, str]] = []
     for line in prompt.splitlines():
-        before, colon, rest = line.partition(":")
-        speaker = names.get(clean_name(before).casefold()) if colon else None
+        speaker, rest = _named(dialogue, line)
         if speaker is not None:
             parts.append((speaker, rest))
         elif parts:
@@ -98,6 +96,19 @@ def _said(dialogue: Dialogue, prompt: str) -> list[tuple[str | None, str]]:
         else:
             parts.append((None, line))
     return parts
+
+
+def _named(dialogue: Dialogue, line: str) -> tuple[str | None, str]:
+    """The speaker whose name a line begins with, before a colon or as the text writes it, and the
+    rest of the line; None if there is none."""
+    names = {speaker.casefold(): speaker for speaker in dialogue.speakers}
+    before_name, _, after_name = dialogue.before_text.partition("{speaker}")
+    for before, after in ((before_name.strip(), after_name.strip()), ("", ":")):
+        name, mark, rest = line.strip().removeprefix(before).partition(after or "\n")
+        speaker = names.get(clean_name(name).casefold()) if mark else None
+        if speaker is not None:
+            return speaker, rest
+    return None, line
 
 
 def talk_of_messages(

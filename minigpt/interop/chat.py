@@ -2,7 +2,7 @@
 transformers, vLLM and llama.cpp, and a Modelfile for Ollama.
 
 Both write what `Dialogue.write` does. Where the tokenizer has tokens for the beginning and the end
-of a turn these are written out; otherwise a turn ends with an empty line.
+of a turn these are written out; otherwise a turn ends as it does in the text.
 """
 
 import json
@@ -24,18 +24,30 @@ class ChatFormat:
 
     @property
     def end_of_turn(self) -> str:
-        """What ends a turn, and so is where an answer stops."""
+        """What ends a turn."""
         return END_OF_TURN if self.has_tokens else self.dialogue.end
 
+    @property
+    def stops(self) -> tuple[str, ...]:
+        """Where an answer stops."""
+        return (END_OF_TURN,) if self.has_tokens else self.dialogue.stops
+
+    @property
+    def before_text(self) -> str:
+        """What goes before the text of a turn, with {speaker} as the name."""
+        token = SPEAKER if self.has_tokens else ""
+        return token + self.dialogue.before_text
+
     def opening(self, speaker: str) -> str:
-        """What goes before the text of a turn."""
+        """What the answer of a speaker begins with."""
         token = SPEAKER if self.has_tokens else ""
         return token + self.dialogue.opening(speaker)
 
     def jinja(self) -> str:
         """The chat template, for which a message may also have the name of a speaker."""
         roles = ", ".join(f"{_quoted(role)}: {_quoted(name)}" for role, name in self.roles.items())
-        before, after = self.opening("{speaker}").split("{speaker}")
+        before, _, after = self.before_text.partition("{speaker}")
+        between_lines = _quoted(self.dialogue.between_lines)
         names = ", ".join(_quoted(name) for name in self.dialogue.speakers)
 
         return (
@@ -49,7 +61,7 @@ class ChatFormat:
             "{%- endif -%}"
             "{%- set lines = message['content'].split('\\n') | map('trim') | select | list -%}"
             "{%- if speaker and lines -%}"
-            f"{{{{ {_quoted(before)} + speaker + {_quoted(f'{after} ')} + lines | join('\\n')"
+            f"{{{{ {_quoted(before)} + speaker + {_quoted(after)} + lines | join({between_lines})"
             f" + {_quoted(self.end_of_turn)} }}}}"
             "{%- endif -%}"
             "{%- endfor -%}"
@@ -63,14 +75,17 @@ class ChatFormat:
         turns: list[str] = []
         for role, speaker in self.roles.items():
             condition = "if" if not turns else "else if"
-            turn = f"{self.opening(speaker)} {{{{ .Content }}}}{self.end_of_turn}"
+            before = self.before_text.replace("{speaker}", speaker)
+            turn = f"{before}{{{{ .Content }}}}{self.end_of_turn}"
             turns.append(f'{{{{ {condition} eq .Role "{role}" }}}}{turn}')
+
+        stops = "".join(f"PARAMETER stop {json.dumps(stop)}\n" for stop in self.stops)
         return (
             f"# It answers as {self.answerer}: {MANNER}.\n"
             f"FROM ./{file}\n"
             f'TEMPLATE """{{{{ range .Messages }}}}{"".join(turns)}{{{{ end }}}}{{{{ end }}}}'
             f'{self.opening(self.answerer)}"""\n'
-            f"PARAMETER stop {json.dumps(self.end_of_turn)}\n"
+            f"{stops}"
             f"PARAMETER temperature {SampleConfig.temperature:g}\n"
             f"PARAMETER num_ctx {context_length}\n"
         )

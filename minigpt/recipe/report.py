@@ -59,8 +59,10 @@ def _say_conversations(source: Source) -> None:
     if talk is None:
         return
     speakers = Dialogue(talk.speakers).listed()
-    conversations = counted(talk.conversations, "conversation")
-    say_row("talk", f"{speakers} in {conversations}; --plain reads it as any text")
+    where = "in a text that stays as it is"
+    if talk.conversations:
+        where = f"in {counted(talk.conversations, 'conversation')}"
+    say_row("talk", f"{speakers} {where}; --plain reads it as any text")
 
     if source.training.reading.anonymous:
         say_row("", "the speakers are called A, B, C; names inside what they say stay")

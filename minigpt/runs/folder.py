@@ -20,6 +20,7 @@ from filelock import FileLock, Timeout
 from .. import UserError
 from ..config import GPT_NAME, GPTConfig, TextConfig, TrainConfig, from_dict
 from ..data.dialogue.dialogue import Dialogue
+from ..data.dialogue.layout import Layout
 from ..data.origin import Origin
 from .atomic import unfinished_name, write_text
 from .weights import read_beginning, read_network, save_weights
@@ -114,10 +115,11 @@ def _read_dialogue(data: Any) -> Dialogue | None:
     if data is None:
         return None
     speakers = {str(name): int(turns) for name, turns in data["speakers"].items()}
-    template = str(data["template"])
-    if "{speaker}" not in template or not template.partition("{text}")[2]:
+    layout = Layout(str(data["layout"]["template"]), bool(data["layout"]["ends_at_name"]))
+    before, _, after = layout.template.partition("{text}")
+    if "{speaker}" not in before or not after:
         raise ValueError("no template of a turn")
-    return Dialogue(speakers, template)
+    return Dialogue(speakers, layout)
 
 
 def check_is_gpt(folder: Path) -> None:

@@ -56,7 +56,7 @@ def read_order(
     if is_chat and words_of_user:  # so ends the model's turn; the limit above is for the client's
         stop = (*stop, f"\n{words_of_user}")
     elif is_chat and dialogue is not None:
-        stop = (*stop, dialogue.end)
+        stop = (*stop, *dialogue.stops)
     return replace(order, max_new_tokens=granted_tokens, stop=stop), prompts
 
 

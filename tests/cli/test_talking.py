@@ -12,7 +12,7 @@ from minigpt.data.dialogue.dialogue import MANNER
 from minigpt.runs.folder import read_config
 
 from ..conftest import tiny_settings
-from ..data.dialogue.chats import some_chat
+from ..data.dialogue.chats import some_chat, some_script
 from .conftest import Outcome, Type, assert_refused
 
 
@@ -72,6 +72,23 @@ def test_an_option_of_conversations_is_refused_for_a_text(
     assert_refused(type_("train", "my.txt", "--plain", option), "does nothing beside --plain")
 
 
+def test_a_play_is_learned_as_it_is_and_has_speakers(workplace: Path, type_: Type) -> None:
+    (workplace / "play.txt").write_text(some_script(120))
+    status, _, err = type_("train", "play.txt", "--only", "otto", *options(steps=4))
+    assert status == 0, err
+    assert "play.txt (play or interview)" in err
+    (line,) = [line for line in err.splitlines() if "turns)" in line]
+    assert "ANNA (60 turns) and OTTO (60 turns) in a text that stays as it is; --plain" in line
+    assert "    | OTTO:" in err
+    assert minigpt.load("runs/play").tokenizer.end_of_turn is None
+
+    (workplace / "other.txt").write_text(some_script(120, seed=1))
+    status, _, err = type_("train", "other.txt", "--anonymous", *options(steps=4))
+    assert status == 0, err
+    assert "other.txt: rewritten as turns" in err
+    assert "A (60 turns) and B (60 turns) in 1 conversation" in err
+
+
 # Answering
 
 
@@ -94,6 +111,19 @@ def test_a_record_has_the_answer_and_what_was_answered(talking_run: Path, type_:
     assert status == 0
     assert record["prompt"] == "Otto: hello?\n\nAnna:"
     assert record["text"] == record["text"].strip()
+
+
+def test_an_answer_has_the_form_of_the_play(play_run: Path, type_: Type) -> None:
+    status, out, err = answer(type_, play_run, "Did you feed the cat?", "--as", "otto")
+    assert status == 0, err
+    assert "answering as OTTO" in err
+    name, said = out.rstrip("\n").split("\n", 1)
+    assert name == "OTTO:" and said.strip()
+    assert "\n\n" not in said and "ANNA" not in said
+    prompt = "ANNA:\nDid you feed the cat?\n\nOTTO:\n"
+    assert answer(type_, play_run, prompt)[1] == out
+    record = json.loads(answer(type_, play_run, prompt, "--json")[1])
+    assert record["prompt"] == prompt
 
 
 def test_plain_continues_the_prompt(talking_run: Path, type_: Type) -> None:
@@ -139,6 +169,16 @@ def test_a_talk_keeps_what_was_said(
     assert [turns[1], turns[3]] == out.rstrip("\n").replace("\nOtto:", "\n\nOtto:").split("\n\n")
 
 
+def test_a_talk_in_a_play_has_its_form(
+    play_run: Path, type_: Type, workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = ["Did you feed the cat?", "/save talk.txt"]
+    status, _, err = talk(type_, play_run, lines, monkeypatch, "--as", "OTTO")
+    assert status == 0, err
+    saved = Path("talk.txt").read_text()
+    assert saved.startswith("ANNA:\nDid you feed the cat?\n\nOTTO:\n")
+
+
 def test_the_commands_of_a_talk(
     talking_run: Path, type_: Type, workplace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,6 +220,16 @@ def test_an_export_says_who_answers(talking_run: Path, workplace: Path, type_: T
     assert '"user" }}<|speaker|>Anna: {{ .Content }}<|turn|>' in modelfile
     assert modelfile.count('<|speaker|>Otto:"""') == 1
     assert MANNER in modelfile and MANNER in err
+
+
+def test_the_export_of_a_play_has_its_form(play_run: Path, workplace: Path, type_: Type) -> None:
+    pytest.importorskip("gguf")
+    status, out, err = type_("export", str(play_run), "--to", "gguf", "--as", "OTTO")
+    assert status == 0, err
+    modelfile = (Path(out.strip()) / "Modelfile").read_text()
+    assert r'PARAMETER stop "\n\n"' in modelfile
+    assert '"user" }}ANNA:\n{{ .Content }}\n\n{{' in modelfile
+    assert modelfile.count('OTTO:\n"""') == 1
 
 
 def test_the_export_of_a_text_takes_no_speaker(

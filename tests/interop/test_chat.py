@@ -8,6 +8,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import minigpt
 from minigpt.data.dialogue.dialogue import Dialogue
+from minigpt.data.dialogue.layout import Layout
 from minigpt.generation.talk import talk_of_messages
 from minigpt.interop.chat import ChatFormat
 from minigpt.interop.gguf import write_gguf
@@ -44,11 +45,21 @@ def exported(folder: Path, tokenizer: Tokenizer, dialogue: Dialogue) -> Any:
     return AutoTokenizer.from_pretrained(folder)
 
 
-@pytest.mark.parametrize("tokenizer", [in_turns(), byte_pairs()], ids=["tokens", "letters"])
+@pytest.mark.parametrize(
+    ("tokenizer", "layout"),
+    [
+        (in_turns(), Layout()),
+        (byte_pairs(), Layout()),
+        (byte_pairs(), Layout("{speaker}:\n{text}\n\n")),
+        (byte_pairs(), Layout("  **{speaker}.** {text}\n")),
+        (byte_pairs(), Layout("{speaker}：{text}\n\n\n", ends_at_name=True)),
+    ],
+    ids=["tokens", "letters", "name in a line", "in bold type", "ends at a name"],
+)
 def test_the_template_gives_the_ids_that_a_talk_has_here(
-    tokenizer: Tokenizer, tmp_path: Path
+    tokenizer: Tokenizer, layout: Layout, tmp_path: Path
 ) -> None:
-    dialogue = Dialogue(NAMES)
+    dialogue = Dialogue(NAMES, layout)
     theirs = exported(tmp_path, tokenizer, dialogue)
     messages = [m for m in MESSAGES if "endoftext" not in m["content"]]
     talk = talk_of_messages(dialogue, [m for m in said() if "endoftext" not in m[1]])
@@ -58,6 +69,13 @@ def test_the_template_gives_the_ids_that_a_talk_has_here(
 
     whole = theirs.apply_chat_template(messages, return_dict=False)
     assert whole == tokenizer.encode(dialogue.write(talk.turns))
+
+
+def test_a_modelfile_stops_where_an_answer_does() -> None:
+    dialogue = Dialogue({"Otto": 5, "Anna": 4}, Layout("{speaker}: {text}\n", ends_at_name=True))
+    modelfile = ChatFormat(dialogue, byte_pairs()).modelfile("model.gguf", 64)
+    stops = [line for line in modelfile.splitlines() if line.startswith("PARAMETER stop")]
+    assert stops == [r'PARAMETER stop "\nOtto:"', r'PARAMETER stop "\nAnna:"']
 
 
 def test_an_exported_run_answers_the_same(talking_run: Path, tmp_path: Path) -> None:

@@ -50,6 +50,14 @@ def test_a_chat_is_answered_in_one_turn_of_a_speaker(local: Local) -> None:
         assert choice["finish_reason"] == "stop"
 
 
+def test_a_model_of_a_play_is_asked_in_its_form(play_run: Path) -> None:
+    play = Local(play_run, writer=minigpt.load(play_run))
+    for speaker in ("ANNA", "OTTO"):
+        choice = answer(play, model=f"tiny:{speaker}")
+        assert choice["message"]["content"] == expected(play, speaker)
+        assert choice["finish_reason"] == "stop"
+
+
 def test_the_models_are_the_speakers(local: Local) -> None:
     _, _, content = local.ask("/v1/models", method="GET")
     names = [model["id"] for model in json.loads(content)["data"]]

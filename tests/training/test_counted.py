@@ -11,6 +11,7 @@ from minigpt.config import TextConfig
 from minigpt.data.batches import sample_batch
 from minigpt.data.dialogue.counted import IGNORED, said_by
 from minigpt.data.dialogue.dialogue import Dialogue
+from minigpt.data.dialogue.layout import Layout
 from minigpt.data.source import find_source
 from minigpt.data.token_cache import prepare_tokens
 from minigpt.tokenizer import CharacterTokenizer, Tokenizer, make_tokenizer
@@ -35,6 +36,15 @@ def test_what_a_speaker_says_is_found_in_any_tokens(tokenizer: Tokenizer) -> Non
     counted = said_by(ids, tokenizer, DIALOGUE, "Otto")
     said = tokenizer.decode(ids[counted].tolist())
     assert said == " yes\nyes\n\n I see\n\n"
+
+
+def test_a_turn_that_only_the_next_name_ends_is_found_whole() -> None:
+    layout = Layout("{speaker}:\n{text}\n\n", ends_at_name=True)
+    text = "Anna:\nhi\n\nOtto:\nyes\n\nyes\n\nAnna:\nOtto\n\nOtto:\nI see"
+    tokenizer = CharacterTokenizer(sorted(set(text)))
+    ids = np.array(tokenizer.encode(text))
+    counted = said_by(ids, tokenizer, Dialogue({"Otto": 2, "Anna": 2}, layout), "Otto")
+    assert tokenizer.decode(ids[counted].tolist()) == "yes\n\nyes\n\nI see"
 
 
 def test_somebody_who_says_nothing_is_refused() -> None:

@@ -48,13 +48,18 @@ def said_by(
     ends = np.cumsum(sizes)  # of each token in the text, in bytes, (n,)
     starts = ends - sizes
 
-    end_of_turn = dialogue.end.encode()
+    end_of_turn = re.escape(dialogue.end.encode())
     opening = re.escape(dialogue.opening(speaker).encode())
-    begins = re.compile(rb"(?:\A|(?<=" + re.escape(end_of_turn) + rb"))" + opening)
+    begins = re.compile(rb"(?:\A|(?<=" + end_of_turn + rb"))" + opening)
+    ends_turn = re.compile(end_of_turn)
+    if dialogue.layout.ends_at_name:
+        openings = (re.escape(dialogue.opening(name).encode()) for name in dialogue.speakers)
+        ends_turn = re.compile(end_of_turn + rb"(?=" + rb"|".join(openings) + rb")")
+
     counted = np.zeros(len(ids), np.bool_)
     for match in begins.finditer(text):
-        found = text.find(end_of_turn, match.end())
-        end = len(text) if found < 0 else found + len(end_of_turn)
+        found = ends_turn.search(text, match.end())
+        end = len(text) if found is None else found.end()
         first = int(np.searchsorted(ends, match.end(), side="right"))
         last = int(np.searchsorted(starts, end, side="left"))
         counted[first:last] = sizes[first:last] > 0

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 
 from ... import UserError
 from ...config import counted
-from ...tokenizer import BETWEEN_TURNS
+from .layout import Layout
 from .turns import Turn, clean_text
 
-TEMPLATE = "{speaker}: {text}" + BETWEEN_TURNS  # a turn; its text has no empty line
 MANNER = "it takes on a manner; it knows nothing"  # said wherever a model is to be talked with
 _STRANGER = "Somebody"  # who asks, where all turns are one speaker's
 _OTHER_ROLES = ("system", "developer", "tool", "function")
@@ -17,29 +16,45 @@ _MOST_SHOWN = 8  # speakers
 
 @dataclass(frozen=True)
 class Dialogue:
-    """The speakers of a text, and the template of its turns."""
+    """The speakers of a text, and how it writes their turns."""
 
     speakers: Mapping[str, int] = field(default_factory=dict)  # their turns; most frequent first
-    template: str = TEMPLATE
+    layout: Layout = field(default_factory=Layout)
+
+    @property
+    def before_text(self) -> str:
+        """What goes before the text of a turn, with {speaker} as the name."""
+        return self.layout.template.partition("{text}")[0]
 
     def opening(self, speaker: str) -> str:
         """What goes before the text of a turn: the name, without the space that begins the text."""
-        before, _, _ = self.template.partition("{text}")
-        return before.replace("{speaker}", speaker).rstrip(" ")
+        return self.before_text.replace("{speaker}", speaker).rstrip(" ")
 
     @property
     def end(self) -> str:
         """What goes after the text of a turn."""
-        _, _, after = self.template.partition("{text}")
-        return after
+        return self.layout.template.partition("{text}")[2]
+
+    @property
+    def stops(self) -> tuple[str, ...]:
+        """Where an answer ends: after its turn or, if only that tells, where another one begins."""
+        if not self.layout.ends_at_name:
+            return (self.end,)
+        return tuple(f"{self.end}{self.opening(speaker)}" for speaker in self.speakers)
+
+    @property
+    def between_lines(self) -> str:
+        """What goes between two lines of what somebody says: a space, where a line end may end the
+        turn."""
+        return "\n" if "\n\n" in self.end else " "
 
     def write(self, turns: Iterable[Turn]) -> str:
         """Turns as the text that a model learns from."""
-        before, _, after = self.template.partition("{text}")
         parts = []
         for turn in turns:
-            opening = before.replace("{speaker}", turn.speaker)
-            parts.append(f"{opening}{clean_text(turn.text)}{after}")
+            opening = self.before_text.replace("{speaker}", turn.speaker)
+            text = clean_text(turn.text).replace("\n", self.between_lines)
+            parts.append(f"{opening}{text}{self.end}")
         return "".join(parts)
 
     def most_frequent(self, but: Iterable[str] = ()) -> str:

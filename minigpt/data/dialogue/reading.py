@@ -10,7 +10,9 @@ from ... import UserError
 from ..documents.content import MOST_WHOLE, Content
 from ..documents.document import Document, Report, title
 from ..documents.encoding import marked_encoding, plain_blocks, text_head
+from ..documents.plain import read_plain
 from . import mail
+from .layout import layout_of
 from .recognise import form_of_data, form_of_rows, form_of_text, is_mailbox
 from .turns import Message, conversations, without_numbers
 
@@ -51,11 +53,23 @@ def kind_of_text(content: Content) -> DialogueKind | None:
     form = form_of_text(text_head(content))
     if form is None:
         return None
+    needing = [name for name in ("rename", "anonymous") if getattr(content.reading, name)]
+    if form.is_script and not needing:
+        return DialogueKind(form.kind, _as_it_is)
 
     def read(content: Content, report: Report) -> Conversations:
+        if form.is_script:
+            report.note(f"rewritten as turns, NAME: TEXT, without its layout, for --{needing[0]}")
         return form.conversations(_whole_text(content, report))
 
     return _kind(form.kind, read, is_private=form.is_private)
+
+
+def _as_it_is(content: Content, report: Report) -> Iterator[Document]:
+    """The documents of a plain text with turns, each with how they are written."""
+    layout = layout_of(text_head(content))
+    for document in read_plain(content, report):
+        yield document._replace(layout=layout)
 
 
 # From conversations to documents

@@ -21,6 +21,7 @@ class TextForm(NamedTuple):
     kind: str  # "WhatsApp chat"
     is_private: bool  # a chat, in which telephone numbers are not told
     conversations: Callable[[str], Conversations]  # of the whole text
+    is_script: bool = False  # a play or an interview, whose text can stay as it is
 
 
 class DataForm(NamedTuple):
@@ -47,7 +48,7 @@ def form_of_text(head: str) -> TextForm | None:
     if discord.is_text_of_discord(head):
         return TextForm("Discord chat", True, lambda text: iter([discord.messages_of_text(text)]))
     if script.is_script(head):
-        return TextForm("play or interview", False, script.scenes)
+        return TextForm("play or interview", False, script.scenes, is_script=True)
     return None
 
 

@@ -27,18 +27,21 @@ _COLON = re.compile(
     rf"[ \u00a0\u202f]?(?::(?:\*\*|__|\*|_)?(?=\s|$)|：)[ \t]*(?P<text>.*)"
 )
 _CAPITALS = r"[A-ZÀ-ÖØ-ÞĀ-ŽΑ-ΩА-ЯЁ]"
-_FULL_STOP = re.compile(
-    rf"[ \t]{{0,8}}(?P<name>(?:{_CAPITALS}[{_CAPITALS[1:-1]}.'’-]*[{_CAPITALS[1:-1]}]|[QA])"
-    rf"(?: (?:{_CAPITALS}[{_CAPITALS[1:-1]}'’-]*|\d+)){{0,4}}){_AFTER}\.(?:[ \t]+(?P<text>.*)|$)"
+_NAME_IN_CAPITALS = (
+    rf"(?:{_CAPITALS}[{_CAPITALS[1:-1]}.'’-]*[{_CAPITALS[1:-1]}]|[QA])"
+    rf"(?: (?:{_CAPITALS}[{_CAPITALS[1:-1]}'’-]*|\d+)){{0,4}}"
 )
-_HEADING = re.compile(
+_FULL_STOP = re.compile(
+    rf"[ \t]{{0,8}}(?P<name>{_NAME_IN_CAPITALS}){_AFTER}\.(?:[ \t]+(?P<text>.*)|$)"
+)
+HEADING = re.compile(
     r"[#\s*_]*(?:(?:act|scene|acte|scène|akt|aufzug|szene|auftritt|acto|escena|atto|scena|chapter|"
     r"prologue|epilogue|prolog|epilog|акт|действие|сцена|явление)\b.{0,60}|[*=_~-]{3,}|"
     r"(?:the end|finis|ende|fin|fine)\.?|<\|endoftext\|>)[\s*_]*",
     re.IGNORECASE,
 )
 _NUMERAL = re.compile(r"[IVXLC]+|(?:ACT|SCENE|CHAPTER|BOOK|PART|VOLUME|THE END|FINIS|CONTENTS)\b.*")
-_DIRECTION = re.compile(
+DIRECTION = re.compile(
     r"\s*(?:[\[(_].*[\])_]\.?|(?:Enter|Re-enter|Exit|Exeunt|Alarums?|Flourish|Curtain)\b.{0,200})\s*"
 )
 _LABELS = LEVELS | {
@@ -50,11 +53,12 @@ _LABELS = LEVELS | {
     "afternoon", "evening", "night", "word", "definition", "front", "back", "key", "value", "type",
     "description", "price", "quantity", "id", "size", "weight",
 }  # fmt: skip
+_LONGEST_NAME = 40  # characters
 _FEWEST = 8  # turns
 _COVER = 0.5  # of the text that is said by somebody
 
 
-class _Line(NamedTuple):
+class Line(NamedTuple):
     """A line of the text, and the name and the rest if it begins with a name."""
 
     line: str
@@ -67,10 +71,25 @@ def is_script(text: str) -> bool:
     return any(_is_in_form(_read(text, form)) for form in (_COLON, _FULL_STOP))
 
 
+def named_lines(text: str) -> list[Line]:
+    """The lines of a play or an interview, and the name that each of them begins with."""
+    return next(lines for form in (_COLON, _FULL_STOP) if _is_in_form(lines := _read(text, form)))
+
+
+def name_pattern(*, in_capitals: bool) -> str:
+    """A regular expression of a speaker's name, before a colon or, in capitals, a full stop."""
+    return _NAME_IN_CAPITALS if in_capitals else _NAME
+
+
+def is_a_name(words: str) -> bool:
+    """Whether words that are written like a name are no number or heading, and not too long."""
+    return not _NUMERAL.fullmatch(words) and len(words) <= _LONGEST_NAME
+
+
 def scenes(text: str) -> Iterator[list[Message]]:
     """What is said in each scene. What goes before the first turn, such as the list of the people,
     is left out, and so are directions that have lines of their own."""
-    lines = next(lines for form in (_COLON, _FULL_STOP) if _is_in_form(lines := _read(text, form)))
+    lines = named_lines(text)
     counts = Counter(line.name for line in lines if line.name)
     is_line_by_line = _is_line_by_line(lines)
 
@@ -83,7 +102,7 @@ def scenes(text: str) -> Iterator[list[Message]]:
             continue
         times = 0 if name is None else counts[name]
         begins = times > 1 or (times == 1 and (is_after_blank or is_line_by_line))
-        if times <= 2 and _HEADING.fullmatch(line):
+        if times <= 2 and HEADING.fullmatch(line):
             if scene:
                 yield scene
             scene = []
@@ -91,7 +110,7 @@ def scenes(text: str) -> Iterator[list[Message]]:
         elif begins and name is not None:
             scene.append(Message(name, rest))
             is_open = True
-        elif is_open and not (is_after_blank and _DIRECTION.fullmatch(line)):
+        elif is_open and not (is_after_blank and DIRECTION.fullmatch(line)):
             said = _without_directions(line)
             scene[-1] = scene[-1]._replace(text=f"{scene[-1].text}\n{said}")
         is_after_blank = False
@@ -106,20 +125,20 @@ def _without_directions(line: str) -> str:
     return "" if is_direction else line
 
 
-def _read(text: str, form: re.Pattern[str]) -> list[_Line]:
+def _read(text: str, form: re.Pattern[str]) -> list[Line]:
     """The lines, and the name that each of them begins with."""
     lines = []
     for line in text.splitlines():
         match = form.match(line)
         name = match["name"].strip() if match else None
-        if match is None or name is None or _NUMERAL.fullmatch(name) or len(name) > 40:
-            lines.append(_Line(line, None, ""))
+        if match is None or name is None or not is_a_name(name):
+            lines.append(Line(line, None, ""))
         else:
-            lines.append(_Line(line, name, match["text"] or ""))
+            lines.append(Line(line, name, match["text"] or ""))
     return lines
 
 
-def _is_in_form(lines: Sequence[_Line]) -> bool:
+def _is_in_form(lines: Sequence[Line]) -> bool:
     """Whether these lines are turns that people take."""
     names = [line.name for line in lines if line.name]
     counts = Counter(names)
@@ -150,7 +169,7 @@ def _seldom_alternate(names: Sequence[str]) -> bool:
     return changes < 0.4 * (len(names) - 1)
 
 
-def _share_said(lines: Sequence[_Line], counts: Counter[str]) -> float:
+def _share_said(lines: Sequence[Line], counts: Counter[str]) -> float:
     """The share of the text, from its first turn on, in paragraphs that begin with a name, or in
     lines that do."""
     said = characters = 0
@@ -171,7 +190,7 @@ def _share_said(lines: Sequence[_Line], counts: Counter[str]) -> float:
     return min(said / max(characters, 1), 2 * said / max(whole, 1))
 
 
-def _is_line_by_line(lines: Sequence[_Line]) -> bool:
+def _is_line_by_line(lines: Sequence[Line]) -> bool:
     """Whether nearly every line begins with a name."""
     filled = [line for line in lines if line.line.strip()]
     return sum(line.name is not None for line in filled) >= 0.8 * len(filled)

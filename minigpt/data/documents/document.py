@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ... import UserError
+from ..dialogue.layout import Layout
 from ..dialogue.turns import Turn
 from ..temporary import kind_of
 
@@ -21,6 +22,7 @@ class Document(NamedTuple):
     is_first: bool = True  # False if it continues the document before
     is_row: bool = False  # whether all of it is in one line of the source
     turns: tuple[Turn, ...] = ()  # if it is a conversation
+    layout: Layout | None = None  # of its turns, if the text has some and stays as it is
 
 
 class Unreadable(UserError):

@@ -9,9 +9,11 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import IO
 
+from ..dialogue.layout import Layout
 from ..dialogue.turns import Turn
 from .document import Document, Report
 
@@ -77,11 +79,15 @@ KEPT = _Kept()
 
 def _line(document: Document) -> bytes:
     """A document as a line of JSON."""
-    values = document._replace(source=str(document.source))  # type: ignore[arg-type]
+    layout = document.layout and asdict(document.layout)
+    values = {**document._asdict(), "source": str(document.source), "layout": layout}
     return json.dumps(values).encode() + b"\n"
 
 
 def _document(line: bytes) -> Document:
-    text, source, number, is_first, is_row, turns = json.loads(line)
-    spoken = tuple(Turn(*turn) for turn in turns)
-    return Document(text, Path(source), number, is_first=is_first, is_row=is_row, turns=spoken)
+    values = json.loads(line)
+    values["source"] = Path(values["source"])
+    values["turns"] = tuple(Turn(*turn) for turn in values["turns"])
+    if values["layout"] is not None:
+        values["layout"] = Layout(**values["layout"])
+    return Document(**values)

@@ -49,3 +49,19 @@ def some_chat(messages: int = 900, seed: int = 0) -> str:
         is_end = draw.random() < 0.2
         time += timedelta(hours=10) if is_end else timedelta(minutes=draw.randrange(1, 60))
     return "\n".join(lines[: messages + 1]) + "\n"
+
+
+def some_script(turns: int = 120, template: str = "{speaker}:\n{text}\n\n", seed: int = 0) -> str:
+    """A play of Anna and Otto whose turns are written like this."""
+    draw = random.Random(seed)
+    parts = []
+    for number in range(turns):
+        question, answers = _TALK[draw.randrange(len(_TALK))]
+        said = answers[draw.randrange(len(answers))] if number % 2 else question
+        words = {"pet": draw.choice(_PETS), "meal": draw.choice(_MEALS),
+                 "place": draw.choice(_PLACES), "time": draw.choice(_TIMES),
+                 "person": draw.choice(_PEOPLE)}  # fmt: skip
+        parts.append(
+            template.format(speaker=("ANNA", "OTTO")[number % 2], text=said.format(**words))
+        )
+    return "".join(parts)

@@ -1,0 +1,116 @@
+"""How a play or an interview writes its turns, and who speaks in it. Its text stays as it is.
+
+    ROMEO:                    Anna: Did you feed the cat?      Q. Where were you?
+    Is the day so young?      Otto: Twice.
+                                                               A. At home. It was dark.
+    BENVOLIO:
+    But new struck nine.                                       I saw nobody.
+
+The name and what goes around it are the same in most turns. A turn ends with an empty line or a
+line end; where its text often has one, as in the third text, only the next name ends it.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise, takewhile
+
+from ...tokenizer import BETWEEN_TURNS
+from .script import DIRECTION, HEADING, Line, is_a_name, name_pattern, named_lines
+
+_MOST_LINE_ENDS = 3  # after a turn
+_SELDOM = 0.25  # of the turns: in so many, what ends a turn may be in its text
+_MOST_HELD = 1 << 10  # characters of a line that does not end in its piece
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How turns are written."""
+
+    template: str = "{speaker}: {text}" + BETWEEN_TURNS
+    ends_at_name: bool = False  # whether a turn ends only where the next one begins
+
+
+def layout_of(text: str) -> Layout:
+    """How most turns of a play or an interview are written, judging by its beginning."""
+    lines = named_lines(text)
+    counts = Counter(line.name for line in lines if line.name)
+    begins = [number for number, line in enumerate(lines) if line.name and counts[line.name] > 1]
+
+    openings = Counter(_opening(lines[number]) for number in begins)
+    usual = Counter({words: count for words, count in openings.items() if words.count("{") == 1})
+    opening = usual.most_common(1)[0][0] if usual else "{speaker}: "
+
+    turns = list(pairwise(begins))
+    ends = Counter(_end(lines[begin:following]) for begin, following in turns)
+    end = ends.most_common(1)[0][0]
+    holding = sum(end in _said(lines[begin:following]) for begin, following in turns)
+    return Layout(f"{opening}{{text}}{end}", ends_at_name=holding > _SELDOM * len(turns))
+
+
+def _opening(first: Line) -> str:
+    """What goes before the text of the turn with this first line, with {speaker} as the name."""
+    line, name, text = first
+    assert name is not None
+    before = line.removesuffix(text)
+    if not text.strip():  # the name has a line of its own
+        before = line + "\n"
+    return before.replace(name, "{speaker}", 1)
+
+
+def _end(turn: Sequence[Line]) -> str:
+    """What goes after the text of a turn: a line end, and the empty lines."""
+    before = takewhile(lambda line: not line.line.strip(), reversed(turn))
+    return "\n" * min(1 + sum(1 for _ in before), _MOST_LINE_ENDS)
+
+
+def _said(turn: Sequence[Line]) -> str:
+    """The text of a turn, up to the first heading or direction after an empty line."""
+    said = [turn[0].text]
+    for before, line in pairwise(turn):
+        is_new_paragraph = not before.line.strip()
+        if is_new_paragraph and (HEADING.fullmatch(line.line) or DIRECTION.fullmatch(line.line)):
+            break
+        said.append(line.line)
+    return "\n".join(said).strip()
+
+
+class SpeakerCounter:
+    """Counts the turns of each speaker in texts that come piece by piece."""
+
+    def __init__(self) -> None:
+        self._turns: Counter[str] = Counter()
+        self._last_line = ""  # of the document so far
+        self._beginning = _beginning(Layout())
+
+    @property
+    def turns(self) -> Counter[str]:
+        """The turns of each speaker. A name that is there once may be any word with a colon."""
+        turns = self._turns + self._count(self._last_line)
+        return Counter({name: count for name, count in turns.items() if count > 1})
+
+    def add(self, piece: str, layout: Layout, *, is_first: bool) -> None:
+        """Count the turns in a piece of a document, which may be its first."""
+        if is_first:
+            self._turns += self._count(self._last_line)
+            self._last_line = ""
+
+        self._beginning = _beginning(layout)
+        text = self._last_line + piece
+        end = text.rfind("\n") + 1
+        self._turns += self._count(text[:end])
+        self._last_line = text[end:][:_MOST_HELD]
+
+    def _count(self, text: str) -> Counter[str]:
+        names = (match["name"] for match in self._beginning.finditer(text))
+        return Counter(name for name in names if is_a_name(name))
+
+
+def _beginning(layout: Layout) -> re.Pattern[str]:
+    """What the first line of a turn begins with."""
+    before, _, after = layout.template.partition("{text}")[0].partition("{speaker}")
+    mark = after.rstrip(" ")
+    end = rf"{re.escape(mark)}(?=\s)" if mark != after else re.escape(mark)
+    name = name_pattern(in_capitals=mark.startswith("."))
+    return re.compile(rf"^{re.escape(before)}(?P<name>{name}){end}", re.MULTILINE)
