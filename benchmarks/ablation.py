@@ -80,7 +80,7 @@ class Text:
     @cached_property
     def plan(self) -> Plan:
         """The full recipe."""
-        config = TextConfig(files=(str(self.file),), split=self.split, plain=True)
+        config = TextConfig(files=(str(self.file),), split=self.split)
         stats = measure_text(find_source(config), config, config.tokenizer, can_copy=True)
         return make_plan(stats, MACHINE, Given(minutes=self.minutes))
 
@@ -343,7 +343,7 @@ def train_without(part: Part, text: Text, **settings: Any) -> list[Row]:
         stack.enter_context(contextlib.redirect_stderr(silence))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()), "run")
 
-        minigpt.train(text.file, out=folder, plain=True, **settings)
+        minigpt.train(text.file, out=folder, **settings)
         lines = (folder / "metrics.jsonl").read_text().splitlines()
     return [json.loads(line) for line in lines]
 

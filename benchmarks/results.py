@@ -131,7 +131,7 @@ def shakespeare(given: argparse.Namespace) -> Iterator[Section]:
     """Three minutes on tinyshakespeare, its last tenth set aside, as nanoGPT does."""
     with workplace() as folder:
         os.symlink(given.shakespeare.resolve(), Path(folder, "shakespeare.txt"))
-        train = "python train.py shakespeare.txt --plain --init none --split end --minutes 3"
+        train = "python train.py shakespeare.txt --init none --split end --minutes 3"
         report = run(train, Path(folder)).err
         figures = losses(Path(folder, "runs/shakespeare"))
         bits = best_evaluation(Path(folder, "runs/shakespeare"))["val_bits_per_byte"]

@@ -95,7 +95,7 @@ def ours(name: str, text: Path, options: list[str]) -> Run:
     """One `train.py`, from nothing."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, str(TRAIN), str(text.resolve()), "--out", f"{folder}/run"]
-        command += ["--init", "none", "--plain"]
+        command += ["--init", "none"]
         start = time.monotonic()
         done = subprocess.run([*command, *options], cwd=folder, capture_output=True, check=False)
         seconds = time.monotonic() - start

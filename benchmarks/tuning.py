@@ -167,7 +167,7 @@ def trained(line: Line, text: str, known: list[Line], out: Path) -> Line:
 
 def train(line: Line, text: str) -> Line:
     """Run the command; what it showed."""
-    command = f"python train.py text.txt --plain --split end --minutes {line['minutes']:g}"
+    command = f"python train.py text.txt --split end --minutes {line['minutes']:g}"
     command += f" --seed {line['seed']}"
     init = line["init"]
     if init != PLANNED:

@@ -37,7 +37,7 @@ _FULL_STOP = re.compile(
 HEADING = re.compile(
     r"[#\s*_]*(?:(?:act|scene|acte|scène|akt|aufzug|szene|auftritt|acto|escena|atto|scena|chapter|"
     r"prologue|epilogue|prolog|epilog|акт|действие|сцена|явление)\b.{0,60}|[*=_~-]{3,}|"
-    r"(?:the end|finis|ende|fin|fine)\.?|<\|endoftext\|>)[\s*_]*",
+    r"(?:the end|finis|ende|fin)\.?|<\|endoftext\|>)[\s*_]*",
     re.IGNORECASE,
 )
 _NUMERAL = re.compile(r"[IVXLC]+|(?:ACT|SCENE|CHAPTER|BOOK|PART|VOLUME|THE END|FINIS|CONTENTS)\b.*")
