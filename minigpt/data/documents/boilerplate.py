@@ -19,6 +19,9 @@ _SIGNS = re.compile(
     r"library of congress|produced by|standard ebooks",
     re.I,
 )
+_CONTENTS = re.compile(
+    r"(table of )?contents|inhalt(sverzeichnis)?|table des matières|índice|indice|inhoud", re.I
+)
 _LEAST_SIGNS = 2  # in a page of rights
 _LONGEST_RIGHTS = 4000  # characters
 _END_BEGINS = 200  # characters that may be the beginning of the line
@@ -37,6 +40,11 @@ def book_within(blocks: Sequence[Block], report: Report) -> slice:
     if start or end < len(blocks):
         report.leave_out(GUTENBERG)
     return slice(start, end)
+
+
+def is_heading_of_contents(text: str) -> bool:
+    """Whether a text is what is written above a table of contents."""
+    return _CONTENTS.fullmatch(text) is not None
 
 
 def is_page_of_rights(blocks: Iterable[Block]) -> bool:

@@ -1,14 +1,13 @@
 """An e-book in EPUB: its chapters in the order of its spine, without covers, title pages, tables of
 contents, imprints and notes."""
 
-import re
 import urllib.parse
 import zipfile
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from .blocks import Block, chapters, documents_of
-from .boilerplate import book_within, is_page_of_rights
+from .boilerplate import book_within, is_heading_of_contents, is_page_of_rights
 from .content import Content
 from .document import Document, Refused, Report, Unreadable
 from .html import decoded_page
@@ -19,9 +18,6 @@ from .zipped import opened_zip, part_name, part_of
 MIMETYPE = b"application/epub+zip"
 _CONTAINER = "META-INF/container.xml"
 _LEAST_CHAPTERS = 5  # files of the spine; fewer are no chapters
-_CONTENTS = re.compile(
-    r"(table of )?contents|inhalt(sverzeichnis)?|table des matières|índice|indice|inhoud", re.I
-)
 
 
 class _Item(NamedTuple):
@@ -72,7 +68,7 @@ def _parts(archive: zipfile.ZipFile, content: Content, report: Report) -> Iterat
         blocks = blocks_of_page(page, content, report, is_book=True)
         if is_page_of_rights(blocks):
             report.leave_out("imprints")
-        elif blocks and _CONTENTS.fullmatch(blocks[0].text):
+        elif blocks and is_heading_of_contents(blocks[0].text):
             report.leave_out("tables of contents")
         elif blocks:
             yield blocks

@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from .blocks import Block, lines_of, without_invisible
+from .boilerplate import is_heading_of_contents
 from .content import Content
 from .document import Report
 from .tags import Tag, tags_and_text
@@ -66,7 +67,7 @@ _BOOK = {  # epub:type
     "copyright-page": "imprints", "cover": "covers",
 }  # fmt: skip
 _NAVIGATION = re.compile(
-    r"(?:(?:main|site|page|top|left|right|global|primary|secondary|mobile|sphinx|md|wy|rst|related)"
+    r"(?:(?:main|site|page|doc|top|left|right|global|primary|secondary|mobile|sphinx|md|wy|rst|related)"
     r"[-_]?)?(?:nav|navheader|navfooter|navbar|navbox|navigation|menu|sidebar|sidenav|breadcrumbs?|footer|pagination|"
     r"pager|toc|tableofcontents|table-of-contents|localtoc|searchbox|related|share|sharing|social|"
     r"cookies?|cookie-banner|banner|newsletter|headerlink|header-link|anchor-link|anchorjs-link|"
@@ -138,6 +139,8 @@ def _without_contents(found: list[_Found], report: Report) -> list[_Found]:
         run = list(group)
         if are_links and len(run) >= _LEAST_ENTRIES:
             report.leave_out("entries of tables of contents", len(run))
+            if kept and is_heading_of_contents(kept[-1].block.text):
+                kept.pop()
         else:
             kept += run
     return kept

@@ -39,14 +39,14 @@ def test_what_is_around_the_chapters_is_left_out(tmp_path: Path) -> None:
         "imprint": '<body><section epub:type="imprint"><p>This ebook ...</p></section></body>',
         "rights": page("Rights", "Copyright © 2020. All rights reserved. ISBN 123"),
         "contents": page("Contents", "1 2 3"),
-        "links": f"<body>{links}</body>",
+        "links": f"<body><p>The Book</p><h3>Table of Contents</h3>{links}</body>",
         "c1": '<body><h2>c1</h2><p>Text<a epub:type="noteref" href="#n">1</a>.</p></body>',
         **{name: page(name) for name in NAMES[1:]},
         "notes": '<body><section epub:type="endnotes"><p>a note</p></section></body>',
     }
     file = write(tmp_path / "a.epub", epub(pages, pages))
     texts = documents(file)
-    assert texts[0] == "c1\n\nText." and len(texts) == 5
+    assert texts[:2] == ["The Book", "c1\n\nText."] and len(texts) == 6
     assert left_out(file) == {
         "title pages": 1, "imprints": 2, "tables of contents": 1, "notes": 1,
         "entries of tables of contents": 9, "marks of notes": 1,
