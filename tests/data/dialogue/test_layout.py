@@ -13,6 +13,7 @@ from minigpt.data.dialogue.layout import Layout, SpeakerCounter, layout_of
 from minigpt.data.dialogue.turns import Turn
 from minigpt.data.source import Source, find_source
 from minigpt.generation.talk import read_talk
+from minigpt.recipe.text_stats import measure_text
 from minigpt.runs.folder import WEIGHTS, read_config
 
 from ...conftest import train_tiny
@@ -43,7 +44,11 @@ def test_how_turns_are_written_is_found(layout: Layout, tmp_path: Path) -> None:
     source = source_of(tmp_path, text)
     assert source.dialogue == Dialogue({"ANNA": 20, "OTTO": 20}, layout)
     assert not source.has_turns
-    assert source.fingerprint == source_of(tmp_path, text, plain=True).fingerprint
+    plain = source_of(tmp_path, text, plain=True)
+    assert source.fingerprint == plain.fingerprint
+    config = TextConfig(files=(str(tmp_path / "play.txt"),))
+    stats = [measure_text(text, config, "bpe", can_copy=True) for text in (source, plain)]
+    assert stats[0] == stats[1]  # all that a plan depends on
 
 
 @pytest.mark.parametrize("layout", LAYOUTS[:4], ids=lambda layout: repr(layout.template))

@@ -105,6 +105,11 @@ def test_an_answer_of_several_paragraphs_is_one_turn() -> None:
     assert turns[1].text.endswith("I went back.")
 
 
+def test_an_answer_of_one_word_is_not_the_end_of_the_play() -> None:
+    (turns,) = read("ANNA:\nShall we go?\n\nOTTO:\nFine.\n\n" * 6)
+    assert turns[1] == Turn("OTTO", "Fine.")
+
+
 PROSE = """\
 The house stood at the end of the lane, and nobody had lived in it since the war. On some evenings
 the children said that they saw a light in the upper window, and then they ran all the way home.
