@@ -78,6 +78,7 @@ _NAVIGATION = re.compile(
 )
 _NEVER_AROUND = {"html", "body", "main", "article", "h1", "h2", "h3"}
 _NOTE = re.compile(r"foot-?note-?(ref|reference|marker|link)|note-?ref|fnref|pginternal-note")
+_TURNS_THE_PAGE = {"next", "prev", "previous", "up"}  # what a link is for, as its `rel` says
 _LEAST_ENTRIES = 5  # links in a row that are a table of contents
 _MOST_LINKS = 0.6  # share of a short paragraph's characters that may be links
 _SHORT = 200  # characters
@@ -94,6 +95,7 @@ class _Inside:
     is_guessed: bool = False  # to be around the main part, by the name of a class
     is_main: bool = False
     is_link: bool = False
+    turns_the_page: bool = False  # a link to the next page, or the one before
     is_verbatim: bool = False
     is_item: bool = False
     level: int = 0
@@ -184,6 +186,7 @@ class _Reader:
         self._how_many: Counter[str] = Counter()  # are open, of each name
         self._parts: list[str] = []  # of the paragraph that is being read
         self._links = 0  # characters of it that are links
+        self._turns_the_page = False  # whether one of its links does
         self._inside = _Inside()  # where it is
         self._rows: list[list[list[_Found]]] = []  # of tables: cells of blocks
 
@@ -206,6 +209,8 @@ class _Reader:
         self._parts.append(text)
         if here.is_link:
             self._links += len(text.strip())
+        if here.turns_the_page:
+            self._turns_the_page = True
 
     def tag(self, tag: Tag) -> None:
         """Open or close a tag."""
@@ -276,9 +281,10 @@ class _Reader:
     def end_paragraph(self) -> None:
         """What was read since the last paragraph is one."""
         text = "".join(self._parts)
-        links = self._links
+        links = len(text) if self._turns_the_page else self._links
         self._parts = []
         self._links = 0
+        self._turns_the_page = False
         if not text.strip():
             return
 
@@ -316,7 +322,9 @@ class _Reader:
         """Where the text in a tag is."""
         inside = self._here
         if tag.name == "a" and "href" in tag.attributes:
-            inside = replace(inside, is_link=True)
+            relations = tag.attributes.get("rel", "").lower().split()
+            turns = not _TURNS_THE_PAGE.isdisjoint(relations)
+            inside = replace(inside, is_link=True, turns_the_page=turns)
         elif tag.name == "pre":
             inside = replace(inside, is_verbatim=True)
         elif tag.name in ("ul", "ol", "dl", "td", "th"):

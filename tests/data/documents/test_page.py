@@ -57,6 +57,7 @@ STORY = "<p>A fox saw a crow on a branch. It had a piece of cheese in its beak.<
         "<div class='nav-menu'><span>Home</span></div>{}<div id='footer'>(c)</div>",
         "<div role='navigation'>Home</div><div role='main'>{}</div><div role='contentinfo'></div>",
         "<div class='navheader'>Chapter 7. Crows</div>{}<div class='navfooter'>Chapter 8</div>",
+        "<p>Next: <a rel='next' href='2'>2</a>, read after this one</p>{}",
         "<ul class='docnav top'><li>The book of birds</li></ul>{}",
         "<div class='nav-panel'><p>Next: Crows, Up: Birds</p></div>{}",
         f"<ul>{LINKS}</ul>{{}}",
