@@ -29,7 +29,7 @@ def page(open_page: Open, found: FoundModel) -> Any:
 
 
 def test_the_tree_holds_every_version_and_any_can_be_chosen_again(page: Any) -> None:
-    assert "one version" in page.inner_text("#panel-branches .about-token")
+    assert "one version" in page.inner_text("#panel-branches .sentence")
     first = write(page)
     second = press(page, "Again")
     page.focus("#text")
