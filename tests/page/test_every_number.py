@@ -160,14 +160,13 @@ class Person:
         self.page.evaluate("minigpt.ready")
 
     def back(self) -> None:
-        """One step back in the history, if that does not leave the page."""
-        address = self.page.url.partition("#")[0]
-        if self.page.evaluate("history.length") > 2:
-            self.page.go_back(wait_until="commit")
-            if self.page.url.partition("#")[0] != address:
-                self.page.go_forward(wait_until="commit")
-            self.page.wait_for_timeout(50)
-            self.page.evaluate("minigpt.ready")
+        """One step back in the history; whoever leaves the page by it comes again."""
+        address = self.page.url
+        self.page.go_back(wait_until="commit")
+        if not self.page.url.startswith("file:"):
+            self.page.goto(address)
+        self.page.wait_for_timeout(50)
+        self.page.evaluate("minigpt.ready")
 
     def _press_if_possible(self, name: str) -> None:
         button = self.page.get_by_role("button", name=name, exact=True)
