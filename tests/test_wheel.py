@@ -167,6 +167,11 @@ def test_evaluate_measures_another_text(installed: Installed, run: str) -> None:
     assert re.match(rf"{re.escape(run)}: [\d.]+ bits/byte", line), line
 
 
+def test_explain_says_why_the_last_token_was_likely(installed: Installed, run: str) -> None:
+    sentence = installed.minigpt("explain", run, "The old woman").stdout.splitlines()[0]
+    assert re.search(r"is <?[\d.]+% likely after", sentence), sentence
+
+
 def test_page_writes_one_file(installed: Installed, run: str) -> None:
     line = installed.minigpt("page").stdout
     name, _, size = line.partition(":")
