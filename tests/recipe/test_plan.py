@@ -85,12 +85,14 @@ def test_every_plan_fits_the_text_and_the_time(
 def test_more_minutes_never_plan_a_smaller_model_or_a_worse_figure(
     text: TextStats, speed: Speed, one: float, other: float
 ) -> None:
-    """Except where the width has just stepped up: there the forecast is up to 7% worse for a while,
-    which the rule of widths does not see (docs/decisions.md)."""
+    """Where the width steps up, the forecast gets worse for a while (docs/decisions.md)."""
     short, long = (planned(text, speed, minutes=m) for m in sorted((one, other)))
     assert short.model.emb_dim <= long.model.emb_dim
     assert long.bits_per_byte is not None and short.bits_per_byte is not None
-    assert long.bits_per_byte <= short.bits_per_byte * 1.08
+
+    has_one_width = short.model.emb_dim == long.model.emb_dim
+    margin = 1.005 if has_one_width else 1.08
+    assert long.bits_per_byte <= short.bits_per_byte * margin
 
 
 def test_the_model_grows_with_time_machine_and_text() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from .blocks import Block, chapters, documents_of, lines_of, verses
 from .content import Content
 from .document import Document, Report, Unreadable
-from .word import row_of
+from .table_rows import TextWithTables
 from .xml import End, Event, Start, events
 from .zipped import opened_zip, part_of
 
@@ -65,9 +65,8 @@ class _Text:
 
     def __init__(self, report: Report):
         self._report = report
-        self._blocks: list[Block] = []
+        self._text = TextWithTables()
         self._open: list[_Paragraph] = []  # the last one is inside the others: in a frame
-        self._rows: list[list[list[Block]]] = []  # open rows of tables: cells of blocks
         self._in_body = False
         self._lists = 0  # around what is being read
         self._left_out = 0  # tags around it that are left out
@@ -86,7 +85,7 @@ class _Text:
                 self._start(event)
             else:
                 self._end(event)
-        return self._blocks
+        return self._text.blocks
 
     def _count(self, event: Start | End) -> None:
         if isinstance(event, End):
@@ -108,9 +107,9 @@ class _Text:
         elif event.name == "list":
             self._lists += 1
         elif event.name == "table-row":
-            self._rows.append([])
-        elif event.name == "table-cell" and self._rows:
-            self._rows[-1].append([])
+            self._text.begin_row()
+        elif event.name == "table-cell":
+            self._text.begin_cell()
         elif self._open:
             self._add_space(event)
 
@@ -123,16 +122,8 @@ class _Text:
 
     def _end(self, event: End) -> None:
         if event.name in _PARAGRAPH and self._open:
-            self._add(self._open.pop().block())
+            self._text.add(self._open.pop().block())
         elif event.name == "list":
             self._lists -= 1
-        elif event.name == "table-row" and self._rows:
-            for block in row_of(self._rows.pop()):
-                self._add(block)
-
-    def _add(self, block: Block) -> None:
-        """Add a block to the cell in which it is, or to the text."""
-        if self._rows and self._rows[-1]:
-            self._rows[-1][-1].append(block)
-        elif not self._rows:
-            self._blocks.append(block)
+        elif event.name == "table-row":
+            self._text.end_row()

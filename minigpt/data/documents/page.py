@@ -15,8 +15,8 @@ from .blocks import Block, lines_of, without_invisible
 from .boilerplate import is_heading_of_contents
 from .content import Content
 from .document import Report
+from .table_rows import row_of
 from .tags import Tag, tags_and_text
-from .word import row_of
 from .xml import MOST_NESTED, too_deep
 
 _VOID = {

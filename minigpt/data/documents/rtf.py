@@ -77,6 +77,7 @@ class _Reader:
                 break
             position = found.end()
             word, number, byte, symbol, brace, text = found.groups()
+
             if word == b"bin":
                 position += max(int(number or 0), 0)
             elif word:
@@ -89,6 +90,7 @@ class _Reader:
                 self._brace(brace)
             elif text:
                 self._characters(text)
+
         self._end_paragraph()
         return self._blocks
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from .blocks import Block, chapters, documents_of, lines_of, verses
 from .content import Content
 from .document import Document, Report
+from .table_rows import TextWithTables
 from .xml import End, Event, Start, events
 from .zipped import opened_zip, part_name, part_of
 
@@ -94,9 +95,8 @@ class _Text:
     def __init__(self, styles: dict[str, str], report: Report):
         self._styles = styles
         self._report = report
-        self._blocks: list[Block] = []
+        self._text = TextWithTables()
         self._open: list[_Paragraph] = []  # the last one is inside the others: in a text box
-        self._rows: list[list[list[Block]]] = []  # open rows of tables: cells of blocks
 
     def blocks(self, found: Iterable[Event]) -> list[Block]:
         """All paragraphs, headings and rows; an empty block for an empty paragraph."""
@@ -118,16 +118,16 @@ class _Text:
             else:
                 is_text = False
                 self._end(event)
-        return self._blocks
+        return self._text.blocks
 
     def _start(self, event: Start) -> None:
         name = event.name
         if name == "p":
             self._open.append(_Paragraph())
         elif name == "tr":
-            self._rows.append([])
-        elif name == "tc" and self._rows:
-            self._rows[-1].append([])
+            self._text.begin_row()
+        elif name == "tc":
+            self._text.begin_cell()
         elif name in _COUNTED:
             self._report.leave_out(_COUNTED[name])
         elif self._open:
@@ -150,26 +150,6 @@ class _Text:
 
     def _end(self, event: End) -> None:
         if event.name == "p" and self._open:
-            self._add(self._open.pop().block())
-        elif event.name == "tr" and self._rows:
-            for block in row_of(self._rows.pop()):
-                self._add(block)
-
-    def _add(self, block: Block) -> None:
-        """Add a block to the cell in which it is, or to the text."""
-        if self._rows and self._rows[-1]:
-            self._rows[-1][-1].append(block)
-        elif not self._rows:
-            self._blocks.append(block)
-
-
-def row_of(cells: list[list[Block]]) -> list[Block]:
-    """The row of a table as a line, with tabs between its cells. If only one has text, it is there
-    for the layout, and what it holds is as good as outside."""
-    written = [[block for block in cell if block.text] for cell in cells]
-    filled = [cell for cell in written if cell]
-    if len(filled) <= 1:
-        return [block for cell in filled for block in cell]
-
-    texts = [" ".join(block.text.replace("\n", " ") for block in cell) for cell in written]
-    return [Block("\t".join(texts).rstrip("\t"), is_line=True)]
+            self._text.add(self._open.pop().block())
+        elif event.name == "tr":
+            self._text.end_row()
