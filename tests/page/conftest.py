@@ -12,8 +12,12 @@ from minigpt.config import GPTConfig, named_shapes
 from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.page.build import build_page
 from minigpt.runs.found import FoundModel
-from minigpt.tokenizer import Tokenizer
+from minigpt.tokenizer import Tokenizer, make_tokenizer
 
+from ..tokenizer.examples import FABLE
+
+SHAPE = {"emb_dim": 24, "num_layers": 2, "num_heads": 3, "context_length": 64}
+PROMPT = "There the cat eats dates and the cat sat"
 Open = Callable[..., Any]  # a page of a model, its file's name with what follows it
 
 
@@ -27,6 +31,13 @@ def random_found(tokenizer: Tokenizer, folder: Path, seed: int = 0, **shape: Any
         weights[name] = wide.astype(np.float32)
     weights["token_embedding.weight"][tokenizer.end_of_text] = 0  # hardly ever drawn
     return FoundModel(folder, NumpyGPT(config, weights), tokenizer)
+
+
+@pytest.fixture(scope="session")
+def found(tmp_path_factory: pytest.TempPathFactory) -> FoundModel:
+    """A small model with rotary positions and pieces of words as tokens."""
+    tokenizer = make_tokenizer("bpe", 320, [FABLE])
+    return random_found(tokenizer, tmp_path_factory.mktemp("run"), **SHAPE)
 
 
 def until(page: Any, condition: str) -> None:

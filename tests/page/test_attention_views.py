@@ -11,20 +11,13 @@ import pytest
 from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
-from ..tokenizer.examples import FABLE
-from .conftest import Open, random_found, until, until_read
+from .conftest import PROMPT, SHAPE, Open, random_found, until, until_read
 from .facts import check_facts, shown_facts
-from .test_why import PROMPT, SHAPE, check_arcs, ids_of, look_at, open_view
+from .test_why import check_arcs, ids_of, look_at, open_view
 
 pytestmark = pytest.mark.page
 VIEW = "#panel-attention"
 CELL = f"{VIEW} .large [data-what=cell]"
-
-
-@pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> FoundModel:
-    tokenizer = make_tokenizer("bpe", 320, [FABLE])
-    return random_found(tokenizer, tmp_path_factory.mktemp("run"), **SHAPE)
 
 
 @pytest.fixture(scope="module")

@@ -5,20 +5,11 @@ from typing import Any
 import pytest
 
 from minigpt.runs.found import FoundModel
-from minigpt.tokenizer import make_tokenizer
 
-from ..tokenizer.examples import FABLE
-from .conftest import Open, random_found, until, until_read, write
-from .test_sheet import PROMPT, SHAPE
+from .conftest import PROMPT, Open, until, until_read, write
 from .test_writing import TEXT, link, press
 
 pytestmark = pytest.mark.page
-
-
-@pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> FoundModel:
-    tokenizer = make_tokenizer("bpe", 320, [FABLE])
-    return random_found(tokenizer, tmp_path_factory.mktemp("run"), **SHAPE)
 
 
 @pytest.fixture

@@ -11,12 +11,21 @@ from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
 from ..tokenizer.examples import FABLE
-from .conftest import Open, choose, open_view, random_found, until, until_drawn, until_read, write
+from .conftest import (
+    PROMPT,
+    SHAPE,
+    Open,
+    choose,
+    open_view,
+    random_found,
+    until,
+    until_drawn,
+    until_read,
+    write,
+)
 from .facts import Predicted, check_facts
 
 pytestmark = pytest.mark.page
-SHAPE = {"emb_dim": 24, "num_layers": 2, "num_heads": 3, "context_length": 64}
-PROMPT = "There the cat eats dates and the cat sat"
 
 
 @pytest.fixture(scope="module")

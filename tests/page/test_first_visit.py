@@ -10,6 +10,7 @@ from minigpt.tokenizer import make_tokenizer
 
 from ..tokenizer.examples import FABLE
 from .conftest import (
+    SHAPE,
     Open,
     choose,
     open_view,
@@ -22,7 +23,6 @@ from .conftest import (
 )
 
 pytestmark = pytest.mark.page
-SHAPE = {"emb_dim": 24, "num_layers": 2, "num_heads": 3, "context_length": 64}
 LINK = "#prompt=There the cat eats dates and the cat sat&seed=7&maxNewTokens=8"
 MOVING = {"viewport": {"width": 1200, "height": 900}, "reduced_motion": "no-preference"}
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}

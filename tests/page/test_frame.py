@@ -15,10 +15,9 @@ from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
 from ..tokenizer.examples import FABLE
-from .conftest import Open, choose, open_view, random_found, tap, until, write
+from .conftest import SHAPE, Open, choose, open_view, random_found, tap, until, write
 
 pytestmark = pytest.mark.page
-SHAPE = {"emb_dim": 24, "num_layers": 2, "num_heads": 3, "context_length": 64}
 PROMPT = "#prompt=There the cat eats dates and the cat sat&seed=7&maxNewTokens=12"
 WIDTHS = (320, 390, 800, 1024, 1440, 1920)
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}

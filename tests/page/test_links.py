@@ -9,11 +9,9 @@ from urllib.parse import parse_qs
 import pytest
 
 from minigpt.runs.found import FoundModel
-from minigpt.tokenizer import make_tokenizer
 
-from ..tokenizer.examples import FABLE
-from .conftest import Open, choose, open_view, random_found, until, until_read, write
-from .test_sheet import CHOSEN, ORIGINS, PROMPT, SHAPE, sheet
+from .conftest import PROMPT, Open, choose, open_view, until, until_read, write
+from .test_sheet import CHOSEN, ORIGINS, sheet
 from .test_writing import TEXT, link, press
 
 pytestmark = pytest.mark.page
@@ -28,12 +26,6 @@ SEEN = f"""() => ({{
         .map(e => e.style.getPropertyValue('--tint')),
 }})"""
 CLIPBOARD = "navigator.clipboard.readText()"
-
-
-@pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> FoundModel:
-    tokenizer = make_tokenizer("bpe", 320, [FABLE])
-    return random_found(tokenizer, tmp_path_factory.mktemp("run"), **SHAPE)
 
 
 @pytest.fixture

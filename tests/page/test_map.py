@@ -10,19 +10,10 @@ import pytest
 from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
-from ..tokenizer.examples import FABLE
-from .conftest import Open, choose, open_view, random_found, until_drawn
+from .conftest import PROMPT, SHAPE, Open, choose, open_view, random_found, until_drawn
 from .facts import Predicted, check_facts, shown_facts
 
 pytestmark = pytest.mark.page
-SHAPE = {"emb_dim": 24, "num_layers": 2, "num_heads": 3, "context_length": 64}
-PROMPT = "There the cat eats dates and the cat sat"
-
-
-@pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> FoundModel:
-    tokenizer = make_tokenizer("bpe", 320, [FABLE])
-    return random_found(tokenizer, tmp_path_factory.mktemp("run"), **SHAPE)
 
 
 @pytest.fixture

@@ -11,10 +11,9 @@ from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
 from ..tokenizer.examples import FABLE
-from .conftest import Open, choose, random_found, until
+from .conftest import SHAPE, Open, choose, random_found, until
 
 pytestmark = pytest.mark.page
-SHAPE = {"emb_dim": 24, "num_layers": 2, "num_heads": 3, "context_length": 64}
 MOVING = {"viewport": {"width": 1200, "height": 900}, "reduced_motion": "no-preference"}
 OPENING = "The cat eats the"
 SHIFT = """new Promise(resolve => {

@@ -13,10 +13,9 @@ from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
 from ..tokenizer.examples import FABLE
-from .conftest import Open, open_view, random_found, until
+from .conftest import SHAPE, Open, open_view, random_found, until
 
 pytestmark = pytest.mark.page
-SHAPE = {"emb_dim": 24, "num_layers": 2, "num_heads": 3, "context_length": 64}
 PROMPT = "#prompt=There the cat eats dates and the cat sat there and ate&seed=7"
 
 

@@ -14,16 +14,25 @@ from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
 from ..tokenizer.examples import FABLE
-from .conftest import Open, choose, open_view, random_found, until, until_drawn, until_read, write
+from .conftest import (
+    PROMPT,
+    SHAPE,
+    Open,
+    choose,
+    open_view,
+    random_found,
+    until,
+    until_drawn,
+    until_read,
+    write,
+)
 
 pytestmark = pytest.mark.page
-SHAPE = {"emb_dim": 24, "num_layers": 2, "num_heads": 3, "context_length": 64}
 AXE = "axe.run().then(r => r.violations.map(v => [v.id, v.nodes[0].html]))"
 VIEWS = (
     "why", "draw", "vectors", "attention", "numbers", "feedForward", "layers", "heads", "learned",
     "sources", "branches",
 )  # fmt: skip
-PROMPT = "There the cat eats dates and the cat sat"
 
 
 @pytest.fixture(scope="module")

@@ -10,21 +10,12 @@ import pytest
 from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
-from ..tokenizer.examples import FABLE
-from .conftest import Open, choose, random_found, until, until_read
+from .conftest import PROMPT, SHAPE, Open, choose, random_found, until, until_read
 from .facts import check_facts, shown_facts
 
 pytestmark = pytest.mark.page
-SHAPE = {"emb_dim": 24, "num_layers": 2, "num_heads": 3, "context_length": 64}
-PROMPT = "There the cat eats dates and the cat sat"
 WHOLE = "document.querySelector('#panel-why .causes[aria-busy]')?.ariaBusy === 'false'"
 VIEW = "#panel-why"
-
-
-@pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> FoundModel:
-    tokenizer = make_tokenizer("bpe", 320, [FABLE])
-    return random_found(tokenizer, tmp_path_factory.mktemp("run"), **SHAPE)
 
 
 @pytest.fixture(scope="module")

@@ -10,18 +10,11 @@ from minigpt.generation.writer import Writer
 from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
-from ..tokenizer.examples import FABLE
-from .conftest import Open, choose, place_of, random_found, until, until_read, write
-from .test_sheet import PROMPT, SHAPE, sheet
+from .conftest import PROMPT, SHAPE, Open, choose, place_of, random_found, until, until_read, write
+from .test_sheet import is_on_sheet, sheet
 
 pytestmark = pytest.mark.page
 TEXT = "minigpt.text()"
-
-
-@pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> FoundModel:
-    tokenizer = make_tokenizer("bpe", 320, [FABLE])
-    return random_found(tokenizer, tmp_path_factory.mktemp("run"), **SHAPE)
 
 
 @pytest.fixture
@@ -120,8 +113,7 @@ def test_what_is_done_while_it_writes_never_hangs(
             page.get_by_role("button", name="Write from here").click()
         until_read(page)
         assert page.inner_text("#status") != "Writing."
-        shown = sheet(page).replace("␍", "\r").replace("∎", "")
-        assert page.evaluate(TEXT).removesuffix("\ufffd") == shown.removesuffix("\ufffd")
+        assert is_on_sheet(page.evaluate(TEXT), sheet(page))
         page.fill("#text", PROMPT)
         until_read(page)
 
