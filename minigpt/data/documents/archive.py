@@ -18,7 +18,7 @@ def read_archive(content: Content, report: Report, read_member: Read) -> Iterato
     kind. What cannot be read is left out."""
     kinds: Counter[str] = Counter()
     with opened_zip(content) as archive:
-        members = [info for info in archive.infolist() if not info.is_dir()]
+        members = [info for info in archive.infolist() if not info.filename.endswith("/")]
         for info in sorted(members, key=lambda info: info.filename):
             if _is_hidden(info.filename):
                 continue

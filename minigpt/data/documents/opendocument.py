@@ -25,6 +25,7 @@ _LEFT_OUT = {  # with what the report calls them
     "desc": "",
     "title": "",
     "script": "",
+    "ruby-text": "",  # how a word is pronounced
 }
 _PARAGRAPH = ("p", "h")
 

@@ -23,8 +23,9 @@ _LEFT_OUT = {
     "headerf", "footer", "footerl", "footerr", "footerf", "listtable", "listoverridetable",
     "revtbl", "rsidtbl", "generator", "themedata", "colorschememapping", "latentstyles",
     "datastore", "xmlnstbl", "fldinst", "nonshppict", "listtext", "pntext", "pntxtb", "pntxta",
-    "filetbl", "mmathPr", "bkmkstart", "bkmkend", "do", "shpinst", "private",
+    "filetbl", "mmathPr", "bkmkstart", "bkmkend", "do", "shpinst", "private", "xe", "rxe", "tc",
 }  # fmt: skip
+_BULLETS = ("listtext", "pntext")  # what goes before an item of a list
 _COUNTED = {"footnote": "footnotes", "annotation": "comments"}
 _CHARACTERS = {
     "tab": "\t", "line": "\n", "emdash": "—", "endash": "–", "emspace": " ", "enspace": " ",
@@ -34,6 +35,11 @@ _CHARACTERS = {
 _SYMBOLS = {b"~": "\xa0", b"_": "\u2011", b"{": "{", b"}": "}", b"\\": "\\"}
 _ENDS = ("par", "sect", "page", "row")
 _CODE_PAGES = {437: "cp437", 850: "cp850", 852: "cp852", 10000: "mac_roman", 65001: "utf-8"}
+_CHARSETS = {  # of fonts; others have the code page of the file
+    77: "mac_roman", 128: "cp932", 129: "cp949", 130: "johab", 134: "gbk", 136: "cp950",
+    161: "cp1253", 162: "cp1254", 163: "cp1258", 177: "cp1255", 178: "cp1256", 186: "cp1257",
+    204: "cp1251", 222: "cp874", 238: "cp1250", 254: "cp437", 255: "cp850",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -41,8 +47,15 @@ class _Group:
     """What holds in a group, between { and }."""
 
     is_left_out: bool = False
+    is_hidden: bool = False  # by its format
+    font: int | None = None  # None for the usual one
     skips: int = 1  # characters after each \\u, for readers without Unicode
     level: int = 0  # of the paragraph's heading
+
+    @property
+    def is_text(self) -> bool:
+        """Whether what is in it is read."""
+        return not self.is_left_out and not self.is_hidden
 
 
 def read_rtf(content: Content, report: Report) -> Iterator[Document]:
@@ -59,11 +72,14 @@ class _Reader:
         self._report = report
         self._most_nested = content.limit(MOST_NESTED)
         self._encoding = "cp1252"
+        self._usual_font = 0
+        self._encodings: dict[int, str] = {}  # of fonts that have their own
         self._group = _Group()
         self._groups: list[_Group] = []  # around it
         self._blocks: list[Block] = []
         self._parts: list[str] = []  # of the paragraph
         self._is_row = False  # of a table, not a paragraph
+        self._is_item = False  # of a list
         self._bytes = bytearray()  # of characters in the code page
         self._to_skip = 0  # characters that repeat the last \\u
         self._may_be_ignored = False  # \\* was read: unknown groups are left out
@@ -110,6 +126,8 @@ class _Reader:
             self._may_be_ignored = False
             if word not in ("shppict", "shptxt"):
                 self._group = replace(self._group, is_left_out=True)
+        if word in _BULLETS and self._group.is_text:
+            self._is_item = True
         if word in _LEFT_OUT or word in _COUNTED:
             if not self._group.is_left_out and word in _COUNTED:
                 self._report.leave_out(_COUNTED[word])
@@ -119,6 +137,13 @@ class _Reader:
             self._encoding = _code_page(number)
         elif word == "mac":
             self._encoding = "mac_roman"
+        elif word == "f" and number is not None:
+            self._flush()
+            self._group = replace(self._group, font=number)
+        elif word == "deff" and number is not None:
+            self._usual_font = number
+        elif word == "fcharset" and number in _CHARSETS:
+            self._encodings[self._font] = _CHARSETS[number]
         elif word == "uc" and number is not None:
             self._group = replace(self._group, skips=min(max(number, 0), 10))
         elif self._group.is_left_out:
@@ -139,8 +164,19 @@ class _Reader:
             self._end_paragraph()
         elif word == "pard":
             self._group = replace(self._group, level=0)
+        elif word == "plain":
+            self._flush()
+            self._group = replace(self._group, font=None, is_hidden=False)
+        elif word == "v":
+            self._hide(number != 0)
         elif word == "outlinelevel" and number is not None and 0 <= number < 6:
             self._group = replace(self._group, level=number + 1)
+
+    def _hide(self, is_hidden: bool) -> None:
+        self._flush()
+        if is_hidden and not self._group.is_hidden:
+            self._report.leave_out("hidden parts")
+        self._group = replace(self._group, is_hidden=is_hidden)
 
     def _symbol(self, symbol: bytes) -> None:
         if symbol == b"*":
@@ -154,31 +190,45 @@ class _Reader:
         """Characters in the code page; the first ones may repeat a \\u."""
         skipped = min(self._to_skip, len(data))
         self._to_skip -= skipped
-        if not self._group.is_left_out:
+        if self._group.is_text:
             self._bytes += data[skipped:]
 
     def _add(self, text: str) -> None:
-        if not self._group.is_left_out:
+        if self._group.is_text:
             self._flush()
             self._parts.append(text)
 
     def _flush(self) -> None:
         """Decode the characters that were read: one may be several bytes."""
         if self._bytes:
-            self._parts.append(self._bytes.decode(self._encoding, "replace"))
+            encoding = self._encodings.get(self._font, self._encoding)
+            self._parts.append(self._bytes.decode(encoding, "replace"))
             self._bytes.clear()
+
+    @property
+    def _font(self) -> int:
+        font = self._group.font
+        return self._usual_font if font is None else font
 
     def _end_paragraph(self) -> None:
         self._flush()
         text = "".join(self._parts)
         self._parts = []
         pairs = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        is_item = self._is_item
+        self._is_item = False
         if not self._is_row:
-            self._blocks.append(Block(lines_of(pairs), self._group.level))
+            self._blocks.append(_paragraph(lines_of(pairs), self._group.level, is_item))
             return
         self._is_row = False
         cells = (in_one_line(cell) for cell in pairs.split("\t"))
         self._blocks.append(Block("\t".join(cells).rstrip("\t"), is_line=True))
+
+
+def _paragraph(text: str, level: int, is_item: bool) -> Block:
+    if is_item and text and not level:
+        return Block(f"- {text}", is_line=True)
+    return Block(text, level)
 
 
 def _code_page(number: int) -> str:

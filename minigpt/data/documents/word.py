@@ -12,7 +12,9 @@ from .table_rows import TextWithTables
 from .xml import End, Event, Start, events
 from .zipped import opened_zip, part_name, part_of
 
-_LEFT_OUT = {"moveFrom", "Fallback"}  # what was moved away; the second copy of a text box
+_LEFT_OUT = {  # what was moved away; the second copy of a text box; how a word is pronounced
+    "moveFrom", "Fallback", "rt",
+}  # fmt: skip
 _COUNTED = {
     "footnoteReference": "footnotes",
     "endnoteReference": "endnotes",
@@ -97,6 +99,8 @@ class _Text:
         self._report = report
         self._text = TextWithTables()
         self._open: list[_Paragraph] = []  # the last one is inside the others: in a text box
+        self._in_run = False  # of text in one format
+        self._is_hidden = False  # this run
 
     def blocks(self, found: Iterable[Event]) -> list[Block]:
         """All paragraphs, headings and rows; an empty block for an empty paragraph."""
@@ -104,7 +108,7 @@ class _Text:
         is_text = False
         for event in found:
             if isinstance(event, str):
-                if is_text and self._open:
+                if is_text and self._open and not self._is_hidden:
                     self._open[-1].parts.append(event.replace("\n", " "))
                 continue
 
@@ -130,6 +134,11 @@ class _Text:
             self._text.begin_cell()
         elif name in _COUNTED:
             self._report.leave_out(_COUNTED[name])
+        elif name == "r":
+            self._in_run = True
+        elif name == "vanish" and self._in_run:
+            self._is_hidden = event.attributes.get("val", "1") not in ("0", "false", "off")
+            self._report.leave_out("hidden parts", int(self._is_hidden))
         elif self._open:
             self._in_paragraph(self._open[-1], event)
 
@@ -153,3 +162,6 @@ class _Text:
             self._text.add(self._open.pop().block())
         elif event.name == "tr":
             self._text.end_row()
+        elif event.name == "r":
+            self._in_run = False
+            self._is_hidden = False

@@ -41,6 +41,11 @@ def test_an_archive_is_read_like_a_folder(tmp_path: Path) -> None:
     assert documents(write(tmp_path / "other.txt", data)) == documents(file)
 
 
+def test_a_file_in_an_archive_may_have_an_empty_name(tmp_path: Path) -> None:
+    data = zipped({"x": "text"}).replace(b"x", b"\0")  # zipfile cuts a name at a NUL
+    assert documents(write(tmp_path / "a.zip", data)) == ["text"]
+
+
 def test_a_document_in_an_archive_is_named_with_it(tmp_path: Path) -> None:
     file = write(tmp_path / "a.zip", zipped({"rows.csv": "other\nrow", "b.txt": "b"}))
     (member,) = report_of(file).files_left_out

@@ -24,6 +24,8 @@ HEAD = r"{\rtf1\ansi\ansicpg1252{\fonttbl{\f0 Arial;}}{\*\generator X;}{\info{\t
         (r"\trowd a\cell b\cell\row c\cell\row", "a\tb\nc"),
         (r"{\*\shppict{\pict 00}}a{\mmathPr\mmathFont34 no}", "a"),
         ("\\'81\\'40", "@"),
+        (r"a{\v hidden}b\v no\v0  c{\xe {\v word}}", "ab c"),
+        (r"\pard{\listtext\'b7\tab}one\par{\pntext 2.}two\par\pard x\par", "- one\n- two\n\nx"),
     ],
 )  # fmt: skip
 def test_control_words_become_text(body: str, text: str, tmp_path: Path) -> None:
@@ -35,6 +37,20 @@ def test_a_code_page_of_two_bytes_is_decoded(tmp_path: Path) -> None:
     hexed = "".join(f"\\'{byte:02x}" for byte in "日本".encode("cp932"))
     file = write(tmp_path / "a.rtf", rf"{{\rtf1\ansi\ansicpg932 {hexed}}}")
     assert documents(file) == ["日本"]
+
+
+def test_a_font_can_have_a_code_page_of_its_own(tmp_path: Path) -> None:
+    fonts = r"{\fonttbl{\f0\fcharset0 A;}{\f1\fcharset204 A Cyr;}{\f2\fcharset128 Mincho;}}"
+
+    def hexed(text: str, encoding: str) -> str:
+        return "".join(f"\\'{byte:02x}" for byte in text.encode(encoding))
+
+    body = rf"\f1 {hexed('Да', 'cp1251')}{{\f2 {hexed('日本', 'cp932')}}}{hexed('!ё', 'cp1251')}"
+    body += rf"\plain  {hexed('é', 'cp1252')}"
+    file = write(tmp_path / "a.rtf", rf"{{\rtf1\ansi\ansicpg1252\deff0{fonts}{body}}}")
+    assert documents(file) == ["Да日本!ё é"]
+    usual = write(tmp_path / "b.rtf", rf"{{\rtf1\deff1{fonts}{hexed('Ночь', 'cp1251')}}}")
+    assert documents(usual) == ["Ночь"]
 
 
 def test_footnotes_are_counted(tmp_path: Path) -> None:

@@ -39,6 +39,19 @@ def test_deleted_text_comments_notes_and_fields_are_left_out(tmp_path: Path) -> 
     assert left_out(file) == {"footnotes": 1, "deleted parts": 1}
 
 
+def test_hidden_text_and_pronunciations_are_left_out(tmp_path: Path) -> None:
+    body = (
+        "<w:p><w:pPr><w:rPr><w:vanish/></w:rPr></w:pPr><w:r><w:t>seen</w:t></w:r>"
+        "<w:r><w:rPr><w:vanish/></w:rPr><w:t>hidden</w:t></w:r>"
+        "<w:r><w:rPr><w:vanish w:val='0'/></w:rPr><w:t>, too: </w:t></w:r>"
+        "<w:r><w:ruby><w:rt><w:r><w:t>とうきょう</w:t></w:r></w:rt>"
+        "<w:rubyBase><w:r><w:t>東京</w:t></w:r></w:rubyBase></w:ruby></w:r></w:p>"
+    )
+    file = write(tmp_path / "a.docx", word(body))
+    assert documents(file) == ["seen, too: 東京"]
+    assert left_out(file) == {"hidden parts": 1}
+
+
 def test_a_text_box_is_read_once(tmp_path: Path) -> None:
     """It is stored twice, for new and for old versions of Word."""
     mc = "http://schemas.openxmlformats.org/markup-compatibility/2006"
