@@ -1,4 +1,5 @@
-"""Channels of Discord, as DiscordChatExporter writes them: JSON, CSV, or text of this form:
+"""Channels of Discord, as DiscordChatExporter writes them: JSON, CSV, or text of the form below;
+discord_page.py reads its web pages.
 
 [31-Dec-23 09:41 PM] anna#1234
 Happy new year!
@@ -21,7 +22,8 @@ _HEAD = re.compile(
 _RULE = re.compile(r"={20,}")
 _SECTION = re.compile(r"\{(?:Attachments|Embed|Reactions|Stickers|Inviting)\}.*")
 _DATES = ("%d-%b-%y %I:%M %p", "%m/%d/%Y %I:%M %p", "%d/%m/%Y %H:%M", "%d.%m.%Y %H:%M",
-          "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S")  # fmt: skip
+          "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%A, %B %d, %Y %I:%M %p",
+          "%A, %d %B %Y %H:%M")  # fmt: skip
 _WRITTEN = ("Default", "Reply")  # types of messages that people write
 _FEWEST = 3  # messages
 
@@ -44,7 +46,7 @@ def messages_of_channel(data: dict[str, Any]) -> Iterator[Message]:
             continue
         name = author.get("nickname") or author.get("name") or "Somebody"
         text = str(message.get("content") or "")
-        yield Message(str(name), text, _moment(str(message.get("timestamp"))))
+        yield Message(str(name), text, moment(str(message.get("timestamp"))))
 
 
 def messages_in_rows(rows: Iterable[Mapping[str, str]]) -> Iterator[Message]:
@@ -52,9 +54,7 @@ def messages_in_rows(rows: Iterable[Mapping[str, str]]) -> Iterator[Message]:
     for row in rows:
         text = row.get("Content") or ""
         if text.strip():
-            yield Message(
-                without_tag(row.get("Author") or ""), text, _moment(row.get("Date") or "")
-            )
+            yield Message(without_tag(row.get("Author") or ""), text, moment(row.get("Date") or ""))
 
 
 def is_text_of_discord(text: str) -> bool:
@@ -82,7 +82,7 @@ def messages_of_text(text: str) -> Iterator[Message]:
         head = _HEAD.fullmatch(line)
         if head is not None:
             if name is not None:
-                yield Message(without_tag(name), "\n".join(lines).strip(), _moment(date))
+                yield Message(without_tag(name), "\n".join(lines).strip(), moment(date))
             name = head["name"]
             date = head["date"]
             lines = []
@@ -98,7 +98,8 @@ def without_tag(name: str) -> str:
     return re.sub(r"#\d{4}$", "", name.strip())
 
 
-def _moment(date: str) -> datetime | None:
+def moment(date: str) -> datetime | None:
+    """When a message was written; None if the date is in no usual form."""
     with contextlib.suppress(ValueError):
         return datetime.fromisoformat(date).replace(tzinfo=None)
     for form in _DATES:

@@ -10,10 +10,13 @@ from ... import UserError
 from ..documents.content import MOST_WHOLE, Content
 from ..documents.document import Document, Report, title
 from ..documents.encoding import marked_encoding, plain_blocks, text_head
+from ..documents.html import decoded_page
+from ..documents.parquet import MAGIC, rows_of
 from ..documents.plain import read_plain
-from . import mail
+from . import discord_page, mail
 from .layout import layout_of
-from .recognise import form_of_data, form_of_rows, form_of_text, is_mailbox
+from .recognise import form_of_data, form_of_rows, form_of_text, is_channel_page, is_mailbox
+from .rows import FIELDS
 from .turns import Message, conversations, without_numbers
 
 _TELLING = (b'"messages"', b'"chats"', b'"personal_information"', b'"conversation',
@@ -31,12 +34,16 @@ class DialogueKind(NamedTuple):
 
 
 def kind_of_data(content: Content) -> DialogueKind | None:
-    """The kind of a mailbox, or of data (JSON, a table) that is conversations; None for others. A
-    file whose rows have a text is none."""
+    """The kind of a mailbox, of a channel's web page, or of data (JSON, a table, parquet) that is
+    conversations; None for others. A file whose rows have a text is none."""
     if content.reading.plain:
         return None
     if is_mailbox(content.head):
         return _kind("mailbox", _letters, is_private=True)
+    if is_channel_page(content.head):
+        return _kind("Discord chat", _channel, is_private=True)
+    if content.head.startswith(MAGIC):
+        return _kind_of_parquet(content)
     if content.name.endswith((".csv", ".tsv")):
         return _kind_of_table(content)
     if content.head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"["):
@@ -127,6 +134,24 @@ def _kind_of_table(content: Content) -> DialogueKind | None:
         csv.field_size_limit(content.limit(MOST_WHOLE))
         rows = csv.DictReader(lines, delimiter=_delimiter(header))
         return form.conversations(_checked(rows, content))
+
+    return _kind(form.kind, read, is_private=form.is_private)
+
+
+def _kind_of_parquet(content: Content) -> DialogueKind | None:
+    """The kind of a parquet file whose rows are conversations."""
+    try:
+        first = next(rows_of(content, [*FIELDS, content.reading.text_field]), {})
+    except UserError:  # said when it is read
+        return None
+    if content.reading.text_field in first:
+        return None
+    form = form_of_rows(first)
+    if form is None:
+        return None
+
+    def read(content: Content, report: Report) -> Conversations:
+        return form.conversations(rows_of(content, FIELDS))
 
     return _kind(form.kind, read, is_private=form.is_private)
 
@@ -230,6 +255,11 @@ def _whole_json(content: Content) -> Any:
 
 
 # Text
+
+
+def _channel(content: Content, report: Report) -> Conversations:
+    page = decoded_page(content.whole(), content, report)
+    yield discord_page.messages_of_page(page)
 
 
 def _letters(content: Content, report: Report) -> Conversations:

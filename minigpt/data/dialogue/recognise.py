@@ -7,7 +7,7 @@ this one.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from . import discord, mail, meta, rows, script, signal, telegram, whatsapp
+from . import discord, discord_page, mail, meta, rows, script, signal, telegram, whatsapp
 from .turns import Message
 
 HEAD = 400_000  # characters of a text that are enough to recognise it
@@ -80,6 +80,12 @@ def form_of_rows(first: Mapping[str, Any]) -> RowForm | None:
             "conversations in rows", False, lambda given: map(rows.messages_of_row, given)
         )
     return None
+
+
+def is_channel_page(beginning: bytes) -> bool:
+    """Whether a web page that begins like this is a channel of Discord, which
+    `discord_page.messages_of_page` reads."""
+    return discord_page.is_channel_page(beginning)
 
 
 def is_mailbox(beginning: bytes) -> bool:

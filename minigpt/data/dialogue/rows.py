@@ -4,6 +4,9 @@
 {"conversations": [{"from": "human", "value": "..."}, ...]}      ShareGPT's
 {"prompt": "...", "completion": "..."}
 {"instruction": "...", "input": "...", "output": "..."}          Alpaca's
+
+Parquet files of the hub may hold one list for each field instead of a list of messages:
+{"messages": {"role": ["user", ...], "content": ["...", ...]}}
 """
 
 from collections.abc import Mapping
@@ -22,6 +25,9 @@ _LISTS = (("messages", "role", "content"), ("conversations", "from", "value"),
           ("conversation", "role", "content"), ("conversations", "role", "content"))  # fmt: skip
 _SPEAKERS = {"human": "User", "prompter": "User", "gpt": "Assistant", "bot": "Assistant",
              "chatgpt": "Assistant", "model": "Assistant", "bing": "Assistant"}  # fmt: skip
+_BESIDE = ("input", "system")  # fields that a pair may have too
+FIELDS = tuple(dict.fromkeys([*(field for pair in _PAIRS for field in pair),
+                              *(listed for listed, _, _ in _LISTS), *_BESIDE]))  # fmt: skip
 USER = "User"
 ASSISTANT = "Assistant"
 
@@ -40,7 +46,7 @@ def messages_of_row(row: Mapping[str, Any]) -> list[Message]:
         listed, role, content = form
         return [
             Message(speaker_of(str(message[role])), _text(message.get(content)))
-            for message in row[listed]
+            for message in _listed(row[listed])
             if isinstance(message, Mapping) and role in message
         ]
 
@@ -67,13 +73,25 @@ def _list_in(row: Mapping[str, Any]) -> tuple[str, str, str] | None:
     """The field that holds the messages, and the fields of each for who and what."""
     for form in _LISTS:
         listed, role, content = form
-        messages = row.get(listed)
-        if not isinstance(messages, list) or not messages:
+        messages = _listed(row.get(listed))
+        if not messages:
             continue
         first = messages[0]
         if isinstance(first, Mapping) and isinstance(first.get(role), str) and content in first:
             return form
     return None
+
+
+def _listed(messages: Any) -> list[Any]:
+    """The messages of a list, or of a list for each field; none if it is neither."""
+    if isinstance(messages, list):
+        return messages
+    if not isinstance(messages, Mapping):
+        return []
+    columns = [values for values in messages.values() if isinstance(values, list)]
+    if len(columns) < len(messages):
+        return []
+    return [dict(zip(messages, values, strict=False)) for values in zip(*columns, strict=False)]
 
 
 def _pair_in(row: Mapping[str, Any]) -> tuple[str, str] | None:

@@ -119,5 +119,6 @@ def answer(values: Iterable[Any]) -> None:
 
 
 def _print(value: Any, output: IO[bytes]) -> None:
-    output.write(json.dumps(value).encode() + b"\n")
+    text = json.dumps(value, default=lambda other: None)  # a cell may be a date or bytes
+    output.write(text.encode() + b"\n")
     output.flush()

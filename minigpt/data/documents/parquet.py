@@ -1,7 +1,10 @@
-"""A parquet file: a document for each row, from the column of the text."""
+"""A parquet file: a document for each row, from the column of the text; or rows of conversations,
+for dialogue/."""
 
 import importlib.util
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from .apart import read_apart
 from .content import Content, needs_extra
@@ -9,6 +12,7 @@ from .document import Document, Report
 from .plain import documents_in_rows
 
 MAGIC = b"PAR1"
+_LONGEST_FOOTER = 16 << 20  # bytes at the end of a file that name its columns
 
 
 def read_parquet(content: Content, report: Report) -> Iterator[Document]:
@@ -18,9 +22,29 @@ def read_parquet(content: Content, report: Report) -> Iterator[Document]:
     return documents_in_rows(_rows(content, report), content.source)
 
 
+def rows_of(content: Content, columns: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """The rows of a parquet file, with those of some columns that it has; none if it has none."""
+    wanted = list(columns)
+    if importlib.util.find_spec("pyarrow") is None or not _may_name(content, wanted):
+        return
+    arguments = ("rows", json.dumps(wanted), str(content.most_unpacked()))
+    for rows in read_apart("parquet_rows", content, *arguments):
+        yield from rows
+
+
+def _may_name(content: Content, columns: Iterable[str]) -> bool:
+    """Whether the end of a file may name one of these columns, which is found out at once."""
+    with content.seekable() as stream:
+        size = stream.seek(0, 2)
+        stream.seek(max(size - _LONGEST_FOOTER, 0))
+        footer = stream.read()
+    begin = len(footer) - 8 - int.from_bytes(footer[-8:-4], "little")
+    return any(column.encode() in footer[max(begin, 0) :] for column in columns)
+
+
 def _rows(content: Content, report: Report) -> Iterator[tuple[int, str]]:
     """The number of each row that has a text, and its text."""
-    arguments = (content.reading.text_field, str(content.most_unpacked()))
+    arguments = ("texts", content.reading.text_field, str(content.most_unpacked()))
     number = 0
     for texts in read_apart("parquet_rows", content, *arguments):
         for text in texts:

@@ -1,8 +1,11 @@
-"""The texts of a parquet file, by pyarrow: a program that `apart.read_apart` starts.
+"""What a parquet file holds, by pyarrow: a program that `apart.read_apart` starts.
 
-It prints lists of the texts of a column, a few rows at a time; null for a row without text.
+`texts COLUMN MOST` prints lists of the texts of a column, a few rows at a time; null for a row
+without text. `rows COLUMNS MOST` prints lists of rows, each with those of the columns, a list in
+JSON, that the file has. MOST is the number of bytes that may be unpacked.
 """
 
+import json
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -30,11 +33,32 @@ def texts(stream: Any, column: str, most_unpacked: int) -> Iterator[list[str | N
         values = batch.column(0).to_pylist()
         found = [value if isinstance(value, str) else None for value in values]
         read += sum(len(text) for text in found if text is not None)
-        if read > most_unpacked:
-            remedy = "if you trust it, use --raise-limits 10"
-            raise Told(f"unpacks to too many times its size; {remedy}")
+        _check_unpacked(read, most_unpacked)
         yield found
 
 
+def rows(stream: Any, columns: list[str], most_unpacked: int) -> Iterator[list[dict[str, Any]]]:
+    """The rows, with those of some columns that there are."""
+    from pyarrow import parquet
+
+    file = parquet.ParquetFile(stream)
+    chosen = [name for name in file.schema_arrow.names if name in columns]
+    read = 0
+    for batch in file.iter_batches(batch_size=_ROWS, columns=chosen):
+        read += batch.nbytes
+        _check_unpacked(read, most_unpacked)
+        yield batch.to_pylist()
+
+
+def _check_unpacked(read: int, most: int) -> None:
+    if read > most:
+        remedy = "if you trust it, use --raise-limits 10"
+        raise Told(f"unpacks to too many times its size; {remedy}")
+
+
 if __name__ == "__main__":
-    answer(texts(sys.stdin.buffer, sys.argv[2], int(sys.argv[3])))
+    _, _, what, wanted, most = sys.argv
+    if what == "texts":
+        answer(texts(sys.stdin.buffer, wanted, int(most)))
+    else:
+        answer(rows(sys.stdin.buffer, json.loads(wanted), int(most)))

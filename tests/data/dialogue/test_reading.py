@@ -17,6 +17,9 @@ from minigpt.data.documents.document import Report
 from minigpt.data.readers import read_file
 from minigpt.data.source import find_source
 
+from ..documents.made import parquet
+from ..documents.reading import report_of
+from ..texts import write
 from .chats import some_chat
 
 CHAT = """\
@@ -119,6 +122,34 @@ def test_all_forms_of_data_are_read_from_files(tmp_path: Path) -> None:
     letter = "From a@b Mon Jan  1 10:00:00 2024\nFrom: Anna <a@b>\nSubject: x\n\nHello\n\nOtto\n"
     (tmp_path / "mail.mbox").write_text(letter)
     assert texts(tmp_path / "mail.mbox") == ["Anna: Hello\nOtto\n\n"]
+
+
+TURNS = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}]
+SHARED = [{"from": "human", "value": "Why?"}, {"from": "gpt", "value": "So."}]
+APART = {"role": ["user", "assistant"], "content": ["Why?", "So."]}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"messages": TURNS},
+        {"id": 7, "messages": APART},
+        {"conversations": SHARED, "source": "a"},
+        {"prompt": "Why?", "completion": "So."},
+        {"instruction": "Why?", "input": "", "output": "So."},
+    ],
+)
+def test_rows_of_parquet_are_conversations(row: dict[str, Any], tmp_path: Path) -> None:
+    file = write(tmp_path / "rows.parquet", parquet({key: [row[key]] * 300 for key in row}))
+    assert texts(file) == ["User: Why?\n\nAssistant: So.\n\n"] * 300
+    assert report_of(file).kind == "conversations in rows"
+
+
+def test_a_column_of_parquet_that_is_the_text_is_no_conversation(tmp_path: Path) -> None:
+    rows = {"prompt": ["Why?", "How?"], "completion": ["So.", "Thus."]}
+    file = write(tmp_path / "rows.parquet", parquet({**rows, "text": ["a", "b"]}))
+    assert texts(file) == ["a", "b"]
+    assert texts(file, text_field="completion") == ["So.", "Thus."]
 
 
 def test_rows_with_a_text_are_texts(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import json
 import zipfile
 from collections.abc import Iterable, Mapping
 from html import escape
+from typing import Any
 
 W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 OFFICE = "urn:oasis:names:tc:opendocument:xmlns:office:1.0"
@@ -169,7 +170,7 @@ def _escaped(text: str) -> str:
     return text.replace("\\", r"\\").replace("(", r"\(").replace(")", r"\)")
 
 
-def parquet(columns: Mapping[str, list[str | int | None]]) -> bytes:
+def parquet(columns: Mapping[str, list[Any]]) -> bytes:
     """A parquet file of these columns."""
     import pyarrow
     from pyarrow import parquet as pq
