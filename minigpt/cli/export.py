@@ -38,11 +38,11 @@ def run(given: argparse.Namespace) -> None:
     from ..interop.gguf import write_gguf
     from ..interop.huggingface import write_folder
     from ..runs.card import CARD, model_card
-    from ..runs.find import find_model, model_name
+    from ..runs.find import export_name, find_model
     from ..runs.folder import check_free, new_folder
 
     source = chosen_model(given.run)
-    name = model_name(source)
+    name = export_name(source)
     out = Path(given.out or f"exports/{name}-{given.to}")
     check_free(out)
 

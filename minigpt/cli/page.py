@@ -27,6 +27,7 @@ def run(given: argparse.Namespace) -> None:
     from ..runs.base import NO_TEXTS, is_base
     from ..runs.find import find_model, model_name
     from ..runs.folder import PAGE
+    from ..runs.kept import kept_page
 
     source = chosen_model(given.run)
     found = find_model(source)
@@ -36,7 +37,7 @@ def run(given: argparse.Namespace) -> None:
     if given.out:
         out = Path(given.out)
     elif found.config and not is_base(found.folder):  # a run of the user's
-        out = found.folder / PAGE
+        out = found.folder / PAGE if found.step is None else kept_page(found.folder, found.step)
     else:
         out = Path("page.html")
     if out.is_file() and out.suffix not in (".html", ".htm"):  # the run's weights, perhaps

@@ -68,6 +68,7 @@ def _run_named(name: str, runs: str) -> Path:
     """The folder that the name of a run to delete means; UserError if it can mean two."""
     from ..runs.base import BASE
     from ..runs.find import full_name
+    from ..runs.kept import check_is_whole
 
     if not name:  # of a variable that is not set, perhaps
         raise UserError("--delete needs the name of a run")
@@ -76,6 +77,7 @@ def _run_named(name: str, runs: str) -> Path:
     full = full_name(name, runs=runs, say=doubts.append)
     if full == BASE:
         raise UserError("the base comes with minigpt and is not yours to delete")
+    check_is_whole(full)
     folder = Path(full)
     if doubts:
         both = f"{folder.absolute()} and {Path(runs, name)}"

@@ -79,12 +79,14 @@ def _resume(
     print_message(f"minigpt {__version__}: loading torch, to continue a run")
     from ..runs.base import BASE
     from ..runs.folder import read_config
+    from ..runs.kept import check_is_whole
 
     out = None
     if given.out is not None:
         chosen = chosen_model(given.out)
         if chosen == BASE:
             raise UserError("the base cannot be continued; --init base trains it on your text")
+        check_is_whole(chosen)
         out = Path(chosen)
         read_config(out)
     from ..recipe.run import resume_run

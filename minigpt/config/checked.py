@@ -21,6 +21,7 @@ class Limits(NamedTuple):
 
 
 Count = Annotated[int, Limits("at least 1", lambda n: n >= 1)]
+Kept = Annotated[int, Limits("between 2 and 1,000", lambda n: 2 <= n <= 1000)]
 Natural = Annotated[int, Limits("at least 0", lambda n: n >= 0)]
 # No vocabulary or context in use is larger.
 Size = Annotated[int, Limits("between 1 and 262,144", lambda n: 1 <= n <= 1 << 18)]

@@ -16,6 +16,7 @@ from .checked import (
     Count,
     Factor,
     Fraction,
+    Kept,
     Natural,
     Penalty,
     Positive,
@@ -122,6 +123,9 @@ class TrainConfig(Checked):
     num_evals: Count = setting(10, "how many times to evaluate, the last one included")
     checkpoint_seconds: Positive = setting(
         30.0, "about this many seconds from one checkpoint to the next"
+    )
+    keep: Kept | None = setting(
+        None, "keep the weights of this many steps, from step 0 to the last: runs/my@0, ..."
     )
     eval_tokens: Count = setting(131_072, "evaluate on at most this many tokens")
     sample_prompt: str = setting("", "how each sample of the training begins", "TEXT")

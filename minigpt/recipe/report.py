@@ -19,7 +19,8 @@ from ..generation.talk import read_talk
 from ..runs.base import BASE, bytes_read
 from ..runs.commands import command, started_as
 from ..runs.find import unfinished_run
-from ..runs.folder import COUNTING, INTERPOLATION, WEIGHTS
+from ..runs.folder import COUNTING, INTERPOLATION, KEPT, WEIGHTS
+from ..runs.kept import kept_steps, listed
 from ..runs.weights import read_best, read_network
 from ..tokenizer import ForeignTokenizer
 from ..training.messages import clock, duration, say, say_command, say_row
@@ -157,7 +158,23 @@ def say_run(trainer: "Trainer") -> None:
     say_row("tokens", _tokens(trainer.dataset))
     say_row("model", _network(trainer))
     say_row("training", _training(trainer))
+    if trainer.config.keep is not None:
+        say_row("keeping", _keeping(trainer))
     say_row("run", f"{trainer.out} (Ctrl-C saves and stops, twice stops at once)")
+
+
+def _keeping(trainer: "Trainer") -> str:
+    """Of how many steps weights are kept, where, and how much of the disk they take."""
+    from ..model import tensors_of
+
+    keep, steps = trainer.config.keep, trainer.config.steps
+    assert keep is not None
+    assert trainer.out is not None
+    if steps is not None:  # there may be fewer
+        keep = min(keep, steps + 1)
+    one = sum(t.numel() * t.element_size() for t in tensors_of(trainer.model).values())
+    sizes = f"{tqdm.format_sizeof(one, 'B')} each, {tqdm.format_sizeof(keep * one, 'B')} together"
+    return f"the weights of {keep} steps, from step 0 to the last, in {trainer.out / KEPT}: {sizes}"
 
 
 def _tokens(dataset: "Dataset") -> str:
@@ -234,6 +251,7 @@ def say_result(trainer: "Trainer") -> None:
     loss = f"{best:.4f} bits/byte ({state.best_loss:.4f} nats/token)"
     print(f"{folder}: validation {loss} at step {state.best_step:,}", flush=True)
     _say_interpolation(trainer)
+    _say_kept(folder)
 
     is_better = True
     counting = trainer.figures.get(COUNTING)
@@ -250,6 +268,14 @@ def say_result(trainer: "Trainer") -> None:
     elif not is_better:
         say(f"to do better: --steps {3 * state.step}")
     _say_next(trainer, folder)
+
+
+def _say_kept(folder: Path) -> None:
+    """Of which steps weights are kept, and how to name one."""
+    steps = kept_steps(folder)
+    if steps:
+        last = f"{folder}@{steps[-1]}"
+        say(f"kept: the weights of step {listed(steps)}; {last} names the last of them")
 
 
 def _say_interpolation(trainer: "Trainer") -> None:

@@ -91,6 +91,9 @@ def _training(found: FoundModel) -> str:
         minutes = rows[-1]["seconds"] / 60
         steps = counted(rows[-1]["step"], "step")
         lines.append(f"- Trained for {minutes:,.1f} minutes, {steps}{_machine(found, plan)}.")
+    if found.step is not None:
+        when = f"after step {found.step:,} of this training" if found.step else "before training"
+        lines.append(f"- **These are its weights {when}**, kept to study how a model learns.")
     program = "[minigpt](https://pypi.org/project/minigpt-text/)"
     lines.append(f"- Made with {program} and exported by its version {__version__}.")
     return "\n".join(lines)
@@ -100,6 +103,8 @@ def _quality(found: FoundModel) -> str:
     """The loss on text that the model has not seen, beside that of counting; nothing if it is not
     known."""
     rows = [] if found.config is None else read_metrics(found.folder / METRICS)
+    if found.step is not None:  # the others tell of other weights
+        rows = [row for row in rows if row["step"] == found.step]
     if not rows:
         return ""
     lines = [

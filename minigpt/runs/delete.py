@@ -21,6 +21,7 @@ from .base import is_base
 from .folder import (
     CHECKPOINT,
     CONFIG,
+    KEPT,
     LAST,
     LAUNCH,
     LOCK,
@@ -35,6 +36,7 @@ from .folder import (
     WEIGHTS,
     locked,
 )
+from .kept import kept_file, kept_page, steps_in
 from .weights import read_about
 
 _OURS = (WEIGHTS, TOKENIZER, PLAN, METRICS, STEPS, SAMPLES, PICTURE, PAGE, LAUNCH, CONFIG)
@@ -83,7 +85,7 @@ def run_to_delete(folder: Path) -> Iterator[Remains]:
 
     if not any((folder / name).exists() for name in (CONFIG, WEIGHTS)):
         (folder / LOCK).unlink(missing_ok=True)
-        for empty in (folder / CHECKPOINT, folder):
+        for empty in (folder / CHECKPOINT, folder / KEPT, folder):
             with contextlib.suppress(OSError):  # not empty, a mount, or the current folder
                 empty.rmdir()
 
@@ -120,9 +122,13 @@ def _read_config(folder: Path) -> dict[str, Any]:
 
 
 def _remains(folder: Path) -> Remains:
-    files = [*_files(folder / CHECKPOINT, _OURS_IN_CHECKPOINT), *_files(folder, _OURS)]
-    known = {*files, folder / LOCK, folder / CHECKPOINT}
-    held = [*folder.iterdir(), *_inside(folder / CHECKPOINT)]
+    files = [
+        *_files(folder / CHECKPOINT, _OURS_IN_CHECKPOINT),
+        *_files(folder / KEPT, _names_of_kept(folder)),
+        *_files(folder, _OURS),
+    ]
+    known = {*files, folder / LOCK, folder / CHECKPOINT, folder / KEPT}
+    held = [*folder.iterdir(), *_inside(folder / CHECKPOINT), *_inside(folder / KEPT)]
 
     text, fingerprint = _origin(folder)
     return Remains(
@@ -132,6 +138,14 @@ def _remains(folder: Path) -> Remains:
         copies=_copies(text, fingerprint) if fingerprint else [],
         others=[path for path in held if path not in known or path.is_symlink()],
         knows_text=fingerprint is not None,
+    )
+
+
+def _names_of_kept(folder: Path) -> tuple[str, ...]:
+    """The files of steps whose weights, or pages, a run has; some of them may not be there."""
+    steps = steps_in(folder)
+    return tuple(
+        file.name for step in steps for file in (kept_file(folder, step), kept_page(folder, step))
     )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from safetensors import SafetensorError, safe_open
 
 from .. import UserError
-from ..config import GPT_NAME, InferenceConfig, TextConfig
+from ..config import GPT_NAME, InferenceConfig, TextConfig, counted
 from ..data.files import Say
 from ..data.readers import title
 from ..generation.writer import Writer
@@ -34,12 +34,12 @@ from .folder import (
     WEIGHTS,
     RunConfig,
     check_is_gpt,
-    existing_file,
     locked,
     read_config,
     read_metrics,
 )
-from .found import FoundModel, load_run, make_glass, tokenizer_of
+from .found import FoundModel, load_run, make_glass, tokenizer_of, weights_file
+from .kept import find_kept, kept_steps
 from .weights import count_weights, load_weights, read_best, read_network
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def load(
     Args:
         run: a run such as "runs/fables" or, of the runs in ``runs/``, "fables"; "base", the model
             that comes with minigpt; a folder in the Hugging Face layout; or a model of the hub such
-            as "hf:gpt2".
+            as "hf:gpt2". "runs/fables@120" is the run after step 120, if it has kept its weights.
         device: auto, cpu, cuda, cuda:1 or mps.
         model: for a run of a network that is not a :class:`minigpt.GPT`: such a network, from ids
             ``(b, T)`` to logits ``(b, T, vocab_size)``. It is filled in place with the run's
@@ -81,7 +81,7 @@ def load(
     """
     config = InferenceConfig(device=device, **settings)
     if model is not None:
-        return _load_into(model, _folder_of(run), tokenizer, config)
+        return _load_into(model, run, tokenizer, config)
 
     asks_for_torch = config.device not in ("auto", "cpu") or config.precision != "float32"
     chosen = find_device(config.device) if asks_for_torch else None
@@ -106,16 +106,17 @@ def glass_writer(found: FoundModel) -> Writer:
 
 
 def _load_into(
-    model: "nn.Module", folder: Path, tokenizer: TokenizerLike | None, machine: InferenceConfig
+    model: "nn.Module", run: str | Path, tokenizer: TokenizerLike | None, machine: InferenceConfig
 ) -> Writer:
     """Fill a network with the weights of a run; torch writes with it."""
     import torch
 
     from ..generation.torch_gpt import engine_of
 
+    folder, step = _place_of(run)
     config = read_config(folder)
     chosen = tokenizer_of(folder, tokenizer)
-    load_weights(model, existing_file(folder, WEIGHTS))
+    load_weights(model, weights_file(folder, step))
     if machine.device != "auto":
         model.to(find_device(machine.device))
     if machine.precision != "float32":
@@ -163,7 +164,7 @@ def find_model(name: str | Path, tokenizer: TokenizerLike | None = None) -> Foun
     """Read a run, the base, a folder in the Hugging Face layout, or a model of the hub, by any name
     that :func:`load` takes. A `tokenizer` is for a run that was trained with one of somebody's own:
     the same again."""
-    folder = _folder_of(name)
+    folder, step = _place_of(name)
     if is_huggingface_folder(folder):
         from ..interop.huggingface import read_folder  # a run is loaded sooner without
 
@@ -171,15 +172,20 @@ def find_model(name: str | Path, tokenizer: TokenizerLike | None = None) -> Foun
         if tokenizer is not None:
             raise UserError(f"{folder} has its own tokenizer; leave the tokenizer out")
         return FoundModel(folder, make_glass(config, weights, folder), own_tokenizer)
-    return load_run(folder, tokenizer)
+    return load_run(folder, tokenizer, step=step)
 
 
-def _folder_of(name: str | Path) -> Path:
-    """The folder that holds the model of this name."""
+def _place_of(name: str | Path) -> tuple[Path, int | None]:
+    """The folder that holds the model of this name, and the step if it is one of a run's."""
     full = full_name(name)
     if full == BASE:
-        return find_base()
-    return hub_folder(str(full)) if str(full).startswith(PREFIX) else Path(full)
+        return find_base(), None
+    if str(full).startswith(PREFIX):
+        return hub_folder(str(full)), None
+    if Path(full).is_dir():
+        return Path(full), None
+    folder, _, step = str(full).rpartition("@")
+    return Path(folder), int(step)
 
 
 def full_name(
@@ -187,20 +193,32 @@ def full_name(
 ) -> str | Path:
     """The folder that a name means: the one of that name or, if that holds no model, the one in
     `runs`. Where both hold one, `say` is told which is meant. A name of the hub stays as it is, and
-    so does "base" where no folder has that name.
+    so does "base" where no folder has that name. Where no folder has a name with an @, it means a
+    step of the run before the @: "fables@120" is "runs/fables@120".
 
     Raises:
-        UserError: if there is no such folder.
+        UserError: if there is no such folder, or no such step.
     """
     if str(name).startswith(PREFIX):
         return name
-    folder = Path(name)
+    try:
+        return _full_name_of_folder(Path(name), Path(runs), say)
+    except UserError:
+        run, at, step = str(name).rpartition("@")
+        if not (run and at) or {"/", os.sep} & {*step}:
+            raise
+    folder = full_name(run, runs=runs, say=say)
+    return Path(f"{folder}@{find_kept(Path(folder), step)}")
+
+
+def _full_name_of_folder(folder: Path, runs: Path, say: Say) -> str | Path:
+    """What :func:`full_name` says of a name without a step."""
     if len(folder.parts) != 1 or folder.anchor or folder.name == "..":
         if folder.is_dir():  # whoever reads it says what it lacks
             return folder
         raise UserError(f"no such run: {folder} ({_meant(folder, runs)})")
 
-    in_runs = Path(runs) / folder
+    in_runs = runs / folder
     if _holds_model(folder):
         if _holds_model(in_runs):
             say(f"{folder} means the folder {folder.absolute()}, not {in_runs}")
@@ -238,6 +256,14 @@ def model_name(name: str | Path) -> str:
     return Path(str(name).removeprefix(PREFIX)).resolve().name
 
 
+def export_name(name: str | Path) -> str:
+    """What an export of a model is called: "my-step120" of the step "my@120" of a run, since other
+    programs give an @ a meaning of their own."""
+    run, at, step = model_name(name).rpartition("@")
+    is_step = at and not Path(name).is_dir()
+    return f"{run}-step{step}" if is_step else model_name(name)
+
+
 class Run(SystemPath):
     """The path of a run's folder, which says what is in it where it is printed by itself."""
 
@@ -258,7 +284,12 @@ class Run(SystemPath):
             COUNTING: rows[-1].get(COUNTING) if rows else None,
             "written": time.strftime("%Y-%m-%d %H:%M", written),
             "finished": any(row["done"] == 1 for row in rows[-1:]),
+            "kept": self.kept(),
         }
+
+    def kept(self) -> list[int]:
+        """The steps whose weights are kept, in order: ``f"{run}@{step}"`` names one."""
+        return kept_steps(self)
 
     def __repr__(self) -> str:
         try:
@@ -279,6 +310,8 @@ class Run(SystemPath):
         if about["init"]:
             text += f", begun with {about['init']}"
         state = "" if about["finished"] else ", not finished"
+        if about["kept"]:
+            state += f", weights of {counted(len(about['kept']), 'step')} kept"
         return f"{about['name']}: {loss}, {size}, {text}, {about['written']}{state}"
 
 

@@ -42,6 +42,8 @@ PAGE = "page.html"  # of `minigpt page`
 CHECKPOINT = "checkpoint"  # a folder, which holds
 LAST = "last.safetensors"
 PREVIOUS = "previous.safetensors"
+KEPT = "kept"  # a folder, which holds the weights of single steps
+FIRST = "0.safetensors"  # in it: those before training
 LOCK = ".lock"
 LAUNCH = ".torchrun"  # which torchrun processes began the run, to find it again when they restart
 
@@ -197,17 +199,22 @@ def has_checkpoint(folder: Path) -> bool:
 
 
 def is_untrained(folder: Path) -> bool:
-    """Whether a folder holds a run that has learned nothing: the files that it began with and no
-    others, no checkpoint, and weights that no evaluation has chosen."""
+    """Whether a folder holds a run that has learned nothing: the files and the weights that it
+    began with and no others, no checkpoint, and weights that no evaluation has chosen."""
     beginning = read_beginning(folder / WEIGHTS)
     if beginning is None:
         return False
     try:
         held = {file.name for file in folder.iterdir()}
         saved = {file.name for file in (folder / CHECKPOINT).glob("*")}
+        kept = {file.name for file in (folder / KEPT).glob("*")}
     except OSError:
         return False
-    return held - {LOCK, CHECKPOINT} == beginning and saved <= {unfinished_name(LAST)}
+    has_learned = not saved <= {unfinished_name(LAST)} or not kept <= {
+        FIRST,
+        unfinished_name(FIRST),
+    }
+    return held - {LOCK, CHECKPOINT, KEPT} == beginning and not has_learned
 
 
 def remove_untrained(folder: Path) -> None:
@@ -216,10 +223,11 @@ def remove_untrained(folder: Path) -> None:
         return
     beginning = read_beginning(folder / WEIGHTS) or set()
 
-    for file in (folder / CHECKPOINT).glob("*"):
-        file.unlink()
-    with contextlib.suppress(FileNotFoundError):
-        (folder / CHECKPOINT).rmdir()
+    for inner in (folder / CHECKPOINT, folder / KEPT):
+        for file in inner.glob("*"):
+            file.unlink()
+        with contextlib.suppress(FileNotFoundError):
+            inner.rmdir()
     for name in (*beginning, LOCK):
         (folder / name).unlink(missing_ok=True)
     with contextlib.suppress(OSError):  # it may be a mount, a link or the current folder

@@ -19,6 +19,7 @@ from .folder import (
     existing_file,
     read_config,
 )
+from .kept import kept_file
 
 if TYPE_CHECKING:
     from ..model import GPT
@@ -26,12 +27,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FoundModel:
-    """A model with its tokenizer, the folder that they were found in, and its settings if a run."""
+    """A model with its tokenizer, the folder that they were found in, and its settings if a run;
+    the `step` is of weights that the run has kept beside its best."""
 
     folder: Path
     glass: NumpyGPT
     tokenizer: Tokenizer
     config: RunConfig | None = None
+    step: int | None = None
 
     @property
     def is_run(self) -> bool:
@@ -46,8 +49,11 @@ class FoundModel:
         return torch_of(self.glass)
 
 
-def load_run(folder: str | Path, tokenizer: TokenizerLike | None = None) -> FoundModel:
-    """Read a run of a `GPT`; what is missing or damaged is named."""
+def load_run(
+    folder: str | Path, tokenizer: TokenizerLike | None = None, *, step: int | None = None
+) -> FoundModel:
+    """Read a run of a `GPT`, with its best weights or those that it has kept of a step; what is
+    missing or damaged is named."""
     folder = Path(folder)
     config = read_config(folder)
     check_is_gpt(folder)
@@ -60,9 +66,14 @@ def load_run(folder: str | Path, tokenizer: TokenizerLike | None = None) -> Foun
         problem = f"{found} tokens but {CONFIG} says vocab_size {said}"
         raise UserError(f"{folder / TOKENIZER} has {problem}")
 
-    path = existing_file(folder, WEIGHTS)
+    path = weights_file(folder, step)
     glass = make_glass(gpt_config, read_weights(path), path)
-    return FoundModel(folder, glass, own_tokenizer, config)
+    return FoundModel(folder, glass, own_tokenizer, config, step)
+
+
+def weights_file(folder: Path, step: int | None) -> Path:
+    """The best weights of a run, or those of a step that it has kept."""
+    return existing_file(folder, WEIGHTS) if step is None else kept_file(folder, step)
 
 
 def tokenizer_of(folder: Path, given: TokenizerLike | None) -> Tokenizer:

@@ -25,11 +25,13 @@ def save_weights(
     path: Path,
     best: dict[str, float] | None = None,
     begun_with: Sequence[str] = (),
+    step: int | None = None,
 ) -> None:
     """Write the parameters and saved buffers of any network, each once.
 
-    The file says by itself what it holds: the name of the network, and either the figures of its
-    evaluation, `best`, or the names of the files that its run began with.
+    The file says by itself what it holds: the name of the network, and the figures of its
+    evaluation, `best`, or the names of the files that its run began with, or the `step` after which
+    the weights were kept.
     """
     from ..generation.torch_gpt import weights_of
     from ..model import network_name
@@ -39,6 +41,8 @@ def save_weights(
         about["best"] = best
     if begun_with:
         about["begun_with"] = sorted(begun_with)
+    if step is not None:
+        about["step"] = step
 
     save_tensors(weights_of(model), path, metadata_of(about))
 

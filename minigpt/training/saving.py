@@ -115,14 +115,20 @@ class Checkpoints:
         return state
 
 
-def try_to_write(what: str, folder: Path, write: Callable[[], None]) -> bool:
-    """Call `write`, on rank 0; False if that fails, once what could not be written is said."""
+def try_to_write(
+    what: str,
+    folder: Path,
+    write: Callable[[], None],
+    otherwise: str = "the old file stays as it was",
+) -> bool:
+    """Call `write`, on rank 0; False if that fails, once what could not be written is said, and
+    what is the case then."""
     try:
         write()
         return True
     except OSError as error:
         problem = f"could not write {what} to {folder}: {error.strerror or error}"
-        say(f"{problem}; the old file stays as it was")
+        say(f"{problem}; {otherwise}")
         return False
 
 

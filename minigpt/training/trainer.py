@@ -26,6 +26,7 @@ from .evaluation import evaluating
 from .folder import check_same_text, locked_run, new_run, settings_of_run, update_settings
 from .gradients import BatchResult, Part, seed_step, set_gradients, training_batch
 from .interruption import GracefulStop, Interrupted
+from .kept import KeptWeights
 from .limits import TrainingLimits
 from .loggers import make_loggers
 from .loss import Loss, LossFunction
@@ -137,6 +138,7 @@ class Trainer:
         self._average = self._trained.average
         self._best = BestWeights(model, self.out)
         self._checkpoints = Checkpoints(self._trained, self.out, config.checkpoint_seconds)
+        self._kept = KeptWeights(model, self.out, config)
         self._validation = Validation(
             model,
             dataset,
@@ -187,6 +189,7 @@ class Trainer:
             self.state = self._checkpoints.load()
             self.state.finished = False
             self._best.note(self.state)
+            self._kept.go_back_to(self.state.step)
             distributed.on_main(update_settings, self.out, self.config)
             self._train()
         return Run(self.out)
@@ -263,6 +266,8 @@ class Trainer:
                 return
             if self._checkpoints.is_due(self.state):
                 self._save()
+            if self._kept.are_due(self.state.step, done):
+                self._keep()
             self._step(done)
 
     def _progress(self, stop: GracefulStop) -> float:
@@ -350,6 +355,8 @@ class Trainer:
             check_weights(self.model)
             if is_best:
                 self._best.keep(state, result.loss, result.bits_per_byte)
+            if state.finished:
+                self._kept.save(state.step)
             with evaluating(self.model):
                 self._tell.evaluation(result, is_best, done)
 
@@ -358,6 +365,11 @@ class Trainer:
             # Continued, the run makes this evaluation again.
             state.finished = False
             state.evaluations -= 1
+
+    def _keep(self) -> None:
+        """Keep the weights that an evaluation after this step is of."""
+        with self._average.in_place():
+            self._kept.save(self.state.step)
 
     def _save(self) -> None:
         """Write a checkpoint."""

@@ -26,6 +26,8 @@ from minigpt.runs.find import Run, free_name, newest_run
 from minigpt.runs.folder import (
     CHECKPOINT,
     CONFIG,
+    FIRST,
+    KEPT,
     LOCK,
     METRICS,
     PLAN,
@@ -238,23 +240,25 @@ def test_a_run_a_file_and_a_broken_link_are_not_written_to(run: Path, tmp_path: 
             check_free(place)
 
 
-@pytest.mark.parametrize("more", ["", "my notes.txt", METRICS, WEIGHTS])
+@pytest.mark.parametrize("more", ["", "my notes.txt", METRICS, WEIGHTS, "kept/1.safetensors"])
 def test_only_what_a_killed_start_left_is_removed(run: Path, more: str) -> None:
     """Not even the same four files, if their weights are those of an evaluation."""
     write_text("{}", run / PLAN)
     if more != WEIGHTS:
         beginning = [CONFIG, PLAN, TOKENIZER, WEIGHTS]
         save_weights(load_run(run).model, run / WEIGHTS, begun_with=beginning)
+    (run / KEPT).mkdir()
+    write_text("before training", run / KEPT / FIRST)
     if more not in ("", WEIGHTS):
         write_text("mine", run / more)
-    held = {file.name: file.read_bytes() for file in run.iterdir()}
+    held = {file.name: file.read_bytes() for file in run.rglob("*.*") if file.name != LOCK}
     if not more:
         check_free(run)
         assert not run.exists()
         return
     with pytest.raises(UserError, match="is not an empty folder"):
         check_free(run)
-    left = {file.name: file.read_bytes() for file in run.iterdir() if file.name != LOCK}
+    left = {file.name: file.read_bytes() for file in run.rglob("*.*") if file.name != LOCK}
     assert left == held
 
 

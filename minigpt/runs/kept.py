@@ -1,0 +1,64 @@
+"""Weights that a run has kept at single steps of its training, `kept/STEP.safetensors`: one of them
+is named by the run's name, an @ and the step.
+"""
+
+import re
+from pathlib import Path
+
+from .. import UserError
+from ..interop.hub import PREFIX
+from .folder import KEPT
+
+_WEIGHTS = ".safetensors"
+_PAGE = ".html"
+_STEP = re.compile(r"0|[1-9][0-9]{0,14}")
+_MOST_LISTED = 24
+
+
+def kept_file(folder: Path, step: int) -> Path:
+    """Where the weights of a step are, if they are kept."""
+    return folder / KEPT / f"{step}{_WEIGHTS}"
+
+
+def kept_page(folder: Path, step: int) -> Path:
+    """Where the page of a step is, once it is made."""
+    return folder / KEPT / f"{step}{_PAGE}"
+
+
+def kept_steps(folder: Path) -> list[int]:
+    """The steps whose weights a run has kept, in order."""
+    return [step for step in steps_in(folder) if kept_file(folder, step).is_file()]
+
+
+def steps_in(folder: Path) -> list[int]:
+    """The steps of which a run has kept anything, whole or half-written, in order."""
+    files = [Path(file.name.removeprefix(".new-")) for file in (folder / KEPT).glob("*")]
+    ours = [file.stem for file in files if file.suffix in (_WEIGHTS, _PAGE)]
+    return sorted({int(name) for name in ours if _STEP.fullmatch(name)})
+
+
+def find_kept(folder: Path, typed: str) -> int:
+    """The step that was typed after the @ of a run; UserError with those that are kept if this one
+    is not."""
+    steps = kept_steps(folder)
+    if not steps:
+        raise UserError(f"{folder} has kept no weights of single steps; train with --keep 12")
+    if _STEP.fullmatch(typed) and int(typed) in steps:
+        return int(typed)
+    asked = typed if typed.isdecimal() else repr(typed)
+    raise UserError(f"{folder} has no weights of step {asked}; it has those of {listed(steps)}")
+
+
+def check_is_whole(name: str | Path) -> None:
+    """Refuse the full name of a single step where a whole run is asked for."""
+    run, at, _ = str(name).rpartition("@")
+    if at and not Path(name).is_dir() and not str(name).startswith(PREFIX):
+        raise UserError(f"{name} is one step of a run; name the whole run: {run}")
+
+
+def listed(steps: list[int]) -> str:
+    """Steps as they are read: of many, the first and the last ones."""
+    names = list(map(str, steps))
+    if len(names) > _MOST_LISTED:
+        names[_MOST_LISTED // 2 : -_MOST_LISTED // 2] = ["..."]
+    return ", ".join(names)

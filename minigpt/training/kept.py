@@ -1,0 +1,109 @@
+"""The weights that a training keeps at single steps, for whoever studies how a model learns.
+
+The steps are spread evenly on a logarithmic scale, since a model learns most in its first steps.
+They begin with step 0, before training, and end with the last one, as those of Pythia do ("Pythia:
+A Suite for Analyzing Large Language Models Across Training and Scaling", Biderman et al. 2023).
+"""
+
+import contextlib
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from torch import nn
+
+from .. import UserError
+from ..config import TrainConfig
+from ..runs.folder import KEPT
+from ..runs.kept import kept_file, kept_steps
+from ..runs.weights import save_weights
+from . import distributed
+from .divergence import check_weights
+from .saving import try_to_write
+
+
+def next_step(kept: Sequence[int], keep: int, steps: float) -> int | None:
+    """When weights are kept next, of a training that has kept those of some steps, at least one.
+
+    `keep` are kept in all, the last of them after `steps`. The rest of the way, by the logarithm of
+    the step and 1, is divided into equal parts. None: no more until the last.
+    """
+    left = keep - len(kept)
+    if left <= 1:
+        return None
+    here = kept[-1] + 1
+    ratio = ((steps + 1) / here) ** (1 / left)
+    return max(here, round(here * ratio) - 1)
+
+
+def steps_to_keep(keep: int, steps: int) -> list[int]:
+    """All that a training of so many steps keeps, if it is not interrupted and resumed for more."""
+    kept = [0]
+    while (step := next_step(kept, keep, steps)) is not None and step < steps:
+        kept.append(step)
+    return [*kept, steps]
+
+
+class KeptWeights:
+    """Keeps the weights that the model has now, if it is time for that; nothing where no steps are
+    to be kept, or there is no folder.
+
+    Attributes:
+        steps: whose weights are kept, or could not be written.
+    """
+
+    def __init__(self, model: nn.Module, folder: Path | None, config: TrainConfig):
+        if config.keep is not None and folder is None:
+            raise UserError("keep is for a training in a folder: give out=")
+        self._model = model
+        self._folder = folder
+        self._keep = config.keep
+        self._steps_of_training = config.steps
+        self.steps: list[int] = []
+
+    def go_back_to(self, step: int) -> None:
+        """Forget the weights of later steps, to which the training has yet to come again."""
+        assert self._folder is not None
+        self.steps = distributed.on_main(_forget_after, self._folder, step)
+
+    def are_due(self, step: int, done: float) -> bool:
+        """Whether to keep those of this step, before which a share of the training was `done`; the
+        last ones are always kept."""
+        if self._keep is None or self._folder is None:
+            return False
+        if not self.steps:
+            return True
+        if step <= self.steps[-1]:
+            return False
+        steps = self._steps_of_training or step / done  # of a training by time they are an estimate
+        due = next_step(self.steps, self._keep, steps)
+        return due is not None and step >= due
+
+    def save(self, step: int) -> None:
+        """Write the weights that the model has now; if that fails, training goes on without."""
+        if self._keep is None or self._folder is None:
+            return
+        check_weights(self._model)
+        distributed.on_main(
+            try_to_write,
+            f"the weights of step {step}",
+            self._folder,
+            partial(_write, self._model, self._folder, step),
+            "training goes on without them",
+        )
+        if step not in self.steps:
+            self.steps.append(step)
+
+
+def _write(model: nn.Module, folder: Path, step: int) -> None:
+    (folder / KEPT).mkdir(exist_ok=True)
+    save_weights(model, kept_file(folder, step), step=step)
+
+
+def _forget_after(folder: Path, step: int) -> list[int]:
+    """Remove the weights of later steps; the steps that are left."""
+    steps = kept_steps(folder)
+    for later in (found for found in steps if found > step):
+        with contextlib.suppress(OSError):  # it will be written again
+            kept_file(folder, later).unlink()
+    return [found for found in steps if found <= step]
