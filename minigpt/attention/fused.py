@@ -21,6 +21,12 @@ _LEAST_ROWS = 128  # of logits at once: with fewer, adding up the weight's gradi
 _ROWS = 64  # queries whose scores are computed at once: later keys are left out
 _LONGEST = 256  # sequence whose attention weights are kept for the backward pass
 
+# Devices without torch's fused kernel. That for MPS has been wrong in silence in one version after
+# the other: for tensors that are not contiguous (issues 163597 and 181133 of pytorch), for keys
+# whose number is no multiple of 32 (pull request 169222), for grouped queries (issue 174861) and
+# for causal attention in half precision (issue 195910). Training gets no such kernel there anyway.
+_EXPLICIT_ON = ("mps",)
+
 
 def attention(
     queries: Tensor,
@@ -32,7 +38,8 @@ def attention(
     causal: bool = False,
 ) -> Tensor:
     """``softmax(Q Kᵀ / sqrt(d)) V``, all ``(b, heads, T, d)``; a mask is True where attended."""
-    if is_transformed():  # torch's fused kernels know neither forward mode nor second derivatives
+    # Torch's fused kernels know neither forward mode nor second derivatives.
+    if is_transformed() or queries.device.type in _EXPLICIT_ON:
         return _explicit_attention(queries, keys, values, mask=mask, dropout=dropout, causal=causal)
 
     is_short = queries.shape == keys.shape and queries.shape[-2] <= _LONGEST
