@@ -84,6 +84,15 @@ _EDITED = re.compile(
     re.IGNORECASE,
 )
 
+# With what the program begins an exported chat. On iOS somebody seems to say it.
+_ENCRYPTED = re.compile(
+    r"end-to-end|ende-zu-ende|extremo a extremo|bout en bout|ponta a ponta|ponto a ponto|"
+    r"сквозным шифрованием|наскрізн|uçtan uca|エンドツーエンド|端對端|端到端|종단간|مشفرة|מוצפנ|"
+    r"pełnego szyfrowania|ände till ände|ende-til-ende|päästä päähän|végpontok|cap la cap",
+    re.IGNORECASE,
+)
+_AMONG_FIRST = 3  # messages
+
 # Who speaks in the logs of programs.
 LEVELS = frozenset({
     "trace", "debug", "info", "notice", "warn", "warning", "error", "err", "critical", "crit",
@@ -113,7 +122,8 @@ def kind_of_chat(text: str) -> str | None:
         return None
     begun = [line for line in _begun_lines(lines, form) if line is not None]
     names = Counter(name for line in begun if (name := _name_in(line.text)) is not None)
-    if not _are_speakers(names, len(begun)):
+    is_exported = any(_ENCRYPTED.search(line.text) for line in begun[:_AMONG_FIRST])
+    if not (is_exported and len(names) >= 2) and not _are_speakers(names, len(begun)):
         return None
     has_seconds = sum(len(line.time.split(":")) > 2 or line.time.count(".") > 1 for line in begun)
     is_signal = form == "brackets" and not has_seconds and begun[0].date[:4].isdigit()
@@ -128,10 +138,14 @@ def messages_of_chat(text: str) -> Iterator[Message]:
     assert form is not None  # the text has been recognised
     entries = _entries(lines, form)
     order = _order_of_date([entry.date for entry in entries])
+    names = Counter(_name_in(entry.text) for entry in entries)
 
-    for entry in entries:
+    for number, entry in enumerate(entries):
         match = _NAME.match(entry.text)
-        if match is None:  # of the program
+        is_said = match is not None and not _is_title(match["name"], names)
+        if number < _AMONG_FIRST and _ENCRYPTED.search(entry.text):
+            is_said = False
+        if match is None or not is_said:  # of the program
             yield NOTHING
             continue
         written = _written(entry.text[match.end() :], by_program=form == "brackets")
@@ -180,6 +194,11 @@ def _entries(lines: Sequence[str], form: str) -> list[_Line]:
 def _name_in(text: str) -> str | None:
     match = _NAME.match(text)
     return match["name"].strip() if match else None
+
+
+def _is_title(name: str, names: Counter[str | None]) -> bool:
+    """Whether a name is half of a line such as: Anna changed the subject to "Party: tonight"."""
+    return names[name.strip()] == 1 and re.search('["“”„«»「]', name) is not None
 
 
 def _are_speakers(names: Counter[str], lines: int) -> bool:

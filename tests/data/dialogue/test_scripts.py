@@ -97,6 +97,12 @@ def test_an_interview_is_recognised_in_many_languages(first: str, second: str) -
     assert not any(":" in turn.text or "：" in turn.text for turn in turns)
 
 
+def test_an_interview_may_have_a_third_voice() -> None:
+    talk = "Q. Where were you?\n\nA. At home.\n\n"
+    (turns,) = read(f"{talk * 6}THE COURT. Speak up.\n\n{talk * 6}")
+    assert len(turns) == 25
+
+
 def test_an_answer_of_several_paragraphs_is_one_turn() -> None:
     answer = "It was dark.\n\nI could not see the house from the road, and so I went back.\n\n"
     question = "ANNA: And what did you do then, when nobody came to open the door for you?\n\n"
@@ -118,6 +124,13 @@ the children said that they saw a light in the upper window, and then they ran a
 PASSAGE = "Anna: Who is there?\nOtto: Only I.\nAnna: Come in.\nOtto: I cannot.\nAnna: Why?\n" * 2
 
 
+RECORDS = (  # of which some have a field twice, or not at all
+    "Fox: seen at the lake\n"
+    + 3 * f"Bird: {PROSE}\nTree: oak\nWeather: rain\n\nBird: {PROSE}\nTree: elm\nTree: ash\n\n"
+    + f"Bird: {PROSE}\nWeather: sun\nWeather: rain later\n\n"
+)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -134,6 +147,8 @@ PASSAGE = "Anna: Who is there?\nOtto: Only I.\nAnna: Come in.\nOtto: I cannot.\n
         "I. One\n\nII. Two\n\nI. Three\n\nII. Four\n\n" * 8,
         "Serves 4.\n\nFlour: 200 g\nSugar: 100 g\nButter: 100 g\n\n" * 8,
         "From: anna@a.org\nTo: otto@a.org\nSubject: Cat\n\nDear Otto, all is well.\n\n" * 8,
+        RECORDS,
+        "What: the fork\nWhy: it pricks.\n\n" * 8,
     ],
 )  # fmt: skip
 def test_prose_records_logs_and_code_are_no_plays(text: str) -> None:

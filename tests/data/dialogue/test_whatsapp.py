@@ -131,6 +131,24 @@ Do download
     ]
 
 
+def test_a_short_chat_is_known_by_what_the_program_begins_it_with() -> None:
+    text = """\
+[24/09/2026, 10:30:00] As Gatas: As mensagens são protegidas com a criptografia de ponta a ponta.
+[24/09/2026, 10:35:12] Maria: Bom dia!
+[24/09/2026, 10:36:40] Ana: Bom dia
+[24/09/2026, 10:37:00] Ana mudou o nome para "Festa: sábado"
+[24/09/2026, 10:38:00] Rui: É ponta a ponta?
+"""
+    form = form_of_text(text)
+    assert form is not None and form.kind == "WhatsApp chat"
+    assert [(name, said) for name, said, _ in read(text)] == [
+        ("Maria", "Bom dia!"),
+        ("Ana", "Bom dia"),
+        ("Rui", "É ponta a ponta?"),
+    ]
+    assert form_of_text(text.replace("ponta a ponta", "todos")) is None
+
+
 def test_a_chat_of_signal_in_markdown_is_read() -> None:
     text = """\
 [2019-05-29, 15:04] Me: How is everyone?
