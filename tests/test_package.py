@@ -61,7 +61,7 @@ def test_no_hint_installs_the_other_projects_program() -> None:
         ("pip install minigpt", True),
         ("pip install -U 'minigpt'", True),
         ("pip install 'minigpt[serve]'", True),
-        ("pip install 'minigpt-text[serve]'", False),
+        ('pip install "minigpt-text[serve]"', False),
         ("pip install dist/minigpt_text-0.1.0-py3-none-any.whl", False),
     ],
 )

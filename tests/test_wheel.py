@@ -198,7 +198,7 @@ def test_an_exported_run_is_a_model_like_any_other(installed: Installed, run: st
 def test_what_needs_an_extra_names_it_and_then_works(installed: Installed, run: str) -> None:
     for command in (["serve"], ["export", "--to", "gguf"]):
         missing = installed.minigpt(*command, status=2).stderr
-        assert f"pip install 'minigpt-text[{command[-1]}]'" in missing
+        assert f'pip install "minigpt-text[{command[-1]}]"' in missing
 
     installed.install(f"{installed.wheel}[serve,gguf]")
     folder = installed.minigpt("export", "--to", "gguf").stdout.strip()

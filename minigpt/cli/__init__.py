@@ -9,14 +9,16 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TextIO
 
 from .. import UserError, __version__
+from ..config.system import why_not_written
 from ..runs.commands import MODULE, started_as
 from ..runs.memory import enough_memory
 from . import evaluate, explain, export, generate, page, read, runs, serve, train
 from .options import Parser
-from .terminal import print_message, write
+from .terminal import prepare_streams, print_message, write
 
 Run = Callable[[argparse.Namespace], int | None]  # the exit status; None is 0
 COMMANDS: dict[str, tuple[str, Callable[[Parser], None], Run]] = {
@@ -47,7 +49,7 @@ COMMANDS: dict[str, tuple[str, Callable[[Parser], None], Run]] = {
 def main(arguments: Sequence[str] | None = None, prog: str | None = None) -> int:
     """Run a command, such as ["train", "my.txt"], by default the one that was typed; returns the
     exit status. `prog` is its name in its help, by default "minigpt train" and so on."""
-    _open_closed_streams()
+    prepare_streams()
     typed = sys.argv[1:] if arguments is None else arguments
     try:
         run, given = parse(typed, prog)
@@ -64,7 +66,7 @@ def main(arguments: Sequence[str] | None = None, prog: str | None = None) -> int
         if error.filename is None:  # what failed is our output
             _discard(sys.stdout)
         place = error.filename or "writing"
-        print_message(f"error: {place}: {error.strerror or error}")
+        print_message(f"error: {place}: {why_not_written(error, Path(place))}")
         return 2
     except KeyboardInterrupt:
         print_message("interrupted")
@@ -115,13 +117,6 @@ class ShowVersions(argparse.Action):
         python = f"Python {platform.python_version()}"
         write(", ".join([f"minigpt {__version__}", torch, python, platform.platform()]))
         parser.exit()
-
-
-def _open_closed_streams() -> None:
-    """Where standard output or error was closed, as by `2>&-`, what is written goes nowhere."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115, it stays open
 
 
 def _discard(stream: TextIO) -> None:

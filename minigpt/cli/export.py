@@ -1,10 +1,10 @@
 """`minigpt export`: a model as a folder for other programs."""
 
 import argparse
-import shlex
 from pathlib import Path
 
 from .. import UserError
+from ..config.system import quote
 from .options import A_MODEL, Parser, chosen_model
 from .terminal import print_message, write
 
@@ -62,12 +62,12 @@ def run(given: argparse.Namespace) -> None:
             write_gguf(
                 folder / file, config, weights, tokenizer=found.tokenizer, name=name, chat=chat
             )
-            shown = shlex.quote(str(out / file))
-            use = f"llama-cli -m {shown} -p 'Once upon a time'"
+            shown = quote(str(out / file))
+            use = f"llama-cli -m {shown} -p {quote('Once upon a time')}"
             if chat is not None:
                 modelfile = chat.modelfile(file, config.context_length)
                 (folder / MODELFILE).write_text(modelfile, encoding="utf-8")
-                use = f"ollama create {name} -f {shlex.quote(str(out / MODELFILE))}"
+                use = f"ollama create {name} -f {quote(str(out / MODELFILE))}"
         else:
             write_folder(folder, config, weights, tokenizer=found.tokenizer, chat=chat)
             card = model_card(found, out.resolve().name)

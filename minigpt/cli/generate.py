@@ -3,7 +3,6 @@
 import argparse
 import json
 import re
-import shlex
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from .. import UserError
 from ..config import InferenceConfig, SampleConfig, check_given, counted
+from ..config.system import end_of_input, quote
 from ..generation.results import Step, Token, visible
 from ..runs.memory import enough_memory
 from .interactive import talk
@@ -77,12 +77,11 @@ def run(given: argparse.Namespace) -> None:
     _check(given, config)
     if len(given.prompt) > 1:
         words = " ".join(given.prompt)
-        raise UserError(f"put quotes around the prompt: {shlex.quote(words)}")
+        raise UserError(f"put quotes around the prompt: {quote(words)}")
 
     prompt = given.prompt[0] if given.prompt else None
     if not given.interactive:
         prompt = read_prompt(prompt)
-    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # if it is not UTF-8
     with enough_memory("fewer --samples, or a smaller model"):
         _generate(prompt or "", given, config, machine)
 
@@ -173,7 +172,9 @@ def read_prompt(given: str | None) -> str:
 
     if sys.stdin is None:
         raise UserError("standard input is closed; leave out the - or give the prompt itself")
-    waiting = "type the prompt; Ctrl-D ends it" if sys.stdin.isatty() else "reading the prompt"
+    waiting = "reading the prompt"
+    if sys.stdin.isatty():
+        waiting = f"type the prompt; {end_of_input()} ends it"
     print_message(f"{waiting} (standard input)")
     try:
         text = sys.stdin.buffer.read().decode("utf-8-sig")

@@ -19,6 +19,7 @@ from typing import ClassVar
 from .. import UserError
 from ..config import SampleConfig
 from ..config.checked import is_utf8
+from ..config.system import end_of_input, why_not_written
 from ..generation.results import Step
 from ..runs.memory import enough_memory
 from .options import read_field, typed_text
@@ -68,8 +69,7 @@ def _greet(greeting: str) -> None:
     """Say how to use it, and let lines be edited and called back with the arrow keys."""
     with contextlib.suppress(ImportError):  # Windows has none, and edits lines by itself
         import readline  # noqa: F401, input() uses it from now on
-    leaves = "Ctrl-Z and Enter leave" if os.name == "nt" else "Ctrl-D leaves"
-    print_message(f"{greeting}; Ctrl-C stops a text, {leaves}")
+    print_message(f"{greeting}; Ctrl-C stops a text; to leave: {end_of_input()}")
 
 
 @contextlib.contextmanager
@@ -261,7 +261,7 @@ class Session:
         try:
             write_text(f"{text}\n", file)
         except OSError as error:
-            raise UserError(f"cannot write {file}: {error.strerror or error}") from None
+            raise UserError(f"cannot write {file}: {why_not_written(error, file)}") from None
         except ValueError:
             raise UserError(f"cannot write {file}: its name holds a NUL") from None
         print_message(f"saved in {file}")

@@ -5,6 +5,7 @@ import logging
 import os
 
 from .. import UserError
+from ..config.system import how_to_install
 from ..serve.settings import ServeConfig
 from .options import A_MODEL, Parser, add_fields, chosen_model, given_fields
 
@@ -27,7 +28,7 @@ def run(given: argparse.Namespace) -> None:
     try:
         from ..serve.app import serve
     except ImportError:
-        raise UserError("minigpt serve needs: pip install 'minigpt-text[serve]'") from None
+        raise UserError(f"minigpt serve needs: {how_to_install('serve')}") from None
     from ..runs.find import find_model, model_name
 
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)

@@ -1,6 +1,7 @@
 """What goes to a terminal: results to standard output, messages to standard error."""
 
 import contextlib
+import io
 import os
 import re
 import shutil
@@ -10,6 +11,27 @@ import unicodedata
 from typing import TextIO
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tab and line feed
+
+
+def prepare_streams() -> None:
+    """Make standard input, output and error ready for any text.
+
+    Files and pipes hold UTF-8, whatever the system's own encoding is, unless PYTHONIOENCODING names
+    another. A terminal has its own, and shows a mark for what it does not know. Where standard
+    output or error was closed, as by `2>&-`, what is written goes nowhere.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, stays open
+
+    chosen, _, chosen_errors = os.environ.get("PYTHONIOENCODING", "").partition(":")
+    unknown = {"stdin": "surrogateescape", "stdout": "replace", "stderr": "backslashreplace"}
+    for name, errors in unknown.items():
+        stream = getattr(sys, name)
+        if not isinstance(stream, io.TextIOWrapper) or stream.closed:  # of a program's own
+            continue
+        encoding = stream.encoding if chosen or stream.isatty() else "utf-8"
+        stream.reconfigure(encoding=encoding, errors=chosen_errors or errors)
 
 
 def print_message(line: str) -> None:

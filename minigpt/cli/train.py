@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from ..config import (
     check_fields,
     check_given,
 )
+from ..config.system import quote
 from .options import Parser, add_fields, chosen_model, given_fields
 from .terminal import print_message, write
 
@@ -183,7 +183,7 @@ def _print_plan(plan: "Plan", ends_by_steps: bool) -> None:
     """What `train --plan` prints: the reasons, and the settings as options."""
     from ..recipe.report import reasons
 
-    options = [f"--init {shlex.quote(plan.init or FROM_NOTHING)}"]
+    options = [f"--init {quote(plan.init or FROM_NOTHING)}"]
     for name in PLANNED:
         option = name.replace("_", "-")
         value = getattr(plan if hasattr(plan, name) else plan.model, name)

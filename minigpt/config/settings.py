@@ -33,6 +33,7 @@ from .checked import (
 )
 from .network import PRESETS, GPTConfig
 from .reading import ReadingConfig
+from .system import how_to_install
 
 # What is planned from the text, the machine and the minutes unless it is given.
 PLANNED = (
@@ -287,7 +288,7 @@ def check_interpolation(interpolate: bool | None, init: str | None) -> None:
 def check_log(name: str | None) -> None:
     """Refuse to log to a program whose package is not installed."""
     if name is not None and importlib.util.find_spec(name) is None:
-        raise UserError(f"--log {name} needs a package: pip install 'minigpt-text[{name}]'")
+        raise UserError(f"--log {name} needs a package: {how_to_install(name)}")
 
 
 def _option(field: str) -> str:

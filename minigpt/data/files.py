@@ -6,7 +6,6 @@ import difflib
 import glob
 import os
 import re
-import shlex
 import sys
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -15,6 +14,7 @@ from typing import Any, BinaryIO
 
 from .. import UserError
 from ..config import ReadingConfig
+from ..config.system import quote
 from .readers import BLOCK, STANDARD_INPUT, Refused, Unreadable, check_is_text
 from .temporary import temporary_copy
 
@@ -222,4 +222,4 @@ def _hint(name: str) -> str:
     if not near:
         return ""
     meant = str(path.with_name(near[0]))
-    return f"; did you mean {shlex.quote(meant)}?"
+    return f"; did you mean {quote(meant)}?"

@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import UserError
 from ..config import GPTConfig
+from ..config.system import how_to_install
 from ..tokenizer import END_OF_TEXT, CharacterTokenizer, Tokenizer
 from ..tokenizer.bpe import bytes_to_printable
 from ..tokenizer.chunked_encoding import GPT2_PATTERN, PATTERNS
@@ -43,7 +44,7 @@ def write_gguf(
     try:
         import gguf
     except ImportError:
-        raise UserError("GGUF needs the gguf package: pip install 'minigpt-text[gguf]'") from None
+        raise UserError(f"GGUF needs the gguf package: {how_to_install('gguf')}") from None
     architecture = architecture_of(config)
     writer = gguf.GGUFWriter(path, architecture.name)
     writer.add_name(name)

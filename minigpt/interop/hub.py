@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from .. import UserError
+from ..config.system import how_to_install
 from ..tokenizer import has_tokenizer
 
 PREFIX = "hf:"
@@ -28,7 +29,7 @@ def hub_folder(name: str) -> Path:
     try:
         from huggingface_hub import constants, snapshot_download
     except ImportError:
-        raise UserError(f"{name} needs: pip install 'minigpt-text[hub]'") from None
+        raise UserError(f"{name} needs: {how_to_install('hub')}") from None
 
     repository = name.removeprefix(PREFIX)
     cached: Path | None = None

@@ -12,6 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from .. import UserError
+from ..config.system import is_windows
 
 Array = NDArray[np.float32]
 
@@ -20,10 +21,16 @@ _TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 
 def read_weights(path: Path) -> dict[str, Array]:
     """The tensors of a safetensors file as float32. Those stored in float32 are memory-mapped: read
-    from the disk when they are used. A missing or damaged file is refused."""
+    from the disk when they are used. Windows would then not let a training replace the file: there
+    it is read at once. A missing or damaged file is refused."""
     try:
         with safe_open(path, "np"):  # checks every name, type, shape and place
-            data = np.memmap(path, mode="r").view(np.ndarray)  # (bytes,)
+            pass
+        data: NDArray[np.uint8]  # (bytes,)
+        if is_windows():
+            data = np.fromfile(path, dtype=np.uint8)
+        else:
+            data = np.memmap(path, mode="r").view(np.ndarray)
         start = 8 + int.from_bytes(data[:8].tobytes(), "little")
         header = json.loads(data[8:start].tobytes())
         header.pop("__metadata__", None)

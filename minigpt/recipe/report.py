@@ -1,7 +1,6 @@
 """What `train` tells of a run before and after it trains: the text, the plan, the result."""
 
 import math
-import shlex
 import textwrap
 import time
 from pathlib import Path
@@ -11,6 +10,7 @@ from tqdm.auto import tqdm
 
 from .. import UserError
 from ..config import GPT_NAME, GPTConfig, TextConfig, counted
+from ..config.system import quote
 from ..data.dialogue.dialogue import MANNER, Dialogue
 from ..data.documents.summary import all_left_out, documents_read, kinds_read
 from ..data.readers import title
@@ -23,7 +23,7 @@ from ..runs.folder import COUNTING, INTERPOLATION, KEPT, WEIGHTS
 from ..runs.kept import kept_steps, listed
 from ..runs.weights import read_best, read_network
 from ..tokenizer import ForeignTokenizer
-from ..training.messages import clock, duration, say, say_command, say_row
+from ..training.messages import clock, duration, print_result, say, say_command, say_row
 
 if TYPE_CHECKING:
     from ..data.batches import Dataset
@@ -76,7 +76,7 @@ def _say_conversations(source: Source) -> None:
 def say_unfinished(text: TextConfig, source: Source) -> None:
     """If a run on the same text was not finished: where it is, and how to continue it."""
     if folder := unfinished_run(text, source.fingerprint):
-        resume = f"{command('train')} --resume --out {shlex.quote(str(folder))}"
+        resume = f"{command('train')} --resume --out {quote(str(folder))}"
         say_command(f"{folder} is an unfinished run on this text; to continue it instead", resume)
 
 
@@ -249,7 +249,7 @@ def say_result(trainer: "Trainer") -> None:
         f"done in {clock(seconds)}, {counted(state.step, 'step')}: {_why(trainer, seconds, epochs)}"
     )
     loss = f"{best:.4f} bits/byte ({state.best_loss:.4f} nats/token)"
-    print(f"{folder}: validation {loss} at step {state.best_step:,}", flush=True)
+    print_result(f"{folder}: validation {loss} at step {state.best_step:,}")
     _say_interpolation(trainer)
     _say_kept(folder)
 
@@ -318,17 +318,17 @@ def _say_next(trainer: "Trainer", folder: Path) -> None:
         say_command("to generate", f"{load}.generate({prompt!r})")
         return
 
-    run = shlex.quote(str(folder))
+    run = quote(str(folder))
     say_command("to see it think", f"{command('page')} {run} --open")
     if dialogue is not None and started_as() is not None:
         text = trainer.dataset.origin.text
         only = None if text is None else text.only
         answerer = read_talk(dialogue, prompt, only).answerer
-        talk = f"--interactive --as {shlex.quote(answerer)} --run {run}"
+        talk = f"--interactive --as {quote(answerer)} --run {run}"
         say_command(f"to talk with it ({MANNER})", f"{command('generate')} {talk}")
         return
     if started_as() is not None:
-        say_command("to generate", f"{command('generate')} {shlex.quote(prompt)} --run {run}")
+        say_command("to generate", f"{command('generate')} {quote(prompt)} --run {run}")
     else:
         say_command("to generate", f"minigpt.load({str(folder)!r}).generate({prompt!r})")
 
@@ -364,4 +364,4 @@ def say_interrupted(folder: Path, is_saved: bool) -> None:
     if read_best(folder / WEIGHTS) is not None:
         best = f"are in {folder / WEIGHTS}"
     say(f"interrupted: the best weights {best}, the last state {last}")
-    say_command("to continue it", f"{command('train')} --resume --out {shlex.quote(str(folder))}")
+    say_command("to continue it", f"{command('train')} --resume --out {quote(str(folder))}")

@@ -1,12 +1,17 @@
 """Files that are written whole or not at all."""
 
 import contextlib
+import errno
 import os
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..config.system import is_windows, name_problem
 from ..interop import safetensors_files
+
+_PATIENCE = 1.0  # seconds; a virus scanner or a backup reads a new file for a moment
 
 
 def write_text(text: str, path: Path) -> None:
@@ -29,13 +34,15 @@ def replace(
 ) -> None:
     """Let `write` fill a new file, sync it to disk and, after `make_room`, rename it to `path`. If
     that fails, the file at `path` stays as it was, and OSError is raised."""
+    if (problem := name_problem(path)) is not None:
+        raise OSError(errno.EINVAL, problem, str(path))
     new = path.with_name(unfinished_name(path.name))
     try:
         write(new)
         with open(new, "rb+") as file:
             os.fsync(file.fileno())
         make_room()
-        new.replace(path)
+        rename(new, path)
         if os.name == "posix":  # make the renaming outlast a crash of the machine
             descriptor = os.open(path.parent, os.O_RDONLY)
             os.fsync(descriptor)
@@ -43,6 +50,20 @@ def replace(
     finally:
         with contextlib.suppress(OSError):
             new.unlink(missing_ok=True)
+
+
+def rename(file: Path, path: Path) -> None:
+    """Give a file another name, and take the place of what has it. Windows refuses that while a
+    program has one of the two open: then it is tried again for a moment."""
+    end = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            file.replace(path)
+            return
+        except PermissionError:
+            if not is_windows() or time.monotonic() >= end:
+                raise
+            time.sleep(_PATIENCE / 20)
 
 
 def unfinished_name(name: str) -> str:

@@ -6,7 +6,6 @@ and quotes nothing of it. The licence is left to the owner.
 
 import contextlib
 import json
-import shlex
 from collections.abc import Mapping
 from pathlib import Path, PureWindowsPath
 from typing import Any
@@ -15,6 +14,7 @@ from tqdm.auto import tqdm
 
 from .. import UserError, __version__
 from ..config import counted
+from ..config.system import quote
 from ..data.readers import title
 from ..interop.hub import PREFIX
 from .base import BASE, is_base
@@ -125,9 +125,9 @@ def _quality(found: FoundModel) -> str:
 
 
 def _usage(name: str, prompt: str) -> str:
-    quoted_prompt = shlex.quote(prompt)
-    folder = shlex.quote(name)
-    file = shlex.quote(f"{name}-gguf/{name}.gguf")
+    quoted_prompt = quote(prompt)
+    folder = quote(name)
+    file = quote(f"{name}-gguf/{name}.gguf")
     return f"""## How to use it
 
 With transformers:
@@ -152,7 +152,7 @@ minigpt generate {quoted_prompt} --run {folder}
 With llama.cpp, which reads a GGUF file:
 
 ```sh
-minigpt export {folder} --to gguf --out {shlex.quote(f"{name}-gguf")}
+minigpt export {folder} --to gguf --out {quote(f"{name}-gguf")}
 llama-cli -m {file} -p {quoted_prompt}
 ```"""
 

@@ -1,9 +1,11 @@
 """The commands as messages name them: in the way in which the user started this program."""
 
-import shlex
 import shutil
 import sys
+import sysconfig
 from pathlib import Path
+
+from ..config.system import quote
 
 MODULE = "python -m minigpt"
 _SCRIPTS = ("train.py", "generate.py")  # of a checkout; an installed package has neither
@@ -33,8 +35,9 @@ def command(name: str) -> str:
 def program(name: str) -> str:
     """A program of this environment, with its path if it is not the one that a shell finds: the
     environment may not be activated."""
-    own = Path(sys.executable).with_name(name)
+    ending = sysconfig.get_config_var("EXE") or ""  # .exe on Windows
+    own = Path(sys.executable).with_name(name + ending)
     found = shutil.which(name)
     if not own.exists() or (found is not None and Path(found).absolute() == own):
         return name
-    return shlex.quote(str(own.relative_to(Path.cwd()) if own.is_relative_to(Path.cwd()) else own))
+    return quote(str(own.relative_to(Path.cwd()) if own.is_relative_to(Path.cwd()) else own))

@@ -19,6 +19,7 @@ from ..interop.hub import is_huggingface_folder
 from .atomic import unfinished_name
 from .base import is_base
 from .folder import (
+    BEST,
     CHECKPOINT,
     CONFIG,
     KEPT,
@@ -40,7 +41,7 @@ from .kept import kept_file, kept_page, steps_in
 from .weights import read_about
 
 _OURS = (WEIGHTS, TOKENIZER, PLAN, METRICS, STEPS, SAMPLES, PICTURE, PAGE, LAUNCH, CONFIG)
-_OURS_IN_CHECKPOINT = (LAST, PREVIOUS)
+_OURS_IN_CHECKPOINT = (LAST, PREVIOUS, BEST)
 _TENSORBOARD = "events.out.tfevents.*"  # which --log tensorboard writes
 
 

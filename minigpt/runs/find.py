@@ -15,6 +15,7 @@ from safetensors import SafetensorError, safe_open
 
 from .. import UserError
 from ..config import GPT_NAME, InferenceConfig, TextConfig, counted
+from ..config.system import name_problem
 from ..data.files import Say
 from ..data.readers import title
 from ..generation.writer import Writer
@@ -389,7 +390,10 @@ def run_of_launch(launch: list[str], out: Path | None, runs: str | Path = "runs"
 
 
 def free_name(name: str, runs: str | Path = "runs") -> Path:
-    """`runs/name`, or the first of name-2, name-3, ... that does not exist."""
+    """`runs/name`, or the first of name-2, name-3, ... that does not exist; `runs/run` where the
+    system has no such names."""
+    if name_problem(f"runs/{name}") is not None:
+        name = "run"
     folder = Path(runs) / name
     number = 1
     while folder.exists():

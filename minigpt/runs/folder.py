@@ -19,6 +19,7 @@ from filelock import FileLock, Timeout
 
 from .. import UserError
 from ..config import GPT_NAME, GPTConfig, TextConfig, TrainConfig, from_dict
+from ..config.system import name_problem, why_not_written
 from ..data.dialogue.dialogue import Dialogue
 from ..data.dialogue.layout import Layout
 from ..data.origin import Origin
@@ -44,6 +45,7 @@ LAST = "last.safetensors"
 PREVIOUS = "previous.safetensors"
 KEPT = "kept"  # a folder, which holds the weights of single steps
 FIRST = "0.safetensors"  # in it: those before training
+BEST = "best.safetensors"  # the best weights, if model.safetensors could not be replaced
 LOCK = ".lock"
 LAUNCH = ".torchrun"  # which torchrun processes began the run, to find it again when they restart
 
@@ -181,9 +183,9 @@ def check_free(out: Path) -> None:
     """Refuse to write into a place that holds anything: only a new or an empty folder is free.
     What a training left that was killed before its first checkpoint is removed."""
     other = "choose another --out"
-    if is_untrained(out):
-        with locked(out):
-            remove_untrained(out)
+    if (problem := name_problem(out)) is not None:
+        raise UserError(f"{problem}; {other}")
+    remove_untrained(out)
     if (out / CHECKPOINT).is_dir():
         raise UserError(f"{out} already holds a run; {other}, or continue it with --resume")
     place = next(p for p in (out, *out.absolute().parents) if p.is_dir())
@@ -218,18 +220,24 @@ def is_untrained(folder: Path) -> bool:
 
 
 def remove_untrained(folder: Path) -> None:
-    """Remove a run that has learned nothing. A folder that holds anything else stays as it is."""
+    """Remove a run that has learned nothing. A folder that holds anything else stays as it is.
+    UserError if another process is training in it."""
     if not is_untrained(folder):
         return
-    beginning = read_beginning(folder / WEIGHTS) or set()
+    with locked(folder):
+        if not is_untrained(folder):  # another process has trained it meanwhile
+            return
+        beginning = read_beginning(folder / WEIGHTS) or set()
 
-    for inner in (folder / CHECKPOINT, folder / KEPT):
-        for file in inner.glob("*"):
-            file.unlink()
-        with contextlib.suppress(FileNotFoundError):
-            inner.rmdir()
-    for name in (*beginning, LOCK):
-        (folder / name).unlink(missing_ok=True)
+        for inner in (folder / CHECKPOINT, folder / KEPT):
+            for file in inner.glob("*"):
+                file.unlink()
+            with contextlib.suppress(FileNotFoundError):
+                inner.rmdir()
+        for name in beginning:
+            (folder / name).unlink(missing_ok=True)
+
+    (folder / LOCK).unlink(missing_ok=True)  # not earlier: Windows removes no file that is open
     with contextlib.suppress(OSError):  # it may be a mount, a link or the current folder
         folder.rmdir()
 
@@ -269,6 +277,6 @@ def new_folder(out: Path) -> Iterator[Path]:
             out.parent.mkdir(parents=True, exist_ok=True)
             building.replace(out)
     except OSError as error:
-        raise UserError(f"cannot write {out}: {error.strerror or error}") from None
+        raise UserError(f"cannot write {out}: {why_not_written(error, out)}") from None
     finally:
         shutil.rmtree(building, ignore_errors=True)

@@ -30,6 +30,7 @@ from uvicorn import Config, Server
 
 from .. import UserError
 from ..data.dialogue.dialogue import MANNER, Dialogue
+from ..data.documents.encoding import FALLBACK, marked_encoding
 from ..page.build import build_page
 from ..runs.find import load
 from ..runs.found import FoundModel
@@ -98,12 +99,24 @@ def read_key(config: ServeConfig) -> str:
     reach the server without."""
     key = os.environ.get("MINIGPT_API_KEY", "")
     if config.api_key_file:
-        key = Path(config.api_key_file).read_text().strip()
+        key = _text_of(Path(config.api_key_file))
     if not key and (config.api_key_file or not config.is_local):
         raise UserError(
             "clients on other machines need a key: set MINIGPT_API_KEY or --api-key-file"
         )
     return key
+
+
+def _text_of(file: Path) -> str:
+    """What a file holds, in whatever encoding an editor or a shell of Windows has written it."""
+    data = file.read_bytes()
+    encoding = marked_encoding(data)
+    if encoding == "utf-8-sig" and b"\0" in data:  # UTF-16 without a mark
+        encoding = "utf-16-le"
+    try:
+        return data.decode(encoding).strip()
+    except UnicodeError:
+        return data.decode(FALLBACK, errors="replace").strip()
 
 
 def make_server(app: ASGIApp, config: ServeConfig) -> Server:

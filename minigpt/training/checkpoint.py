@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from .. import UserError
 from ..config import Natural, TrainConfig, from_dict
 from ..model import network_name, tensors_of
-from ..runs.atomic import save_tensors
+from ..runs.atomic import rename, save_tensors
 from ..runs.folder import CHECKPOINT, LAST, PREVIOUS
 from . import distributed
 from .average import WeightAverage
@@ -95,7 +95,7 @@ def save_checkpoint(folder: Path, trained: Trained, state: TrainingState) -> Non
 
     def make_room() -> None:  # at every moment one of the two is there
         if last.exists():
-            last.replace(last.with_name(PREVIOUS))
+            rename(last, last.with_name(PREVIOUS))
 
     last.parent.mkdir(exist_ok=True)
     save_tensors(tensors, last, metadata, make_room)
@@ -121,7 +121,7 @@ def load_checkpoint(folder: Path, trained: Trained) -> tuple[TrainingState, list
         tensors.update(found.tensors)
         if problems:
             last = folder / CHECKPOINT / LAST
-            last.replace(last.with_name("damaged.safetensors"))
+            rename(last, last.with_name("damaged.safetensors"))
         return found.state, found.optimizers, problems
 
     state, about, problems = distributed.on_main(read)
@@ -189,7 +189,8 @@ def _read(path: Path) -> _Checkpoint:
     try:
         with safe_open(path, "pt") as file:
             metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            # Copies: the file would stay mapped, and Windows would not let the next one replace it.
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
         if metadata["sha256"] != _checksum(metadata, tensors):
             raise ValueError("its checksum does not match")
         state = from_dict(TrainingState, json.loads(metadata["state"]))

@@ -85,7 +85,7 @@ def join() -> None:
 def _silence() -> Iterator[None]:
     """Within, nothing is printed."""
     with (
-        open(os.devnull, "w") as nowhere,
+        open(os.devnull, "w", encoding="utf-8") as nowhere,
         contextlib.redirect_stdout(nowhere),
         contextlib.redirect_stderr(nowhere),
     ):
@@ -153,7 +153,7 @@ def launch(number: int) -> list[str]:
         return []
     parent, started = os.getppid(), ""
     with contextlib.suppress(OSError, IndexError):  # another process may have had its number before
-        status = Path(f"/proc/{parent}/stat").read_text()
+        status = Path(f"/proc/{parent}/stat").read_text(encoding="utf-8")
         started = status.rpartition(")")[2].split()[19]  # see proc(5)
     own = f"{os.environ['TORCHELASTIC_RUN_ID']} {socket.gethostname()} {parent} {started} {number}"
     return sorted({*gather(own)})

@@ -48,14 +48,14 @@ def new_run(
     learned nothing, and is removed."""
     begin = partial(begin_run, folder, config, model, dataset.tokenizer, files)
     distributed.on_main(begin)
-    with locked_run(folder):
-        try:
+    try:
+        with locked_run(folder):
             yield
-        except BaseException:
-            if distributed.is_main():
-                with contextlib.suppress(OSError):  # the first error is the one to tell
-                    remove_untrained(folder)
-            raise
+    except BaseException:
+        if distributed.is_main():
+            with contextlib.suppress(OSError, UserError):  # the first error is the one to tell
+                remove_untrained(folder)
+        raise
 
 
 @contextlib.contextmanager

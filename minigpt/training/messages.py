@@ -30,6 +30,12 @@ def say_command(purpose: str, command: str) -> None:
     _print(f"{purpose}:\n  {command}")
 
 
+def print_result(line: str) -> None:
+    """Print a line to standard output, which may not know all of its characters."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    print(line.encode(encoding, errors="replace").decode(encoding), flush=True)
+
+
 def say_row(heading: str, row: str) -> None:
     """Print a row of a table."""
     say(f"  {heading:<11}{row}", indent=13)

@@ -1,6 +1,6 @@
 """What a training leaves on disk while it goes on: its best weights, and its checkpoints."""
 
-import shlex
+import contextlib
 import time
 from collections.abc import Callable
 from functools import partial
@@ -11,9 +11,11 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from .. import UserError
+from ..config.system import is_windows, quote, why_not_written
 from ..model import tensors_of
-from ..runs.folder import WEIGHTS, has_checkpoint
-from ..runs.weights import read_best, save_weights
+from ..runs.atomic import rename
+from ..runs.folder import BEST, CHECKPOINT, WEIGHTS, has_checkpoint
+from ..runs.weights import copied_to_save, read_best, save_weights
 from . import distributed
 from .checkpoint import Trained, TrainingState, load_checkpoint, save_checkpoint
 from .divergence import check_weights
@@ -25,15 +27,19 @@ _SAVING_SHARE = 0.05  # of the time may go into checkpoints
 class BestWeights:
     """The weights of the best evaluation so far: in a run's folder, or in memory if there is none.
 
+    Those that cannot be written, since the disk is full or another program has the file open, stay
+    in memory, and are tried again whenever something is saved.
+
     Attributes:
-        are_kept: whether the latest of them could be written.
+        are_kept: whether the latest of them are where they belong.
     """
 
     def __init__(self, model: nn.Module, folder: Path | None):
         self.are_kept = True
         self._model = model
         self._folder = folder
-        self._tensors: dict[str, Tensor] = {}
+        self._tensors: dict[str, Tensor] = {}  # where there is no folder
+        self._unwritten: Callable[[Path], None] | None = None  # writes those that were not
 
     def keep(self, state: TrainingState, loss: float, bits_per_byte: float) -> None:
         """Keep the weights that the model has now, and note in the state how good they are."""
@@ -41,19 +47,32 @@ class BestWeights:
         if self._folder is None:
             self._tensors = {n: t.clone() for n, t in tensors_of(self._model).items()}
         else:
-            path = self._folder / WEIGHTS
-            save = partial(save_weights, self._model, path, best)
-            self.are_kept = distributed.on_main(
-                try_to_write, "the best weights", self._folder, save
-            )
+            self._unwritten = partial(save_weights, self._model, best=best)
+            if not self._write(self._folder / WEIGHTS):
+                self._unwritten = copied_to_save(self._model, best)  # the model will lose them
+        state.best_loss = loss
+        state.best_bits_per_byte = bits_per_byte
+        state.best_step = state.step
+
+    def write_again(self) -> None:
+        """Write those that could not be written before."""
+        if not self.are_kept and self._folder is not None:
+            self._write(self._folder / WEIGHTS)
+
+    def _write(self, path: Path) -> bool:
+        """Write those that are not written yet; whether that succeeded."""
+        assert self._folder is not None and self._unwritten is not None
+        save = partial(self._unwritten, path)
+        self.are_kept = distributed.on_main(try_to_write, "the best weights", self._folder, save)
         if self.are_kept:
-            state.best_loss = loss
-            state.best_bits_per_byte = bits_per_byte
-            state.best_step = state.step
+            self._unwritten = None
+        return self.are_kept
 
     def note(self, state: TrainingState) -> None:
-        """Note in the state how good those in the folder are: they may be newer than it."""
+        """Note in the state how good those in the folder are: they may be newer than it. What an
+        earlier training had to put aside takes its place first; UserError if it still cannot."""
         assert self._folder is not None
+        distributed.on_main(_put_in_place, self._folder)
         best = distributed.on_main(read_best, self._folder / WEIGHTS) or {}
         state.best_loss = best.get("val_loss")
         state.best_bits_per_byte = best.get("val_bits_per_byte")
@@ -70,14 +89,23 @@ class BestWeights:
                 own.copy_(tensors[name])
 
     def check(self) -> None:
-        """Raise a UserError if they are not on disk."""
+        """Raise a UserError if they are not where they belong. They are put aside then, if that is
+        possible, and a resumed training finds them."""
         if self.are_kept or self._folder is None:
             return
+        self.put_aside()
         problem = f"the best weights could not be written to {self._folder / WEIGHTS}"
         if not has_checkpoint(self._folder):
             raise UserError(f"{problem}, and neither could a checkpoint; make room and train again")
-        resume = f"--resume --out {shlex.quote(str(self._folder))}"
-        raise UserError(f"{problem}; make room there, then continue with {resume}")
+        raise UserError(f"{problem}; {_remedy(self._folder)}")
+
+    def put_aside(self) -> None:
+        """Write those that are not where they belong beside the checkpoint."""
+        if self._unwritten is None or self._folder is None:
+            return
+        aside = self._folder / CHECKPOINT / BEST
+        with contextlib.suppress(OSError):  # the first error has been told
+            distributed.on_main(self._unwritten, aside)
 
 
 class Checkpoints:
@@ -115,6 +143,25 @@ class Checkpoints:
         return state
 
 
+def _put_in_place(folder: Path) -> None:
+    """Move the best weights of a run, if they were put aside, to where they belong."""
+    aside = folder / CHECKPOINT / BEST
+    if not aside.exists():
+        return
+    try:
+        rename(aside, folder / WEIGHTS)
+    except OSError as error:
+        reason = why_not_written(error, aside)
+        problem = f"the best weights could not be moved from {aside} to {folder / WEIGHTS}"
+        raise UserError(f"{problem}: {reason}; {_remedy(folder)}") from None
+
+
+def _remedy(folder: Path) -> str:
+    """What to do where a file cannot be written."""
+    others = "end the programs that have it open, or " if is_windows() else ""
+    return f"{others}make room there, then continue with --resume --out {quote(str(folder))}"
+
+
 def try_to_write(
     what: str,
     folder: Path,
@@ -127,7 +174,7 @@ def try_to_write(
         write()
         return True
     except OSError as error:
-        problem = f"could not write {what} to {folder}: {error.strerror or error}"
+        problem = f"could not write {what} to {folder}: {why_not_written(error, folder)}"
         say(f"{problem}; {otherwise}")
         return False
 

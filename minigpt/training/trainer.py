@@ -265,6 +265,7 @@ class Trainer:
                 self._best.check()
                 return
             if self._checkpoints.is_due(self.state):
+                self._best.write_again()
                 self._save()
             if self._kept.are_due(self.state.step, done):
                 self._keep()
@@ -355,12 +356,16 @@ class Trainer:
             check_weights(self.model)
             if is_best:
                 self._best.keep(state, result.loss, result.bits_per_byte)
+            else:
+                self._best.write_again()
             if state.finished:
                 self._kept.save(state.step)
             with evaluating(self.model):
                 self._tell.evaluation(result, is_best, done)
 
         self._check_callbacks()
+        if state.finished:
+            self._best.write_again()
         if state.finished and not self._best.are_kept:
             # Continued, the run makes this evaluation again.
             state.finished = False
@@ -384,6 +389,9 @@ class Trainer:
         if self.state.best_loss is None:
             with self._average.in_place():
                 self._best.keep(self.state, math.inf, math.inf)
+        self._best.write_again()
+        if not self._best.are_kept:
+            self._best.put_aside()
         if is_written:
             self._tell.save()
         return is_written

@@ -98,7 +98,7 @@ def terminal(tiny_run: Path, workplace: Path) -> Iterator[Callable[..., Terminal
 
     def open_terminal(*options: str, **others: Any) -> Terminal:
         opened.append(Terminal(tiny_run, *options, **others))
-        opened[-1].see("Ctrl-D leaves")
+        opened[-1].see("to leave: Ctrl-D")
         return opened[-1]
 
     yield open_terminal

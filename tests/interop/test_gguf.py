@@ -145,5 +145,5 @@ def test_without_the_gguf_package_the_user_is_told_how_to_install_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "gguf", None)
-    with pytest.raises(UserError, match=r"pip install 'minigpt-text\[gguf\]'"):
+    with pytest.raises(UserError, match=r'pip install "minigpt-text\[gguf\]"'):
         write(tmp_path, "gpt2")

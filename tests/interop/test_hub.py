@@ -98,7 +98,7 @@ def test_without_the_hubs_package_the_user_is_told_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(UserError, match=r"hf:gpt2 needs: pip install 'minigpt-text\[hub\]'"):
+    with pytest.raises(UserError, match=r'hf:gpt2 needs: pip install "minigpt-text\[hub\]"'):
         minigpt.load("hf:gpt2", "cpu")
 
 

@@ -29,6 +29,7 @@ from minigpt.model import GPT
 from minigpt.recipe import run as run_module
 from minigpt.recipe.copied import reserved_seconds
 from minigpt.recipe.run import resume_run
+from minigpt.runs import weights
 from minigpt.runs.find import newest_run
 from minigpt.runs.folder import METRICS, PLAN, WEIGHTS, read_config, read_metrics
 from minigpt.training import saving
@@ -317,26 +318,32 @@ def refuse(*_: Any) -> None:
     raise OSError(28, "No space left on device")
 
 
-@pytest.mark.parametrize("refused_from", [1, 2])
+def refuse_weights(monkeypatch: pytest.MonkeyPatch, after: int = 0) -> None:
+    """The disk has no room for weights, but for those that a run begins with and as many more."""
+    plain, written = weights.save_tensors, list[Path]()
+
+    def save(tensors: Any, path: Path, *metadata: Any, **named: Any) -> None:
+        if not path.parent.name.startswith(".new-"):  # in which a run is begun
+            written.append(path)
+            if len(written) > after:
+                refuse()
+        plain(tensors, path, *metadata, **named)
+
+    monkeypatch.setattr(weights, "save_tensors", save)
+
+
+@pytest.mark.parametrize("written", [0, 1])
 def test_a_run_whose_best_weights_could_not_be_written_says_so_and_writes_them_when_continued(
-    refused_from: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    written: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """From its first evaluation, or from its second and best."""
-    whole, writes = train_tiny(out="whole"), []
-    plain = saving.save_weights
+    whole = train_tiny(out="whole")
     capsys.readouterr()
-
-    def save(*arguments: Any) -> None:
-        writes.append(arguments)
-        if len(writes) >= refused_from:
-            refuse()
-        plain(*arguments)
-
     with monkeypatch.context() as patch:
-        patch.setattr(saving, "save_weights", save)
+        refuse_weights(patch, after=written)
         status = main(["train", "my.txt", *TINY_OPTIONS])
     out, err = capsys.readouterr()
-    assert (status, out, len(writes)) == (2, "", 2)
+    assert (status, out) == (2, "")
     assert "error: the best weights could not be written to runs/my/model.safetensors; " in err
     assert err.endswith("--resume --out runs/my\n")
     assert main(["train", "--resume", "--out", "runs/my"]) == 0
@@ -345,7 +352,7 @@ def test_a_run_whose_best_weights_could_not_be_written_says_so_and_writes_them_w
 
 
 def test_a_run_of_which_nothing_could_be_written_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saving, "save_weights", refuse)
+    refuse_weights(monkeypatch)
     monkeypatch.setattr(saving, "save_checkpoint", refuse)
     with pytest.raises(
         UserError, match=r"could not be written to .*, and neither could a checkpoint; make room"

@@ -173,8 +173,10 @@ def test_beyond_this_machine_a_key_is_required(
 
     monkeypatch.setenv("MINIGPT_API_KEY", "sesame")
     assert app.read_key(config) == "sesame"
-    (tmp_path / "key").write_text("another\n")
-    assert app.read_key(ServeConfig(host=host, api_key_file=str(tmp_path / "key"))) == "another"
+    for encoding in ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "cp1252"):
+        (tmp_path / "key").write_text("änother\r\n", encoding=encoding)
+        config = ServeConfig(host=host, api_key_file=str(tmp_path / "key"))
+        assert app.read_key(config) == "änother", encoding
     (tmp_path / "key").write_text("\n")
     with pytest.raises(UserError, match="need a key"):
         app.read_key(ServeConfig(host=host, api_key_file=str(tmp_path / "key")))

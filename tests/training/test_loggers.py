@@ -109,7 +109,7 @@ def test_a_missing_package_is_named_before_the_text_is_read(
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert main(["train", "nowhere.txt", "--log", "wandb"]) == 2
     assert capsys.readouterr().err == (
-        "error: --log wandb needs a package: pip install 'minigpt-text[wandb]'\n"
+        'error: --log wandb needs a package: pip install "minigpt-text[wandb]"\n'
     )
     with pytest.raises(UserError, match="--log tensorboard needs a package"):
         minigpt.train("my.txt", log="tensorboard")

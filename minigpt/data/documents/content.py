@@ -17,6 +17,7 @@ from typing import IO, Any, BinaryIO
 
 from ... import UserError
 from ...config import ReadingConfig
+from ...config.system import how_to_install
 from .document import Refused, Unreadable
 
 BLOCK = 1 << 20  # bytes read at a time
@@ -190,7 +191,7 @@ def _zstandard(packed: IO[bytes], source: Path) -> Any:
 
 def needs_extra(source: Path, what: str) -> UserError:
     """The error for a file that a library has to read."""
-    return Refused(source, f"needs a reader of {what}: pip install 'minigpt-text[documents]'")
+    return Refused(source, f"needs a reader of {what}: {how_to_install('documents')}")
 
 
 def _reason(error: BaseException) -> str:

@@ -133,7 +133,7 @@ def test_a_missing_library_is_named(
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     message = refusal(write(tmp_path / name, data))
-    assert library in message and "pip install 'minigpt-text[documents]'" in message
+    assert library in message and 'pip install "minigpt-text[documents]"' in message
 
 
 # Parquet

@@ -1,0 +1,76 @@
+"""What differs between operating systems: how a shell wants words quoted, which names cannot be
+those of files, and whether a file that is open can be replaced.
+"""
+
+import os
+import re
+import shlex
+from pathlib import Path, PurePath, PureWindowsPath
+
+_NAME = os.name
+_PLAIN_WORD = re.compile(r"[\w.:/\\=+-][\w.:/\\=+@-]*")  # no shell of Windows changes such a word
+_DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]) *(\..*)?", re.IGNORECASE)
+_NEVER_IN_NAMES = re.compile(r'[<>:"|?*\x00-\x1f]')
+_LONGEST_PATH = 259  # characters, unless the user has switched this limit off
+
+
+def is_windows() -> bool:
+    """Whether this is Windows: a file cannot be replaced or removed there while it is open."""
+    return _NAME == "nt"
+
+
+def quote(word: str) -> str:
+    """A word of a command, to be copied into a shell.
+
+    The two shells of Windows, cmd.exe and PowerShell, both take double quotes, and a doubled one
+    for one inside; only cmd.exe takes no others. A variable in a word, as %x% or $x, is replaced
+    by one of the two all the same: no way to prevent it works in both.
+    """
+    if not is_windows():
+        return shlex.quote(word)
+    if _PLAIN_WORD.fullmatch(word):
+        return word
+    quoted = word.replace('"', '""')
+    backslashes = len(quoted) - len(quoted.rstrip("\\"))  # before a quote, two stand for one
+    return '"' + quoted + backslashes * "\\" + '"'
+
+
+def how_to_install(extra: str) -> str:
+    """The command that installs what a part of minigpt needs."""
+    return f'pip install "minigpt-text[{extra}]"'
+
+
+def end_of_input() -> str:
+    """The keys that end what is typed."""
+    return "Ctrl-Z and Enter" if is_windows() else "Ctrl-D"
+
+
+def name_problem(path: str | PurePath) -> str | None:
+    """What is wrong with a path that is to be made, if this is Windows and one of its names is not
+    for files there; else None."""
+    if not is_windows():
+        return None
+    path = PureWindowsPath(str(path))  # one of another system would be taken apart otherwise
+    for name in path.relative_to(path.anchor).parts:
+        if name in (".", ".."):
+            continue
+        if _DEVICE.fullmatch(name):
+            return f"Windows keeps the name {name} for itself"
+        if found := _NEVER_IN_NAMES.search(name):
+            return f"a name on Windows cannot hold {found[0]!r}, as {name!r} does"
+        if name.endswith((" ", ".")):
+            return f"a name on Windows cannot end in a dot or a space, as {name!r} does"
+    return None
+
+
+def why_not_written(error: OSError, path: Path) -> str:
+    """The reason of an error of the system in words; Windows does not say that a path is too long,
+    or that a file is open."""
+    reason = error.strerror or str(error)
+    if not is_windows():
+        return reason
+    if len(str(path.absolute())) > _LONGEST_PATH:
+        return f"{reason}: the path has more than {_LONGEST_PATH} characters; choose a shorter one"
+    if isinstance(error, PermissionError):
+        return f"{reason}; perhaps another program has it open"
+    return reason
