@@ -35,6 +35,20 @@ def test_a_character_may_lie_across_two_blocks(before: int, text: str, folder: P
     assert documents(write(folder / "long.txt", whole)) == [whole]
 
 
+@pytest.mark.parametrize(
+    "begin",
+    [
+        "*** START OF THE PROJECT GUTENBERG EBOOK CROWS ***",
+        "*END*THE SMALL PRINT! FOR PUBLIC DOMAIN ETEXTS*Ver.04.29.93*END*",
+        "*END THE SMALL PRINT! FOR PUBLIC DOMAIN ETEXTS*Ver.10/04/01*END*",
+    ],
+)
+def test_project_gutenberg_s_header_and_licence_are_left_out(begin: str, tmp_path: Path) -> None:
+    end = "End of The Project Gutenberg Etext of Crows"
+    file = write(tmp_path / "a.txt", f"Header\n\n{begin}\n\nA crow.\n\n{end}\n\nLicence\n")
+    assert documents(file) == ["A crow."]
+
+
 def test_a_byte_order_mark_is_no_text_at_the_start_and_text_elsewhere(tmp_path: Path) -> None:
     assert documents(write(tmp_path / "a.txt", "\ufeffa\ufeffb")) == ["a\ufeffb"]
     assert documents(write(tmp_path / "b.txt", "\ufeff")) == []

@@ -9,7 +9,10 @@ from .document import Report
 from .mark import MARK
 
 GUTENBERG = "Project Gutenberg's header and licence"
-_START = re.compile(r"^\s*\*\*\* ?START OF (THE|THIS) PROJECT GUTENBERG.*$", re.M | re.I)
+_START = re.compile(  # before 2003, the book begins after the small print
+    r"^\s*(\*\*\* ?START OF (THE|THIS) PROJECT GUTENBERG|\*END\*? ?THE SMALL PRINT!).*$",
+    re.M | re.I,
+)
 _END = re.compile(
     r"^\s*(\*\*\* ?END OF (THE|THIS) PROJECT GUTENBERG|End of (the )?Project Gutenberg).*$",
     re.M | re.I,

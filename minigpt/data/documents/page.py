@@ -73,11 +73,15 @@ _NAVIGATION = re.compile(
     r"cookies?|cookie-banner|banner|newsletter|headerlink|header-link|anchor-link|anchorjs-link|"
     r"skip-link|skiplink|mw-editsection|mw-jump-link|catlinks|printfooter|noprint|linenos|linenodiv|"
     r"viewcode-link|viewcode-back|prev-next|prev-next-area|edit-this-page|copybtn|toctree-wrapper|"
-    r"pg-header|pg-footer|pgheader|pg-boilerplate|pg-machine-header|pg-start-separator|visually-hidden|"
+    r"comments|comments-area|comments-section|commentlist|respond|disqus_thread|related-?posts|"
+    r"jp-relatedposts|sharedaddy|pg-header|pg-footer|pgheader|pg-boilerplate|pg-machine-header|pg-start-separator|visually-hidden|"
     r"sr-only|screen-reader-text)(?:[-_](?:wrapper|container|links?|menu|bar|list|inner|content|panel))?"
 )
 _NEVER_AROUND = {"html", "body", "main", "article", "h1", "h2", "h3"}
 _NOTE = re.compile(r"foot-?note-?(ref|reference|marker|link)|note-?ref|fnref|pginternal-note")
+_NOTES = {"footnotes", "footnote", "endnotes", "endnote", "reflist"}  # classes of notes
+_MARK_IN_LINK = re.compile(r"[#¶§🔗]|\[(?:\d{1,3}|[a-z]|(?:note|nb) \d{1,3})\]|[*†‡]{1,3}")
+_MARK_ABOVE = re.compile(r"[\[(]?(?:\d{1,3}|[a-z]|[*†‡§]{1,3})[\])]?")  # the line
 _TURNS_THE_PAGE = {"next", "prev", "previous", "up"}  # what a link is for, as its `rel` says
 _LEAST_ENTRIES = 5  # links in a row that are a table of contents
 _MOST_LINKS = 0.6  # share of a short paragraph's characters that may be links
@@ -95,9 +99,11 @@ class _Inside:
     is_guessed: bool = False  # to be around the main part, by the name of a class
     is_main: bool = False
     is_link: bool = False
+    leads_to_part: bool = False  # of a page, by a link, as the mark of a note does
     turns_the_page: bool = False  # a link to the next page, or the one before
     is_verbatim: bool = False
     is_item: bool = False
+    is_in_item: bool = False  # of a list, perhaps in a heading there
     level: int = 0
 
 
@@ -106,6 +112,8 @@ class _Open(NamedTuple):
 
     name: str
     inside: _Inside
+    begin: int  # how many parts of the paragraph are before it
+    to_parts: int  # how many characters before it lead to parts of a page
 
 
 class _Found(NamedTuple):
@@ -137,15 +145,28 @@ def blocks_of_page(page: str, content: Content, report: Report, is_book: bool) -
 def _without_contents(found: list[_Found], report: Report) -> list[_Found]:
     """The blocks of a chapter without a list of links to the chapters, which may be anywhere."""
     kept: list[_Found] = []
-    for are_links, group in groupby(found, key=_is_navigation):
+    for may_be_entries, group in groupby(found, key=_may_be_entry):
         run = list(group)
-        if are_links and len(run) >= _LEAST_ENTRIES:
+        links = sum(map(_are_links, run))
+        if may_be_entries and links >= max(_LEAST_ENTRIES, len(run) / 2):
             report.leave_out("entries of tables of contents", len(run))
-            if kept and is_heading_of_contents(kept[-1].block.text):
-                kept.pop()
+            _drop_heading_of_contents(kept)
         else:
             kept += run
     return kept
+
+
+def _may_be_entry(found: _Found) -> bool:
+    """Whether a block may be an entry of a table of contents, in which not all are links."""
+    is_short = len(found.block.text) < _SHORT
+    is_item = found.inside.is_in_item and not found.inside.is_verbatim
+    return _is_navigation(found) or (is_item and is_short)
+
+
+def _drop_heading_of_contents(kept: list[_Found]) -> None:
+    """Leave out a heading of a table of contents whose entries are left out."""
+    if kept and is_heading_of_contents(kept[-1].block.text):
+        kept.pop()
 
 
 def _without_frame(found: list[_Found], report: Report) -> list[_Found]:
@@ -157,15 +178,25 @@ def _without_frame(found: list[_Found], report: Report) -> list[_Found]:
     if _length(in_main) >= _LEAST_MAIN * _length(kept):
         kept = in_main
 
-    kept = [one for one in kept if not _is_navigation(one)]
-    report.leave_out("paragraphs around the main part", len(found) - len(kept))
-    return kept
+    main: list[_Found] = []
+    for one in kept:
+        if _is_navigation(one):
+            _drop_heading_of_contents(main)
+        else:
+            main.append(one)
+    report.leave_out("paragraphs around the main part", len(found) - len(main))
+    return main
 
 
 def _is_navigation(found: _Found) -> bool:
     """Whether a paragraph is a short one of links."""
+    return not found.block.level and _are_links(found)
+
+
+def _are_links(found: _Found) -> bool:
+    """Whether a short block is mostly links."""
     length = len(found.block.text)
-    is_short = 0 < length < _SHORT and not found.block.level and not found.inside.is_verbatim
+    is_short = 0 < length < _SHORT and not found.inside.is_verbatim
     return is_short and found.links > _MOST_LINKS * length
 
 
@@ -186,6 +217,7 @@ class _Reader:
         self._how_many: Counter[str] = Counter()  # are open, of each name
         self._parts: list[str] = []  # of the paragraph that is being read
         self._links = 0  # characters of it that are links
+        self._to_parts = 0  # those that lead to a part of a page
         self._turns_the_page = False  # whether one of its links does
         self._inside = _Inside()  # where it is
         self._rows: list[list[list[_Found]]] = []  # of tables: cells of blocks
@@ -209,6 +241,8 @@ class _Reader:
         self._parts.append(text)
         if here.is_link:
             self._links += len(text.strip())
+        if here.leads_to_part:
+            self._to_parts += len(text.strip())
         if here.turns_the_page:
             self._turns_the_page = True
 
@@ -236,7 +270,8 @@ class _Reader:
             return
         if len(self._open) >= self._most_nested:
             raise too_deep(self._content)
-        self._open.append(_Open(tag.name, self._inside_of(tag)))
+        inside = self._inside_of(tag)
+        self._open.append(_Open(tag.name, inside, len(self._parts), self._to_parts))
         self._how_many[tag.name] += 1
         if tag.name == "tr":
             self._rows.append([])
@@ -271,6 +306,8 @@ class _Reader:
 
     def _close_last(self) -> None:
         name = self._open[-1].name
+        if name in ("a", "sup"):
+            self._end_mark(self._open[-1])
         if name in _PARAGRAPH:
             self.end_paragraph()
         self._open.pop()
@@ -278,12 +315,27 @@ class _Reader:
         if name == "tr" and self._rows:
             self._end_row()
 
+    def _end_mark(self, opened: _Open) -> None:
+        """Leave out what is in a link or above the line, if it is the mark of a note."""
+        leads = opened.inside.leads_to_part
+        pattern = _MARK_IN_LINK if opened.name == "a" else _MARK_ABOVE
+        if not leads and (opened.name == "a" or self._to_parts == opened.to_parts):
+            return
+        parts = self._parts[opened.begin :]
+        if pattern.fullmatch("".join(parts).strip()) is None:
+            return
+
+        del self._parts[opened.begin :]
+        self._links -= sum(len(part.strip()) for part in parts) if leads else 0
+        self._report.leave_out("marks of notes")
+
     def end_paragraph(self) -> None:
         """What was read since the last paragraph is one."""
         text = "".join(self._parts)
         links = len(text) if self._turns_the_page else self._links
         self._parts = []
         self._links = 0
+        self._to_parts = 0
         self._turns_the_page = False
         if not text.strip():
             return
@@ -324,13 +376,14 @@ class _Reader:
         if tag.name == "a" and "href" in tag.attributes:
             relations = tag.attributes.get("rel", "").lower().split()
             turns = not _TURNS_THE_PAGE.isdisjoint(relations)
-            inside = replace(inside, is_link=True, turns_the_page=turns)
+            leads = "#" in tag.attributes["href"]
+            inside = replace(inside, is_link=True, leads_to_part=leads, turns_the_page=turns)
         elif tag.name == "pre":
             inside = replace(inside, is_verbatim=True)
         elif tag.name in ("ul", "ol", "dl", "td", "th"):
             inside = replace(inside, is_item=False)
         elif tag.name == "li":
-            inside = replace(inside, is_item=True)
+            inside = replace(inside, is_item=True, is_in_item=True)
         elif re.fullmatch("h[1-6]", tag.name):
             inside = replace(inside, level=int(tag.name[1]), is_item=False)
         elif tag.name in ("main", "article") or tag.attributes.get("role") == "main":
@@ -363,6 +416,11 @@ class _Reader:
             return _ROLES[role]
 
         names = f"{attributes.get('class', '')} {attributes.get('id', '')}"
+        is_block = tag.name in _PARAGRAPH
+        if is_block and not _NOTES.isdisjoint(attributes.get("class", "").split()):
+            return "notes"
+        if tag.name == "ol" and "references" in attributes.get("class", "").split():
+            return "notes"
         is_mark = tag.name in ("a", "sup", "span") and _NOTE.search(names.lower()) is not None
         if is_mark:
             return "marks of notes"

@@ -63,6 +63,16 @@ def test_project_gutenberg_s_header_and_licence_are_left_out(tmp_path: Path) -> 
     assert (texts[0], texts[-1], len(texts)) == ("first", "last", 5)
 
 
+def test_contents_are_left_out_although_not_all_entries_are_links(tmp_path: Path) -> None:
+    entries = "".join(f"<li><h4><a href='c2#{n}'>Part {n}</a></h4></li>" for n in range(6))
+    rest = "<li>1. <ul><li><a href='c3'>Crows</a></li><li>Of bread</li></ul></li>"
+    contents = f"<h2>Table of Contents</h2><ul>{entries}{rest}</ul>"
+    items = "<ul><li>One</li><li>Two</li><li><a href='c3'>Three</a></li></ul>"
+    pages = {"c1": f"<body><p>first</p>{contents}<h2>Crows</h2>{items}</body>"}
+    text = "".join(documents(write(tmp_path / "a.epub", epub(pages, ["c1"]))))
+    assert text == "first\n\nCrows\n\n- One\n- Two\n- Three"
+
+
 def test_a_protected_book_is_refused_and_encrypted_fonts_do_no_harm(tmp_path: Path) -> None:
     def book(encrypted: str) -> bytes:
         xml = f"<e><d><CipherReference URI='{encrypted}'/></d></e>"

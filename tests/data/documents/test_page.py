@@ -38,6 +38,14 @@ def text_of(folder: Path, body: str, head: str = "") -> str:
         ("<div hidden>no</div><p style='display: none'>no</p>yes", "yes"),
         ("<h1>Title<a class='headerlink' href='#a'>¶</a></h1>", "Title"),
         ("text<sup class='footnote-ref'><a href='#1'>1</a></sup>.", "text."),
+        ("a<sup><a href='n.html#1'>1</a></sup> b<sup>[<a href='#2'>2</a>]</sup>.", "a b."),
+        ("a<a href='#n'>[12]</a><a class='footnote' href='#f'><sup>*</sup></a> b", "a b"),
+        (
+            "10<sup>2</sup> <a href='#c'>Chapter 2</a> of <a href='/1984'>[3]</a>",
+            "102 Chapter 2 of [3]",
+        ),
+        ("<h2>Files<a href='#files'>#</a></h2>", "Files"),
+        ("a<div class='footnotes'><p id='n'><a href='#1'>[1]</a> Note</p></div>b", "a\n\nb"),
     ],
 )
 def test_tags_become_paragraphs_and_lines(body: str, text: str, tmp_path: Path) -> None:
@@ -61,6 +69,8 @@ STORY = "<p>A fox saw a crow on a branch. It had a piece of cheese in its beak.<
         "<ul class='docnav top'><li>The book of birds</li></ul>{}",
         "<div class='nav-panel'><p>Next: Crows, Up: Birds</p></div>{}",
         f"<ul>{LINKS}</ul>{{}}",
+        "{}<div id='comments'><p>First!</p></div><div class='related-posts'><p>More</p></div>",
+        f"{{}}<h2>Contents</h2><ul>{LINKS}</ul>",
         "<div class='sphinxsidebar'><p>Contents</p></div><div class='body'>{}</div>",
     ],
 )
