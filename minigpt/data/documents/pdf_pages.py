@@ -1,8 +1,8 @@
 """The lines of each page of a PDF, by pdfminer.six: a program that `apart.read_apart` starts.
 
 It prints the outline first, as [number of a page, title] of the entries of the highest level that
-has several; then for each page its boxes, lists of lines that stand together, and whether it shows
-a picture.
+has several; then for each page its boxes and whether it shows a picture. A box is a list of lines
+that stand together, each with how high it stands on the page.
 """
 
 import itertools
@@ -15,6 +15,7 @@ from typing import Any
 from .apart import Told, answer
 
 _MOST_ENTRIES = 10_000  # of an outline
+_SAME_PLACE = 0.2  # of a letter's width: so near to the one before, it is that letter again
 
 
 def pages(stream: Any) -> Iterator[Any]:
@@ -36,13 +37,34 @@ def pages(stream: Any) -> Iterator[Any]:
         raise Told("loops: one of its parts is inside itself") from None
 
 
-def _boxes(page: Any) -> Iterator[list[str]]:
-    """The lines of each box of a page, in the order of reading."""
+def _boxes(page: Any) -> Iterator[list[tuple[str, int]]]:
+    """The lines of each box of a page and their heights, in the order of reading."""
     from pdfminer.layout import LTTextBox
 
     for box in page:
         if isinstance(box, LTTextBox):
-            yield [line.get_text() for line in box]
+            yield [(_text_of(line), round(line.y1)) for line in box]
+
+
+def _text_of(line: Any) -> str:
+    """The text of a line. A letter that is printed twice in its place, to look bold, is one."""
+    from pdfminer.layout import LTChar
+
+    text = ""
+    before: Any = None
+    for part in line:
+        if isinstance(part, LTChar):
+            is_again = before is not None and _is_printed_again(part, before)
+            before = part
+            if is_again:
+                continue
+        text += part.get_text()
+    return text
+
+
+def _is_printed_again(letter: Any, before: Any) -> bool:
+    is_same = letter.get_text() == before.get_text() and not letter.get_text().isspace()
+    return is_same and abs(letter.x0 - before.x0) < _SAME_PLACE * letter.width
 
 
 def _has_picture(page: Any) -> bool:

@@ -3,7 +3,7 @@
 import io
 import json
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -99,14 +99,20 @@ def notebook(*cells: tuple[str, str]) -> str:
     return json.dumps({"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1)
 
 
-def pdf(*pages: Iterable[str], outline: Iterable[tuple[int, str]] = (), more: str = "") -> bytes:
+def pdf(
+    *pages: Iterable[str],
+    outline: Iterable[tuple[int, str]] = (),
+    more: str = "",
+    at_top: Sequence[str] = (),
+) -> bytes:
     """A PDF of pages of lines, with an outline of (page number, title); `more` goes into its
-    catalog."""
+    catalog. `at_top` are operators for each page, which begin at its top."""
     objects: list[str] = ["", "", "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"]
     numbers = []  # of the pages
-    for lines in pages:
+    for number, lines in enumerate(pages):
+        top = f"BT /F1 10 Tf 550 785 Td {at_top[number]} ET " if at_top else ""
         shown = "".join(f"({_escaped(line)}) Tj 0 -14 Td " for line in lines)
-        stream = f"BT /F1 10 Tf 50 780 Td {shown}ET"
+        stream = f"{top}BT /F1 10 Tf 50 {750 if at_top else 780} Td {shown}ET"
         objects.append(f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream")
         objects.append(
             f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents {len(objects)} 0 R "

@@ -2,6 +2,7 @@
 
 import stat
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,9 @@ from .reading import left_out
 LINE = "This is a line of a paragraph that is about as long as the others, and then"
 
 
-def text_of(folder: Path, *pages: list[str]) -> str:
+def text_of(folder: Path, *pages: list[str], at_top: Sequence[str] = ()) -> str:
     """The one document of a PDF."""
-    (text,) = documents(write(folder / "a.pdf", pdf(*pages)))
+    (text,) = documents(write(folder / "a.pdf", pdf(*pages, at_top=at_top)))
     return text
 
 
@@ -40,6 +41,19 @@ def test_hyphens_at_the_ends_of_lines_are_joined_as_elsewhere_in_the_text(tmp_pa
     assert "and then example and" in text and " well-known, as well-known" in text
 
 
+def test_hyphens_before_a_capital_or_an_and_stay(tmp_path: Path) -> None:
+    lines = [f"{LINE} Franco-", f"German, {LINE[:60]} Haupt-", f"und Nebensatz, {LINE[:50]} PRO-",
+             "VIDED."]  # fmt: skip
+    text = text_of(tmp_path, lines)
+    assert "Franco-German," in text and "Haupt- und Nebensatz" in text and "PROVIDED." in text
+
+
+def test_the_last_line_of_a_title_page_does_not_go_on(tmp_path: Path) -> None:
+    assert text_of(tmp_path, ["The Crow", "Anna Fox"], ["Preface", LINE, LINE]) == (
+        f"The Crow\n\nAnna Fox\n\nPreface\n\n{LINE} {LINE}"
+    )
+
+
 def test_page_headers_and_numbers_are_left_out(tmp_path: Path) -> None:
     pages = [
         ["My Book", f"Page {n}", f"{LINE} {'abcde'[n]}", f"It is {'abcde'[n]}.", f"- {n} -"]
@@ -50,9 +64,30 @@ def test_page_headers_and_numbers_are_left_out(tmp_path: Path) -> None:
     assert left_out(tmp_path / "a.pdf") == {"page headers and numbers": 12}
 
 
+def test_what_stands_beside_the_number_of_a_page_is_a_page_header(tmp_path: Path) -> None:
+    """Each chapter has its own, on one page or two; the number is far from it."""
+    pages = [[f"{'abcdef'[n]} {LINE}", f"The end of {'abcdef'[n]}."] for n in range(6)]
+    heads = [f"Chapter {'abcdef'[n // 2]}" for n in range(6)]
+    beside = [f"(17) Tj -500 0 Td ({head}) Tj".replace("17", str(n + 3))
+              for n, head in enumerate(heads)]  # fmt: skip
+    text = text_of(tmp_path, *pages, at_top=beside)
+    assert "Chapter" not in text and not any(str(n) in text for n in range(3, 9))
+    assert "The end of f." in text
+
+
+def test_letters_printed_twice_to_look_bold_are_read_once(tmp_path: Path) -> None:
+    twice = "".join(f"({letter}) Tj 0.2 0 Td ({letter}) Tj 6 0 Td " for letter in "Moon")
+    text = text_of(tmp_path, ["A good book"], at_top=[twice])
+    assert sorted(text.split()) == ["A", "Moon", "book", "good"]
+
+
 def test_entries_of_a_table_of_contents_are_left_out(tmp_path: Path) -> None:
     contents = ["Contents", "1 The fox . . . . . . . . 3", "2 The crow ........ 12", "."]
-    assert text_of(tmp_path, [*contents, LINE, LINE]) == f"Contents\n\n{LINE} {LINE}"
+    assert text_of(tmp_path, [*contents, LINE, LINE]) == f"{LINE} {LINE}"
+    apart = ["Contents", "1 The fox", "2 The crow", "3 The bread", "3", "12", "20"]
+    assert text_of(tmp_path, [*apart, LINE, LINE]) == f"{LINE} {LINE}"
+    following = [f"{n} The fox . . . . . . {n}" for n in range(9)]
+    assert text_of(tmp_path, [LINE, *following, "7", LINE]) == f"{LINE} {LINE}"
 
 
 def test_signs_without_a_letter_are_left_out(tmp_path: Path) -> None:
