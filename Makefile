@@ -126,6 +126,7 @@ bench: .venv/ready .venv/serve
 	$(BIN)/python benchmarks/plan_repeats.py
 	$(BIN)/python benchmarks/generation.py
 	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/journal.py
 	$(BIN)/python benchmarks/big_text.py
 	$(BIN)/python benchmarks/serving.py
 	OMP_NUM_THREADS=1 $(BIN)/torchrun --nproc-per-node 2 benchmarks/distributed.py

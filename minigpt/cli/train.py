@@ -1,8 +1,10 @@
 """`minigpt train`, which is also train.py: hands what was typed to `recipe/run.py`."""
 
 import argparse
+import contextlib
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +26,7 @@ from .terminal import print_message, write
 if TYPE_CHECKING:
     from ..data.source import Source
     from ..recipe.plan import Plan
+    from ..runs.journal import Journal
 
 Fields = dict[str, Any]  # of a config, that were given
 
@@ -96,6 +99,7 @@ def _resume(
 
 def _plan(text: Fields, model: Fields, training: Fields) -> None:
     """Print what would be trained, and why."""
+    _say_reading(text)
     source = _read_text(text, model)
     from ..recipe.plan import plan_run
     from ..recipe.request import make_request
@@ -111,32 +115,64 @@ def _start(
     out: str | None, text: Fields, model: Fields, training: Fields, *, started: float
 ) -> None:
     """Train a new run."""
-    source = None
-    if "LOCAL_RANK" not in os.environ:  # several processes read the text together
-        source = _read_text(text, model, Path(out or "runs/.any"))
-    from ..recipe.run import start_run
+    if "LOCAL_RANK" in os.environ:  # several processes read the text together
+        from ..recipe.run import start_run
 
-    start_run(text, model, training, out=out, started=started, source=source)
+        start_run(text, model, training, out=out, started=started)
+        return
+
+    _say_reading(text)
+    from ..runs.folder import check_free
+
+    check_free(Path(out or "runs/.any"))
+    with _waiting_journal(out) as journal:
+        try:
+            source = _read_text(text, model, is_for_run=True)
+            from ..recipe.run import start_run
+
+            start_run(
+                text, model, training, out=out, started=started, source=source, journal=journal
+            )
+        except SystemExit:
+            if journal is None or not journal.is_stop_asked:
+                raise
+            journal.end("stopped")
+            print_message("stopped before the training began; nothing is kept")
 
 
-def _read_text(text: Fields, model: Fields, out: Path | None = None) -> "Source":
-    """Check that a run can be written to `out`, read the text and refuse one that is too short,
-    before torch is loaded, which takes seconds; what is done is said."""
-    config = TextConfig(**text)
+@contextlib.contextmanager
+def _waiting_journal(out: str | None) -> Iterator["Journal | None"]:
+    """The journal that another program has made for the run, opened before the text is read; None
+    if there is none."""
+    from ..runs.journal import Journal, has_journal
+
+    if out is None or not has_journal(Path(out)):
+        yield None
+        return
+    with Journal(Path(out)) as journal:
+        journal.tell("reading")
+        yield journal
+
+
+def _say_reading(text: Fields) -> None:
+    """What is read, the first line of a training."""
     from ..data.readers import title
 
-    names = ", ".join(map(title, config.files))
+    names = ", ".join(map(title, TextConfig(**text).files))
     if "files" not in text:
         names += ", because no text was named"
     print_message(f"minigpt {__version__}: reading {names}")
+
+
+def _read_text(text: Fields, model: Fields, is_for_run: bool = False) -> "Source":
+    """Read the text and refuse one that is too short, before torch is loaded, which takes seconds;
+    what is found is said."""
     from ..data.lengths import check_short_text
     from ..data.source import find_source
     from ..recipe import report
-    from ..runs.folder import check_free
     from ..tokenizer import tiktoken_tokenizer
 
-    if out is not None:
-        check_free(out)
+    config = TextConfig(**text)
     if config.tokenizer not in ("bpe", "char"):  # it has to be there
         tiktoken_tokenizer(config.tokenizer)
 
@@ -146,7 +182,7 @@ def _read_text(text: Fields, model: Fields, out: Path | None = None) -> "Source"
         check_short_text(source, config, model.get("context_length"))
 
     report.say_text(source)
-    if out is not None:
+    if is_for_run:
         report.say_unfinished(config, source)
     print_message("loading torch ...")
     return source

@@ -23,6 +23,7 @@ from ..data.source import Source
 from ..model import GPT
 from ..runs.find import Run, run_of_launch
 from ..runs.folder import LAUNCH, PLAN, RunConfig, check_free, has_checkpoint, read_config
+from ..runs.journal import Journal
 from ..runs.memory import enough_memory
 from ..tokenizer import Tokenizer, as_tokenizer
 from ..training import distributed
@@ -32,6 +33,7 @@ from ..training.interruption import Interrupted, orderly_exit
 from ..training.picture import EXPECTED
 from ..training.trainer import Trainer
 from . import report
+from .childhood import Childhood
 from .copied import reserved_seconds, say_copied
 from .counting import Counting
 from .first_model import first_model, fitted_to_tokens
@@ -124,11 +126,12 @@ def start_run(
     source: Source | None = None,
     network: nn.Module | None = None,
     tokenizer: Tokenizer | None = None,
+    journal: Journal | None = None,
 ) -> Run:
     """Train a new run, with what is given of the fields of TextConfig, GPTConfig and TrainConfig.
 
     `started` is when the command began, in time.monotonic's seconds; `source` is the text, if it
-    has been read already.
+    has been read already, and `journal` that of the run, if it is open.
     """
     with distributed.process_group(), enough_memory(_SMALLER):
         launch = distributed.launch(next(_starts))
@@ -149,10 +152,12 @@ def start_run(
             tokenizer=tokenizer,
         )
         source = on_main(read_source, request, source)
+        _tell(journal, "planning")
         training = on_main(training_on_this_machine, request)
         request = replace(request, training=training)
         plan = None if request.network is not None else on_main(plan_run, source, request)
         request = on_all(request.with_plan, plan)
+        _tell(journal, "tokens")
         dataset = on_all(tokens_of, source, request)
         if plan is not None:
             plan = fitted_to_tokens(plan, dataset, request.given.context_length)
@@ -168,10 +173,22 @@ def start_run(
 
         place = on_main(free_place, request.text, source) if out is None else Path(out)
         trainer = make_trainer(
-            network, dataset, request.training, out=place, files=files, started=started
+            network,
+            dataset,
+            request.training,
+            out=place,
+            files=files,
+            started=started,
+            journal=journal,
         )
         trainer.figures[EXPECTED] = expected
         return train_and_report(trainer, place, trainer.train)
+
+
+def _tell(journal: Journal | None, phase: str) -> None:
+    """Tell who has opened the journal what is done next."""
+    if journal is not None:
+        journal.tell(phase)
 
 
 def resume_run(
@@ -221,6 +238,7 @@ def make_trainer(
     out: Path,
     started: float,
     files: Mapping[str, str] | None = None,
+    journal: Journal | None = None,
 ) -> Trainer:
     """A trainer that shows samples and what counting gives, and leaves time to tell how much of
     what the model writes is copied."""
@@ -231,10 +249,11 @@ def make_trainer(
         dataset,
         training,
         out=out,
-        callbacks=[Samples()] if has_marks else [Counting(), Samples()],
+        callbacks=[*([] if has_marks else [Counting()]), Samples(), Childhood()],
         files=files,
         started=started,
         reserve=reserved_seconds(network, dataset, training.minutes),
+        journal=journal,
     )
     on_all(check_sample_prompt, trainer)
     return trainer

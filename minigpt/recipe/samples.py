@@ -1,5 +1,6 @@
 """What a model writes while it learns: a callback of the training."""
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 from .. import UserError
@@ -11,6 +12,7 @@ from ..training.messages import say_text_of_a_model
 from ..training.saving import try_to_write
 
 if TYPE_CHECKING:
+    from ..data.batches import Dataset
     from ..training.trainer import Trainer
 
 _TOKENS = 80
@@ -44,6 +46,19 @@ def _usual_prompt(trainer: "Trainer") -> str:
     if origin.text is None or origin.text.only is None or origin.dialogue is None:
         return ""
     return origin.dialogue.opening(origin.dialogue.find(origin.text.only))
+
+
+def opening(trainer: "Trainer") -> str:
+    """How the texts of a run's childhood begin: as its samples do or, where those begin with
+    nothing, as its training text does."""
+    return trainer.config.sample_prompt or _usual_prompt(trainer) or first_words(trainer.dataset)
+
+
+def first_words(dataset: "Dataset") -> str:
+    """The beginning of the first line that has letters or digits, to try as a prompt."""
+    lines = dataset.tokenizer.decode(dataset.train[:400].tolist()).splitlines()
+    line = next((line.strip() for line in lines if any(map(str.isalnum, line))), "")
+    return textwrap.shorten(line, 24, placeholder="", break_long_words=False) or line[:24]
 
 
 def check_sample_prompt(trainer: "Trainer") -> None:

@@ -3,6 +3,7 @@ files hold of its text. Nothing else is touched, and links are not followed.
 """
 
 import contextlib
+import itertools
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -37,6 +38,8 @@ from .folder import (
     WEIGHTS,
     locked,
 )
+from .journal import JOURNAL
+from .journal import OURS as OURS_IN_JOURNAL
 from .kept import kept_file, kept_page, steps_in
 from .weights import read_about
 
@@ -86,7 +89,7 @@ def run_to_delete(folder: Path) -> Iterator[Remains]:
 
     if not any((folder / name).exists() for name in (CONFIG, WEIGHTS)):
         (folder / LOCK).unlink(missing_ok=True)
-        for empty in (folder / CHECKPOINT, folder / KEPT, folder):
+        for empty in (folder / CHECKPOINT, folder / KEPT, folder / JOURNAL, folder):
             with contextlib.suppress(OSError):  # not empty, a mount, or the current folder
                 empty.rmdir()
 
@@ -126,10 +129,12 @@ def _remains(folder: Path) -> Remains:
     files = [
         *_files(folder / CHECKPOINT, _OURS_IN_CHECKPOINT),
         *_files(folder / KEPT, _names_of_kept(folder)),
+        *_files(folder / JOURNAL, OURS_IN_JOURNAL),
         *_files(folder, _OURS),
     ]
-    known = {*files, folder / LOCK, folder / CHECKPOINT, folder / KEPT}
-    held = [*folder.iterdir(), *_inside(folder / CHECKPOINT), *_inside(folder / KEPT)]
+    inner = [folder / name for name in (CHECKPOINT, KEPT, JOURNAL)]
+    known = {*files, folder / LOCK, *inner}
+    held = [*folder.iterdir(), *itertools.chain.from_iterable(map(_inside, inner))]
 
     text, fingerprint = _origin(folder)
     return Remains(

@@ -24,6 +24,7 @@ from ..data.dialogue.dialogue import Dialogue
 from ..data.dialogue.layout import Layout
 from ..data.origin import Origin
 from .atomic import unfinished_name, write_text
+from .journal import JOURNAL, is_awaited, remove_journal
 from .weights import read_beginning, read_network, save_weights
 
 if TYPE_CHECKING:
@@ -191,8 +192,13 @@ def check_free(out: Path) -> None:
     place = next(p for p in (out, *out.absolute().parents) if p.is_dir())
     if not os.access(place, os.W_OK):
         raise UserError(f"no permission to write to {place}; {other}")
-    if any(out.iterdir()) if out.is_dir() else out.exists() or out.is_symlink():
+    if _holds_anything(out) if out.is_dir() else out.exists() or out.is_symlink():
         raise UserError(f"{out} exists and is not an empty folder; {other}")
+
+
+def _holds_anything(folder: Path) -> bool:
+    """Whether there is more in a folder than a journal, which may be there before its run."""
+    return any(path.name != JOURNAL for path in folder.iterdir())
 
 
 def has_checkpoint(folder: Path) -> bool:
@@ -202,7 +208,8 @@ def has_checkpoint(folder: Path) -> bool:
 
 def is_untrained(folder: Path) -> bool:
     """Whether a folder holds a run that has learned nothing: the files and the weights that it
-    began with and no others, no checkpoint, and weights that no evaluation has chosen."""
+    began with and the losses of its first steps, no checkpoint, and weights that no evaluation has
+    chosen."""
     beginning = read_beginning(folder / WEIGHTS)
     if beginning is None:
         return False
@@ -212,16 +219,16 @@ def is_untrained(folder: Path) -> bool:
         kept = {file.name for file in (folder / KEPT).glob("*")}
     except OSError:
         return False
-    has_learned = not saved <= {unfinished_name(LAST)} or not kept <= {
-        FIRST,
-        unfinished_name(FIRST),
-    }
-    return held - {LOCK, CHECKPOINT, KEPT} == beginning and not has_learned
+    others = held - {LOCK, CHECKPOINT, KEPT, JOURNAL, STEPS, unfinished_name(STEPS)}
+    has_learned = not saved <= {unfinished_name(LAST)}
+    has_kept_more = not kept <= {FIRST, unfinished_name(FIRST)}
+    return others == beginning and not has_learned and not has_kept_more
 
 
 def remove_untrained(folder: Path) -> None:
-    """Remove a run that has learned nothing. A folder that holds anything else stays as it is.
-    UserError if another process is training in it."""
+    """Remove a run that has learned nothing. A folder that holds anything else stays as it is, and
+    so does a journal that another program has made. UserError if another process is training in it.
+    """
     if not is_untrained(folder):
         return
     with locked(folder):
@@ -234,7 +241,9 @@ def remove_untrained(folder: Path) -> None:
                 file.unlink()
             with contextlib.suppress(FileNotFoundError):
                 inner.rmdir()
-        for name in beginning:
+        if not is_awaited(folder):
+            remove_journal(folder)
+        for name in (*beginning, STEPS, unfinished_name(STEPS)):
             (folder / name).unlink(missing_ok=True)
 
     (folder / LOCK).unlink(missing_ok=True)  # not earlier: Windows removes no file that is open

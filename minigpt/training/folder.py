@@ -14,7 +14,9 @@ from ..data.batches import Dataset
 from ..model import GPT
 from ..runs.atomic import write_text
 from ..runs.folder import CONFIG, RunConfig, begin_run, locked, read_config, remove_untrained
+from ..runs.journal import Journal
 from . import distributed
+from .interruption import Interrupted
 
 
 def settings_of_run(
@@ -42,15 +44,20 @@ def check_same_text(folder: Path, dataset: Dataset) -> None:
 
 @contextlib.contextmanager
 def new_run(
-    folder: Path, config: RunConfig, model: nn.Module, dataset: Dataset, files: Mapping[str, str]
-) -> Iterator[None]:
-    """A new run, untrained but whole, and locked. One that fails before its first checkpoint has
-    learned nothing, and is removed."""
+    folder: Path,
+    config: RunConfig,
+    model: nn.Module,
+    dataset: Dataset,
+    files: Mapping[str, str],
+    journal: Journal | None = None,
+) -> Iterator[Journal | None]:
+    """A new run, untrained but whole, and locked, with its journal. One that fails before its first
+    checkpoint has learned nothing, and is removed."""
     begin = partial(begin_run, folder, config, model, dataset.tokenizer, files)
     distributed.on_main(begin)
     try:
-        with locked_run(folder):
-            yield
+        with locked_run(folder), kept_journal(folder, journal) as kept:
+            yield kept
     except BaseException:
         if distributed.is_main():
             with contextlib.suppress(OSError, UserError):  # the first error is the one to tell
@@ -64,3 +71,22 @@ def locked_run(folder: Path) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         distributed.on_main(stack.enter_context, locked(folder))
         yield
+
+
+@contextlib.contextmanager
+def kept_journal(folder: Path, journal: Journal | None) -> Iterator[Journal | None]:
+    """The journal of a run that is trained now, which rank 0 opens unless the caller has; the
+    others have none."""
+    with contextlib.ExitStack() as stack:
+        if journal is None and distributed.is_main():
+            journal = stack.enter_context(Journal(folder))
+        if journal is not None:
+            journal.is_watched = True
+            journal.tell("training")
+
+        try:
+            yield journal
+        except Interrupted:
+            if journal is not None:
+                journal.end("interrupted")
+            raise

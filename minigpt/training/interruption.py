@@ -16,12 +16,13 @@ if hasattr(signal, "SIGHUP"):  # the terminal was closed; Windows has no such si
 
 
 class Interrupted(Exception):
-    """Training was stopped by a signal; `saved` tells whether a checkpoint could be written."""
+    """Training was stopped by a signal or, if that is 0, by the file `stop` in its journal. `saved`
+    tells whether a checkpoint could be written."""
 
     def __init__(self, signal_number: int, saved: bool = True):
-        super().__init__(signal.Signals(signal_number).name)
+        super().__init__(signal.Signals(signal_number).name if signal_number else "stop")
         self.saved = saved
-        self.exit_status = 128 + signal_number
+        self.exit_status = 128 + signal_number if signal_number else 0
 
 
 @contextlib.contextmanager

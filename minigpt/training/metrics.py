@@ -2,7 +2,9 @@
 single steps in steps.jsonl.
 """
 
+import contextlib
 import json
+import time
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from .trainer import Trainer
 
 _MOST_STEPS = 20_000  # in steps.jsonl: of a longer training every second, every fourth, ...
+SECONDS = 1.0  # at least, from one writing of steps.jsonl to the next
+_OF_A_STEP = (*FIGURES_OF_A_STEP, "done", "tokens_per_second")
 _OF_AN_EVALUATION = (
     "step", "seconds", "train_loss", "train_bits_per_byte", "val_loss", "val_bits_per_byte",
     COUNTING, INTERPOLATION, "tokens_per_second", "done",
@@ -33,13 +37,14 @@ _OF_AN_EVALUATION = (
 class Metrics:
     """A callback that writes both files into the run's folder.
 
-    The rows of steps wait in memory for the next evaluation or checkpoint.
+    The rows of steps wait in memory for a second, or until the next evaluation or checkpoint.
     """
 
     def __init__(self) -> None:
         self._steps: list[dict[str, Any]] = []
         self._written = 0  # of these, to the file
         self._interval = 1  # steps from one row to the next
+        self._next = 0.0  # when they are written, by time.monotonic
 
     def on_start(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
         """Forget what was written about steps that a training that is resumed takes again."""
@@ -51,8 +56,12 @@ class Metrics:
         self._interval = min((b - a for a, b in pairwise(steps)), default=1)
 
     def on_step(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
+        assert trainer.out is not None
         if figures["step"] % self._interval == 0:
-            self._steps.append({name: figures[name] for name in FIGURES_OF_A_STEP})
+            self._steps.append({name: figures[name] for name in _OF_A_STEP})
+        if time.monotonic() >= self._next:
+            with contextlib.suppress(OSError):  # which the next evaluation tells of
+                self._write_steps(trainer.out / STEPS)
 
     def on_evaluation(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
         """Add a row to metrics.jsonl; rows of this step and later ones, to which the training has
@@ -77,6 +86,7 @@ class Metrics:
             self._steps = [row for row in self._steps if row["step"] % self._interval == 0]
             self._written = 0
 
+        self._next = time.monotonic() + SECONDS
         is_new = self._written == 0
         lines = _lines(self._steps[self._written :])
         self._written = 0  # until all is try_to_write

@@ -16,6 +16,7 @@ from ..data.batches import Dataset
 from ..model import GPT
 from ..runs.find import Run
 from ..runs.folder import INTERPOLATION
+from ..runs.journal import Journal
 from . import distributed, workers
 from .callbacks import Figures, check_callbacks
 from .candidates import Candidates
@@ -23,7 +24,14 @@ from .checkpoint import Trained, TrainingState
 from .compilation import prepared
 from .divergence import Diverged, advice, check_finite, check_growth, check_weights
 from .evaluation import evaluating
-from .folder import check_same_text, locked_run, new_run, settings_of_run, update_settings
+from .folder import (
+    check_same_text,
+    kept_journal,
+    locked_run,
+    new_run,
+    settings_of_run,
+    update_settings,
+)
 from .gradients import BatchResult, Part, seed_step, set_gradients, training_batch
 from .interruption import GracefulStop, Interrupted
 from .kept import KeptWeights
@@ -74,6 +82,7 @@ class Trainer:
         started: when the command began, in time.monotonic's seconds: from then on the minutes
             count. If unset, from the beginning of the training.
         reserve: seconds of the minutes to leave free after training.
+        journal: of the run, if it is open already.
 
     Attributes:
         state: how far the training has come.
@@ -103,6 +112,7 @@ class Trainer:
         files: Mapping[str, str] | None = None,
         started: float | None = None,
         reserve: float = 0.0,
+        journal: Journal | None = None,
     ):
         distributed.join()
         config = TrainConfig() if config is None else config
@@ -125,6 +135,7 @@ class Trainer:
         self.optimizers = chosen_optimizers(optimizers, model, self.config)
         self.state = TrainingState()
         self.figures: Figures = {}
+        self.journal = journal  # while it trains, on rank 0: what other programs are told
         self.started = 0.0  # when, in time.monotonic's seconds, had there been no interruption
 
         self._given_start = started
@@ -168,10 +179,8 @@ class Trainer:
             return None
 
         settings = settings_of_run(self.model, self.dataset, self.config, self.context_length)
-        with (
-            distributed.process_group(),
-            new_run(self.out, settings, self.model, self.dataset, self._files),
-        ):
+        begun = (self.out, settings, self.model, self.dataset, self._files)
+        with distributed.process_group(), new_run(*begun, self.journal) as self.journal:
             self._train()
         return Run(self.out)
 
@@ -184,7 +193,11 @@ class Trainer:
         """
         if self.out is None:
             raise UserError("a training is resumed from its folder: give out=")
-        with distributed.process_group(), locked_run(self.out):
+        with (
+            distributed.process_group(),
+            locked_run(self.out),
+            kept_journal(self.out, self.journal) as self.journal,
+        ):
             distributed.on_main(check_same_text, self.out, self.dataset)
             self.state = self._checkpoints.load()
             self.state.finished = False
@@ -274,20 +287,21 @@ class Trainer:
     def _progress(self, stop: GracefulStop) -> float:
         """The share of the training that is done, by the clock of rank 0.
 
-        Raises Interrupted after a signal to any process, and what a callback has raised; the run
-        is saved before.
+        Raises Interrupted after a signal to any process or a `stop` in the journal, and what a
+        callback has raised; the run is saved before.
         """
         state, callbacks = self.state, self._tell.callbacks
         seconds = self._limits.seconds() if distributed.is_main() else 0.0
         has_failed = callbacks.failure is not None
-        state.seconds, signal_number, wants_stop, any_failed = distributed.highest(
-            seconds, stop.signal_number, callbacks.wants_stop, has_failed
+        is_stop_asked = self.journal is not None and self.journal.is_stop_asked
+        state.seconds, signal_number, stop_asked, wants_stop, any_failed = distributed.highest(
+            seconds, stop.signal_number, is_stop_asked, callbacks.wants_stop, has_failed
         )
 
         if any_failed:
             self._raise_failure()
         done = 1.0 if wants_stop else self._limits.done(state.step, state.seconds)
-        if signal_number and done < 1.0:
+        if (signal_number or stop_asked) and done < 1.0:
             is_saved = self._save_unfinished()  # before a word is said
             raise Interrupted(int(signal_number), saved=is_saved)
         return done

@@ -66,6 +66,7 @@ def test_a_run_holds_every_file_and_a_row_and_a_sample_for_every_evaluation(
     names = {"config.json", "model.safetensors", "tokenizer.json", "metrics.jsonl", "samples.txt"}
     names |= {"plan.json", "loss.png", "checkpoint/last.safetensors"}
     names |= {"checkpoint/previous.safetensors", ".lock", "steps.jsonl"}
+    names |= {"journal/journal.jsonl", "journal/samples.jsonl"}
     found = {str(f.relative_to(tiny_run)) for f in tiny_run.rglob("*") if f.is_file()}
     assert found | {".lock"} == names
     assert (tiny_run / PICTURE).read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,192 @@
+"""The journal of a run, `journal/` in its folder: how a training tells other programs what it does,
+and how they end it.
+
+    journal.jsonl   a row for each phase: when it began, its name, and at the end how it ended
+    samples.jsonl   what the model writes, from before its first step on
+    alive           touched every two seconds while the training goes on
+    stop            whoever makes this file ends the training
+
+A program that starts a training may make the folder before, with files of its own in it.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from .atomic import unfinished_name, write_text
+
+JOURNAL = "journal"  # a folder, which holds
+ROWS = "journal.jsonl"
+TEXTS = "samples.jsonl"
+ALIVE = "alive"
+STOP = "stop"
+OURS = (ROWS, TEXTS, unfinished_name(TEXTS), ALIVE, STOP)
+AT_ONCE = "now"  # what `stop` holds if nothing is to be saved any more
+
+SECONDS_ALIVE = 2.0  # from one touch of `alive` to the next
+_SLEPT = 15.0  # seconds without a touch, after which the computer has slept
+_STOPPED_AT_ONCE = 1  # the exit status
+
+
+class Journal:
+    """Open while a training goes on: keeps `alive` young and looks for `stop`.
+
+    What cannot be written is left out, since no training should fail because of its journal.
+
+    Attributes:
+        is_stop_asked: whether `stop` has been made since the journal was opened.
+        is_watched: whether the training looks at `is_stop_asked` by itself. Until it does, `stop`
+            interrupts the program as SIGTERM does.
+    """
+
+    def __init__(self, run: Path):
+        self.is_stop_asked = False
+        self.is_watched = False
+        self._run = run
+        self._folder = run / JOURNAL
+        self._has_ended = False
+        self._is_closing = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="journal", daemon=True)
+
+    def __enter__(self) -> Self:
+        with contextlib.suppress(OSError):
+            self._folder.mkdir(exist_ok=True)
+            (self._folder / STOP).unlink(missing_ok=True)
+        self._touch()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._is_closing.set()
+        self._thread.join()
+
+        if error is None:
+            self.end("finished")
+        elif isinstance(error, KeyboardInterrupt | SystemExit):
+            self.end("interrupted")
+        else:
+            self.end("failed", str(error) or type(error).__name__)
+
+        with contextlib.suppress(OSError):
+            (self._folder / ALIVE).unlink(missing_ok=True)
+
+    def tell(self, phase: str, **more: Any) -> None:
+        """Add a row to journal.jsonl: a phase begins."""
+        self._add(ROWS, {"time": round(time.time(), 3), "phase": phase, **more})
+
+    def end(self, how: str, message: str = "") -> None:
+        """Add the last row, unless that is there. `how` is "finished", "interrupted", "stopped" or
+        "failed"."""
+        if self._has_ended:
+            return
+        self._has_ended = True
+        if how == "interrupted" and self.is_stop_asked:
+            how = "stopped"
+        self.tell("end", how=how, message=message)
+
+    def add_text(self, row: dict[str, Any]) -> None:
+        """Add a row to samples.jsonl."""
+        self._add(TEXTS, row)
+
+    def drop_texts_after(self, step: int) -> None:
+        """Leave only the rows of samples.jsonl up to a step, to which a training has gone back."""
+        path = self._folder / TEXTS
+        kept = [row for row in read_texts(self._run) if row["step"] <= step]
+        with contextlib.suppress(OSError):
+            if path.exists():
+                write_text("".join(map(_line, kept)), path)
+
+    def _add(self, name: str, row: dict[str, Any]) -> None:
+        with contextlib.suppress(OSError), open(self._folder / name, "a", encoding="utf-8") as file:
+            file.write(_line(row))
+
+    def _touch(self) -> None:
+        with contextlib.suppress(OSError):
+            (self._folder / ALIVE).touch()
+
+    def _watch(self) -> None:
+        """Until the journal is closed: touch `alive`, look for `stop`, notice that time is gone."""
+        last = time.time()
+        while not self._is_closing.wait(SECONDS_ALIVE):
+            asleep = time.time() - last - SECONDS_ALIVE
+            last = time.time()
+            if asleep > _SLEPT:
+                self.tell("slept", seconds=round(asleep, 1))
+            self._touch()
+            self._look_for_stop()
+
+    def _look_for_stop(self) -> None:
+        try:
+            how = (self._folder / STOP).read_text(encoding="utf-8", errors="replace")
+        except OSError:  # there is none
+            return
+
+        if how.strip() == AT_ONCE:
+            self.is_stop_asked = True
+            self.end("interrupted")
+            os._exit(_STOPPED_AT_ONCE)
+        if not self.is_stop_asked:
+            self.is_stop_asked = True
+            if not self.is_watched:
+                signal.raise_signal(signal.SIGTERM)
+
+
+def _line(row: dict[str, Any]) -> str:
+    return json.dumps(row, ensure_ascii=False) + "\n"
+
+
+def read_texts(run: Path) -> list[dict[str, Any]]:
+    """The rows of samples.jsonl in a run's journal, those that are whole."""
+    return _read(run / JOURNAL / TEXTS, "step")
+
+
+def read_phases(run: Path) -> list[dict[str, Any]]:
+    """The rows of journal.jsonl, those that are whole."""
+    return _read(run / JOURNAL / ROWS, "phase")
+
+
+def _read(path: Path, name: str) -> list[dict[str, Any]]:
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+    rows = []
+    for line in lines:
+        with contextlib.suppress(ValueError, RecursionError):
+            row = json.loads(line)
+            if isinstance(row, dict) and name in row:
+                rows.append(row)
+    return rows
+
+
+def has_journal(run: Path) -> bool:
+    """Whether there is a journal, with or without its run."""
+    return (run / JOURNAL).is_dir()
+
+
+def is_awaited(run: Path) -> bool:
+    """Whether another program has made the journal, which still wants to read how it ended."""
+    try:
+        return any(path.name not in OURS for path in (run / JOURNAL).iterdir())
+    except OSError:
+        return False
+
+
+def remove_journal(run: Path) -> None:
+    """Remove what a training has written into a journal, and the folder if that leaves it empty."""
+    folder = run / JOURNAL
+    with contextlib.suppress(OSError):
+        for name in OURS:
+            (folder / name).unlink(missing_ok=True)
+        folder.rmdir()

@@ -1,0 +1,211 @@
+"""The journal of a run: what other programs read of a training, and how they end it."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import minigpt
+from minigpt.cli import main
+from minigpt.runs import journal as journal_module
+from minigpt.runs.delete import run_to_delete
+from minigpt.runs.folder import STEPS, WEIGHTS
+from minigpt.runs.journal import ALIVE, JOURNAL, STOP, Journal, read_phases, read_texts
+from minigpt.training.interruption import Interrupted
+from tests.conftest import TINY, some_text, train_tiny
+from tests.training.runs import after_step, contents, interrupted, resume
+
+OPTIONS = [f"--{name.replace('_', '-')}={value}" for name, value in TINY.items()]
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is looked at every two seconds is looked at all the time."""
+    monkeypatch.setattr(journal_module, "SECONDS_ALIVE", 0.01)
+
+
+def phases(run: Path) -> list[str]:
+    return [row.get("how", row["phase"]) for row in read_phases(run)]
+
+
+def test_a_training_tells_its_phases_and_how_it_ended(workplace: Path) -> None:
+    run = train_tiny()
+    assert phases(run) == ["training", "finished"]
+    assert not (run / JOURNAL / ALIVE).exists()
+
+    interrupted("runs/parts", step=3)
+    resume(Path("runs/parts"))
+    assert phases(Path("runs/parts")) == ["training", "interrupted", "training", "finished"]
+
+
+def test_texts_begin_before_the_first_step_and_go_on_where_a_resumed_training_does(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("minigpt.recipe.childhood._SECONDS", 0.0)
+    monkeypatch.setattr("minigpt.recipe.childhood._COSTS", 0)
+    monkeypatch.setattr("minigpt.recipe.childhood._OF_THE_TIME", 0)
+    whole, parts = train_tiny(), Path("runs/parts")
+    interrupted(parts, step=3)
+    resume(parts)
+
+    texts = read_texts(whole)
+    assert [row["step"] for row in texts] == [0, 1, 2, 3, 4, 5, 6, 7, 8, 8]
+    assert [row["text"] for row in texts if row["step"] != 3] == [
+        row["text"] for row in read_texts(parts) if row["step"] != 3
+    ]
+    assert all(row["text"].startswith(row["beginning"]) for row in texts)
+    assert texts[-1]["text"] == minigpt.load(whole).generate(
+        texts[-1]["beginning"], max_new_tokens=60, seed=0
+    )
+
+
+def test_words_of_a_text_are_looked_up_and_a_head_looks_at_all_of_the_beginning(
+    workplace: Path,
+) -> None:
+    row = read_texts(train_tiny(tokenizer="char", steps=40, context_length=32))[-1]
+    words = set(some_text().split())
+    written = row["text"][len(row["beginning"]) :].split()
+    assert row["words"] == len(written)
+    assert row["known"] == sum(word in words for word in written)
+    looks = row["looks"]  # (layers, heads, tokens)
+    assert "".join(row["tokens"]).replace("␣", " ") == row["beginning"]
+    assert [len(head) for layer in looks for head in layer] == [len(row["tokens"])] * 2
+    assert all(sum(head) == pytest.approx(1, abs=0.02) for layer in looks for head in layer)
+
+
+def test_the_file_stop_ends_a_training_as_ctrl_c_does(
+    workplace: Path, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Path("runs/my")
+
+    def ask() -> None:
+        (run / JOURNAL / STOP).touch()
+        time.sleep(0.2)
+
+    with monkeypatch.context() as patched, pytest.raises(Interrupted) as stopped:
+        after_step(patched, lambda at: at == 3, ask)
+        train_tiny(out=run)
+    assert stopped.value.exit_status == 0
+    assert phases(run) == ["training", "stopped"]
+
+    resume(run)  # which removes the file
+    whole = train_tiny(out="runs/whole")
+    assert (run / WEIGHTS).read_bytes() == (whole / WEIGHTS).read_bytes()
+
+
+def start(out: Path) -> "subprocess.Popen[bytes]":
+    """The command, which trains until it is stopped; its journal is there before."""
+    (out / JOURNAL).mkdir(parents=True)
+    (out / JOURNAL / "job.json").write_text("{}")
+    options = [option for option in OPTIONS if "--steps" not in option]
+    command = [sys.executable, "-m", "minigpt", "train", "my.txt", "--out", str(out), *options]
+    return subprocess.Popen([*command, "--steps=1000000", "--num-evals=1"])
+
+
+def wait_for(run: Path, phase: str) -> None:
+    deadline = time.monotonic() + 60
+    while phase not in phases(run):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(("phase", "how"), [("reading", "stopped"), ("training", "stopped")])
+def test_a_program_that_made_the_journal_is_told_from_the_beginning_and_ends_the_command(
+    workplace: Path, phase: str, how: str
+) -> None:
+    run = Path("runs/my")
+    training = start(run)
+    wait_for(run, phase)
+    assert time.time() - (run / JOURNAL / ALIVE).stat().st_mtime < 10
+    (run / JOURNAL / STOP).touch()
+    assert training.wait(timeout=60) == 0
+    assert phases(run)[-1] == how
+    assert (run / "checkpoint").exists() == (phase == "training")
+
+
+def test_stop_with_now_leaves_at_once(workplace: Path) -> None:
+    run = Path("runs/my")
+    training = start(run)
+    wait_for(run, "training")
+    (run / JOURNAL / STOP).write_text("now\n")
+    assert training.wait(timeout=20) == 1
+    assert phases(run)[-1] == "stopped"
+
+
+def test_what_went_wrong_is_told_to_who_made_the_journal_and_stays_there(workplace: Path) -> None:
+    Path("short.txt").write_text("hm")
+    (Path("runs/my") / JOURNAL).mkdir(parents=True)
+    (Path("runs/my") / JOURNAL / "job.json").write_text("{}")
+    assert main(["train", "short.txt", "--out", "runs/my", *OPTIONS]) == 2
+    assert [row["phase"] for row in read_phases(Path("runs/my"))] == ["reading", "end"]
+    assert "short" in read_phases(Path("runs/my"))[-1]["message"]
+    assert train_tiny(out="runs/my")  # the place is free
+
+
+def test_a_training_that_failed_before_its_first_checkpoint_leaves_nothing(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise RuntimeError("broken")
+
+    after_step(monkeypatch, lambda at: at == 1, fail)
+    with pytest.raises(RuntimeError, match="broken"):
+        train_tiny()
+    assert not list(Path("runs").glob("[!.]*"))
+
+
+def test_losses_of_steps_are_written_while_it_trains(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("minigpt.training.metrics.SECONDS", 0.0)
+    seen: list[int] = []
+    path = Path("runs/my") / STEPS
+    after_step(
+        monkeypatch,
+        lambda at: at > 2,
+        lambda: seen.append(len(path.read_text().splitlines())),
+    )
+    train_tiny(out="runs/my", num_evals=1)
+    assert seen == [2, 3, 4, 5, 6, 7]
+
+
+def test_a_journal_that_cannot_be_written_stops_no_training(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(journal_module, "open", refuse, raising=False)
+    run = train_tiny()
+    assert not phases(run)
+    assert (run / WEIGHTS).exists()
+
+
+def test_time_that_is_gone_is_told(
+    tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Journal(tmp_path):
+        clock = time.time
+        monkeypatch.setattr(journal_module.time, "time", lambda: clock() + 60)
+        time.sleep(0.2)
+    slept = [row for row in read_phases(tmp_path) if row["phase"] == "slept"]
+    assert [round(row["seconds"]) for row in slept] == [60]
+
+
+def test_a_deleted_run_leaves_no_journal_but_what_others_have_put_there(workplace: Path) -> None:
+    run = train_tiny()
+    with run_to_delete(run) as remains:
+        remains.delete()
+    assert not run.exists()
+
+    run = train_tiny()
+    (run / JOURNAL / "job.json").write_text(json.dumps({"minutes": 1}))
+    with run_to_delete(run) as remains:
+        assert remains.others == [run / JOURNAL / "job.json"]
+        remains.delete()
+    assert contents(run) == {f"{JOURNAL}{os.sep}job.json": b'{"minutes": 1}'}
