@@ -89,7 +89,11 @@ def test_an_exported_run_answers_the_same(talking_run: Path, tmp_path: Path) -> 
 
     tokenizer = AutoTokenizer.from_pretrained(tmp_path)
     model = AutoModelForCausalLM.from_pretrained(tmp_path)
-    asked = [{"role": "user", "content": "Did you feed the cat?"}]
+    asked = [
+        {"role": "user", "content": "Did you feed the cat?"},
+        {"role": "assistant", "content": "Twice."},
+        {"role": "user", "content": "Really?"},
+    ]
     prompt = tokenizer.apply_chat_template(
         asked, add_generation_prompt=True, return_tensors="pt", return_dict=True
     )
@@ -97,8 +101,10 @@ def test_an_exported_run_answers_the_same(talking_run: Path, tmp_path: Path) -> 
     theirs = tokenizer.decode(ids[prompt["input_ids"].shape[1] :], skip_special_tokens=True)
 
     writer = minigpt.load(talking_run)
-    talk = talk_of_messages(dialogue, [("user", "Did you feed the cat?", None)], "Otto")
+    said = [(message["role"], message["content"], None) for message in asked]
+    talk = talk_of_messages(dialogue, said, "Otto")
     text = talk.prompt(writer.tokenizer, context_length=64, max_new_tokens=20)
+    assert prompt["input_ids"][0].tolist() == writer.tokenizer.encode(text)
     ours = writer.samples(text, temperature=0, max_new_tokens=20, stop=(dialogue.end,))[0].text
     assert theirs == ours
     assert model.generation_config.eos_token_id == [

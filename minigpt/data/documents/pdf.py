@@ -226,7 +226,7 @@ def _paragraphs(lines: Sequence[_Line], report: Report) -> list[Block]:
     blocks: list[Block] = []
     paragraph: list[_Line] = []
     for line in lines:
-        if paragraph and _ends(paragraph[-1], line, usual):
+        if paragraph and _ends(paragraph, line, usual):
             blocks.append(_joined(paragraph, words))
             paragraph = []
         paragraph.append(line)
@@ -243,8 +243,9 @@ def _is_entry(line: _Line) -> bool:
     return _ENTRY_PAGE.sub("", end).endswith(_DOTS)
 
 
-def _ends(line: _Line, following: _Line, usual: int) -> bool:
-    """Whether a line is the last of its paragraph."""
+def _ends(paragraph: Sequence[_Line], following: _Line, usual: int) -> bool:
+    """Whether the last line so far is the last of its paragraph."""
+    line = paragraph[-1]
     if line.level or following.level or _ITEM.match(following.text):
         return True
     begins_small = following.text[:1].islower()
@@ -253,7 +254,9 @@ def _ends(line: _Line, following: _Line, usual: int) -> bool:
     is_short = len(line.text) < _FULL * usual
     is_end = _ENDS.search(line.text[-_ENTRY_END:]) is not None
     if line.is_last:
-        return len(line.text) < _SHORT * usual or (is_end and is_short)
+        longest = max((len(before.text) for before in paragraph[:-1]), default=usual)
+        is_very_short = len(line.text) < _SHORT * min(longest, usual)  # a column may be narrow
+        return is_very_short or (is_end and is_short)
     if line.ends_box and (is_end or is_short):
         return True
     return len(line.text) < _SHORT * usual or (is_short and is_end)

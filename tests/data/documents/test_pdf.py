@@ -54,6 +54,13 @@ def test_the_last_line_of_a_title_page_does_not_go_on(tmp_path: Path) -> None:
     )
 
 
+def test_a_paragraph_of_a_narrow_column_goes_on_on_the_next_page(tmp_path: Path) -> None:
+    wide = [LINE] * 9
+    narrow = ["It was the best of crows,", "it was the worst of Foxes,"]
+    text = text_of(tmp_path, [*wide, "It ends."], narrow, ["Foxes too.", *wide])
+    assert "the worst of Foxes, Foxes too." in text
+
+
 def test_page_headers_and_numbers_are_left_out(tmp_path: Path) -> None:
     pages = [
         ["My Book", f"Page {n}", f"{LINE} {'abcde'[n]}", f"It is {'abcde'[n]}.", f"- {n} -"]
