@@ -17,6 +17,8 @@ def options(parser: Parser) -> None:
     stored = "type of the stored weights (default: float16)"
     add("--weights", choices=("float16", "float32"), default="float16", help=stored)
     add("--with-text", action="store_true", help="also put the training text into the file")
+    steps = "how many of the steps that --keep has kept it holds (default: as many as fit in 20 MB)"
+    add("--steps", type=int, metavar="N", help=steps)
     add("--open", action="store_true", help="open the page in a browser")
 
 
@@ -43,7 +45,9 @@ def run(given: argparse.Namespace) -> None:
     if out.is_file() and out.suffix not in (".html", ".htm"):  # the run's weights, perhaps
         raise UserError(f"{out} exists and is not a page; choose another --out")
 
-    page = build_page(found, name, weights=given.weights, with_text=given.with_text)
+    page = build_page(
+        found, name, weights=given.weights, with_text=given.with_text, steps=given.steps
+    )
     write_text(page, out)
     if given.with_text:
         print_message(f"the training text is in {out} too: whoever gets the file can read it")

@@ -6,12 +6,14 @@ import re
 from pathlib import PurePath, PureWindowsPath
 from typing import Any
 
+import numpy as np
+
 from .. import UserError
 from ..config import TextConfig
 from ..data.readers import title
 from ..runs.base import bytes_read, is_base
 from ..runs.find import beginning, glass_writer
-from ..runs.folder import METRICS, PLAN, SAMPLES, WEIGHTS, read_metrics
+from ..runs.folder import METRICS, PLAN, SAMPLES, STEPS, WEIGHTS, read_metrics, read_steps
 from ..runs.found import FoundModel
 from ..runs.weights import read_best
 from ..tokenizer import Tokenizer
@@ -37,7 +39,7 @@ def facts(found: FoundModel) -> dict[str, Any]:
     text: the name of what it has read, without its folders; bytes: of all its text; seconds: of
     training; beginning: what the training began with.
     """
-    seconds = [row["seconds"] for row in read_metrics(found.folder / METRICS)]
+    seconds = [row["seconds"] for row in _evaluations(found)]
     text = found.config.origin.text if found.config else None
     is_the_base = is_base(found.folder)
     return {
@@ -78,7 +80,7 @@ def history(found: FoundModel) -> list[dict[str, Any]]:
     has read and on the text set aside, and the sample of that moment ("" if there is none). Of a
     long run some in between are left out. A folder without evaluations gives none."""
     samples = read_samples(found)
-    rows = {row["step"]: row for row in read_metrics(found.folder / METRICS)}
+    rows = {row["step"]: row for row in _evaluations(found)}
     steps = sorted(rows)
     if len(steps) > MOST_EVALUATIONS:
         last = len(steps) - 1
@@ -95,6 +97,21 @@ def history(found: FoundModel) -> list[dict[str, Any]]:
         }
         for step in steps
     ]
+
+
+def _evaluations(found: FoundModel) -> list[dict[str, Any]]:
+    """The rows of metrics.jsonl; of a model that was kept after a step, those up to that step."""
+    rows = read_metrics(found.folder / METRICS)
+    return [row for row in rows if found.step is None or row["step"] <= found.step]
+
+
+def seconds_after(found: FoundModel, step: int) -> float:
+    """About how many seconds of training a step was over, from what is known of steps near it."""
+    rows = [*read_metrics(found.folder / METRICS), *read_steps(found.folder / STEPS)]
+    known = {0: 0.0} | {row["step"]: row["seconds"] for row in rows}
+    steps = sorted(known)
+    seconds = np.interp(step, steps, [known[at] for at in steps])
+    return round(float(seconds), 1)
 
 
 def read_samples(found: FoundModel) -> dict[int, str]:

@@ -9,6 +9,8 @@ import dataclasses
 import hashlib
 import json
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,14 +22,18 @@ from ..data.corpus import whole
 from ..data.source import read_again
 from ..interop.safetensors_files import Array
 from ..runs.find import glass_writer
-from ..runs.found import FoundModel
+from ..runs.folder import WEIGHTS
+from ..runs.found import FoundModel, load_run
+from ..runs.kept import kept_steps
+from ..runs.weights import read_best
 from ..tokenizer import BytePairTokenizer, CharacterTokenizer, Tokenizer
 from ..tokenizer.bpe import bytes_to_printable
 from ..tokenizer.chunked_encoding import PATTERNS
 from ..tokenizer.library import word_pattern
-from .about import facts, history, openings
+from .about import facts, history, openings, seconds_after
 
 LARGEST = 40_000_000  # parameters
+LARGEST_KEPT = 20_000_000  # bytes of weights of single steps
 LARGEST_TEXT = 20_000_000  # characters
 WORKER = (
     "model/arithmetic", "model/engine", "model/weights", "model/window", "model/readings",
@@ -72,15 +78,26 @@ _IMPORT = re.compile(r'^import [^;]*? from "[./\w]+\.js";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=async|class|const|function)", re.MULTILINE)
 
 
+@dataclass(frozen=True)
+class KeptModel:
+    """The weights of a step of the training in a page."""
+
+    step: int
+    seconds: float  # of training until then, about
+    packed: str  # in base64
+
+
 def build_page(
     found: FoundModel,
     title: str,
     *,
     weights: Literal["float16", "float32"] = "float16",
     with_text: bool = False,
+    steps: int | None = None,
 ) -> str:
     """The page of a model as HTML. `weights` is how they are stored, `with_text` puts the training
-    text into the page too.
+    text into the page too. Of a run that has kept weights of single steps it holds those of `steps`
+    of them at most; unset: as many as are not larger than LARGEST_KEPT together.
 
     Raises:
         UserError: if the model is too large for a page, its tokenizer is of a kind that the page
@@ -93,7 +110,8 @@ def build_page(
             "export it instead: minigpt export --to gguf, and use llama.cpp"
         )
 
-    model, packed = page_model(found, title, weights)
+    kept = kept_models(found, np.dtype(weights), steps)
+    model, packed = page_model(found, title, weights, kept)
     text = training_text(found) if with_text else None
 
     script = bundle(PAGE)
@@ -104,6 +122,7 @@ def build_page(
         "model": _json(model),
         "text": _json(text),
         "weights": packed,
+        "kept": "".join(map(_kept_weights, kept)),
         "worker": bundle(WORKER),
         "script": script,
     }
@@ -111,8 +130,45 @@ def build_page(
     return re.sub(r"\{\{(\w+)\}\}", lambda name: parts[name[1]], page)
 
 
+def kept_models(found: FoundModel, dtype: np.dtype, most: int | None = None) -> list[KeptModel]:
+    """The weights that a run has kept of earlier steps, as many as a page holds, spread over all
+    that it has kept; none of a model that is such a step itself."""
+    if found.config is None or found.step is not None:
+        return []
+    if most is None:
+        most = LARGEST_KEPT // (found.glass.num_parameters * dtype.itemsize)
+
+    best = _best_step(found)
+    steps = [step for step in kept_steps(found.folder) if step != best]
+    if len(steps) > most:
+        last = len(steps) - 1
+        chosen = {round(i * last / max(most - 1, 1)) for i in range(most)}
+        steps = [steps[i] for i in sorted(chosen)]
+    return [_kept_model(found, step, dtype) for step in steps]
+
+
+def _best_step(found: FoundModel) -> int | None:
+    """The step that a run's best weights are of, if that is known."""
+    best = read_best(found.folder / WEIGHTS)
+    return None if best is None else round(best["step"])
+
+
+def _kept_model(found: FoundModel, step: int, dtype: np.dtype) -> KeptModel:
+    kept = load_run(found.folder, found.tokenizer, step=step)
+    packed, _ = _packed(kept, dtype)
+    return KeptModel(step, seconds_after(found, step), packed)
+
+
+def _kept_weights(kept: KeptModel) -> str:
+    """The element that holds them."""
+    return f'<script type="text/plain" id="weights-{kept.step}">{kept.packed}</script>\n'
+
+
 def page_model(
-    found: FoundModel, title: str, weights: Literal["float16", "float32"]
+    found: FoundModel,
+    title: str,
+    weights: Literal["float16", "float32"],
+    kept: Sequence[KeptModel] = (),
 ) -> tuple[dict[str, Any], str]:
     """What the page knows of a model, and its weights in base64."""
     packed, tensors = _packed(found, np.dtype(weights))
@@ -123,6 +179,8 @@ def page_model(
         "facts": facts(found),
         "openings": openings(found),
         "history": history(found),
+        "bestStep": _best_step(found),
+        "kept": [{"step": one.step, "seconds": one.seconds} for one in kept],
         "config": page_config(found.glass.config),
         "tensors": tensors,
         "dtype": weights,

@@ -102,7 +102,7 @@ def test_a_head_that_is_off_is_off_in_numpy_and_javascript(
 
     worker.open(found_model(config, model))
     names = [f"{layer}.{head}" for layer, head in off]
-    logits = worker.ask("allLogits", ids.tolist(), names)
+    logits = worker.ask("allLogits", ids.tolist(), {"off": names})
     assert_close(logits, glass.logits(glass.record(ids, off).residual[-1]))
 
 
@@ -124,7 +124,7 @@ def test_a_token_is_explained_alike_in_python_and_javascript(
 
     worker.open(found_model(config, model))
     names = [f"{layer}.{head}" for layer, head in off]
-    question = worker.send("explain", ids[:-1], ids[-1], names)
+    question = worker.send("explain", ids[:-1], ids[-1], {"off": names})
     why = worker.answer(question)
 
     assert why["logit"] == pytest.approx(expected.logit, abs=1e-3)

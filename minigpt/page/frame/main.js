@@ -32,10 +32,10 @@ window.minigpt = {
 
 /** What the page is about at this moment; `starts` has an entry for the next token, too. */
 function whatIsShown() {
-  const { text, chosen, question, view, settings, off, busy } = state;
+  const { text, chosen, question, view, settings, off, step, busy } = state;
   const { ids, origin, hidden } = text;
   const starts = [...ids.keys(), ids.length].map((place) => windowOf(place).start);
-  return structuredClone({ ids, origin, starts, hidden, chosen, question, view, settings, off: [...off], busy });
+  return structuredClone({ ids, origin, starts, hidden, chosen, question, view, settings, off: [...off], step, busy });
 }
 
 /** A text that nobody has asked for: the first opening, which is written on so that it can be watched. */

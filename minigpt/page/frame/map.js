@@ -4,7 +4,7 @@
 import { chance, fact, fill, h, lastAsked, number, roving } from "../basics/dom.js";
 import { say, string } from "../basics/strings.js";
 import { ask, model } from "../text/client.js";
-import { isOff, openView, state, subject } from "../text/state.js";
+import { isOff, modelKey, modelOnView, openView, state, subject } from "../text/state.js";
 import { tokenName } from "../text/writing.js";
 import { chooseLayer } from "../views/attention.js";
 import { rowName } from "../views/bars.js";
@@ -101,14 +101,16 @@ export async function drawMap() {
   lightMap();
   const about = subject();
   const { ids } = about.window;
-  const off = [...state.off];
+  const which = modelOnView();
 
-  const key = `${about.place} ${ids} ${off}`;
+  const key = `${about.place} ${ids} ${modelKey()}`;
   const isLast = askingForMap();
   let found = known;
   if (key !== known.key) {
     map.ariaBusy = "true";
-    const [inside, logits] = ids.length ? await Promise.all([ask("overview", ids, off), ask("logits", ids, off)]) : [];
+    const [inside, logits] = ids.length
+      ? await Promise.all([ask("overview", ids, which), ask("logits", ids, which)])
+      : [];
     if (!isLast()) return;
     found = { key, inside, logits };
   }

@@ -5,7 +5,17 @@ import { largestFirst, probabilities } from "../basics/chances.js";
 import { button, byId, chance, fact, fill, h, lastAsked, number } from "../basics/dom.js";
 import { say, string } from "../basics/strings.js";
 import { ask, model } from "../text/client.js";
-import { changed, isOff, offKey, onChange, openView, state, switchHead, windowOf } from "../text/state.js";
+import {
+  changed,
+  isOff,
+  modelKey,
+  modelOnView,
+  onChange,
+  openView,
+  state,
+  switchHead,
+  windowOf,
+} from "../text/state.js";
 import { firstUnread, tokenName, write } from "../text/writing.js";
 import { openPanel } from "./bottom_sheet.js";
 import { findExample } from "./tour_example.js";
@@ -33,13 +43,13 @@ export function makeTour() {
 
   onChange(() => {
     if (tour?.example && state.text !== tour.text) endTour();
-    if (tour && tour.off !== offKey()) drawTour();
+    if (tour && tour.by !== modelKey()) drawTour();
   });
   return button(string("tour.begin"), beginTour, { id: "begin-tour" });
 }
 
 async function beginTour() {
-  const mine = { step: 0, example: null, guess: null, off: offKey() };
+  const mine = { step: 0, example: null, guess: null, by: modelKey() };
   tour = mine;
   box.hidden = false;
   openPanel();
@@ -84,7 +94,7 @@ async function goTo(step) {
 
 /** Draw the step; with `isNew` it opens its view and takes the focus. */
 async function drawTour(isNew = false) {
-  tour.off = offKey();
+  tour.by = modelKey();
   const mine = tour;
   const isLast = drawing();
   const content = await STEPS[tour.step](tour, isNew);
@@ -125,7 +135,7 @@ async function guessStep({ example, guess }) {
   cover(true);
   state.chosen = null;
   changed();
-  const chances = probabilities(await ask("logits", windowOf(place).ids, [...state.off]));
+  const chances = probabilities(await ask("logits", windowOf(place).ids, modelOnView()));
   const options = largestFirst(chances)
     .filter((id) => id !== token)
     .slice(0, OPTIONS - 1);
@@ -213,7 +223,7 @@ async function headStep({ example }, isNew) {
     tour.hasSwitched = isOff(layer, head);
   };
   const { ids } = windowOf(place);
-  const p = probabilities(await ask("logits", ids, [...state.off]))[token];
+  const p = probabilities(await ask("logits", ids, modelOnView()))[token];
   const values = { token: tokenName(token), head: h("b", {}, name) };
   const now = chance("probability", p, { place, token });
   const label = string(isOff(layer, head) ? "tour.switchOn" : "tour.switchOff", { head: name });

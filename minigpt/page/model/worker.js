@@ -31,11 +31,16 @@ import { movedWindow, nextWindow, windowsOf } from "./window.js";
  * A text: its tokens, of which the first `hidden` stand for an empty beginning; where the windows of its first tokens
  * begin, if that is known; whether a token was typed or written. Its tokens from `from` on are to be read. */
 
+/** @typedef {{step: (number|null)?, off: Iterable<string>?}} Which
+ * Of which model something is asked: the step whose weights it has (null: the model's own), and which heads are off,
+ * "layer.head". The weights of a step are given before. */
+
 const ENDED = Symbol("ended");
 const channel = new MessageChannel();
 const resting = []; // who waits for a moment to pass, in the order of the messages sent to oneself
-let engine;
-let readings;
+const engines = new Map(); // by the step of their weights
+let packing; // how the weights of the model, and of each step, are packed
+let readings; // of the model that was asked last
 let tokenizer;
 let firstToken; // which an empty prompt stands for
 let forbidden; // tokens that are never drawn
@@ -48,19 +53,19 @@ let explaining = 0; // counts explanations
 const tellingTasks = {
   /** Read a text: {event: "token", place, id, bits, start} tells of each of its tokens the surprise in bits, and the
    * first token of the window in which it was predicted. The first token of all is not predicted: NaN bits.
-   * False if it was ended. @param {Text} text @param {Iterable<string>} off heads, "layer.head" */
-  async read(hear, text, off) {
+   * False if it was ended. @param {Text} text @param {Which} which */
+  async read(hear, text, which) {
     const mine = ++writing;
-    const found = await inMoments(readText(text, new Set(off)), { isOver: () => mine !== writing, hear });
+    const found = await inMoments(readText(text, which), { isOver: () => mine !== writing, hear });
     return found !== ENDED;
   },
 
   /** Write after a text until so many tokens are written ("length"), the model ends the text ("ended") or another task
-   * comes ("stopped"); each token is told of as in `read`. @param {Text} text */
-  async write(hear, text, count, settings, off) {
+   * comes ("stopped"); each token is told of as in `read`. @param {Text} text @param {Which} which */
+  async write(hear, text, count, settings, which) {
     const mine = ++writing;
     explaining++;
-    const steps = writeText(text, count, settings, new Set(off));
+    const steps = writeText(text, count, settings, which);
     const reason = await inMoments(steps, { isOver: () => mine !== writing, hear });
     return reason === ENDED ? "stopped" : reason;
   },
@@ -68,9 +73,9 @@ const tellingTasks = {
   /** Why `token` is likely after a window, or not: {logit, probability, parts, heads, words}, as writer.explain in
    * Python; `words` by the index in `ids`. What is found so far comes as {event: "explained"} with some of these names,
    * first all but heads and words. Null if it was ended. */
-  async explain(hear, ids, token, off) {
+  async explain(hear, ids, token, which) {
     const mine = ++explaining;
-    const steps = explainWindow(ids, token, new Set(off));
+    const steps = explainWindow(ids, token, which);
     const found = await inMoments(steps, { isOver: () => mine !== explaining, hear });
     return found === ENDED ? null : found;
   },
@@ -78,12 +83,19 @@ const tellingTasks = {
 
 const tasks = {
   open(model, weights, text) {
-    engine = new Engine(model.config, unpackWeights(weights, model.dtype, model.tensors));
-    readings = new Readings(engine);
+    packing = model;
+    engines.clear();
+    tasks.give(null, weights);
     tokenizer = new Tokenizer(model.tokenizer);
     firstToken = model.firstToken;
     forbidden = model.forbidden;
     documents = text;
+  },
+
+  /** The weights of a step. */
+  give(step, weights) {
+    const { config, dtype, tensors } = packing;
+    engines.set(step, new Engine(config, unpackWeights(weights, dtype, tensors)));
   },
 
   /** End what is written and explained. */
@@ -93,38 +105,38 @@ const tasks = {
   },
 
   /** As `explain`, for scripts: nothing ends it. */
-  explainWhole: (ids, token, off) => inMoments(explainWindow(ids, token, new Set(off))),
+  explainWhole: (ids, token, which) => inMoments(explainWindow(ids, token, which)),
 
   /** The tokens that the model writes after a prompt, for scripts: it ends nothing, and nothing ends it. */
-  async generate(prompt, count, settings, off) {
+  async generate(prompt, count, settings, which) {
     const ids = tokenizer.encode(prompt);
     const text = ids.length ? { ids } : { ids: [firstToken], hidden: 1 };
     const written = [];
     const hear = ({ id }) => written.push(id);
-    const reason = await inMoments(writeText(text, count, settings, new Set(off)), { hear });
+    const reason = await inMoments(writeText(text, count, settings, which), { hear });
     return reason === "ended" ? written.slice(0, -1) : written;
   },
 
   /** The logits after each token, for scripts. */
-  async allLogits(ids, off) {
-    const reading = await inMoments(readings.read(ids, new Set(off)));
+  async allLogits(ids, which) {
+    const reading = await inMoments(readWith(ids, which));
     return ids.map((_, t) => reading.logits(t));
   },
 
   // What inside.js shows of a window, the last row of which predicts.
-  logits: (ids, off) => shown(lastLogits, ids, off),
-  overview: (ids, off) => shown(overview, ids, off),
-  rows: (ids, off) => shown(lastRows, ids, off),
-  attention: (ids, layer, head, off) => shown(headAttention, ids, off, layer, head),
-  thumbnails: (ids, off) => shown(thumbnails, ids, off),
-  query: (ids, layer, head, off) => shown(lastQuery, ids, off, layer, head),
-  feedForward: (ids, layer, off) => shown(firingUnits, ids, off, layer),
-  norms: (ids, off) => shown(streamNorms, ids, off),
-  lens: async (ids, count, off, following) => inMoments(await shown(lens, ids, off, count, following)),
+  logits: (ids, which) => shown(lastLogits, ids, which),
+  overview: (ids, which) => shown(overview, ids, which),
+  rows: (ids, which) => shown(lastRows, ids, which),
+  attention: (ids, layer, head, which) => shown(headAttention, ids, which, layer, head),
+  thumbnails: (ids, which) => shown(thumbnails, ids, which),
+  query: (ids, layer, head, which) => shown(lastQuery, ids, which, layer, head),
+  feedForward: (ids, layer, which) => shown(firingUnits, ids, which, layer),
+  norms: (ids, which) => shown(streamNorms, ids, which),
+  lens: async (ids, count, which, following) => inMoments(await shown(lens, ids, which, count, following)),
 
   // Of the model alone.
-  headScores: () => inMoments(headScores(engine)),
-  nearest: (token, count) => nearestTokens(engine, token, count),
+  headScores: (which) => inMoments(headScores(engineOf(which))),
+  nearest: (token, count, which) => nearestTokens(engineOf(which), token, count),
 
   /** Where the training text has something like the characters from `start` to `end`. */
   sources(text, start, end) {
@@ -166,9 +178,21 @@ function moment() {
 }
 channel.port1.onmessage = () => resting.shift()();
 
+/** The steps of reading a window; they return the reading. */
+function readWith(ids, which) {
+  const engine = engineOf(which);
+  if (readings?.engine !== engine) readings = new Readings(engine);
+  return readings.read(ids, new Set(which?.off));
+}
+
+/** The engine with the weights of a step, or of the model itself. @param {Which} [which] */
+function engineOf({ step = null } = {}) {
+  return engines.get(step);
+}
+
 /** What one of the views of inside.js shows of a window. */
-async function shown(view, ids, off, ...rest) {
-  const reading = await inMoments(readings.read(ids, new Set(off)));
+async function shown(view, ids, which, ...rest) {
+  const reading = await inMoments(readWith(ids, which));
   return view(reading, ids.length, ...rest);
 }
 
@@ -180,17 +204,18 @@ function trainingText() {
 }
 
 /** The steps of reading a text: each token of it is told of. */
-function* readText({ ids, starts: known = [], from = 0 }, off) {
-  const starts = windowsOf(ids, known, engine.config.context_length);
+function* readText({ ids, starts: known = [], from = 0 }, which) {
+  const { atOnce, config } = engineOf(which);
+  const starts = windowsOf(ids, known, config.context_length);
   if (from === 0 && ids.length > 0) yield { event: "token", place: 0, id: ids[0], bits: NaN, start: 0 };
 
   for (let place = Math.max(1, from); place < ids.length; ) {
     // Those that are predicted in the same window, as many as are read at once.
     const start = starts[place];
     let end = place + 1;
-    while (end < ids.length && starts[end] === start && end < place + engine.atOnce) end++;
+    while (end < ids.length && starts[end] === start && end < place + atOnce) end++;
 
-    const reading = yield* readings.read(ids.slice(start, end - 1), off);
+    const reading = yield* readWith(ids.slice(start, end - 1), which);
     for (; place < end; place++) {
       const bits = surprise(reading.logits(place - start - 1), ids[place]);
       yield { event: "token", place, id: ids[place], bits, start };
@@ -199,14 +224,14 @@ function* readText({ ids, starts: known = [], from = 0 }, off) {
 }
 
 /** The steps of writing. */
-function* writeText({ hidden = 0, ...text }, count, settings, off) {
-  const { context_length } = engine.config;
+function* writeText({ hidden = 0, ...text }, count, settings, which) {
+  const { context_length } = packing.config;
   const ids = text.ids.slice();
   let start = nextWindow(text, context_length);
 
   for (let i = 0; i < count; i++) {
     const place = ids.length;
-    const reading = yield* readings.read(ids.slice(start), off);
+    const reading = yield* readWith(ids.slice(start), which);
     const logits = reading.logits(place - start - 1);
 
     const number = dieNumber(settings.seed, place, ids);
@@ -221,8 +246,8 @@ function* writeText({ hidden = 0, ...text }, count, settings, off) {
 }
 
 /** The steps of explaining; all that was found comes at the end. */
-function* explainWindow(ids, token, off) {
-  const reading = yield* readings.read(ids, off);
+function* explainWindow(ids, token, which) {
+  const reading = yield* readWith(ids, which);
   const all = { heads: {}, words: {} };
 
   for (const found of explainToken(reading, ids.length, token)) {

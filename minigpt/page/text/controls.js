@@ -6,7 +6,7 @@ import { say, string } from "../basics/strings.js";
 import { model } from "./client.js";
 import { copyLink, copyText } from "./link.js";
 import { area, layer, paper, showEnd } from "./sheet.js";
-import { allHeadsOn, offNames, openView, state } from "./state.js";
+import { allHeadsOn, lookAtStep, offNames, openView, state } from "./state.js";
 import { startWriting, step, typeButton } from "./typing.js";
 import { again, lastWritten, redoLast, stop, undoLast, writeFromHere } from "./writing.js";
 
@@ -56,6 +56,7 @@ export function makeControls() {
     button(string("panel.png"), () => savePicture(layer.parentElement, "minigpt-text", "png")),
   );
   byId("heads-off").append(button(string("writing.headsOn"), allHeadsOn));
+  byId("step-shown").append(button(string("writing.stepEnd"), () => lookAtStep(null)));
 }
 
 let wasBusy = false;
@@ -76,6 +77,7 @@ export function drawControls() {
     if (element.textContent !== state[id]) element.textContent = state[id];
   }
   drawHeadsOff();
+  drawStepShown();
 }
 
 /** A button that does nothing now; with the focus on it, it stays as it is until the focus goes on. */
@@ -94,4 +96,23 @@ function drawHeadsOff() {
 
   banner.dataset.names = counts.names;
   banner.querySelector("span").replaceChildren(...say("writing.headsOff", counts));
+}
+
+/** The line, and the title, that say that the page is about the model as it was at a step of its training. */
+function drawStepShown() {
+  const { step } = state;
+  const banner = byId("step-shown");
+  banner.hidden = step === null;
+  const title = step === null ? model.title : `${model.title}@${step}`;
+  if (byId("title").textContent === title) return;
+
+  byId("title").textContent = title;
+  banner
+    .querySelector("span")
+    .replaceChildren(step === null ? "" : string("writing.stepShown", { when: whenOf(step) }));
+}
+
+/** "after step 120 of its training" */
+export function whenOf(step) {
+  return step === 0 ? string("writing.stepBefore") : string("writing.stepAfter", { step: step.toLocaleString("en") });
 }

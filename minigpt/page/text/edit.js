@@ -212,12 +212,12 @@ function keepPredictions(next, text) {
     next.bits.push(i < same ? text.bits[i] : NaN);
     next.draws.push(i < same ? text.draws[i] : null);
   }
-  next.off = text.off;
+  next.readBy = text.readBy;
 }
 
 /** A text that begins with the first `n` tokens of another one. */
 export function beginningOf(text, n) {
-  const start = { ...emptyText(), hidden: Math.min(text.hidden, n), off: text.off };
+  const start = { ...emptyText(), hidden: Math.min(text.hidden, n), readBy: text.readBy };
   for (const name of ["ids", "pieces", "origin", "bits", "starts", "draws"]) start[name] = text[name].slice(0, n);
 
   // The bytes of a character that the last tokens have begun.

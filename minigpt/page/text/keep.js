@@ -2,7 +2,7 @@
 // the browser's Back, which brings the earlier version.
 
 import { model } from "./client.js";
-import { emptyText, onChange, state } from "./state.js";
+import { emptyText, hasStep, lookAtStep, onChange, state } from "./state.js";
 import { lookAt } from "./writing.js";
 
 const KEPT = "minigpt-page";
@@ -53,8 +53,8 @@ function unpacked(saved, others) {
 
 /** Keep all of it for a reload of this address; if that is too much, the version on view alone. */
 export function keep() {
-  const { question, view, chosen, focus, settings } = state;
-  const shown = { question, view, chosen, focus, settings, off: [...state.off], text: state.text.number };
+  const { question, view, chosen, focus, settings, step } = state;
+  const shown = { question, view, chosen, focus, settings, off: [...state.off], step, text: state.text.number };
   const about = { ...shown, address: location.href, model: model.title };
   const numbers = (texts) => texts.map(({ number }) => number);
 
@@ -82,6 +82,7 @@ export function bringBack() {
     Object.assign(state, { question, view, focus, chosen, texts: [...texts.values()], text: texts.get(saved.text) });
     Object.assign(state.settings, settings);
     state.off = new Set(saved.off);
+    if (hasStep(saved.step)) lookAtStep(saved.step);
     state.past = saved.past.map((number) => texts.get(number));
     state.future = saved.future.map((number) => texts.get(number));
     return true;

@@ -7,7 +7,7 @@ import { model, tokenizer } from "./client.js";
 import { edited, onSheet, sheetText } from "./edit.js";
 import { ofRuns, runsOf } from "./keep.js";
 import { SETTINGS, set } from "./settings.js";
-import { changed, emptyText, state } from "./state.js";
+import { changed, emptyText, hasStep, lookAtStep, state } from "./state.js";
 import { begin } from "./versions.js";
 import { shownText } from "./writing.js";
 
@@ -50,9 +50,10 @@ export async function copyLink() {
   return tell(isFile ? "link.partCopied" : "link.copied");
 }
 
-/** What a link says after its #: the text and who it is from, what is chosen and looked at, heads off, settings. */
+/** What a link says after its #: the text and who it is from, what is chosen and looked at, heads off, the step of
+ * the weights, settings. */
 function link() {
-  const { text, chosen, question, view, focus, off, settings } = state;
+  const { text, chosen, question, view, focus, off, step, settings } = state;
   const shown = sheetText(text);
   const parts = new URLSearchParams({ prompt: shown });
 
@@ -75,6 +76,7 @@ function link() {
   parts.set("view", view);
   parts.set("head", `${focus.layer}.${focus.head}`);
   if (off.size) parts.set("off", [...off].join(" "));
+  if (step !== null) parts.set("step", step);
   for (const name of Object.keys(SETTINGS)) parts.set(name, settings[name]);
   return `#${parts}`;
 }
@@ -100,6 +102,8 @@ export function readLink() {
     Object.assign(state.focus, { layer, head: inLayer, follows: false });
   }
   state.off = new Set((parts.get("off") ?? "").split(" ").filter(isHead));
+  const step = parts.has("step") ? Number(parts.get("step")) : null;
+  lookAtStep(hasStep(step) ? step : null);
   changed();
   return true;
 }

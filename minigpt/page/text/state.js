@@ -2,7 +2,7 @@
 // asked about it. Whoever changes it calls `changed`; all is drawn anew at most once a frame.
 
 import { nextWindow, windowsOf } from "../model/window.js";
-import { model } from "./client.js";
+import { giveStep, model } from "./client.js";
 
 // How tokens are drawn, if nothing else is said.
 export const USUAL_DRAW = { temperature: 0.8, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1 };
@@ -10,7 +10,7 @@ export const USUAL_DRAW = { temperature: 0.8, topK: 0, topP: 1, minP: 0, repetit
 /** @typedef {{ids: number[], pieces: string[], origin: ("typed"|"written")[], bits: number[], starts: number[],
  * draws: object[], hidden: number, parent: Text?, begun: number?}} Text
  * the tokens, what each adds to the sheet, who it is from, its surprise (NaN: not known yet), the first token that the
- * model saw when it predicted it, and the {settings, off} it was drawn with (null: not drawn). The first `hidden` tokens
+ * model saw when it predicted it, and the {settings, which} it was drawn with (null: not drawn). The first `hidden` tokens
  * are an empty beginning. A version was made from its `parent`; its tokens from `begun` on were written at once. */
 
 export const state = {
@@ -28,6 +28,8 @@ export const state = {
   theme: "light", // or "dark"
   settings: { ...USUAL_DRAW, seed: 1, maxNewTokens: 200 },
   off: new Set(), // heads switched off, "layer.head" from 0: for all numbers of the page and all writing
+  // The weights on view: those kept of this step of the training, or the model itself (null): for all of it too.
+  step: null,
   tints: null, // what another view wants to show in the text: index -> 0 to 1
   tintsOf: "attention", // what those tints are: "attention" or "sources"
   busy: false, // whether a text is being written
@@ -117,9 +119,29 @@ export function allHeadsOn() {
   changed();
 }
 
-/** Which heads are off, as one string. */
-export function offKey() {
-  return [...state.off].sort().join(" ");
+/** Of which model all numbers are, for the worker: the step of its weights, and which heads are off. */
+export function modelOnView() {
+  return { step: state.step, off: [...state.off].sort() };
+}
+
+/** The same as one string. */
+export function modelKey({ step, off } = modelOnView()) {
+  return `${step ?? "best"} ${off.join(" ")}`;
+}
+
+/** Look at the model as it was after a step whose weights are kept, or at the model itself (null). */
+export function lookAtStep(step) {
+  if (!giveStep(step)) {
+    document.addEventListener("DOMContentLoaded", () => lookAtStep(step), { once: true });
+    return;
+  }
+  state.step = step;
+  changed();
+}
+
+/** Whether the file of the page holds the weights of a step; null is the model itself. */
+export function hasStep(step) {
+  return step === null || model.kept.some((moment) => moment.step === step);
 }
 
 /** The names of the heads that are off, as they are read: "1.2, 3.1". */

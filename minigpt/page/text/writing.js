@@ -2,10 +2,10 @@
 
 import { h } from "../basics/dom.js";
 import { string } from "../basics/strings.js";
-import { ask, askAndHear, ready, tokenizer } from "./client.js";
+import { ask, askAndHear, giveStep, ready, tokenizer } from "./client.js";
 import { addToken, beginningOf, edited, readable, sheetText, unfinished } from "./edit.js";
 import { SETTINGS } from "./settings.js";
-import { changed, offKey, onChange, state, USUAL_DRAW } from "./state.js";
+import { changed, hasStep, modelKey, modelOnView, onChange, state, USUAL_DRAW } from "./state.js";
 import { addTyped, addVersion, redo, takeAway, undo, visit } from "./versions.js";
 
 export const READ = 3000; // tokens at the end of a long text whose surprise is measured
@@ -43,7 +43,7 @@ export async function write(options = {}) {
   text.begun = text.ids.length;
   addVersion(text, parent);
 
-  const draw = { settings: { ...state.settings }, off: [...state.off] };
+  const draw = { settings: { ...state.settings }, which: modelOnView() };
   Object.assign(state, { busy: true, writing: text, status: string("writing.now"), problem: "", speed: "" });
   const isEnd = token === tokenizer.end;
   const reason = await writeOn(text, isEnd ? 0 : count, { draw, pace });
@@ -52,7 +52,7 @@ export async function write(options = {}) {
 
 /** Have the model write so many tokens after a text; returns why it ended. */
 async function writeOn(text, count, { draw, pace }) {
-  const { settings, off } = draw;
+  const { settings, which } = draw;
   let first = 0; // when the first token came
 
   const hear = ({ id, bits, start }) => {
@@ -63,7 +63,7 @@ async function writeOn(text, count, { draw, pace }) {
     if (written > 4 && pace === 0) state.speed = string("writing.speed", { n: (written / seconds).toFixed(0) });
     changed();
   };
-  const next = (n) => askAndHear(hear, "write", plain(text), n, settings, off);
+  const next = (n) => askAndHear(hear, "write", plain(text), n, settings, which);
 
   try {
     await ready;
@@ -177,18 +177,18 @@ function plain({ ids, hidden, starts, origin }) {
 }
 
 // The model reads what is on view as soon as nothing is written, so that the surprise of every token is known.
-// With other heads off every number is another.
+// Of another model, with other heads off or of another step, every number is another.
 onChange(() => {
   const { text } = state;
-  const key = offKey();
+  const key = modelKey();
 
-  if (text.off !== undefined && text.off !== key) {
+  if (text.readBy !== undefined && text.readBy !== key) {
     text.bits.fill(NaN);
     leaveWriting();
   }
-  text.off = key;
+  text.readBy = key;
 
-  const isAsked = text.unread === key || (reading?.text === text && reading.off === key);
+  const isAsked = text.unread === key || (reading?.text === text && reading.by === key);
   if (!state.busy && !isAsked && firstUnread(text) < text.ids.length) readText(text, key);
 });
 
@@ -201,11 +201,11 @@ export function firstUnread(text) {
 }
 
 async function readText(text, key) {
-  const mine = { text, off: key };
+  const mine = { text, by: key };
   reading = mine;
 
   const hear = ({ place, bits }) => {
-    if (text.off !== key || place >= text.ids.length) return;
+    if (text.readBy !== key || place >= text.ids.length) return;
     text.bits[place] = bits;
     changed();
   };
@@ -213,7 +213,7 @@ async function readText(text, key) {
   try {
     await ready;
     const unread = { ...plain(text), from: firstUnread(text) };
-    await askAndHear(hear, "read", unread, [...state.off]);
+    await askAndHear(hear, "read", unread, modelOnView());
   } catch (error) {
     state.problem = error.message;
     text.unread = key; // it is not asked again
@@ -223,9 +223,10 @@ async function readText(text, key) {
 }
 
 /** A prompt and what the model writes after it, for scripts: what is on view is not touched, and writing goes on. */
-export async function generate(prompt, { off = [], ...options } = {}) {
+export async function generate(prompt, { off = [], step = null, ...options } = {}) {
   await ready;
+  if (!hasStep(step) || !giveStep(step)) throw new RangeError(`the page does not hold the weights of step ${step}`);
   const settings = { ...state.settings, ...USUAL_DRAW, ...options };
-  const written = await ask("generate", prompt, settings.maxNewTokens, settings, off);
+  const written = await ask("generate", prompt, settings.maxNewTokens, settings, { step, off });
   return prompt + tokenizer.decode(written);
 }

@@ -7,7 +7,7 @@ import { say, string } from "../basics/strings.js";
 import { dieNumber, filtered, isThrownAt } from "../model/sampler.js";
 import { ask, model } from "../text/client.js";
 import { set } from "../text/settings.js";
-import { changed, state, subject } from "../text/state.js";
+import { changed, lookAtStep, modelKey, modelOnView, state, subject } from "../text/state.js";
 import { branch, tokenName } from "../text/writing.js";
 import { bar, barHeads, rowName } from "./bars.js";
 import { makeSlowDraw } from "./slow_draw.js";
@@ -69,10 +69,10 @@ export const drawView = {
         return fill(sentence, say("draw.first"));
       }
 
-      const off = [...state.off];
-      const key = `${about.window.ids} ${off}`;
+      const which = modelOnView();
+      const key = `${about.window.ids} ${modelKey()}`;
       const isLast = asking();
-      const logits = key === known.key ? known.logits : await ask("logits", about.window.ids, off);
+      const logits = key === known.key ? known.logits : await ask("logits", about.window.ids, which);
       if (!isLast()) return;
       if (key !== known.key) slow.rest();
       known = { key, logits };
@@ -115,15 +115,16 @@ function howDrawn({ isThrown, die, falls }, { place, token }) {
   if (!drawing) return say(isThrown ? "draw.typed" : "draw.typedCold", words);
 
   const others = OF_A_DRAW.filter((name) => drawing.settings[name] !== state.settings[name]);
-  const wereOff = [...drawing.off].sort();
-  const isSame = others.length === 0 && String(wereOff) === String([...state.off].sort());
+  const isSameModel = modelKey(drawing.which) === modelKey();
+  const isSame = others.length === 0 && isSameModel;
   if (isSame) return say(isThrown ? "draw.replayed" : "draw.replayedCold", { ...words, token: tokenName(token) });
 
   const values = others.map((name) => `${string(`settings.${name}`).toLowerCase()} ${drawing.settings[name]}`);
-  if (String(wereOff) !== String([...state.off].sort())) values.push(string("draw.otherHeads"));
+  if (!isSameModel) values.push(string(drawing.which.step === state.step ? "draw.otherHeads" : "draw.otherStep"));
   const take = () => {
     for (const name of OF_A_DRAW) set(name, drawing.settings[name]);
-    state.off = new Set(drawing.off);
+    state.off = new Set(drawing.which.off);
+    lookAtStep(drawing.which.step);
     changed();
   };
   const told = say("draw.otherwise", { settings: values.join(", "), ...words });

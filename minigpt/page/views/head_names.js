@@ -3,10 +3,10 @@
 import { percent } from "../basics/dom.js";
 import { string } from "../basics/strings.js";
 import { ask } from "../text/client.js";
-import { changed } from "../text/state.js";
+import { changed, state } from "../text/state.js";
 
 const NAMED = 0.25; // a head is named after what takes at least this share of its attention
-let headScores = null; // by layer and head; undefined while they are measured
+const headScores = new Map(); // by the step of the model, then by layer and head; undefined while they are measured
 
 /** What a head does on random tokens that come twice, and how much of its attention; empty if nothing stands out. */
 export function headName(layer, head) {
@@ -21,21 +21,23 @@ export function headRole(layer, head) {
 
 /** Measure the heads, if that has not been done; the page is drawn again then. */
 export function measureHeads() {
-  if (headScores !== null) return;
+  const { step } = state;
+  if (headScores.has(step)) return;
 
-  headScores = undefined;
+  headScores.set(step, undefined);
   const keep = (scores) => {
-    headScores = scores ?? undefined;
+    headScores.set(step, scores ?? undefined);
     changed();
   };
   // Without names the heads have their numbers alone.
-  ask("headScores").then(keep, () => {});
+  ask("headScores", { step, off: [] }).then(keep, () => {});
 }
 
 function bestScore(layer, head) {
-  if (!headScores) return null;
+  const measured = headScores.get(state.step);
+  if (!measured) return null;
 
-  const scores = Object.entries(headScores[layer][head]);
+  const scores = Object.entries(measured[layer][head]);
   const best = scores.reduce((a, b) => (b[1] > a[1] ? b : a));
   return best[1] >= NAMED ? best : null;
 }

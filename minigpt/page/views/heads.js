@@ -44,7 +44,9 @@ export const headsView = {
         return fill(sentence, say("heads.first"));
       }
 
-      const [whole, less] = await Promise.all([ask("logits", ids, []), ask("logits", ids, [...state.off])]);
+      const which = modelOnView();
+      const wholeModel = { ...which, off: [] };
+      const [whole, less] = await Promise.all([ask("logits", ids, wholeModel), ask("logits", ids, which)]);
       if (!isLast()) return;
 
       const chances = { whole: probabilities(whole), less: probabilities(less) };
