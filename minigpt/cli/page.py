@@ -24,17 +24,21 @@ def options(parser: Parser) -> None:
 
 def run(given: argparse.Namespace) -> None:
     """Write the page and print its name."""
-    from ..page.build import build_page
+    import numpy as np
+
+    from ..page.build import build_page, steps_in_page
     from ..runs.atomic import write_text
     from ..runs.base import NO_TEXTS, is_base
     from ..runs.find import find_model, model_name
     from ..runs.folder import PAGE
-    from ..runs.kept import kept_page
+    from ..runs.kept import kept_page, kept_steps, listed
 
     source = chosen_model(given.run)
     found = find_model(source)
     if given.with_text and is_base(found.folder):
         raise UserError(f"{NO_TEXTS}; leave out --with-text")
+    if given.steps is not None:
+        _check_steps(given.steps, found.step is None and bool(kept_steps(found.folder)))
     name = model_name(source)
     if given.out:
         out = Path(given.out)
@@ -45,13 +49,24 @@ def run(given: argparse.Namespace) -> None:
     if out.is_file() and out.suffix not in (".html", ".htm"):  # the run's weights, perhaps
         raise UserError(f"{out} exists and is not a page; choose another --out")
 
+    steps = steps_in_page(found, np.dtype(given.weights), given.steps)
     page = build_page(
         found, name, weights=given.weights, with_text=given.with_text, steps=given.steps
     )
     write_text(page, out)
     if given.with_text:
         print_message(f"the training text is in {out} too: whoever gets the file can read it")
+    if steps:
+        print_message(f"it also holds the weights of step {listed(steps)}")
     megabytes = os.path.getsize(out) / 1e6
     write(f"{out}: {megabytes:.1f} MB")
     if given.open:
         webbrowser.open(out.resolve().as_uri())
+
+
+def _check_steps(asked: int, are_there: bool) -> None:
+    """Refuse a number of steps that cannot be, and one where there are none to hold."""
+    if asked < 0:
+        raise UserError(f"--steps must be at least 0, got {asked}")
+    if asked > 0 and not are_there:
+        raise UserError("--steps is for a run that has kept weights of single steps (train --keep)")

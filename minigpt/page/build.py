@@ -110,7 +110,8 @@ def build_page(
             "export it instead: minigpt export --to gguf, and use llama.cpp"
         )
 
-    kept = kept_models(found, np.dtype(weights), steps)
+    dtype = np.dtype(weights)
+    kept = [_kept_model(found, step, dtype) for step in steps_in_page(found, dtype, steps)]
     model, packed = page_model(found, title, weights, kept)
     text = training_text(found) if with_text else None
 
@@ -130,9 +131,9 @@ def build_page(
     return re.sub(r"\{\{(\w+)\}\}", lambda name: parts[name[1]], page)
 
 
-def kept_models(found: FoundModel, dtype: np.dtype, most: int | None = None) -> list[KeptModel]:
-    """The weights that a run has kept of earlier steps, as many as a page holds, spread over all
-    that it has kept; none of a model that is such a step itself."""
+def steps_in_page(found: FoundModel, dtype: np.dtype, most: int | None = None) -> list[int]:
+    """The earlier steps whose weights a page holds: `most` of those that a run has kept, or as many
+    as fit, spread over all of them; none of a model that is such a step itself."""
     if found.config is None or found.step is not None:
         return []
     if most is None:
@@ -140,11 +141,11 @@ def kept_models(found: FoundModel, dtype: np.dtype, most: int | None = None) -> 
 
     best = _best_step(found)
     steps = [step for step in kept_steps(found.folder) if step != best]
-    if len(steps) > most:
-        last = len(steps) - 1
-        chosen = {round(i * last / max(most - 1, 1)) for i in range(most)}
-        steps = [steps[i] for i in sorted(chosen)]
-    return [_kept_model(found, step, dtype) for step in steps]
+    if len(steps) <= most:
+        return steps
+    last = len(steps) - 1
+    chosen = {round(i * last / max(most - 1, 1)) for i in range(most)}
+    return [steps[i] for i in sorted(chosen)]
 
 
 def _best_step(found: FoundModel) -> int | None:

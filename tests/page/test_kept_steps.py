@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from minigpt.page.build import kept_models
+from minigpt.page.build import steps_in_page
 from minigpt.runs.find import find_model, glass_writer
 from minigpt.runs.found import FoundModel
 
@@ -104,7 +104,7 @@ def test_a_page_holds_as_many_steps_as_are_asked_for_and_a_step_holds_itself_alo
     found: FoundModel, run: Path
 ) -> None:
     def steps(model: FoundModel, *most: int) -> list[int]:
-        return [one.step for one in kept_models(model, np.dtype("float16"), *most)]
+        return steps_in_page(model, np.dtype("float16"), *most)
 
     assert steps(found) == [0, 2]  # the last one is the model itself
     assert steps(found, 1) == [0]
