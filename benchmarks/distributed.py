@@ -119,7 +119,7 @@ def measured(step: Callable[[], None], given: argparse.Namespace) -> tuple[float
 
 def interfaces_sent() -> int:
     """Bytes sent so far through all network interfaces, loopback among them."""
-    lines = Path("/proc/net/dev").read_text().splitlines()[2:]
+    lines = Path("/proc/net/dev").read_text(encoding="utf-8").splitlines()[2:]
     return sum(int(line.split(":")[1].split()[8]) for line in lines)
 
 

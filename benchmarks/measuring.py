@@ -28,9 +28,13 @@ def machine() -> str:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     cpu = platform.processor() or platform.machine()
     known = Path("/proc/cpuinfo")
-    if known.exists() and (found := re.search(r"model name\s*: (.*)", known.read_text())):
+    if known.exists() and (
+        found := re.search(r"model name\s*: (.*)", known.read_text(encoding="utf-8"))
+    ):
         cpu = found[1].strip()
-    bfloat16 = "with" if known.exists() and "bf16" in known.read_text() else "without"
+    bfloat16 = (
+        "with" if known.exists() and "bf16" in known.read_text(encoding="utf-8") else "without"
+    )
     torch_version = torch.__version__.partition("+")[0]
     return f"{cores} cores of {cpu}, shared, {bfloat16} bfloat16; torch {torch_version}"
 

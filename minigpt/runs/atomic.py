@@ -15,8 +15,8 @@ _PATIENCE = 1.0  # seconds; a virus scanner or a backup reads a new file for a m
 
 
 def write_text(text: str, path: Path) -> None:
-    """Write a text file, whole or not at all."""
-    replace(path, lambda new: new.write_text(text, encoding="utf-8"))
+    """Write a text file, whole or not at all; the same bytes on every system."""
+    replace(path, lambda new: new.write_text(text, encoding="utf-8", newline="\n"))
 
 
 def save_tensors(

@@ -19,7 +19,6 @@ from typing import Any, ParamSpec, TypeVar
 
 import torch
 import torch.distributed as dist
-import torch.distributed.nn  # not later: its functions would keep a group, and its threads, alive
 from torch import Tensor, nn
 
 from .. import UserError
@@ -119,7 +118,8 @@ def _connect() -> None:
     local_rank = int(os.environ["LOCAL_RANK"])
     if local_rank < torch.cuda.device_count():
         torch.cuda.set_device(local_rank)
-    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    has_nccl = torch.cuda.is_available() and dist.is_nccl_available()  # Windows has none
+    backend = "cpu:gloo,cuda:nccl" if has_nccl else "gloo"
 
     # After a restart the store may still hold the addresses of the processes before: with a prefix
     # of its own, no attempt looks for those.

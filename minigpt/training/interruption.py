@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Self
 
-_SIGNALS = [signal.SIGINT, signal.SIGTERM]
-if hasattr(signal, "SIGHUP"):  # the terminal was closed; Windows has no such signal
-    _SIGNALS.append(signal.SIGHUP)
+# SIGHUP: the terminal was closed, which Windows does not tell. SIGBREAK: Ctrl-Break, only there.
+_NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
+_SIGNALS = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
 
 
 class Interrupted(Exception):
