@@ -27,8 +27,9 @@ _COLON = re.compile(
     rf"[ \u00a0\u202f]?(?::(?:\*\*|__|\*|_)?(?=\s|$)|：)[ \t]*(?P<text>.*)"
 )
 _CAPITALS = r"[A-ZÀ-ÖØ-ÞĀ-ŽΑ-ΩА-ЯЁ]"
+_TITLE = r"(?:(?:MRS?|MS|DR|ST|REV|PROF|CAPT|COL|GEN|LT|SGT|MME|MLLE)\. )?"
 _NAME_IN_CAPITALS = (
-    rf"(?:{_CAPITALS}[{_CAPITALS[1:-1]}.'’-]*[{_CAPITALS[1:-1]}]|[QA])"
+    rf"{_TITLE}(?:{_CAPITALS}[{_CAPITALS[1:-1]}.'’-]*[{_CAPITALS[1:-1]}]|[QA])"
     rf"(?: (?:{_CAPITALS}[{_CAPITALS[1:-1]}'’-]*|\d+)){{0,4}}"
 )
 _FULL_STOP = re.compile(

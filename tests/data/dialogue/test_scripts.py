@@ -97,6 +97,11 @@ def test_an_interview_is_recognised_in_many_languages(first: str, second: str) -
     assert not any(":" in turn.text or "：" in turn.text for turn in turns)
 
 
+def test_a_title_with_a_full_stop_belongs_to_the_name() -> None:
+    (turns,) = read("MR. ICKY. I know them all.\n\nPETER. Well, Mr. Icky?\n\n" * 6)
+    assert turns[0] == Turn("MR. ICKY", "I know them all.")
+
+
 def test_an_interview_may_have_a_third_voice() -> None:
     talk = "Q. Where were you?\n\nA. At home.\n\n"
     (turns,) = read(f"{talk * 6}THE COURT. Speak up.\n\n{talk * 6}")
