@@ -29,11 +29,13 @@ if TYPE_CHECKING:  # what a type checker and an editor see
     from .config import TrainConfig as TrainConfig
     from .generation.attention_maps import AttentionMaps as AttentionMaps
     from .generation.attention_maps import attention_maps as attention_maps
+    from .generation.comparison import Comparison as Comparison
     from .generation.explanation import Explanation as Explanation
     from .generation.results import Sample as Sample
     from .generation.results import Score as Score
     from .generation.writer import Writer as Writer
     from .model import GPT as GPT
+    from .recipe.compare import compare as compare
     from .recipe.evaluate import evaluate as evaluate
     from .recipe.run import train as train
     from .recipe.texts import prepare as prepare
@@ -49,6 +51,7 @@ else:  # a type checker that saw these would take any name for a public one
         "GPT": "model",
         "AttentionMaps": "generation.attention_maps",
         "CausalAttention": "attention",
+        "Comparison": "generation.comparison",
         "EvaluationConfig": "config",
         "Explanation": "generation.explanation",
         "GPTConfig": "config",
@@ -70,6 +73,7 @@ else:  # a type checker that saw these would take any name for a public one
         "Trainer": "training.trainer",
         "Writer": "generation.writer",
         "attention_maps": "generation.attention_maps",
+        "compare": "recipe.compare",
         "evaluate": "recipe.evaluate",
         "load": "runs.find",
         "load_tokenizer": "tokenizer",

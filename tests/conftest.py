@@ -129,6 +129,16 @@ def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def letters_run(tiny_run: Path) -> Path:
+    """A run of characters beside `tiny_run`, on the same text, to be read only."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        folder = tiny_run.parents[1]
+        monkeypatch.chdir(folder)
+        monkeypatch.setenv("MINIGPT_CACHE", str(folder / "cache"))
+        return folder / train_tiny(out="runs/letters", tokenizer="char", context_length=24)
+
+
+@pytest.fixture(scope="session")
 def talking_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that learned from a chat of Anna and Otto, to be read only."""
     with pytest.MonkeyPatch.context() as monkeypatch:

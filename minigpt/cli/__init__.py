@@ -16,7 +16,7 @@ from .. import UserError, __version__
 from ..config.system import why_not_written
 from ..runs.commands import MODULE, started_as
 from ..runs.memory import enough_memory
-from . import evaluate, explain, export, generate, page, read, runs, serve, train
+from . import compare, evaluate, explain, export, generate, page, read, runs, serve, train
 from .options import Parser
 from .terminal import prepare_streams, print_message, write
 
@@ -36,6 +36,11 @@ COMMANDS: dict[str, tuple[str, Callable[[Parser], None], Run]] = {
     "generate": ("write text with a trained model", generate.options, generate.run),
     "evaluate": ("measure how well a model predicts a text", evaluate.options, evaluate.run),
     "explain": ("say why a model found a token likely", explain.options, explain.run),
+    "compare": (
+        "show where one of two models expects a text more than the other",
+        compare.options,
+        compare.run,
+    ),
     "export": ("write a model for other programs", export.options, export.run),
     "page": (
         "make one HTML file that holds a model and shows how it thinks",

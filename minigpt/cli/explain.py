@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from .. import UserError
 from ..config import counted
-from ..generation.results import Token, visible
+from ..generation.results import Token, percent, visible
 from ..runs.commands import command
-from .generate import percent, read_prompt, token_name
+from .generate import read_prompt, token_name
 from .options import A_MODEL, Parser, chosen_model
 from .terminal import print_message, write
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from .. import UserError
 from ..config import InferenceConfig, SampleConfig, check_given, counted
 from ..config.system import end_of_input, quote
-from ..generation.results import Step, Token, visible
+from ..generation.results import Step, Token, percent, visible
 from ..runs.memory import enough_memory
 from .interactive import talk
 from .options import A_MODEL, Parser, add_fields, chosen_model, given_fields, typed_text
@@ -295,12 +295,3 @@ def token_name(token: Token, end_of_text: int | None) -> str:
     if token.bytes:
         return visible(token.bytes)
     return "(end)" if token.id == end_of_text else f"({token.id})"
-
-
-def percent(probability: float) -> str:
-    """A probability in two digits or so: 83%, 2.4%, <0.1%."""
-    if probability < 0.001:
-        return "<0.1%"
-    if probability < 0.0995:  # else it would be shown as 10.0%
-        return f"{probability:.1%}"
-    return f"{probability:.0%}"

@@ -10,7 +10,7 @@ was evaluated on:
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import TYPE_CHECKING
@@ -129,13 +129,18 @@ class CountingModel:
         lengths = np.asarray(byte_lengths)
         nats = 0.0
         size = 0  # bytes
+        for tokens, log_probabilities in self.predictions(windows):
+            nats -= float(log_probabilities.sum())
+            size += int(lengths[tokens[:, 1:]].sum())
+        return nats / math.log(2) / max(size, 1)
 
+    def predictions(self, windows: Iterable[Ids]) -> Iterator[tuple[Ids, NDArray[np.float64]]]:
+        """Windows of the same length side by side, ``(rows, length)``, and the log-probabilities of
+        their tokens but the first, ``(rows, length - 1)``."""
         for _, alike in groupby(windows, key=len):
             while rows := list(islice(alike, _ROWS)):
                 tokens = np.stack(rows)  # (rows, length)
-                nats -= float(self.log_probabilities(tokens)[:, 1:].sum())
-                size += int(lengths[tokens[:, 1:]].sum())
-        return nats / math.log(2) / max(size, 1)
+                yield tokens, self.log_probabilities(tokens)[:, 1:]
 
 
 def fit_in_time(

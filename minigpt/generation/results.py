@@ -80,3 +80,12 @@ def visible(token: bytes) -> str:
     r"""A token to look at: ␣ for a space, ↵ a new line, ⇥ a tab, \xe2 a byte of a character."""
     text = token.decode("utf-8", errors="backslashreplace").translate(_MARKS)
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def percent(probability: float) -> str:
+    """A probability in two digits or so: 83%, 2.4%, <0.1%."""
+    if probability < 0.001:
+        return "<0.1%"
+    if probability < 0.0995:  # else it would be shown as 10.0%
+        return f"{probability:.1%}"
+    return f"{probability:.0%}"

@@ -64,6 +64,7 @@ PAGE = (
     "frame/tour_example", "frame/tour",
     "frame/main",
 )  # fmt: skip
+COMPARISON = ("frame/comparison",)  # the page of `minigpt compare`
 STYLE = (
     "base", "frame", "map", "sheet", "bars", "draw", "vectors", "feed_forward", "why", "attention",
     "numbers", "layers", "heads", "sources", "branches", "learned", "tour",
@@ -116,9 +117,9 @@ def build_page(
     text = training_text(found) if with_text else None
 
     script = bundle(PAGE)
-    style = "\n".join((_FOLDER / "style" / f"{name}.css").read_text("utf-8") for name in STYLE)
+    style = stylesheet(STYLE)
     parts = {
-        "policy": POLICY.format(script=_hash(script), style=_hash(style)),
+        "policy": policy(script, style),
         "style": style,
         "model": _json(model),
         "text": _json(text),
@@ -127,8 +128,7 @@ def build_page(
         "worker": bundle(WORKER),
         "script": script,
     }
-    page = (_FOLDER / "index.html").read_text(encoding="utf-8")
-    return re.sub(r"\{\{(\w+)\}\}", lambda name: parts[name[1]], page)
+    return filled("index.html", parts)
 
 
 def steps_in_page(found: FoundModel, dtype: np.dtype, most: int | None = None) -> list[int]:
@@ -312,6 +312,22 @@ def bundle(names: tuple[str, ...]) -> str:
         module = (_FOLDER / f"{name}.js").read_text(encoding="utf-8")
         modules.append(_EXPORT.sub("", _IMPORT.sub("", module)))
     return "\n".join(modules)
+
+
+def stylesheet(names: tuple[str, ...]) -> str:
+    """Style sheets as one."""
+    return "\n".join((_FOLDER / "style" / f"{name}.css").read_text("utf-8") for name in names)
+
+
+def policy(script: str, style: str) -> str:
+    """What a page may do: run this script, and use this style."""
+    return POLICY.format(script=_hash(script), style=_hash(style))
+
+
+def filled(name: str, parts: dict[str, str]) -> str:
+    """A page with its parts filled in; nothing in a part is a place to fill."""
+    page = (_FOLDER / name).read_text(encoding="utf-8")
+    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], page)
 
 
 def _hash(text: str) -> str:

@@ -1,5 +1,6 @@
 """How well a model predicts text files of any size, beside what counting gives."""
 
+import contextlib
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from .. import UserError
 from ..config import EvaluationConfig
-from ..data.corpus import Corpus, encode
+from ..data.corpus import Corpus, Part, encode
 from ..data.counting import CountingModel, fit_in_time
 from ..data.files import find_files
 from ..data.source import check_text_field, read_again, read_corpus
@@ -20,19 +21,22 @@ from ..runs.devices import find_device
 from ..runs.find import find_model
 from ..runs.found import FoundModel
 from ..runs.memory import enough_memory
+from ..tokenizer import Tokenizer
 from ..training import workers
 from ..training.evaluation import Evaluation, evaluate_windows, windows_of
 from ..training.messages import say
 
 _COUNTED_CHARACTERS = 12_000_000  # of the training text, at most
 _COUNTING_SECONDS = 10.0
-_NEARLY_ALL = 1 << 16  # tokens in windows in which nearly all of them see all that counting needs
+_NEARLY_ALL = 1 << 16  # tokens
+
+Progress = Callable[[int], Any]
 
 
 def evaluate(
     run: str | Path,
     *files: str | Path,
-    progress: Callable[[int], Any] = lambda characters: None,
+    progress: Progress = lambda characters: None,
     **settings: Any,
 ) -> Evaluation:
     """Measure how well a model predicts every token of a text but the first, in constant memory.
@@ -64,25 +68,16 @@ def evaluate(
     check_text_field(paths, reading)
     found = find_model(run)
     context_length = found.glass.config.context_length
-    stride = context_length if config.stride is None else config.stride
-    if stride > context_length:
-        limits = f"between 1 and the context length {context_length:,}"
-        raise UserError(f"stride must be {limits}, got {stride:,}")
+    stride = stride_of(found, config)
 
     names = tuple(map(str, files))
     text = read_corpus(Corpus(paths, reading), names, say)
 
-    def ids() -> Iterator[NDArray[np.integer]]:
-        for characters, piece in encode(found.tokenizer, text):
-            yield piece
-            progress(characters)
-
     device = find_device(config.device)
-    threads = torch.get_num_threads() if device.type == "cpu" else 1
-    with enough_memory("a smaller --batch-size"), workers.team(min(threads, config.batch_size)):
+    with computing(config, device):
         result = evaluate_windows(
             found.model.to(device),
-            windows_of(ids(), context_length, stride),
+            windows_of(ids_of(found.tokenizer, text, progress), context_length, stride),
             torch.tensor(found.tokenizer.byte_lengths()),
             context_length=context_length,
             stride=stride,
@@ -95,25 +90,56 @@ def evaluate(
     if not math.isfinite(result.loss):
         raise UserError(f"{run} is damaged: its loss is {result.loss}")
 
-    counting = _counting_model(found)
-    if counting is None:
+    try:
+        counting = counting_model(found)
+    except UserError:  # its text is not known, or not there, or has changed
         return result
-    pieces = (piece for _, piece in encode(found.tokenizer, text))
-    length = context_length if stride == context_length else _NEARLY_ALL
-    bits = counting.bits_per_byte(windows_of(pieces, length), found.tokenizer.byte_lengths())
+    windows = windows_of(
+        ids_of(found.tokenizer, text), counting_length(context_length, stride=stride)
+    )
+    bits = counting.bits_per_byte(windows, found.tokenizer.byte_lengths())
     return replace(result, counting_bits_per_byte=bits)
 
 
-def _counting_model(found: FoundModel) -> CountingModel | None:
-    """What counts which token follows which in the text that a run learned from; None if the model
-    does not say what it learned from, or that has changed or is not there."""
+def stride_of(found: FoundModel, config: EvaluationConfig) -> int:
+    """How many tokens a window begins after the one before; UserError if there would be gaps."""
+    context_length = found.glass.config.context_length
+    stride = context_length if config.stride is None else config.stride
+    if stride > context_length:
+        limits = f"between 1 and the context length {context_length:,}"
+        raise UserError(f"stride must be {limits}, got {stride:,}")
+    return stride
+
+
+def ids_of(
+    tokenizer: Tokenizer, text: Corpus | Part, progress: Progress = lambda characters: None
+) -> Iterator[NDArray[np.integer]]:
+    """The tokens of a text, in pieces; `progress` is told the characters of each."""
+    for characters, piece in encode(tokenizer, text):
+        yield piece
+        progress(characters)
+
+
+@contextlib.contextmanager
+def computing(config: EvaluationConfig, device: torch.device) -> Iterator[None]:
+    """Within, workers share the windows on a CPU."""
+    threads = torch.get_num_threads() if device.type == "cpu" else 1
+    with enough_memory("a smaller --batch-size"), workers.team(min(threads, config.batch_size)):
+        yield
+
+
+def counting_length(context_length: int, *, stride: int) -> int:
+    """The tokens of a window in which counting predicts: as many as the model has or, where the
+    model's windows overlap, so many that nearly all see all that counting needs."""
+    return context_length if stride == context_length else _NEARLY_ALL
+
+
+def counting_model(found: FoundModel) -> CountingModel:
+    """What counts which token follows which in the text that a run learned from; UserError if the
+    model does not say what it learned from, or that has changed or is not there."""
     if found.config is None:
-        return None
-    try:
-        training, _ = read_again(found.config.text, found.config.origin.fingerprint)
-        text = training.at_most(_COUNTED_CHARACTERS)
-        pieces = [piece for _, piece in encode(found.tokenizer, text)]
-    except UserError:
-        return None
-    tokens = np.concatenate(pieces)
+        raise UserError(f"{found.folder} does not say what text it learned from")
+    training, _ = read_again(found.config.text, found.config.origin.fingerprint)
+    text = training.at_most(_COUNTED_CHARACTERS)
+    tokens = np.concatenate(list(ids_of(found.tokenizer, text)))
     return fit_in_time(tokens, found.tokenizer.vocab_size, _COUNTING_SECONDS)

@@ -8,6 +8,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -24,6 +25,21 @@ from .precision import autocast
 Window = NDArray[np.integer]  # tokens (length + 1,)
 # Windows ``(b, length + 1)``, and how many tokens after the first are not predicted in them.
 Group = tuple[Tensor, int]
+Totals = tuple[float, int, int]  # nats, tokens and bytes
+
+
+class Predictions(NamedTuple):
+    """What a model made of some windows of the same length."""
+
+    tokens: Tensor  # the windows, (b, length + 1); marked where the loss does not count a token
+    known: int  # how many tokens after the first are not predicted
+    nats: Tensor  # the loss of each token that is, (b, length - known); 0 if it does not count
+
+    def totals(self, byte_lengths: Tensor) -> Totals:
+        """Their sum, of how many tokens, and of how many bytes of text."""
+        targets = to_predict(self.tokens[:, self.known + 1 :])
+        counted = targets[targets != IGNORED]  # (n,)
+        return self.nats.sum().item(), len(counted), int(byte_lengths[counted].sum())
 
 
 @dataclass(frozen=True)
@@ -108,28 +124,48 @@ def evaluate_windows(
             one at least.
         precision: of the matrix products.
     """
-    device = next(model.parameters()).device
     stride = context_length if stride is None else stride
-    overlap = context_length - stride
+    predicted = predictions(
+        model,
+        windows,
+        overlap=context_length - stride,
+        at_once=at_once,
+        precision=precision,
+    )
+    totals = [group.totals(byte_lengths) for group in predicted]
+    return evaluation_of(totals, context_length=context_length, stride=stride)
 
-    def predict(group: Group) -> tuple[float, int, int]:
+
+def predictions(
+    model: nn.Module,
+    windows: Iterable[Window],
+    *,
+    overlap: int = 0,
+    at_once: int = EvaluationConfig.batch_size,
+    precision: torch.dtype = torch.float32,
+) -> Iterator[Predictions]:
+    """The loss of every token that :func:`evaluate_windows` predicts, in the order of the text; of
+    several processes each has its share. Windows have `overlap` tokens in common."""
+    device = next(model.parameters()).device
+
+    def predict(group: Group) -> Predictions:
         tokens, known = group
         inputs = unmarked(tokens[:, :-1])  # (b, length)
         targets = to_predict(tokens[:, known + 1 :])  # (b, length - known)
         with autocast(device, precision):
             losses = token_cross_entropy(model, inputs.to(device), targets.to(device))
-        nats = losses.cpu().double().sum().item()
-        counted = targets[targets != IGNORED]  # whose losses are not 0 from the start, (n,)
-        return nats, len(counted), int(byte_lengths[counted].sum())
+        return Predictions(tokens, known, losses.cpu().double())
 
-    totals = [(0.0, 0, 0)]  # nats, tokens and bytes of each group of windows
     groups = _groups(windows, max(at_once // workers.count(), 1), overlap)
     ranks, rank = distributed.world_size(), distributed.rank()
     with evaluating(model):
         while turn := list(itertools.islice(groups, ranks * workers.count())):
-            totals += workers.compute(predict, turn[rank::ranks])
+            yield from workers.compute(predict, turn[rank::ranks])
 
-    of_all = itertools.chain.from_iterable(distributed.gather(totals))
+
+def evaluation_of(totals: list[Totals], *, context_length: int, stride: int) -> Evaluation:
+    """The evaluation of which each process has some totals."""
+    of_all = itertools.chain.from_iterable(distributed.gather([(0.0, 0, 0), *totals]))
     nats, count, size = map(math.fsum, zip(*of_all, strict=True))  # exact in any order
     loss = nats / max(count, 1)
     bits = nats / math.log(2) / max(size, 1)

@@ -1,0 +1,111 @@
+"""What is kept of a text that two models were compared on, while it streams by: passages to show,
+and the places where the two differ most. The memory for it does not grow with the text."""
+
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+
+from .comparison import Bits, Passage, ShownPiece
+from .pieces import Piece, PredictedToken
+from .window import TokenIds
+
+PLACES = 20
+SHOWN = 60_000  # characters: of a longer text there are passages
+_PASSAGES = 20
+_STRETCHES = 5 * PLACES  # each has one place at most
+_SHORTEST = 40  # characters of a stretch
+_BEFORE = 60  # characters shown before a place
+_AFTER = 40
+_LEAST = 0.5  # bits
+
+
+@dataclass
+class Found:
+    """A place, and what each model saw before it."""
+
+    piece: Piece
+    bits: Bits
+    before: str
+    contexts: tuple[TokenIds, TokenIds]  # (T,) each
+    after: str = ""
+
+    @property
+    def difference(self) -> float:
+        """In bits."""
+        return abs(self.bits[0] - self.bits[1])
+
+
+class Places:
+    """The text is cut into a hundred stretches, and of each the piece is kept in which the models
+    differ most. So the places lie all over the text, however long it is."""
+
+    def __init__(self, characters: int):
+        self._stretch = max(-(-characters // _STRETCHES), _SHORTEST)
+        self._best: dict[int, Found] = {}  # by the number of the stretch
+        self._before: deque[str] = deque()  # the pieces before
+        self._length = 0  # of these, in characters
+        self._waiting: list[Found] = []  # for the text after them
+
+    def add(self, piece: Piece, bits: Bits | None) -> None:
+        """Look at the next piece of the text."""
+        for found in self._waiting:
+            found.after += piece.text
+        self._waiting = [found for found in self._waiting if len(found.after) < _AFTER]
+
+        if bits is not None:
+            number = piece.start // self._stretch
+            best = self._best.get(number)
+            least = _LEAST if best is None else best.difference
+            if abs(bits[0] - bits[1]) > least:
+                first, second = (_context(tokens[0]) for tokens in piece.tokens)
+                found = Found(piece, bits, "".join(self._before)[-_BEFORE:], (first, second))
+                self._best[number] = found
+                self._waiting.append(found)
+
+        self._before.append(piece.text)
+        self._length += len(piece.text)
+        while self._length - len(self._before[0]) >= _BEFORE:
+            self._length -= len(self._before.popleft())
+
+    def largest(self) -> list[Found]:
+        """The places with the largest differences, none near a larger one."""
+        chosen: list[Found] = []
+        for found in sorted(self._best.values(), key=lambda found: -found.difference):
+            distances = [abs(found.piece.start - other.piece.start) for other in chosen]
+            if all(distance >= self._stretch / 2 for distance in distances):
+                chosen.append(found)
+        return chosen[:PLACES]
+
+
+def _context(token: PredictedToken) -> TokenIds:
+    """The tokens that a model saw before one; a copy, so that no longer array stays in memory."""
+    return np.array(token.window[: token.place])
+
+
+class Passages:
+    """A text of up to 60,000 characters, or twenty passages that lie all over a longer one."""
+
+    def __init__(self, characters: int):
+        self.is_whole = characters <= SHOWN
+        count = 1 if self.is_whole else _PASSAGES
+        self._apart = max(characters // count, 1)
+        self._length = max(characters if self.is_whole else SHOWN // _PASSAGES, 1)
+        self._pieces: dict[int, list[ShownPiece]] = {}
+        self._starts: dict[int, int] = {}
+
+    def add(self, piece: Piece, bits: Bits | None) -> None:
+        """Look at the next piece of the text."""
+        number, place = divmod(piece.start, self._apart)
+        if self.is_whole:
+            number = 0
+        elif place >= self._length:
+            return
+        self._starts.setdefault(number, piece.start)
+        self._pieces.setdefault(number, []).append(ShownPiece(piece.text, bits))
+
+    def all(self) -> tuple[Passage, ...]:
+        """The passages, in the order of the text."""
+        return tuple(
+            Passage(self._starts[number], tuple(pieces)) for number, pieces in self._pieces.items()
+        )

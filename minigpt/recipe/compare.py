@@ -1,0 +1,327 @@
+"""Two models beside one another: how well they predict the same text, where they differ, and what
+they write."""
+
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .. import UserError
+from ..config import EvaluationConfig, TextConfig
+from ..data.corpus import Corpus, Part
+from ..data.files import find_files
+from ..data.source import Source, check_text_field, read_again, read_corpus
+from ..generation.comparison import Comparison, Place, Side, Written
+from ..generation.pieces import common_pieces
+from ..generation.places import Found, Passages, Places
+from ..runs.base import NO_TEXTS, is_base
+from ..runs.counting import means_counting
+from ..runs.devices import find_device
+from ..runs.find import find_model
+from ..runs.found import FoundModel
+from ..training.messages import say
+from .contenders import Contender, Counting, Model, written
+from .evaluate import Progress, computing, counting_model
+
+_TEXTS = 3  # of each, with the same beginning
+_LENGTH = 240  # characters of such a text, about
+_PROMPT = 40  # characters of a beginning, at most
+_WORDS = 6
+_WITHOUT_SPACES = 8  # characters of a beginning in a script without spaces between words
+_NEARBY = 2000  # characters in which a beginning is looked for
+_BEGINNING = re.compile(r"(?:(?<=[.!?…][\s\"'”’»)])|(?<=[。！？\n]))\s*(?=\w)")
+_ENDED = re.compile(r"[.!?…][\"'”’»)]*$")
+# What makes the validation text of two runs the same, if they learned from the same text.
+_SET_ASIDE = ("split", "validation_fraction", "max_characters")
+
+
+@dataclass(frozen=True)
+class _Text:
+    """What the two are compared on."""
+
+    title: str
+    text: Corpus | Part
+    read_by: tuple[bool | None, bool | None]  # whether each learned from it, if that is known
+
+    @property
+    def characters(self) -> int:
+        if isinstance(self.text, Part):
+            return self.text.size
+        return sum(self.text.scan.lengths)
+
+
+@dataclass
+class _Sums:
+    """What is added up over the pieces."""
+
+    bytes: int = 0
+    pieces: int = 0
+    first: float = 0.0  # bits
+    second: float = 0.0
+    first_likelier: int = 0  # pieces
+    second_likelier: int = 0
+
+
+def compare(
+    first: str | Path,
+    second: str | Path,
+    *files: str | Path,
+    seed: int = 0,
+    progress: Progress = lambda characters: None,
+    **settings: Any,
+) -> Comparison:
+    """Compare two models on the same text, piece by piece, in constant memory.
+
+    A piece is the shortest stretch of text at whose ends both models have a boundary between two
+    tokens: with the same tokenizer a token. Each token is predicted as :func:`minigpt.evaluate`
+    predicts it, so that loss and bits per byte are those that it returns; the bits of a piece are
+    the sum over its tokens. That loss leaves out the first token, which nothing predicts. With two
+    tokenizers the first tokens may differ in length: ``Comparison.bits`` is the sum over the pieces
+    that both had to predict.
+
+    Args:
+        first: anything that :func:`minigpt.load` takes; or "counting", which counts which token
+            follows which four in the text that the other one learned from, and uses its tokenizer.
+        second: likewise; only one of the two may be "counting".
+        files: text files, folders or patterns. If there are none, the text is the one that the runs
+            were validated on: of two runs it must be the same.
+        seed: with which each writes three texts that begin as places of the text do.
+        progress: called with the number of characters whenever some have been read, by either.
+        settings: fields of :class:`minigpt.EvaluationConfig`, such as ``device="cpu"``.
+
+    Returns:
+        Figures of both, the text or passages of it with the bits of each piece, the twenty places
+        where the two differ most and what each expected there, and three texts of each.
+
+    Raises:
+        UserError: if a model or the text cannot be read, there is no text that both were validated
+            on and none is named, the text is too short, it holds something that a tokenizer does
+            not know, or the tokenizers do not give back the same text.
+    """
+    config = EvaluationConfig(**settings)
+    names = str(first), str(second)
+    if all(map(means_counting, names)):
+        raise UserError("counting can be only one of the two; name a run beside it")
+
+    device = find_device(config.device)
+    found = [None if means_counting(name) else find_model(name) for name in names]
+    text = _find_text(names, found, files, config)
+    models = [
+        None if model is None else Model(name, model, config, device)
+        for name, model in zip(names, found, strict=True)
+    ]
+    with computing(config, device):
+        return _compare(_contenders(models), text, seed=seed, progress=progress)
+
+
+def _contenders(models: list[Model | None]) -> tuple[Contender, Contender]:
+    """The two; where there is no model, counting in the text of the other."""
+    first, second = models
+    if first is not None and second is not None:
+        return first, second
+    model = first or second
+    assert model is not None
+
+    if is_base(model.found.folder):
+        raise UserError(f"{NO_TEXTS}: nothing can be counted in them")
+    try:
+        counting = Counting(model, counting_model(model.found))
+    except UserError as error:
+        raise UserError(f"counting needs the text of {model.name}: {error}") from None
+    return (model, counting) if second is None else (counting, model)
+
+
+# Which text
+
+
+def _find_text(
+    names: tuple[str, str],
+    found: list[FoundModel | None],
+    files: tuple[str | Path, ...],
+    config: EvaluationConfig,
+) -> _Text:
+    """The text that is named, or the one that the runs were validated on."""
+    if files:
+        return _named_text(found, files, config)
+
+    runs = {
+        name: model.config.text
+        for name, model in zip(names, found, strict=True)
+        if model is not None and model.config is not None and model.config.origin.text is not None
+    }
+    if not runs:
+        raise UserError("neither has a validation text on this machine: name a text as well")
+    if len(runs) == 2 and not _share_validation(found):
+        raise UserError(
+            f"{' and '.join(names)} were not validated on the same text: name a text as well, best "
+            "one that neither has learned from"
+        )
+
+    owner = next(iter(runs))
+    model = found[names.index(owner)]
+    assert model is not None and model.config is not None
+    try:
+        _, validation = read_again(model.config.text, model.config.origin.fingerprint)
+    except UserError as error:
+        raise UserError(f"{owner}: {error}; name a text as well") from None
+    read = [
+        False if name in runs or model is None else None
+        for name, model in zip(names, found, strict=True)
+    ]
+    return _Text(f"the validation text of {' and '.join(runs)}", validation, (read[0], read[1]))
+
+
+def _share_validation(found: list[FoundModel | None]) -> bool:
+    """Whether two runs were validated on the same text."""
+    configs = [model.config for model in found if model is not None and model.config is not None]
+    aside = {
+        (config.origin.fingerprint, *(_said(config.text, name) for name in _SET_ASIDE))
+        for config in configs
+    }
+    return len(aside) == 1
+
+
+def _said(text: TextConfig, name: str) -> Any:
+    """A setting that decides what is set aside; with a separate text to validate on, none does."""
+    return None if text.validation else getattr(text, name)
+
+
+def _named_text(
+    found: list[FoundModel | None], files: tuple[str | Path, ...], config: EvaluationConfig
+) -> _Text:
+    names = tuple(map(str, files))
+    reading = config.reading()
+    paths = find_files(names, say, reading)
+    check_text_field(paths, reading)
+    corpus = read_corpus(Corpus(paths, reading), names, say)
+
+    fingerprint = Source(corpus, validation=None).fingerprint
+    models = [model or other for model, other in zip(found, reversed(found), strict=True)]
+    read = []
+    for model in models:  # counting has learned from the text of the other
+        known = model.config.origin.fingerprint if model is not None and model.config else ""
+        read.append(True if known == fingerprint else None)
+    return _Text(" ".join(names), corpus, (read[0], read[1]))
+
+
+# What is found
+
+
+def _compare(
+    pair: tuple[Contender, Contender], text: _Text, *, seed: int, progress: Progress
+) -> Comparison:
+    sums = _Sums()
+    places = Places(text.characters)
+    passages = Passages(text.characters)
+    first, second = (contender.predict(text.text, progress) for contender in pair)
+    for piece in common_pieces(first, second):
+        bits = piece.bits
+        if bits is not None:
+            sums.bytes += piece.size
+            sums.pieces += 1
+            sums.first += bits[0]
+            sums.second += bits[1]
+            sums.first_likelier += bits[1] - bits[0] >= 1.0
+            sums.second_likelier += bits[0] - bits[1] >= 1.0
+        places.add(piece, bits)
+        passages.add(piece, bits)
+
+    if sums.bytes == 0:
+        raise UserError(f"{text.title}: too short to compare on, a few words are needed")
+    sides = [_side(*of_side) for of_side in zip(pair, text.read_by, strict=True)]
+    return Comparison(
+        text=text.title,
+        characters=text.characters,
+        sides=(sides[0], sides[1]),
+        bytes=sums.bytes,
+        bits=(sums.first, sums.second),
+        pieces=sums.pieces,
+        likelier=(sums.first_likelier, sums.second_likelier),
+        is_whole=passages.is_whole,
+        passages=passages.all(),
+        places=tuple(_place(pair, found) for found in places.largest()),
+        written=_written(pair, text, sides, seed),
+    )
+
+
+def _side(contender: Contender, has_read_it: bool | None) -> Side:
+    result = contender.evaluation()
+    return Side(
+        name=contender.name,
+        parameters=contender.writer.engine.num_parameters,
+        context_length=result.context_length,
+        tokens=result.tokens,
+        bytes=result.bytes,
+        loss=result.loss,
+        bits_per_byte=result.bits_per_byte,
+        has_read_it=has_read_it,
+        seconds=contender.seconds,
+    )
+
+
+def _place(pair: tuple[Contender, Contender], found: Found) -> Place:
+    first, second = (
+        contender.instead(context, found.piece.text)
+        for contender, context in zip(pair, found.contexts, strict=True)
+    )
+    return Place(
+        start=found.piece.start,
+        before=found.before,
+        text=found.piece.text,
+        after=found.after,
+        bits=found.bits,
+        instead=(first, second),
+    )
+
+
+# What they write
+
+
+def _written(
+    pair: tuple[Contender, Contender], text: _Text, sides: list[Side], seed: int
+) -> tuple[Written, ...]:
+    """Three texts of each, about equally long, that begin as three places of the text do."""
+    texts = []
+    for number, prompt in enumerate(beginnings(text.text, text.characters)):
+        own_seed = seed + number
+        by_each = []
+        for contender, side in zip(pair, sides, strict=True):
+            per_character = side.tokens / max(text.characters, 1)
+            count = max(math.ceil(_LENGTH * per_character), 1)
+            by_each.append(written(contender, prompt, max_new_tokens=count, seed=own_seed))
+        (one, seconds), (other, other_seconds) = by_each
+        texts.append(Written(prompt, own_seed, (one, other), (seconds, other_seconds)))
+    return tuple(texts)
+
+
+def beginnings(text: Corpus | Part, characters: int) -> list[str]:
+    """How sentences near the beginning, the first third and the second third of a text begin."""
+    wanted = [characters * i // _TEXTS for i in range(_TEXTS)]
+    found = []
+    passed = 0
+    for piece in text.pieces():
+        while wanted and wanted[0] < passed + len(piece.text):
+            start = max(wanted.pop(0) - passed, 0)
+            found.append(_beginning(piece.text[start : start + _NEARBY], is_first=start == 0))
+        passed += len(piece.text)
+    return found
+
+
+def _beginning(text: str, *, is_first: bool) -> str:
+    """The first words of a sentence in a text, which may begin within one: of the first that goes
+    on after these words or, if there is none, of any."""
+    starts = [found.end() for found in _BEGINNING.finditer(text)]
+    if is_first and not text[:1].islower():
+        starts.insert(0, 0)
+    if not starts:
+        word = re.search(r"\s+(?=\w)", text)
+        starts = [0 if word is None else word.end()]
+
+    lines = [text[start:].lstrip().partition("\n")[0] for start in starts]
+    line = next((line for line in lines if len(line.split(" ")) > _WORDS), lines[0])
+    words = line.split(" ")[:_WORDS]
+    while len(words) > 1 and (len(" ".join(words)) > _PROMPT or _ENDED.search(words[-1])):
+        words.pop()  # what begins is to be continued
+    beginning = " ".join(words)
+    return beginning if len(beginning) <= _PROMPT else beginning[:_WITHOUT_SPACES]

@@ -1,0 +1,175 @@
+"""The two that are compared: a model, or counting in the text that a model learned from. Each says
+how well it predicts every token of a text, writes, and tells what it finds likely."""
+
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from .. import UserError
+from ..config import EvaluationConfig
+from ..data.corpus import Corpus, Part
+from ..data.counting import CountingModel
+from ..generation.comparison import Guess
+from ..generation.counting_engine import CountingEngine
+from ..generation.pieces import PredictedToken
+from ..generation.results import visible
+from ..generation.torch_gpt import TorchGPT
+from ..generation.window import Array, TokenIds, Window
+from ..generation.writer import Writer
+from ..runs.counting import COUNTING
+from ..runs.find import glass_writer
+from ..runs.found import FoundModel
+from ..tokenizer import UnknownCharacter
+from ..training.evaluation import Evaluation, Totals, evaluation_of, predictions, windows_of
+from .evaluate import Progress, counting_length, ids_of, stride_of
+
+_GUESSES = 3  # to show
+
+# Windows of the same length (b, length + 1), how many tokens after the first are not predicted in
+# them, and the losses of the others in nats, (b, length - known).
+Losses = tuple[NDArray[np.integer], int, NDArray[np.float64]]
+
+
+class Contender(ABC):
+    """One of the two."""
+
+    def __init__(self, name: str, found: FoundModel, writer: Writer, stride: int, length: int):
+        """`found` is the model or, of counting, the one whose text and tokenizer it has. Windows of
+        `length` tokens begin `stride` tokens after one another."""
+        self.name = name
+        self.found = found
+        self.writer = writer
+        self.seconds = 0.0  # that it has taken to predict
+        self.stride = stride
+        self._length = length
+        self._totals: list[Totals] = []
+
+    @abstractmethod
+    def _losses(self, windows: Iterator[NDArray[np.integer]]) -> Iterator[tuple[Losses, Totals]]:
+        """The losses of all windows, group by group, and the totals of each group."""
+
+    @abstractmethod
+    def _logits_after(self, context: TokenIds) -> Array:
+        """Those of the token after some tokens ``(T,)``: ``(1, vocab_size)``."""
+
+    def predict(self, text: Corpus | Part, progress: Progress) -> Iterator[PredictedToken]:
+        """Every token of the text, in the windows in which `evaluate` reads it.
+
+        Raises:
+            UserError: if the tokenizer does not know a character, or a loss is not a number.
+        """
+        tokenizer = self.found.tokenizer
+        token_bytes = [tokenizer.token_bytes(i) for i in range(tokenizer.vocab_size)]
+
+        def token(window: TokenIds, place: int, nats: float | None) -> PredictedToken:
+            token_id = int(window[place])
+            is_end = token_id == tokenizer.end_of_text
+            return PredictedToken(token_bytes[token_id], is_end, nats, window, place)
+
+        ids = ids_of(tokenizer, text, progress)
+        windows = windows_of(ids, self._length, self.stride)
+        is_first = True
+        for rows, known, nats in self._timed(self._losses(windows)):
+            if is_first:  # nothing predicts the first token
+                is_first = False
+                yield token(rows[0], 0, None)
+            for window, losses in zip(rows, nats.tolist(), strict=True):
+                for place, loss in enumerate(losses, start=known + 1):
+                    yield token(window, place, loss)
+
+    def _timed(self, groups: Iterator[tuple[Losses, Totals]]) -> Iterator[Losses]:
+        """The losses; how long they take is noted, and the totals are kept."""
+        while True:
+            start = time.perf_counter()
+            try:
+                group = next(groups, None)
+            except UnknownCharacter as unknown:
+                raise UserError(f"{self.name}: {unknown}") from None
+            self.seconds += time.perf_counter() - start
+            if group is None:
+                return
+
+            losses, totals = group
+            if not math.isfinite(totals[0]):
+                raise UserError(f"{self.name} is damaged: its loss is {totals[0]}")
+            self._totals.append(totals)
+            yield losses
+
+    def evaluation(self) -> Evaluation:
+        """What `evaluate` gives for the text, once all of it is predicted."""
+        return evaluation_of(
+            self._totals, context_length=self.writer.engine.context_length, stride=self.stride
+        )
+
+    def instead(self, context: TokenIds, text: str) -> tuple[Guess, ...]:
+        """What it finds likeliest after some tokens ``(T,)``, other than how `text` begins."""
+        guesses = []
+        for token in self.writer.likeliest(self._logits_after(context), 2 * _GUESSES)[0]:
+            is_it = bool(token.bytes) and text.encode().startswith(token.bytes)
+            if is_it or (not token.bytes and not text):
+                continue
+            guesses.append(Guess(visible(token.bytes) or "(end)", token.probability))
+        return tuple(guesses[:_GUESSES])
+
+
+class Model(Contender):
+    """A model: a run, the base, or one of another program."""
+
+    def __init__(
+        self, name: str, found: FoundModel, config: EvaluationConfig, device: torch.device
+    ):
+        writer = glass_writer(found)
+        self._model = found.model.to(device)
+        self._torch = TorchGPT(self._model)  # reads a whole window sooner than the glass engine
+        if device.type != "cpu":
+            writer = replace(writer, engine=self._torch)
+        super().__init__(
+            name, found, writer, stride_of(found, config), writer.engine.context_length
+        )
+        self._at_once = config.batch_size
+        self._byte_lengths = torch.tensor(found.tokenizer.byte_lengths())
+
+    def _losses(self, windows: Iterator[NDArray[np.integer]]) -> Iterator[tuple[Losses, Totals]]:
+        overlap = self._length - self.stride
+        for group in predictions(self._model, windows, overlap=overlap, at_once=self._at_once):
+            losses = group.tokens.numpy(), group.known, group.nats.numpy()
+            yield losses, group.totals(self._byte_lengths)
+
+    def _logits_after(self, context: TokenIds) -> Array:
+        return self._torch(context[None])[:, -1]
+
+
+class Counting(Contender):
+    """Counting which token follows which four in the text that a model learned from."""
+
+    def __init__(self, model: Contender, counting: CountingModel):
+        context_length = model.writer.engine.context_length
+        length = counting_length(context_length, stride=model.stride)
+        engine = CountingEngine(counting, context_length)
+        writer = replace(model.writer, engine=engine)
+        super().__init__(COUNTING, model.found, writer, stride=length, length=length)
+        self._counting = counting
+        self._byte_lengths = np.array(model.found.tokenizer.byte_lengths())
+
+    def _losses(self, windows: Iterator[NDArray[np.integer]]) -> Iterator[tuple[Losses, Totals]]:
+        for rows, log_probabilities in self._counting.predictions(windows):
+            predicted = rows[:, 1:]
+            size = int(self._byte_lengths[predicted].sum())
+            nats = -log_probabilities
+            yield (rows, 0, nats), (float(nats.sum()), predicted.size, size)
+
+    def _logits_after(self, context: TokenIds) -> Array:
+        return Window(self.writer.engine, context.tolist()).next_logits()
+
+
+def written(contender: Contender, prompt: str, **settings: Any) -> tuple[str, float]:
+    """A text that it writes, and the seconds that it took."""
+    (sample,) = contender.writer.samples(prompt, **settings)
+    return sample.text, sample.seconds

@@ -1,0 +1,67 @@
+"""The places where two models differ most, and the passages that are shown."""
+
+import numpy as np
+
+from minigpt.generation.pieces import Piece, PredictedToken
+from minigpt.generation.places import PLACES, SHOWN, Passages, Places
+
+
+def pieces(count: int, length: int = 5) -> list[Piece]:
+    """So many words, whose contexts are as long as they are far from the beginning."""
+    made = []
+    for i in range(count):
+        text = f"{i:{length}}"
+        one = PredictedToken(text.encode(), False, 1.0, np.arange(i % 7 + 1), i % 7)
+        made.append(Piece(text, i * length, length, ([one], [one])))
+    return made
+
+
+def test_the_largest_differences_are_found_and_lie_apart() -> None:
+    """Where a whole paragraph differs much, it is one place of many."""
+    words = pieces(4000)
+    differences = {i: 1.0 for i in range(0, 4000, 50)}
+    differences |= {i: 9.0 + i / 1000 for i in range(1000, 1100)}
+    differences[3990] = 30.0
+
+    places = Places(characters=20_000)
+    for i, piece in enumerate(words):
+        places.add(piece, (differences.get(i, 0.0), 0.0))
+    found = places.largest()
+    assert len(found) == PLACES
+    assert found[0].piece is words[3990]
+    sizes = [place.difference for place in found]
+    assert sizes == sorted(sizes, reverse=True) and sizes[1] > 9.0
+    starts = sorted(place.piece.start for place in found)
+    assert min(np.diff(starts)) >= 20_000 / 200
+    assert sum(5_000 <= start < 5_500 for start in starts) <= 5
+
+    (last,) = [place for place in found if place.piece is words[3990]]
+    assert last.before.endswith(" 3988 3989") and last.after.startswith(" 3991")
+    assert last.contexts[0].tolist() == list(range(3990 % 7))
+
+
+def test_where_nothing_differs_there_is_no_place() -> None:
+    places = Places(characters=500)
+    for piece in pieces(100):
+        places.add(piece, (3.0, 3.2))
+    places.add(pieces(1)[0], None)  # nobody predicts the first
+    assert places.largest() == []
+
+
+def test_a_short_text_is_kept_whole_and_of_a_long_one_passages_from_all_over_it() -> None:
+    short = Passages(characters=500)
+    for piece in pieces(100):
+        short.add(piece, (1.0, 2.0))
+    (passage,) = short.all()
+    assert short.is_whole and len(passage.pieces) == 100
+
+    count = 40_000
+    long = Passages(characters=count * 5)
+    for piece in pieces(count):
+        long.add(piece, (1.0, 2.0))
+    passages = long.all()
+    assert not long.is_whole and len(passages) == 20
+    kept = sum(len(piece.text) for passage in passages for piece in passage.pieces)
+    assert SHOWN * 0.99 <= kept <= SHOWN * 1.01
+    starts = [passage.start for passage in passages]
+    assert starts == [count * 5 // 20 * i for i in range(20)]
