@@ -135,7 +135,7 @@ def letters_run(tiny_run: Path) -> Path:
         folder = tiny_run.parents[1]
         monkeypatch.chdir(folder)
         monkeypatch.setenv("MINIGPT_CACHE", str(folder / "cache"))
-        return folder / train_tiny(out="runs/letters", tokenizer="char", context_length=24)
+        return folder / train_tiny(out="letters", tokenizer="char", context_length=24)
 
 
 @pytest.fixture(scope="session")

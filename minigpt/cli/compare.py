@@ -3,7 +3,6 @@
 import argparse
 import dataclasses
 import json
-import sys
 import textwrap
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -60,7 +59,6 @@ def run(given: argparse.Namespace) -> None:
         from ..runs.atomic import write_text
 
         write_text(comparison_page(comparison), page)
-    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # if it is not UTF-8
     if given.json:
         write(json.dumps(_record(comparison)))
     elif page is None:

@@ -20,8 +20,8 @@ def where_they_lie(tiny_run: Path, letters_run: Path, monkeypatch: pytest.Monkey
 
 def test_the_report_has_figures_text_places_and_texts(type_: Type) -> None:
     status, out, err = type_("compare my letters")
-    result = minigpt.compare("runs/my", "runs/letters")
-    assert status == 0 and "to compare runs/my with runs/letters" in err
+    result = minigpt.compare("runs/my", "letters")
+    assert status == 0 and "to compare runs/my with letters" in err
 
     for side in result.sides:
         assert f"{side.bits_per_byte:.4f}" in out and side.title() in out
@@ -77,7 +77,7 @@ def test_a_terminal_shows_colours_unless_nobody_wants_them(
 def test_a_record_has_all_that_python_returns(type_: Type) -> None:
     _, out, _ = type_("compare my letters --json --seed 5")
     record = json.loads(out)
-    result = minigpt.compare("runs/my", "runs/letters", seed=5)
+    result = minigpt.compare("runs/my", "letters", seed=5)
     assert record["bits_per_byte"] == list(result.bits_per_byte)
     assert record["pieces"] == result.pieces and record["text"] == result.text
     assert [side["loss"] for side in record["sides"]] == [side.loss for side in result.sides]
