@@ -55,6 +55,7 @@ _LABELS = LEVELS | {
     "description", "price", "quantity", "id", "size", "weight", "files", "copyright", "license",
     "comment", "comments", "format", "package", "what", "why", "when", "how", "before", "after",
 }  # fmt: skip
+_END = re.compile(r"[.!?…:;,—–\-\"'”’)\]*_]$")  # of a line after which somebody else may speak
 _LONGEST_NAME = 40  # characters
 _FEWEST = 8  # turns
 _COVER = 0.5  # of the text that is said by somebody
@@ -153,6 +154,8 @@ def _is_in_form(lines: Sequence[Line]) -> bool:
     labels = sum(count for name, count in counts.items() if name.lower() in _LABELS)
     if labels > 0.2 * len(names) or _are_records(names) or _seldom_alternate(names):
         return False
+    if _are_in_sentences(lines):
+        return False
     return _share_said(lines, counts) >= _COVER
 
 
@@ -164,6 +167,18 @@ def _are_records(names: Sequence[str]) -> bool:
     triples = list(zip(names, names[1:], names[2:], strict=False))
     answered = sum(first == third != second for first, second, third in triples)
     return answered < _ANSWERED * len(triples)
+
+
+def _are_in_sentences(lines: Sequence[Line]) -> bool:
+    """Whether most names before a full stop end sentences that began in the lines before, as words
+    of a licence in capitals do."""
+    stopped = [
+        before.line.strip()
+        for before, line in pairwise(lines)
+        if line.name is not None and line.line.lstrip().startswith(f"{line.name}.")
+    ]
+    going_on = [line for line in stopped if line and _END.search(line) is None]
+    return len(going_on) > len(stopped) / 2
 
 
 def _seldom_alternate(names: Sequence[str]) -> bool:

@@ -154,6 +154,8 @@ RECORDS = (  # of which some have a field twice, or not at all
         "From: anna@a.org\nTo: otto@a.org\nSubject: Cat\n\nDear Otto, all is well.\n\n" * 8,
         RECORDS,
         "What: the fork\nWhy: it pricks.\n\n" * 8,
+        "THE CROW IS GIVEN WITHOUT A WARRANTY THAT IS\nIMPLIED. WHATEVER ELSE IT MAY BE IS\n"
+        "DISCLAIMED. THE FOX IS NOT GIVEN AT ALL.\n\n" * 6,
     ],
 )  # fmt: skip
 def test_prose_records_logs_and_code_are_no_plays(text: str) -> None:
