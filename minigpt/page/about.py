@@ -10,7 +10,10 @@ import numpy as np
 
 from .. import UserError
 from ..config import TextConfig
+from ..data.dialogue.dialogue import Dialogue
+from ..data.dialogue.turns import Turn
 from ..data.readers import title
+from ..generation.talk import read_talk
 from ..runs.base import bytes_read, is_base
 from ..runs.find import beginning, glass_writer
 from ..runs.folder import METRICS, PLAN, SAMPLES, STEPS, WEIGHTS, read_metrics, read_steps
@@ -130,17 +133,48 @@ def read_samples(found: FoundModel) -> dict[int, str]:
 
 def openings(found: FoundModel) -> list[str]:
     """Three beginnings of texts to try, fewer if no more are found: of sentences from the samples
-    of the run, the best first, or else from texts that the model writes now."""
-    best = read_best(found.folder / WEIGHTS)
-    samples = read_samples(found)
-    last = list(reversed(samples.values()))[: len(samples) // 2 + 1]  # it still learned before
-    if best is not None:
-        last.insert(0, samples.get(round(best["step"]), ""))
+    of the run, the best first, or else from texts that the model writes now. Of a model that
+    learned from conversations they are turns."""
+    last = _latest_samples(found)
+    dialogue = glass_writer(found).dialogue
+    if dialogue is not None:
+        found_turns = _turns_in(last, dialogue)
+        if len(found_turns) < OPENINGS:
+            found_turns = _turns_in([*last, *_written(found)], dialogue)
+        return found_turns[:OPENINGS]
 
     chosen = _openings_in(last, found.tokenizer)
     if len(chosen) < OPENINGS:
         chosen = _openings_in([*last, *_written(found)], found.tokenizer)
     return chosen[:OPENINGS]
+
+
+def _latest_samples(found: FoundModel) -> list[str]:
+    """The later half of the samples of a run, the best and the latest first."""
+    best = read_best(found.folder / WEIGHTS)
+    samples = read_samples(found)
+    last = list(reversed(samples.values()))[: len(samples) // 2 + 1]  # it still learned before
+    if best is not None:
+        last.insert(0, samples.get(round(best["step"]), ""))
+    return last
+
+
+def _turns_in(texts: list[str], dialogue: Dialogue) -> list[str]:
+    """Short turns of those who do not usually answer, questions first, each with another first
+    word, as the text writes them up to their end."""
+    answerer = dialogue.most_frequent()
+    turns: list[Turn] = []
+    for text in texts:
+        said = read_talk(dialogue, text, answerer).turns
+        turns += said[:-1]  # the last one may have been cut off
+
+    by_first_word: dict[str, str] = {}
+    for speaker, text in sorted(turns, key=lambda turn: not turn.text.endswith("?")):
+        is_short = _SHORTEST <= len(text) <= _LONGEST and "\n" not in text
+        if speaker != answerer and is_short and "\ufffd" not in text:
+            opening = dialogue.write([Turn(speaker, text)]).removesuffix(dialogue.end)
+            by_first_word.setdefault(text.split()[0], opening)
+    return list(by_first_word.values())
 
 
 def _written(found: FoundModel) -> list[str]:

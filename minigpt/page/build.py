@@ -19,6 +19,7 @@ import numpy as np
 from .. import UserError
 from ..config import GPTConfig
 from ..data.corpus import whole
+from ..data.dialogue.dialogue import Dialogue
 from ..data.source import read_again
 from ..interop.safetensors_files import Array
 from ..runs.find import glass_writer
@@ -37,16 +38,17 @@ LARGEST_KEPT = 20_000_000  # bytes of weights of single steps
 LARGEST_TEXT = 20_000_000  # characters
 WORKER = (
     "model/arithmetic", "model/engine", "model/weights", "model/window", "model/readings",
-    "model/inside", "model/explanation", "model/tokenizer", "model/sampler", "model/passages",
-    "model/worker",
+    "model/inside", "model/explanation", "model/tokenizer", "model/dialogue", "model/sampler",
+    "model/passages", "model/worker",
 )  # fmt: skip
 # Each module after those that it imports.
 PAGE = (
-    "model/tokenizer", "model/sampler", "model/window",
+    "model/tokenizer", "model/dialogue", "model/sampler", "model/window",
     "basics/strings", "basics/units", "basics/chances", "basics/dom", "basics/picture",
-    "text/client", "text/state", "text/settings", "text/edit", "text/versions", "text/writing",
-    "text/sheet", "text/typing", "text/tip", "text/keep", "text/link",
-    "text/controls",
+    "text/client", "text/state", "text/settings", "text/edit", "text/turns", "text/versions",
+    "text/writing", "text/following", "text/spans", "text/sheet", "text/typing",
+    "text/talking", "text/turn", "text/talk",
+    "text/tip", "text/keep", "text/link", "text/controls",
     "views/bars",
     "views/strip", "views/slow_draw", "views/draw",
     "views/vectors",
@@ -66,8 +68,8 @@ PAGE = (
 )  # fmt: skip
 COMPARISON = ("frame/comparison",)  # the page of `minigpt compare`
 STYLE = (
-    "base", "frame", "map", "sheet", "bars", "draw", "vectors", "feed_forward", "why", "attention",
-    "numbers", "layers", "heads", "sources", "branches", "learned", "tour",
+    "base", "frame", "map", "sheet", "talk", "bars", "draw", "vectors", "feed_forward", "why",
+    "attention", "numbers", "layers", "heads", "sources", "branches", "learned", "tour",
 )  # fmt: skip
 # Nothing may be loaded from anywhere; the code and the style are those with these hashes.
 POLICY = (
@@ -186,6 +188,7 @@ def page_model(
         "tensors": tensors,
         "dtype": weights,
         "tokenizer": page_tokenizer(found.tokenizer),
+        "dialogue": page_dialogue(writer.dialogue),
         "firstToken": writer.first_token(),
         "forbidden": np.flatnonzero(writer.bias).tolist(),
     }
@@ -222,6 +225,20 @@ def _is_finite(array: Array, dtype: np.dtype) -> bool:
         return bool(np.isfinite(array.astype(dtype)).all())
 
 
+def page_dialogue(dialogue: Dialogue | None) -> dict[str, Any] | None:
+    """Who speaks in the training text and how it writes a turn; None if nobody does."""
+    if dialogue is None:
+        return None
+    return {
+        "speakers": list(dialogue.speakers),
+        "beforeText": dialogue.before_text,
+        "end": dialogue.end,
+        "stops": dialogue.stops,
+        "betweenLines": dialogue.between_lines,
+        "stranger": dialogue.most_frequent(but=dialogue.speakers),
+    }
+
+
 def page_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
     """What the page's tokenizer needs: tokens by id (null for a special one), how a text is cut
     into words, and the order of the merges where it is not that of the ids."""
@@ -236,6 +253,8 @@ def page_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
     }
     if isinstance(tokenizer, BytePairTokenizer):
         data["pattern"] = javascript_pattern(tokenizer.encoding._pat_str)
+        data["speaker"] = tokenizer.speaker
+        data["endOfTurn"] = tokenizer.end_of_turn
         return data
     return data | _settings_of_file(json.loads(tokenizer.to_json()))
 

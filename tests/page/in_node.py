@@ -86,7 +86,7 @@ class Worker:
             self.receive()
         answer = self.answers.pop(question)
         if "error" in answer:
-            raise TaskError(answer["error"])
+            raise TaskError(answer["error"]["message"])
         return answer.get("result")
 
     def ask(self, name: str, *args: Any) -> Any:

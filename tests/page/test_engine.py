@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minigpt.generation.writer import Writer
+from minigpt.tokenizer import make_tokenizer
 from minigpt.tokenizer.chunked_encoding import PATTERNS
 
 from ..interop.examples import CONFIGS, HARD_TEXT, TOKENIZERS, byte_pairs
@@ -80,7 +81,8 @@ def _tokenizers() -> dict[str, Any]:
     others: dict[str, Any] = {
         n: bare_encoding(tokens, specials, pattern) for n, pattern in PATTERNS.items()
     }
-    return {"bpe": learned} | {n: t() for n, t in TOKENIZERS.items()} | others
+    turns = make_tokenizer("bpe", 320, [FABLE], has_turns=True)
+    return {"bpe": learned, "turns": turns} | {n: t() for n, t in TOKENIZERS.items()} | others
 
 
 @pytest.mark.parametrize("name", [*_tokenizers(), "with merges of its own"])
@@ -89,7 +91,13 @@ def test_tokenizers_give_the_same_ids(name: str, open_page: Open, tmp_path: Path
     found = random_found(tokenizer, tmp_path, emb_dim=8, num_layers=1, num_heads=1)
     page = open_page(found)
     known = getattr(tokenizer, "characters", None)
-    some = st.just("a" * 3000) | st.just(FABLE) | st.text(ALPHABET) | st.text()
+    some = (
+        st.just("a" * 3000)
+        | st.sampled_from(["a: b\n\n", "\n\n\n\na\n\n\nb", "\n"])
+        | st.just(FABLE)
+        | st.text(ALPHABET)
+        | st.text()
+    )
 
     @given(st.lists(st.text(known) if known else some, max_size=20))
     @settings(max_examples=25, deadline=None)

@@ -7,6 +7,7 @@ the window that the model saw. MINIGPT_SEQUENCES=300 tries so many people instea
 
 import os
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -174,7 +175,7 @@ class Person:
             button.first.evaluate("button => button.click()")
 
 
-def check_all(page: Any, glass: NumpyGPT) -> set[str]:
+def check_all(page: Any, glass: NumpyGPT, forbidden: Sequence[int] = ()) -> set[str]:
     """Compare every number and tint in sight with the glass engine; the kinds that were there."""
     now = page.evaluate("minigpt.now()")
     about = {
@@ -182,6 +183,7 @@ def check_all(page: Any, glass: NumpyGPT) -> set[str]:
         "off": [tuple(map(int, head.split("."))) for head in now["off"]],
         "settings": as_in_the_package(now["settings"]),
         "hidden": now["hidden"],
+        "forbidden": forbidden,
     }
     check_sheet(page, glass, now["ids"], about)
     return check_facts(page, "body", glass, now["ids"], **about)

@@ -184,7 +184,7 @@ def test_what_is_asked_while_a_text_is_written_is_answered_meanwhile(worker: Wor
         ("logits", [[1] * (CONTEXT + 1), []], "more than the model sees at once"),
         ("write", [{"ids": []}, 5, GREEDY, []], "nothing is before the first token"),
         ("attention", [[VOCAB], 0, 0, []], "no such token"),
-        ("sources", ["a", 0, 1], "training text is not in this page"),
+        ("sources", ["a", 0, 1], "no training text"),
         ("paint", [], "not a function"),
     ],
 )

@@ -33,7 +33,12 @@ export const STRINGS = {
     version: "Version {n}",
     written: "written",
   },
-  client: { noReason: "no reason is known", stopped: "The model has stopped: {reason}. Load this page again." },
+  client: {
+    noReason: "no reason is known",
+    noTrainingText: "the training text is not in this page",
+    stopped: "The model has stopped: {reason}. Load this page again.",
+    unknownCharacter: "This model has no token for “{character}” (character {place}): take it out, and write again.",
+  },
   draw: {
     best: "After {row} the model gives {best} {p}: its first guess. The second is {second} with {q}.",
     bits: "bits",
@@ -91,7 +96,14 @@ export const STRINGS = {
       "Before {token} was predicted, unit {unit} of layer {layer} fired most: its activation was {strength}. It makes " +
       "{raised} likelier.",
   },
-  headNames: { tested: "{role} ({share} of its attention in a test)" },
+  headNames: {
+    firstToken: "first token",
+    induction: "induction",
+    itself: "itself",
+    previousToken: "previous token",
+    sameTokenBefore: "same token before",
+    tested: "{role} ({share} of its attention in a test)",
+  },
   header: {
     about: "About this model",
     base: "This small language model, the base of minigpt, has read English books, articles and talk.",
@@ -178,6 +190,13 @@ export const STRINGS = {
     textCopied: "Copied.",
     tooLong: "This text is too long for a link (16,000 characters at most). Copy the text instead.",
   },
+  look: {
+    sheet: "Sheet",
+    sheetHelp: "The same text as the model reads it, to type anywhere",
+    switch: "How the text is shown",
+    talk: "Talk",
+    talkHelp: "The text as turns, and a line to say something",
+  },
   map: {
     attention: "attention: where each head looks",
     chances: "Chances",
@@ -251,15 +270,16 @@ export const STRINGS = {
     topPHelp: "Draws among the fewest tokens that are together this probable.",
   },
   sheet: {
-    attention: "{typed} or {written}. Darker words are looked at more: {scale}",
+    attention: "Darker words are looked at more: {scale}",
     ended: "∎ The model has ended the text. Write begins a new one after the mark.",
     next: "Next token",
     nextShort: "token ›",
+    origins: "{typed} or {written}.",
     outOfSight: "The model sees at most {n} tokens at once. The grey text is out of its sight here.",
     previous: "Previous token",
     previousShort: "‹ token",
-    sources: "{typed} or {written}. Dark words are copied from the training text: {scale}",
-    surprise: "{typed} or {written}. Darker words surprised the model more: {scale}",
+    sources: "Dark words are copied from the training text: {scale}",
+    surprise: "Darker words surprised the model more: {scale}",
     toView: "To the view of this token",
     type: "Type",
     typed: "You typed it",
@@ -278,11 +298,35 @@ export const STRINGS = {
       "A model of this size has read little, so one can look where it has something from. A long copied stretch means " +
       "that the model knows it by heart. Choose a token or select several.",
   },
+  talk: {
+    answers: "{speaker} answers",
+    cancel: "Cancel",
+    edit: "Edit",
+    editOf: "Edit what {speaker} says",
+    goOn: "Go on",
+    heard: "{speaker}: {said}",
+    left: "The model no longer sees what is above.",
+    letSpeak: "Let {speaker} speak",
+    log: "The talk",
+    manner:
+      "The model takes on the manner of those who speak here; it knows nothing. Click a word to ask why it was said.",
+    nameless: "no name",
+    new: "New talk",
+    newHelp: "Forget all that was said; Undo brings it back",
+    nothing: "Nothing has been said yet.",
+    placeholder: "Say something",
+    lineOf: "Say something as {speaker}",
+    save: "Save",
+    send: "Send",
+    speaksAs: "You speak as {speaker}",
+  },
   tip: {
     chance: "{token} had {chance}: {bits} bits of surprise",
     first: "{token} is the first token: nothing predicts it",
     ranked: "{token} had {chance}: {bits} bits of surprise, rank {rank} of {all}",
   },
+  /** Tokens that stand for no characters, or for an empty line between two turns. */
+  tokens: { end: "end of text", endOfTurn: "end of turn", speaker: "next speaker" },
   tour: {
     attention:
       "Heads look back at earlier tokens. For {token} head {head} counts most: the arcs show where it looks, the thicker " +
@@ -450,6 +494,7 @@ export const STRINGS = {
     stop: "Stop",
     stopped: "{written} Stopped.",
     takenEnd: "The text ends here.",
+    turnOver: "{written} The turn is over.",
     undo: "Undo",
     undoHelp: "Back to the version before",
     write: "Write",

@@ -3,6 +3,7 @@
 
 import { button, byId } from "../basics/dom.js";
 import { string } from "../basics/strings.js";
+import { tokenElement } from "../text/spans.js";
 import { onChange, state } from "../text/state.js";
 
 const SWIPE = 40; // pixels
@@ -15,7 +16,8 @@ export function makeBottomSheet() {
   narrow.addEventListener("change", drawSheet);
   drawSheet();
 
-  byId("sheet").addEventListener("click", () => {
+  byId("sheet").addEventListener("click", ({ target }) => {
+    if (target.closest("button, select, label")) return;
     // Where the text is being typed a tap moves the caret; the keyboard needs the room.
     const { activeElement } = document;
     const isTyping = activeElement?.matches("textarea") && activeElement.inputMode !== "none";
@@ -53,7 +55,7 @@ function setOpen(open) {
   if (!open) return;
   byId("inside").scrollTop = 0;
   // The text stays in sight: what is chosen comes into the third that is left.
-  document.querySelector(`#sheet [data-index="${state.chosen}"]`)?.scrollIntoView({ block: "center" });
+  if (state.chosen !== null) tokenElement(state.chosen)?.scrollIntoView({ block: "center" });
 }
 
 function drawSheet() {

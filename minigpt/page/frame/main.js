@@ -1,13 +1,15 @@
 // The page: wires text, settings and views together, and the few names for scripts in `window.minigpt`.
 
 import { string } from "../basics/strings.js";
-import { ask, explainText, ready, tokenizer } from "../text/client.js";
+import { ask, encodeText, explainText, ready, tokenizer } from "../text/client.js";
 import { drawControls, makeControls } from "../text/controls.js";
 import { bringBack, keep, makeKeeping } from "../text/keep.js";
 import { beginWith, readLink } from "../text/link.js";
 import { drawSettings, makeSettings } from "../text/settings.js";
 import { drawTokens } from "../text/sheet.js";
 import { changed, onChange, state, subject, windowOf } from "../text/state.js";
+import { drawTalk, makeTalk } from "../text/talk.js";
+import { beginTalk } from "../text/talking.js";
 import { makeTip } from "../text/tip.js";
 import { makeTyping, startWriting } from "../text/typing.js";
 import { generate, shownText, typeText } from "../text/writing.js";
@@ -22,9 +24,9 @@ window.minigpt = {
   ready,
   generate,
   /** The logits after each token of a text, or of token ids: an array of Float32Arrays. */
-  logits: async (text) => ask("allLogits", typeof text === "string" ? tokenizer.encode(text) : text),
+  logits: async (text) => ask("allLogits", typeof text === "string" ? encodeText(text) : text),
   explain: explainText,
-  encode: (text) => tokenizer.encode(text),
+  encode: encodeText,
   decode: (ids) => tokenizer.decode(ids),
   text: () => shownText(),
   now: whatIsShown,
@@ -47,6 +49,7 @@ function openFirst() {
 
 /** Write on from an opening. */
 function writeOpening(opening) {
+  if (state.look === "talk") return beginTalk(opening);
   typeText(opening);
   return startWriting();
 }
@@ -59,6 +62,7 @@ function tellProblem({ message }) {
 
 function makePage() {
   makeTyping();
+  makeTalk();
   makeTip();
   makeControls();
   makeOpenings(writeOpening);
@@ -72,6 +76,7 @@ function makePage() {
   onChange(() => {
     if (state.followsChoice) state.view = subject().question === "why" ? "why" : "draw";
     drawTokens();
+    drawTalk();
     drawControls();
     drawSettings();
     // While a text streams, the views wait.

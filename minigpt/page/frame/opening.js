@@ -4,6 +4,7 @@ import { button, byId, h } from "../basics/dom.js";
 import { string } from "../basics/strings.js";
 import { model } from "../text/client.js";
 import { state } from "../text/state.js";
+import { sayTurn } from "../text/talking.js";
 import { stop, write } from "../text/writing.js";
 
 const COUNT = 40; // tokens
@@ -31,7 +32,8 @@ export async function playOpening() {
     if (state.writing === played) stop();
   };
   for (const action of ACTIONS) addEventListener(action, end, { capture: true, passive: true });
-  const playing = write({ count: COUNT, pace: PACE });
+  const slowly = { count: COUNT, pace: PACE };
+  const playing = state.look === "talk" ? sayTurn("", slowly) : write(slowly);
   const played = state.writing;
   await playing;
   for (const action of ACTIONS) removeEventListener(action, end, true);

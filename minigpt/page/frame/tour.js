@@ -57,7 +57,7 @@ async function beginTour() {
   cover(true);
   showStep(string("tour.looking"), []);
 
-  if (state.busy || state.text.ids.length < SHORTEST) await write({ count: TO_WRITE, pace: 0 });
+  if (state.busy || state.text.ids.length < SHORTEST) await write({ count: TO_WRITE, pace: 0, isTurn: false });
   if (tour !== mine) return;
   await surprisesKnown();
   const example = await findExample(() => tour !== mine);

@@ -223,10 +223,10 @@ function scoresOf(weights, n) {
     return sum;
   };
   return {
-    "previous token": meanWeight((t) => t - 1),
-    "first token": meanWeight(() => 0),
+    previousToken: meanWeight((t) => t - 1),
+    firstToken: meanWeight(() => 0),
     itself: meanWeight((t) => t),
-    "same token before": meanWeight((t) => t - n),
+    sameTokenBefore: meanWeight((t) => t - n),
     induction: meanWeight((t) => t - n + 1),
   };
 }

@@ -9,12 +9,15 @@ PRINTABLE.forEach((byte) => (CHARACTERS[byte] = String.fromCharCode(byte)));
 let nextFree = 256;
 for (let byte = 0; byte < 256; byte++) CHARACTERS[byte] ??= String.fromCharCode(nextFree++);
 const BYTES = new Map(CHARACTERS.map((character, byte) => [character, byte]));
+const BETWEEN_TURNS = "\n\n";
 const MARKS = { " ": "␣", "\n": "↵", "\t": "⇥" };
 
-/** A character that the model has no token for, and its place in the text. */
+/** A character that the model has no token for, and its place in the text, from 1. */
 class UnknownCharacter extends Error {
   constructor(character, place) {
-    super(`This model has no token for “${character}” (character ${place + 1}): take it out, and write again.`);
+    super(`no token for ${character}`);
+    this.name = "UnknownCharacter";
+    this.values = { character, place: String(place + 1) };
   }
 }
 
@@ -23,6 +26,8 @@ export class Tokenizer {
   constructor(data) {
     this.data = data;
     this.end = data.end;
+    this.speaker = data.speaker ?? null; // before each turn of a conversation; null: there is no such token
+    this.endOfTurn = data.endOfTurn ?? null; // in the place of an empty line
     this.ids = new Map(data.tokens.map((token, id) => [token, id]));
     this.words = data.kind === "bpe" && new RegExp(data.pattern, "gu");
     this.merges = data.merges && new Map(data.merges.map((pair, i) => [pair.join(" "), i]));
@@ -36,8 +41,21 @@ export class Tokenizer {
     return Array.from(new TextEncoder().encode(character)).every((byte) => this.ids.has(CHARACTERS[byte]));
   }
 
-  /** Token ids of a text; the name of a special token in it is ordinary text. */
-  encode(text) {
+  /** Token ids of a text; the name of a special token in it is ordinary text. If the model has tokens for turns, each
+   * turn begins with one, but for the first of a text that begins inside a turn. */
+  encode(text, { isInTurn = false } = {}) {
+    if (this.speaker === null) return this.encodePlain(text);
+
+    const ids = [];
+    text.split(BETWEEN_TURNS).forEach((turn, i) => {
+      if (i > 0) ids.push(this.endOfTurn);
+      if (turn && (i > 0 || !isInTurn)) ids.push(this.speaker);
+      for (const id of this.encodePlain(turn)) ids.push(id);
+    });
+    return ids;
+  }
+
+  encodePlain(text) {
     if (this.data.kind === "char") {
       return Array.from(text, (character, place) => {
         const id = this.ids.get(character);
@@ -127,7 +145,6 @@ export class Tokenizer {
 
   /** A token to look at: ␣ for a space, ↵ a new line, ⇥ a tab, \xe2 a byte of a character. */
   visible(id) {
-    if (id === this.end) return "end of text";
     const bytes = this.bytes(id);
     try {
       const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);

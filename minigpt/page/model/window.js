@@ -6,11 +6,12 @@ export function movedWindow(start, n, size) {
   return n - start > size ? start + Math.floor(size / 2) + 1 : start;
 }
 
-/** Where the window begins for the token that comes next after a text. What is written goes on in the window in which
- * it was written; of a prompt that is longer than the context, its end is read.
- * @param {{ids: number[], starts?: number[], origin?: ("typed"|"written")[]}} text */
-export function nextWindow({ ids, starts = [], origin = [] }, size) {
+/** Where the window begins for the token that comes next after a text, if the text does not say so itself. What is
+ * written goes on in the window in which it was written; of a prompt that is longer than the context, its end is read.
+ * @param {{ids: number[], starts?: number[], origin?: ("typed"|"written")[], nextStart?: number?}} text */
+export function nextWindow({ ids, starts = [], origin = [], nextStart = null }, size) {
   const n = ids.length;
+  if (nextStart !== null) return nextStart;
   if (origin[n - 1] === "written") return movedWindow(starts[n - 1] ?? 0, n, size);
   return Math.max(0, n - size);
 }

@@ -5,6 +5,7 @@
 // one goes on at a time: a newer one ends the older. So it is with explanations, which end when a text is written or
 // stopped, too. What is ended is answered at once.
 
+import { Dialogue } from "./dialogue.js";
 import { Engine } from "./engine.js";
 import { explainToken, logProbability } from "./explanation.js";
 import {
@@ -27,9 +28,11 @@ import { Tokenizer } from "./tokenizer.js";
 import { unpackWeights } from "./weights.js";
 import { movedWindow, nextWindow, windowsOf } from "./window.js";
 
-/** @typedef {{ids: number[], hidden?: number, starts?: number[], origin?: ("typed"|"written")[], from?: number}} Text
+/** @typedef {{ids: number[], hidden?: number, starts?: number[], origin?: ("typed"|"written")[], nextStart?: number?,
+ * from?: number, turnFrom?: number?}} Text
  * A text: its tokens, of which the first `hidden` stand for an empty beginning; where the windows of its first tokens
- * begin, if that is known; whether a token was typed or written. Its tokens from `from` on are to be read. */
+ * begin, and that of the next one, if that is known; whether a token was typed or written. Its tokens from `from` on are
+ * to be read. What is written ends with the turn of a speaker, the text of which begins at `turnFrom`, if that is given. */
 
 /** @typedef {{step: (number|null)?, off: Iterable<string>?}} Which
  * Of which model something is asked: the step whose weights it has (null: the model's own), and which heads are off,
@@ -44,6 +47,7 @@ let readings; // of the model that was asked last
 let tokenizer;
 let firstToken; // which an empty prompt stands for
 let forbidden; // tokens that are never drawn
+let dialogue; // how turns are written; null: nobody speaks in the training text
 let documents; // of the training text; null: they are not in this page
 let passages; // the same, ready to be searched
 let writing = 0; // counts what reads and writes the text
@@ -60,8 +64,9 @@ const tellingTasks = {
     return found !== ENDED;
   },
 
-  /** Write after a text until so many tokens are written ("length"), the model ends the text ("ended") or another task
-   * comes ("stopped"); each token is told of as in `read`. @param {Text} text @param {Which} which */
+  /** Write after a text until so many tokens are written ("length"), the model ends the text ("ended"), the turn is over
+   * ("turn") or another task comes ("stopped"); each token is told of as in `read`.
+   * @param {Text} text @param {Which} which */
   async write(hear, text, count, settings, which) {
     const mine = ++writing;
     explaining++;
@@ -89,6 +94,7 @@ const tasks = {
     tokenizer = new Tokenizer(model.tokenizer);
     firstToken = model.firstToken;
     forbidden = model.forbidden;
+    dialogue = model.dialogue && new Dialogue(model.dialogue);
     documents = text;
   },
 
@@ -154,7 +160,8 @@ onmessage = async ({ data: { id, name, args } }) => {
     const result = await (name in tellingTasks ? tellingTasks[name](hear, ...args) : tasks[name](...args));
     postMessage({ id, result });
   } catch (error) {
-    postMessage({ id, error: error.message });
+    const { name, message, values } = error;
+    postMessage({ id, error: { name, message, values } });
   }
 };
 
@@ -198,7 +205,9 @@ async function shown(view, ids, which, ...rest) {
 
 /** The training text, made ready to be searched when it is first asked for. */
 function trainingText() {
-  if (documents === null) throw new Error("the training text is not in this page");
+  if (documents === null) {
+    throw Object.assign(new Error("no training text"), { name: "NoTrainingText" });
+  }
   passages ??= new Passages(documents);
   return passages;
 }
@@ -224,10 +233,14 @@ function* readText({ ids, starts: known = [], from = 0 }, which) {
 }
 
 /** The steps of writing. */
-function* writeText({ hidden = 0, ...text }, count, settings, which) {
+function* writeText({ hidden = 0, turnFrom = null, ...text }, count, settings, which) {
   const { context_length } = packing.config;
   const ids = text.ids.slice();
   let start = nextWindow(text, context_length);
+
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  const characters = (id) => decoder.decode(tokenizer.bytes(id), { stream: true });
+  let turn = turnFrom === null ? "" : ids.slice(turnFrom).map(characters).join("");
 
   for (let i = 0; i < count; i++) {
     const place = ids.length;
@@ -238,6 +251,9 @@ function* writeText({ hidden = 0, ...text }, count, settings, which) {
     const id = drawn(logits, settings, ids.slice(hidden), number, forbidden);
     yield { event: "token", place, id, bits: surprise(logits, id), start };
     if (id === tokenizer.end) return "ended";
+
+    turn += characters(id);
+    if (turnFrom !== null && dialogue.stopIn(turn) >= 0) return "turn";
 
     ids.push(id);
     start = movedWindow(start, ids.length, context_length);

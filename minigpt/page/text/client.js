@@ -1,6 +1,7 @@
 // The model as the page knows it: what the file says of it, and the worker that runs it.
 
 import { string } from "../basics/strings.js";
+import { Dialogue } from "../model/dialogue.js";
 import { Tokenizer } from "../model/tokenizer.js";
 
 const read = (id) => {
@@ -12,6 +13,14 @@ const read = (id) => {
 
 export const model = JSON.parse(read("model"));
 export const tokenizer = new Tokenizer(model.tokenizer);
+/** Who speaks in the training text and how it writes a turn; null if nobody does. */
+export const dialogue = model.dialogue && new Dialogue(model.dialogue);
+
+const SPECIAL = new Map([
+  [tokenizer.end, "tokens.end"],
+  [tokenizer.speaker, "tokens.speaker"],
+  [tokenizer.endOfTurn, "tokens.endOfTurn"],
+]);
 const trainingText = JSON.parse(read("training-text"));
 export const hasText = trainingText !== null;
 
@@ -28,7 +37,7 @@ worker.onmessage = ({ data }) => {
 
   const { resolve, reject } = waiting.get(data.id);
   waiting.delete(data.id);
-  if ("error" in data) reject(new Error(data.error));
+  if ("error" in data) reject(sayError(data.error));
   else resolve(data.result);
 };
 
@@ -39,6 +48,26 @@ worker.onerror = (event) => {
   for (const { reject } of waiting.values()) reject(failure);
   waiting.clear();
 };
+
+/** A token to look at; one that stands for no characters has a name. */
+export function visibleToken(id) {
+  return SPECIAL.has(id) ? string(SPECIAL.get(id)) : tokenizer.visible(id);
+}
+
+/** What went wrong, in words. */
+function sayError({ name, message, values }) {
+  const sentence = { UnknownCharacter: "client.unknownCharacter", NoTrainingText: "client.noTrainingText" }[name];
+  return new Error(sentence ? string(sentence, values) : message);
+}
+
+/** The token ids of a text, for scripts. */
+export function encodeText(text) {
+  try {
+    return tokenizer.encode(text);
+  } catch (error) {
+    throw sayError(error);
+  }
+}
 
 /** Ask the worker for one of its tasks. */
 export function ask(name, ...args) {
@@ -78,7 +107,7 @@ export const { firstToken } = model;
  * heads}, `words` by the index in the text. @param {string|number[]} text or its token ids */
 export async function explainText(text, place) {
   await ready;
-  const ids = typeof text === "string" ? tokenizer.encode(text) : text;
+  const ids = typeof text === "string" ? encodeText(text) : text;
   if (!(place >= 1 && place < ids.length)) {
     throw new RangeError(`place must be between 1 and ${ids.length - 1}, got ${place}`);
   }

@@ -5,7 +5,8 @@ import { savePicture } from "../basics/picture.js";
 import { say, string } from "../basics/strings.js";
 import { model } from "./client.js";
 import { copyLink, copyText } from "./link.js";
-import { area, layer, paper, showEnd } from "./sheet.js";
+import { area, showEnd } from "./sheet.js";
+import { currentLook } from "./spans.js";
 import { allHeadsOn, lookAtStep, offNames, openView, state } from "./state.js";
 import { startWriting, step, typeButton } from "./typing.js";
 import { again, lastWritten, redoLast, stop, undoLast, writeFromHere } from "./writing.js";
@@ -13,7 +14,7 @@ import { again, lastWritten, redoLast, stop, undoLast, writeFromHere } from "./w
 const labelled = (name, onclick, properties = {}) => button(string(`writing.${name}`), onclick, properties);
 
 const buttons = {
-  write: labelled("write", startWriting, { className: "main" }),
+  write: labelled("write", startWriting, { className: "main", id: "write" }),
   stop: labelled("stop", stop, { id: "stop" }),
   fromHere: labelled("fromHere", () => inEnd(writeFromHere), { id: "from-here" }),
   again: labelled("again", () => inEnd(again), { title: string("writing.againHelp") }),
@@ -35,7 +36,7 @@ function inEnd(act) {
 
 export function makeControls() {
   const toView = button(string("sheet.toView"), focusPanel, { className: "skip", id: "to-view" });
-  paper.after(toView);
+  byId("notes").before(toView);
 
   const previous = button(string("sheet.previousShort"), () => step(-1), {
     "aria-label": string("sheet.previous"),
@@ -52,8 +53,9 @@ export function makeControls() {
     button(string("views.branches"), () => openView("branches"), { title: string("branches.all") }),
     button(string("link.copyText"), copyText),
     button(string("link.copyLink"), copyLink),
-    button(string("panel.svg"), () => savePicture(layer.parentElement, "minigpt-text", "svg")),
-    button(string("panel.png"), () => savePicture(layer.parentElement, "minigpt-text", "png")),
+    ...["svg", "png"].map((kind) =>
+      button(string(`panel.${kind}`), () => savePicture(currentLook().room, "minigpt-text", kind)),
+    ),
   );
   byId("heads-off").append(button(string("writing.headsOn"), allHeadsOn));
   byId("step-shown").append(button(string("writing.stepEnd"), () => lookAtStep(null)));
@@ -69,7 +71,7 @@ export function drawControls() {
   setOff(buttons.undo, state.past.length === 0);
   setOff(buttons.redo, state.future.length === 0);
   buttons.stop.classList.toggle("idle", !busy);
-  if (wasBusy && !busy && document.activeElement === buttons.stop) buttons.write.focus();
+  if (wasBusy && !busy && document.activeElement === buttons.stop) goOnElement().focus();
   wasBusy = busy;
 
   for (const id of ["status", "speed", "problem"]) {
@@ -82,8 +84,18 @@ export function drawControls() {
 
 /** A button that does nothing now; with the focus on it, it stays as it is until the focus goes on. */
 function setOff(element, isOff) {
-  if (isOff && document.activeElement === element) area.focus({ preventScroll: true });
+  if (isOff && document.activeElement === element) textElement().focus({ preventScroll: true });
   element.disabled = isOff;
+}
+
+/** Where one types. */
+function textElement() {
+  return state.look === "talk" ? byId("line") : area;
+}
+
+/** What is done next when nothing is written any more. */
+function goOnElement() {
+  return state.look === "talk" ? byId("line") : buttons.write;
 }
 
 /** The line that says that the page is about the model without some heads. */

@@ -3,11 +3,12 @@
 // on the sheet, behind the token before it, and the model does not see it.
 
 import { nextWindow, windowsOf } from "../model/window.js";
-import { firstToken, model, tokenizer } from "./client.js";
+import { dialogue, firstToken, model, tokenizer } from "./client.js";
 import { emptyText } from "./state.js";
 
 const END_MARK = "∎";
 const RETURN_MARK = "␍";
+const SPEAKER_MARK = "▸"; // the token before a turn, of a model that has one
 const starts = new WeakMap(); // text -> where each of its tokens starts on the sheet
 
 /** What stands on the sheet. */
@@ -17,12 +18,21 @@ export function sheetText(text) {
 
 /** What a token adds to the sheet. */
 export function onSheet(id, piece) {
-  return id === tokenizer.end ? END_MARK : piece.replaceAll("\r", RETURN_MARK);
+  if (id === tokenizer.end) return END_MARK;
+  return isSpeaker(id) ? SPEAKER_MARK : piece.replaceAll("\r", RETURN_MARK);
+}
+
+function isSpeaker(id) {
+  return tokenizer.speaker !== null && id === tokenizer.speaker;
 }
 
 /** What can be read of a text: without the marks of the sheet. */
 export function readable(onSheet) {
-  return onSheet.replaceAll(END_MARK, "").replaceAll(RETURN_MARK, "\r");
+  return withoutSpeakers(onSheet).replaceAll(END_MARK, "").replaceAll(RETURN_MARK, "\r");
+}
+
+function withoutSpeakers(onSheet) {
+  return tokenizer.speaker === null ? onSheet : onSheet.replaceAll(SPEAKER_MARK, "");
 }
 
 /** What is shown of a character that the last tokens have begun and not finished. */
@@ -65,10 +75,13 @@ export function unknownCharacters(text) {
 }
 
 /** The tokens of what stands on a sheet, what each adds to it, and what stands before the first one. */
-function tokensOf(shown) {
+export function tokensOf(shown, isInTurn = false) {
   const found = { ids: [], pieces: [], before: "" };
 
-  for (const part of shown.split(END_MARK).flatMap((part, i) => (i ? [END_MARK, part] : [part]))) {
+  // The tokens before turns are put where the model has them, whatever marks stand there.
+  for (const part of withoutSpeakers(shown)
+    .split(END_MARK)
+    .flatMap((part, i) => (i ? [END_MARK, part] : [part]))) {
     if (part === END_MARK) {
       found.ids.push(tokenizer.end);
       found.pieces.push(END_MARK);
@@ -77,7 +90,7 @@ function tokensOf(shown) {
 
     for (const { characters, isKnown } of stretches(part.replaceAll(RETURN_MARK, "\r"))) {
       if (isKnown) {
-        const ids = tokenizer.encode(characters);
+        const ids = tokenizer.encode(characters, { isInTurn: isInTurn && found.ids.length === 0 });
         const pieces = tokenizer.pieces(ids);
         ids.forEach((id, i) => {
           found.ids.push(id);
@@ -111,24 +124,70 @@ function stretches(text) {
 export function edited(text, value) {
   const old = sheetText(text);
   const { first, last, from, to } = wordsEdited(text, old, value);
-  const found = tokensOf(value.slice(from, to));
+  const before = text.ids[first - 1];
+  const isInTurn = first > 0 && before !== tokenizer.end && before !== tokenizer.endOfTurn;
+  const found = tokensOf(value.slice(from, to), isInTurn);
 
   const next = emptyText();
   next.hidden = first > text.hidden ? text.hidden : 0;
   next.ids = [...text.ids.slice(0, first), ...found.ids, ...text.ids.slice(last)];
   next.pieces = [...text.pieces.slice(0, first), ...found.pieces, ...text.pieces.slice(last)];
-  if (next.ids.length === 0) {
-    next.hidden = 1;
-    next.ids = [firstToken];
-    next.pieces = [""];
-  }
+  hideBeginning(next);
 
   if (first > 0) next.pieces[first - 1] += found.before;
   else next.pieces[0] = found.before + next.pieces[0];
 
-  next.origin = originAfter(next, text, old, value);
+  next.origin = originAfter(next, text, old, sheetText(next));
   keepPredictions(next, text);
   return next;
+}
+
+/** A new version of a text, which reads otherwise: what the model sees no more, and then `seen`, with exactly the tokens
+ * that it has alone. Where it is as before, what the model said stays. */
+export function retyped(text, unseen, seen) {
+  const alone = tokensOf(seen);
+  let all = tokensOf(unseen + seen);
+  if (String(all.ids.slice(all.ids.length - alone.ids.length)) !== String(alone.ids)) {
+    const before = tokensOf(unseen);
+    all = { ids: [...before.ids, ...alone.ids], pieces: [...before.pieces, ...alone.pieces], before: before.before };
+  }
+
+  const next = { ...emptyText(), ids: all.ids, pieces: all.pieces };
+  hideBeginning(next);
+  next.pieces[0] = all.before + next.pieces[0];
+  next.origin = originAfter(next, text, sheetText(text), sheetText(next));
+  const same = keepPredictions(next, text);
+
+  // What is new is predicted in the window of what follows.
+  const n = next.ids.length;
+  const size = model.config.context_length;
+  const start = next.hidden ? 0 : n - alone.ids.length;
+  for (let place = Math.max(same, start + 1); place < Math.min(n, start + size + 1); place++)
+    next.starts[place] = start;
+  next.nextStart = Math.max(start, n - size);
+  return next;
+}
+
+/** A text without tokens begins with a hidden one. */
+function hideBeginning(text) {
+  if (text.ids.length > 0) return;
+
+  text.hidden = 1;
+  text.ids = [firstToken];
+  text.pieces = [""];
+}
+
+/** A text without what is written behind the end of its last turn, the text of which begins at the token `from`. */
+export function cutAfterTurn(text, from) {
+  const found = startsOnSheet(text);
+  const shown = sheetText(text);
+  const end = found[from] + dialogue.stopIn(shown.slice(found[from])) + dialogue.end.length;
+  if (end >= shown.length) return text;
+
+  let kept = from;
+  while (found[kept + 1] <= end) kept++;
+  const cut = beginningOf(text, kept);
+  return found[kept] < end ? edited(cut, shown.slice(0, end)) : cut;
 }
 
 /** Which words an edit has touched: tokens `first` to `last` of the old text are now the characters `from` to `to`. */
@@ -171,6 +230,7 @@ export function whatIsSame(a, b) {
 function isBetweenWords(text, at) {
   if (at === 0 || tokenizer.data.kind === "char") return true;
   if (text[at - 1] === END_MARK || text[at] === END_MARK) return true;
+  if (text[at - 1] === SPEAKER_MARK) return false; // it belongs to what follows
   return text[at] === " " && /\S/.test(text[at - 1]) && /\S/.test(text[at + 1] ?? " ");
 }
 
@@ -200,7 +260,7 @@ function originAfter(next, text, old, value) {
   return origin.reverse();
 }
 
-/** What the model said of the tokens before the first one that has changed stays. */
+/** What the model said of the tokens before the first one that has changed stays; returns how many there are. */
 function keepPredictions(next, text) {
   const n = next.ids.length;
   let same = 0;
@@ -213,11 +273,14 @@ function keepPredictions(next, text) {
     next.draws.push(i < same ? text.draws[i] : null);
   }
   next.readBy = text.readBy;
+  return same;
 }
 
 /** A text that begins with the first `n` tokens of another one. */
 export function beginningOf(text, n) {
   const start = { ...emptyText(), hidden: Math.min(text.hidden, n), readBy: text.readBy };
+  if (n === text.ids.length) start.nextStart = text.nextStart;
+  else if (text.draws[n]) start.nextStart = text.starts[n]; // in which the token behind them was drawn
   for (const name of ["ids", "pieces", "origin", "bits", "starts", "draws"]) start[name] = text[name].slice(0, n);
 
   // The bytes of a character that the last tokens have begun.
@@ -233,5 +296,6 @@ export function addToken(text, id, origin, { bits = NaN, start = null, draw = nu
   text.origin.push(origin);
   text.bits.push(bits);
   text.draws.push(draw);
+  text.nextStart = null;
   text.pieces.push(onSheet(id, text.decoder.decode(tokenizer.bytes(id), { stream: true })));
 }

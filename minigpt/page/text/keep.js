@@ -53,8 +53,9 @@ function unpacked(saved, others) {
 
 /** Keep all of it for a reload of this address; if that is too much, the version on view alone. */
 export function keep() {
-  const { question, view, chosen, focus, settings, step } = state;
-  const shown = { question, view, chosen, focus, settings, off: [...state.off], step, text: state.text.number };
+  const { question, view, chosen, focus, settings, step, look, asker, answerer } = state;
+  const seen = { question, view, chosen, focus, settings, step, look, asker, answerer };
+  const shown = { ...seen, off: [...state.off], text: state.text.number };
   const about = { ...shown, address: location.href, model: model.title };
   const numbers = (texts) => texts.map(({ number }) => number);
 
@@ -78,8 +79,18 @@ export function bringBack() {
 
     const texts = new Map();
     for (const text of saved.texts) texts.set(text.number, unpacked(text, texts));
-    const { question, view, focus, settings, chosen } = saved;
-    Object.assign(state, { question, view, focus, chosen, texts: [...texts.values()], text: texts.get(saved.text) });
+    const { question, view, focus, settings, chosen, look, asker, answerer } = saved;
+    Object.assign(state, {
+      question,
+      view,
+      focus,
+      chosen,
+      look,
+      asker,
+      answerer,
+      texts: [...texts.values()],
+      text: texts.get(saved.text),
+    });
     Object.assign(state.settings, settings);
     state.off = new Set(saved.off);
     if (hasStep(saved.step)) lookAtStep(saved.step);

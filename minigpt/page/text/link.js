@@ -3,7 +3,7 @@
 import { byId } from "../basics/dom.js";
 import { string } from "../basics/strings.js";
 import { windowsOf } from "../model/window.js";
-import { model, tokenizer } from "./client.js";
+import { dialogue, model, tokenizer } from "./client.js";
 import { edited, onSheet, sheetText } from "./edit.js";
 import { ofRuns, runsOf } from "./keep.js";
 import { SETTINGS, set } from "./settings.js";
@@ -12,6 +12,7 @@ import { begin } from "./versions.js";
 import { shownText } from "./writing.js";
 
 const LONGEST_LINK = 16_000; // characters: mail programs and chats cut longer ones
+const OF_TALK = ["look", "asker", "answerer"];
 const BASE = 36; // of token ids in a link
 
 /** Put a text into the clipboard, also where the browser does not give it to pages. */
@@ -78,6 +79,7 @@ function link() {
   if (off.size) parts.set("off", [...off].join(" "));
   if (step !== null) parts.set("step", step);
   for (const name of Object.keys(SETTINGS)) parts.set(name, settings[name]);
+  for (const name of OF_TALK) if (dialogue && state[name] !== null) parts.set(name, state[name]);
   return `#${parts}`;
 }
 
@@ -85,6 +87,7 @@ function link() {
 export function readLink() {
   const parts = new URLSearchParams(location.hash.slice(1));
   for (const name of Object.keys(SETTINGS)) if (parts.has(name)) set(name, Number(parts.get(name)));
+  if (dialogue) readTalk(parts);
   if (!parts.has("prompt")) return false;
 
   const text = linkedText(parts);
@@ -106,6 +109,14 @@ export function readLink() {
   lookAtStep(hasStep(step) ? step : null);
   changed();
   return true;
+}
+
+/** How the text is looked at, and who speaks. */
+function readTalk(parts) {
+  for (const name of OF_TALK) {
+    const known = name === "look" ? ["talk", "sheet"] : [...dialogue.speakers, dialogue.stranger];
+    if (known.includes(parts.get(name))) state[name] = parts.get(name);
+  }
 }
 
 function isInModel(layer, head) {

@@ -5,59 +5,37 @@ import { byId, fill, h } from "../basics/dom.js";
 import { say } from "../basics/strings.js";
 import { model, tokenizer } from "./client.js";
 import { beginningOf, sheetText, startsOnSheet, unknownCharacters } from "./edit.js";
+import { followingEnd } from "./following.js";
+import { addLook, drawLooks, tokenElement } from "./spans.js";
 import { state, subject } from "./state.js";
 import { firstUnread, READ } from "./writing.js";
 
-const MOST_BITS = 10; // as dark as it gets: less likely than one in a thousand
 const ON_BOTH_SIDES = READ / 2; // spans around a token that is far from the end
 const MOST_SPANS = READ + 1000; // as the text grows, before the first ones become plain text
-const NEAR = 40; // pixels from the end at which the sheet follows what is written
 const LONG = 20_000; // characters: of a longer text the textarea waits until it is written
 
-export const paper = byId("paper"); // it scrolls
+const paper = byId("paper"); // it scrolls
 export const area = byId("text");
-export const layer = byId("tokens");
+const layer = byId("tokens");
 const head = byId("text-head");
 const notes = byId("notes");
 
 let shown = { text: null, first: 0, last: 0, spans: [], before: "", isAtEnd: true };
 let inArea = { text: state.text, count: 0 }; // what the textarea holds: so many tokens of a text
-let follows = true; // whether the end stays in sight
+const sheetEnd = followingEnd(paper, layer);
 
-paper.addEventListener("scroll", () => (follows = isNearEnd()), { passive: true });
-new ResizeObserver(() => followEnd()).observe(paper);
-new ResizeObserver(() => followEnd()).observe(layer);
-
-function isNearEnd() {
-  return paper.scrollTop + paper.clientHeight > paper.scrollHeight - NEAR;
-}
-
-function followEnd() {
-  if (follows) paper.scrollTop = paper.scrollHeight;
-}
+addLook("sheet", {
+  layer,
+  room: byId("page-of-text"),
+  hand: area,
+  paper,
+  draw: drawTokens,
+  tokenElement: (index) => shown.spans[index - shown.first],
+});
 
 /** Bring the end of the text into sight, and keep it there while it grows. */
 export function showEnd() {
-  follows = true;
-  followEnd();
-}
-
-/** The element that shows a token on the sheet; undefined if it is far from what is looked at. */
-export function tokenElement(index) {
-  return shown.spans[index - shown.first];
-}
-
-/** The token at a point of the window, or null. */
-export function tokenAtPoint(x, y) {
-  const found = document.elementsFromPoint(x, y).find((element) => element.dataset.index !== undefined);
-  return found ? Number(found.dataset.index) : null;
-}
-
-/** From where to where the selection goes, [first, last]; of a single token, twice the same. */
-export function selection() {
-  const last = state.chosen ?? state.text.ids.length - 1;
-  const other = state.anchor ?? last;
-  return [Math.min(last, other), Math.max(last, other)];
+  sheetEnd.show();
 }
 
 /** The text that the textarea holds: while a text is written, its beginning. */
@@ -73,19 +51,13 @@ export function drawTokens() {
   for (let i = shown.last; i < text.ids.length && shown.isAtEnd; i++) append(text, i);
   if (shown.spans.length > MOST_SPANS) layOut(text);
 
-  drawLooks(text);
+  drawLooks(layer, shown.spans);
   drawHead();
   drawNotes(text);
 
   layer.ariaBusy = String(state.busy || firstUnread(text) < text.ids.length);
   if (!state.busy || inArea.text !== text || startsOnSheet(text).at(-1) < LONG) fillArea();
-  if (state.busy) followEnd();
-}
-
-/** Show in the text what a view says of its tokens (index -> 0 to 1; null: their surprise again); `of` names it. */
-export function tint(tints, of) {
-  Object.assign(state, { tints, tintsOf: of });
-  drawTokens();
+  if (state.busy) sheetEnd.follow();
 }
 
 /** Whether the chosen token has no span. */
@@ -137,6 +109,7 @@ function append(text, i) {
   const kind = text.origin[i] === "written" ? "written" : "typed";
   const className = piece.startsWith("\n") ? `${kind} line-end` : kind;
   const span = h("span", { className, "data-index": i }, piece);
+  span.index = i;
   shown.spans.push(span);
   shown.last = i + 1;
 
@@ -145,47 +118,19 @@ function append(text, i) {
   else layer.append(span);
 }
 
-function drawLooks(text) {
-  const { start } = subject().window;
-  const [from, to] = selection();
-  const { chosen, tints } = state;
-  layer.dataset.tints = tints ? state.tintsOf : "surprise";
-
-  shown.spans.forEach((span, k) => {
-    const i = shown.first + k;
-    const bits = text.bits[i];
-    let strength = 0;
-    if (tints) strength = tints[i] ?? 0;
-    else if (bits > 0) strength = Math.min(1, bits / MOST_BITS);
-
-    if (span.tinted !== strength) {
-      span.tinted = strength;
-      span.style.setProperty("--tint", strength.toFixed(3));
-    }
-    toggle(span, "out-of-sight", i < start);
-    toggle(span, "chosen", i === chosen);
-    toggle(span, "selected", from !== to && i >= from && i <= to);
-  });
-}
-
-/** classList.toggle, which is slow for thousands of spans where nothing has changed. */
-function toggle(span, name, isOn) {
-  if (Boolean(span[name]) === isOn) return;
-
-  span[name] = isOn;
-  span.classList.toggle(name, isOn);
-}
-
 /** What the tints mean. */
 function drawHead() {
-  const key = state.tints ? state.tintsOf : "surprise";
+  const { look } = state;
+  const kind = state.tints ? state.tintsOf : "surprise";
+  const key = `${look} ${kind}`;
   if (head.dataset.drawn === key) return;
 
   head.dataset.drawn = key;
-  const scale = h("span", { className: `scale ${key}` });
+  const scale = h("span", { className: `scale ${kind}` });
   const typed = h("span", { className: "typed" }, ...say("sheet.typed"));
   const written = h("span", { className: "written" }, ...say("sheet.written"));
-  fill(head, h("span", {}, say(`sheet.${key}`, { scale, typed, written })));
+  const origins = look === "sheet" ? [...say("sheet.origins", { typed, written }), " "] : [];
+  fill(head, h("span", {}, origins, say(`sheet.${kind}`, { scale })));
 }
 
 /** What the model does not see of the text, and whether the text has ended. */

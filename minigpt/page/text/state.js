@@ -2,16 +2,17 @@
 // asked about it. Whoever changes it calls `changed`; all is drawn anew at most once a frame.
 
 import { nextWindow, windowsOf } from "../model/window.js";
-import { giveStep, model } from "./client.js";
+import { dialogue, giveStep, model } from "./client.js";
 
 // How tokens are drawn, if nothing else is said.
 export const USUAL_DRAW = { temperature: 0.8, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1 };
 
 /** @typedef {{ids: number[], pieces: string[], origin: ("typed"|"written")[], bits: number[], starts: number[],
- * draws: object[], hidden: number, parent: Text?, begun: number?}} Text
+ * draws: object[], hidden: number, nextStart: number?, parent: Text?, begun: number?}} Text
  * the tokens, what each adds to the sheet, who it is from, its surprise (NaN: not known yet), the first token that the
  * model saw when it predicted it, and the {settings, which} it was drawn with (null: not drawn). The first `hidden` tokens
- * are an empty beginning. A version was made from its `parent`; its tokens from `begun` on were written at once. */
+ * are an empty beginning. `nextStart` is the first token that the model sees when it predicts the next one, if that was
+ * decided (null: the usual one). A version was made from its `parent`; its tokens from `begun` on were written at once. */
 
 export const state = {
   text: emptyText(), // the text on view
@@ -26,6 +27,9 @@ export const state = {
   // The head or layer that views look at, from 0; until one is chosen it is the head that did the most for the token.
   focus: { layer: 0, head: 0, follows: true },
   theme: "light", // or "dark"
+  look: dialogue ? "talk" : "sheet", // how the text is shown: as the turns of a talk or on the sheet
+  asker: null, // in the talk, as whom one speaks; null: the other one
+  answerer: null, // and who answers; null: whoever usually does
   settings: { ...USUAL_DRAW, seed: 1, maxNewTokens: 200 },
   off: new Set(), // heads switched off, "layer.head" from 0: for all numbers of the page and all writing
   // The weights on view: those kept of this step of the training, or the model itself (null): for all of it too.
@@ -67,7 +71,7 @@ export function changed() {
 /** A text without tokens. */
 export function emptyText() {
   const tokens = { ids: [], pieces: [], origin: [], bits: [], starts: [], draws: [] };
-  return { ...tokens, hidden: 0, parent: null, begun: null };
+  return { ...tokens, hidden: 0, nextStart: null, parent: null, begun: null };
 }
 
 /** What all views are about: the place of a token, the row that predicts it, the token (undefined if it

@@ -3,7 +3,7 @@
 import { chance, fact, fill, h, lastAsked } from "../basics/dom.js";
 import { say } from "../basics/strings.js";
 import { ask } from "./client.js";
-import { area, paper, tokenAtPoint, tokenElement } from "./sheet.js";
+import { allLooks, tokenAtPoint, tokenElement } from "./spans.js";
 import { modelKey, modelOnView, onChange, state, windowOf } from "./state.js";
 import { tokenName } from "./writing.js";
 
@@ -16,13 +16,15 @@ let timer = 0;
 
 export function makeTip() {
   document.body.append(tip);
-  area.addEventListener("pointermove", ({ pointerType, buttons, clientX, clientY }) => {
-    const isHovering = pointerType === "mouse" && buttons === 0;
-    hover(isHovering ? tokenAtPoint(clientX, clientY) : null);
-  });
-  area.addEventListener("pointerleave", () => hover(null));
-  area.addEventListener("keydown", () => hover(null));
-  paper.addEventListener("scroll", () => hover(null), { passive: true });
+  for (const { hand, paper } of allLooks()) {
+    hand.addEventListener("pointermove", ({ pointerType, buttons, clientX, clientY }) => {
+      const isHovering = pointerType === "mouse" && buttons === 0;
+      hover(isHovering ? tokenAtPoint(clientX, clientY) : null);
+    });
+    hand.addEventListener("pointerleave", () => hover(null));
+    hand.addEventListener("keydown", () => hover(null));
+    paper.addEventListener("scroll", () => hover(null), { passive: true });
+  }
 
   // It never says anything of a text that is not there any more.
   onChange(() => {

@@ -3,7 +3,8 @@
 import { button } from "../basics/dom.js";
 import { string } from "../basics/strings.js";
 import { readable, sheetText, startsOnSheet, tokenAt } from "./edit.js";
-import { area, caretTo, fillArea, showEnd, textInArea, tokenAtPoint } from "./sheet.js";
+import { area, caretTo, fillArea, showEnd, textInArea } from "./sheet.js";
+import { tokenAtPoint } from "./spans.js";
 import { changed, onChange, state } from "./state.js";
 import { redoLast, stop, typeText, undoLast, write } from "./writing.js";
 
@@ -114,7 +115,7 @@ function onClick(event) {
 }
 
 /** A token is asked about: a view of the whole model or of all versions gives way to the answer. */
-function leaveWhole() {
+export function leaveWhole() {
   if (state.chosen === null || !["learned", "branches"].includes(state.view)) return;
 
   state.followsChoice = true;

@@ -45,15 +45,21 @@ export function addTyped(text) {
   const isSameBurst = typing?.text === state.text && now - typing.at < BURST;
 
   if (isSameBurst) {
-    const { text: before } = typing;
-    text.parent = before.parent;
-    text.number = before.number;
-    state.texts[state.texts.indexOf(before)] = text;
+    replaceVersion(typing.text, text);
     show(text);
   } else {
     addVersion(text, state.text);
   }
   typing = { text, at: now };
+}
+
+/** Put a text in the place of a version. */
+export function replaceVersion(before, text) {
+  text.parent = before.parent;
+  text.number = before.number;
+  const replaced = (texts) => texts.map((other) => (other === before ? text : other));
+  for (const name of ["texts", "past", "future"]) state[name] = replaced(state[name]);
+  for (const other of state.texts) if (other.parent === before) other.parent = text;
 }
 
 /** Take a version away that nothing was written in: it is as the one it was made of. */

@@ -2,11 +2,12 @@
 
 import { h } from "../basics/dom.js";
 import { string } from "../basics/strings.js";
-import { ask, askAndHear, giveStep, ready, tokenizer } from "./client.js";
-import { addToken, beginningOf, edited, readable, sheetText, unfinished } from "./edit.js";
+import { ask, askAndHear, giveStep, ready, tokenizer, visibleToken } from "./client.js";
+import { addToken, beginningOf, cutAfterTurn, edited, readable, sheetText, unfinished } from "./edit.js";
 import { SETTINGS } from "./settings.js";
 import { changed, hasStep, modelKey, modelOnView, onChange, state, USUAL_DRAW } from "./state.js";
-import { addTyped, addVersion, redo, takeAway, undo, visit } from "./versions.js";
+import { turnGoingOn } from "./turns.js";
+import { addTyped, addVersion, redo, replaceVersion, takeAway, undo, visit } from "./versions.js";
 
 export const READ = 3000; // tokens at the end of a long text whose surprise is measured
 let reading = null; // the text that the model is reading, for its surprise
@@ -19,7 +20,7 @@ export function shownText(text = state.text) {
 
 /** A token in a sentence. */
 export function tokenName(id) {
-  return h("b", { className: "token" }, tokenizer.visible(id));
+  return h("b", { className: "token" }, visibleToken(id));
 }
 
 /** The sheet was edited and reads `value` now; `base` is what it read before. */
@@ -32,10 +33,11 @@ export function typeText(value, base = state.text) {
   addTyped(edited(base, value));
 }
 
-/** Write after the first `kept` tokens of a text, or after `token` in the place behind them. */
+/** Write after the first `kept` tokens of a text, or after `token` in the place behind them; if `isTurn`, until that of
+ * the speaker is over. `isNew` says that `from` is a version of its own, also if nothing is written. */
 export async function write(options = {}) {
-  const { from = state.text, kept = from.ids.length, token = null, parent = from } = options;
-  const { count = state.settings.maxNewTokens, pace = state.pace } = options;
+  const { from = state.text, kept = from.ids.length, token = null, parent = from, isNew = token !== null } = options;
+  const { count = state.settings.maxNewTokens, pace = state.pace, isTurn = state.look === "talk" } = options;
   leaveWriting();
 
   const text = beginningOf(from, kept);
@@ -46,12 +48,14 @@ export async function write(options = {}) {
   const draw = { settings: { ...state.settings }, which: modelOnView() };
   Object.assign(state, { busy: true, writing: text, status: string("writing.now"), problem: "", speed: "" });
   const isEnd = token === tokenizer.end;
-  const reason = await writeOn(text, isEnd ? 0 : count, { draw, pace });
-  finish(text, isEnd ? "takenEnd" : reason, token === null ? 0 : 1);
+  const turnFrom = isTurn ? turnGoingOn(text) : null;
+  const reason = await writeOn(text, isEnd ? 0 : count, { draw, pace, turnFrom });
+  const whole = reason === "turn" ? endTurn(text, turnFrom) : text;
+  finish(whole, isEnd ? "takenEnd" : reason, isNew);
 }
 
 /** Have the model write so many tokens after a text; returns why it ended. */
-async function writeOn(text, count, { draw, pace }) {
+async function writeOn(text, count, { draw, pace, turnFrom }) {
   const { settings, which } = draw;
   let first = 0; // when the first token came
 
@@ -63,7 +67,7 @@ async function writeOn(text, count, { draw, pace }) {
     if (written > 4 && pace === 0) state.speed = string("writing.speed", { n: (written / seconds).toFixed(0) });
     changed();
   };
-  const next = (n) => askAndHear(hear, "write", plain(text), n, settings, which);
+  const next = (n) => askAndHear(hear, "write", { ...plain(text), turnFrom }, n, settings, which);
 
   try {
     await ready;
@@ -83,19 +87,31 @@ async function writeOn(text, count, { draw, pace }) {
 }
 
 /** What the page says when a text has been written, or as much of it as there will be. */
-function finish(text, reason, given) {
+function finish(text, reason, isNew) {
   const count = text.ids.length - text.begun;
-  if (count + given === 0) takeAway(text);
+  if (count === 0 && !isNew) takeAway(text);
   if (state.writing !== text) return changed(); // something else is being done already
 
   const written = string(count === 1 ? "writing.one" : "writing.many", { n: count.toLocaleString("en") });
-  const why = { ended: "writing.ended", stopped: "writing.stopped", takenEnd: "writing.takenEnd" }[reason];
-  Object.assign(state, { busy: false, writing: null, status: why ? string(why, { written }) : written });
+  const why = { ended: "ended", stopped: "stopped", takenEnd: "takenEnd", turn: "turnOver" }[reason];
+  Object.assign(state, { busy: false, writing: null, status: why ? string(`writing.${why}`, { written }) : written });
   changed();
 }
 
+/** A turn is over: what is written behind its end is cut off. */
+function endTurn(text, from) {
+  const cut = cutAfterTurn(text, from);
+  if (cut === text) return text;
+
+  cut.begun = text.begun;
+  replaceVersion(text, cut);
+  if (state.text === text) state.text = cut;
+  if (state.writing === text) state.writing = cut;
+  return cut;
+}
+
 /** Something else is done: what is being written stays as it is. */
-function leaveWriting() {
+export function leaveWriting() {
   if (!state.busy) return;
 
   Object.assign(state, { busy: false, writing: null, status: "", speed: "" });
@@ -103,7 +119,7 @@ function leaveWriting() {
 }
 
 /** What was said is about another text. */
-function sayNothing() {
+export function sayNothing() {
   Object.assign(state, { status: "", speed: "" });
 }
 
@@ -172,8 +188,8 @@ export function redoLast() {
 }
 
 /** What the worker needs of a text. */
-function plain({ ids, hidden, starts, origin }) {
-  return { ids, hidden, starts, origin };
+function plain({ ids, hidden, starts, origin, nextStart }) {
+  return { ids, hidden, starts, origin, nextStart };
 }
 
 // The model reads what is on view as soon as nothing is written, so that the surprise of every token is known.

@@ -1,9 +1,9 @@
 // Arcs over the text: from where a token is predicted to the tokens that a head looks at there, as thick as the weights,
 // and what the earlier tokens did. They lie over the text in an SVG of their own, which scrolls with it.
 
-import { byId, chance, fill, h, shape } from "../basics/dom.js";
+import { chance, fill, h, shape } from "../basics/dom.js";
 import { string } from "../basics/strings.js";
-import { layer, tint, tokenElement } from "../text/sheet.js";
+import { allLooks, currentLook, tint, tokenElement } from "../text/spans.js";
 import { changed, headNumber, onChange, state } from "../text/state.js";
 import { tokenName } from "../text/writing.js";
 import { rowName } from "./bars.js";
@@ -30,14 +30,15 @@ export function pick(what) {
 
 /** Draw the arcs whenever something has changed, and when the lines of the text break anew. */
 export function makeArcs() {
-  byId("page-of-text").append(overlay);
-  new ResizeObserver(drawArcs).observe(layer);
+  for (const { layer } of allLooks()) new ResizeObserver(drawArcs).observe(layer);
 
   // The sheet is drawn in the same moment; arcs need its new places.
   onChange(() => queueMicrotask(drawArcs));
 }
 
 function drawArcs() {
+  const { room } = currentLook();
+  if (overlay.parentElement !== room) room.append(overlay);
   overlay.replaceChildren();
   const { view, focus, busy, chosen } = state;
   const isStreaming = busy && chosen === null;

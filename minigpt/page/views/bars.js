@@ -2,7 +2,7 @@
 
 import { h } from "../basics/dom.js";
 import { string } from "../basics/strings.js";
-import { tokenizer } from "../text/client.js";
+import { visibleToken } from "../text/client.js";
 import { state } from "../text/state.js";
 import { tokenName } from "../text/writing.js";
 
@@ -19,7 +19,7 @@ export function bar(tag, { id, outline, filled, most }, figures, properties = { 
   return h(
     tag,
     { ...properties, "--before": outline / most, "--after": filled / most },
-    h("span", { className: "token" }, tokenizer.visible(id)),
+    h("span", { className: "token" }, visibleToken(id)),
     h("span", { className: "track" }, bars),
     figures.map(([what, figure]) =>
       h("span", { className: "figure" }, h("span", { className: "unseen" }, `${what} `), figure),

@@ -11,12 +11,13 @@ const headScores = new Map(); // by the step of the model, then by layer and hea
 /** What a head does on random tokens that come twice, and how much of its attention; empty if nothing stands out. */
 export function headName(layer, head) {
   const best = bestScore(layer, head);
-  return best ? string("headNames.tested", { role: best[0], share: percent(best[1]) }) : "";
+  return best ? string("headNames.tested", { role: headRole(layer, head), share: percent(best[1]) }) : "";
 }
 
 /** The same without the score. */
 export function headRole(layer, head) {
-  return bestScore(layer, head)?.[0] ?? "";
+  const best = bestScore(layer, head);
+  return best ? string(`headNames.${best[0]}`) : "";
 }
 
 /** Measure the heads, if that has not been done; the page is drawn again then. */

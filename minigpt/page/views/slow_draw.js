@@ -3,8 +3,8 @@
 
 import { button, fill, h, number, percent } from "../basics/dom.js";
 import { say, string } from "../basics/strings.js";
-import { tokenizer } from "../text/client.js";
-import { tokenElement } from "../text/sheet.js";
+import { visibleToken } from "../text/client.js";
+import { tokenElement } from "../text/spans.js";
 import { state } from "../text/state.js";
 import { tokenName, write } from "../text/writing.js";
 import { drawPieces, layPieces } from "./strip.js";
@@ -98,7 +98,7 @@ export function makeSlowDraw(strips, howDrawn) {
 /** What is on a strip, in words: its first tokens. */
 function stripLabel(name, pieces) {
   const first = pieces.slice(0, IN_WORDS);
-  const shares = first.map(({ id, start, end }) => `${tokenizer.visible(id)} ${percent(end - start)}`);
+  const shares = first.map(({ id, start, end }) => `${visibleToken(id)} ${percent(end - start)}`);
   return `${string(name)}: ${shares.join(", ")}`;
 }
 

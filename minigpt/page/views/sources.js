@@ -4,7 +4,7 @@
 import { button, fill, h, lastAsked, paragraph, percent } from "../basics/dom.js";
 import { say, string } from "../basics/strings.js";
 import { ask, hasText } from "../text/client.js";
-import { selection, tint } from "../text/sheet.js";
+import { selection, tint } from "../text/spans.js";
 import { changed, state } from "../text/state.js";
 import { shownText } from "../text/writing.js";
 

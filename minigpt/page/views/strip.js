@@ -3,7 +3,7 @@
 
 import { h } from "../basics/dom.js";
 import { string } from "../basics/strings.js";
-import { tokenizer } from "../text/client.js";
+import { visibleToken } from "../text/client.js";
 
 const MOST_PIECES = 40; // tokens that are shown one by one; the others are one length
 const LETTER = 8; // pixels, about
@@ -59,7 +59,7 @@ export function drawPieces(strip, pieces, drawn) {
     piece.classList.toggle("others", id === null);
     piece.classList.toggle("drawn", id !== null && id === drawn);
 
-    const name = id === null ? string("draw.others") : tokenizer.visible(id);
+    const name = id === null ? string("draw.others") : visibleToken(id);
     const isWide = share * strip.clientWidth > LETTER * (name.length + 1);
     piece.textContent = isWide ? name : "";
     piece.title = name;

@@ -288,7 +288,10 @@ function wordBits({ place, token, words }, to) {
 /** A token with what is before and after it: the same word may be there more than once. */
 function inContext(to) {
   const { pieces, hidden } = state.text;
-  const around = (from, end) => h("span", { className: "around" }, pieces.slice(Math.max(from, hidden), end).join(""));
+  const around = (from, end) => {
+    const shown = pieces.slice(Math.max(from, hidden), end).join("");
+    return h("span", { className: "around" }, shown.replaceAll("\n", "↵")); // in one line
+  };
   return [around(to - 2, to), rowName(to), around(to + 1, to + 2)];
 }
 
