@@ -5,12 +5,14 @@ those of files, and whether a file that is open can be replaced.
 import os
 import re
 import shlex
+import time
 from pathlib import Path, PurePath, PureWindowsPath
 
 _NAME = os.name
 _PLAIN_WORD = re.compile(r"[\w.:/\\=+-][\w.:/\\=+@-]*")  # no shell of Windows changes such a word
 _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]) *(\..*)?", re.IGNORECASE)
 _NEVER_IN_NAMES = re.compile(r'[<>:"|?*\x00-\x1f]')
+_PATIENCE = 1.0  # seconds
 _LONGEST_PATH = 259  # characters, unless the user has switched this limit off
 
 
@@ -61,6 +63,23 @@ def name_problem(path: str | PurePath) -> str | None:
         if name.endswith((" ", ".")):
             return f"a name on Windows cannot end in a dot or a space, as {name!r} does"
     return None
+
+
+def rename(path: Path, name: Path) -> None:
+    """Give a file or a folder another name. A file takes the place of the one that has it.
+
+    Windows refuses that while a program has a file of the two open. A virus scanner, the search
+    index or a backup reads a new file for a moment, and so it is tried again for one.
+    """
+    end = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            path.replace(name)
+            return
+        except PermissionError:
+            if not is_windows() or time.monotonic() >= end:
+                raise
+            time.sleep(_PATIENCE / 20)
 
 
 def why_not_written(error: OSError, path: Path) -> str:

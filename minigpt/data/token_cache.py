@@ -23,6 +23,7 @@ from tqdm import tqdm
 
 from .. import UserError
 from ..config import TextConfig, cache_folder
+from ..config.system import rename
 from ..tokenizer import (
     ForeignTokenizer,
     Tokenizer,
@@ -193,7 +194,7 @@ def _make(task: _Task, folder: Path) -> None:
         temporary.mkdir()
         _fill(task, temporary)
         shutil.rmtree(folder, ignore_errors=True)  # it was damaged
-        temporary.rename(folder)
+        rename(temporary, folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -271,7 +272,9 @@ def remove_prepared(folder: Path) -> None:
     with contextlib.suppress(OSError), _lock(folder).acquire(timeout=0):
         if folder != temporary and temporary.exists() and _is_ours(temporary):
             shutil.rmtree(temporary)  # of a process that was killed; no folder can take its place
-        shutil.rmtree(folder.rename(temporary))
+        if folder != temporary:
+            rename(folder, temporary)
+        shutil.rmtree(temporary)
 
 
 def _evict(made: Path) -> None:

@@ -3,15 +3,12 @@
 import contextlib
 import errno
 import os
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..config.system import is_windows, name_problem
+from ..config.system import name_problem, rename
 from ..interop import safetensors_files
-
-_PATIENCE = 1.0  # seconds; a virus scanner or a backup reads a new file for a moment
 
 
 def write_text(text: str, path: Path) -> None:
@@ -50,20 +47,6 @@ def replace(
     finally:
         with contextlib.suppress(OSError):
             new.unlink(missing_ok=True)
-
-
-def rename(file: Path, path: Path) -> None:
-    """Give a file another name, and take the place of what has it. Windows refuses that while a
-    program has one of the two open: then it is tried again for a moment."""
-    end = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            file.replace(path)
-            return
-        except PermissionError:
-            if not is_windows() or time.monotonic() >= end:
-                raise
-            time.sleep(_PATIENCE / 20)
 
 
 def unfinished_name(name: str) -> str:

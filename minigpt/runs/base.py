@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import UserError
+from ..config.system import rename
 from ..data.origin import Origin
 from .atomic import save_tensors, write_text
 from .folder import CONFIG, PLAN, TOKENIZER, WEIGHTS, RunConfig
@@ -94,7 +95,7 @@ def write_base(run: Path, out: Path, size_read: int | None = None) -> int:
         if size > LARGEST:
             raise UserError(f"a base of {run} has {size:,} bytes, more than {LARGEST:,}")
         for file in new.iterdir():
-            file.replace(out / file.name)
+            rename(file, out / file.name)
     return size
 
 

@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 
 from .. import UserError
 from ..config import GPT_NAME, GPTConfig, TextConfig, TrainConfig, from_dict
-from ..config.system import name_problem, why_not_written
+from ..config.system import name_problem, rename, why_not_written
 from ..data.dialogue.dialogue import Dialogue
 from ..data.dialogue.layout import Layout
 from ..data.origin import Origin
@@ -281,10 +281,10 @@ def new_folder(out: Path) -> Iterator[Path]:
         yield building
         if is_there:
             for file in building.iterdir():
-                file.replace(out / file.name)
+                rename(file, out / file.name)
         else:
             out.parent.mkdir(parents=True, exist_ok=True)
-            building.replace(out)
+            rename(building, out)
     except OSError as error:
         raise UserError(f"cannot write {out}: {why_not_written(error, out)}") from None
     finally:

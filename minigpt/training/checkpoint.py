@@ -20,8 +20,9 @@ from torch import Tensor, nn
 
 from .. import UserError
 from ..config import Natural, TrainConfig, from_dict
+from ..config.system import rename
 from ..model import network_name, tensors_of
-from ..runs.atomic import rename, save_tensors
+from ..runs.atomic import save_tensors
 from ..runs.folder import CHECKPOINT, LAST, PREVIOUS
 from . import distributed
 from .average import WeightAverage

@@ -11,9 +11,8 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from .. import UserError
-from ..config.system import is_windows, quote, why_not_written
+from ..config.system import is_windows, quote, rename, why_not_written
 from ..model import tensors_of
-from ..runs.atomic import rename
 from ..runs.folder import BEST, CHECKPOINT, WEIGHTS, has_checkpoint
 from ..runs.weights import copied_to_save, read_best, save_weights
 from . import distributed

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 
 import minigpt
 from minigpt.cli import main
-from minigpt.runs import atomic
+from minigpt.config import system
 from minigpt.runs.folder import BEST, CHECKPOINT, LOCK, WEIGHTS
 from minigpt.runs.weights import read_best
 from minigpt.training.checkpoint import TrainingState
@@ -32,7 +32,7 @@ OPTIONS = [f"--{name.replace('_', '-')}={value}" for name, value in TINY.items()
 @pytest.fixture
 def place(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The current folder, on Windows."""
-    monkeypatch.setattr(atomic, "_PATIENCE", 0.1)
+    monkeypatch.setattr(system, "_PATIENCE", 0.1)
     with windows(FILES, workplace):
         yield workplace
 
@@ -74,7 +74,7 @@ def test_all_commands_work_while_a_writer_is_open(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As in a notebook: what is loaded stays loaded, and training goes on beside it."""
-    assert main(["train", "my.txt", *OPTIONS]) == 0
+    assert main(["train", "my.txt", "--keep", "3", *OPTIONS]) == 0
     run = Path("runs/my")
     first = (run / WEIGHTS).read_bytes()
     writer = minigpt.load(run)
@@ -87,6 +87,7 @@ def test_all_commands_work_while_a_writer_is_open(
     for command in (
         "train my.txt --init runs/my --steps 2 --num-evals 1 --device cpu --out runs/tuned",
         "generate the --run my --max-new-tokens 3",
+        "generate the --run my@0 --max-new-tokens 3",
         "evaluate my my.txt",
         "explain my the",
         "page my --with-text",
@@ -185,3 +186,31 @@ def test_texts_that_are_read_once_leave_no_copy(
     run = minigpt.train(iter(documents), **TINY)
     assert list(temporary.iterdir()) == [] and FILES.refused == []
     assert run == Path("runs/documents")
+
+
+def test_a_file_or_a_folder_that_is_read_for_a_moment_is_renamed_after_it(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a virus scanner reads each new file."""
+    Path("folder").mkdir()
+    for path, inside in ((Path("my.txt"), Path("my.txt")), (Path("folder"), Path("folder/file"))):
+        inside.write_text("text")
+        with contextlib.ExitStack() as holder:
+            holder.enter_context(held(inside))
+            monkeypatch.setattr("time.sleep", lambda seconds, release=holder.close: release())
+            system.rename(path, Path(f"{path}-2"))
+        assert Path(f"{path}-2").exists() and not path.exists()
+
+
+def test_a_run_that_another_program_has_open_is_deleted_when_that_has_ended(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train_tiny(out="runs/my", keep=3)
+    with held(Path("runs/my", WEIGHTS)):
+        assert main("runs --delete my --yes".split()) == 2
+        last_line = capsys.readouterr().err.splitlines()[-1]
+        assert last_line.startswith("error: runs/my/") or str(place) in last_line
+        assert last_line.endswith("perhaps another program has it open")
+    gc.collect()
+    assert main("runs --delete my --yes".split()) == 0
+    assert not Path("runs/my").exists()

@@ -21,7 +21,6 @@ OPTIONS = [f"--{name.replace('_', '-')}={value}" for name, value in TINY.items()
 COMMANDS = [
     ["read", "книга.txt"],
     ["train", "книга.txt", *OPTIONS],
-    ["train", "книга.txt", "--plan", *OPTIONS],
     ["generate", "Кошка", "--run", "книга", "--max-new-tokens", "5"],
     ["generate", "Кошка", "--run", "книга", "--max-new-tokens", "5", "--json"],
     ["generate", "--interactive", "--run", "книга", "--max-new-tokens", "5"],
@@ -29,7 +28,6 @@ COMMANDS = [
     ["evaluate", "книга", "книга.txt", "--copied"],
     ["page", "книга", "--with-text"],
     ["export", "книга"],
-    ["export", "книга", "--to", "gguf"],
     ["runs"],
     ["runs", "--delete", "книга", "--yes"],
 ]
