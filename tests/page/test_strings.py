@@ -5,10 +5,11 @@ import re
 from pathlib import Path
 
 import minigpt.page
+from minigpt.page.build import PAGE as MODULES
 
 FOLDER = Path(minigpt.page.__file__).parent
 TABLE = FOLDER / "basics/strings.js"
-PAGE = [file for file in FOLDER.rglob("*.js") if file.parent.name != "model" and file != TABLE]
+PAGE = [FOLDER / f"{module}.js" for module in MODULES if module != "basics/strings"]
 NAME = re.compile(r"""["'`]([a-z]\w*)\.(\w+)["'`]""")
 BEGINNING = re.compile(r"`([a-z]\w*)\.(\w*)\$\{")  # of names that are put together
 COMMENT = re.compile(r"/\*.*?\*/|(?<![:\"'`])//[^\n]*", re.DOTALL)
