@@ -73,6 +73,9 @@ class TextConfig(ReadingConfig):
     only: str | None = setting(
         None, "of conversations, learn to say what this speaker says; the others are only read"
     )
+    voices: bool = setting(
+        False, "give each file, or folder, a voice by its name: generate --as NAME writes in it"
+    )
     tokenizer: str = setting(
         "bpe", "bpe (learned from the text), char, or one of tiktoken's, as gpt2"
     )
@@ -216,6 +219,7 @@ _USELESS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
     ("anonymous", "plain", bool),
     ("silence", "plain", bool),
     ("only", "plain", bool),
+    ("only", "voices", bool),
     ("token_split_prob", "only", lambda only: only is not None),
     # Of other commands:
     ("json", "interactive", bool),

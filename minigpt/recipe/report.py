@@ -2,6 +2,8 @@
 
 import math
 import time
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,11 +16,20 @@ from ..data.dialogue.dialogue import MANNER, Dialogue
 from ..data.documents.summary import all_left_out, documents_read, kinds_read
 from ..data.readers import title
 from ..data.source import Source
+from ..data.voices import list_names
 from ..generation.talk import read_talk
 from ..runs.base import BASE, bytes_read
 from ..runs.commands import command, started_as
 from ..runs.find import unfinished_run
-from ..runs.folder import COUNTING, INTERPOLATION, KEPT, WEIGHTS
+from ..runs.folder import (
+    COUNTING,
+    INTERPOLATION,
+    KEPT,
+    METRICS,
+    WEIGHTS,
+    best_by_voice,
+    read_metrics,
+)
 from ..runs.kept import kept_steps, listed
 from ..runs.weights import read_best, read_network
 from ..tokenizer import ForeignTokenizer
@@ -50,6 +61,10 @@ def say_text(source: Source) -> None:
     if left_out:
         say_row("", f"left out: {left_out}")
     _say_conversations(source)
+    if source.voices:
+        counts = Counter(source.training.document_voices)
+        named = [f"{voice} ({counted(counts[voice], 'document')})" for voice in source.voices]
+        say_row("voices", f"{list_names(named)}; --as NAME writes in one")
     if size < 1000:  # nobody learns a language from so little
         say_row("", "less than 1,000 bytes can only be learned by heart; give it more text")
 
@@ -67,7 +82,9 @@ def _say_conversations(source: Source) -> None:
 
     if source.training.reading.anonymous:
         say_row("", "the speakers are called A, B, C; names inside what they say stay")
-    if source.dialogue is None:
+    if source.voices:
+        say_row("", "beside --voices the model continues a prompt and does not answer it")
+    elif source.dialogue is None:
         say_row("", "most of the text is none: the model continues a prompt and does not answer it")
     else:
         say_row("", f"the model can be talked with: {MANNER}")
@@ -242,7 +259,7 @@ def say_result(trainer: "Trainer") -> None:
         raise UserError(f"nothing could be saved in {folder}")
 
     text_length = len(trainer.dataset.train)
-    epochs = state.step * training.batch_size * trainer.context_length / text_length
+    epochs = state.step * trainer.text_tokens_per_step / text_length
     has_read_enough = training.steps is None and epochs >= (training.max_epochs or math.inf)
     seconds = time.monotonic() - trainer.started
     say(
@@ -250,6 +267,8 @@ def say_result(trainer: "Trainer") -> None:
     )
     loss = f"{best:.4f} bits/byte ({state.best_loss:.4f} nats/token)"
     print_result(f"{folder}: validation {loss} at step {state.best_step:,}")
+    for line in voice_lines(best_by_voice(read_metrics(folder / METRICS))):
+        print_result(line)
     _say_interpolation(trainer)
     _say_kept(folder)
 
@@ -276,6 +295,15 @@ def _say_kept(folder: Path) -> None:
     if steps:
         last = f"{folder}@{steps[-1]}"
         say(f"kept: the weights of step {listed(steps)}; {last} names the last of them")
+
+
+def voice_lines(bits: Mapping[str, float]) -> list[str]:
+    """The bits per byte of each voice, a line each, the lowest first."""
+    if not bits:
+        return []
+    width = max(map(len, bits))
+    ordered = sorted(bits.items(), key=lambda item: item[1])
+    return [f"  {name:<{width}}  {value:.4f} bits/byte" for name, value in ordered]
 
 
 def _say_interpolation(trainer: "Trainer") -> None:
@@ -307,6 +335,7 @@ def _why(trainer: "Trainer", seconds: float, epochs: float) -> str:
 def _say_next(trainer: "Trainer", folder: Path) -> None:
     """What to do with the run now."""
     dialogue = trainer.dataset.origin.dialogue
+    voices = trainer.dataset.origin.voices
     prompt = trainer.config.sample_prompt or first_words(trainer.dataset)
     own_parts = []  # which no command can make
     if read_network(folder / WEIGHTS) != GPT_NAME:
@@ -328,9 +357,12 @@ def _say_next(trainer: "Trainer", folder: Path) -> None:
         say_command(f"to talk with it ({MANNER})", f"{command('generate')} {talk}")
         return
     if started_as() is not None:
-        say_command("to generate", f"{command('generate')} {quote(prompt)} --run {run}")
+        voice = f" --as {quote(voices[0])}" if voices else ""
+        typed = f"{quote(prompt)}{voice} --run {run}"
+        say_command("to generate", f"{command('generate')} {typed}")
     else:
-        say_command("to generate", f"minigpt.load({str(folder)!r}).generate({prompt!r})")
+        voice = f".in_voice({voices[0]!r})" if voices else ""
+        say_command("to generate", f"minigpt.load({str(folder)!r}){voice}.generate({prompt!r})")
 
 
 def beside_counting(best: float, counting: float, counted_tokens: int, text_length: int) -> str:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import UserError
 from ..config import counted
+from ..data.voices import mark_of
 from ..generation.torch_gpt import engine_of
 from ..generation.writer import Writer
 from ..runs.folder import SAMPLES
@@ -24,8 +25,13 @@ class Samples:
     def on_evaluation(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
         config = trainer.config
         writer = writer_of(trainer)
+        if writer.voices:  # one after another
+            turn = max(trainer.state.evaluations - 1, 0) % len(writer.voices)
+            writer = writer.in_voice(writer.voices[turn])
         prompt = config.sample_prompt or _usual_prompt(trainer)
         sample = writer.generate(prompt, max_new_tokens=_TOKENS, seed=config.seed)
+        if writer.voice is not None:
+            sample = f"{mark_of(writer.voice)}{sample}"
         say_text_of_a_model(sample)
         if trainer.out is None:
             return
@@ -90,5 +96,6 @@ def writer_of(trainer: "Trainer", **more: Any) -> Writer:
         knows_documents=origin.knows_documents,
         alphabet=origin.alphabet,
         dialogue=origin.dialogue,
+        voices=origin.voices,
         **more,
     )

@@ -25,6 +25,7 @@ from .base import BASE, find_base
 from .commands import command
 from .devices import find_device, has_gpu
 from .folder import (
+    BY_VOICE,
     CHECKPOINT,
     CONFIG,
     COUNTING,
@@ -34,6 +35,7 @@ from .folder import (
     PREVIOUS,
     WEIGHTS,
     RunConfig,
+    best_by_voice,
     check_is_gpt,
     locked,
     read_config,
@@ -135,6 +137,7 @@ def _knowledge(config: RunConfig | None) -> dict[str, Any]:
         "knows_documents": origin.knows_documents,
         "alphabet": origin.alphabet,
         "dialogue": origin.dialogue,
+        "voices": origin.voices,
     }
     if origin.text is not None:
         knowledge["read_text"] = partial(_read_again, origin.text, origin.fingerprint)
@@ -282,6 +285,7 @@ class Run(SystemPath):
             "network": read_network(self / WEIGHTS),
             "parameters": count_weights(self / WEIGHTS),
             "bits_per_byte": min((row["val_bits_per_byte"] for row in rows), default=None),
+            BY_VOICE: best_by_voice(rows) if config.origin.voices else None,
             COUNTING: rows[-1].get(COUNTING) if rows else None,
             "written": time.strftime("%Y-%m-%d %H:%M", written),
             "finished": any(row["done"] == 1 for row in rows[-1:]),
@@ -308,6 +312,8 @@ class Run(SystemPath):
         if about["network"] != GPT_NAME:
             size = f"{about['network']}, {size}"
         text = about["text"]
+        if about[BY_VOICE] is not None:
+            text += f" in {len(read_config(self).origin.voices)} voices"
         if about["init"]:
             text += f", begun with {about['init']}"
         state = "" if about["finished"] else ", not finished"

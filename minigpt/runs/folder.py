@@ -55,6 +55,7 @@ _BITS = ("train_bits_per_byte", "val_bits_per_byte")
 _FIGURES = ("step", "seconds", "done", "train_loss", "val_loss", "tokens_per_second", *_BITS)
 FIGURES_OF_A_STEP = ("step", "seconds", "loss", "bits_per_byte")
 COUNTING = "counting_bits_per_byte"  # what counting gives; older runs do not have it
+BY_VOICE = "val_bits_per_byte_by_voice"  # of a run with voices
 INTERPOLATION = "interpolation"  # how far from the first weights those lie that were kept
 
 
@@ -106,6 +107,7 @@ def read_config(folder: Path) -> RunConfig:
                 knows_documents=bool(origin["knows_documents"]),
                 alphabet=bytes.fromhex(origin["alphabet"]).hex(),
                 dialogue=_read_dialogue(origin.get("dialogue")),
+                voices=tuple(map(str, origin.get("voices", ()))),
             ),
             context_length=data["context_length"] and int(data["context_length"]),
         )
@@ -167,6 +169,14 @@ def _read_rows(path: Path, names: tuple[str, ...]) -> list[dict[str, Any]]:
             if all(map(math.isfinite, figures)):
                 rows.append(row)
     return rows
+
+
+def best_by_voice(rows: list[dict[str, Any]]) -> dict[str, float]:
+    """The bits per byte of each voice in the best evaluation of a metrics.jsonl; none are known of
+    a text without voices."""
+    best = min(rows, key=lambda row: row["val_bits_per_byte"], default={})
+    found = best.get(BY_VOICE)
+    return found if isinstance(found, dict) else {}
 
 
 @contextlib.contextmanager

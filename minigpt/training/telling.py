@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ..runs.folder import BY_VOICE
 from . import distributed
 from .callbacks import CallbackList
 from .evaluation import Evaluation
@@ -62,6 +63,8 @@ class Telling:
             "val_bits_per_byte": result.bits_per_byte,
             "is_best": is_best,
         }
+        if result.voices:
+            self._trainer.figures[BY_VOICE] = dict(result.voices)
         self._call("on_evaluation", done)
         self._speedometer.pause()
 

@@ -127,6 +127,8 @@ class Trainer:
         self.config = resolved(config, self.device, is_gpt=type(model) is GPT)
         self.context_length = context_length_of(model, context_length)
         self.tokens_per_step = config.batch_size * self.context_length
+        text_length = self.context_length - dataset.longest_mark  # of a window
+        self.text_tokens_per_step = config.batch_size * text_length
         self.vocab_size = dataset.tokenizer.vocab_size
         self.byte_lengths = torch.tensor(dataset.tokenizer.byte_lengths())  # (vocab_size,)
         check_dataset(dataset, self.context_length)
@@ -143,7 +145,7 @@ class Trainer:
         self._files = dict(files or {})
         self._callbacks = self._builtin_callbacks() + list(callbacks)
         self._optimizers_are_given = optimizers is not None
-        self._plain_loss = Loss(model, loss, has_ignored=dataset.marked_train is not None)
+        self._plain_loss = Loss(model, loss, has_ignored=dataset.has_ignored)
         self._loss: nn.Module = self._plain_loss
         self._trained = Trained.of(model, self.optimizers, self.config)
         self._average = self._trained.average
@@ -214,7 +216,7 @@ class Trainer:
         start = time.monotonic() if self._given_start is None else self._given_start
         self.started = start - self.state.seconds
         deadline = self.started + 60 * self.config.minutes - self._reserve
-        steps_in_epoch = len(self.dataset.train) / self.tokens_per_step
+        steps_in_epoch = len(self.dataset.train) / self.text_tokens_per_step
         self._limits = TrainingLimits(self.config, deadline, steps_in_epoch)
         self._tell = Telling(self, self._callbacks, self._limits)
 

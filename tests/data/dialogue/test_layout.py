@@ -54,8 +54,8 @@ def test_how_turns_are_written_is_found(layout: Layout, tmp_path: Path) -> None:
 @pytest.mark.parametrize("layout", LAYOUTS[:4], ids=lambda layout: repr(layout.template))
 def test_the_weights_are_those_of_a_plain_text(layout: Layout, workplace: Path) -> None:
     Path("play.txt").write_text(some_script(120, layout.template))
-    with_speakers = train_tiny("play.txt", "runs/play", steps=3)
-    plainly = train_tiny("play.txt", "runs/plain", steps=3, plain=True)
+    with_speakers = train_tiny("play.txt", out="runs/play", steps=3)
+    plainly = train_tiny("play.txt", out="runs/plain", steps=3, plain=True)
     for name in (WEIGHTS, "tokenizer.json"):
         assert (with_speakers / name).read_bytes() == (plainly / name).read_bytes()
     dialogue = read_config(with_speakers).origin.dialogue
