@@ -235,6 +235,8 @@ _USELESS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
     ("json", "delete", bool),
     ("stride", "copied", bool),
     ("batch_size", "copied", bool),
+    ("stride", "voices", bool),
+    ("copied", "voices", bool),
 )
 _ASKS_FOR_NOTHING = {
     "token_split_prob": 0,

@@ -17,6 +17,7 @@ from ..data.corpus import Corpus, Part, encode
 from ..data.counting import CountingModel, fit_in_time
 from ..data.files import find_files
 from ..data.source import check_text_field, read_again, read_corpus
+from ..data.voices import find_voice, mark_ids, voiced
 from ..runs.devices import find_device
 from ..runs.find import find_model
 from ..runs.found import FoundModel
@@ -37,6 +38,7 @@ def evaluate(
     run: str | Path,
     *files: str | Path,
     progress: Progress = lambda characters: None,
+    voice: str | None = None,
     **settings: Any,
 ) -> Evaluation:
     """Measure how well a model predicts every token of a text but the first, in constant memory.
@@ -51,6 +53,7 @@ def evaluate(
         files: text files, folders or patterns; documents follow each other as in training. Of
             several files, those that cannot be read are named and left out.
         progress: called with the number of characters whenever some have been read.
+        voice: the voice in which it predicts, of a run that was trained with voices.
         settings: fields of :class:`minigpt.EvaluationConfig`, such as ``device="cpu"``.
 
     Returns:
@@ -68,16 +71,28 @@ def evaluate(
     check_text_field(paths, reading)
     found = find_model(run)
     context_length = found.glass.config.context_length
+    mark: list[int] = []
+    if voice is not None:
+        voices = found.config.origin.voices if found.config else ()
+        mark = mark_ids(found.tokenizer, find_voice(voices, voice))
     stride = stride_of(found, config)
 
     names = tuple(map(str, files))
     text = read_corpus(Corpus(paths, reading), names, say)
 
+    reach = context_length - len(mark)  # tokens of the text in a window
+    ids = ids_of(found.tokenizer, text, progress)
+    windows = windows_of(ids, reach, min(stride, reach))
+    if stride >= reach:
+        stride = context_length  # side by side
+    if mark:
+        windows = voiced(windows, mark)
+
     device = find_device(config.device)
     with computing(config, device):
         result = evaluate_windows(
             found.model.to(device),
-            windows_of(ids_of(found.tokenizer, text, progress), context_length, stride),
+            windows,
             torch.tensor(found.tokenizer.byte_lengths()),
             context_length=context_length,
             stride=stride,

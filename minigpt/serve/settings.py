@@ -18,7 +18,7 @@ TOKENS_AT_ONCE = 64  # of prompts, read between two steps of the texts that are 
 LOGITS_AT_ONCE = 1 << 19  # of a prompt that is scored: fewer tokens of a large vocabulary
 GRACE = 4  # seconds that texts have to end when the server is told to
 PATIENCE = 15.0  # seconds for a client to send its request, or to read on
-SPEAKERS = 100  # of a model's conversations that it is asked for by
+NAMES = 100  # speakers or voices that a model is asked for by
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
@@ -50,7 +50,9 @@ class ServeConfig(Checked):
         (), "ROLE=WORDS: the words before each message of a role; repeatable", "TEXT"
     )
     answerer: str | None = setting(
-        None, "who answers chats, of a model that learned from conversations", "NAME"
+        None,
+        "who answers chats, of a run on conversations; or the voice, of one with --voices",
+        "NAME",
     )
     max_batch: Count = setting(32, "texts written at once")
     max_waiting: Count = setting(128, "texts that may wait; further requests get status 429")
