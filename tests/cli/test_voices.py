@@ -152,3 +152,70 @@ def test_a_session_goes_from_one_voice_to_another(
     assert "writing as quiet; there are LOUD and quiet" in err
     assert "error: there is no voice 'nobody'" in err
     assert "/as NAME" in err
+
+
+# Evaluating and explaining
+
+
+def test_evaluate_says_which_voice_a_text_is_nearest_to(
+    voiced_run: Path, texts: Path, type_: Type
+) -> None:
+    for file, name in (("LOUD.txt", "LOUD"), ("quiet.txt", "quiet")):
+        status, out, err = type_("evaluate", voiced_run, "--voices", file)
+        assert status == 0, err
+        first, *rows = out.splitlines()
+        assert first.endswith(f"nearest to {name}")
+        assert {row.split()[0] for row in rows} == {"LOUD", "quiet", "(no"}
+
+    status, out, _ = type_("evaluate", voiced_run, "LOUD.txt", "--voices", "--json")
+    record = json.loads(out)
+    assert record["nearest"] == "LOUD"
+    bits = record["voices"]
+    assert bits["LOUD"] < record["no_voice"] < bits["quiet"]
+
+    status, out, err = type_("evaluate", voiced_run, "LOUD.txt", "--as", "lou", "--json")
+    assert status == 0, err
+    assert json.loads(out)["bits_per_byte"] == pytest.approx(bits["LOUD"], abs=0.05)
+
+
+def test_without_a_text_the_validation_text_of_each_voice_is_read_in_each(
+    voiced_run: Path, type_: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(voiced_run.parents[1])
+    status, out, err = type_("evaluate", voiced_run)
+    assert status == 0, err
+    status, out, err = type_("evaluate", voiced_run, "--voices", "--json")
+    tables = json.loads(out)["voices"]
+    for name, bits in tables.items():
+        assert min(bits, key=lambda voice: bits[voice]) == name
+
+
+@pytest.mark.parametrize("options", ["--copied", "--as LOUD", "--stride 4"])
+def test_what_does_nothing_beside_voices_is_refused(options: str, texts: Path, type_: Type) -> None:
+    typed = type_(f"evaluate LOUD.txt --voices {options}")
+    assert_refused(typed, "does nothing beside --voices")
+
+
+def test_evaluate_refuses_voices_of_a_run_that_has_none(
+    tiny_run: Path, texts: Path, type_: Type
+) -> None:
+    assert_refused(type_("evaluate", tiny_run, "LOUD.txt", "--voices"), "without --voices")
+    assert_refused(type_("evaluate", tiny_run, "LOUD.txt", "--as", "LOUD"), "without --voices")
+    assert_refused(type_("evaluate", tiny_run), "name a text to predict")
+
+
+def test_a_token_is_explained_in_a_voice(voiced_run: Path, type_: Type) -> None:
+    text = "THE FOX ASKED"
+    found = {}
+    for name in ("LOUD", "quiet"):
+        status, out, err = type_("explain", voiced_run, text, "--as", name, "--json")
+        assert status == 0, err
+        found[name] = json.loads(out)["probability"]
+
+        writer = minigpt.load(voiced_run).in_voice(name)
+        token = writer.score(text).tokens[-1]
+        ids = writer.tokenizer.encode(text)
+        logits = writer.glass(np.array([[*writer.mark, *ids[:-1]]]))[0, -1]
+        shares = np.exp(logits - logits.max())
+        assert found[name] == pytest.approx(float(shares[token.id] / shares.sum()), rel=1e-3)
+    assert found["LOUD"] != found["quiet"]
