@@ -241,6 +241,7 @@ _USELESS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
 _ASKS_FOR_NOTHING = {
     "token_split_prob": 0,
     "num_workers": 1,
+    "copied": False,
     "json": False,
     "show": False,
     "samples": 1,

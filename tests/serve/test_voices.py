@@ -4,10 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import minigpt
 from minigpt import UserError
+from minigpt.generation.scoring import log_probabilities
 
 from .conftest import Local
 
@@ -31,12 +33,12 @@ def post(local: Local, path: str, **body: Any) -> dict[str, Any]:
 
 
 def test_each_voice_is_a_model_by_its_name(local: Local) -> None:
-    status, _, content = local.ask("/v1/models")
+    status, _, content = local.ask("/v1/models", method="GET")
     assert status == 200
     models = [model["id"] for model in json.loads(content)["data"]]
     assert models == ["tiny", "tiny:LOUD", "tiny:quiet"]
-    assert local.ask("/v1/models/tiny:LOUD")[0] == 200
-    assert local.ask("/v1/models/tiny:nobody")[0] == 404
+    assert local.ask("/v1/models/tiny:LOUD", method="GET")[0] == 200
+    assert local.ask("/v1/models/tiny:nobody", method="GET")[0] == 404
 
 
 @pytest.mark.parametrize("prompt", ["", "the fox", "THE FOX " * 12])
@@ -74,10 +76,8 @@ def test_the_log_probabilities_of_a_prompt_are_those_in_the_voice(local: Local) 
         found = choice["logprobs"]["token_logprobs"][1:]
         writer = local.writer.in_voice(name)
         ids = [*writer.mark, *writer.tokenizer.encode(text)]
-        logits = writer.glass([ids[:-1]])[0, len(writer.mark) :]
-        from minigpt.generation.scoring import log_probabilities
-
-        expected = log_probabilities(logits, ids[len(writer.mark) + 1 :])
+        logits = writer.glass(np.array([ids[:-1]]))[0, len(writer.mark) :]
+        expected = log_probabilities(logits, np.array(ids[len(writer.mark) + 1 :]))
         assert found == pytest.approx(expected.tolist(), abs=1e-4)
 
 
