@@ -28,6 +28,8 @@ def main() -> None:
     given = arguments()
     settings = {"init": given.init, "steps": given.steps, "minutes": given.minutes}
     settings = {name: value for name, value in settings.items() if value is not None}
+    if given.steps is not None:
+        settings["num_evals"] = 2
 
     rows = []
     with tempfile.TemporaryDirectory() as place:
