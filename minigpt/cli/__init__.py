@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TextIO
 
 from .. import UserError, __version__
-from ..config.system import why_not_written
+from ..config.system import MISSING_LIBRARY, is_missing_library, why_not_written
 from ..runs.commands import MODULE, started_as
 from ..runs.memory import enough_memory
 from . import compare, evaluate, explain, export, generate, page, read, runs, serve, train
@@ -67,7 +67,15 @@ def main(arguments: Sequence[str] | None = None, prog: str | None = None) -> int
     except BrokenPipeError:  # the reader of our output is gone, as in `... | head`
         _discard(sys.stdout)
         return 141
+    except ImportError as error:
+        if error.name != "torch":
+            raise
+        print_message("error: torch is not installed in this environment: pip install torch")
+        return 2
     except OSError as error:  # the disk is full, or a folder may not be written to
+        if is_missing_library(error):
+            print_message(f"error: torch cannot be loaded: {error}; {MISSING_LIBRARY}")
+            return 2
         if error.filename is None:  # what failed is our output
             _discard(sys.stdout)
         place = error.filename or "writing"
@@ -116,9 +124,12 @@ class ShowVersions(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         import platform
-        from importlib.metadata import version
+        from importlib.metadata import PackageNotFoundError, version
 
-        torch = f"torch {version('torch')}"
+        try:
+            torch = f"torch {version('torch')}"
+        except PackageNotFoundError:
+            torch = "no torch"
         python = f"Python {platform.python_version()}"
         write(", ".join([f"minigpt {__version__}", torch, python, platform.platform()]))
         parser.exit()

@@ -13,6 +13,8 @@ _PLAIN_WORD = re.compile(r"[\w.:/\\=+-][\w.:/\\=+@-]*")  # no shell of Windows c
 _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]) *(\..*)?", re.IGNORECASE)
 _NEVER_IN_NAMES = re.compile(r'[<>:"|?*\x00-\x1f]')
 _PATIENCE = 1.0  # seconds
+_NOT_LOADED = (126, 127, 1114)  # errors of Windows: a library, or one that it needs, is missing
+MISSING_LIBRARY = "it needs the Visual C++ Redistributable of Microsoft"
 _LONGEST_PATH = 259  # characters, unless the user has switched this limit off
 
 
@@ -63,6 +65,12 @@ def name_problem(path: str | PurePath) -> str | None:
         if name.endswith((" ", ".")):
             return f"a name on Windows cannot end in a dot or a space, as {name!r} does"
     return None
+
+
+def is_missing_library(error: OSError) -> bool:
+    """Whether a compiled library could not be loaded on Windows. Of those that minigpt needs, torch
+    alone does not bring everything along."""
+    return getattr(error, "winerror", None) in _NOT_LOADED
 
 
 def rename(path: Path, name: Path) -> None:

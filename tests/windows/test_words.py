@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from minigpt import UserError
-from minigpt.cli import main
+from minigpt.cli import COMMANDS, main
 from minigpt.config import system
 from minigpt.runs import commands
 from minigpt.runs.atomic import write_text
@@ -130,3 +130,22 @@ def test_a_path_that_is_too_long_is_said_to_be(tmp_path: Path) -> None:
 
 def test_ctrl_z_ends_what_is_typed() -> None:
     assert system.end_of_input() == "Ctrl-Z and Enter"
+
+
+def test_a_torch_that_is_missing_or_lacks_a_library_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lacking = OSError("[WinError 126] The specified module could not be found: c10.dll")
+    lacking.winerror = 126  # type: ignore[attr-defined]  # of Windows alone
+    for error, told in (
+        (ModuleNotFoundError("No module named 'torch'", name="torch"), "pip install torch"),
+        (lacking, "c10.dll; it needs the Visual C++ Redistributable of Microsoft"),
+    ):
+
+        def run(given: object, error: Exception = error) -> None:
+            raise error
+
+        monkeypatch.setitem(COMMANDS, "runs", ("fail", lambda parser: None, run))
+        assert main(["runs"]) == 2
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1) and err.endswith(f"{told}\n")
