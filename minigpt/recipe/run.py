@@ -41,7 +41,7 @@ from .plan import plan_run
 from .request import Fields, make_request, training_on_this_machine
 from .resume import continued_config, expected_of_run, run_to_resume, text_of_run, tokens_of_run
 from .samples import Samples, check_sample_prompt
-from .texts import Text, free_place, named_texts, read_source, tokens_of
+from .texts import Text, free_place, most_to_copy, named_texts, read_source, tokens_of
 
 _SMALLER = "a smaller --micro-batch-size or --context-length, or a smaller model"  # in memory
 _starts = itertools.count()  # trainings that this process has begun
@@ -59,7 +59,9 @@ def train(
     A str or a Path in `texts` is the name of a text file, a folder or a pattern. Anything else that
     can be iterated over holds documents: a list of texts, a dataset of Hugging Face's `datasets`,
     a generator of rows that hold a text each. Paths that are iterated over are names of files, as
-    those of ``Path("texts").glob("*.md")``. `validation` is one of these too.
+    those of ``Path("texts").glob("*.md")``. `validation` is one of these too. Documents are copied
+    to a temporary file. A stream of them may have no end if `steps` or `max_characters` is given:
+    no more is read than these can use.
 
     Args:
         texts: the text to learn from; the bundled tales if none is given.
@@ -87,12 +89,13 @@ def train(
     if isinstance(settings.get("init"), Path):
         settings["init"] = str(settings["init"])
     given_text, given_model, given_training = _split_settings(settings)
+    most = most_to_copy(settings)
 
     with contextlib.ExitStack() as stack:
         stack.enter_context(orderly_exit())
         stack.enter_context(torch.random.fork_rng(range(torch.cuda.device_count())))
         return start_run(
-            stack.enter_context(named_texts(texts, given_text)),
+            stack.enter_context(named_texts(texts, given_text, most)),
             given_model,
             given_training,
             out=out,

@@ -26,6 +26,12 @@ from . import report
 from .request import Request, make_request
 from .rules import vocabulary_of_words
 
+_LARGEST_BATCH = 64  # that is planned for a step
+_LONGEST_CONTEXT = 512  # likewise, in tokens
+_CHARACTERS_IN_A_TOKEN = 5  # of English, or a little more than there are
+_BESIDE_TRAINING = 2  # times what is trained on is copied: a part is to validate on
+_FEWEST_CHARACTERS = 20_000_000  # which are quick to copy
+
 Text = str | Path | Iterable[Any]  # a name, or documents
 
 
@@ -51,7 +57,7 @@ def prepare(*texts: Text, tokenizer: str | TokenizerLike = "bpe", **settings: An
     else:
         own_tokenizer = as_tokenizer(tokenizer)
 
-    with named_texts(texts, settings) as named:
+    with named_texts(texts, settings, most_to_copy(settings)) as named:
         check_fields(TextConfig, named)
         request = make_request(named, {}, {}, tokenizer=own_tokenizer)
         source = read_source(request)
@@ -96,9 +102,12 @@ def free_place(text: TextConfig, source: Source) -> Path:
 
 
 @contextlib.contextmanager
-def named_texts(texts: Iterable[Text], settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def named_texts(
+    texts: Iterable[Text], settings: Mapping[str, Any], most_characters: int | None = None
+) -> Iterator[dict[str, Any]]:
     """Fields of a :class:`minigpt.TextConfig` with the names of these texts as its `files`, and of
-    its `validation`. Documents are copied to temporary files, which last as long as the context."""
+    its `validation`. Documents are copied to temporary files, which last as long as the context:
+    the first of them, if they have more than `most_characters`."""
     if "files" in settings:
         raise UserError("texts come first, without a name: minigpt.train('my.txt', ...)")
     named = dict(settings)
@@ -106,15 +115,33 @@ def named_texts(texts: Iterable[Text], settings: Mapping[str, Any]) -> Iterator[
     validation = settings.get("validation", ())
 
     with contextlib.ExitStack() as copies:
-        names = [name for text in texts for name in _names(text, field, copies)]
+        names = [name for text in texts for name in _names(text, field, copies, most_characters)]
         if names:
             named["files"] = tuple(names)
         if validation != ():
-            named["validation"] = _names(validation, field, copies)
+            named["validation"] = _names(validation, field, copies, most_characters)
         yield named
 
 
-def _names(text: Text, field: str, copies: contextlib.ExitStack) -> tuple[str, ...]:
+def most_to_copy(settings: Mapping[str, Any]) -> int | None:
+    """How many characters of documents a training with these settings can use, so that a stream
+    without an end can be trained on; None if that is not known before the machine is measured."""
+    names = ("max_characters", "steps", "batch_size", "context_length")
+    given = {name: settings[name] for name in names if isinstance(settings.get(name), int)}
+    if "max_characters" in given:
+        return _BESIDE_TRAINING * given["max_characters"]
+    if "steps" not in given:
+        return None
+
+    batch_size = given.get("batch_size", _LARGEST_BATCH)
+    context_length = given.get("context_length", _LONGEST_CONTEXT)
+    tokens = given["steps"] * batch_size * context_length
+    return max(_BESIDE_TRAINING * _CHARACTERS_IN_A_TOKEN * tokens, _FEWEST_CHARACTERS)
+
+
+def _names(
+    text: Text, field: str, copies: contextlib.ExitStack, most_characters: int | None
+) -> tuple[str, ...]:
     """The names of text files: those given, or that of a temporary copy of the documents."""
     if isinstance(text, str) and "\n" in text:
         raise UserError(
@@ -133,5 +160,18 @@ def _names(text: Text, field: str, copies: contextlib.ExitStack) -> tuple[str, .
     first = list(itertools.islice(documents, 1))
     if first and isinstance(first[0], Path):
         return tuple(str(name) for name in (*first, *documents))
-    copy = copies.enter_context(spooled(itertools.chain(first, documents), field))
+    wanted = _first(itertools.chain(first, documents), field, most_characters)
+    copy = copies.enter_context(spooled(wanted, field))
     return (str(copy),)
+
+
+def _first(documents: Iterator[Any], field: str, most_characters: int | None) -> Iterator[Any]:
+    """Documents until they have so many characters."""
+    characters = 0
+    for document in documents:
+        yield document
+        text = document.get(field, document) if isinstance(document, Mapping) else document
+        characters += len(text if isinstance(text, str) else repr(text))
+        if most_characters is not None and characters >= most_characters:
+            say(f"of these documents the first {characters:,} characters are read")
+            return

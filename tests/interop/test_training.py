@@ -2,6 +2,7 @@
 random weights in the shapes of SmolLM2-135M and GPT-2, fewer layers and tokens apart.
 """
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from minigpt.recipe.rules import short_context
 from minigpt.runs.find import load_run
 from minigpt.tokenizer import load_tokenizer
 
-from ..conftest import some_text
+from ..conftest import TINY, some_text
 from .examples import HARD_TEXT, byte_pairs, randomize, weights_of
 from .test_huggingface import GPT2_124M, SMOLLM2_135M
 from .test_tokenizer_import import SMOLLM
@@ -94,3 +95,34 @@ def test_a_model_of_the_hub_learns_and_is_the_same_in_transformers_afterwards(
         torch.testing.assert_close(after(ids).logits, logits, rtol=0, atol=1e-4)
         change = (before(ids).logits - logits).std() / logits.std()
     assert 1e-3 < change < 0.5  # it is the model of the folder, and it has learned
+
+
+def test_what_is_exported_goes_on_with_the_trainer_of_transformers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten steps of theirs, from what ours has learned, lower the loss further."""
+    monkeypatch.setenv("MINIGPT_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "my.txt").write_text(some_text(words=3000))
+    run = minigpt.train(tmp_path / "my.txt", out=tmp_path / "run", **TINY | {"steps": 20})
+    found = load_run(run)
+    out = tmp_path / "out"
+    out.mkdir()
+    write_folder(out, found.glass.config, weights_of(found.model), found.tokenizer)
+
+    model = transformers.AutoModelForCausalLM.from_pretrained(out)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(out)
+    ids = tokenizer(some_text(words=3000))["input_ids"]
+    rows = [{"input_ids": ids[i : i + 16], "labels": ids[i : i + 16]} for i in range(0, 1600, 16)]
+    arguments = transformers.TrainingArguments(
+        output_dir=str(tmp_path / "theirs"),
+        max_steps=10,
+        per_device_train_batch_size=16,
+        learning_rate=1e-2,
+        report_to=[],
+        use_cpu=True,
+    )
+    trainer = transformers.Trainer(model, arguments, train_dataset=rows, eval_dataset=rows)
+    before = trainer.evaluate()["eval_loss"]
+    assert before < 0.7 * math.log(found.glass.config.vocab_size)
+    trainer.train()
+    assert trainer.evaluate()["eval_loss"] < before - 0.02

@@ -2,12 +2,13 @@
 that fails leaves nothing, a resume that is refused changes nothing.
 """
 
+import itertools
 import json
 import os
 import random
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -94,6 +95,42 @@ def test_documents_are_trained_on_like_a_file_of_them(
     assert not list(here.glob("minigpt-documents-*"))
     with pytest.raises(UserError, match=r"documents given in Python.* cannot be read again"):
         resume(Path("runs/documents"), steps=20)
+
+
+@pytest.mark.parametrize("limit", [{"steps": 4}, {"steps": 4, "max_characters": 5000}])
+def test_of_a_stream_without_an_end_no_more_is_read_than_the_training_can_use(
+    limit: dict[str, int],
+    prepared: list[Dataset],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Nothing of it stays in memory either: a text is gone when the next one is asked for."""
+    monkeypatch.setattr("minigpt.recipe.texts._FEWEST_CHARACTERS", 0)
+    read = 0
+
+    def rows() -> Iterator[dict[str, str]]:
+        nonlocal read
+        for number in itertools.count():
+            text = some_text(seed=number)
+            read += len(text)
+            yield {"text": text}
+
+    assert train_tiny(rows(), **limit)
+    most = 2 * limit.get("max_characters", 5 * 4 * TINY["batch_size"] * TINY["context_length"])
+    assert most <= read <= most + len(some_text())
+    assert f"of these documents the first {read:,} characters are read" in capsys.readouterr().err
+
+
+def test_a_streaming_dataset_is_read_as_far_as_it_is_needed(prepared: list[Dataset]) -> None:
+    datasets = pytest.importorskip("datasets")
+
+    def rows() -> Iterator[dict[str, str]]:
+        for number in itertools.count():
+            yield {"text": some_text(seed=number)}
+
+    stream = datasets.IterableDataset.from_generator(rows)
+    train_tiny(stream, max_characters=5000)
+    assert 1000 < len(prepared[0].train) < 5000
 
 
 def test_documents_to_validate_on_can_come_from_python_too(prepared: list[Dataset]) -> None:
