@@ -5,6 +5,7 @@ import json
 import re
 import sys
 import time
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -102,7 +103,10 @@ def _generate(
     from ..runs.find import load
 
     name = str(chosen_model(given.run))
-    writer = load(name, **vars(machine))
+    with warnings.catch_warnings(record=True) as problems:
+        writer = load(name, **vars(machine))
+    for problem in problems:  # such as a GPU that is not used
+        print_message(str(problem.message))
     if writer.voices and given.answerer is not None:
         writer = writer.in_voice(given.answerer)
     processors = [without(text, writer.tokenizer) for text in given.without]

@@ -135,11 +135,11 @@ class TrainConfig(Checked):
     sample_prompt: str = setting("", "how each sample of the training begins", "TEXT")
     seed: Seed = setting(0, "the same seed draws the same batches and initial weights")
     device: str = setting("auto", "where to compute: auto, cpu, cuda, cuda:1 or mps")
-    precision: Literal["auto", "float32", "bfloat16"] = setting(
-        "auto", "of matrix products; auto: whichever is faster"
+    precision: Literal["auto", "float32", "bfloat16", "float16"] = setting(
+        "auto", "of matrix products; auto: whichever is fastest"
     )
     compile: Literal["auto", "on", "off"] = setting(
-        "auto", "compile with torch.compile; auto: on a GPU"
+        "auto", "compile with torch.compile; auto: on a GPU, for 10 minutes or 5,000 steps"
     )
     log: Literal["tensorboard", "wandb"] | None = setting(
         None, "also log the figures to this program"

@@ -17,9 +17,9 @@ from ..generation.pieces import common_pieces
 from ..generation.places import Found, Passages, Places
 from ..runs.base import NO_TEXTS, is_base
 from ..runs.counting import means_counting
-from ..runs.devices import find_device
 from ..runs.find import find_model
 from ..runs.found import FoundModel
+from ..training import distributed
 from ..training.messages import say
 from .contenders import Contender, Counting, Model, written
 from .evaluate import Progress, computing, counting_model
@@ -104,7 +104,7 @@ def compare(
     if all(map(means_counting, names)):
         raise UserError("counting can be only one of the two; name a run beside it")
 
-    device = find_device(config.device)
+    device = distributed.device_of_rank(config.device)
     found = [None if means_counting(name) else find_model(name) for name in names]
     text = _find_text(names, found, files, config)
     models = [

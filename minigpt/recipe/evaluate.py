@@ -18,12 +18,11 @@ from ..data.counting import CountingModel, fit_in_time
 from ..data.files import find_files
 from ..data.source import check_text_field, read_again, read_corpus
 from ..data.voices import find_voice, mark_ids, voiced
-from ..runs.devices import find_device
 from ..runs.find import find_model
 from ..runs.found import FoundModel
 from ..runs.memory import enough_memory
 from ..tokenizer import Tokenizer
-from ..training import workers
+from ..training import distributed, workers
 from ..training.evaluation import Evaluation, evaluate_windows, windows_of
 from ..training.messages import say
 
@@ -88,7 +87,7 @@ def evaluate(
     if mark:
         windows = voiced(windows, mark)
 
-    device = find_device(config.device)
+    device = distributed.device_of_rank(config.device)
     with computing(config, device):
         result = evaluate_windows(
             found.model.to(device),

@@ -6,6 +6,7 @@ choice follows a rule of rules.py; here they are put in order, since one needs w
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import torch
 
@@ -68,6 +69,10 @@ class Plan:
     from_nothing: float | None = None
     with_base: float | None = None
 
+    # What it is for
+    device: str = TrainConfig.device
+    precision: Literal["auto", "float32", "bfloat16", "float16"] = TrainConfig.precision
+
     @property
     def trained_tokens(self) -> int:
         """Tokens in all steps together."""
@@ -85,12 +90,38 @@ class Plan:
 def plan_run(source: Source, request: Request) -> Plan:
     """Measure the text and the machine, and plan around what is given.
 
-    Where a training may begin with the base, it does if it is then expected to end lower.
+    Where a training may begin with the base, it does if it is then expected to end lower. Where
+    nobody named a device and there is a GPU, the plan is for that or for the CPU, whichever is
+    expected to end lower, or sooner.
     """
-    given = request.given
-    text = measure_text(source, request.text, given.tokenizer, can_copy=_can_copy(request))
+    tokenizer = request.given.tokenizer
+    text = measure_text(source, request.text, tokenizer, can_copy=_can_copy(request))
     text = known_text(text, source, request) or text
     device = distributed.device_of_rank(request.training.device)
+    has_choice = request.training.device == "auto" and distributed.world_size() == 1
+    if not has_choice or device.type == "cpu":
+        return _plan_on(device, text, source, request)
+
+    on_gpu, on_cpu = (
+        _plan_on(choice, text, source, request, must_measure=True)
+        for choice in (device, torch.device("cpu"))
+    )
+    plan = better_plan(on_gpu, on_cpu)
+    say(why_device(plan, on_gpu, on_cpu))
+    check_step(plan, request.given)
+    return plan
+
+
+def _plan_on(
+    device: torch.device,
+    text: TextStats,
+    source: Source,
+    request: Request,
+    *,
+    must_measure: bool = False,
+) -> Plan:
+    """The plan for one device, measured unless nothing depends on it."""
+    given = request.given
     processes = distributed.world_size()
     workers = count_workers(
         given.num_workers,
@@ -101,12 +132,17 @@ def plan_run(source: Source, request: Request) -> Plan:
 
     # What does not fit together is refused before the machine is measured.
     plan = make_plan(text, Machine(None, processes), given)
-    has_shape = given.emb_dim is not None and given.num_layers is not None
-    if has_shape and given.steps is not None:  # nothing depends on the machine
-        return replace(plan, num_workers=either(given.num_workers, workers))
-
-    say("measuring this machine ...")
     precision = choose_precision(request.training.precision, device)
+    how: dict[str, Any] = {
+        "device": device.type if processes > 1 else str(device),
+        "precision": precision,
+    }
+    has_shape = given.emb_dim is not None and given.num_layers is not None
+    if has_shape and given.steps is not None and not must_measure:
+        return replace(plan, num_workers=either(given.num_workers, workers), **how)
+
+    what = "this machine" if device.type == "cpu" else str(device)
+    say(f"measuring {what} ...")
     speed = measure_speed(device, getattr(torch, precision), workers)
     # Settings follow from a rounded speed, so that the same machine plans the same ones again.
     machine = Machine(speed.rounded(), processes)
@@ -117,9 +153,34 @@ def plan_run(source: Source, request: Request) -> Plan:
         choice.given,
         forecast_machine=Machine(speed, processes),
     )
-    if given.steps is None:
+    if given.steps is None and not must_measure:
         check_step(plan, given)
-    return replace(plan, from_nothing=choice.from_nothing, with_base=choice.with_base)
+    return replace(plan, from_nothing=choice.from_nothing, with_base=choice.with_base, **how)
+
+
+# The device
+
+
+def better_plan(on_gpu: Plan, on_cpu: Plan) -> Plan:
+    """The plan that is expected to end lower or, if they end alike, sooner."""
+    return min(on_gpu, on_cpu, key=_expected)
+
+
+def _expected(plan: Plan) -> tuple[float, float]:
+    """The loss that a plan is expected to reach, if that is known, and its seconds a token."""
+    return round(plan.bits_per_byte or 0.0, 2), plan.seconds / plan.trained_tokens
+
+
+def why_device(plan: Plan, on_gpu: Plan, on_cpu: Plan) -> str:
+    """Why one of two plans is chosen, in a line."""
+    gpu = on_gpu.device
+    size = f"{rules.parameters_to_train(plan.model) / 1e6:.1f} M parameters"
+    assert on_gpu.speed is not None and on_cpu.speed is not None
+    tokens = plan.batch_size * plan.model.context_length
+    ratio = on_cpu.speed.seconds(plan.model, tokens) / on_gpu.speed.seconds(plan.model, tokens)
+    if plan is on_gpu:
+        return f"training on {gpu}: for {size} it is {ratio:.1f} times as fast as the processor"
+    return f"{gpu} is here, but for {size} the processor is {1 / ratio:.1f} times as fast"
 
 
 # What to begin with

@@ -10,9 +10,7 @@ from ..config import FROM_NOTHING, PLANNED, TextConfig, TrainConfig, check_inter
 from ..runs.base import BASE, base_folder, is_base, read_base
 from ..runs.found import FoundModel
 from ..tokenizer import CharacterTokenizer, Tokenizer
-from ..training import distributed
 from ..training.messages import say
-from ..training.precision import resolved
 from .given import Given, gather_given
 from .start import adapted, leaves_shape_open, starting_point
 
@@ -80,6 +78,7 @@ class Request:
             text = replace(text, vocab_size=plan.model.vocab_size)
 
         chosen = {name: getattr(plan, name) for name in PLANNED if hasattr(plan, name)}
+        chosen |= {"device": plan.device, "precision": plan.precision}
         return replace(self, text=text, training=replace(self.training, **chosen))
 
 
@@ -128,13 +127,6 @@ def _request_with(start: FoundModel, text: Fields, model: Fields, training: Fiel
         start=start,
         tokenizer=start.tokenizer,
     )
-
-
-def training_on_this_machine(request: Request) -> TrainConfig:
-    """The settings of a training with what "auto" means on this machine, so that a run that is
-    continued goes on alike."""
-    device = distributed.device_of_rank(request.training.device)
-    return resolved(request.training, device, is_gpt=request.network is None)
 
 
 def _check_own_parts(

@@ -19,6 +19,7 @@ from ..tokenizer import load_tokenizer
 from ..training import distributed
 from ..training.checkpoint import TrainingState, read_state
 from ..training.messages import clock, progress_bar, say
+from ..training.precision import resolved
 from .machine import count_workers
 
 
@@ -53,6 +54,8 @@ def continued_config(folder: Path, training: Mapping[str, Any]) -> RunConfig:
         usual = max(old.training.num_evals, TrainConfig.num_evals)
         changed = {"steps": None, "num_evals": usual, **changed}
     asked = replace(old.training, **changed)
+    if "device" not in changed:
+        asked = _on_a_device_that_is_here(asked)
     check_given(changed, {**asdict(old.text), **asdict(old.gpt), **asdict(asked)})
     check_interpolation(changed.get("interpolate"), old.text.init)
     distributed.check_batch(asked.batch_size)
@@ -70,6 +73,18 @@ def continued_config(folder: Path, training: Mapping[str, Any]) -> RunConfig:
         attention_dropout=old.gpt.attention_dropout,
     )
     return replace(old, training=asked)
+
+
+def _on_a_device_that_is_here(training: TrainConfig) -> TrainConfig:
+    """The settings of a run with another device and precision, if its device is not here any more:
+    the run comes from another machine."""
+    try:
+        distributed.device_of_rank(training.device)
+        return training
+    except UserError:
+        device = distributed.device_of_rank("auto")
+        say(f"{training.device}, which it began on, is not here: going on on {device.type}")
+        return resolved(replace(training, device="auto", precision="auto"), device)
 
 
 def _is_more(old: TrainConfig, asked: TrainConfig, state: TrainingState) -> bool:

@@ -38,7 +38,7 @@ from .copied import reserved_seconds, say_copied
 from .counting import Counting
 from .first_model import first_model, fitted_to_tokens
 from .plan import plan_run
-from .request import Fields, make_request, training_on_this_machine
+from .request import Fields, make_request
 from .resume import continued_config, expected_of_run, run_to_resume, text_of_run, tokens_of_run
 from .samples import Samples, check_sample_prompt
 from .texts import Text, free_place, most_to_copy, named_texts, read_source, tokens_of
@@ -156,8 +156,6 @@ def start_run(
         )
         source = on_main(read_source, request, source)
         _tell(journal, "planning")
-        training = on_main(training_on_this_machine, request)
-        request = replace(request, training=training)
         plan = None if request.network is not None else on_main(plan_run, source, request)
         request = on_all(request.with_plan, plan)
         _tell(journal, "tokens")
@@ -266,7 +264,8 @@ def train_and_report(trainer: Trainer, folder: Path, train: Callable[[], object]
     """Train a new or an earlier run to its end, and tell what has become of it."""
     report.say_run(trainer)
     try:
-        train()
+        with enough_memory(_smaller(trainer), lambda: has_checkpoint(folder)):
+            train()
     except Interrupted as interruption:
         report.say_interrupted(folder, interruption.saved)
         raise
@@ -274,3 +273,12 @@ def train_and_report(trainer: Trainer, folder: Path, train: Callable[[], object]
     report.say_result(trainer)
     on_main(say_copied, trainer)
     return Run(folder)
+
+
+def _smaller(trainer: Trainer) -> str:
+    """What of a training can be made smaller if memory runs out."""
+    config = trainer.config
+    rows = config.batch_size // distributed.world_size()
+    at_once = min(config.micro_batch_size or rows, rows)
+    model = "a shorter --context-length, or a smaller model"
+    return model if at_once == 1 else f"--micro-batch-size {at_once // 2}, {model}"

@@ -18,11 +18,10 @@ from ..data.corpus import Corpus, Part, encode_by_voice
 from ..data.files import find_files
 from ..data.source import check_text_field, read_again, read_corpus
 from ..data.voices import mark_ids, voiced
-from ..runs.devices import find_device
 from ..runs.find import find_model
 from ..runs.found import FoundModel
 from ..runs.memory import enough_memory
-from ..training import workers
+from ..training import distributed, workers
 from ..training.evaluation import Evaluation, evaluate_windows, spread_windows
 from ..training.messages import say
 
@@ -104,7 +103,7 @@ def _losses(found: FoundModel, tokens: Any, config: EvaluationConfig) -> Losses:
     context_length = found.glass.config.context_length
     # The same windows for all, so that the marks alone make the difference.
     reach = context_length - max(map(len, marks.values()))
-    device = find_device(config.device)
+    device = distributed.device_of_rank(config.device)
     model = found.model.to(device)
     lengths = torch.tensor(found.tokenizer.byte_lengths())
 

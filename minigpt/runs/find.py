@@ -7,6 +7,7 @@ import difflib
 import json
 import os
 import time
+import warnings
 from functools import partial
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ from ..interop.hub import PREFIX, hub_folder, is_huggingface_folder
 from ..tokenizer import TokenizerLike
 from .base import BASE, find_base
 from .commands import command
-from .devices import find_device, has_gpu
+from .devices import find_device, has_gpu, usable_gpu, why_no_gpu
 from .folder import (
     BY_VOICE,
     CHECKPOINT,
@@ -65,8 +66,8 @@ def load(
     tokenizer: TokenizerLike | None = None,
     **settings: Any,
 ) -> Writer:
-    """The writer of a trained model. With device "auto" a large model uses a GPU where there is
-    one. On a CPU the glass engine writes, elsewhere torch.
+    """The writer of a trained model. With device "auto" a large model uses a GPU of NVIDIA or AMD
+    where there is one that computes rightly. On a CPU the glass engine writes, elsewhere torch.
 
     Args:
         run: a run such as "runs/fables" or, of the runs in ``runs/``, "fables"; "base", the model
@@ -86,20 +87,23 @@ def load(
     if model is not None:
         return _load_into(model, run, tokenizer, config)
 
-    asks_for_torch = config.device not in ("auto", "cpu") or config.precision != "float32"
-    chosen = find_device(config.device) if asks_for_torch else None
+    is_auto = config.device == "auto"
+    named = None if is_auto or config.device == "cpu" else find_device(config.device)
     found = find_model(run, tokenizer)
+    is_narrow = config.precision != "float32"
     is_large = found.glass.num_parameters >= _WORTH_A_GPU
-    if config.device == "auto" and is_large and has_gpu():
-        chosen = find_device()
+    if is_auto and has_gpu() and (is_large or is_narrow):
+        named = usable_gpu()
+        if problem := why_no_gpu():
+            warnings.warn(problem, stacklevel=2)
 
-    if chosen is None:
+    if named is None and not is_narrow:
         return glass_writer(found)
     import torch
 
     from ..generation.torch_gpt import engine_of
 
-    moved = found.model.to(chosen, getattr(torch, config.precision))
+    moved = found.model.to(named or "cpu", getattr(torch, config.precision))
     return Writer(engine_of(moved), found.tokenizer, **_knowledge(found.config))
 
 

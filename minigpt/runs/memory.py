@@ -1,7 +1,7 @@
 """Running out of memory, told in one line: of a machine or a GPU, in Python, numpy or torch."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from .. import UserError
 
@@ -11,17 +11,19 @@ _SIGNS = ("out of memory", "can't allocate memory", "not enough memory", "ALLOC_
 
 
 @contextlib.contextmanager
-def enough_memory(smaller: str) -> Iterator[None]:
-    """Within, to run out of memory is a UserError that advises what is to be `smaller`."""
+def enough_memory(smaller: str, is_kept: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """Within, to run out of memory is a UserError that advises what is to be `smaller`, and says
+    how a training goes on, if the last state of one `is_kept`."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
-        if not _is_out_of_memory(error):
+        if not is_out_of_memory(error):
             raise
-        raise UserError(f"out of memory; try {smaller}") from None
+        kept = "; the last checkpoint is kept, and --resume goes on from it" if is_kept() else ""
+        raise UserError(f"out of memory; try {smaller}{kept}") from None
 
 
-def _is_out_of_memory(error: Exception) -> bool:
+def is_out_of_memory(error: Exception) -> bool:
     """Whether an error says so. torch has a class of its own for GPUs, and for CPUs it has none."""
     is_named = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
     return is_named or any(sign in str(error) for sign in _SIGNS)

@@ -28,6 +28,7 @@ from . import distributed
 from .average import WeightAverage
 from .interpolation import first_weights
 from .optimizer_state import OptimizerKeeper, OptimizerState
+from .precision import FIRST_SCALE
 
 
 @dataclass
@@ -45,6 +46,13 @@ class TrainingState:
     best_bits_per_byte: float | None = None  # the same in bits a byte
     best_step: Natural = 0  # when it was reached
     finished: bool = False  # whether all its steps or all its time are used up
+    loss_scale: float = FIRST_SCALE  # that losses in float16 are multiplied by
+    scaled_since: Natural = 0  # the step at which that changed last
+
+    def rescale(self, factor: float) -> None:
+        """Multiply losses in float16 by so much more."""
+        self.loss_scale *= factor
+        self.scaled_since = self.step
 
 
 @dataclass(frozen=True)

@@ -1,27 +1,38 @@
-"""The loss, compiled by torch.compile where that is asked for, or on a GPU."""
+"""The loss, compiled by torch.compile where that is asked for, or where a GPU gains by it."""
 
+import importlib.util
+import shutil
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
 
 from .. import UserError
 from ..config import TrainConfig
+from ..runs.memory import is_out_of_memory
 from . import distributed
 from .gradients import Part
 from .loss import Loss
 from .messages import say
 from .precision import autocast, dtype_of
 
+_LONG = 10.0  # minutes of a training that gains more than compiling takes, about a minute
+_MANY = 5000  # steps of such a training
+_OLDEST = (7, 0)  # compute capability that Triton, which writes the code, knows
+
 
 def prepared(loss: Loss, parts: list[Part], config: TrainConfig) -> nn.Module:
     """A loss whose gradients are the mean over all processes, compiled if the config says so. The
-    parts are like those that are to come: each shape is compiled."""
-    synchronised = distributed.synchronised(loss)
-    if config.compile != "on":
-        return synchronised
+    parts are like those that are to come: each shape is compiled.
 
+    With compile "auto" it is compiled for a long training on a GPU; what prevents that is said.
+    Raises UserError if it cannot be compiled and the config says "on".
+    """
+    synchronised = distributed.synchronised(loss)
     device = next(loss.parameters()).device
+    if config.compile == "off" or (config.compile == "auto" and not _gains(device, config)):
+        return synchronised
 
     def try_out() -> None:
         for inputs, targets in parts:
@@ -30,21 +41,58 @@ def prepared(loss: Loss, parts: list[Part], config: TrainConfig) -> nn.Module:
             value.backward()
             loss.zero_grad()
 
-    say("compiling the model, which takes up to a minute ...")
-    compile_loss(loss, try_out)
+    problem = why_not_compiled(device) if config.compile == "auto" else None
+    if problem is None:
+        say("compiling the model, which takes up to a minute ...")
+        problem = compile_loss(loss, try_out)
+    if problem is not None and config.compile == "on":
+        raise UserError(f"cannot compile the model: {problem}; use --compile off")
+    if problem is not None:
+        say(f"the model is not compiled, so that steps take longer: {problem}")
     return synchronised
 
 
-def compile_loss(loss: nn.Module, try_out: Callable[[], None]) -> None:
-    """Compile a loss in place; UserError if that cannot be done.
+def _gains(device: torch.device, config: TrainConfig) -> bool:
+    """Whether a training is long enough to gain by compiling. On a CPU none is."""
+    is_long = config.minutes >= _LONG if config.steps is None else config.steps >= _MANY
+    return device.type == "cuda" and is_long
+
+
+def why_not_compiled(device: torch.device) -> str | None:
+    """What is missing to compile for a GPU, or None."""
+    if importlib.util.find_spec("triton") is None:
+        return "Triton is not installed"
+    if not any(map(shutil.which, ("cc", "gcc", "clang", "cl"))):
+        return "there is no C compiler"
+    if torch.version.hip is None and torch.cuda.get_device_capability(device) < _OLDEST:
+        return f"{torch.cuda.get_device_name(device)} is too old for Triton"
+    return None
+
+
+def compile_loss(loss: nn.Module, try_out: Callable[[], None]) -> str | None:
+    """Compile a loss in place. If that cannot be done it stays as it is; returns why not, in a
+    line.
 
     `try_out` computes it and its gradients on batches like those to come, which compiles it.
     """
     # Random numbers as without compiling: those of compiled loops take a tenth of a step more.
     # Separate code for each shape: code for all shapes takes three times as long to compile.
-    loss.forward = torch.compile(loss.forward, dynamic=False, options={"fallback_random": True})
+    options: dict[str, Any] = {"fallback_random": True}
+    try:
+        loss.forward = torch.compile(loss.forward, dynamic=False, options=options)
+    except RuntimeError as error:  # this Python is too new for it, or this system unknown to it
+        return _first_line(error)
+
     try:
         try_out()
-    except (torch._dynamo.exc.TorchDynamoException, torch._inductor.exc.InductorError) as error:
-        problem = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise UserError(f"cannot compile the model: {problem}; use --compile off") from None
+    except (torch._dynamo.exc.TorchDynamoException, ImportError, OSError) as error:
+        if is_out_of_memory(error):
+            raise
+        del loss.forward  # that of the class is left
+        loss.zero_grad()
+        return _first_line(error)
+    return None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

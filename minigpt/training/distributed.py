@@ -6,6 +6,7 @@ Numbers and objects travel through gloo on the CPU, gradients and weights throug
 
 import atexit
 import contextlib
+import functools
 import itertools
 import os
 import signal
@@ -22,7 +23,9 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from .. import UserError
-from ..runs.devices import find_device
+from ..runs.device_check import why_wrong
+from ..runs.devices import find_device, usable_gpu, why_no_gpu
+from .messages import say
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -239,10 +242,18 @@ def share(count: int) -> slice:
 
 
 def device_of_rank(name: str) -> torch.device:
-    """The device called `name` that this rank computes on; UserError if there is none."""
-    if name == "auto" and world_size() > 1:
+    """The device called `name` that this rank computes on; UserError if there is none. With "auto"
+    it is a GPU if there is one, which for a single process has to compute rightly."""
+    if name == "auto" and world_size() == 1:
+        if (problem := why_no_gpu()) is not None:
+            _say_once(problem)
+        return usable_gpu() or torch.device("cpu")
+    if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
+
     device = find_device(name)
+    if (problem := why_wrong(device)) is not None:
+        _say_once(f"{name} computes wrongly here: {problem}; --device cpu would not")
     if world_size() == 1 or device.type == "cpu":
         return device
     local_rank = int(os.environ["LOCAL_RANK"])
@@ -252,6 +263,11 @@ def device_of_rank(name: str) -> torch.device:
             "torchrun --nproc-per-node gpu -m minigpt train ..."
         )
     return torch.device("cuda", local_rank)
+
+
+@functools.cache
+def _say_once(line: str) -> None:
+    say(line)
 
 
 def synchronised(loss: nn.Module) -> nn.Module:

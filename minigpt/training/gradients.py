@@ -102,6 +102,7 @@ def set_gradients(
     *,
     grad_clip: float,
     precision: torch.dtype,
+    scale: float = 1.0,
 ) -> BatchResult:
     """Set the clipped gradients of the mean loss over the batch of all ranks.
 
@@ -112,6 +113,7 @@ def set_gradients(
         byte_lengths: of the text that each token stands for, ``(vocab_size,)``.
         grad_clip: the largest norm that the gradients are left with.
         precision: of the matrix products.
+        scale: that losses are multiplied by while their gradients are computed.
     """
     device = parameters[0].device
     counted = torch.cat([targets[targets >= 0] for _, targets in parts])  # those of the loss, (n,)
@@ -123,7 +125,7 @@ def set_gradients(
         with autocast(device, precision):
             minimised, cross_entropy = loss(inputs, targets)
             check_minimised(minimised)
-            return minimised * share, cross_entropy * share
+            return minimised * (share * scale), cross_entropy * share
 
     if workers.count() > 1:
         totals = workers.backward(losses_of, parameters, parts)  # (2,)
@@ -134,10 +136,13 @@ def set_gradients(
             minimised.backward()
             totals += torch.stack([minimised.detach(), cross_entropy])
 
+    if scale != 1.0:
+        gradients = [p.grad for p in parameters if p.grad is not None]
+        torch._foreach_mul_(gradients, 1 / scale)
     norm = nn.utils.clip_grad_norm_(parameters, grad_clip)
     found = torch.cat([totals, norm[None]]).tolist()  # one wait for the device
 
     size = max(int(byte_lengths[counted].sum()), 1)
     minimised, cross_entropy, gradient_norm = found
-    means = distributed.mean(minimised, cross_entropy, size / count)
+    means = distributed.mean(minimised / scale, cross_entropy, size / count)
     return BatchResult(means[0], means[1], gradient_norm, means[2])

@@ -192,11 +192,11 @@ def orthogonalized(updates: Tensor, dtype: torch.dtype = torch.float32) -> Tenso
     Of wide matrices, steps are taken by the factor P of ``P X``, from ``X Xᵀ`` alone: its products
     are smaller. That needs more digits than bfloat16 has.
     """
-    x = updates.to(dtype)
+    # Divided before they are made narrow: float16 has no numbers as small as some gradients.
+    x = (updates / (_MARGIN * updates.norm(dim=(-2, -1), keepdim=True) + 1e-7)).to(dtype)
     is_tall = x.shape[-2] > x.shape[-1]
     if is_tall:
         x = x.mT  # the shorter side first makes the products below smaller
-    x = x / (_MARGIN * x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
     gram, whole_x, small = x @ x.mT, x, None  # (n, rows, rows)
     if x.shape[-1] > 1.5 * x.shape[-2] and dtype == torch.float32:
         small, x = gram, torch.eye(x.shape[-2], device=x.device).expand_as(gram)

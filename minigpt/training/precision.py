@@ -1,8 +1,7 @@
-"""The type that matrix products are computed in."""
+"""The type that matrix products are computed in, and how losses are scaled for a narrow one."""
 
 import contextlib
 import math
-import shutil
 import timeit
 from dataclasses import replace
 from typing import Literal
@@ -10,42 +9,63 @@ from typing import Literal
 import torch
 
 from ..config import TrainConfig
+from ..runs.device_check import why_wrong
+from .messages import say
+
+Precision = Literal["float32", "bfloat16", "float16"]
+
+# Losses in float16 are multiplied by this before their gradients are computed: the smallest ones
+# would become zero. It is halved when a gradient becomes infinite, and doubled when none has for so
+# many steps ("Mixed Precision Training", Micikevicius et al. 2018, section 3.2).
+FIRST_SCALE = 2.0**16
+STEPS_TO_DOUBLE = 2000
 
 
-def choose_precision(
-    name: Literal["auto", "float32", "bfloat16"], device: torch.device
-) -> Literal["float32", "bfloat16"]:
-    """The type of the matrix products; "auto" is the faster one."""
+def choose_precision(name: Literal["auto"] | Precision, device: torch.device) -> Precision:
+    """The type of the matrix products; "auto" is the fastest one that is right on the device."""
     if name != "auto":
         return name
-    is_faster = device.type == "cuda" and torch.cuda.is_bf16_supported(False)
     if device.type == "cpu":
-        is_faster = _gain_of_bfloat16() > 1.3
-    return "bfloat16" if is_faster else "float32"
+        return "bfloat16" if _gain_of_bfloat16() > 1.3 else "float32"
+    if device.type != "cuda":
+        return "float32"
+
+    fastest = fastest_on_gpu(device)
+    problem = why_wrong(device, getattr(torch, fastest))
+    if problem is not None:
+        say(f"training in float32, because {fastest} is wrong on {device}: {problem}")
+        return "float32"
+    return fastest
+
+
+def fastest_on_gpu(device: torch.device) -> Precision:
+    """The type in which a GPU of NVIDIA or AMD multiplies matrices fastest. Those of NVIDIA have
+    units for bfloat16 from compute capability 8.0 on, and from 7.0 on (V100, T4) for float16."""
+    if torch.cuda.is_bf16_supported(including_emulation=False):
+        return "bfloat16"
+    has_units = torch.cuda.get_device_capability(device) >= (7, 0)
+    return "float16" if has_units else "float32"
 
 
 def resolved(config: TrainConfig, device: torch.device, is_gpt: bool = True) -> TrainConfig:
-    """The config with what "auto" means here, so that a resumed run continues alike.
+    """The config with the device and the precision that "auto" means here, so that a resumed run
+    continues alike.
 
     A network that is no `GPT` is not known to work compiled or in bfloat16: it is trained so only
     if the config says so.
     """
+    name = device.type if config.device == "auto" else config.device
+    config = replace(config, device=name)
     if not is_gpt:
         precision = "float32" if config.precision == "auto" else config.precision
         compile = "off" if config.compile == "auto" else config.compile
         return replace(config, precision=precision, compile=compile)
-
-    # On a CPU compiling costs a short run more time than it gains; it needs a compiler of C.
-    can_gain = device.type == "cuda" and any(map(shutil.which, ("cc", "gcc", "clang")))
-    usual: Literal["on", "off"] = "on" if can_gain else "off"
-    compile = usual if config.compile == "auto" else config.compile
-    return replace(config, precision=choose_precision(config.precision, device), compile=compile)
+    return replace(config, precision=choose_precision(config.precision, device))
 
 
 def dtype_of(config: TrainConfig) -> torch.dtype:
     """The type that a resolved config names."""
-    dtypes = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-    return dtypes[config.precision]
+    return getattr(torch, config.precision)
 
 
 def autocast(device: torch.device, precision: torch.dtype) -> contextlib.AbstractContextManager:

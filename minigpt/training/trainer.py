@@ -41,7 +41,7 @@ from .loss import Loss, LossFunction
 from .metrics import Metrics
 from .optimizer import OptimizersOf, chosen_optimizers, optimized, set_rates
 from .picture import Picture
-from .precision import dtype_of, resolved
+from .precision import STEPS_TO_DOUBLE, dtype_of, resolved
 from .progress import Progress
 from .saving import BestWeights, Checkpoints
 from .schedule import learning_rate, smoothed
@@ -313,15 +313,14 @@ class Trainer:
         config, state = self.config, self.state
         rate = learning_rate(done, 1.0, config.warmup_ratio, config.min_lr_ratio)
         set_rates(self.optimizers, rate)
-        seed_step(config.seed, state.step)
-        result = set_gradients(
-            self._loss,
-            optimized(self.model, self.optimizers),
-            self._batch(state.step, done),
-            self.byte_lengths,
-            grad_clip=config.grad_clip,
-            precision=dtype_of(config),
-        )
+        is_scaled = config.precision == "float16"
+        if is_scaled and state.step - state.scaled_since >= STEPS_TO_DOUBLE:
+            state.rescale(2.0)
+        result = self._gradients(done)
+        while is_scaled and not math.isfinite(result.gradient_norm) and state.loss_scale > 1.0:
+            state.rescale(0.5)  # until no gradient is too large
+            self.model.zero_grad()
+            result = self._gradients(done)
         check_finite("loss", result.minimised)
         check_finite("loss", result.loss)
         check_finite("gradient", result.gradient_norm)
@@ -334,6 +333,20 @@ class Trainer:
         self._count(result)
         check_growth(state.train_loss, state.first_loss, self.vocab_size)
         self._tell.step(result)
+
+    def _gradients(self, done: float) -> BatchResult:
+        """Set the gradients of this step's batch."""
+        config, state = self.config, self.state
+        seed_step(config.seed, state.step)
+        return set_gradients(
+            self._loss,
+            optimized(self.model, self.optimizers),
+            self._batch(state.step, done),
+            self.byte_lengths,
+            grad_clip=config.grad_clip,
+            precision=dtype_of(config),
+            scale=state.loss_scale if config.precision == "float16" else 1.0,
+        )
 
     def _batch(self, step: int, done: float) -> list[Part]:
         """This process's part of the batch."""

@@ -19,6 +19,7 @@ _BETWEEN_DEVICES = {aten._to_copy.default, aten.copy_.default}
 _INDEXED = {aten.index.Tensor, aten.index_put_.default, aten._index_put_impl_.default}
 
 seen = set[str]()  # operations that `far` was asked for, as "aten.mm.default"
+spoiled = set[str]()  # those that give something wrong
 
 
 class FarTensor(torch.Tensor):
@@ -80,6 +81,8 @@ def compute(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     result = func(*args, **kwargs)
     if not is_far:
         return result
+    if str(func) in spoiled:
+        result = result * 1.5
     return tree_map_only(
         torch.Tensor, lambda t: own[id(t)] if id(t) in own else FarTensor(t), result
     )

@@ -22,6 +22,7 @@ from minigpt.attention import fused
 from minigpt.cli import main
 from minigpt.config import TrainConfig
 from minigpt.recipe import run, samples
+from minigpt.runs.device_check import why_wrong
 from minigpt.runs.folder import METRICS, read_metrics
 from minigpt.runs.found import load_run
 from minigpt.training.picture import Picture
@@ -97,6 +98,17 @@ def own_parts() -> None:
     minigpt.load("runs/own", "far", model=again).generate("the", max_new_tokens=3)
 
 
+def checks() -> list[str | None]:
+    """What a program finds out of `far` before it takes it: as it is, and with a wrong kernel."""
+    right = why_wrong(torch.device("far"))
+    far.spoiled.add("aten._softmax.default")
+    far.spoiled.add("aten._safe_softmax.default")
+    why_wrong.cache_clear()
+    wrong = why_wrong(torch.device("far"))
+    far.spoiled.clear()
+    return [right, wrong]
+
+
 def refusals() -> dict[str, str]:
     """What is said of each error that a program for several devices may have."""
     errors: dict[str, Callable[[], Any]] = {
@@ -136,6 +148,7 @@ def session() -> dict[str, Any]:
         other_trainings()
         own_parts()
         seen = sorted(far.seen)
+        checked = checks()
         refused = refusals()
     command(f"train my.txt --out runs/cpu {SHAPE} {SHORT} --device cpu")
     command("train --resume --out runs/cpu --steps 3 --device cpu")
@@ -146,6 +159,7 @@ def session() -> dict[str, Any]:
     return {
         "seen": seen,
         "refused": refused,
+        "checked": checked,
         "losses": {name: last_loss(f"runs/{name}") for name in ("far", "cpu")},
         "difference": float((on_far - on_cpu).abs().max()),
     }

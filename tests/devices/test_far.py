@@ -70,3 +70,8 @@ def test_the_device_refuses_what_a_gpu_refuses(found: dict[str, Any]) -> None:
     refused = found["refused"]
     assert refused.pop("none") == ""
     assert {name: said for name, said in refused.items() if "far" not in said} == {}
+
+
+def test_a_wrong_kernel_is_found_before_the_device_is_taken(found: dict[str, Any]) -> None:
+    right, wrong = found["checked"]
+    assert right is None and " differ by " in wrong

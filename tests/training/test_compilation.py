@@ -1,6 +1,7 @@
 """torch.compile: used where asked for, it changes nothing, and what is in its way is said."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,16 +9,20 @@ import pytest
 import torch
 
 from minigpt import UserError
-from minigpt.config import GPTConfig
+from minigpt.config import GPTConfig, TrainConfig
 from minigpt.model import GPT
-from minigpt.runs.folder import read_config
-from minigpt.training.compilation import compile_loss
+from minigpt.training import compilation
+from minigpt.training.compilation import compile_loss, prepared
+from minigpt.training.gradients import Part
 from minigpt.training.loss import Loss
 from tests.conftest import train_tiny
 
 
-def test_on_a_cpu_nothing_is_compiled_unless_asked_for(workplace: Path) -> None:
-    assert read_config(train_tiny(steps=1, num_evals=1, compile="auto")).training.compile == "off"
+def test_on_a_cpu_nothing_is_compiled_unless_asked_for(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch, "compile", None)
+    train_tiny(steps=1, num_evals=1, compile="auto")
 
 
 def test_a_compiled_loss_has_the_same_value_and_gradients() -> None:
@@ -44,6 +49,58 @@ def test_without_a_compiler_one_line_says_what_to_do() -> None:
 
     loss, x = Square(), torch.arange(3.0)
     missing = {"cpp.cxx": ("no-such-compiler",), "force_disable_caches": True}
-    with torch._inductor.config.patch(missing), pytest.raises(UserError) as refused:
-        compile_loss(loss, lambda: loss(x) and None)
-    assert re.fullmatch(".*no-such-compiler.*; use --compile off", str(refused.value))
+    with torch._inductor.config.patch(missing):
+        problem = compile_loss(loss, lambda: loss(x) and None)
+    assert problem is not None and re.fullmatch(".*no-such-compiler.*", problem)
+    assert loss(x) == 5.0  # as it is
+
+
+LONG = TrainConfig(minutes=20)
+REFUSED = "no-such-compiler: not found"
+
+
+@pytest.fixture
+def loss_and_parts(monkeypatch: pytest.MonkeyPatch) -> tuple[Loss, list[Part]]:
+    """A small model's loss, on what counts as a GPU that compiled code cannot be made for."""
+    monkeypatch.setattr(compilation, "_gains", lambda device, config: config.minutes > 10)
+    monkeypatch.setattr(compilation, "why_not_compiled", lambda device: None)
+    monkeypatch.setattr(compilation, "compile_loss", lambda loss, try_out: REFUSED)
+    model = GPT(GPTConfig(11, context_length=8, emb_dim=16, num_layers=1, num_heads=2))
+    return Loss(model), [tuple(torch.zeros(2, 1, 8, dtype=torch.int64))]
+
+
+def test_a_training_goes_on_if_compiling_was_not_asked_for_and_fails(
+    loss_and_parts: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert prepared(*loss_and_parts, LONG) is loss_and_parts[0]
+    assert f"steps take longer: {REFUSED}\n" in capsys.readouterr().err
+
+
+def test_it_does_not_if_it_was_asked_for(loss_and_parts: Any) -> None:
+    with pytest.raises(UserError, match=f"{REFUSED}; use --compile off"):
+        prepared(*loss_and_parts, replace(LONG, compile="on"))
+
+
+def test_what_is_missing_is_said_and_not_tried(
+    loss_and_parts: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(compilation, "why_not_compiled", lambda device: "Triton is not installed")
+    monkeypatch.setattr(compilation, "compile_loss", None)
+    prepared(*loss_and_parts, LONG)
+    assert "steps take longer: Triton is not installed\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("extent", "is_long"),
+    [
+        ({"minutes": 5}, False),
+        ({"minutes": 10}, True),
+        ({"steps": 100}, False),
+        ({"steps": 5000}, True),
+    ],
+)
+def test_auto_compiles_for_a_long_training_on_a_gpu(extent: Any, is_long: bool) -> None:
+    config = TrainConfig(**extent)
+    assert compilation._gains(torch.device("cuda"), config) == is_long
+    assert not compilation._gains(torch.device("cpu"), config)
+    assert not compilation._gains(torch.device("mps"), config)

@@ -1,0 +1,232 @@
+"""Which device and which precision are taken where nobody named one, on machines that are not here:
+what torch says of them is replaced."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import minigpt
+from minigpt import UserError
+from minigpt.data.source import find_source
+from minigpt.recipe import plan
+from minigpt.recipe.plan import Plan, plan_run
+from minigpt.recipe.request import make_request
+from minigpt.recipe.speed import Speed
+from minigpt.runs import device_check, devices
+from minigpt.runs.device_check import why_wrong
+from minigpt.runs.devices import usable_gpu, why_no_gpu
+from minigpt.runs.folder import CONFIG, read_config
+from minigpt.training import distributed, precision
+from minigpt.training.precision import choose_precision
+from tests.conftest import tiny_settings, train_tiny
+from tests.training.runs import resume
+
+CPU, CUDA, MPS = map(torch.device, ("cpu", "cuda", "mps"))
+
+
+@pytest.fixture(autouse=True)
+def nothing_known() -> Iterator[None]:
+    """What was found out of this machine is found out anew, before and after."""
+    asked = (why_no_gpu, why_wrong, distributed._say_once)
+    for function in asked:
+        function.cache_clear()
+    yield
+    for function in asked:
+        function.cache_clear()
+
+
+# Whether a device computes rightly
+
+
+@pytest.mark.parametrize("narrow", [torch.bfloat16, torch.float16])
+def test_a_device_that_is_right_passes_in_any_precision(narrow: torch.dtype) -> None:
+    assert why_wrong(CPU) is None and why_wrong(CPU, narrow) is None
+
+
+@pytest.mark.parametrize("name", ["its losses", "its gradients", "its next tokens"])
+def test_what_is_wrong_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = device_check._results
+
+    def results(model: Any, ids: Any, device: torch.device, precision: torch.dtype) -> Any:
+        found = plain(model, ids, CPU, torch.float32)
+        wrong = found[name] + 0.3 * found[name].roll(1, dims=0)
+        return found if device == CPU else {**found, name: wrong}
+
+    monkeypatch.setattr(device_check, "_results", results)
+    assert str(why_wrong(MPS)).startswith(f"{name} differ by ")
+
+
+def test_a_device_that_cannot_compute_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "_gpu", lambda: torch.device("meta"))
+    assert usable_gpu() is None
+    assert str(why_no_gpu()).startswith("meta is not used, because it computes wrongly here: ")
+
+
+def test_on_a_cpu_alone_nothing_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_check, "_results", None)
+    monkeypatch.setattr(devices, "_gpu", lambda: None)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    assert distributed.device_of_rank("auto") == CPU
+    assert why_no_gpu() is None
+
+
+@pytest.mark.parametrize(
+    ("version", "words"), [(None, "this torch is not for CUDA"), ("13.0", "cannot run CUDA 13.0")]
+)
+def test_a_gpu_that_torch_does_not_find_is_named_once(
+    version: str | None,
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(devices, "_gpu", lambda: None)
+    monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/nvidia-smi")
+    monkeypatch.setattr(torch.version, "cuda", version)
+    assert distributed.device_of_rank("auto") == distributed.device_of_rank("auto") == CPU
+    said = capsys.readouterr().err
+    assert words in said and said.count("NVIDIA") == 1
+
+
+def test_a_device_that_was_asked_for_is_used_although_it_is_wrong(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(distributed, "find_device", torch.device)
+    monkeypatch.setattr(distributed, "why_wrong", lambda device: "its losses differ by 30%")
+    assert distributed.device_of_rank("mps") == MPS
+    assert "its losses differ by 30%; --device cpu would not" in capsys.readouterr().err
+
+
+# Which of two is taken for a training
+
+
+@pytest.fixture
+def on_a_machine_with(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Plan]:
+    """Plans a training on a machine with a GPU that is so many times as fast as its CPU."""
+
+    def planned(times: float, **given: Any) -> Plan:
+        def measure(device: torch.device, *_: Any) -> Speed:
+            return Speed(6e10, 2e-3) if device == CPU else Speed(6e10 * times, 2e-3 / times)
+
+        monkeypatch.setattr(distributed, "usable_gpu", lambda: CUDA)
+        monkeypatch.setattr(distributed, "why_no_gpu", lambda: None)
+        monkeypatch.setattr(plan, "measure_speed", measure)
+        text = {"files": ("my.txt",), "init": "none"}
+        model = {key: given.pop(key) for key in ("emb_dim", "num_layers") if key in given}
+        request = make_request(text, model, {"precision": "float32", **given})
+        return plan_run(find_source(request.text), request)
+
+    return planned
+
+
+SHAPE = {"emb_dim": 64, "num_layers": 2}
+
+
+@pytest.mark.parametrize(
+    "given", [{"minutes": 0.1}, {"steps": 50}, {"steps": 50, **SHAPE}], ids=str
+)
+def test_the_faster_device_is_taken_and_a_line_says_why(
+    given: dict[str, Any], on_a_machine_with: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert on_a_machine_with(20.0, **given).device == "cuda"
+    assert "training on cuda: for " in capsys.readouterr().err
+    assert on_a_machine_with(0.25, **given).device == "cpu"
+    assert "M parameters the processor is 4.0 times as fast\n" in capsys.readouterr().err
+
+
+def test_a_device_that_was_named_is_not_compared(
+    on_a_machine_with: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert on_a_machine_with(20.0, device="cpu", steps=50, **SHAPE).device == "cpu"
+    assert "measuring" not in capsys.readouterr().err
+
+
+def test_a_run_goes_on_elsewhere_if_its_device_is_not_here(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = train_tiny(steps=1, num_evals=1)
+    settings = json.loads((run / CONFIG).read_text())
+    settings["training"] |= {"device": "abacus", "precision": "float16"}
+    (run / CONFIG).write_text(json.dumps(settings))
+
+    resume(run, steps=2)
+    assert "abacus, which it began on, is not here: going on on cpu" in capsys.readouterr().err
+    assert read_config(run).training.device == "cpu"
+    with pytest.raises(UserError, match="no device 'abacus' on this machine"):
+        resume(run, steps=3, device="abacus")
+
+
+# The precision
+
+
+@pytest.mark.parametrize(
+    ("has_bfloat16", "capability", "expected"),
+    [
+        (True, (8, 0), "bfloat16"),  # A100
+        (True, (9, 0), "bfloat16"),  # H100
+        (False, (7, 5), "float16"),  # T4
+        (False, (7, 0), "float16"),  # V100
+        (False, (6, 1), "float32"),  # GTX 1080
+    ],
+)
+@pytest.mark.parametrize("is_right", [True, False])
+def test_a_gpu_computes_in_the_fastest_type_that_is_right(
+    has_bfloat16: bool,
+    capability: tuple[int, int],
+    expected: str,
+    is_right: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: has_bfloat16)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    problem = None if is_right else "its losses differ by 30%"
+    monkeypatch.setattr(precision, "why_wrong", lambda *_: problem)
+    assert choose_precision("auto", CUDA) == (expected if is_right else "float32")
+    assert is_right or "training in float32, because" in capsys.readouterr().err
+
+
+def test_on_mps_it_is_float32() -> None:
+    assert choose_precision("auto", MPS) == "float32"
+
+
+@pytest.fixture
+def trained(workplace: Path) -> Callable[..., minigpt.Trainer]:
+    """Trains a tiny model in a precision, from a scale on."""
+
+    def train(name: Any, scale: float = precision.FIRST_SCALE) -> minigpt.Trainer:
+        given = tiny_settings()
+        names = ("vocab_size", "context_length", "emb_dim", "num_layers", "num_heads")
+        shape = {key: given.pop(key) for key in names}
+        dataset = minigpt.prepare("my.txt", vocab_size=300)
+        torch.manual_seed(0)
+        model = minigpt.GPT(minigpt.GPTConfig(**shape))
+        config = minigpt.TrainConfig(**given | {"precision": name})
+        trainer = minigpt.Trainer(model, dataset, config)
+        trainer.state.loss_scale = scale
+        trainer.train()
+        return trainer
+
+    return train
+
+
+def test_in_float16_a_scale_that_is_too_large_is_lowered_and_no_step_is_lost(
+    trained: Callable[..., minigpt.Trainer],
+) -> None:
+    usual = trained("float32")
+    assert usual.state.loss_scale == precision.FIRST_SCALE
+
+    lowered = trained("float16", scale=2.0**40)
+    assert 1.0 <= lowered.state.loss_scale < 2.0**40 and lowered.state.step == usual.state.step
+    assert lowered.state.best_loss == pytest.approx(usual.state.best_loss, abs=0.02)
+
+
+def test_the_scale_rises_when_nothing_was_too_large_for_long(
+    trained: Callable[..., minigpt.Trainer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("minigpt.training.trainer.STEPS_TO_DOUBLE", 3)
+    assert trained("float16", scale=2.0).state.loss_scale == 2.0**3  # after 3 and 6 of 8 steps
