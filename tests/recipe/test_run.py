@@ -33,6 +33,7 @@ from minigpt.recipe.run import resume_run
 from minigpt.runs import weights
 from minigpt.runs.find import newest_run
 from minigpt.runs.folder import METRICS, PLAN, WEIGHTS, read_config, read_metrics
+from minigpt.runs.journal import JOURNAL, ROWS
 from minigpt.training import saving
 from minigpt.training.checkpoint import read_state
 from minigpt.training.folder import locked_run
@@ -401,13 +402,15 @@ def test_a_run_of_which_nothing_could_be_written_says_so(monkeypatch: pytest.Mon
 # Resuming
 
 
-def test_a_resume_that_is_refused_changes_nothing() -> None:
+def test_a_resume_that_is_refused_changes_nothing_but_the_journal() -> None:
     whole, cut = train_tiny(out="whole"), Path("cut")
     interrupted(cut)
+    rows = cut / JOURNAL / ROWS
     before = contents(cut)
     with pytest.raises(UserError, match=r"cut.*does not fit this run"):
         resume(cut, steps=16, optimizer="adamw")
-    assert contents(cut) == before
+    told = {str(rows.relative_to(cut)): rows.read_bytes()}
+    assert contents(cut) == before | told and b"does not fit this run" in rows.read_bytes()
     resume(cut)
     assert (cut / WEIGHTS).read_bytes() == (whole / WEIGHTS).read_bytes()
 
