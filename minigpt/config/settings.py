@@ -134,7 +134,9 @@ class TrainConfig(Checked):
     eval_tokens: Count = setting(131_072, "evaluate on at most this many tokens")
     sample_prompt: str = setting("", "how each sample of the training begins", "TEXT")
     seed: Seed = setting(0, "the same seed draws the same batches and initial weights")
-    device: str = setting("auto", "where to compute: auto, cpu, cuda, cuda:1 or mps")
+    device: str = setting(
+        "auto", "where to compute: auto (the fastest that is right), cpu, cuda, cuda:1 or mps"
+    )
     precision: Literal["auto", "float32", "bfloat16", "float16"] = setting(
         "auto", "of matrix products; auto: whichever is fastest"
     )

@@ -112,7 +112,7 @@ def test_a_skipped_field_is_no_option_and_a_planned_one_shows_no_default() -> No
         ("--steps", "--steps"),
         ("--steps 1.5", "'1.5'"),
         ("--minutes soon", "'soon'"),
-        ("--precision float16", "'auto', 'float32', 'bfloat16'"),
+        ("--precision float8", "'auto', 'float32', 'bfloat16'"),
     ],
 )
 def test_what_is_wrong_is_one_line_that_points_to_the_help(words: str, named: str) -> None:
