@@ -5,6 +5,7 @@ without text. `rows COLUMNS MOST` prints lists of rows, each with those of the c
 JSON, that the file has. MOST is the number of bytes that may be unpacked.
 """
 
+import contextlib
 import json
 import sys
 from collections.abc import Iterator
@@ -31,10 +32,18 @@ def texts(stream: Any, column: str, most_unpacked: int) -> Iterator[list[str | N
     read = 0
     for batch in file.iter_batches(batch_size=_ROWS, columns=[column]):
         values = batch.column(0).to_pylist()
-        found = [value if isinstance(value, str) else None for value in values]
+        found = [_text(value) for value in values]
         read += sum(len(text) for text in found if text is not None)
         _check_unpacked(read, most_unpacked)
         yield found
+
+
+def _text(value: Any) -> str | None:
+    """A value as text: some programs write text as bytes. None if it is none."""
+    if isinstance(value, bytes):
+        with contextlib.suppress(UnicodeDecodeError):
+            return value.decode()
+    return value if isinstance(value, str) else None
 
 
 def rows(stream: Any, columns: list[str], most_unpacked: int) -> Iterator[list[dict[str, Any]]]:

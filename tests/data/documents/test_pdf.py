@@ -199,6 +199,15 @@ def test_another_column_of_a_parquet_file_can_be_named(tmp_path: Path) -> None:
     )
 
 
+def test_a_column_of_bytes_holds_text_if_they_are_utf_8(tmp_path: Path) -> None:
+    """As some programs write text."""
+    values = ["naïve".encode(), b"\xff", b""]
+    file = write(tmp_path / "a.parquet", parquet({"text": values}))
+    report = Report(file)
+    assert [document.text for document in read_file(file, ReadingConfig(), report)] == ["naïve"]
+    assert report.left_out == {"rows without text": 2}
+
+
 def test_a_parquet_file_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
     file = write(tmp_path / "a.parquet", parquet({"text": ["x" * 100_000] * 200}))
     assert "unpacks to too many times its size" in refusal(file)
