@@ -24,7 +24,7 @@ class PredictedToken(NamedTuple):
     place: int  # its own in the window: the model saw those before it
 
 
-class Piece(NamedTuple):
+class CommonPiece(NamedTuple):
     """A piece of a text. One without text is the end of a document."""
 
     text: str
@@ -72,7 +72,7 @@ class _Half:
 
 def common_pieces(
     first: Iterable[PredictedToken], second: Iterable[PredictedToken]
-) -> Iterator[Piece]:
+) -> Iterator[CommonPiece]:
     """The pieces of a text whose tokens, under two models, come one after the other.
 
     A token without text belongs to the piece that follows, such as the mark before a speaker's
@@ -96,7 +96,7 @@ def common_pieces(
                 f"{texts[0][:20]!r} where the other has {texts[1][:20]!r}; evaluate each by itself"
             )
         text = texts[0].decode(errors="replace")
-        yield Piece(text, start, len(texts[0]), (halves[0].tokens, halves[1].tokens))
+        yield CommonPiece(text, start, len(texts[0]), (halves[0].tokens, halves[1].tokens))
         start += len(text)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .comparison import Bits, Passage, ShownPiece
-from .pieces import Piece, PredictedToken
+from .pieces import CommonPiece, PredictedToken
 from .window import TokenIds
 
 PLACES = 20
@@ -24,7 +24,7 @@ _LEAST = 0.5  # bits
 class Found:
     """A place, and what each model saw before it."""
 
-    piece: Piece
+    piece: CommonPiece
     bits: Bits
     before: str
     contexts: tuple[TokenIds, TokenIds]  # (T,) each
@@ -47,7 +47,7 @@ class Places:
         self._length = 0  # of these, in characters
         self._waiting: list[Found] = []  # for the text after them
 
-    def add(self, piece: Piece, bits: Bits | None) -> None:
+    def add(self, piece: CommonPiece, bits: Bits | None) -> None:
         """Look at the next piece of the text."""
         for found in self._waiting:
             found.after += piece.text
@@ -94,7 +94,7 @@ class Passages:
         self._pieces: dict[int, list[ShownPiece]] = {}
         self._starts: dict[int, int] = {}
 
-    def add(self, piece: Piece, bits: Bits | None) -> None:
+    def add(self, piece: CommonPiece, bits: Bits | None) -> None:
         """Look at the next piece of the text."""
         number, place = divmod(piece.start, self._apart)
         if self.is_whole:

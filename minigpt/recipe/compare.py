@@ -21,7 +21,7 @@ from ..runs.find import find_model
 from ..runs.found import FoundModel
 from ..training import distributed
 from ..training.messages import say
-from .contenders import Contender, Counting, Model, written
+from .contenders import Contender, CountingContender, ModelContender, written
 from .evaluate import Progress, computing, counting_model
 
 _TEXTS = 3  # of each, with the same beginning
@@ -108,14 +108,14 @@ def compare(
     found = [None if means_counting(name) else find_model(name) for name in names]
     text = _find_text(names, found, files, config)
     models = [
-        None if model is None else Model(name, model, config, device)
+        None if model is None else ModelContender(name, model, config, device)
         for name, model in zip(names, found, strict=True)
     ]
     with computing(config, device):
         return _compare(_contenders(models), text, seed=seed, progress=progress)
 
 
-def _contenders(models: list[Model | None]) -> tuple[Contender, Contender]:
+def _contenders(models: list[ModelContender | None]) -> tuple[Contender, Contender]:
     """The two; where there is no model, counting in the text of the other."""
     first, second = models
     if first is not None and second is not None:
@@ -126,7 +126,7 @@ def _contenders(models: list[Model | None]) -> tuple[Contender, Contender]:
     if is_base(model.found.folder):
         raise UserError(f"{NO_TEXTS}: nothing can be counted in them")
     try:
-        counting = Counting(model, counting_model(model.found))
+        counting = CountingContender(model, counting_model(model.found))
     except UserError as error:
         raise UserError(f"counting needs the text of {model.name}: {error}") from None
     return (model, counting) if second is None else (counting, model)

@@ -119,7 +119,7 @@ class Contender(ABC):
         return tuple(guesses[:_GUESSES])
 
 
-class Model(Contender):
+class ModelContender(Contender):
     """A model: a run, the base, or one of another program."""
 
     def __init__(
@@ -146,7 +146,7 @@ class Model(Contender):
         return self._torch(context[None])[:, -1]
 
 
-class Counting(Contender):
+class CountingContender(Contender):
     """Counting which token follows which four in the text that a model learned from."""
 
     def __init__(self, model: Contender, counting: CountingModel):

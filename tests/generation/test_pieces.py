@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minigpt import UserError
-from minigpt.generation.pieces import Piece, PredictedToken, common_pieces
+from minigpt.generation.pieces import CommonPiece, PredictedToken, common_pieces
 
 NOWHERE = np.zeros(1, np.int64)
 TEXT = "The fox – 狐, naïve 🦊 – said no.\n"
@@ -66,7 +66,7 @@ def test_the_bits_of_the_pieces_are_those_of_all_tokens_but_the_first(
         assert found == pytest.approx(nats / math.log(2), abs=1e-9)
 
 
-def texts(pieces: list[Piece]) -> list[str]:
+def texts(pieces: list[CommonPiece]) -> list[str]:
     return [piece.text for piece in pieces]
 
 

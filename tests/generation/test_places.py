@@ -2,17 +2,17 @@
 
 import numpy as np
 
-from minigpt.generation.pieces import Piece, PredictedToken
+from minigpt.generation.pieces import CommonPiece, PredictedToken
 from minigpt.generation.places import PLACES, SHOWN, Passages, Places
 
 
-def pieces(count: int, length: int = 5) -> list[Piece]:
+def pieces(count: int, length: int = 5) -> list[CommonPiece]:
     """So many words, whose contexts are as long as they are far from the beginning."""
     made = []
     for i in range(count):
         text = f"{i:{length}}"
         one = PredictedToken(text.encode(), False, 1.0, np.arange(i % 7 + 1), i % 7)
-        made.append(Piece(text, i * length, length, ([one], [one])))
+        made.append(CommonPiece(text, i * length, length, ([one], [one])))
     return made
 
 

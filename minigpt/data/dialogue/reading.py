@@ -15,7 +15,7 @@ from ..documents.parquet import MAGIC, rows_of
 from ..documents.plain import read_plain
 from . import discord_page, mail
 from .layout import layout_of
-from .recognise import form_of_data, form_of_rows, form_of_text, is_channel_page, is_mailbox
+from .recognise import form_of_data, form_of_rows, form_of_text, is_discord_page, is_mailbox
 from .rows import FIELDS
 from .turns import Message, conversations, without_numbers
 
@@ -40,7 +40,7 @@ def kind_of_data(content: Content) -> DialogueKind | None:
         return None
     if is_mailbox(content.head):
         return _kind("mailbox", _letters, is_private=True)
-    if is_channel_page(content.head):
+    if is_discord_page(content.head):
         return _kind("Discord chat", _channel, is_private=True)
     if content.head.startswith(MAGIC):
         return _kind_of_parquet(content)

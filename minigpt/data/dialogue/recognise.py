@@ -82,7 +82,7 @@ def form_of_rows(first: Mapping[str, Any]) -> RowForm | None:
     return None
 
 
-def is_channel_page(beginning: bytes) -> bool:
+def is_discord_page(beginning: bytes) -> bool:
     """Whether a web page that begins like this is a channel of Discord, which
     `discord_page.messages_of_page` reads."""
     return discord_page.is_channel_page(beginning)
