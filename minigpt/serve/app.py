@@ -89,14 +89,24 @@ def serve(found: FoundModel, name: str, config: ServeConfig) -> None:
 
 def with_answerer(config: ServeConfig, writer: Writer) -> ServeConfig:
     """The settings with the full name of who answers, or of the voice; UserError if there is
-    none of that name."""
+    none of that name, or if a template takes the place of who answers."""
     name = config.answerer
     if name is None:
         return config
+
     if writer.voices:
-        return replace(config, answerer=find_voice(writer.voices, name))
+        voice = find_voice(writer.voices, name)
+        if config.chat_template:
+            raise UserError(
+                f"no voice has learned the words of --chat-template, so --as {voice} is not for "
+                "it; leave one of them out"
+            )
+        return replace(config, answerer=voice)
+
     if writer.dialogue is None:
         raise UserError("--as is for a run on conversations or with --voices; this is neither")
+    if config.chat_template:
+        raise UserError("--as does nothing beside --chat-template; leave one of them out")
     return replace(config, answerer=writer.dialogue.find(name))
 
 

@@ -65,8 +65,6 @@ class ServeConfig(Checked):
         known = tuple(f"{role}=" for role in ROLES)
         if not all(words.startswith(known) for words in self.chat_template):
             raise UserError("--chat-template must be ROLE=WORDS, such as 'user=Q: '")
-        if self.chat_template and self.answerer is not None:
-            raise UserError("--as does nothing beside --chat-template; leave one of them out")
         if self.chat_template and not self.chat:
             raise UserError("--chat-template does nothing beside --no-chat; leave one of them out")
         for name in self.allowed_host:

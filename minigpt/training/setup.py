@@ -45,7 +45,7 @@ def check_model(model: Any) -> None:
 def check_dataset(dataset: Dataset, context_length: int) -> None:
     """Refuse a text that does not hold a single window, or nothing to validate on."""
     check_context(len(dataset.train), context_length)
-    if 2 * dataset.longest_mark > context_length:
+    if 2 * dataset.longest_mark >= context_length:
         raise UserError(
             f"the longest name of a voice takes {dataset.longest_mark} tokens, which leaves too "
             f"little of a context of {context_length:,}; give its file a shorter name"

@@ -103,4 +103,4 @@ def test_who_answers_must_speak_in_the_text(local: Local) -> None:
         with pytest.raises(UserError):
             with_answerer(config, replace(writer, dialogue=dialogue))
     with pytest.raises(UserError, match="--as does nothing beside --chat-template"):
-        ServeConfig(answerer="otto", chat_template=("user=Q:",))
+        with_answerer(replace(config, chat_template=("user=Q:",)), writer)

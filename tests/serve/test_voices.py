@@ -85,3 +85,6 @@ def test_the_voice_of_a_server_must_be_one_of_the_runs(local: Local) -> None:
     assert with_answerer(ServeConfig(answerer="qui"), local.writer).answerer == "quiet"
     with pytest.raises(UserError, match="no voice 'x'; there are LOUD and quiet"):
         with_answerer(ServeConfig(answerer="x"), local.writer)
+    beside = ServeConfig(answerer="LOUD", chat_template=("user=Q:",))
+    with pytest.raises(UserError, match="no voice has learned the words of --chat-template"):
+        with_answerer(beside, local.writer)

@@ -419,6 +419,11 @@ export const STRINGS = {
     sources: "Training text",
     branches: "Versions",
   },
+  voices: {
+    help: "Goes on in the manner of one of the texts that the model learned from.",
+    label: "In the voice of",
+    none: "none",
+  },
   why: {
     adds: "it adds",
     all: "Show all {n}",

@@ -12,6 +12,8 @@ import { drawTalk, makeTalk } from "../text/talk.js";
 import { beginTalk } from "../text/talking.js";
 import { makeTip } from "../text/tip.js";
 import { makeTyping, startWriting } from "../text/typing.js";
+import { drawVoiceChoice, makeVoiceChoice } from "../text/voice_choice.js";
+import { voiceOf } from "../text/voices.js";
 import { generate, shownText, typeText } from "../text/writing.js";
 import { makeBottomSheet } from "./bottom_sheet.js";
 import { makeHeader } from "./header.js";
@@ -37,7 +39,9 @@ function whatIsShown() {
   const { text, chosen, question, view, settings, off, step, busy } = state;
   const { ids, origin, hidden } = text;
   const starts = [...ids.keys(), ids.length].map((place) => windowOf(place).start);
-  return structuredClone({ ids, origin, starts, hidden, chosen, question, view, settings, off: [...off], step, busy });
+  const voice = voiceOf(text)?.name ?? null;
+  const shown = { ids, origin, starts, hidden, voice, chosen, question, view, settings, off: [...off], step, busy };
+  return structuredClone(shown);
 }
 
 /** A text that nobody has asked for: the first opening, which is written on so that it can be watched. */
@@ -67,6 +71,7 @@ function makePage() {
   makeControls();
   makeOpenings(writeOpening);
   makeSettings();
+  makeVoiceChoice();
   makePanels();
   makeBottomSheet();
   makeHeader(makeTour());
@@ -79,6 +84,7 @@ function makePage() {
     drawTalk();
     drawControls();
     drawSettings();
+    drawVoiceChoice();
     // While a text streams, the views wait.
     const isStreaming = state.busy && state.chosen === null;
     if (isStreaming) waitForWriting();

@@ -26,11 +26,12 @@ import { Readings } from "./readings.js";
 import { dieNumber, drawn } from "./sampler.js";
 import { Tokenizer } from "./tokenizer.js";
 import { unpackWeights } from "./weights.js";
-import { movedWindow, nextWindow, windowsOf } from "./window.js";
+import { idsInWindow, movedWindow, nextWindow, windowsOf } from "./window.js";
 
-/** @typedef {{ids: number[], hidden?: number, starts?: number[], origin?: ("typed"|"written")[], nextStart?: number?,
- * from?: number, turnFrom?: number?}} Text
- * A text: its tokens, of which the first `hidden` stand for an empty beginning; where the windows of its first tokens
+/** @typedef {{ids: number[], hidden?: number, kept?: number, starts?: number[], origin?: ("typed"|"written")[],
+ * nextStart?: number?, from?: number, turnFrom?: number?}} Text
+ * A text: its tokens, of which the first `hidden` are not part of what is read, and the first `kept` of these are the mark
+ * of a voice, which stays in every window; where the windows of its first tokens
  * begin, and that of the next one, if that is known; whether a token was typed or written. Its tokens from `from` on are
  * to be read. What is written ends with the turn of a speaker, the text of which begins at `turnFrom`, if that is given. */
 
@@ -113,10 +114,14 @@ const tasks = {
   /** As `explain`, for scripts: nothing ends it. */
   explainWhole: (ids, token, which) => inMoments(explainWindow(ids, token, which)),
 
-  /** The tokens that the model writes after a prompt, for scripts: it ends nothing, and nothing ends it. */
-  async generate(prompt, count, settings, which) {
+  /** The tokens that the model writes after a prompt, behind the mark of a voice if one is given, for scripts: it ends
+   * nothing, and nothing ends it. */
+  async generate(prompt, count, settings, which, mark = []) {
     const ids = tokenizer.encode(prompt);
-    const text = ids.length ? { ids } : { ids: [firstToken], hidden: 1 };
+    const kept = mark.length;
+    const text = ids.length
+      ? { ids: [...mark, ...ids], hidden: kept, kept }
+      : { ids: [...mark, firstToken], hidden: kept + 1, kept };
     const written = [];
     const hear = ({ id }) => written.push(id);
     const reason = await inMoments(writeText(text, count, settings, which), { hear });
@@ -213,7 +218,7 @@ function trainingText() {
 }
 
 /** The steps of reading a text: each token of it is told of. */
-function* readText({ ids, starts: known = [], from = 0 }, which) {
+function* readText({ ids, kept = 0, starts: known = [], from = 0 }, which) {
   const { atOnce, config } = engineOf(which);
   const starts = windowsOf(ids, known, config.context_length);
   if (from === 0 && ids.length > 0) yield { event: "token", place: 0, id: ids[0], bits: NaN, start: 0 };
@@ -224,7 +229,7 @@ function* readText({ ids, starts: known = [], from = 0 }, which) {
     let end = place + 1;
     while (end < ids.length && starts[end] === start && end < place + atOnce) end++;
 
-    const reading = yield* readWith(ids.slice(start, end - 1), which);
+    const reading = yield* readWith(idsInWindow(ids, start, end - 1, kept), which);
     for (; place < end; place++) {
       const bits = surprise(reading.logits(place - start - 1), ids[place]);
       yield { event: "token", place, id: ids[place], bits, start };
@@ -233,7 +238,7 @@ function* readText({ ids, starts: known = [], from = 0 }, which) {
 }
 
 /** The steps of writing. */
-function* writeText({ hidden = 0, turnFrom = null, ...text }, count, settings, which) {
+function* writeText({ hidden = 0, kept = 0, turnFrom = null, ...text }, count, settings, which) {
   const { context_length } = packing.config;
   const ids = text.ids.slice();
   let start = nextWindow(text, context_length);
@@ -244,7 +249,7 @@ function* writeText({ hidden = 0, turnFrom = null, ...text }, count, settings, w
 
   for (let i = 0; i < count; i++) {
     const place = ids.length;
-    const reading = yield* readWith(ids.slice(start), which);
+    const reading = yield* readWith(idsInWindow(ids, start, place, kept), which);
     const logits = reading.logits(place - start - 1);
 
     const number = dieNumber(settings.seed, place, ids);

@@ -52,7 +52,7 @@ export function selection() {
 /** How spans look: their tints, whether the model sees them, what is chosen. @param {Iterable<Element>} spans */
 export function drawLooks(layer, spans) {
   const { text, chosen, tints } = state;
-  const { start } = subject().window;
+  const { first } = subject().window;
   const [from, to] = selection();
   layer.dataset.tints = tints ? state.tintsOf : "surprise";
 
@@ -67,7 +67,7 @@ export function drawLooks(layer, spans) {
       span.tinted = strength;
       span.style.setProperty("--tint", strength.toFixed(3));
     }
-    toggle(span, "out-of-sight", i < start);
+    toggle(span, "out-of-sight", i < first);
     toggle(span, "chosen", i === chosen);
     toggle(span, "selected", from !== to && i >= from && i <= to);
   }

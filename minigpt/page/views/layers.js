@@ -25,14 +25,14 @@ export const layersView = {
         return fill(sentence, say("layers.first"));
       }
 
-      const { ids, start } = about.window;
+      const { ids } = about.window;
       const fitting = Math.floor(panel.clientWidth / COLUMN) - 1;
       const count = lensPlaces(about, Math.max(2, Math.min(MOST_COLUMNS, fitting)));
       const isLast = asking();
       const rows = await ask("lens", ids, count, modelOnView(), about.token ?? null);
       if (!isLast()) return;
 
-      const first = start + ids.length - count; // the token that the first column has read
+      const first = about.place - count; // the token that the first column has read
       fill(sentence, lensSentence(rows, about));
       fill(box, drawLens(rows, first, about));
     };
