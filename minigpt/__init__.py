@@ -39,8 +39,8 @@ if TYPE_CHECKING:  # what a type checker and an editor see
     from .recipe.evaluate import evaluate as evaluate
     from .recipe.run import train as train
     from .recipe.texts import prepare as prepare
-    from .runs.find import Run as Run
     from .runs.find import load as load
+    from .runs.listing import Run as Run
     from .tokenizer import TokenizerLike as TokenizerLike
     from .tokenizer import load_tokenizer as load_tokenizer
     from .training.callbacks import StopTraining as StopTraining
@@ -60,7 +60,7 @@ else:  # a type checker that saw these would take any name for a public one
         "MultiHeadAttention": "attention",
         "MultiHeadAttentionWrapper": "attention",
         "RotaryPositions": "attention",
-        "Run": "runs.find",
+        "Run": "runs.listing",
         "Sample": "generation.results",
         "SampleConfig": "config",
         "Score": "generation.results",

@@ -106,8 +106,9 @@ def _predicted(given: argparse.Namespace, settings: dict[str, Any]) -> tuple[str
 def _has_voices(name: str | None) -> bool:
     """Whether a run, or else the newest one, was trained with voices."""
     from ..runs.base import BASE
-    from ..runs.find import full_name, newest_run
+    from ..runs.find import full_name
     from ..runs.folder import read_config
+    from ..runs.listing import newest_run
 
     try:
         folder = newest_run() if name is None else full_name(name)
@@ -179,7 +180,8 @@ def _copied(given: argparse.Namespace, config: EvaluationConfig) -> tuple[str, d
     from ..data.files import find_files
     from ..data.source import check_text_field, read_corpus
     from ..runs.base import BASE, NO_TEXTS
-    from ..runs.find import load, newest_run
+    from ..runs.find import load
+    from ..runs.listing import newest_run
 
     files = find_files(tuple(given.files), print_message, config.reading())
     check_text_field(files, config.reading())

@@ -34,7 +34,7 @@ def run(given: argparse.Namespace) -> None:
     if given.yes:
         raise UserError("--yes is for --delete NAME")
 
-    from ..runs.find import all_runs
+    from ..runs.listing import all_runs
 
     runs = all_runs(given.folder)
     for one in runs:

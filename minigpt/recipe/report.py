@@ -20,7 +20,6 @@ from ..data.voices import list_names
 from ..generation.talk import read_talk
 from ..runs.base import BASE, bytes_read
 from ..runs.commands import command, started_as
-from ..runs.find import unfinished_run
 from ..runs.folder import (
     COUNTING,
     INTERPOLATION,
@@ -31,6 +30,7 @@ from ..runs.folder import (
     read_metrics,
 )
 from ..runs.kept import kept_steps, listed
+from ..runs.listing import unfinished_run
 from ..runs.weights import read_best, read_network
 from ..tokenizer import ForeignTokenizer
 from ..training.messages import clock, duration, print_result, say, say_command, say_row

@@ -13,8 +13,8 @@ from ..data.batches import Dataset
 from ..data.readers import title
 from ..data.source import Source, find_again
 from ..data.token_cache import prepare_tokens
-from ..runs.find import Run, all_runs
 from ..runs.folder import CHECKPOINT, PLAN, TOKENIZER, RunConfig, check_is_gpt, read_config
+from ..runs.listing import Run, all_runs
 from ..tokenizer import load_tokenizer
 from ..training import distributed
 from ..training.checkpoint import TrainingState, read_state

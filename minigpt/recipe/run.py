@@ -21,9 +21,9 @@ from ..config import GPTConfig, TextConfig, TrainConfig
 from ..data.batches import Dataset
 from ..data.source import Source
 from ..model import GPT
-from ..runs.find import Run, run_of_launch
 from ..runs.folder import LAUNCH, PLAN, RunConfig, check_free, has_checkpoint, read_config
 from ..runs.journal import Journal
+from ..runs.listing import Run, run_of_launch
 from ..runs.memory import enough_memory
 from ..tokenizer import Tokenizer, as_tokenizer
 from ..training import distributed

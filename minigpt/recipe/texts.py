@@ -18,7 +18,7 @@ from ..data.batches import Dataset
 from ..data.lengths import check_short_text
 from ..data.readers import STANDARD_INPUT, title
 from ..data.source import Source, find_source, spooled
-from ..runs.find import free_name
+from ..runs.listing import free_name
 from ..tokenizer import TokenizerLike, as_tokenizer
 from ..training import distributed
 from ..training.messages import progress_bar, say

@@ -14,9 +14,9 @@ from .. import UserError
 from ..config import TrainConfig
 from ..data.batches import Dataset
 from ..model import GPT
-from ..runs.find import Run
 from ..runs.folder import INTERPOLATION
 from ..runs.journal import Journal
+from ..runs.listing import Run
 from . import distributed, workers
 from .callbacks import Figures, check_callbacks
 from .candidates import Candidates

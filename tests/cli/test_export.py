@@ -14,9 +14,9 @@ import transformers
 import minigpt
 from minigpt.config import TrainConfig
 from minigpt.recipe.tuning import tuning_rate
-from minigpt.runs.find import Run
 from minigpt.runs.folder import read_config, read_metrics
 from minigpt.runs.found import load_run
+from minigpt.runs.listing import Run
 
 from ..conftest import move_into, some_text, train_tiny
 from .conftest import Type, assert_refused

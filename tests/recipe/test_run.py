@@ -31,9 +31,9 @@ from minigpt.recipe import run as run_module
 from minigpt.recipe.copied import reserved_seconds
 from minigpt.recipe.run import resume_run
 from minigpt.runs import weights
-from minigpt.runs.find import newest_run
 from minigpt.runs.folder import METRICS, PLAN, WEIGHTS, read_config, read_metrics
 from minigpt.runs.journal import JOURNAL, ROWS
+from minigpt.runs.listing import newest_run
 from minigpt.training import saving
 from minigpt.training.checkpoint import read_state
 from minigpt.training.folder import locked_run

@@ -18,8 +18,8 @@ from typing import Any
 
 import minigpt
 from minigpt.recipe.run import resume_run
-from minigpt.runs.find import Run
 from minigpt.runs.folder import METRICS, read_metrics
+from minigpt.runs.listing import Run
 from tests.conftest import some_text
 
 RUN = Path("runs/my")

@@ -22,7 +22,6 @@ from minigpt.data.origin import Origin
 from minigpt.model import GPT
 from minigpt.recipe.start import starting_point
 from minigpt.runs.atomic import replace, write_text
-from minigpt.runs.find import Run, free_name, newest_run
 from minigpt.runs.folder import (
     CHECKPOINT,
     CONFIG,
@@ -42,6 +41,7 @@ from minigpt.runs.folder import (
     remove_untrained,
 )
 from minigpt.runs.found import load_run
+from minigpt.runs.listing import Run, free_name, newest_run
 from minigpt.runs.weights import read_best, save_weights
 from minigpt.tokenizer import CharacterTokenizer
 

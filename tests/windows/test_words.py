@@ -11,8 +11,8 @@ from minigpt.cli import COMMANDS, main
 from minigpt.config import system
 from minigpt.runs import commands
 from minigpt.runs.atomic import write_text
-from minigpt.runs.find import free_name
 from minigpt.runs.folder import check_free
+from minigpt.runs.listing import free_name
 
 
 @pytest.fixture(autouse=True)

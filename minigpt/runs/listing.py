@@ -1,0 +1,169 @@
+"""The runs in a folder: all of them, the newest, one that was not finished; and what a run says of
+itself.
+"""
+
+import contextlib
+import json
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from safetensors import SafetensorError, safe_open
+
+from .. import UserError
+from ..config import GPT_NAME, TextConfig, counted
+from ..config.system import name_problem
+from ..data.readers import title
+from .commands import command
+from .folder import (
+    BY_VOICE,
+    CHECKPOINT,
+    CONFIG,
+    COUNTING,
+    LAST,
+    LAUNCH,
+    METRICS,
+    PREVIOUS,
+    WEIGHTS,
+    best_by_voice,
+    check_is_gpt,
+    locked,
+    read_config,
+    read_metrics,
+)
+from .kept import kept_steps
+from .weights import count_weights, read_best, read_network
+
+if TYPE_CHECKING:
+    SystemPath = Path
+else:
+    SystemPath = type(Path())  # before Python 3.12 Path itself cannot be subclassed
+
+
+class Run(SystemPath):
+    """The path of a run's folder, which says what is in it where it is printed by itself."""
+
+    def about(self) -> dict[str, Any]:
+        """What `minigpt runs` tells of it; UserError if it is damaged."""
+        config = read_config(self)
+        rows = read_metrics(self / METRICS)
+        text = config.origin.text
+        files = text.files if text else ("no known text",)
+        written = time.localtime((self / WEIGHTS).stat().st_mtime)
+        return {
+            "name": str(self),
+            "text": " ".join(map(title, files)),
+            "init": text.init if text else None,
+            "network": read_network(self / WEIGHTS),
+            "parameters": count_weights(self / WEIGHTS),
+            "bits_per_byte": min((row["val_bits_per_byte"] for row in rows), default=None),
+            BY_VOICE: best_by_voice(rows) if config.origin.voices else None,
+            COUNTING: rows[-1].get(COUNTING) if rows else None,
+            "written": time.strftime("%Y-%m-%d %H:%M", written),
+            "finished": any(row["done"] == 1 for row in rows[-1:]),
+            "kept": self.kept(),
+        }
+
+    def kept(self) -> list[int]:
+        """The steps whose weights are kept, in order: ``f"{run}@{step}"`` names one."""
+        return kept_steps(self)
+
+    def __repr__(self) -> str:
+        try:
+            about = self.about()
+        except (UserError, OSError) as error:
+            return f"{self}: {error}" if (self / WEIGHTS).exists() else repr(Path(self))
+
+        bits = about["bits_per_byte"]
+        loss = "not evaluated" if bits is None else f"{bits:.3f} bits/byte"
+        counting = about[COUNTING]
+        if counting is not None:
+            loss += f" (counting {counting:.3f})"
+
+        size = f"{about['parameters'] / 1e6:.2f} M parameters"
+        if about["network"] != GPT_NAME:
+            size = f"{about['network']}, {size}"
+        text = about["text"]
+        if about[BY_VOICE] is not None:
+            text += f" in {len(read_config(self).origin.voices)} voices"
+        if about["init"]:
+            text += f", begun with {about['init']}"
+        state = "" if about["finished"] else ", not finished"
+        if about["kept"]:
+            state += f", weights of {counted(len(about['kept']), 'step')} kept"
+        return f"{about['name']}: {loss}, {size}, {text}, {about['written']}{state}"
+
+
+def newest_run(runs: str | Path = "runs") -> Path:
+    """The run with the newest weights, of those that have learned something."""
+    for folder in all_runs(runs):
+        if read_best(folder / WEIGHTS) is not None:
+            return folder
+    raise UserError(f"no run in {runs}/ yet; train one first: {command('train')} my.txt")
+
+
+def unfinished_run(text: TextConfig, fingerprint: str, runs: str | Path = "runs") -> Run | None:
+    """The newest run in a folder that can be continued: begun on the same files, which have not
+    changed since, not finished, and trained by no process now."""
+    files = _full_names(text)
+    if files is None:
+        return None
+    for folder in all_runs(runs):
+        with contextlib.suppress(UserError, OSError):  # damaged, of another version, or busy
+            config = read_config(folder)
+            check_is_gpt(folder)
+            is_same = config.origin.fingerprint == fingerprint and _full_names(config.text) == files
+            if is_same and _is_finished(folder) is False:
+                with locked(folder):
+                    return folder
+    return None
+
+
+def _full_names(text: TextConfig) -> list[str] | None:
+    """The full names of a text's files; None if they cannot be read again, as standard input."""
+    names = [*text.files, *text.validation]
+    if any(title(name) != name for name in names):
+        return None
+    return [os.path.abspath(name) for name in names]
+
+
+def _is_finished(folder: Path) -> bool | None:
+    """Whether a run's last checkpoint says that it is finished, without reading its tensors; None
+    if there is no checkpoint."""
+    for name in (LAST, PREVIOUS):
+        with contextlib.suppress(SafetensorError, OSError, ValueError, LookupError, TypeError):
+            with safe_open(folder / CHECKPOINT / name, "np") as file:
+                state = json.loads(file.metadata()["state"])
+            return bool(state["finished"])
+    return None
+
+
+def all_runs(runs: str | Path = "runs") -> list[Run]:
+    """The runs in a folder, newest weights first."""
+    weights = [f for f in Path(runs).glob(f"[!.]*/{WEIGHTS}") if (f.parent / CONFIG).exists()]
+    newest_first = sorted(weights, key=lambda f: f.stat().st_mtime, reverse=True)
+    return [Run(f.parent) for f in newest_first]
+
+
+def run_of_launch(launch: list[str], out: Path | None, runs: str | Path = "runs") -> Path | None:
+    """The run that one of these torchrun processes began: `out`, or in a folder of runs."""
+    for folder in all_runs(runs) if out is None else [out]:
+        with contextlib.suppress(OSError, ValueError):
+            began = (folder / LAUNCH).read_text(encoding="utf-8").splitlines()
+            if {*began} & {*launch}:
+                return folder
+    return None
+
+
+def free_name(name: str, runs: str | Path = "runs") -> Path:
+    """`runs/name`, or the first of name-2, name-3, ... that does not exist; `runs/run` where the
+    system has no such names."""
+    if name_problem(f"runs/{name}") is not None:
+        name = "run"
+    folder = Path(runs) / name
+    number = 1
+    while folder.exists():
+        number += 1
+        folder = Path(runs) / f"{name}-{number}"
+    return folder
