@@ -16,7 +16,8 @@ from measuring import MADE
 from written_texts import pieces_of, spread, written
 
 import minigpt
-from minigpt.data.corpus import Corpus, whole
+from minigpt.data.corpus import Corpus
+from minigpt.data.pieces import whole
 
 WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 # Between two sentences, or before one: a full stop and its like, a line end, a quotation mark that

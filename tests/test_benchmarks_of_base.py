@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from minigpt.data.copies import shared_stretches
-from minigpt.data.corpus import Piece
+from minigpt.data.pieces import Piece
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 SEA = "the grey boat sailed slowly over a cold sea and its old captain slept".split()

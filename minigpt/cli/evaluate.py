@@ -176,8 +176,9 @@ def _explain(result: "Evaluation") -> None:
 
 def _copied(given: argparse.Namespace, config: EvaluationConfig) -> tuple[str, dict[str, Any]]:
     """How much of the texts is copied: a line, and the figures of the record."""
-    from ..data.corpus import Corpus, whole
+    from ..data.corpus import Corpus
     from ..data.files import find_files
+    from ..data.pieces import whole
     from ..data.source import check_text_field, read_corpus
     from ..runs.base import BASE, NO_TEXTS
     from ..runs.find import load

@@ -1,8 +1,7 @@
 """A text as a stream of pieces: a `Corpus` is some files, a `Part` some characters of these.
 
 Both are read as often as needed, since a text may be larger than memory. `encode` turns the pieces
-into tokens, `whole` joins them to documents, `place_of` finds the file and line that a text is in
-in them. source.py finds the files and decides what is set aside to validate on; token_cache.py
+into tokens. source.py finds the files and decides what is set aside to validate on; token_cache.py
 stores the tokens.
 """
 
@@ -10,36 +9,25 @@ import copy
 import hashlib
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple
 
 from .. import UserError
 from ..config import ReadingConfig
-from ..tokenizer import Encoded, TextChunk, Tokenizer, UnknownCharacter, encode_in_pieces
+from ..tokenizer import Encoded, Tokenizer, UnknownCharacter, encode_in_pieces
 from .dialogue.dialogue import Dialogue
 from .dialogue.layout import Layout, SpeakerCounter
 from .dialogue.names import Names
-from .readers import Document, Report, read_file, title
+from .pieces import LineCounter, Piece, chunks, place_of
+from .readers import Document, Report, read_file
 
 _STRETCH = 1 << 14  # characters of a stretch, where only a sample of a text is taken
 CHANGED = "changed while it was read; start again when it is complete"
 
 FileVersion = tuple[int, int]  # when a file was last written to, in nanoseconds, and its size
-
-
-class Piece(NamedTuple):
-    """A piece of a document, and where it is. A long document comes in several pieces."""
-
-    number: int  # of its document, counted from 0
-    text: str
-    file: Path
-    line: int  # in which it begins
-    is_row: bool = False  # whether all of it is in one line of the file
 
 
 @dataclass(frozen=True)
@@ -299,7 +287,7 @@ class Part:
         taken = 0  # of these
 
         for piece in self._all_pieces():
-            lines = _LineCounter(piece)
+            lines = LineCounter(piece)
             step = self.stretch if is_sample else len(piece.text)
             for start in range(0, len(piece.text), step):
                 stretch = piece.text[start : start + step]
@@ -325,46 +313,8 @@ class Part:
             if not self.after_cut and cut > 0:
                 yield piece._replace(text=piece.text[:cut])
             elif self.after_cut and cut < len(piece.text):
-                line = _LineCounter(piece).line_at(cut)
+                line = LineCounter(piece).line_at(cut)
                 yield piece._replace(text=piece.text[cut:], line=line)
-
-
-class _LineCounter:
-    """Tells in which line of its file a character of a piece stands.
-
-    It is asked for one character after the other, from left to right, and counts on from the last.
-    """
-
-    def __init__(self, piece: Piece):
-        self._text = piece.text
-        self._line = piece.line
-        self._index = 0
-        self._is_one_line = piece.is_row  # where line ends are escaped
-
-    def line_at(self, index: int) -> int:
-        """The number of the line; `index` is that of a character in the piece."""
-        if not self._is_one_line:
-            self._line += self._text.count("\n", self._index, index)
-        self._index = index
-        return self._line
-
-
-def place_of(text: str, pieces: Iterable[Piece]) -> str:
-    """The file and line where `text` first occurs in the pieces."""
-    tail: Piece | None = None  # of the piece before
-    for new in pieces:
-        piece = new
-        if tail is not None and tail.number == new.number:  # a match may span the two
-            piece = tail._replace(text=tail.text + new.text)
-
-        lines = _LineCounter(piece)
-        index = piece.text.find(text)
-        if index >= 0:
-            return f"{title(piece.file)}, line {lines.line_at(index):,}"
-
-        start = max(len(piece.text) - (len(text) - 1), 0)  # of a match that ends in the next piece
-        tail = piece._replace(text=piece.text[start:], line=lines.line_at(start))
-    return "a place that is not there any more"  # a file has changed since the text was found
 
 
 def encode(tokenizer: Tokenizer, text: Corpus | Part) -> Iterator[Encoded]:
@@ -388,20 +338,3 @@ def encode_by_voice(tokenizer: Tokenizer, text: Corpus | Part) -> Iterator[tuple
     except UnknownCharacter as unknown:
         place = place_of(unknown.character, text.pieces())
         raise UnknownCharacter(unknown.character, f"({place})") from None
-
-
-def chunks(pieces: Iterable[Piece]) -> Iterator[TextChunk]:
-    """Pieces as the tokenizer takes them: each text, and whether an end of text goes before it."""
-    last = None  # number of the document of the piece before
-    for piece in pieces:
-        begins_another = last is not None and piece.number != last
-        yield begins_another, piece.text
-        last = piece.number
-
-
-def whole(pieces: Iterable[Piece]) -> list[str]:
-    """The documents, each in one piece."""
-    texts = []
-    for _, own in groupby(pieces, key=attrgetter("number")):
-        texts.append("".join(piece.text for piece in own))
-    return texts

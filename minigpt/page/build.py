@@ -18,8 +18,8 @@ import numpy as np
 
 from .. import UserError
 from ..config import GPTConfig
-from ..data.corpus import whole
 from ..data.dialogue.dialogue import Dialogue
+from ..data.pieces import whole
 from ..data.source import read_again
 from ..generation.writer import Writer
 from ..interop.safetensors_files import Array

@@ -15,7 +15,7 @@ from minigpt import UserError
 from minigpt.cli import main
 from minigpt.config import TextConfig
 from minigpt.data.copies import LEAST, copies, find_copies
-from minigpt.data.corpus import Piece, place_of
+from minigpt.data.pieces import Piece, place_of
 from minigpt.data.source import find_source, split
 from tests.conftest import some_text, train_tiny
 

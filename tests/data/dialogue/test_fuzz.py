@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from minigpt import UserError
 from minigpt.config import ReadingConfig
-from minigpt.data.corpus import Corpus, whole
+from minigpt.data.corpus import Corpus
 from minigpt.data.dialogue.recognise import form_of_text
+from minigpt.data.pieces import whole
 
 from .test_exports import MBOX, TELEGRAM
 from .test_scripts import HAMLET

@@ -10,10 +10,11 @@ import pytest
 import minigpt
 from minigpt import UserError
 from minigpt.config import ReadingConfig, TextConfig
-from minigpt.data.corpus import Corpus, whole
+from minigpt.data.corpus import Corpus
 from minigpt.data.dialogue.dialogue import Dialogue
 from minigpt.data.dialogue.turns import Turn
 from minigpt.data.documents.document import Report
+from minigpt.data.pieces import whole
 from minigpt.data.readers import read_file
 from minigpt.data.source import find_source
 
