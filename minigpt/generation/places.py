@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .common_pieces import CommonPiece, PredictedToken
 from .comparison import Bits, Passage, ShownPiece
-from .pieces import CommonPiece, PredictedToken
 from .window import TokenIds
 
 PLACES = 20

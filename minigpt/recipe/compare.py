@@ -12,8 +12,8 @@ from ..config import EvaluationConfig, TextConfig
 from ..data.corpus import Corpus, Part
 from ..data.files import find_files
 from ..data.source import Source, check_text_field, read_again, read_corpus
+from ..generation.common_pieces import common_pieces
 from ..generation.comparison import Comparison, Place, Side, Written
-from ..generation.pieces import common_pieces
 from ..generation.places import Found, Passages, Places
 from ..runs.base import NO_TEXTS, is_base
 from ..runs.counting import means_counting

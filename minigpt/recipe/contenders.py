@@ -16,9 +16,9 @@ from .. import UserError
 from ..config import EvaluationConfig
 from ..data.corpus import Corpus, Part
 from ..data.counting import CountingModel
+from ..generation.common_pieces import PredictedToken
 from ..generation.comparison import Guess
 from ..generation.counting_engine import CountingEngine
-from ..generation.pieces import PredictedToken
 from ..generation.results import visible
 from ..generation.torch_gpt import TorchGPT
 from ..generation.window import Array, TokenIds, Window

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from minigpt.generation.pieces import CommonPiece, PredictedToken
+from minigpt.generation.common_pieces import CommonPiece, PredictedToken
 from minigpt.generation.places import PLACES, SHOWN, Passages, Places
 
 
