@@ -18,6 +18,7 @@ def comparison_page(comparison: Comparison) -> str:
     """The page as HTML."""
     script = bundle(COMPARISON)
     style = stylesheet(("base", "comparison"))
+
     first, second = (escape(side.name) for side in comparison.sides)
     parts = {
         "policy": policy(script, style),

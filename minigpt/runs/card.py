@@ -109,6 +109,7 @@ def _quality(found: FoundModel) -> str:
         rows = [row for row in rows if row["step"] == found.step]
     if not rows:
         return ""
+
     lines = [
         "## How good it is",
         "",
