@@ -38,8 +38,7 @@ from .folder import (
     WEIGHTS,
     locked,
 )
-from .journal import JOURNAL
-from .journal import OURS as OURS_IN_JOURNAL
+from .journal import JOURNAL, JOURNAL_FILES
 from .kept import kept_file, kept_page, steps_in
 from .weights import read_about
 
@@ -129,7 +128,7 @@ def _remains(folder: Path) -> Remains:
     files = [
         *_files(folder / CHECKPOINT, _OURS_IN_CHECKPOINT),
         *_files(folder / KEPT, _names_of_kept(folder)),
-        *_files(folder / JOURNAL, OURS_IN_JOURNAL),
+        *_files(folder / JOURNAL, JOURNAL_FILES),
         *_files(folder, _OURS),
     ]
     inner = [folder / name for name in (CHECKPOINT, KEPT, JOURNAL)]

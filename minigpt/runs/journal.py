@@ -26,7 +26,7 @@ ROWS = "journal.jsonl"
 TEXTS = "samples.jsonl"
 ALIVE = "alive"
 STOP = "stop"
-OURS = (ROWS, TEXTS, unfinished_name(TEXTS), ALIVE, STOP)
+JOURNAL_FILES = (ROWS, TEXTS, unfinished_name(TEXTS), ALIVE, STOP)
 AT_ONCE = "now"  # what `stop` holds if nothing is to be saved any more
 
 SECONDS_ALIVE = 2.0  # from one touch of `alive` to the next
@@ -178,7 +178,7 @@ def has_journal(run: Path) -> bool:
 def is_awaited(run: Path) -> bool:
     """Whether another program has made the journal, which still wants to read how it ended."""
     try:
-        return any(path.name not in OURS for path in (run / JOURNAL).iterdir())
+        return any(path.name not in JOURNAL_FILES for path in (run / JOURNAL).iterdir())
     except OSError:
         return False
 
@@ -187,6 +187,6 @@ def remove_journal(run: Path) -> None:
     """Remove what a training has written into a journal, and the folder if that leaves it empty."""
     folder = run / JOURNAL
     with contextlib.suppress(OSError):
-        for name in OURS:
+        for name in JOURNAL_FILES:
             (folder / name).unlink(missing_ok=True)
         folder.rmdir()
