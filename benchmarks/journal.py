@@ -17,7 +17,7 @@ from unittest import mock
 import minigpt
 from minigpt.config import TrainConfig
 from minigpt.data.batches import Dataset
-from minigpt.recipe.childhood import Childhood
+from minigpt.recipe.journal_texts import JournalTexts
 from minigpt.recipe.samples import Samples
 from minigpt.runs.journal import Journal
 from minigpt.training.metrics import SECONDS
@@ -52,7 +52,7 @@ def seconds(dataset: Dataset, steps: int, has_journal: bool) -> float:
     training = TrainConfig(steps=steps, batch_size=8, num_evals=2)
     callbacks: list[object] = [Samples()]
     if has_journal:
-        callbacks.append(Childhood())
+        callbacks.append(JournalTexts())
 
     between_writings = SECONDS if has_journal else math.inf  # of the losses of steps
     with (

@@ -1,5 +1,5 @@
-"""What a model writes from before its first step on, every few seconds: a callback of the training
-that keeps it in the run's journal, for whoever watches the model learn.
+"""A callback that lets the model write a short text every few seconds, the first one before its
+first step, and adds it to the run's journal. Whoever reads these texts sees the model learn.
 """
 
 import re
@@ -20,23 +20,26 @@ if TYPE_CHECKING:
     from ..training.trainer import Trainer
 
 _TOKENS = 60  # of each text
-_SECONDS = 3.0  # from one text to the next, at least
-_OF_THE_TIME = 1 / 50  # of the training, likewise: no more than about two hundred texts
-_COSTS = 50  # times what writing one takes, likewise: a fiftieth of the time at most
-_LOOKING_UP = 0.005  # of the time may go into the words of the training text
-_TOKENS_A_SECOND = 2e6  # of the training text, to find its words
+# From one text to the next pass at least
+_SECONDS_BETWEEN = 3.0
+_SHARE_BETWEEN = 1 / 50  # of the time so far, so that a long training writes few texts
+_TIMES_THE_COST = 50  # the seconds that writing a text takes: a fiftieth of the time goes into it
+
+# To find the words of the training text
+_LOOKING_UP = 0.005  # share of the time that this may take
+_TOKENS_A_SECOND = 2e6  # that are looked through
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 
-class Childhood:
+class JournalTexts:
     """Adds rows to samples.jsonl in the run's journal. Each has
 
     - `step`, `seconds`: when it was written
-    - `beginning`, `text`: what all texts begin with, and the whole text; always with the same seed
-    - `words`, `known`: how many words were written, and those of them that are in the training
-      text; null if that is too long to look
-    - `tokens`, `looks`: the pieces of the beginning, and how much each head of each layer looks at
-      each of them at its end; null for a network that is no `GPT`
+    - `beginning`, `text`: what all texts begin with, and the whole text; all have the same seed
+    - `words`, `known`: how many words were written, and how many of them are in the training text;
+      `known` is null if the training text is too long to look through
+    - `tokens`, `looks`: the tokens of the beginning, and how much each head of each layer attends
+      to each of them from the last one; null for a network that is no `GPT`
     """
 
     def __init__(self) -> None:
@@ -69,7 +72,8 @@ class Childhood:
             trainer.journal.add_text(self._text(trainer))
         cost = time.monotonic() - start
         elapsed = time.monotonic() - trainer.started
-        self._next = elapsed + max(_SECONDS, elapsed * _OF_THE_TIME, cost * _COSTS)
+        pause = max(_SECONDS_BETWEEN, elapsed * _SHARE_BETWEEN, cost * _TIMES_THE_COST)
+        self._next = elapsed + pause
 
     def _text(self, trainer: "Trainer") -> dict[str, Any]:
         writer = writer_of(trainer)
@@ -89,7 +93,7 @@ class Childhood:
         }
 
     def _looks(self, trainer: "Trainer") -> dict[str, Any]:
-        """What each head looks at from the last token of the beginning."""
+        """How much each head attends to each token of the beginning, from the last one."""
         if network_name(trainer.model) != GPT_NAME or not self._beginning:
             return {"tokens": None, "looks": None}
 

@@ -33,10 +33,10 @@ from ..training.interruption import Interrupted, orderly_exit
 from ..training.picture import EXPECTED
 from ..training.trainer import Trainer
 from . import report
-from .childhood import Childhood
 from .copied import reserved_seconds, say_copied
 from .counting import Counting
 from .first_model import first_model, fitted_to_tokens
+from .journal_texts import JournalTexts
 from .plan import plan_run
 from .request import Fields, make_request
 from .resume import continued_config, expected_of_run, run_to_resume, text_of_run, tokens_of_run
@@ -250,7 +250,7 @@ def make_trainer(
         dataset,
         training,
         out=out,
-        callbacks=[*([] if has_marks else [Counting()]), Samples(), Childhood()],
+        callbacks=[*([] if has_marks else [Counting()]), Samples(), JournalTexts()],
         files=files,
         started=started,
         reserve=reserved_seconds(network, dataset, training.minutes),

@@ -55,8 +55,8 @@ def _usual_prompt(trainer: "Trainer") -> str:
 
 
 def opening(trainer: "Trainer") -> str:
-    """How the texts of a run's childhood begin: as its samples do or, where those begin with
-    nothing, as its training text does."""
+    """How the texts in a run's journal begin: as its samples do or, where those begin with nothing,
+    as its training text does."""
     return trainer.config.sample_prompt or _usual_prompt(trainer) or first_words(trainer.dataset)
 
 

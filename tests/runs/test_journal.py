@@ -46,9 +46,9 @@ def test_a_training_tells_its_phases_and_how_it_ended(workplace: Path) -> None:
 def test_texts_begin_before_the_first_step_and_go_on_where_a_resumed_training_does(
     workplace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("minigpt.recipe.childhood._SECONDS", 0.0)
-    monkeypatch.setattr("minigpt.recipe.childhood._COSTS", 0)
-    monkeypatch.setattr("minigpt.recipe.childhood._OF_THE_TIME", 0)
+    monkeypatch.setattr("minigpt.recipe.journal_texts._SECONDS_BETWEEN", 0.0)
+    monkeypatch.setattr("minigpt.recipe.journal_texts._TIMES_THE_COST", 0)
+    monkeypatch.setattr("minigpt.recipe.journal_texts._SHARE_BETWEEN", 0)
     whole, parts = train_tiny(), Path("runs/parts")
     interrupted(parts, step=3)
     resume(parts)
