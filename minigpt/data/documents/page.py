@@ -6,15 +6,13 @@ says what its main part is, only that is read. Short paragraphs of links alone a
 
 import re
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from itertools import groupby
+from dataclasses import replace
 from typing import NamedTuple
 
 from .blocks import Block, lines_of, without_invisible
-from .boilerplate import is_heading_of_contents
 from .content import Content
 from .document import Report
+from .main_part import Inside, PageBlock, without_contents, without_frame
 from .table_rows import row_of
 from .tags import Tag, tags_and_text
 from .xml import MOST_NESTED, too_deep
@@ -83,49 +81,17 @@ _NOTES = {"footnotes", "footnote", "endnotes", "endnote", "reflist"}  # classes 
 _MARK_IN_LINK = re.compile(r"[#¶§🔗]|\[(?:\d{1,3}|[a-z]|(?:note|nb) \d{1,3})\]|[*†‡]{1,3}")
 _MARK_ABOVE = re.compile(r"[\[(]?(?:\d{1,3}|[a-z]|[*†‡§]{1,3})[\])]?")  # the line
 _TURNS_THE_PAGE = {"next", "prev", "previous", "up"}  # what a link is for, as its `rel` says
-_LEAST_ENTRIES = 5  # links in a row that are a table of contents
-_MOST_LINKS = 0.6  # share of a short paragraph's characters that may be links
-_SHORT = 200  # characters
 _FAR = 64  # tags; no tag that many levels up is ended by another
 _SPACE = re.compile(r"\s")
-_LEAST_MAIN = 0.2  # share of the text that the main part has, or the page's names mislead
-
-
-@dataclass(frozen=True)
-class _Inside:
-    """Where in the page a text is."""
-
-    is_left_out: bool = False  # for certain
-    is_guessed: bool = False  # to be around the main part, by the name of a class
-    is_main: bool = False
-    is_link: bool = False
-    leads_to_part: bool = False  # of a page, by a link, as the mark of a note does
-    turns_the_page: bool = False  # a link to the next page, or the one before
-    is_verbatim: bool = False
-    is_item: bool = False
-    is_in_item: bool = False  # of a list, perhaps in a heading there
-    level: int = 0
 
 
 class _Open(NamedTuple):
     """A tag that is open, and where the text in it is."""
 
     name: str
-    inside: _Inside
+    inside: Inside
     begin: int  # how many parts of the paragraph are before it
     to_parts: int  # how many characters before it lead to parts of a page
-
-
-class _Found(NamedTuple):
-    """A block, where it is, and how many of its characters are links."""
-
-    block: Block
-    inside: _Inside
-    links: int
-
-    @property
-    def is_guessed(self) -> bool:
-        return self.inside.is_guessed
 
 
 def blocks_of_page(page: str, content: Content, report: Report, is_book: bool) -> list[Block]:
@@ -138,77 +104,15 @@ def blocks_of_page(page: str, content: Content, report: Report, is_book: bool) -
             reader.text(part)
     reader.end_paragraph()
 
-    around = _without_contents if is_book else _without_frame
+    around = without_contents if is_book else without_frame
     return [one.block for one in around(reader.found, report)]
-
-
-def _without_contents(found: list[_Found], report: Report) -> list[_Found]:
-    """The blocks of a chapter without a list of links to the chapters, which may be anywhere."""
-    kept: list[_Found] = []
-    for may_be_entries, group in groupby(found, key=_may_be_entry):
-        run = list(group)
-        links = sum(map(_are_links, run))
-        if may_be_entries and links >= max(_LEAST_ENTRIES, len(run) / 2):
-            report.leave_out("entries of tables of contents", len(run))
-            _drop_heading_of_contents(kept)
-        else:
-            kept += run
-    return kept
-
-
-def _may_be_entry(found: _Found) -> bool:
-    """Whether a block may be an entry of a table of contents, in which not all are links."""
-    is_short = len(found.block.text) < _SHORT
-    is_item = found.inside.is_in_item and not found.inside.is_verbatim
-    return _is_navigation(found) or (is_item and is_short)
-
-
-def _drop_heading_of_contents(kept: list[_Found]) -> None:
-    """Leave out a heading of a table of contents whose entries are left out."""
-    if kept and is_heading_of_contents(kept[-1].block.text):
-        kept.pop()
-
-
-def _without_frame(found: list[_Found], report: Report) -> list[_Found]:
-    """The blocks of the main part, without what is around it."""
-    kept = [one for one in found if not one.is_guessed]
-    if _length(kept) < _LEAST_MAIN * _length(found):  # the names of classes mislead
-        kept = found
-    in_main = [one for one in kept if one.inside.is_main]
-    if _length(in_main) >= _LEAST_MAIN * _length(kept):
-        kept = in_main
-
-    main: list[_Found] = []
-    for one in kept:
-        if _is_navigation(one):
-            _drop_heading_of_contents(main)
-        else:
-            main.append(one)
-    report.leave_out("paragraphs around the main part", len(found) - len(main))
-    return main
-
-
-def _is_navigation(found: _Found) -> bool:
-    """Whether a paragraph is a short one of links."""
-    return not found.block.level and _are_links(found)
-
-
-def _are_links(found: _Found) -> bool:
-    """Whether a short block is mostly links."""
-    length = len(found.block.text)
-    is_short = 0 < length < _SHORT and not found.inside.is_verbatim
-    return is_short and found.links > _MOST_LINKS * length
-
-
-def _length(found: Iterable[_Found]) -> int:
-    return sum(len(one.block.text) for one in found)
 
 
 class _Reader:
     """Goes through a page from tag to tag."""
 
     def __init__(self, content: Content, report: Report, is_book: bool):
-        self.found: list[_Found] = []
+        self.found: list[PageBlock] = []
         self._content = content
         self._report = report
         self._most_nested = content.limit(MOST_NESTED)
@@ -219,12 +123,12 @@ class _Reader:
         self._links = 0  # characters of it that are links
         self._to_parts = 0  # those that lead to a part of a page
         self._turns_the_page = False  # whether one of its links does
-        self._inside = _Inside()  # where it is
-        self._rows: list[list[list[_Found]]] = []  # of tables: cells of blocks
+        self._inside = Inside()  # where it is
+        self._rows: list[list[list[PageBlock]]] = []  # of tables: cells of blocks
 
     @property
-    def _here(self) -> _Inside:
-        return self._open[-1].inside if self._open else _Inside()
+    def _here(self) -> Inside:
+        return self._open[-1].inside if self._open else Inside()
 
     def text(self, text: str) -> None:
         """Add text to the paragraph."""
@@ -348,9 +252,9 @@ class _Reader:
             is_item = inside.is_item and bool(written)
             block = Block(f"- {written}" if is_item else written, inside.level, is_line=is_item)
         if block.text:
-            self._add(_Found(block, inside, links))
+            self._add(PageBlock(block, inside, links))
 
-    def _add(self, found: _Found) -> None:
+    def _add(self, found: PageBlock) -> None:
         if self._rows and self._rows[-1]:
             self._rows[-1][-1].append(found)
         else:
@@ -359,7 +263,7 @@ class _Reader:
     def _end_row(self) -> None:
         """Add the row of a table that has ended."""
         cells = self._rows.pop()
-        inside = next((one.inside for cell in cells for one in cell), _Inside())
+        inside = next((one.inside for cell in cells for one in cell), Inside())
         filled = [cell for cell in cells if cell]
         if len(filled) <= 1:
             for one in (one for cell in filled for one in cell):
@@ -368,9 +272,9 @@ class _Reader:
 
         links = sum(one.links for cell in cells for one in cell)
         for block in row_of([[one.block for one in cell] for cell in cells]):
-            self._add(_Found(block, inside, links))
+            self._add(PageBlock(block, inside, links))
 
-    def _inside_of(self, tag: Tag) -> _Inside:
+    def _inside_of(self, tag: Tag) -> Inside:
         """Where the text in a tag is."""
         inside = self._here
         if tag.name == "a" and "href" in tag.attributes:
