@@ -177,6 +177,7 @@ def page_model(
     """What the page knows of a model, and its weights in base64."""
     packed, tensors = _packed(found, np.dtype(weights))
     writer = glass_writer(found)
+
     model = {
         "title": title,
         "parameters": found.glass.num_parameters,
