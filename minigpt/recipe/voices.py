@@ -20,10 +20,10 @@ from ..data.source import check_text_field, read_again, read_corpus
 from ..data.voices import mark_ids, voiced
 from ..runs.find import find_model
 from ..runs.found import FoundModel
-from ..runs.memory import enough_memory
-from ..training import distributed, workers
+from ..training import distributed
 from ..training.evaluation import Evaluation, evaluate_windows, spread_windows
 from ..training.messages import say
+from .evaluate import computing
 
 NO_VOICE = ""  # the name of the loss without a mark
 _CHARACTERS = 100_000  # of a text
@@ -108,8 +108,7 @@ def _losses(found: FoundModel, tokens: Any, config: EvaluationConfig) -> Losses:
     lengths = torch.tensor(found.tokenizer.byte_lengths())
 
     losses = {}
-    threads = torch.get_num_threads() if device.type == "cpu" else 1
-    with enough_memory("a smaller --batch-size"), workers.team(min(threads, config.batch_size)):
+    with computing(config, device):
         for name, mark in marks.items():
             losses[name] = evaluate_windows(
                 model,
