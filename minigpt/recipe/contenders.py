@@ -1,5 +1,5 @@
-"""The two that are compared: a model, or counting in the text that a model learned from. Each says
-how well it predicts every token of a text, writes, and tells what it finds likely."""
+"""What can be compared: a model, or counting in the text that a model learned from. Both say how
+well they predict every token of a text, which tokens they find likely instead, and write."""
 
 import math
 import time
@@ -38,7 +38,7 @@ Losses = tuple[NDArray[np.integer], int, NDArray[np.float64]]
 
 
 class Contender(ABC):
-    """One of the two."""
+    """A model, or counting, that is compared with another."""
 
     def __init__(self, name: str, found: FoundModel, writer: Writer, stride: int, length: int):
         """`found` is the model or, of counting, the one whose text and tokenizer it has. Windows of
@@ -46,7 +46,7 @@ class Contender(ABC):
         self.name = name
         self.found = found
         self.writer = writer
-        self.seconds = 0.0  # that it has taken to predict
+        self.seconds = 0.0  # spent on predicting
         self.stride = stride
         self._length = length
         self._totals: list[Totals] = []
@@ -103,7 +103,7 @@ class Contender(ABC):
             yield losses
 
     def evaluation(self) -> Evaluation:
-        """What `evaluate` gives for the text, once all of it is predicted."""
+        """What `evaluate` returns for the text, once all of it is predicted."""
         return evaluation_of(
             self._totals, context_length=self.writer.engine.context_length, stride=self.stride
         )

@@ -1,5 +1,5 @@
-"""Weights that a run has kept at single steps of its training, `kept/STEP.safetensors`: one of them
-is named by the run's name, an @ and the step.
+"""The weights that a run has kept of single steps of its training, `kept/STEP.safetensors`. They
+have names: that of the run, an @ and the step, as in "fables@120".
 """
 
 import re

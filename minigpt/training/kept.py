@@ -23,10 +23,10 @@ from .saving import try_to_write
 
 
 def next_step(kept: Sequence[int], keep: int, steps: float) -> int | None:
-    """When weights are kept next, of a training that has kept those of some steps, at least one.
+    """The next step whose weights are to be kept, after those of `kept`, which is not empty.
 
-    `keep` are kept in all, the last of them after `steps`. The rest of the way, by the logarithm of
-    the step and 1, is divided into equal parts. None: no more until the last.
+    There are to be `keep` of them in all, the last one after `steps`. From the last kept step on,
+    they are spread evenly over the logarithm of the step plus 1. None: only the last is left.
     """
     left = keep - len(kept)
     if left <= 1:
@@ -45,8 +45,8 @@ def steps_to_keep(keep: int, steps: int) -> list[int]:
 
 
 class KeptWeights:
-    """Keeps the weights that the model has now, if it is time for that; nothing where no steps are
-    to be kept, or there is no folder.
+    """Writes the weights of single steps when they are due; none without a folder, or where the
+    config keeps none.
 
     Attributes:
         steps: whose weights are kept, or could not be written.
