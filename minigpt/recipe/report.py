@@ -1,6 +1,7 @@
 """What `train` tells of a run before and after it trains: the text, the plan, the result."""
 
 import math
+import textwrap
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -34,7 +35,6 @@ from ..runs.listing import unfinished_run
 from ..runs.weights import read_best, read_network
 from ..tokenizer import ForeignTokenizer
 from ..training.messages import clock, duration, print_result, say, say_command, say_row
-from .samples import first_words
 
 if TYPE_CHECKING:
     from ..data.batches import Dataset
@@ -378,6 +378,13 @@ def beside_counting(best: float, counting: float, counted_tokens: int, text_leng
     if saved > -0.005:
         return f"{gives}: the model is about as good"
     return f"{gives}: the model is not as good yet"
+
+
+def first_words(dataset: "Dataset") -> str:
+    """The beginning of the first line that has letters or digits, to try as a prompt."""
+    lines = dataset.tokenizer.decode(dataset.train[:400].tolist()).splitlines()
+    line = next((line.strip() for line in lines if any(map(str.isalnum, line))), "")
+    return textwrap.shorten(line, 24, placeholder="", break_long_words=False) or line[:24]
 
 
 def say_interrupted(folder: Path, is_saved: bool) -> None:

@@ -1,6 +1,5 @@
 """What a model writes while it learns: a callback of the training."""
 
-import textwrap
 from typing import TYPE_CHECKING, Any
 
 from .. import UserError
@@ -11,9 +10,9 @@ from ..generation.writer import Writer
 from ..runs.folder import SAMPLES
 from ..training.messages import say_text_of_a_model
 from ..training.saving import try_to_write
+from .report import first_words
 
 if TYPE_CHECKING:
-    from ..data.batches import Dataset
     from ..training.trainer import Trainer
 
 _TOKENS = 80
@@ -58,13 +57,6 @@ def opening(trainer: "Trainer") -> str:
     """How the texts in a run's journal begin: as its samples do or, where those begin with nothing,
     as its training text does."""
     return trainer.config.sample_prompt or _usual_prompt(trainer) or first_words(trainer.dataset)
-
-
-def first_words(dataset: "Dataset") -> str:
-    """The beginning of the first line that has letters or digits, to try as a prompt."""
-    lines = dataset.tokenizer.decode(dataset.train[:400].tolist()).splitlines()
-    line = next((line.strip() for line in lines if any(map(str.isalnum, line))), "")
-    return textwrap.shorten(line, 24, placeholder="", break_long_words=False) or line[:24]
 
 
 def check_sample_prompt(trainer: "Trainer") -> None:
