@@ -228,12 +228,14 @@ def press(page: Any, name: str) -> None:
     until_read(page)
 
 
+@pytest.mark.page
 def test_a_run_without_speakers_has_no_talk(open_page: Open, tmp_path: Path) -> None:
     page = open_page(random_found(make_tokenizer("bpe", 320, [FABLE]), tmp_path, **SHAPE))
     assert page.locator("#look button, #talk *, #new-talk").count() == 0
     assert page.locator("#paper").is_visible()
 
 
+@pytest.mark.page
 def test_each_word_name_and_turn_token_can_be_asked_why(page: Any, found: FoundModel) -> None:
     ids = page.evaluate("minigpt.now().ids")
     assert ids == found.tokenizer.encode("B: a aa\n\nA: aa a.\n\n")
@@ -258,6 +260,7 @@ def test_each_word_name_and_turn_token_can_be_asked_why(page: Any, found: FoundM
     until(page, f"minigpt.now().chosen === {second + 1}")
 
 
+@pytest.mark.page
 def test_both_looks_show_one_text(page: Any) -> None:
     say(page, "a")
     text, turns = page.evaluate("minigpt.text()"), turns_of(page)
@@ -272,6 +275,7 @@ def test_both_looks_show_one_text(page: Any) -> None:
     assert turns_of(page) == [*turns, ("BA", "aa")]
 
 
+@pytest.mark.page
 def test_one_speaks_as_somebody_and_another_one_answers(page: Any) -> None:
     assert page.input_value("#asker") == "B" and page.input_value("#answerer") == "A"
     page.select_option("#asker", "A")  # who answered until now
@@ -285,6 +289,7 @@ def test_one_speaks_as_somebody_and_another_one_answers(page: Any) -> None:
     assert page.inner_text("#send") == "Let A speak"
 
 
+@pytest.mark.page
 def test_a_turn_is_taken_back_said_again_and_said_otherwise(page: Any) -> None:
     first = turns_of(page)
     say(page, "a aa")
@@ -318,6 +323,7 @@ def test_a_turn_is_taken_back_said_again_and_said_otherwise(page: Any) -> None:
     assert turns_of(page) == edited
 
 
+@pytest.mark.page
 def test_an_answer_can_be_stopped_and_gone_on_with(open_page: Open, tmp_path: Path) -> None:
     found = found_talk("letters", tmp_path)
     assert found.config is not None
@@ -341,6 +347,7 @@ def test_an_answer_can_be_stopped_and_gone_on_with(open_page: Open, tmp_path: Pa
     assert "Stopped" in page.inner_text("#status")
 
 
+@pytest.mark.page
 def test_an_answer_that_is_whole_is_told_once(page: Any) -> None:
     say(page, "a")
     name, said = turns_of(page)[-1]
@@ -349,6 +356,7 @@ def test_an_answer_that_is_whole_is_told_once(page: Any) -> None:
     assert page.get_attribute("#turns", "aria-live") == "off"  # not word by word
 
 
+@pytest.mark.page
 def test_what_has_left_the_window_is_marked(page: Any) -> None:
     for _ in range(4):
         say(page, "aa a. aa a aa")
@@ -359,6 +367,7 @@ def test_what_has_left_the_window_is_marked(page: Any) -> None:
     assert page.locator("#turns .left-line").is_visible()
 
 
+@pytest.mark.page
 def test_a_link_and_a_reload_keep_the_talk(page: Any, open_page: Open, found: FoundModel) -> None:
     page.select_option("#answerer", "BA")
     say(page, "a aa")
@@ -380,6 +389,7 @@ def test_a_link_and_a_reload_keep_the_talk(page: Any, open_page: Open, found: Fo
     assert other.locator("#paper").is_visible() and not other.locator("#talk").is_visible()
 
 
+@pytest.mark.page
 def test_openings_are_turns_and_begin_a_talk(open_page: Open, tmp_path: Path) -> None:
     found = found_talk("tokens", tmp_path)
     sample = "B: aa aa a a.\n\nA: aaa aa.aa.\n\nB: a a a a a.\n\nB: A"
@@ -392,6 +402,7 @@ def test_openings_are_turns_and_begin_a_talk(open_page: Open, tmp_path: Path) ->
     assert turns_of(page)[0] == ("B", "a a a a a.") and turns_of(page)[1][0] == "A"
 
 
+@pytest.mark.page
 @pytest.mark.parametrize("width", [390, 1280])
 def test_the_talk_fits_the_window_and_axe_finds_nothing(
     width: int, open_page: Open, found: FoundModel
