@@ -20,6 +20,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import torch
 import torch.distributed as dist
+import torch.distributed.nn  # noqa: F401, not later: it would keep a group's threads alive
 from torch import Tensor, nn
 
 from .. import UserError
