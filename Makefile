@@ -2,6 +2,7 @@
 #   story or two.
 # make test: lint, types and tests.
 # make test-distributed, make test-kill, make test-fuzz: the long tests.
+# make test-systems: all commands on an emulated Windows, and on a device that is not there.
 # make test-types: what mypy and pyright see in a script that uses the package.
 # make test-page: the page in Chromium, which it installs if apt and root are there.
 # make test-serve: the server with its clients, and 20,000 requests.
@@ -19,7 +20,7 @@ MINUTES ?= 2
 BIN := .venv/bin
 SIZE := 1.5 GB
 
-.PHONY: demo test test-distributed test-kill test-fuzz test-serve test-lens test-notebooks test-types \
+.PHONY: demo test test-distributed test-kill test-fuzz test-serve test-lens test-notebooks test-types test-systems \
 	test-wheel test-lowest test-page chromium docs lock bench bench-page clean
 
 define NEXT
@@ -61,6 +62,9 @@ test-kill: .venv/ready
 
 test-fuzz: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m fuzz
+
+test-systems: .venv/ready
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m systems
 
 test-serve: .venv/serve
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MINIGPT_REQUESTS=20000 $(BIN)/pytest tests/serve \

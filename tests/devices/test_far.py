@@ -19,6 +19,8 @@ from torch.utils import backend_registration
 from tests.conftest import some_text
 from tests.data.dialogue.chats import some_chat
 
+pytestmark = pytest.mark.systems
+
 ROOT = Path(__file__).parents[2]
 KERNELS = Path(torchgen.__file__).parent / "packaged/ATen/native/native_functions.yaml"
 ANY_DEVICE = "CompositeImplicitAutograd", "CompositeExplicitAutograd"

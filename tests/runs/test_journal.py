@@ -123,6 +123,7 @@ def wait_for(run: Path, phase: str) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.kill
 @pytest.mark.parametrize(("phase", "how"), [("reading", "stopped"), ("training", "stopped")])
 def test_a_program_that_made_the_journal_is_told_from_the_beginning_and_ends_the_command(
     workplace: Path, phase: str, how: str
@@ -137,6 +138,7 @@ def test_a_program_that_made_the_journal_is_told_from_the_beginning_and_ends_the
     assert (run / "checkpoint").exists() == (phase == "training")
 
 
+@pytest.mark.kill
 def test_stop_with_now_leaves_at_once(workplace: Path) -> None:
     run = Path("runs/my")
     training = start(run)

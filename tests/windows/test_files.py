@@ -23,7 +23,10 @@ from ..conftest import TINY, train_tiny
 from ..training.runs import after_step, interrupted
 from .emulation import WindowsFiles, windows
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="which files are open, /proc says")
+pytestmark = [
+    pytest.mark.systems,
+    pytest.mark.skipif(sys.platform != "linux", reason="which files are open, /proc says"),
+]
 
 FILES = WindowsFiles()
 OPTIONS = [f"--{name.replace('_', '-')}={value}" for name, value in TINY.items()]

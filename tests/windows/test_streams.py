@@ -15,6 +15,8 @@ from minigpt.training.messages import print_result
 
 from ..conftest import TINY
 
+pytestmark = pytest.mark.systems
+
 ROOT = Path(__file__).parents[2]
 TEXT = "Жил-был старик, и у него была кошка. Кошка сидела у печки и мурлыкала «мур».\n" * 30
 OPTIONS = [f"--{name.replace('_', '-')}={value}" for name, value in TINY.items()]
