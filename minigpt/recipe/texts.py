@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import UserError
-from ..config import TextConfig, check_fields
+from ..config import TextConfig, TrainConfig, check_fields
 from ..data import token_cache
 from ..data.batches import Dataset
 from ..data.lengths import check_short_text
@@ -26,8 +26,7 @@ from . import report
 from .request import Request, make_request
 from .rules import vocabulary_of_words
 
-_LARGEST_BATCH = 64  # that is planned for a step
-_LONGEST_CONTEXT = 512  # likewise, in tokens
+_LONGEST_CONTEXT = 512  # tokens, that is planned
 _CHARACTERS_IN_A_TOKEN = 5  # of English, or a little more than there are
 _BESIDE_TRAINING = 2  # times what is trained on is copied: a part is to validate on
 _FEWEST_CHARACTERS = 20_000_000  # which are quick to copy
@@ -133,7 +132,7 @@ def most_to_copy(settings: Mapping[str, Any]) -> int | None:
     if "steps" not in given:
         return None
 
-    batch_size = given.get("batch_size", _LARGEST_BATCH)
+    batch_size = given.get("batch_size", TrainConfig.batch_size)
     context_length = given.get("context_length", _LONGEST_CONTEXT)
     tokens = given["steps"] * batch_size * context_length
     return max(_BESIDE_TRAINING * _CHARACTERS_IN_A_TOKEN * tokens, _FEWEST_CHARACTERS)

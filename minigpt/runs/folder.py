@@ -25,6 +25,7 @@ from ..data.dialogue.layout import Layout
 from ..data.origin import Origin
 from .atomic import unfinished_name, write_text
 from .journal import JOURNAL, is_awaited, remove_journal
+from .json_lines import read_lines
 from .weights import read_beginning, read_network, save_weights
 
 if TYPE_CHECKING:
@@ -157,14 +158,9 @@ def read_steps(path: Path) -> list[dict[str, Any]]:
 
 
 def _read_rows(path: Path, names: tuple[str, ...]) -> list[dict[str, Any]]:
-    try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return []
     rows = []
-    for line in lines:
-        with contextlib.suppress(ValueError, TypeError, LookupError, RecursionError, OverflowError):
-            row = json.loads(line)
+    for row in read_lines(path):
+        with contextlib.suppress(TypeError, LookupError, OverflowError):
             figures = [row[name] for name in names] + [row.get(COUNTING, 0.0)]
             if all(map(math.isfinite, figures)):
                 rows.append(row)

@@ -10,7 +10,6 @@ A program that starts a training may make the folder before, with files of its o
 """
 
 import contextlib
-import json
 import os
 import signal
 import threading
@@ -20,6 +19,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from .atomic import unfinished_name, write_text
+from .json_lines import lines_of, read_lines
 
 JOURNAL = "journal"  # a folder, which holds
 ROWS = "journal.jsonl"
@@ -105,11 +105,11 @@ class Journal:
         kept = [row for row in read_texts(self._run) if row["step"] <= step]
         with contextlib.suppress(OSError):
             if path.exists():
-                write_text("".join(map(_line, kept)), path)
+                write_text(lines_of(kept), path)
 
     def _add(self, name: str, row: dict[str, Any]) -> None:
         with contextlib.suppress(OSError), open(self._folder / name, "a", encoding="utf-8") as file:
-            file.write(_line(row))
+            file.write(lines_of([row]))
 
     def _touch(self) -> None:
         with contextlib.suppress(OSError):
@@ -142,32 +142,14 @@ class Journal:
                 signal.raise_signal(signal.SIGTERM)
 
 
-def _line(row: dict[str, Any]) -> str:
-    return json.dumps(row, ensure_ascii=False) + "\n"
-
-
 def read_texts(run: Path) -> list[dict[str, Any]]:
     """The rows of samples.jsonl in a run's journal, those that are whole."""
-    return _read(run / JOURNAL / TEXTS, "step")
+    return [row for row in read_lines(run / JOURNAL / TEXTS) if "step" in row]
 
 
 def read_phases(run: Path) -> list[dict[str, Any]]:
     """The rows of journal.jsonl, those that are whole."""
-    return _read(run / JOURNAL / ROWS, "phase")
-
-
-def _read(path: Path, name: str) -> list[dict[str, Any]]:
-    try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return []
-    rows = []
-    for line in lines:
-        with contextlib.suppress(ValueError, RecursionError):
-            row = json.loads(line)
-            if isinstance(row, dict) and name in row:
-                rows.append(row)
-    return rows
+    return [row for row in read_lines(run / JOURNAL / ROWS) if "phase" in row]
 
 
 def has_journal(run: Path) -> bool:

@@ -3,7 +3,6 @@ single steps in steps.jsonl.
 """
 
 import contextlib
-import json
 import time
 from functools import partial
 from itertools import pairwise
@@ -21,6 +20,7 @@ from ..runs.folder import (
     read_metrics,
     read_steps,
 )
+from ..runs.json_lines import lines_of
 from .saving import try_to_write
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Metrics:
         new = {name: figures[name] for name in _OF_AN_EVALUATION if name in figures}
         path = trainer.out / METRICS
         rows = [row for row in read_metrics(path) if row["step"] < new["step"]]
-        try_to_write("the figures", trainer.out, partial(write_text, _lines([*rows, new]), path))
+        try_to_write("the figures", trainer.out, partial(write_text, lines_of([*rows, new]), path))
         self.on_save(trainer, figures)
 
     def on_save(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
@@ -89,7 +89,7 @@ class Metrics:
 
         self._next = time.monotonic() + SECONDS
         is_new = self._written == 0
-        lines = _lines(self._steps[self._written :])
+        lines = lines_of(self._steps[self._written :])
         self._written = 0  # until all is try_to_write
         if is_new:
             write_text(lines, path)
@@ -97,7 +97,3 @@ class Metrics:
             with open(path, "a", encoding="utf-8") as file:
                 file.write(lines)
         self._written = len(self._steps)
-
-
-def _lines(rows: list[dict[str, Any]]) -> str:
-    return "".join(json.dumps(row) + "\n" for row in rows)

@@ -52,6 +52,8 @@ def test_texts_begin_before_the_first_step_and_go_on_where_a_resumed_training_do
     monkeypatch.setattr("minigpt.recipe.journal_texts._SHARE_BETWEEN", 0)
     whole, parts = train_tiny(), Path("runs/parts")
     interrupted(parts, step=3)
+    with Journal(parts) as journal:  # of steps that were lost, since the computer crashed
+        journal.add_text({"step": 7, "text": "lost"})
     resume(parts)
 
     texts = read_texts(whole)
@@ -63,6 +65,13 @@ def test_texts_begin_before_the_first_step_and_go_on_where_a_resumed_training_do
     assert texts[-1]["text"] == minigpt.load(whole).generate(
         texts[-1]["beginning"], max_new_tokens=60, seed=0
     )
+
+
+def test_a_text_with_any_line_separator_is_one_row(tmp_path: Path) -> None:
+    row = {"step": 1, "text": "a\u2028b\x85c\x0cd\r\n"}
+    with Journal(tmp_path) as journal:
+        journal.add_text(row)
+    assert read_texts(tmp_path) == [row]
 
 
 def test_words_of_a_text_are_looked_up_and_a_head_looks_at_all_of_the_beginning(

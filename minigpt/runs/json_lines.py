@@ -1,0 +1,29 @@
+"""Files with a row of JSON in each line, which grow while a training goes on."""
+
+import contextlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+
+def lines_of(rows: Iterable[dict[str, Any]]) -> str:
+    """The text of such rows."""
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The rows of a file; a line that is no row, such as half of one, is left out. None of a file
+    that cannot be read."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+
+    rows = []
+    for line in text.split("\n"):  # splitlines would also split at U+2028, inside a row
+        with contextlib.suppress(ValueError, RecursionError):
+            row = json.loads(line)
+            if isinstance(row, dict):
+                rows.append(row)
+    return rows
