@@ -21,7 +21,8 @@ def lowest_versions() -> list[str]:
             wanted += requirements
     wanted += [tool for tool in extras["dev"] if tool.startswith(TOOLS)]
 
-    without_torch = [one for one in wanted if not one.startswith("torch>")]
+    # An extra that is made of others names this package.
+    without_torch = [one for one in wanted if not one.startswith(("torch>", project["name"]))]
     return [one.replace(">=", "==") for one in dict.fromkeys(without_torch)]
 
 

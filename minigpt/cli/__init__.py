@@ -16,12 +16,17 @@ from .. import UserError, __version__
 from ..config.system import MISSING_LIBRARY, is_missing_library, why_not_written
 from ..runs.commands import MODULE, started_as
 from ..runs.memory import enough_memory
-from . import compare, evaluate, explain, export, generate, page, read, runs, serve, train
+from . import compare, evaluate, explain, export, generate, page, read, runs, serve, studio, train
 from .options import Parser
 from .terminal import prepare_streams, print_message, write
 
 Run = Callable[[argparse.Namespace], int | None]  # the exit status; None is 0
 COMMANDS: dict[str, tuple[str, Callable[[Parser], None], Run]] = {
+    "studio": (
+        "open a window in the browser to do all of this without a terminal",
+        studio.options,
+        studio.run,
+    ),
     "train": ("train a text generator on text files", train.options, train.run),
     "read": (
         "print what would be trained on, and what is left out of the files",

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from ..config.system import name_problem, rename
-from ..interop import safetensors_files
 
 
 def write_text(text: str, path: Path) -> None:
@@ -23,6 +22,8 @@ def save_tensors(
     make_room: Callable[[], None] = lambda: None,
 ) -> None:
     """Write a safetensors file, whole or not at all; for `make_room` see :func:`replace`."""
+    from ..interop import safetensors_files
+
     replace(path, lambda new: safetensors_files.write_tensors(tensors, new, metadata), make_room)
 
 

@@ -17,7 +17,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import h11
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -52,6 +51,7 @@ from .settings import (
     ServeConfig,
     host_name,
 )
+from .slow_clients import drop_the_slow
 
 _BAD = (UserError, UnicodeError, RecursionError, ClientDisconnect)  # the client's own
 _NOT_CHAT = (
@@ -154,24 +154,6 @@ def make_server(app: ASGIApp, config: ServeConfig) -> Server:
     seen = set[Any]()
     options.callback_notify = lambda: drop_the_slow(clients, seen)
     return server
-
-
-async def drop_the_slow(clients: set[Any], seen: set[Any]) -> None:
-    """Drop those that have not sent a whole request, or have read nothing, since the last look."""
-    now = {_state(client) for client in clients}
-    for client, _, sends, unread in now & seen:
-        if unread or sends in (h11.IDLE, h11.SEND_BODY):
-            client.transport.abort()
-
-    seen.clear()
-    seen.update(now)
-
-
-def _state(client: Any) -> tuple[Any, ...]:
-    """A client with what changes when it sends or reads: its request, how much of that is here, and
-    how many bytes it has not read."""
-    unread = client.transport.get_write_buffer_size()
-    return client, client.cycle, client.conn.their_state, unread
 
 
 def make_app(scheduler: Scheduler, found: FoundModel, name: str, *, key: str = "") -> ASGIApp:

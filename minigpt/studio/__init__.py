@@ -1,0 +1,1 @@
+"""The studio: a window in the browser, to train on a text and to use what comes of it."""

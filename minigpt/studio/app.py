@@ -1,0 +1,133 @@
+"""The studio as an ASGI app: the routes of its parts, the files of its window, the guard around
+them."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
+
+from .. import UserError
+from . import run_routes, text_routes
+from .bodies import read_json
+from .children import Children
+from .errors import ApiError
+from .guard import COOKIE, Guard, Logins
+from .place import Place
+from .tickets import Tickets
+
+WINDOW = Path(__file__).parent / "window"
+STYLE = Path(__file__).parent.parent / "page" / "style"  # of the page, whose colours the window has
+ADDRESSES = ("/", "/text/{id}", "/run/{name}", "/compare")
+
+
+class Studio:
+    """What the routes share: a request finds it as ``request.app.state.studio``.
+
+    Attributes:
+        place: where everything lies.
+        children: the programs that end with the studio.
+        tickets: files for the browser to fetch.
+        logins: who may come in.
+        close: ends the studio; trainings go on.
+    """
+
+    def __init__(self, place: Place, close: Callable[[], None]):
+        self.place = place
+        self.children = Children()
+        self.tickets = Tickets()
+        self.logins = Logins()
+        self.close = close
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """While the studio is open; afterwards nothing of it is left but what it has stored."""
+        try:
+            yield
+        finally:
+            self.children.end_all()
+            self.tickets.close()
+
+
+def make_app(studio: Studio, port: int) -> ASGIApp:
+    """The studio at a port of this machine."""
+    routes: list[BaseRoute] = [Route(address, _window) for address in ADDRESSES]
+    routes += [
+        Mount("/static/page", StaticFiles(directory=STYLE)),
+        Mount("/static", StaticFiles(directory=WINDOW)),
+        Route("/t/{ticket}", studio.tickets.fetch),
+        Route("/api/enter", _enter, methods=["POST"]),
+        Route("/api/token", _token, methods=["POST"]),
+        Route("/api/close", _close, methods=["POST"]),
+        *text_routes.ROUTES,
+        *run_routes.ROUTES,
+    ]
+    kinds = (ApiError, UserError, HTTPException, ClientDisconnect, OSError, Exception)
+    app = Starlette(routes=routes, exception_handlers=dict.fromkeys(kinds, refuse))
+    app.state.studio = studio
+
+    hosts = {f"{name}:{port}" for name in ("localhost", "127.0.0.1", "[::1]")}
+    return Guard(app, studio.logins, hosts, cookie=f"{COOKIE}-{port}")
+
+
+async def refuse(request: Request, error: Exception) -> Response:
+    """What went wrong, as {"message", "field"}."""
+    status = 500
+    message = "Something went wrong in the studio."
+    field = None
+    if isinstance(error, ApiError):
+        status, message, field = error.status, error.message, error.field
+    elif isinstance(error, HTTPException):
+        status, message = error.status_code, f"{error.detail}."
+    elif isinstance(error, UserError | ClientDisconnect):
+        status, message = 400, str(error) or "The window left."
+    elif isinstance(error, OSError) and error.strerror:
+        status, message = _of_system(error)
+    return JSONResponse({"message": message, "field": field}, status)
+
+
+def _of_system(error: OSError) -> tuple[int, str]:
+    import errno
+
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return 507, "Nothing new can be saved. Free some space."
+    return 500, f"{error.filename or 'A file'}: {error.strerror}."
+
+
+async def _window(request: Request) -> Response:
+    """The same page at each address, without any data: its scripts ask for that."""
+    return FileResponse(WINDOW / "index.html")
+
+
+async def _enter(request: Request) -> Response:
+    """A login for a token: the cookie, and the key in the body."""
+    studio: Studio = request.app.state.studio
+    sent = await read_json(request)
+    token = sent.get("token")
+    login = studio.logins.enter(token) if isinstance(token, str) else None
+    if login is None:
+        raise ApiError(401, "This address has been used before. Open the one that was printed.")
+
+    answer = JSONResponse({"key": login.key})
+    port = request.url.port
+    answer.set_cookie(f"{COOKIE}-{port}", login.cookie, httponly=True, samesite="strict")
+    return answer
+
+
+async def _token(request: Request) -> Response:
+    """A token that opens one more window."""
+    studio: Studio = request.app.state.studio
+    return JSONResponse({"token": studio.logins.token_for_once()})
+
+
+async def _close(request: Request) -> Response:
+    """End the studio."""
+    studio: Studio = request.app.state.studio
+    studio.close()
+    return Response(status_code=204)

@@ -1,0 +1,159 @@
+"""Programs that the studio starts, since it loads no torch itself: a training goes on without it,
+any other one ends with it."""
+
+import asyncio
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import minigpt
+
+from ..config.system import is_windows
+
+_SECONDS_TO_LEAVE = 5.0  # for a child that was told to end, before it is killed
+
+
+def program(module: str, arguments: Sequence[str]) -> list[str]:
+    """The command that runs a module of the package, such as "minigpt" or
+    "minigpt.studio.reading", with the Python of the studio."""
+    # With -P nothing in the folder where it starts takes the place of a module.
+    return [sys.executable, "-P", "-m", module, *arguments]
+
+
+def environment() -> dict[str, str]:
+    """The studio's environment, in which a child finds this package even if it is not installed."""
+    source = str(Path(minigpt.__file__).parent.parent)
+    paths = [source, os.environ.get("PYTHONPATH", "")]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
+def start_detached(arguments: Sequence[str], folder: Path, log: Path) -> int:
+    """Start a command of minigpt, such as ["train", ...], that goes on when the studio ends. It
+    runs in `folder` and prints to the end of the file `log`. Returns its process number."""
+    apart: dict[str, object] = {"start_new_session": True}
+    if is_windows():
+        flags = (
+            "CREATE_NEW_PROCESS_GROUP",  # Ctrl-C in the studio's window is not for it
+            "CREATE_NO_WINDOW",
+            "CREATE_BREAKAWAY_FROM_JOB",  # it outlives a terminal that ends all that it has started
+        )
+        apart = {"creationflags": sum(getattr(subprocess, flag, 0) for flag in flags)}
+
+    with open(log, "ab") as printed:
+        child = subprocess.Popen(
+            program("minigpt", arguments),
+            cwd=folder,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=printed,
+            stderr=printed,
+            **apart,  # type: ignore[call-overload]
+        )
+    _forget(child)
+    return child.pid
+
+
+def _forget(child: "subprocess.Popen[bytes]") -> None:
+    """Let nobody wait for a child, and still leave no zombie of it."""
+    import threading
+
+    threading.Thread(target=child.wait, daemon=True).start()
+
+
+class Children:
+    """The programs that end with the studio."""
+
+    def __init__(self) -> None:
+        self._running: set[subprocess.Popen[bytes]] = set()
+
+    def start(
+        self, module: str, arguments: Sequence[str], folder: Path
+    ) -> "subprocess.Popen[bytes]":
+        """Start a module of the package in a folder. What it prints is lost: it tells what it does
+        in files."""
+        self._running = {child for child in self._running if child.poll() is None}
+        child = subprocess.Popen(
+            program(module, arguments),
+            cwd=folder,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=not is_windows(),  # Ctrl-C is for the studio, which then ends it
+        )
+        self._running.add(child)
+        return child
+
+    def end_all(self) -> None:
+        """End those that still run."""
+        for child in self._running:
+            with contextlib.suppress(OSError):
+                child.terminate()
+        for child in self._running:
+            try:
+                child.wait(_SECONDS_TO_LEAVE)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
+        self._running = set()
+
+
+class ChildError(Exception):
+    """A child that was read has failed.
+
+    Attributes:
+        status: its exit status; 2 if the message is for the user.
+        message: the last line that it printed to standard error, without "error: ".
+    """
+
+    def __init__(self, status: int, message: str):
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+async def read_child(
+    arguments: Sequence[str], folder: Path, *, sent: bytes = b"", seconds: float = 60.0
+) -> AsyncIterator[bytes]:
+    """Run a command of minigpt in a folder and yield what it prints, as it comes.
+
+    `sent` is its standard input. It is ended when nobody reads on, or after `seconds`.
+    ChildError if it fails.
+    """
+    child = await asyncio.create_subprocess_exec(
+        *program("minigpt", arguments),
+        cwd=folder,
+        env=environment(),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=not is_windows(),
+    )
+    assert child.stdin is not None
+    assert child.stdout is not None
+    assert child.stderr is not None
+    problems = asyncio.create_task(child.stderr.read())
+    try:
+        async with asyncio.timeout(seconds):
+            with contextlib.suppress(ConnectionError):  # it may not want to read all
+                child.stdin.write(sent)
+                await child.stdin.drain()
+            child.stdin.close()
+            while part := await child.stdout.read(1 << 16):
+                yield part
+            status = await child.wait()
+            printed = (await problems).decode("utf-8", errors="replace")
+    except TimeoutError:
+        raise ChildError(1, "It took too long, and was ended.") from None
+    finally:
+        if child.returncode is None:
+            child.kill()
+            await child.wait()
+        problems.cancel()
+
+    if status != 0:
+        lines = printed.strip().splitlines() or ["It ended without a word."]
+        raise ChildError(status, lines[-1].removeprefix("error: "))

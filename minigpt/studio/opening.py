@@ -1,0 +1,168 @@
+"""Opening the studio: one for each folder, at a port of this machine, in the browser."""
+
+import contextlib
+import json
+import os
+import sys
+import threading
+import urllib.request
+import webbrowser
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+from starlette.types import ASGIApp
+from uvicorn import Config, Server
+
+from .. import UserError
+from ..config.system import is_windows
+from ..runs.atomic import replace
+from ..serve.listening import listen
+from ..serve.slow_clients import drop_the_slow
+from .app import Studio, make_app
+from .guard import KEY_HEADER
+from .place import Place
+
+USUAL_PORT = 8765
+_MOST_CONNECTIONS = 400  # beyond which those that ask for nothing are dropped
+_OPEN_FILES = 4096  # that the system should allow, if it does
+_SECONDS_TO_CLOSE = 2
+
+
+def open_studio(place: Place, *, port: int | None, opens_browser: bool) -> None:
+    """Open the studio of a folder until a signal, or its window, closes it. If it is open already,
+    open another window of it. A UserError if it cannot listen at `port`; None is the usual one, or
+    any if that is taken."""
+    place.runs.mkdir(exist_ok=True)
+    lock = FileLock(place.lock)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        _open_other_window(place, opens_browser)
+        return
+
+    with lock, _listening(port) as sockets:
+        port = sockets[0].getsockname()[1]
+        _allow_open_files()
+        studio = Studio(place, close=lambda: setattr(server, "should_exit", True))
+        server = _make_server(make_app(studio, port))
+        address = f"http://localhost:{port}/"
+        _write_door(place, {"address": address, "token": studio.logins.token})
+
+        print(f"minigpt studio: {address}#{studio.logins.token}", flush=True)
+        print(
+            "Nothing leaves this computer. Ctrl-C closes the studio; learning goes on.", flush=True
+        )
+        if opens_browser:
+            _open_browser(f"{address}#{studio.logins.token_for_once()}")
+        try:
+            with studio.running():
+                server.run(sockets)
+        finally:
+            place.door.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _listening(port: int | None) -> Iterator[list[Any]]:
+    sockets = []
+    try:
+        sockets = listen("localhost", USUAL_PORT if port is None else port)
+    except UserError:
+        if port is not None:
+            raise
+        sockets = listen("localhost", 0)
+    try:
+        yield sockets
+    finally:
+        for opened in sockets:
+            opened.close()
+
+
+def _make_server(app: ASGIApp) -> Server:
+    """The app under uvicorn, which writes no log: addresses hold names of runs."""
+    options = Config(
+        app,
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_level="error",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=_SECONDS_TO_CLOSE,
+        timeout_notify=15,
+    )
+    server = Server(options)
+    clients = server.server_state.connections
+    seen = set[Any]()
+    options.callback_notify = lambda: drop_the_slow(clients, seen)
+    return server
+
+
+def _allow_open_files() -> None:
+    """Let a thousand connections not use up the files that this process may open."""
+    if is_windows():
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
+    if soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _write_door(place: Place, door: dict[str, str]) -> None:
+    """Tell a second command of the same account where the studio is."""
+
+    def write(path: Path) -> None:
+        opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)  # for this account
+        with open(opened, "w", encoding="utf-8") as file:
+            json.dump(door, file)
+
+    replace(place.door, write)
+
+
+def _open_other_window(place: Place, opens_browser: bool) -> None:
+    """Open one more window of the studio that has the lock."""
+    try:
+        door = json.loads(place.door.read_text(encoding="utf-8"))
+        address = door["address"]
+        token = door["token"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UserError(
+            f"another studio is opening or closing in {place.root}; try again in a moment"
+        ) from None
+
+    print(f"The studio is open already: {address}#{token}", flush=True)
+    if opens_browser:
+        _open_browser(f"{address}#{_token_of(address, token)}")
+
+
+def _token_of(address: str, token: str) -> str:
+    """A token that works once, from the studio at an address."""
+    body = json.dumps({"token": token}).encode()
+    entered, cookie = _post(f"{address}api/enter", body, {})
+    login = {"cookie": cookie.partition(";")[0], KEY_HEADER: entered["key"]}
+    answer, _ = _post(f"{address}api/token", b"{}", login)
+    return answer["token"]
+
+
+def _post(address: str, body: bytes, headers: dict[str, str]) -> tuple[dict[str, Any], str]:
+    headers = {"content-type": "application/json", **headers}
+    request = urllib.request.Request(address, body, headers)
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with direct.open(request, timeout=5) as answer:
+            return json.load(answer), answer.headers.get("set-cookie", "")
+    except (OSError, ValueError) as error:
+        raise UserError(f"the studio that is open does not answer: {error}") from None
+
+
+def _open_browser(address: str) -> None:
+    """Show an address in a browser, if there is a screen: one for the terminal would take that."""
+    is_desktop = os.name == "nt" or sys.platform == "darwin"
+    has_screen = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+    if is_desktop or has_screen or os.environ.get("BROWSER"):
+        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()

@@ -1,0 +1,5 @@
+"""The routes of texts."""
+
+from starlette.routing import Route
+
+ROUTES: list[Route] = []

@@ -1,0 +1,77 @@
+"""Files for the browser to fetch by an address that works once: /t/TICKET."""
+
+import secrets
+import shutil
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from starlette.background import BackgroundTask
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+
+from .errors import ApiError
+
+_SECONDS = 60.0  # that a ticket is good for
+# A page of a run has scripts, and it must not have the studio's rights: a sandbox takes its origin.
+_SANDBOX = "sandbox allow-scripts allow-downloads allow-popups allow-modals; frame-ancestors 'self'"
+
+
+@dataclass
+class _Waiting:
+    path: Path
+    name: str
+    is_shown: bool
+    until: float  # by the monotonic clock, in seconds
+
+
+class Tickets:
+    """The files that wait to be fetched, in a folder of their own that ends with the studio."""
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="minigpt-studio-"))
+        self._waiting: dict[str, _Waiting] = {}
+
+    def new_folder(self) -> Path:
+        """An empty folder, in which a file can be made for :meth:`issue`."""
+        return Path(tempfile.mkdtemp(dir=self._folder))
+
+    def issue(self, path: Path, name: str, *, is_shown: bool = False) -> str:
+        """The address of a file of :meth:`new_folder`, whose folder is removed when it was fetched.
+
+        It is saved under this name, or it is a page that the browser shows if `is_shown`.
+        """
+        self._drop_old()
+        ticket = secrets.token_urlsafe(32)
+        until = time.monotonic() + _SECONDS
+        self._waiting[ticket] = _Waiting(path, name, is_shown, until)
+        return f"/t/{ticket}"
+
+    async def fetch(self, request: Request) -> Response:
+        """The answer to GET /t/TICKET."""
+        self._drop_old()
+        found = self._waiting.pop(request.path_params["ticket"], None)
+        if found is None:
+            raise ApiError(404, "This address has been used, or is older than a minute.")
+
+        remove = BackgroundTask(shutil.rmtree, found.path.parent, ignore_errors=True)
+        if found.is_shown:
+            headers = {"content-security-policy": _SANDBOX}
+            return FileResponse(
+                found.path, headers=headers, media_type="text/html", background=remove
+            )
+        kind = "application/octet-stream"
+        return FileResponse(found.path, filename=found.name, media_type=kind, background=remove)
+
+    def close(self) -> None:
+        """Remove all files."""
+        self._waiting.clear()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _drop_old(self) -> None:
+        now = time.monotonic()
+        for ticket, waiting in list(self._waiting.items()):
+            if waiting.until < now:
+                del self._waiting[ticket]
+                shutil.rmtree(waiting.path.parent, ignore_errors=True)

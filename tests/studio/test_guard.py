@@ -1,0 +1,197 @@
+"""Each row of the table of threats: what is not the studio's own window is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from minigpt.studio.place import Place, is_one_name, safe_name
+
+from .conftest import HOST, PORT, Window
+
+STRANGE_HOSTS = [
+    None,
+    "localhost",
+    "localhost:80",
+    f"localhost.evil.example:{PORT}",
+    f"evil.example:{PORT}",
+    f"localhost:{PORT}.evil.example",
+    f"0.0.0.0:{PORT}",
+]
+NAMES = [
+    ("../../x", "x"),
+    ("..\\..\\x.txt", "x.txt"),
+    ("CON", "_CON"),
+    ("nul.txt", "_nul.txt"),
+    ("a\0b.txt", "a_b.txt"),
+    (".hidden", "hidden"),
+    ("Война и мир.txt", "Война и мир.txt"),
+    ("a" * 300 + ".docx", "a" * 75 + ".docx"),
+    ("<script>.txt", "_script_.txt"),
+    ("...", "text"),
+    ("", "text"),
+]
+
+
+@pytest.mark.parametrize("host", STRANGE_HOSTS)
+def test_a_request_to_another_host_is_refused_everywhere(window: Window, host: str | None) -> None:
+    for path in ("/", "/static/index.html", "/api/token"):
+        assert window.get(path, host=host).status == 403
+    assert window.post("/api/token", host=host, origin=None).status == 403
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:1", "x"])
+def test_another_origin_is_refused(window: Window, origin: str) -> None:
+    assert window.post("/api/token", origin=origin).status == 403
+    assert window.get("/", origin=origin).status == 403
+
+
+def test_another_site_is_refused_even_where_it_sends_no_origin(window: Window) -> None:
+    for site in ("cross-site", "same-site", "none"):
+        assert window.post("/api/token", origin=None, sec_fetch_site=site).status == 403
+    assert window.post("/api/token", sec_fetch_site="same-origin").status == 200
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"],
+)
+def test_what_a_form_can_send_is_refused(window: Window, kind: str | None) -> None:
+    assert window.post("/api/token", content_type=kind).status == 415
+
+
+def test_other_methods_are_refused(window: Window) -> None:
+    for method in ("PUT", "DELETE", "OPTIONS", "PATCH"):
+        assert window._run(window._send(method, "/api/token", b"", {})).status == 405
+
+
+@pytest.mark.parametrize("path", ["/api/token", "/api/close", "/api/unknown"])
+def test_cookie_and_key_are_both_needed(window: Window, path: str) -> None:
+    cookie, key = window.login["cookie"], window.login["x-studio-key"]
+    other = Window(window.studio)
+    other.enter(window.studio.logins.token)
+
+    assert window.post(path, cookie=None).status == 401
+    assert window.post(path, x_studio_key=None).status == 401
+    assert window.post(path, x_studio_key=key[:-1]).status == 401
+    assert window.post(path, cookie=f"{cookie}x").status == 401
+    assert window.post(path, x_studio_key=other.login["x-studio-key"]).status == 401
+    assert window.post(path, cookie="").status == 401
+
+
+def test_without_a_login_the_addresses_say_nothing_of_what_is_there(window: Window) -> None:
+    (window.studio.place.runs / "diary").mkdir(parents=True)
+    window.login = {}
+    pages = [window.get(path) for path in ("/", "/text/0123456789ab", "/run/diary", "/compare")]
+    assert {page.status for page in pages} == {200}
+    assert len({page.body for page in pages}) == 1
+    assert b"diary" not in pages[0].body
+    assert window.get("/run/none").body == pages[0].body
+
+
+def test_the_printed_token_lasts_and_another_one_works_once(window: Window) -> None:
+    logins = window.studio.logins
+    for _ in range(3):
+        assert Window(window.studio).enter(logins.token).status == 200
+
+    token = window.post("/api/token").json["token"]
+    first = Window(window.studio)
+    assert first.enter(token).status == 200
+    assert first.post("/api/token").status == 200
+
+    assert Window(window.studio).enter(token).status == 401
+    assert first.post("/api/token").status == 401  # the second use ended it
+    assert window.post("/api/token").status == 200
+
+
+def test_secrets_are_new_at_each_start(window: Window, tmp_path: Path) -> None:
+    later = Window(type(window.studio)(Place(tmp_path), close=lambda: None))
+    later.login = window.login
+    assert later.post("/api/token").status == 401
+    assert later.enter(window.studio.logins.token).status == 401
+    later.studio.tickets.close()
+
+
+@pytest.mark.parametrize("token", ["", None, 5, "ü" * 40, ["x"]])
+def test_what_is_no_token_opens_nothing(window: Window, token: object) -> None:
+    assert window.post("/api/enter", {"token": token}).status == 401
+
+
+def test_what_is_no_object_or_too_large_is_refused(window: Window) -> None:
+    for body in (b"[1]", b"{", b"[" * 100_000, b"\xff"):
+        assert window.post("/api/enter", body).status == 400
+    assert window.post("/api/enter", b" " * (1 << 20) + b" ").status == 413
+
+
+def test_answers_let_no_other_page_use_them(window: Window) -> None:
+    for path in ("/", "/static/index.html", "/api/nothing", "/t/none"):
+        headers = window.get(path).headers
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert "frame-ancestors 'none'" in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert "access-control-allow-origin" not in headers
+
+
+def test_the_cookie_is_for_the_studio_alone(window: Window) -> None:
+    cookie = window.enter(window.studio.logins.token).headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=strict" in cookie
+    assert cookie.startswith(f"minigpt-studio-{PORT}=")
+    assert "Domain" not in cookie
+
+
+def test_nothing_beside_the_window_is_a_static_file(window: Window) -> None:
+    for path in ("/static/../app.py", "/static/%2e%2e/app.py", "/static//etc/passwd", "/static/"):
+        assert window.get(path).status == 404
+
+
+def test_a_ticket_is_good_once_and_its_file_is_then_gone(window: Window) -> None:
+    tickets = window.studio.tickets
+    path = tickets.new_folder() / "page.html"
+    path.write_text("<script>alert(1)</script>")
+    address = tickets.issue(path, "page.html", is_shown=True)
+
+    window.login = {}
+    answer = window.get(address)
+    assert answer.body == b"<script>alert(1)</script>"
+    policy = answer.headers["content-security-policy"]
+    assert policy.startswith("sandbox ")
+    assert "allow-same-origin" not in policy
+    assert window.get(address).status == 404
+    assert not path.exists()
+
+
+def test_a_file_to_save_is_never_shown(window: Window) -> None:
+    tickets = window.studio.tickets
+    path = tickets.new_folder() / "diary.html"
+    path.write_text("<script>alert(1)</script>")
+    answer = window.get(tickets.issue(path, 'a "b"\n.html'))
+    assert answer.headers["content-type"] == "application/octet-stream"
+    assert answer.headers["content-disposition"].startswith("attachment;")
+
+
+def test_the_files_of_tickets_are_gone_when_the_studio_is_closed(window: Window) -> None:
+    folder = window.studio.tickets.new_folder()
+    window.studio.tickets.close()
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(("shown", "kept"), NAMES)
+def test_a_name_that_was_sent_becomes_one_that_every_system_can_store(
+    shown: str, kept: str
+) -> None:
+    assert safe_name(shown, "text") == kept
+    assert is_one_name(kept)
+    assert len(kept) <= 80
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", ".bin", "a/b", "a\\b", "a\0b"])
+def test_a_name_that_leaves_its_folder_is_none(name: str) -> None:
+    assert not is_one_name(name)
+
+
+def test_the_studio_is_reached_by_each_of_its_own_names(window: Window) -> None:
+    for host in (HOST, f"127.0.0.1:{PORT}", f"[::1]:{PORT}", HOST.upper()):
+        assert window.get("/", host=host).status == 200
+        origin = f"http://{host}"
+        assert window.post("/api/token", host=host, origin=origin).status == 200

@@ -1,0 +1,95 @@
+"""The command: it opens one studio for a folder, tells its address, and closes."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+STARTED = [sys.executable, "-c", "import sys; from minigpt.cli import main; sys.exit(main())"]
+
+
+def start(folder: Path, *options: str, **environment: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [*STARTED, "studio", *options],
+        cwd=folder,
+        env=os.environ | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@contextlib.contextmanager
+def studio(folder: Path, *options: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    """A studio that is open, and its address."""
+    process = start(folder, "--port", "0", "--no-browser", *options)
+    assert process.stdout is not None
+    try:
+        line = process.stdout.readline()
+        assert line.startswith("minigpt studio: http://localhost:"), process.communicate()
+        yield process, line.split()[-1]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_second_command_opens_the_first_ones_window(tmp_path: Path) -> None:
+    """The browser gets a token that works once; the lasting one is for the terminal."""
+    with studio(tmp_path) as (first, address):
+        door = tmp_path / "runs" / ".studio.json"
+        assert json.loads(door.read_text())["address"] == address.partition("#")[0]
+        if os.name == "posix":
+            assert door.stat().st_mode & 0o777 == 0o600
+
+        second = start(tmp_path, BROWSER="echo %s")
+        printed, problems = second.communicate(timeout=30)
+        assert (second.returncode, problems) == (0, "")
+        assert f"The studio is open already: {address}" in printed
+        opened = printed.splitlines()[-1]
+        assert opened.startswith(address.partition("#")[0])
+        assert opened != address
+
+        first.send_signal(signal.SIGTERM)
+        assert first.wait(30) in (0, -signal.SIGTERM)
+        assert not door.exists()
+
+
+def test_a_studio_that_was_killed_can_be_opened_again(tmp_path: Path) -> None:
+    with studio(tmp_path) as (first, _):
+        first.kill()
+        first.wait()
+    with studio(tmp_path) as (_, address):
+        assert "#" in address
+
+
+def test_a_port_that_is_taken_is_said_in_one_line(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        process = start(tmp_path, "--port", str(taken.getsockname()[1]))
+        _, problems = process.communicate(timeout=30)
+    assert process.returncode == 2
+    assert "cannot listen" in problems
+    assert len(problems.splitlines()) == 1
+
+
+@pytest.mark.parametrize("port", ["-1", "65536", "x"])
+def test_a_port_that_is_none_is_refused(tmp_path: Path, port: str) -> None:
+    process = start(tmp_path, "--port", port)
+    _, problems = process.communicate(timeout=30)
+    assert process.returncode == 2
+    assert "must be between 0 and 65,535" in problems
+
+
+def test_the_studio_never_loads_torch() -> None:
+    code = (
+        "import sys\n"
+        "import minigpt.studio.opening, minigpt.studio.app\n"
+        "assert 'torch' not in sys.modules and 'numpy' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
