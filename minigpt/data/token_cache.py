@@ -2,13 +2,12 @@
 
 A prepared text is a folder in `tokens/` of the user's cache folder (docs/token_files.md), named
 after a hash of the text and of the settings that its tokens depend on. token_files.py says what it
-holds.
+holds, and kept_tokens.py finds and removes it.
 """
 
 import contextlib
 import hashlib
 import json
-import re
 import shutil
 import tempfile
 from collections import Counter
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from filelock import FileLock, Timeout
+from filelock import Timeout
 from tqdm import tqdm
 
 from .. import UserError
@@ -35,27 +34,20 @@ from ..tokenizer import (
 from .batches import Dataset
 from .corpus import Part, encode_by_voice
 from .dialogue.counted import marked
+from .kept_tokens import FOLDER, TOKENIZER, TRAIN, VALIDATION, evict, lock_of
 from .lengths import check_counts
 from .source import Source, split
 from .token_files import (
     FORMAT,
-    META,
-    TOKENIZER,
-    TRAIN,
-    VALIDATION,
     Tokens,
     id_dtype,
-    is_of_text,
     open_dataset,
     store,
     store_meta,
 )
 from .voices import mark_of, voices_of
 
-FOLDER = "tokens"  # in the cache folder, which may hold other programs' files
-_NAME = re.compile(r"[0-9a-f]{32}(\.tmp)?")  # of a prepared text, or of one that is being made
 _MOST_TO_LEARN = 1 << 25  # characters from which a BPE is learned
-_MOST_BYTES = 5e9  # of texts that are kept
 _BLOCK = 1 << 20  # tokens that are looked at together
 Progress = Callable[[str, int], Any]  # makes a bar, such as a tqdm, of this name and total
 
@@ -128,7 +120,7 @@ def _from_cache(task: _Task, place: Path) -> Dataset:
             dataset = open_dataset(folder)
 
     with contextlib.suppress(OSError):  # another process may do the same now
-        _evict(folder)
+        evict(folder)
     return dataset
 
 
@@ -175,17 +167,12 @@ def _writable(place: Path) -> Iterator[None]:
 def _only_process(folder: Path, say: Callable[[str], object]) -> Iterator[None]:
     """Keep other processes from preparing the same text; wait for one that does."""
     try:
-        lock = _lock(folder).acquire(timeout=0)
+        lock = lock_of(folder).acquire(timeout=0)
     except Timeout:
         say("another process is preparing this text: waiting for it")
-        lock = _lock(folder).acquire()
+        lock = lock_of(folder).acquire()
     with lock:
         yield
-
-
-def _lock(folder: Path) -> FileLock:
-    """One of 256 locks. Their files stay: another process may be waiting for one."""
-    return FileLock(folder.with_name(f"{folder.name[:2]}.lock"))
 
 
 def _make(task: _Task, folder: Path) -> None:
@@ -262,71 +249,6 @@ def _learn(task: _Task, training: Part, validation: Part) -> Tokenizer:
         return make_tokenizer(
             config.tokenizer, config.vocab_size, texts(), has_turns=task.source.has_turns
         )
-
-
-def find_prepared(fingerprint: str) -> list[Path]:
-    """The folders in the cache that hold tokens of a text, by any tokenizer, and those that killed
-    processes have left, of which nobody knows the text."""
-    place = cache_folder() / FOLDER
-    if not place.is_dir():
-        return []
-    found = []
-    for folder in filter(_is_ours, place.iterdir()):
-        with (
-            contextlib.suppress(Timeout),
-            _lock(folder).acquire(timeout=0),
-        ):  # else it is being made
-            if folder.suffix == ".tmp" or is_of_text(folder, fingerprint):
-                found.append(folder)
-    return found
-
-
-def remove_prepared(folder: Path) -> None:
-    """Remove a prepared text that no process is making; one that has it open can still read it."""
-    temporary = folder.with_suffix(".tmp")
-    with contextlib.suppress(OSError), _lock(folder).acquire(timeout=0):
-        if folder != temporary and temporary.exists() and _is_ours(temporary):
-            shutil.rmtree(temporary)  # of a process that was killed; no folder can take its place
-        if folder != temporary:
-            rename(folder, temporary)
-        shutil.rmtree(temporary)
-
-
-def _evict(made: Path) -> None:
-    """Keep the texts used last, up to 5 GB; remove what killed processes left."""
-    texts = []
-    for folder in filter(_is_ours, made.parent.iterdir()):
-        if folder.suffix == ".tmp":
-            remove_prepared(folder)
-        elif folder != made:
-            texts.append(folder)
-
-    size = _size(made)
-    for folder in sorted(texts, key=_last_used, reverse=True):
-        size += _size(folder)
-        if size > _MOST_BYTES:
-            remove_prepared(folder)
-
-
-def _is_ours(folder: Path) -> bool:
-    """Whether a folder is certainly a prepared text, or one that was not finished: by its name, and
-    by all that it holds."""
-    if not _NAME.fullmatch(folder.name) or folder.is_symlink() or not folder.is_dir():
-        return False
-
-    held = {file.name for file in folder.iterdir()}
-    ours = {META, TOKENIZER, TRAIN, VALIDATION}
-    is_unfinished = folder.suffix == ".tmp"
-    return held <= ours if is_unfinished else held == ours
-
-
-def _last_used(folder: Path) -> int:
-    """When a text was used last, in nanoseconds."""
-    return (folder / META).stat().st_mtime_ns
-
-
-def _size(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.iterdir())
 
 
 # Tokens of somebody else's tokenizer

@@ -17,13 +17,10 @@ import numpy as np
 from .. import UserError
 from ..tokenizer import load_tokenizer
 from .batches import Dataset, TokenIds
+from .kept_tokens import META, TOKENIZER, TRAIN, VALIDATION
 from .voices import voices_of
 
 FORMAT = 5
-META = "meta.json"
-TOKENIZER = "tokenizer.json"
-TRAIN = "train.bin"
-VALIDATION = "validation.bin"
 
 Record = dict[str, Any]  # of a file: its size, when it was written, and its checksum
 
@@ -110,15 +107,6 @@ def store_meta(
         meta["voices"] = voices
     text = json.dumps(meta, indent=1) + "\n"
     store(folder / META, [text.encode()])
-
-
-def is_of_text(folder: Path, fingerprint: str) -> bool:
-    """Whether the tokens in a folder were made of the text with this fingerprint."""
-    try:
-        meta = json.loads((folder / META).read_text(encoding="utf-8"))
-        return bool(meta["text"] == fingerprint)
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        return False
 
 
 def _verify(file: Path, record: Record) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import minigpt
+from minigpt.data.kept_tokens import remove_prepared
 from minigpt.data.temporary import left_copies, temporary_copy
-from minigpt.data.token_cache import remove_prepared
 from minigpt.runs.folder import locked
 
 from ..conftest import some_text, train_tiny

@@ -14,6 +14,7 @@ import pytest
         "import minigpt.cli as cli; cli.main(['generate', '--interactive', '--run', RUN])",
         "import minigpt.cli as cli; cli.main(['export', RUN, '--out', 'exported'])",
         "import minigpt.cli as cli; cli.main(['page', RUN, '--out', 'page.html'])",
+        "import minigpt.cli as cli; cli.main(['runs', '--delete', 'nothing'])",
         "import minigpt; minigpt.load(RUN).generate('the fox', seed=1, samples=2, top_p=0.5)",
         "import minigpt; minigpt.attention_maps(minigpt.load(RUN), 'the fox')",
     ],
