@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import signal
 import sys
 import threading
 import urllib.request
@@ -45,9 +46,17 @@ def open_studio(place: Place, *, port: int | None, opens_browser: bool) -> None:
     with lock, _listening(port) as sockets:
         port = sockets[0].getsockname()[1]
         _allow_open_files()
-        studio = Studio(place, close=lambda: setattr(server, "should_exit", True))
+
+        def close(*_: object) -> None:
+            server.should_exit = True
+
+        studio = Studio(place, close)
         server = _make_server(make_app(studio, port))
         address = f"http://localhost:{port}/"
+        # uvicorn has handlers of its own while it runs, and sends the signal again at its end.
+        for ending in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(ending, close)
+
         _write_door(place, {"address": address, "token": studio.logins.token})
 
         print(f"minigpt studio: {address}#{studio.logins.token}", flush=True)
@@ -55,7 +64,8 @@ def open_studio(place: Place, *, port: int | None, opens_browser: bool) -> None:
             "Nothing leaves this computer. Ctrl-C closes the studio; learning goes on.", flush=True
         )
         if opens_browser:
-            _open_browser(f"{address}#{studio.logins.token_for_once()}")
+            window = f"{address}#{studio.logins.token_for_once()}"
+            threading.Thread(target=_show, args=(window,), daemon=True).start()
         try:
             with studio.running():
                 server.run(sockets)
@@ -137,7 +147,7 @@ def _open_other_window(place: Place, opens_browser: bool) -> None:
 
     print(f"The studio is open already: {address}#{token}", flush=True)
     if opens_browser:
-        _open_browser(f"{address}#{_token_of(address, token)}")
+        _show(f"{address}#{_token_of(address, token)}")
 
 
 def _token_of(address: str, token: str) -> str:
@@ -160,9 +170,9 @@ def _post(address: str, body: bytes, headers: dict[str, str]) -> tuple[dict[str,
         raise UserError(f"the studio that is open does not answer: {error}") from None
 
 
-def _open_browser(address: str) -> None:
+def _show(address: str) -> None:
     """Show an address in a browser, if there is a screen: one for the terminal would take that."""
     is_desktop = os.name == "nt" or sys.platform == "darwin"
     has_screen = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
     if is_desktop or has_screen or os.environ.get("BROWSER"):
-        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+        webbrowser.open(address)
