@@ -5,6 +5,7 @@
 # make test-systems: all commands on an emulated Windows, and on a device that is not there.
 # make test-types: what mypy and pyright see in a script that uses the package.
 # make test-page: the page in Chromium, which it installs if apt and root are there.
+# make test-studio: the studio in Chromium, with real trainings.
 # make test-serve: the server with its clients, and 20,000 requests.
 # make test-lens: compares explanations with those of TransformerLens.
 # make test-notebooks: runs all notebooks.
@@ -21,7 +22,7 @@ BIN := .venv/bin
 SIZE := 1.5 GB
 
 .PHONY: demo test test-distributed test-kill test-fuzz test-serve test-lens test-notebooks test-types test-systems \
-	test-wheel test-lowest test-page chromium docs lock bench bench-page clean
+	test-wheel test-lowest test-page test-studio chromium docs lock bench bench-page clean
 
 define NEXT
 
@@ -103,6 +104,9 @@ test-lowest: .venv/lowest/ready
 test-page: chromium .venv/page
 	PATH="$(CURDIR)/$(BIN):$$PATH" node_modules/.bin/biome check
 	$(BIN)/pytest -m page
+
+test-studio: chromium .venv/page
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m studio
 
 chromium:
 	@chromium --version >/dev/null 2>&1 || (test "$$(id -u)" = 0 && command -v apt-get && \

@@ -23,7 +23,7 @@ from .place import Place
 from .tickets import Tickets
 
 WINDOW = Path(__file__).parent / "window"
-STYLE = Path(__file__).parent.parent / "page" / "style"  # of the page, whose colours the window has
+PAGE = Path(__file__).parent.parent / "page"  # its colours and its helpers are the window's, too
 ADDRESSES = ("/", "/text/{id}", "/run/{name}", "/compare")
 
 
@@ -59,7 +59,8 @@ def make_app(studio: Studio, port: int) -> ASGIApp:
     """The studio at a port of this machine."""
     routes: list[BaseRoute] = [Route(address, _window) for address in ADDRESSES]
     routes += [
-        Mount("/static/page", StaticFiles(directory=STYLE)),
+        Mount("/static/page", StaticFiles(directory=PAGE / "style")),
+        Route("/static/basics/dom.js", _helpers),
         Mount("/static", StaticFiles(directory=WINDOW)),
         Route("/t/{ticket}", studio.tickets.fetch),
         Route("/api/enter", _enter, methods=["POST"]),
@@ -103,6 +104,11 @@ def _of_system(error: OSError) -> tuple[int, str]:
 async def _window(request: Request) -> Response:
     """The same page at each address, without any data: its scripts ask for that."""
     return FileResponse(WINDOW / "index.html")
+
+
+async def _helpers(request: Request) -> Response:
+    """What makes elements, in the page and here."""
+    return FileResponse(PAGE / "basics" / "dom.js")
 
 
 async def _enter(request: Request) -> Response:

@@ -1,0 +1,83 @@
+// Requests to the studio. Each carries the key of the login; an answer that is an error is thrown as a Refusal.
+
+import { key } from "./login.js";
+
+/** What the studio answers instead: its status (0 if nothing answers), a sentence, the field that was wrong. */
+export class Refusal extends Error {
+  constructor(status, message, field = null) {
+    super(message);
+    this.status = status;
+    this.field = field;
+  }
+}
+
+export async function get(path) {
+  return await answerOf(await ask(path, { headers: headers() }));
+}
+
+export async function post(path, body = {}) {
+  return await answerOf(await ask(path, { ...asJson(body), method: "POST" }));
+}
+
+/** The answer's parts of text, as they come; `signal` ends it. */
+export async function* stream(path, body, signal) {
+  const request = body === null ? { headers: headers() } : { ...asJson(body), method: "POST" };
+  const answer = await ask(path, { ...request, signal });
+  if (!answer.ok) await answerOf(answer);
+
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  while (true) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    yield value;
+  }
+}
+
+/** Send a file as it is; `told` is called with the share that has arrived. */
+export function send(path, file, told) {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest(); // fetch does not tell how far it is
+    request.open("POST", path);
+    request.setRequestHeader("content-type", "application/octet-stream");
+    request.setRequestHeader("x-studio-key", key());
+    request.upload.addEventListener("progress", (event) => told(event.loaded / event.total));
+    request.addEventListener("error", () => reject(new Refusal(0, "")));
+    request.addEventListener("load", () => {
+      const answer = parsed(request.responseText);
+      if (request.status < 400) resolve(answer);
+      else reject(new Refusal(request.status, answer?.message ?? "", answer?.field));
+    });
+    request.send(file);
+  });
+}
+
+function headers() {
+  return { "x-studio-key": key() };
+}
+
+function asJson(body) {
+  return { body: JSON.stringify(body), headers: { "content-type": "application/json", ...headers() } };
+}
+
+async function ask(path, options) {
+  try {
+    return await fetch(path, { credentials: "same-origin", ...options });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Refusal(0, error.message); // nobody listens
+  }
+}
+
+async function answerOf(answer) {
+  const found = parsed(await answer.text());
+  if (!answer.ok) throw new Refusal(answer.status, found?.message ?? "", found?.field);
+  return found;
+}
+
+function parsed(text) {
+  try {
+    return text === "" ? null : JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,26 @@
+// The login: a token in the address opens it, and its key is kept for all tabs of this studio. The cookie that belongs
+// to it is the browser's.
+
+import { post } from "./api.js";
+
+const KEY = "minigpt-studio-key";
+
+/** The key that requests carry; old tabs take the one of a new window. */
+export function key() {
+  return localStorage.getItem(KEY) ?? "";
+}
+
+/** Log in with the token behind #, which is then erased from the address. False if this window may not come in. */
+export async function enter() {
+  const token = location.hash.slice(1);
+  if (token !== "") {
+    history.replaceState(null, "", location.pathname + location.search);
+    try {
+      const answer = await post("/api/enter", { token });
+      localStorage.setItem(KEY, answer.key);
+    } catch (error) {
+      if (error.status !== 401) throw error;
+    }
+  }
+  return key() !== "";
+}

@@ -1,0 +1,46 @@
+// Sizes, times and numbers as they are read, in the language of the window.
+
+import { language, string } from "./strings.js";
+
+export function number(x, digits = 0) {
+  return x.toLocaleString(language, { maximumFractionDigits: digits, minimumFractionDigits: digits });
+}
+
+export function percent(share, digits = 0) {
+  const style = { style: "percent", maximumFractionDigits: digits, minimumFractionDigits: digits };
+  return share.toLocaleString(language, style);
+}
+
+/** 2,100,000 as "2.1 MB". */
+export function bytesOf(count) {
+  if (count < 1000) return string("units.bytes", { n: number(count) });
+  if (count < 999_500) return string("units.kilobytes", { n: number(count / 1000, count < 9950 ? 1 : 0) });
+  if (count < 999_500_000) return string("units.megabytes", { n: number(count / 1e6, count < 9.95e6 ? 1 : 0) });
+  return string("units.gigabytes", { n: number(count / 1e9, 1) });
+}
+
+/** Seconds as a clock: "02:14", or "1:02:14". */
+export function clockOf(seconds) {
+  const whole = Math.max(0, Math.floor(seconds));
+  const two = (n) => String(n).padStart(2, "0");
+  const minutes = two(Math.floor(whole / 60) % 60);
+  const hours = Math.floor(whole / 3600);
+  return `${hours > 0 ? `${hours}:` : ""}${minutes}:${two(whole % 60)}`;
+}
+
+/** Seconds in words, at least one second: "4 minutes". */
+export function durationOf(seconds) {
+  if (seconds < 90) return counted("second", seconds);
+  if (seconds < 5400) return counted("minute", seconds / 60);
+  return counted("hour", seconds / 3600);
+}
+
+function counted(unit, amount) {
+  const n = Math.max(1, Math.round(amount));
+  return n === 1 ? string(`units.${unit}`) : string(`units.${unit}s`, { n: number(n) });
+}
+
+/** The time of day of a moment in seconds since 1970: "14:32". */
+export function timeOf(moment) {
+  return new Date(1000 * moment).toLocaleTimeString(language, { hour: "2-digit", minute: "2-digit" });
+}

@@ -1,0 +1,5 @@
+// The screen `compare`.
+
+export async function show(main) {
+  main.replaceChildren();
+}

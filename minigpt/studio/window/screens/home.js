@@ -1,0 +1,5 @@
+// The screen `home`.
+
+export async function show(main) {
+  main.replaceChildren();
+}

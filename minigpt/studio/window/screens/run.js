@@ -1,0 +1,5 @@
+// The screen `run`.
+
+export async function show(main) {
+  main.replaceChildren();
+}

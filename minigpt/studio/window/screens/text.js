@@ -1,0 +1,5 @@
+// The screen `text`.
+
+export async function show(main) {
+  main.replaceChildren();
+}

@@ -1,0 +1,75 @@
+"""The real program, and windows of it in Debian's Chromium: `make test-studio`."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+STARTED = [sys.executable, "-m", "minigpt", "studio", "--no-browser"]
+
+
+class Program:
+    """A studio in a folder; it can be killed and started again at the same port."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.port = "0"
+        self.start()
+
+    def start(self) -> None:
+        """Start it; afterwards `address` is the one that it printed."""
+        self.process = subprocess.Popen(
+            [*STARTED, "--port", self.port],
+            cwd=self.folder,
+            env=os.environ | {"MINIGPT_CACHE": str(self.folder / "cache")},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line.startswith("minigpt studio: "), line
+        self.address = line.split()[-1]
+        self.url = self.address.partition("#")[0].rstrip("/")
+        self.port = self.url.rpartition(":")[2]
+
+    def kill(self) -> None:
+        """End it at once; trainings go on."""
+        self.process.kill()
+        self.process.communicate()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=shutil.which("chromium"))
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Iterator[Program]:
+    """A studio in an empty folder."""
+    running = Program(tmp_path)
+    yield running
+    for stop in tmp_path.glob("runs/*/journal"):
+        (stop / "stop").write_text("now")
+    running.kill()
+
+
+@pytest.fixture
+def page(program: Program, browser: Any) -> Iterator[Any]:
+    """A window of the studio, logged in; an error of a script fails the test."""
+    context = browser.new_context(locale="en-US")
+    opened = context.new_page()
+    errors: list[str] = []
+    opened.on("pageerror", lambda error: errors.append(str(error)))
+    opened.goto(program.address)
+    yield opened
+    context.close()
+    assert errors == []
