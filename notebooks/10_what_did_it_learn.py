@@ -496,8 +496,8 @@ assert trained["followed"] < 0.3 and trained["lost"][1] < 0.05  # almost unlearn
 # Does training ever find such heads without help? Make a text in which nothing else helps: one
 # random word of 8 to 16 tokens in each window, repeated to the window's end. There are 32 different
 # tokens, so a random one costs $\log_2 32 = 5$ bits. The matrices of a new `minigpt.GPT` are
-# random; only `minigpt.train` sets heads. We train as in notebook 9, with batches of 32 windows,
-# until the mean of ten steps is at most 3.2 bits a token.
+# random; only `minigpt.train` sets heads. We train with the optimizer of notebook 9, on batches of
+# 32 windows, until the mean of ten steps is at most 3.2 bits a token.
 
 # %%
 SIZE = 32  # of a window, and number of different tokens

@@ -1,6 +1,8 @@
 """The notebooks run, and their .ipynb show what running them gives: `make test-notebooks`."""
 
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +80,25 @@ x = 2
 
     source.write_text(exercise.format("assert x == 3"))
     assert "AssertionError" in run(source)
+
+
+# What tqdm looks at in a kernel of Jupyter, where ipywidgets is not installed.
+KERNEL_WITHOUT_WIDGETS = """
+import sys
+from types import ModuleType, SimpleNamespace
+
+sys.modules["ipykernel.zmqshell"] = ModuleType("ipykernel.zmqshell")
+sys.modules["IPython"] = SimpleNamespace(get_ipython=object)
+sys.modules["ipywidgets"] = None
+
+import minigpt.recipe.report, minigpt.runs.card, minigpt.training.messages
+"""
+
+
+def test_an_import_in_a_notebook_without_widgets_prints_nothing() -> None:
+    command = [sys.executable, "-c", KERNEL_WITHOUT_WIDGETS]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert done.stdout == done.stderr == ""
 
 
 def notebook(text: str = "", pictures: int = 0, tags: tuple[str, ...] = ()) -> NotebookNode:

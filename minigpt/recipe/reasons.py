@@ -4,7 +4,7 @@ the numbers that decided. The rules themselves are in rules.py; draft.py follows
 
 from dataclasses import replace
 
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from ..config import GPTConfig, counted
 from ..training.messages import duration

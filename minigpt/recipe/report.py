@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from .. import UserError
 from ..config import GPT_NAME, GPTConfig, TextConfig, counted

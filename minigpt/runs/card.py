@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from .. import UserError, __version__
 from ..config import counted

@@ -5,9 +5,15 @@ import os
 import sys
 import textwrap
 import unicodedata
+import warnings
 from typing import Any
 
-from tqdm.auto import tqdm
+from tqdm import TqdmWarning
+
+# A notebook without ipywidgets gets tqdm's plain bar, and no warning at the import.
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", TqdmWarning)
+    from tqdm.auto import tqdm
 
 clock = tqdm.format_interval  # seconds as minutes:seconds
 
