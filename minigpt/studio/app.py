@@ -24,7 +24,7 @@ from .tickets import Tickets
 
 WINDOW = Path(__file__).parent / "window"
 PAGE = Path(__file__).parent.parent / "page"  # its colours and its helpers are the window's, too
-ADDRESSES = ("/", "/text/{id}", "/run/{name}", "/compare")
+ADDRESSES = ("/", "/text/{id}", "/run/{name}", "/compare", "/class")
 
 
 class Studio:
@@ -74,7 +74,13 @@ def make_app(studio: Studio, port: int) -> ASGIApp:
     app.state.studio = studio
 
     hosts = {f"{name}:{port}" for name in ("localhost", "127.0.0.1", "[::1]")}
-    return Guard(app, studio.logins, hosts, cookie=f"{COOKIE}-{port}")
+    return Guard(
+        app,
+        studio.logins.find,
+        hosts.__contains__,
+        cookie=f"{COOKIE}-{port}",
+        is_open=("/api/enter",),
+    )
 
 
 async def refuse(request: Request, error: Exception) -> Response:

@@ -13,6 +13,7 @@ refused and ends the login that it has opened.
 import contextlib
 import hmac
 import secrets
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 
@@ -23,7 +24,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 COOKIE = "minigpt-studio"
 KEY_HEADER = "x-studio-key"
 KINDS = ("application/json", "application/octet-stream")  # no form can send them
-OPEN = ("/api/enter",)  # what is behind /api and needs no login
 _MOST_LOGINS = 32
 _POLICY = {
     "content-security-policy": (
@@ -72,7 +72,7 @@ class Logins:
             self._logins.pop(self._used[token].cookie, None)
             return None
         is_once = token in self._once
-        if not is_once and not _same(token, self.token):
+        if not is_once and not is_same(token, self.token):
             return None
 
         login = Login()
@@ -87,12 +87,12 @@ class Logins:
     def find(self, cookie: str, key: str) -> Login | None:
         """The login of a cookie and a key, or None if they do not belong together."""
         login = self._logins.get(cookie)
-        if login is None or not _same(key, login.key):
+        if login is None or not is_same(key, login.key):
             return None
         return login
 
 
-def _same(given: str, known: str) -> bool:
+def is_same(given: str, known: str) -> bool:
     """Whether two secrets are equal, found out in a time that says nothing."""
     return hmac.compare_digest(given.encode(), known.encode())
 
@@ -100,18 +100,29 @@ def _same(given: str, known: str) -> bool:
 class Guard:
     """An ASGI app that lets through to another what is allowed.
 
-    A request with a login has it in ``scope["state"]["login"]``.
+    What a request has logged in as is in its ``scope["state"]["login"]``.
 
     Args:
-        hosts: the names and ports by which this machine is addressed, such as "localhost:8765".
+        find: who has this cookie and this key, or None if they do not belong together.
+        is_host: whether this machine is addressed so, such as "localhost:8765".
         cookie: the cookie's name: all ports of a machine share their cookies.
+        is_open: the paths behind /api that need no login.
     """
 
-    def __init__(self, app: ASGIApp, logins: Logins, hosts: set[str], cookie: str):
+    def __init__(
+        self,
+        app: ASGIApp,
+        find: Callable[[str, str], object | None],
+        is_host: Callable[[str], bool],
+        *,
+        cookie: str,
+        is_open: Container[str],
+    ):
         self._app = app
-        self._logins = logins
-        self._hosts = hosts
+        self._find = find
+        self._is_host = is_host
         self._cookie = cookie
+        self._is_open = is_open
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
@@ -137,7 +148,7 @@ class Guard:
     def _refusal(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
         """The status and the words with which a request is refused, or None."""
         host = headers.get("host", "").lower()
-        if host not in self._hosts:
+        if not self._is_host(host):
             return 403, "This address is not the studio's."
 
         origin = headers.get("origin")
@@ -155,8 +166,8 @@ class Guard:
             if kind not in KINDS:
                 return 415, f"The body must be sent as {' or '.join(KINDS)}."
 
-        if is_api and scope["path"] not in OPEN:
-            login = self._logins.find(self._sent_cookie(headers), headers.get(KEY_HEADER, ""))
+        if is_api and scope["path"] not in self._is_open:
+            login = self._find(self._sent_cookie(headers), headers.get(KEY_HEADER, ""))
             if login is None:
                 return 401, "This window is not logged in. Open the address that was printed."
             scope.setdefault("state", {})["login"] = login

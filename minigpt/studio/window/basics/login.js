@@ -10,6 +10,14 @@ export function key() {
   return localStorage.getItem(KEY) ?? "";
 }
 
+export function keepKey(given) {
+  localStorage.setItem(KEY, given);
+}
+
+export function forgetKey() {
+  localStorage.removeItem(KEY);
+}
+
 /** Log in with the token behind #, which is then erased from the address. False if this window may not come in. */
 export async function enter() {
   const token = location.hash.slice(1);
@@ -17,7 +25,7 @@ export async function enter() {
     history.replaceState(null, "", location.pathname + location.search);
     try {
       const answer = await post("/api/enter", { token });
-      localStorage.setItem(KEY, answer.key);
+      keepKey(answer.key);
     } catch (error) {
       if (error.status !== 401) throw error;
     }

@@ -1,0 +1,38 @@
+// The screens by their addresses; each module has a function `show(main, name)`.
+
+import { Refusal } from "./basics/api.js";
+import { byId, h } from "./basics/dom.js";
+import { string } from "./basics/strings.js";
+import { notice } from "./notice.js";
+
+const SCREENS = [
+  [/^\/text\/([^/]+)$/, () => import("./screens/text.js")],
+  [/^\/run\/([^/]+)$/, () => import("./screens/run.js")],
+  [/^\/class$/, () => import("./screens/class.js")],
+  [/^\/compare$/, () => import("./screens/compare.js")],
+  [/^\/$/, () => import("./screens/home.js")],
+];
+
+/** Show the screen of this address. False if this window's login is not good any more. */
+export async function showScreen() {
+  try {
+    await show();
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    if (error.status === 401) return false;
+    if (error.status === 0) notice(string("closed.how"));
+    else byId("main").replaceChildren(h("h1", {}, error.message), h("a", { href: "/" }, string("header.home")));
+  }
+  return true;
+}
+
+async function show() {
+  for (const [address, load] of SCREENS) {
+    const found = location.pathname.match(address);
+    if (found) {
+      const screen = await load();
+      await screen.show(byId("main"), decodeURIComponent(found[1] ?? ""));
+      return;
+    }
+  }
+}
