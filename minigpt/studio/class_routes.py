@@ -1,7 +1,6 @@
 """What the teacher does with a class: routes of the teacher's own studio."""
 
-import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -9,7 +8,6 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from .bodies import read_json
-from .classroom import Classroom
 from .errors import ApiError
 
 if TYPE_CHECKING:

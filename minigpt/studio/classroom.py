@@ -79,7 +79,8 @@ class Classroom:
         taken = {pupil.folder.casefold(): pupil for pupil in self._pupils.values()}
         found = taken.get(folder.casefold())
         if found is not None and found.state != REFUSED:
-            raise ApiError(409, f"There is a {shown} here already. Add a letter to your name.", "name")
+            message = f"There is a {shown} here already. Add a letter to your name."
+            raise ApiError(409, message, "name")
         if len(self._pupils) >= _MOST_PUPILS:
             raise ApiError(409, "This class is full.")
 
