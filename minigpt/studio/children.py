@@ -30,9 +30,9 @@ def environment() -> dict[str, str]:
     return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
-def start_detached(arguments: Sequence[str], folder: Path, log: Path) -> int:
-    """Start a command of minigpt, such as ["train", ...], that goes on when the studio ends. It
-    runs in `folder` and prints to the end of the file `log`. Returns its process number."""
+def start_detached(module: str, arguments: Sequence[str], folder: Path, log: Path) -> int:
+    """Start a module of the package that goes on when the studio ends. It runs in `folder` and
+    prints to the end of the file `log`. Returns its process number."""
     apart: dict[str, object] = {"start_new_session": True}
     if is_windows():
         flags = (
@@ -44,7 +44,7 @@ def start_detached(arguments: Sequence[str], folder: Path, log: Path) -> int:
 
     with open(log, "ab") as printed:
         child = subprocess.Popen(
-            program("minigpt", arguments),
+            program(module, arguments),
             cwd=folder,
             env=environment(),
             stdin=subprocess.DEVNULL,

@@ -1,0 +1,221 @@
+"""What the files of a run say: its journal, its figures, its settings, the request of its training.
+
+Weights are never read, only the header of their file. What is damaged or not there yet is left out.
+"""
+
+import contextlib
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any
+
+from .. import UserError
+from ..data.readers import title
+from ..runs.folder import (
+    CHECKPOINT,
+    CONFIG,
+    LAST,
+    METRICS,
+    PLAN,
+    SAMPLES,
+    STEPS,
+    WEIGHTS,
+    has_checkpoint,
+    read_metrics,
+)
+from ..runs.journal import JOURNAL, ROWS, STOP, read_phases, read_texts
+from ..runs.weights import count_weights, read_best
+from .jobs import COPIED, JOB, Job, read_job
+
+_END_OF_STEPS = 4096  # bytes of steps.jsonl that surely hold a whole row
+_FILES = (
+    f"{JOURNAL}/{JOB}",
+    f"{JOURNAL}/{ROWS}",
+    f"{JOURNAL}/{STOP}",
+    f"{JOURNAL}/{COPIED}",
+    f"{CHECKPOINT}/{LAST}",
+    CONFIG,
+    METRICS,
+    STEPS,
+    WEIGHTS,
+)
+
+Row = dict[str, Any]
+Version = tuple[int, int]  # of a file: when it was written, in nanoseconds, and its size
+Signature = tuple[Version | None, ...]
+
+
+@dataclass
+class Facts:
+    """What the files of a run say."""
+
+    signature: Signature
+    job: Job | None
+    phases: list[Row]  # of its journal
+    step: Row  # the last one of which there is a row; empty if none
+    step_time: float  # when that was written
+    evaluation: Row  # the last one
+    best: float | None  # bits per byte
+    config: dict[str, Any]
+    has_checkpoint: bool
+    has_learned: bool  # whether its weights can be written with
+    is_stop_asked: bool
+    bytes_per_letter: float | None
+    shown: dict[str, Any]  # what the window gets as it is
+
+
+def read_facts(folder: Path, signature: Signature) -> Facts:
+    """What the files of a run say, which are as its signature tells."""
+    config = read_json(folder / CONFIG)
+    job = read_job(folder)
+    evaluations = read_metrics(folder / METRICS)
+    saved = read_best(folder / WEIGHTS)
+    bits = [row["val_bits_per_byte"] for row in evaluations]
+    if saved is not None:  # a training that was stopped may have no row of it
+        bits.append(saved["val_bits_per_byte"])
+    step, step_time = _last_step(folder / STEPS)
+    return Facts(
+        signature=signature,
+        job=job,
+        phases=read_phases(folder),
+        step=step,
+        step_time=step_time,
+        evaluation=evaluations[-1] if evaluations else {},
+        best=min(bits, default=None),
+        config=config,
+        has_checkpoint=has_checkpoint(folder),
+        has_learned=saved is not None,
+        is_stop_asked=(folder / JOURNAL / STOP).exists() or bool(job and job.stop),
+        bytes_per_letter=_bytes_per_letter(folder, job),
+        shown={
+            "text": _text(folder, job, config),
+            "parameters": _parameters(folder),
+            "changed": _changed(signature, job),
+            "copied": _copied(folder),
+            **_speakers(config),
+        },
+    )
+
+
+def signature_of(folder: Path) -> Signature:
+    """Changes whenever one of the files does that facts are read from."""
+    return tuple(version_of(f"{folder}/{name}") for name in _FILES)
+
+
+def version_of(file: str | Path) -> Version | None:
+    """When a file was written last, in nanoseconds, and its size; None if it is not there."""
+    try:
+        status = os.stat(file)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a file, also of another version of minigpt; empty if it is damaged."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+# Single facts
+
+
+def _changed(signature: Signature, job: Job | None) -> float | None:
+    """When a run changed last, in seconds since 1970."""
+    times = [version[0] / 1e9 for version in signature if version is not None]
+    if times:
+        return round(max(times), 1)
+    return None if job is None else job.asked
+
+
+def _last_step(path: Path) -> tuple[Row, float]:
+    """The last row of steps.jsonl that is whole, and when that was written."""
+    try:
+        with open(path, "rb") as file:
+            status = os.fstat(file.fileno())
+            file.seek(max(status.st_size - _END_OF_STEPS, 0))
+            lines = file.read().split(b"\n")[:-1]  # what follows the last line end is no row yet
+    except OSError:
+        return {}, 0.0
+    for line in reversed(lines):
+        with contextlib.suppress(ValueError, RecursionError):
+            row = json.loads(line)
+            if isinstance(row, dict) and isinstance(row.get("seconds"), int | float):
+                return row, status.st_mtime
+    return {}, 0.0
+
+
+def _bytes_per_letter(folder: Path, job: Job | None) -> float | None:
+    """How many bytes a letter of the text takes: counted when it was read or, of a run that was
+    begun elsewhere, in what the model has written."""
+    text = (job.text if job is not None else None) or {}
+    if text.get("characters") and text.get("size"):
+        return float(text["size"] / text["characters"])
+
+    written = "".join(str(row.get("text", "")) for row in read_texts(folder)[-8:])
+    if not written:
+        with contextlib.suppress(OSError), open(folder / SAMPLES, "rb") as file:
+            written = file.read(1 << 16).decode("utf-8", errors="ignore")
+    return len(written.encode()) / len(written) if written else None
+
+
+def _parameters(folder: Path) -> int | None:
+    with contextlib.suppress(UserError):
+        return count_weights(folder / WEIGHTS)
+    return None
+
+
+def _copied(folder: Path) -> dict[str, Any] | None:
+    """How much the run copies, if that was asked for, and of an unseen page."""
+    figures = read_json(folder / JOURNAL / COPIED)
+    if not {"share", "usual_share"} <= figures.keys():
+        return None
+    return {"share": figures["share"], "unseen": figures["usual_share"]}
+
+
+def _speakers(config: dict[str, Any]) -> dict[str, Any]:
+    """Who speaks in the text, and which voices it has."""
+    origin = config.get("origin") or {}
+    dialogue = origin.get("dialogue") or {}
+    speakers = dialogue.get("speakers") or {}
+    return {
+        "is_dialogue": bool(dialogue),
+        "speakers": list(map(str, speakers)),
+        "voices": list(map(str, origin.get("voices") or ())),
+    }
+
+
+def _text(folder: Path, job: Job | None, config: dict[str, Any]) -> dict[str, Any] | None:
+    """The text that a run learns from: as it was asked for or, of a run that was begun in a
+    terminal, as far as its own files tell."""
+    if job is not None and job.text is not None:
+        return {name: job.text.get(name) for name in ("id", "name", "size", "beginning")}
+
+    text = (config.get("origin") or {}).get("text") or {}
+    files = text.get("files")
+    if not files:
+        return None
+    texts = read_texts(folder)[:1]
+    plan = read_json(folder / PLAN).get("text") or {}
+    sizes = [plan.get("size"), plan.get("validation")]
+    return {
+        "id": text_id_of(files),
+        "name": " ".join(title(str(name)) for name in files),
+        "size": sum(sizes) if all(isinstance(size, int) for size in sizes) else None,
+        "beginning": texts[0].get("beginning") if texts else None,
+    }
+
+
+def text_id_of(files: Iterable[str]) -> str | None:
+    """The text of the studio that a run has learned from, by the names of its files."""
+    for name in files:
+        parts = PurePath(str(name).replace("\\", "/")).parts
+        for texts, text, inner in zip(parts, parts[1:], parts[2:], strict=False):
+            if texts == "texts" and inner == "files":
+                return text
+    return None

@@ -1,0 +1,111 @@
+"""The line of trainings: when nothing in `runs/` trains, the one that has waited longest starts.
+
+A thread looks about once a second. Whatever it has begun goes on without it.
+"""
+
+import logging
+import os
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from ..runs.journal import AT_ONCE, JOURNAL, STOP
+from .children import start_detached
+from .jobs import HELD, LOG, Job, read_job, write_job
+from .place import Place
+from .states import ACTIVE, WAITING, States, folders_in
+from .trainings import PROGRAM, start_command, write_stop
+
+_SECONDS = 1.0  # from one look to the next
+_SLEPT = 5.0  # seconds more than that between two looks: the computer has slept
+_WAKING = 12.0  # seconds in which what still trains shows that it does
+
+_log = logging.getLogger(__name__)
+
+
+class Line:
+    """Starts trainings one after the other while it is open."""
+
+    def __init__(self, place: Place, states: States):
+        self._place = place
+        self._states = states
+        self._is_closing = threading.Event()
+        self._nudge = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="line", daemon=True)
+
+    def open(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop looking. What trains goes on."""
+        self._is_closing.set()
+        self._nudge.set()
+        self._thread.join()
+
+    def nudge(self) -> None:
+        """Look now: somebody has asked for a training."""
+        self._nudge.set()
+
+    def look(self) -> Path | None:
+        """Start the next training if nothing is trained; returns its folder if one was started."""
+        waiting: list[tuple[float, Path, Job]] = []
+        is_busy = False
+        for run in folders_in(self._place.runs):
+            state = self._states.of(run)["state"]
+            job = read_job(run) if state in (WAITING, *ACTIVE) else None
+            if job is not None and state == WAITING:
+                waiting.append((job.asked, run, job))
+            elif self._states.is_busy(run):
+                is_busy = True
+                _repeat_stop(run, job)
+        if is_busy or not waiting:
+            return None
+
+        _, run, job = min(waiting, key=lambda one: one[0])
+        self._start(run, job)
+        return run
+
+    def _start(self, run: Path, job: Job) -> None:
+        """Start a training. That it was started is written down first: two of them would disturb
+        each other, while one that was not can be asked for again."""
+        for name in (HELD, STOP, LOG):
+            (run / JOURNAL / name).unlink(missing_ok=True)
+        write_job(run, replace(job, is_waiting=False, started=time.time(), stop=None))
+        try:
+            start_detached(
+                PROGRAM,
+                start_command(self._place, run, job),
+                folder=self._place.root,
+                log=run / JOURNAL / LOG,
+            )
+        except OSError as error:
+            text = f"error: it could not be started: {error.strerror or error}\n"
+            (run / JOURNAL / LOG).write_text(text, encoding="utf-8")
+            (run / JOURNAL / HELD).touch()  # nothing is on its way
+
+    def _watch(self) -> None:
+        last = time.time()
+        not_before = 0.0
+        while not self._is_closing.is_set():
+            now = time.time()
+            if now - last > _SECONDS + _SLEPT:
+                not_before = now + _WAKING
+            last = now
+            if now >= not_before:
+                try:
+                    self.look()
+                except Exception:  # the next look may go better: a disk may be full for a while
+                    _log.exception("the line of trainings")
+            self._nudge.wait(_SECONDS)
+            self._nudge.clear()
+
+
+def _repeat_stop(run: Path, job: Job | None) -> None:
+    """Make the file `stop` again, if a process that has just begun has removed it."""
+    if job is None or job.stop is None:
+        return
+    file = run / JOURNAL / STOP
+    if not os.path.lexists(file):
+        write_stop(run, AT_ONCE if job.stop == AT_ONCE else "stop")

@@ -1,0 +1,220 @@
+"""Runs are renamed, put into the bin and back, and removed for good; so is all that came from one
+text.
+
+Nothing is removed but what minigpt has written, and links are not followed. What is removed for
+good is named first.
+"""
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from .. import UserError
+from ..config import TextConfig, from_dict
+from ..config.system import rename
+from ..data.kept_tokens import find_prepared, remove_prepared
+from ..data.source import find_source
+from ..runs.delete import Remains, run_to_delete, size_of
+from ..runs.folder import CONFIG, WEIGHTS
+from ..runs.journal import JOURNAL, read_phases
+from .errors import ApiError
+from .facts import read_json, text_id_of
+from .jobs import STUDIO_FILES, Job, read_job
+from .names import free_place, run_name
+from .place import Place, is_one_name
+from .states import WAITING, States, folders_in
+from .trainings import leave_line, remove_request
+
+# One run
+
+
+def rename_run(place: Place, states: States, run: Path, name: str) -> Path:
+    """Give a run another name, or one like it that is free; returns its folder."""
+    _check_is_idle(states, run)
+    new = free_place(place, run, place.runs, run_name(name))
+    rename(run, new)
+    return new
+
+
+def put_into_bin(place: Place, states: States, run: Path) -> None:
+    """Move a run into the bin. One that waits leaves the line."""
+    _check_is_idle(states, run)
+    if states.of(run)["state"] == WAITING:
+        leave_line(run)
+        if not run.exists():  # it had learned nothing
+            return
+    place.bin.mkdir(exist_ok=True)
+    rename(run, free_place(place, run, place.bin, run.name))
+
+
+def put_back(place: Place, name: str) -> Path:
+    """Move a run out of the bin; returns its folder."""
+    run = folder_in_bin(place, name)
+    place.runs.mkdir(exist_ok=True)
+    back = free_place(place, run, place.runs, name)
+    rename(run, back)
+    return back
+
+
+def folder_in_bin(place: Place, name: str) -> Path:
+    """The folder of a run in the bin. An ApiError of status 404 if there is none."""
+    run = place.bin / name
+    if not is_one_name(name) or run.is_symlink() or not run.is_dir():
+        raise ApiError(404, "This model is not in the bin any more.")
+    return run
+
+
+def empty_bin(place: Place) -> None:
+    """Remove the runs in the bin, and what the cache holds of their texts. Files of somebody else
+    stay."""
+    for run in folders_in(place.bin):
+        remove_run(run)
+    with contextlib.suppress(OSError):  # not empty, or not there
+        place.bin.rmdir()
+
+
+def remove_run(run: Path) -> None:
+    """Remove a run, and what the cache holds of its text, but no file of somebody else.
+
+    Raises:
+        UserError: if a process is training it.
+    """
+    with _remains_of(run) as remains:
+        if remains is not None:
+            remains.delete()
+            _remove_studio_files(run)
+    if remains is None:
+        remove_request(run)
+
+
+@contextlib.contextmanager
+def _remains_of(run: Path) -> Iterator[Remains | None]:
+    """What there is of a run; None if its training has not come so far that it is one."""
+    if not any((run / name).exists() for name in (CONFIG, WEIGHTS)):
+        yield None
+        return
+    with run_to_delete(run) as remains:
+        yield remains
+
+
+def _remove_studio_files(run: Path) -> None:
+    """Remove what the studio has put into the journal of a run."""
+    if not (run / JOURNAL).is_symlink():
+        for name in STUDIO_FILES:
+            (run / JOURNAL / name).unlink(missing_ok=True)
+
+
+def _check_is_idle(states: States, run: Path) -> None:
+    if states.is_busy(run):
+        raise ApiError(409, f"{run.name} is learning; stop that first.")
+
+
+# All that came from a text
+
+
+@dataclass
+class Everything:
+    """All that came from one text, and the text itself."""
+
+    text: Path | None  # its folder, if it is there
+    runs: list[Path] = field(default_factory=list)  # those in the bin too
+    prepared: list[Path] = field(default_factory=list)  # folders of the cache
+
+    def parts(self, place: Place) -> list[dict[str, Any]]:
+        """What would be removed: the kind, name and size of each part."""
+        found = []
+        if self.text is not None:
+            name = read_json(self.text / "text.json").get("name") or self.text.name
+            found.append({"kind": "text", "name": str(name), "size": _size(self.text)})
+        for run in self.runs:
+            kind = "bin" if run.parent == place.bin else "run"
+            found.append({"kind": kind, "name": run.name, "size": _size(run)})
+        if self.prepared:
+            found.append({"kind": "cache", "name": "", "size": size_of(self.prepared)})
+        return found
+
+    def remove(self, states: States) -> None:
+        """Remove all of it. The text goes last: if this is interrupted, it can be done again.
+
+        Raises:
+            ApiError: if one of the runs is learning; nothing is removed then.
+        """
+        for run in self.runs:
+            _check_is_idle(states, run)
+        for run in self.runs:
+            job = read_job(run)
+            if job is not None and job.is_waiting:
+                leave_line(run)
+            if run.exists():
+                remove_run(run)
+        for folder in self.prepared:
+            remove_prepared(folder)
+        if self.text is not None and not self.text.is_symlink():
+            shutil.rmtree(self.text)
+
+
+def everything_of_text(place: Place, text: str) -> Everything:
+    """All that came from a text of the studio."""
+    return _everything(place, {text}, set())
+
+
+def everything_of_run(place: Place, run: Path) -> Everything:
+    """All that came from the text of a run: of one that was begun in a terminal, the runs that have
+    learned from the same text. Its files elsewhere stay where they are."""
+    text, fingerprint = _origin(place, run)
+    known = {text} if text else set()
+    everything = _everything(place, known, {fingerprint} if fingerprint else set())
+    if run not in everything.runs:
+        everything.runs.append(run)
+    return everything
+
+
+def _everything(place: Place, texts: set[str], fingerprints: set[str]) -> Everything:
+    runs = [*folders_in(place.runs), *folders_in(place.bin)]
+    origins = {run: _origin(place, run) for run in runs}
+    fingerprints = fingerprints | {
+        fingerprint for text, fingerprint in origins.values() if fingerprint and text in texts
+    }
+    of_it = [
+        run
+        for run, (text, fingerprint) in origins.items()
+        if text in texts or (fingerprint and fingerprint in fingerprints)
+    ]
+
+    prepared = {folder for found in fingerprints or {""} for folder in find_prepared(found)}
+    folders = [place.texts / text for text in texts if is_one_name(text)]
+    there = [folder for folder in folders if folder.is_dir() and not folder.is_symlink()]
+    return Everything(there[0] if there else None, of_it, sorted(prepared))
+
+
+def _origin(place: Place, run: Path) -> tuple[str | None, str | None]:
+    """The text of the studio that a run learns from, and the fingerprint of what it has read."""
+    job = read_job(run)
+    origin = read_json(run / CONFIG).get("origin") or {}
+    fingerprint = origin.get("fingerprint") or None
+    if job is not None and job.text is not None:
+        return str(job.text.get("id") or "") or None, fingerprint or _of_unfinished(place, run, job)
+    return text_id_of((origin.get("text") or {}).get("files") or ()), fingerprint
+
+
+def _of_unfinished(place: Place, run: Path, job: Job) -> str | None:
+    """The fingerprint of a text whose tokens a training has made that then came no further; of any
+    other None."""
+    has_tokens = any(row["phase"] == "tokens" for row in read_phases(run))
+    files = place.texts / Path(str((job.text or {}).get("id"))).name / "files"
+    if not has_tokens or not files.is_dir():
+        return None
+    names = {one.name for one in fields(TextConfig)} & job.settings.keys()
+    settings = {name: job.settings[name] for name in names} | {"files": [str(files)]}
+    with contextlib.suppress(UserError):
+        return find_source(from_dict(TextConfig, settings)).fingerprint
+    return None
+
+
+def _size(folder: Path) -> int:
+    """How many bytes the files in a folder have together."""
+    files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+    return sum(file.stat().st_size for file in files)

@@ -1,0 +1,246 @@
+"""The line of trainings: one at a time, the one that has waited longest first."""
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minigpt.runs.journal import JOURNAL, STOP
+from minigpt.studio import line as line_module
+from minigpt.studio.errors import ApiError
+from minigpt.studio.jobs import HELD, LOG, read_job, write_job
+from minigpt.studio.line import Line
+from minigpt.studio.names import free_run, run_name
+from minigpt.studio.place import Place
+from minigpt.studio.states import States
+from minigpt.studio.trainings import ask, go_on, start_command, stop
+
+from .by_hand import PHASES, TEXT, a_job, make_run, write_config
+
+Started = list[list[str]]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+@pytest.fixture
+def states(place: Place) -> States:
+    return States(place.runs)
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> Started:
+    """The commands that were started; none of them does anything."""
+    commands: Started = []
+
+    def start(module: str, arguments: list[str], folder: Path, log: Path) -> int:
+        commands.append(arguments)
+        return 1
+
+    monkeypatch.setattr(line_module, "start_detached", start)
+    return commands
+
+
+def ask_for(place: Place, name: str, **settings: Any) -> Path:
+    return ask(place, text=TEXT, name=name, minutes=2.0, settings=settings)
+
+
+def end(run: Path, how: str = "finished") -> Path:
+    """Let a training end, one that was started or one of before."""
+    return make_run(
+        run.parent,
+        run.name,
+        job=a_job(),
+        phases=PHASES,
+        steps=3,
+        evaluations=1,
+        has_checkpoint=True,
+        end={"how": how},
+    )
+
+
+def test_the_oldest_request_starts_and_the_others_wait_for_its_end(
+    place: Place, states: States, started: Started
+) -> None:
+    second = ask_for(place, "second")
+    write_job(second, replace(read_job(second) or a_job(), asked=time.time() + 5))
+    first = ask_for(place, "first")
+    line = Line(place, states)
+
+    assert line.look() == first
+    assert [line.look() for _ in range(3)] == [None, None, None]
+    end(first)
+    assert line.look() == second
+    assert [command[0] for command in started] == ["runs/first", "runs/second"]
+
+
+def test_nothing_starts_while_a_terminal_trains(
+    place: Place, states: States, started: Started
+) -> None:
+    make_run(place.runs, "terminal", phases=PHASES, alive=0.0)
+    ask_for(place, "waits")
+    assert Line(place, states).look() is None
+    assert started == []
+
+
+def test_a_studio_that_was_killed_is_followed_by_one_that_goes_on_with_the_line(
+    place: Place, states: States, started: Started
+) -> None:
+    first, second = ask_for(place, "first"), ask_for(place, "second")
+    assert Line(place, states).look() == first
+    new_states = States(place.runs)
+    assert Line(place, new_states).look() is None  # the first one has just begun
+    assert {run["name"]: run["state"] for run in new_states.all()} == {
+        "first": "reading",
+        "second": "waiting",
+    }
+    end(first)
+    assert Line(place, new_states).look() == second
+
+
+def test_what_cannot_be_started_has_failed_and_holds_up_nobody(
+    place: Place, states: States, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*arguments: Any, **settings: Any) -> int:
+        raise OSError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(line_module, "start_detached", refuse)
+    run = ask_for(place, "unlucky")
+    line = Line(place, states)
+    assert line.look() == run
+    found = states.of(run)
+    assert found["state"] == "failed"
+    assert "temporarily unavailable" in found["problem"]["message"]
+    assert line.look() is None
+
+
+def test_settings_and_names_are_never_taken_for_options(place: Place) -> None:
+    job = a_job(settings={"seed": 3, "sample_prompt": "--out x", "voices": True, "silence": 2.0})
+    command = start_command(place, place.runs / "my run", job)
+    assert command[:6] == [
+        "runs/my run",
+        "train",
+        "--out",
+        "runs/my run",
+        "--minutes=2",
+        "--seed=3",
+    ]
+    assert command[6:] == [
+        "--sample-prompt=--out x",
+        "--voices",
+        "--silence=2.0",
+        "--",
+        "texts/0123456789ab/files",
+    ]
+
+
+def test_a_text_outside_of_the_studio_is_not_read(place: Place) -> None:
+    command = start_command(place, place.runs / "x", a_job(text={"id": "../../etc"}))
+    assert command[-1] == "texts/etc/files"
+
+
+def test_a_stop_that_came_before_the_training_looked_is_repeated(
+    place: Place, states: States, started: Started
+) -> None:
+    run = ask_for(place, "hasty")
+    line = Line(place, states)
+    line.look()
+    stop(states, run, at_once=True)
+    (run / JOURNAL / STOP).unlink()  # as a training does that begins
+    assert states.of(run)["state"] == "stopping"
+    line.look()
+    assert (run / JOURNAL / STOP).read_text() == "now\n"
+
+
+def test_who_leaves_the_line_leaves_nothing(place: Place, states: States) -> None:
+    run = ask_for(place, "shy")
+    stop(states, run)
+    assert not run.exists()
+
+
+def test_a_run_that_leaves_the_line_is_what_it_was(place: Place, states: States) -> None:
+    run = end(place.runs / "old")
+    go_on(states, run, 5)
+    assert states.of(run)["state"] == "waiting"
+    stop(states, run)
+    assert states.of(run)["state"] == "done"
+    assert (run / "config.json").exists()
+
+
+def test_more_minutes_are_added_to_those_before(place: Place, states: States) -> None:
+    run = end(place.runs / "old")
+    write_config(run, max_epochs=4.0)  # which it has read in 30 seconds
+    go_on(states, run, 5)
+    command = start_command(place, run, read_job(run) or a_job())
+    assert command[1:] == [
+        "train",
+        "--out",
+        "runs/old",
+        "--resume",
+        "--minutes=7",
+        "--max-epochs=44",
+    ]
+
+
+def test_a_run_goes_on_to_its_planned_end(place: Place, states: States) -> None:
+    run = end(place.runs / "old", how="stopped")
+    go_on(states, run, None)
+    command = start_command(place, run, read_job(run) or a_job())
+    assert command[1:] == ["train", "--out", "runs/old", "--resume"]
+
+
+def test_what_is_done_goes_on_only_for_minutes_more(place: Place, states: States) -> None:
+    run = end(place.runs / "old")
+    for minutes in (None, 0, -1, True, "5", float("nan")):
+        with pytest.raises(ApiError) as refused:
+            go_on(states, run, minutes)  # type: ignore[arg-type]
+        assert (refused.value.status, refused.value.field) == (400, "minutes")
+    assert states.of(run)["state"] == "done"
+
+
+def test_one_that_failed_begins_anew(place: Place, states: States, started: Started) -> None:
+    failed = {"how": "failed", "message": "the text is too short"}
+    run = make_run(place.runs, job=a_job(), phases=PHASES[:1], end=failed)
+    assert states.of(run)["state"] == "failed"
+    go_on(states, run, None)
+    assert Line(place, states).look() == run
+    assert started[0][-1] == "texts/0123456789ab/files"
+    assert states.of(run)["state"] == "reading"
+    assert not (run / JOURNAL / LOG).exists()
+    assert not (run / JOURNAL / HELD).exists()
+
+
+def test_what_does_not_train_cannot_be_stopped(place: Place, states: States) -> None:
+    run = make_run(place.runs, phases=PHASES, end={"how": "finished"}, has_checkpoint=True)
+    with pytest.raises(ApiError) as refused:
+        stop(states, run)
+    assert refused.value.status == 409
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        ("my diary", "my diary"),
+        ("../../x", "x"),
+        ("CON", "_CON"),
+        ("base", "run base"),
+        ("Counting", "run Counting"),
+        ("diary@12", "diary_12"),
+        ("--help", "help"),
+        ("...", "run"),
+        ("日" * 90, "日" * 66),
+    ],
+)
+def test_a_name_is_made_safe(typed: str, name: str) -> None:
+    assert run_name(typed) == name
+
+
+def test_no_two_runs_have_one_name(place: Place) -> None:
+    place.bin.mkdir(parents=True)
+    (place.bin / "diary-2").mkdir()
+    names = [free_run(place, name).name for name in ("diary", "Diary", "DIARY")]
+    assert names == ["diary", "Diary-3", "DIARY-4"]

@@ -1,0 +1,152 @@
+"""One real training from the line to its last trace: it outlives the studio that began it, is
+stopped, goes on, and is removed with all that came from its text."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minigpt.studio.jobs import read_job
+from minigpt.studio.line import Line
+from minigpt.studio.place import Place
+from minigpt.studio.removal import Everything, everything_of_text, put_into_bin
+from minigpt.studio.states import States
+from minigpt.studio.trainings import ask, go_on, stop
+
+from ..conftest import TINY, some_text
+
+TEXT = "0123456789ab"
+SENTENCE = "The purple walrus sang at noon."
+SETTINGS = {**TINY, "init": "none", "steps": 100_000, "eval_tokens": 200, "num_workers": 1}
+STUDIO = """
+import sys
+from pathlib import Path
+from minigpt.studio.line import Line
+from minigpt.studio.place import Place
+from minigpt.studio.states import States
+place = Place(Path(sys.argv[1]))
+Line(place, States(place.runs)).open()
+sys.stdin.read()
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """A place with a text, and a cache of its own."""
+    folder = tmp_path_factory.mktemp("studio")
+    place = Place(folder)
+    files = place.texts / TEXT / "files"
+    files.mkdir(parents=True)
+    (files / "diary.txt").write_text(f"{some_text()}{SENTENCE}\n{some_text(seed=1)}")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv("MINIGPT_CACHE", str(folder / "cache"))
+        yield place
+
+
+def wait_for(look: Callable[[], Any], what: str) -> None:
+    end = time.monotonic() + 120
+    while not look():
+        assert time.monotonic() < end, f"waited in vain for {what}"
+        time.sleep(0.1)
+
+
+def wait_until(run: Path, *wanted: str) -> None:
+    """Wait until a run is in one of these states."""
+    states = States(run.parent)
+    ended = {"failed", "died", "gone"} - {*wanted}
+
+    def is_there() -> bool:
+        found = states.of(run)
+        assert found["state"] not in ended, found
+        return found["state"] in wanted
+
+    wait_for(is_there, f"{run.name} to be {wanted}")
+
+
+@pytest.fixture(scope="module")
+def stopped(place: Place) -> Path:
+    """A run that one studio began, which was killed, and that another one has stopped."""
+    text = {"id": TEXT, "name": "diary", "size": 1, "characters": 1, "beginning": "the"}
+    run = ask(place, text=text, name="diary", minutes=1.0, settings=SETTINGS)
+    waits = ask(place, text=text, name="waits", minutes=1.0, settings=SETTINGS)
+
+    studio = subprocess.Popen(
+        [sys.executable, "-c", STUDIO, str(place.root)], stdin=subprocess.PIPE
+    )
+    wait_until(run, "reading", "measuring", "learning")
+    studio.kill()
+    studio.wait()
+
+    states = States(place.runs)
+    assert Line(place, states).look() is None
+    assert states.of(waits)["state"] == "waiting"
+    stop(states, waits)
+    wait_until(run, "learning")
+    wait_for(lambda: (states.of(run)["step"] or 0) > 0, "its first step")
+    stop(states, run)
+    wait_until(run, "stopped")
+    wait_for(lambda: not states.is_busy(run), "its process to end")
+    return run
+
+
+def test_a_training_outlives_the_studio_and_is_stopped_by_the_next(stopped: Path) -> None:
+    found = States(stopped.parent).of(stopped)
+    assert found["state"] == "stopped"
+    assert found["problem"] is None
+    assert found["has_page"]
+    assert found["bits"] > 0
+
+
+def test_it_goes_on_for_as_long_as_it_is_told(place: Place, stopped: Path) -> None:
+    states = States(place.runs)
+    before = states.of(stopped)["elapsed"]
+    go_on(states, stopped, 0.02)
+    assert Line(place, states).look() == stopped
+    wait_until(stopped, "done")
+    wait_for(lambda: not states.is_busy(stopped), "its process to end")
+
+    found = states.of(stopped)
+    assert found["minutes"] == pytest.approx(before / 60 + 0.02, abs=1e-3)
+    assert found["elapsed"] > before
+    assert (read_job(stopped) or pytest.fail()).goes_on
+
+
+def test_deleting_all_that_came_from_a_text_leaves_no_sentence_of_it(
+    place: Place, stopped: Path
+) -> None:
+    other = place.texts / "ba9876543210" / "files" / "other.txt"
+    other.parent.mkdir(parents=True)
+    other.write_text("untouched")
+    outside = place.root / "outside.txt"
+    outside.write_text("untouched")
+    (place.texts / TEXT / "files" / "link.txt").symlink_to(outside)
+    states = States(place.runs)
+    put_into_bin(place, states, stopped)
+    assert holding(place.root, SENTENCE.encode())
+
+    everything = everything_of_text(place, TEXT)
+    parts = everything.parts(place)
+    assert [(part["kind"], part["name"]) for part in parts[:2]] == [
+        ("text", TEXT),
+        ("bin", "diary"),
+    ]
+    assert parts[2]["kind"] == "cache"
+    assert all(part["size"] > 0 for part in parts)
+
+    everything.remove(states)
+    assert holding(place.root, SENTENCE.encode()) == []
+    assert not [*(place.root / "cache").rglob("*.bin")]
+    assert not (place.texts / TEXT).exists()
+    assert [*place.bin.iterdir()] == []
+    assert other.read_text() == outside.read_text() == "untouched"
+    assert everything_of_text(place, TEXT) == Everything(None)
+
+
+def holding(folder: Path, sought: bytes) -> list[Path]:
+    """The files in a folder that hold some bytes."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return [file for file in files if sought in file.read_bytes()]
