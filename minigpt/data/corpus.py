@@ -9,7 +9,7 @@ import copy
 import hashlib
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
@@ -28,6 +28,7 @@ _STRETCH = 1 << 14  # characters of a stretch, where only a sample of a text is 
 CHANGED = "changed while it was read; start again when it is complete"
 
 FileVersion = tuple[int, int]  # when a file was last written to, in nanoseconds, and its size
+Watch = Callable[[Path, int], object]  # gets a file that is read, and its characters so far
 
 
 @dataclass(frozen=True)
@@ -101,10 +102,10 @@ class Corpus:
         """The voice of a piece of this text, "" if it has none."""
         return self.document_voices[piece.number] if self.voices else ""
 
-    def readable(self) -> tuple["Corpus", list[Report]]:
+    def readable(self, watch: Watch = lambda *_: None) -> tuple["Corpus", list[Report]]:
         """This corpus, scanned, without the files that cannot be read, and a report of each file.
-        If there is only one, why it cannot be read is raised."""
-        scanner = _Scanner(self)
+        If there is only one, why it cannot be read is raised. `watch` is called as it goes."""
+        scanner = _Scanner(self, watch)
         good = []  # numbers of files
         reports = []
         for number, file in enumerate(self.files):
@@ -123,8 +124,9 @@ class Corpus:
 class _Scanner:
     """Reads files one after the other for what a scan tells of them."""
 
-    def __init__(self, corpus: Corpus):
+    def __init__(self, corpus: Corpus, watch: Watch = lambda *_: None):
         self._reading = corpus.reading
+        self._watch = watch
         self._names = Names(corpus.reading, corpus.known_speakers)
         self._turns: Counter[str] = Counter()  # by speaker
         self._conversations = 0
@@ -143,6 +145,7 @@ class _Scanner:
         version = version_of(file)
         for document in read_file(file, self._reading, report):
             self._add(document)
+            self._watch(file, report.characters)
         self._versions.append(version)
         self._reports.append(report)
 

@@ -5,6 +5,7 @@ choice follows a rule of rules.py; here they are put in order, since one needs w
 """
 
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -87,6 +88,28 @@ class Plan:
 # What a plan is made from
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a training may run, and how fast that is."""
+
+    device: torch.device
+    precision: Literal["float32", "bfloat16", "float16"]
+    num_workers: int
+    speed: Speed | None  # None if nothing depends on it
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What plans for a text are made from, however many minutes each of them is for."""
+
+    text: TextStats
+    text_for_base: TextStats | None  # as the base sees it, if a plan may begin with that
+    places: tuple[Place, ...]  # where there is a choice, the GPU and then the CPU
+
+
+StoredSpeed = Callable[[torch.device, str, int], Speed | None]  # device, precision, num_workers
+
+
 def plan_run(source: Source, request: Request) -> Plan:
     """Measure the text and the machine, and plan around what is given.
 
@@ -94,67 +117,92 @@ def plan_run(source: Source, request: Request) -> Plan:
     nobody named a device and there is a GPU, the plan is for that or for the CPU, whichever is
     expected to end lower, or sooner.
     """
-    tokenizer = request.given.tokenizer
-    text = measure_text(source, request.text, tokenizer, can_copy=_can_copy(request))
+    return plan_measured(measure(source, request), request)
+
+
+def measure(
+    source: Source, request: Request, stored_speed: StoredSpeed = lambda *_: None
+) -> Measured:
+    """Measure the text, and the machine where there is no `stored_speed` of it.
+
+    The result serves for :meth:`Request.with_minutes` too.
+    """
+    text = measure_text(source, request.text, request.given.tokenizer, can_copy=_can_copy(request))
     text = known_text(text, source, request) or text
+    # What does not fit together is refused before the machine is measured.
+    make_plan(text, Machine(None, distributed.world_size()), request.given)
+
+    places = tuple(_measured_places(request, stored_speed))
+    base = request.with_base
+    text_for_base = None if base is None else known_text(text, source, base)
+    return Measured(text, text_for_base, places)
+
+
+def _measured_places(request: Request, stored_speed: StoredSpeed) -> Iterator[Place]:
+    """Where a training may run."""
+    given = request.given
     device = distributed.device_of_rank(request.training.device)
     has_choice = request.training.device == "auto" and distributed.world_size() == 1
-    if not has_choice or device.type == "cpu":
-        return _plan_on(device, text, source, request)
+    devices = [device]
+    if has_choice and device.type != "cpu":
+        devices.append(torch.device("cpu"))
 
-    on_gpu, on_cpu = (
-        _plan_on(choice, text, source, request, must_measure=True)
-        for choice in (device, torch.device("cpu"))
-    )
-    plan = better_plan(on_gpu, on_cpu)
-    say(why_device(plan, on_gpu, on_cpu))
+    has_shape = given.emb_dim is not None and given.num_layers is not None
+    needs_speed = len(devices) > 1 or not has_shape or given.steps is None
+    for device in devices:
+        workers = count_workers(
+            given.num_workers,
+            device=device,
+            compile=given.compile,
+            attention_dropout=given.attention_dropout,
+        )
+        precision = choose_precision(request.training.precision, device)
+        speed = None
+        if needs_speed:
+            speed = stored_speed(device, precision, workers) or _speed(device, precision, workers)
+        yield Place(device, precision, workers, speed)
+
+
+def _speed(device: torch.device, precision: str, workers: int) -> Speed:
+    what = "this machine" if device.type == "cpu" else str(device)
+    say(f"measuring {what} ...")
+    return measure_speed(device, getattr(torch, precision), workers)
+
+
+def plan_measured(measured: Measured, request: Request) -> Plan:
+    """Plan around what is given, by what was measured for it, as :func:`plan_run` does."""
+    plans = [_plan_at(place, measured, request) for place in measured.places]
+    plan = plans[0]
+    if len(plans) == 2:
+        on_gpu, on_cpu = plans
+        plan = better_plan(on_gpu, on_cpu)
+        say(why_device(plan, on_gpu, on_cpu))
+
     check_step(plan, request.given)
     return plan
 
 
-def _plan_on(
-    device: torch.device,
-    text: TextStats,
-    source: Source,
-    request: Request,
-    *,
-    must_measure: bool = False,
-) -> Plan:
-    """The plan for one device, measured unless nothing depends on it."""
+def _plan_at(place: Place, measured: Measured, request: Request) -> Plan:
+    """The plan for one place."""
     given = request.given
     processes = distributed.world_size()
-    workers = count_workers(
-        given.num_workers,
-        device=device,
-        compile=given.compile,
-        attention_dropout=given.attention_dropout,
-    )
-
-    # What does not fit together is refused before the machine is measured.
-    plan = make_plan(text, Machine(None, processes), given)
-    precision = choose_precision(request.training.precision, device)
     how: dict[str, Any] = {
-        "device": device.type if processes > 1 else str(device),
-        "precision": precision,
+        "device": place.device.type if processes > 1 else str(place.device),
+        "precision": place.precision,
     }
-    has_shape = given.emb_dim is not None and given.num_layers is not None
-    if has_shape and given.steps is not None and not must_measure:
-        return replace(plan, num_workers=either(given.num_workers, workers), **how)
+    if place.speed is None:
+        plan = make_plan(measured.text, Machine(None, processes), given)
+        return replace(plan, num_workers=either(given.num_workers, place.num_workers), **how)
 
-    what = "this machine" if device.type == "cpu" else str(device)
-    say(f"measuring {what} ...")
-    speed = measure_speed(device, getattr(torch, precision), workers)
     # Settings follow from a rounded speed, so that the same machine plans the same ones again.
-    machine = Machine(speed.rounded(), processes)
-    choice = choose_beginning(text, source, machine, request)
+    machine = Machine(place.speed.rounded(), processes)
+    choice = choose_beginning(measured, machine, request)
     plan = make_plan(
         choice.text,
         machine,
         choice.given,
-        forecast_machine=Machine(speed, processes),
+        forecast_machine=Machine(place.speed, processes),
     )
-    if given.steps is None and not must_measure:
-        check_step(plan, given)
     return replace(plan, from_nothing=choice.from_nothing, with_base=choice.with_base, **how)
 
 
@@ -197,12 +245,13 @@ class Choice:
     with_base: float | None = None
 
 
-def choose_beginning(text: TextStats, source: Source, machine: Machine, request: Request) -> Choice:
+def choose_beginning(measured: Measured, machine: Machine, request: Request) -> Choice:
     """The base, if the request may begin with it and is then expected to end lower; else what the
     request says."""
+    text = measured.text
     usual = Choice(text, request.given)
     other = request.with_base
-    known = None if other is None else known_text(text, source, other)
+    known = measured.text_for_base
     if other is None or known is None:
         return usual
 

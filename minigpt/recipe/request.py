@@ -62,6 +62,17 @@ class Request:
         request = _request_with(adapted(base, asked.model), text, asked.model, asked.training)
         return replace(request, training=self.training)
 
+    def with_minutes(self, minutes: float) -> "Request":
+        """The same for so many minutes."""
+        request = replace(
+            self,
+            training=replace(self.training, minutes=minutes),
+            given=replace(self.given, minutes=minutes),
+        )
+        base = self.with_base
+        vars(request)["with_base"] = base and base.with_minutes(minutes)  # not read again
+        return request
+
     def with_plan(self, plan: "Plan | None") -> "Request":
         """The same with all that a plan has chosen."""
         if plan is None:

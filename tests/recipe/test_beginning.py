@@ -18,9 +18,10 @@ from minigpt.config import GPTConfig
 from minigpt.data.source import find_source, split
 from minigpt.model import GPT
 from minigpt.recipe.first_loss import first_loss
-from minigpt.recipe.plan import Plan, plan_run
+from minigpt.recipe.plan import Plan, measure, plan_measured, plan_run
 from minigpt.recipe.report import reasons
 from minigpt.recipe.request import make_request
+from minigpt.recipe.speed import Speed
 from minigpt.runs.base import read_base
 from minigpt.runs.find import find_model
 from minigpt.runs.folder import CONFIG, PLAN, WEIGHTS, read_config
@@ -113,6 +114,26 @@ def test_from_nothing_all_is_planned_as_if_there_were_no_base(
     same = minigpt.train("my.txt", out="alone", init="none", **SHORT)
     assert read_config(run) == read_config(same)
     assert (run / WEIGHTS).read_bytes() == (same / WEIGHTS).read_bytes()
+
+
+def test_one_measurement_serves_for_plans_of_any_minutes(
+    tiny_base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    minutes = (0.05, 1.0, 60.0)
+    one_by_one = [planned(minutes=m) for m in minutes]
+    request = make_request({"files": ("my.txt",)}, {}, {})
+    measured = measure(find_source(request.text), request)
+    for measuring in ("plan.measure_speed", "plan.measure_text", "request.read_base"):
+        monkeypatch.setattr(f"minigpt.recipe.{measuring}", lambda *_, **__: 1 // 0)
+    assert [plan_measured(measured, request.with_minutes(m)) for m in minutes] == one_by_one
+
+
+def test_a_machine_whose_speed_is_stored_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("minigpt.recipe.plan.measure_speed", lambda *_: 1 // 0)
+    request = make_request({"files": ("my.txt",)}, {}, {"device": "cpu"})
+    stored = Speed(flops=3e10, start=1e-3)
+    measured = measure(find_source(request.text), request, lambda *_: stored)
+    assert plan_measured(measured, request).speed == stored
 
 
 # What was given

@@ -62,13 +62,16 @@ def _values(process: subprocess.Popen[bytes], content: Content) -> Iterator[Any]
         timer.cancel()
         if late.is_set():
             remedy = "if you trust it, use --raise-limits 10"
-            raise Refused(content.source, f"takes more than {seconds} seconds a page; {remedy}")
+            reason = f"takes more than {seconds} seconds a page; {remedy}"
+            raise Refused(content.source, reason, "too-large")
         if not line:
             break
         yield _value(line, content)
 
     if process.wait() != 0:
-        raise Unreadable(content.source, "its reader needs too much memory, or crashed")
+        raise Unreadable(
+            content.source, "its reader needs too much memory, or crashed", "too-large"
+        )
 
 
 def _end(process: subprocess.Popen[bytes], late: threading.Event) -> None:
@@ -84,7 +87,7 @@ def _value(line: bytes, content: Content) -> Any:
         raise Unreadable(content.source, "its reader crashed") from None
     if isinstance(value, dict) and _ERROR in value:
         if value.get("is_refused"):
-            raise Refused(content.source, value[_ERROR])
+            raise Refused(content.source, value[_ERROR], value["kind"])
         raise Unreadable(content.source, value[_ERROR])
     return value
 
@@ -93,7 +96,11 @@ def _value(line: bytes, content: Content) -> Any:
 
 
 class Told(Exception):
-    """What is wrong with a file, in words for a person."""
+    """What is wrong with a file, in words for a person, and its `kind` as of a Refused."""
+
+    def __init__(self, reason: str, kind: str):
+        self.kind = kind
+        super().__init__(reason)
 
 
 def answer(values: Iterable[Any]) -> None:
@@ -110,7 +117,7 @@ def answer(values: Iterable[Any]) -> None:
         for value in values:
             _print(value, output)
     except Told as error:
-        _print({_ERROR: str(error), "is_refused": True}, output)
+        _print({_ERROR: str(error), "is_refused": True, "kind": error.kind}, output)
     except MemoryError:
         _print({_ERROR: "its reader needs too much memory"}, output)
     except Exception as error:

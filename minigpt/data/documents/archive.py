@@ -33,7 +33,7 @@ def read_archive(content: Content, report: Report, read_member: Read) -> Iterato
 
     if not kinds and report.files_left_out:
         reason = f"holds no text; {report.files_left_out[0]}"
-        raise Refused(content.source, reason)
+        raise Refused(content.source, reason, "empty")
     report.kind = f"archive ({', '.join(f'{n} {kind}' for kind, n in kinds.most_common())})"
 
 

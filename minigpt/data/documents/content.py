@@ -85,7 +85,7 @@ class Content:
         except RuntimeError as error:  # of zipfile
             if "password" not in str(error):
                 raise
-            raise Refused(self.source, "is protected by a password") from None
+            raise Refused(self.source, "is protected by a password", "locked") from None
         except Exception as error:
             if type(error).__name__ != "ZstdError":  # of either library
                 raise
@@ -132,12 +132,13 @@ class Content:
         """The error for content that is larger than `most` bytes."""
         size = f"{most / (1 << 20):,.0f} MB"
         reason = f"is larger than {size} inside; if you trust it, use --raise-limits 10"
-        return Refused(self.source, reason)
+        return Refused(self.source, reason, "too-large")
 
     def unpacks_too_much(self) -> UserError:
         """The error for content that is suspiciously small while it is packed."""
         reason = f"unpacks to more than {self.limit(MOST_TIMES)} times its size"
-        return Refused(self.source, f"{reason}; if you trust it, use --raise-limits 10")
+        remedy = "if you trust it, use --raise-limits 10"
+        return Refused(self.source, f"{reason}; {remedy}", "too-large")
 
     def most_unpacked(self) -> int:
         """How many bytes it may have when it is unpacked, by its size."""
@@ -191,7 +192,8 @@ def _zstandard(packed: IO[bytes], source: Path) -> Any:
 
 def needs_extra(source: Path, what: str) -> UserError:
     """The error for a file that a library has to read."""
-    return Refused(source, f"needs a reader of {what}: {how_to_install('documents')}")
+    reason = f"needs a reader of {what}: {how_to_install('documents')}"
+    return Refused(source, reason, "no-reader")
 
 
 def _reason(error: BaseException) -> str:

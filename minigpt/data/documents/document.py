@@ -26,18 +26,22 @@ class Document(NamedTuple):
 
 
 class Unreadable(UserError):
-    """A file that cannot be opened, or is damaged; `reason` says why in a few words."""
+    """A file that cannot be opened, or is damaged; `reason` says why in a few words, and `kind` in
+    one, for programs."""
 
-    def __init__(self, source: Path, reason: str):
+    def __init__(self, source: Path, reason: str, kind: str = "damaged"):
         self.reason = " ".join(reason.split())
+        self.kind = kind
         super().__init__(f"cannot read {title(source)}: {self.reason}")
 
 
 class Refused(UserError):
-    """A file that is no text or may not be read; `reason` says what it is."""
+    """A file that is no text or may not be read; `reason` says what it is, and `kind` in one word,
+    for programs."""
 
-    def __init__(self, source: Path, reason: str):
+    def __init__(self, source: Path, reason: str, kind: str = "no-text"):
         self.reason = " ".join(reason.split())
+        self.kind = kind
         super().__init__(f"{title(source)} {self.reason}")
 
 

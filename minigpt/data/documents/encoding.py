@@ -94,7 +94,9 @@ class _Decoder:
         except UnicodeDecodeError as error:
             text = self._in_fallback(error)
         except UnicodeError as error:  # UTF-16 without its mark
-            raise Refused(self._content.source, f"is not {self._encoding}: {error}") from None
+            raise Refused(
+                self._content.source, f"is not {self._encoding}: {error}", "encoding"
+            ) from None
 
         if is_first and is_wide:
             self._refuse_nul(text.find("\0"))
@@ -129,7 +131,8 @@ class _Decoder:
             return Refused(self._content.source, "is not text, or not in UTF-8; name its encoding")
         name = _NAMES.get(self._encoding, self._encoding)
         found = f"is not {name}: byte 0x{byte:02x} at offset {offset}"
-        return Refused(self._content.source, f"{found}; name its encoding, as --encoding latin1")
+        remedy = "name its encoding, as --encoding latin1"
+        return Refused(self._content.source, f"{found}; {remedy}", "encoding")
 
     def _refuse_nul(self, offset: int) -> None:
         """Refuse a file that has a NUL in its first block: it is not text."""

@@ -56,7 +56,7 @@ def _parts(archive: zipfile.ZipFile, content: Content, report: Report) -> Iterat
     protected = _protected(archive, names, content)
     for item in _spine(archive, content):
         if item.name in protected:
-            raise Refused(content.source, "is protected against copying (DRM)")
+            raise Refused(content.source, "is protected against copying (DRM)", "locked")
         if "nav" in item.properties.split() or "html" not in item.media_type:
             continue
         if item.name not in names:

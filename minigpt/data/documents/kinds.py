@@ -40,9 +40,9 @@ def recognise(content: Content) -> Kind:
         if kind.matches(content):
             return kind
 
-    for magic, what in _NO_TEXT.items():
+    for magic, (what, kind_of_file) in _NO_TEXT.items():
         if content.head.startswith(magic):
-            raise Refused(content.source, f"is {what}")
+            raise Refused(content.source, f"is {what}", kind_of_file)
     if content.head.startswith(zipped.MAGIC):
         return _zip_kind(content)
     text_head(content)
@@ -67,11 +67,11 @@ def _zip_kind(content: Content) -> Kind:
         return OPENDOCUMENT
     if mimetype.startswith(b"application/vnd.oasis.opendocument"):
         reason = "is a table, a presentation or a drawing of LibreOffice; save it as .csv or .pdf"
-        raise Refused(content.source, reason)
+        raise Refused(content.source, reason, "office")
     if "[Content_Types].xml" in names:
         for folder, what in _OFFICE.items():
             if any(name.startswith(folder) for name in names):
-                raise Refused(content.source, f"is {what}")
+                raise Refused(content.source, f"is {what}", "office")
         return WORD
     return ARCHIVE
 
@@ -85,7 +85,7 @@ def _read_member(content: Content, report: Report) -> Iterator[Document]:
     """The documents of a file in an archive."""
     kind = recognise(content)
     if kind is ARCHIVE:
-        raise Refused(content.source, "is an archive in an archive; unpack it first")
+        raise Refused(content.source, "is an archive in an archive; unpack it first", "packed")
     report.kind = kind.name
     return kind.read(content, report)
 
@@ -129,18 +129,18 @@ _OFFICE = {
     "xl/": "a spreadsheet; save the column with the text as .csv",
     "ppt/": "a presentation; save it as a PDF or as text",
 }
-_NO_TEXT = {
-    b"\xd0\xcf\x11\xe0": "a file of an old office program (.doc); save it as .docx",
-    b"\x89PNG": "a picture (PNG)",
-    b"\xff\xd8\xff": "a picture (JPEG)",
-    b"GIF8": "a picture (GIF)",
-    b"RIFF": "a sound, a film or a picture (RIFF)",
-    b"ID3": "a sound (MP3)",
-    b"OggS": "a sound (Ogg)",
-    b"7z\xbc\xaf\x27\x1c": "an archive that is not read (7z); unpack it first",
-    b"Rar!": "an archive that is not read (RAR); unpack it first",
-    b"\xfd7zXZ": "packed with xz, which is not read; unpack it first",
-    b"BZh": "packed with bzip2, which is not read; unpack it first",
-    b"\x7fELF": "a program",
-    b"SQLite format 3": "a database (SQLite)",
+_NO_TEXT = {  # each with its kind
+    b"\xd0\xcf\x11\xe0": ("a file of an old office program (.doc); save it as .docx", "office"),
+    b"\x89PNG": ("a picture (PNG)", "picture"),
+    b"\xff\xd8\xff": ("a picture (JPEG)", "picture"),
+    b"GIF8": ("a picture (GIF)", "picture"),
+    b"RIFF": ("a sound, a film or a picture (RIFF)", "picture"),
+    b"ID3": ("a sound (MP3)", "picture"),
+    b"OggS": ("a sound (Ogg)", "picture"),
+    b"7z\xbc\xaf\x27\x1c": ("an archive that is not read (7z); unpack it first", "packed"),
+    b"Rar!": ("an archive that is not read (RAR); unpack it first", "packed"),
+    b"\xfd7zXZ": ("packed with xz, which is not read; unpack it first", "packed"),
+    b"BZh": ("packed with bzip2, which is not read; unpack it first", "packed"),
+    b"\x7fELF": ("a program", "no-text"),
+    b"SQLite format 3": ("a database (SQLite)", "no-text"),
 }

@@ -43,7 +43,7 @@ def read_opendocument(content: Content, report: Report) -> Iterator[Document]:
 
 def _refuse_encrypted(manifest: bytes, content: Content) -> None:
     if b"encryption-data" in manifest:
-        raise Unreadable(content.source, "it is protected by a password")
+        raise Unreadable(content.source, "it is protected by a password", "locked")
 
 
 class _Paragraph:

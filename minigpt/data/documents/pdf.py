@@ -73,10 +73,11 @@ def read_pdf(content: Content, report: Report) -> Iterator[Document]:
         pictures += value["has_picture"]
 
     if not characters and not pictures:
-        raise Refused(content.source, "has no text")
+        raise Refused(content.source, "has no text", "empty")
     if characters < _LEAST_TEXT * max(len(pages), 1) and pictures > 0:
         reason = "is a scan: its pages are pictures without text"
-        raise Refused(content.source, f"{reason}; recognise it first, for instance with ocrmypdf")
+        remedy = "recognise it first, for instance with ocrmypdf"
+        raise Refused(content.source, f"{reason}; {remedy}", "scan")
     chapters_marked = _with_chapters(pages, outline)
     lines = _without_edges([_without_contents(page, report) for page in chapters_marked], report)
     yield from documents_of(chapters(_paragraphs(lines, report)), content.source)

@@ -32,9 +32,9 @@ def pages(stream: Any) -> Iterator[Any]:
         for page in extract_pages(stream, laparams=LAParams()):
             yield {"boxes": list(_boxes(page)), "has_picture": _has_picture(page)}
     except PDFEncryptionError:
-        raise Told("is protected by a password, or encrypted") from None
+        raise Told("is protected by a password, or encrypted", "locked") from None
     except RecursionError:
-        raise Told("loops: one of its parts is inside itself") from None
+        raise Told("loops: one of its parts is inside itself", "damaged") from None
 
 
 def _boxes(page: Any) -> Iterator[list[tuple[str, int]]]:

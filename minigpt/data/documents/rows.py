@@ -68,7 +68,7 @@ def _json_lines(stream: BinaryIO, content: Content) -> Iterator[bytes]:
         for line in io.TextIOWrapper(stream, encoding):
             yield line.encode()
     except UnicodeError as error:
-        raise Refused(content.source, f"is not {encoding}: {error}") from None
+        raise Refused(content.source, f"is not {encoding}: {error}", "encoding") from None
 
 
 # Tables
@@ -120,7 +120,7 @@ def _column(header: list[str], text_field: str, source: Path) -> int:
     shown = ", ".join(name[:40] for name in names[:8])
     more = f" and {len(names) - 8} more" if len(names) > 8 else ""
     reason = f"has no column {text_field!r}; name one with --text-field: {shown}{more}"
-    raise Refused(source, reason)
+    raise Refused(source, reason, "column")
 
 
 def _delimiter(header: str, text_field: str) -> str:

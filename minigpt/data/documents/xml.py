@@ -77,7 +77,8 @@ class _Parser:
         self._found.append(End(_local(name)))
 
     def _refuse_entities(self, *_: object) -> None:
-        raise Refused(self._content.source, "declares entities in its XML, which is not read")
+        reason = "declares entities in its XML, which is not read"
+        raise Refused(self._content.source, reason, "damaged")
 
 
 def _local(name: str) -> str:
@@ -89,4 +90,5 @@ def too_deep(content: Content) -> Refused:
     """The error for tags that are nested too deep."""
     most = content.limit(MOST_NESTED)
     remedy = "if you trust it, use --raise-limits 10"
-    return Refused(content.source, f"has more than {most:,} tags inside one another; {remedy}")
+    reason = f"has more than {most:,} tags inside one another; {remedy}"
+    return Refused(content.source, reason, "too-large")

@@ -34,7 +34,8 @@ def _check_sizes(archive: zipfile.ZipFile, content: Content) -> None:
     """Refuse an archive with too much in it. zipfile reads no more of a member than it declares."""
     members = archive.infolist()
     if len(members) > content.limit(MOST_MEMBERS):
-        raise Refused(content.source, f"holds more than {content.limit(MOST_MEMBERS):,} files")
+        reason = f"holds more than {content.limit(MOST_MEMBERS):,} files"
+        raise Refused(content.source, reason, "too-large")
 
     unpacked = sum(member.file_size for member in members)
     most = content.limit(MOST_UNPACKED)
