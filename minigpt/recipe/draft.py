@@ -191,3 +191,8 @@ def count_steps(shape: Shape, batch_size: int, machine: Machine, given: Given) -
     steps_in_epochs = shape.max_epochs * shape.tokens / tokens_a_step
     number = max(round(min(steps_in_time, steps_in_epochs)), 1)
     return Steps(number, number * seconds_a_step, ends_early=steps_in_epochs < steps_in_time)
+
+
+def whole_seconds(seconds: float) -> float:
+    """How long a training takes whose steps take so long, with all that is done beside them."""
+    return _SECONDS_BESIDES + seconds / _SHARE_OF_TRAINING

@@ -14,12 +14,13 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from .. import UserError
-from . import run_routes, text_routes
+from . import run_routes, text_routes, texts
 from .bodies import read_json
 from .children import Children
 from .errors import ApiError
 from .guard import COOKIE, Guard, Logins
 from .place import Place
+from .text_work import TextWork
 from .tickets import Tickets
 
 WINDOW = Path(__file__).parent / "window"
@@ -33,6 +34,7 @@ class Studio:
     Attributes:
         place: where everything lies.
         children: the programs that end with the studio.
+        text_work: what is read and planned in the background.
         tickets: files for the browser to fetch.
         logins: who may come in.
         close: ends the studio; trainings go on.
@@ -41,6 +43,7 @@ class Studio:
     def __init__(self, place: Place, close: Callable[[], None]):
         self.place = place
         self.children = Children()
+        self.text_work = TextWork(self.children, place.root)
         self.tickets = Tickets()
         self.logins = Logins()
         self.close = close
@@ -48,9 +51,11 @@ class Studio:
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
         """While the studio is open; afterwards nothing of it is left but what it has stored."""
+        texts.restore(self.place)
         try:
             yield
         finally:
+            self.text_work.close()
             self.children.end_all()
             self.tickets.close()
 

@@ -6,6 +6,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
@@ -58,8 +59,6 @@ def start_detached(module: str, arguments: Sequence[str], folder: Path, log: Pat
 
 def _forget(child: "subprocess.Popen[bytes]") -> None:
     """Let nobody wait for a child, and still leave no zombie of it."""
-    import threading
-
     threading.Thread(target=child.wait, daemon=True).start()
 
 
@@ -68,13 +67,13 @@ class Children:
 
     def __init__(self) -> None:
         self._running: set[subprocess.Popen[bytes]] = set()
+        self._changing = threading.Lock()
 
     def start(
         self, module: str, arguments: Sequence[str], folder: Path
     ) -> "subprocess.Popen[bytes]":
         """Start a module of the package in a folder. What it prints is lost: it tells what it does
         in files."""
-        self._running = {child for child in self._running if child.poll() is None}
         child = subprocess.Popen(
             program(module, arguments),
             cwd=folder,
@@ -84,7 +83,8 @@ class Children:
             stderr=subprocess.DEVNULL,
             start_new_session=not is_windows(),  # Ctrl-C is for the studio, which then ends it
         )
-        self._running.add(child)
+        with self._changing:
+            self._running = {other for other in self._running if other.poll() is None} | {child}
         return child
 
     def end_all(self) -> None:

@@ -1,5 +1,184 @@
-"""The routes of texts."""
+"""The routes of texts: files that arrive, what was read in them, what to expect of a training."""
 
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-ROUTES: list[Route] = []
+from .. import UserError
+from ..runs.journal import JOURNAL, read_phases
+from . import settings, text_states, texts
+from .bodies import read_json
+from .errors import ApiError
+from .place import Place
+from .text_folder import PLANS, READING, SETTINGS, write_json
+from .text_folder import read_json as read_stored
+
+if TYPE_CHECKING:
+    from .app import Studio
+
+_JOB = "job.json"  # in the journal of a run that the studio was asked for
+
+
+def _studio(request: Request) -> "Studio":
+    studio: Studio = request.app.state.studio
+    return studio
+
+
+def _folder(request: Request) -> Path:
+    return _studio(request).place.text_folder(request.path_params["text"])
+
+
+async def create(request: Request) -> Response:
+    """POST {"names", "sizes"}: announce the files of a new text. {"tales": true}: the tales that
+    come with minigpt, which are there at once. The id."""
+    studio = _studio(request)
+    sent = await read_json(request)
+    if sent.get("tales") is True:
+        text = await run_in_threadpool(texts.create_tales, studio.place)
+        await run_in_threadpool(studio.text_work.keep_going, studio.place.text_folder(text))
+    else:
+        names, sizes = sent.get("names"), sent.get("sizes")
+        text = await run_in_threadpool(texts.create, studio.place, names, sizes)
+    return JSONResponse({"id": text}, 201)
+
+
+async def show(request: Request) -> Response:
+    """GET: all of a text. What was left undone for it goes on."""
+    folder = _folder(request)
+    await run_in_threadpool(_studio(request).text_work.keep_going, folder)
+    return JSONResponse(await run_in_threadpool(text_states.whole, folder))
+
+
+async def add(request: Request) -> Response:
+    """POST {"names", "sizes"}: announce more files; the number of the first."""
+    folder = _folder(request)
+    sent = await read_json(request)
+
+    def announce() -> int:
+        _studio(request).text_work.stop(folder)
+        return texts.add(folder, sent.get("names"), sent.get("sizes"))
+
+    return JSONResponse({"first": await run_in_threadpool(announce)}, 201)
+
+
+async def receive(request: Request) -> Response:
+    """POST the bytes of a file that was announced; the name under which it is kept."""
+    kept = await texts.receive(_folder(request), _number(request), request.stream())
+    return JSONResponse({"kept": kept}, 201)
+
+
+async def remove_file(request: Request) -> Response:
+    """POST: remove a file. The others are read again."""
+    folder = _folder(request)
+
+    def remove() -> None:
+        work = _studio(request).text_work
+        work.stop(folder)
+        texts.remove_file(folder, _number(request))
+        work.keep_going(folder)
+
+    await run_in_threadpool(remove)
+    return Response(status_code=204)
+
+
+async def read(request: Request) -> Response:
+    """POST: all files have arrived: read them, and plan. What was refused is read again."""
+    folder = _folder(request)
+
+    def begin() -> None:
+        texts.complete(folder)
+        _forget_problem(folder / READING)
+        _studio(request).text_work.keep_going(folder)
+
+    await run_in_threadpool(begin)
+    return Response(status_code=202)
+
+
+async def plan(request: Request) -> Response:
+    """POST {"settings": {...}}: read and plan with these settings, all that are chosen; without
+    them, plan again."""
+    folder = _folder(request)
+    sent = await read_json(request)
+    chosen = sent.get("settings")
+    if chosen is not None:
+        chosen = _checked(chosen)
+
+    def begin() -> None:
+        work = _studio(request).text_work
+        work.stop(folder)
+        if chosen is not None:
+            write_json(chosen, folder / SETTINGS)
+        _forget_problem(folder / PLANS)
+        work.keep_going(folder)
+
+    await run_in_threadpool(begin)
+    return Response(status_code=202)
+
+
+async def delete(request: Request) -> Response:
+    """POST: delete a text, unless it is being trained on."""
+    folder = _folder(request)
+
+    def remove() -> None:
+        if (run := training_on(folder.name, _studio(request).place)) is not None:
+            raise ApiError(409, f"{run} is learning from this text. Stop that first.")
+        _studio(request).text_work.stop(folder)
+        texts.delete(folder)
+
+    await run_in_threadpool(remove)
+    return Response(status_code=204)
+
+
+def training_on(text: str, place: Place) -> str | None:
+    """The name of a run that learns from a text, or waits to; None if there is none."""
+    for job in place.runs.glob(f"*/{JOURNAL}/{_JOB}"):
+        run = job.parent.parent
+        phases = read_phases(run)
+        has_ended = bool(phases) and phases[-1]["phase"] == "end"
+        if read_stored(job).get("text") == text and not has_ended:
+            return run.name
+    return None
+
+
+def _number(request: Request) -> int:
+    number: int = request.path_params["number"]
+    return number
+
+
+def _forget_problem(path: Path) -> None:
+    """Let a reading or plans that ended with a problem be made again."""
+    if read_stored(path).get("problem"):
+        path.unlink(missing_ok=True)
+
+
+def _checked(sent: Any) -> dict[str, Any]:
+    """The settings that were sent; ApiError if one is wrong."""
+    if not isinstance(sent, dict):
+        raise ApiError(400, "The settings must be an object.", "settings")
+    try:
+        return settings.checked(sent)
+    except UserError as error:
+        message = settings.for_window(str(error))
+        raise ApiError(400, message, settings.named_in(message)) from None
+
+
+_Act = Callable[[Request], Awaitable[Response]]
+_ONE = "/api/texts/{text}"
+_POSTED: dict[str, _Act] = {
+    "/api/texts": create,
+    f"{_ONE}/files": add,
+    f"{_ONE}/files/{{number:int}}": receive,
+    f"{_ONE}/files/{{number:int}}/remove": remove_file,
+    f"{_ONE}/read": read,
+    f"{_ONE}/plan": plan,
+    f"{_ONE}/delete": delete,
+}
+ROUTES = [
+    Route(_ONE, show, methods=["GET"]),
+    *(Route(path, act, methods=["POST"]) for path, act in _POSTED.items()),
+]

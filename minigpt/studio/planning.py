@@ -1,0 +1,233 @@
+"""A program: `python -m minigpt.studio.planning FOLDER` measures a text and this computer once, and
+writes to plans.json in the folder what to expect of a training, for each number of minutes that the
+window offers. It loads torch.
+
+plans.json has
+
+    of                      the files and settings that were planned for
+    is_done, share, phase   how far it is, from 0 to 1: "reading", "measuring" or "planning"
+    measured                whether the computer was measured; false beside a training, where an
+                            earlier measurement serves; null until that is known
+    stops                   what to expect, of one number of minutes after the other
+    problem                 the kind and message of why there is no plan, or null
+    speeds                  what was measured
+"""
+
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from filelock import FileLock
+
+from .. import UserError
+from ..config import check_fields, count_parameters
+from ..data.source import Source
+from ..recipe.draft import whole_seconds
+from ..recipe.plan import Measured, Plan, measure, plan_measured
+from ..recipe.request import Request, make_request
+from ..recipe.speed import Speed
+from ..recipe.texts import read_source
+from ..runs.folder import PLAN
+from ..runs.journal import ALIVE, JOURNAL
+from ..runs.memory import enough_memory
+from . import settings
+from .text_folder import (
+    FILES,
+    PLANS,
+    WORKING,
+    chosen_settings,
+    is_done,
+    plans_of,
+    problem,
+    read_json,
+    write_json,
+    write_problem,
+)
+
+MINUTES = (0.5, 1, 2, 3, 5, 10, 20, 30, 60, 120, 240, 480)
+_SECONDS_ALIVE = 10.0  # after which a training that has not touched its `alive` has ended
+
+Found = dict[str, Any]
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Plan for a text in a process that can be spared."""
+    os.umask(0o077)
+    plan(Path(arguments[0]))
+
+
+def plan(folder: Path) -> None:
+    """Plan for a text, unless that has been done; plans.json then has what to expect."""
+    with FileLock(folder / WORKING):
+        of = plans_of(folder)
+        if not is_done(folder / PLANS, of):
+            _plan(folder, of)
+
+
+def _plan(folder: Path, of: Found) -> None:
+    """Write what to expect, piece by piece."""
+    path = folder / PLANS
+    found: Found = {
+        "of": of,
+        "is_done": False,
+        "share": 0.0,
+        "phase": "reading",
+        "measured": None,
+        "stops": [],
+        "problem": None,
+        "speeds": [],
+    }
+    write_json(found, path)
+    try:
+        with enough_memory("a smaller model"):
+            for more in _steps(folder):
+                found |= more
+                write_json(found, path)
+    except UserError as error:
+        write_problem(path, of, "setting", settings.for_window(str(error)))
+        return
+    write_json(found | {"is_done": True, "share": 1.0}, path)
+
+
+def _steps(folder: Path) -> Iterator[Found]:
+    """What each step of planning adds to plans.json."""
+    request = _request(folder)
+    source = read_source(request)
+
+    yield {"phase": "measuring"}
+    root = folder.parents[1]
+    stored = _StoredSpeeds(root if _is_training(root) else None)
+    measured = measure(source, request, stored)
+    yield {
+        "phase": "planning",
+        "measured": not stored.was_used,
+        "speeds": [
+            {
+                "device": place.device.type,
+                "precision": place.precision,
+                "speed": None if place.speed is None else asdict(place.speed),
+            }
+            for place in measured.places
+        ],
+    }
+
+    stops: list[Found] = []
+    for minutes in MINUTES:
+        stops.append(_stop(minutes, measured, request, source))
+        yield {"stops": stops, "share": round(len(stops) / len(MINUTES), 2)}
+
+
+def _request(folder: Path) -> Request:
+    """The training that the settings ask for, of no particular number of minutes."""
+    chosen = chosen_settings(folder)
+    text = {"files": (str(folder / FILES),), **settings.text_fields(chosen)}
+    return make_request(text, settings.model_fields(chosen), settings.training_fields(chosen))
+
+
+def _stop(minutes: float, measured: Measured, request: Request, source: Source) -> Found:
+    """What to expect of a training of so many minutes; why not, if they are too few for one."""
+    names = (
+        "epochs",
+        "bits",
+        "letters",
+        "counting_letters",
+        "parameters",
+        "seconds_per_step",
+        "seconds",
+        "ends_early",
+        "begins_with",
+    )
+    found: Found = {"minutes": minutes, **dict.fromkeys(names), "problem": None}
+    try:
+        planned = plan_measured(measured, request.with_minutes(minutes))
+    except UserError as error:
+        return found | {"problem": problem("too-few-minutes", settings.for_window(str(error)))}
+
+    scan = source.training.scan
+    bytes_per_letter = scan.text_bytes / sum(scan.lengths)
+    counting = measured.text.predictability.counting
+    return found | {
+        "epochs": round(planned.epochs, 3),
+        "bits": planned.bits_per_byte,
+        "letters": _letters(planned.bits_per_byte, bytes_per_letter),
+        "counting_letters": _letters(counting, bytes_per_letter),
+        "parameters": count_parameters(planned.model),
+        "seconds_per_step": planned.seconds / planned.steps,
+        "seconds": _seconds(planned, minutes),
+        "ends_early": planned.ends_early,
+        "begins_with": planned.init,
+    }
+
+
+def _letters(bits: float | None, bytes_per_letter: float) -> float | None:
+    """Among how many equally likely letters a model chooses that needs so many bits a byte."""
+    return None if bits is None else 2.0 ** (bits * bytes_per_letter)
+
+
+def _seconds(plan: Plan, minutes: float) -> float:
+    """When the training is done, from its start."""
+    seconds = 60.0 * minutes
+    return min(whole_seconds(plan.seconds), seconds) if plan.ends_early else seconds
+
+
+# The speed that was measured before
+
+
+def _is_training(root: Path) -> bool:
+    """Whether a training goes on, which would slow a measurement down."""
+    now = time.time()
+    for alive in root.glob(f"runs/*/{JOURNAL}/{ALIVE}"):
+        try:
+            if now - alive.stat().st_mtime < _SECONDS_ALIVE:
+                return True
+        except OSError:  # it has ended just now
+            continue
+    return False
+
+
+class _StoredSpeeds:
+    """The newest speed of each device that the plans of runs and texts in a folder hold; none
+    without a folder."""
+
+    def __init__(self, root: Path | None):
+        self.was_used = False
+        self._root = root
+
+    def __call__(self, device: torch.device, precision: str, num_workers: int) -> Speed | None:
+        for place in self._newest_first():
+            speed = _speed(place.get("speed"))
+            is_same = place.get("precision") == precision and place.get("device") == device.type
+            if is_same and speed is not None and speed.num_workers == num_workers:
+                self.was_used = True
+                return speed
+        return None
+
+    def _newest_first(self) -> Iterator[Found]:
+        if self._root is None:
+            return
+        patterns = (f"runs/*/{PLAN}", f"texts/*/{PLANS}")
+        files = [path for pattern in patterns for path in self._root.glob(pattern)]
+        for path in sorted(files, key=lambda path: path.stat().st_mtime, reverse=True):
+            plan = read_json(path)
+            yield plan
+            yield from plan.get("speeds", [])
+
+
+def _speed(stored: Any) -> Speed | None:
+    """A speed from JSON; None if it is none."""
+    if not isinstance(stored, dict):
+        return None
+    try:
+        check_fields(Speed, stored)
+        return Speed(**stored)
+    except (UserError, TypeError):
+        return None
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

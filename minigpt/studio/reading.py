@@ -1,0 +1,284 @@
+"""A program: `python -m minigpt.studio.reading FOLDER` reads the files of a text as a training
+would, and writes what it finds to reading.json in the folder, the first time at once.
+
+It ends itself after two minutes, and takes no more than a gigabyte of memory where the system can
+see to that: a file can be made so that it is never read to its end. torch is not loaded.
+
+reading.json has
+
+    of              the files and settings that were read
+    is_done, share  how much has been read, from 0 to 1
+    documents, size, characters         how many, in bytes of UTF-8, and in characters
+    language        its code, such as "en"; null if it is not known
+    is_dialogue, speakers               who speaks, the most frequent first, if it is conversations
+    lines           how the text begins, as the model sees it
+    left_out        the name, kind and message of whatever was left out
+    notes           the name and message of what else a person should know of a file
+    problem         the kind and message of what stands against a training, or null
+"""
+
+import contextlib
+import os
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from .. import UserError
+from ..config import ReadingConfig
+from ..config.system import is_windows
+from ..data.corpus import Corpus
+from ..data.documents.document import Report
+from ..data.readers import check_is_text
+from ..data.source import Source, check_text_field
+from ..runs.memory import is_out_of_memory
+from . import settings
+from .language import language_of
+from .text_folder import (
+    READING,
+    WORKING,
+    chosen_settings,
+    is_done,
+    kept_files,
+    problem,
+    reading_of,
+    write_json,
+    write_problem,
+)
+
+MOST_SECONDS = 120.0
+_MOST_MEMORY = 1 << 30  # bytes
+_FEWEST_CHARACTERS = 1_000  # nobody learns a language from so little
+_LINES = 12
+_LONGEST_LINE = 200  # characters
+_MOST_SPEAKERS = 50
+_MOST_LEFT_OUT = 200  # files
+_SECONDS_BETWEEN = 0.5  # from one writing of the share to the next
+
+Found = dict[str, Any]
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Read the files of a text in a process that can be spared."""
+    folder = Path(arguments[0])
+    os.umask(0o077)
+    _limit_memory()
+    _end_in_time(folder)
+    read(folder)
+
+
+def read(folder: Path) -> None:
+    """Read the files of a text, unless that has been done; reading.json then has what was found."""
+    with FileLock(folder / WORKING):
+        of = _of(folder)
+        if not is_done(folder / READING, of):
+            _read(folder, of)
+
+
+def _of(folder: Path) -> Found:
+    return reading_of(folder, settings.reading_fields(chosen_settings(folder)))
+
+
+def _nothing(of: Found) -> Found:
+    """What is known before anything is read."""
+    unknown = ("documents", "size", "characters", "language", "is_dialogue", "problem")
+    lists: Found = {"speakers": [], "lines": [], "left_out": [], "notes": []}
+    return {"of": of, "is_done": False, "share": 0.0, **dict.fromkeys(unknown), **lists}
+
+
+def _limit_memory() -> None:
+    """So that nothing that is read can fill the machine. Not every system can do that."""
+    if is_windows():
+        return
+    import resource
+
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_DATA, (_MOST_MEMORY, _MOST_MEMORY))
+    with contextlib.suppress(ValueError, OSError):
+        seconds = int(MOST_SECONDS) + 10  # of a thread that lets no other one run
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+
+
+def _end_in_time(folder: Path) -> None:
+    """End this program when its time is over."""
+
+    def end() -> None:
+        minutes = f"{MOST_SECONDS / 60:g} minutes"
+        message = f"Reading took more than {minutes}. Take some of the files out."
+        with contextlib.suppress(OSError):
+            write_problem(folder / READING, _of(folder), "too-slow", message)
+        os._exit(1)
+
+    timer = threading.Timer(MOST_SECONDS, end)
+    timer.daemon = True
+    timer.start()
+
+
+def _read(folder: Path, of: Found) -> None:
+    """Read the files and write what was found."""
+    path = folder / READING
+    write_json(_nothing(of), path)
+    try:
+        write_json(_found(folder, of), path)
+    except UserError as error:
+        write_problem(path, of, "setting", settings.for_window(str(error)))
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        message = "Reading needs too much memory. Take some of the files out."
+        write_problem(path, of, "too-large", message)
+
+
+def _found(folder: Path, of: Found) -> Found:
+    """All that reading.json tells. UserError if a setting is wrong."""
+    config = ReadingConfig(**settings.reading_fields(chosen_settings(folder)))
+    files = kept_files(folder)
+    found = _nothing(of)
+    texts = []
+    for file in files:
+        try:
+            check_is_text(file, config)
+            texts.append(file)
+        except UserError as error:
+            _leave_out(found, file, error)
+    if not texts:
+        return _refused(found)
+    check_text_field(texts, config)
+
+    progress = _Progress(folder, found, texts)
+    try:
+        corpus, reports = Corpus(tuple(texts), config).readable(progress)
+    except UserError as error:  # there is no other file
+        _leave_out(found, texts[0], error)
+        return _refused(found)
+
+    for report in reports:
+        _add_report(found, report)
+    _add_text(found, corpus)
+    return found | {"is_done": True, "share": 1.0}
+
+
+class _Progress:
+    """Writes to reading.json, now and then, how much has been read."""
+
+    def __init__(self, folder: Path, found: Found, files: Sequence[Path]):
+        self._path = folder / READING
+        self._found = found
+        self._sizes = {file: max(file.stat().st_size, 1) for file in files}
+        self._read = dict.fromkeys(files, 0)
+        self._next = time.monotonic() + _SECONDS_BETWEEN
+
+    def __call__(self, file: Path, characters: int) -> None:
+        self._read[file] = characters
+        if time.monotonic() < self._next:
+            return
+
+        # A file that another one follows is read to its end, however few characters it gave.
+        files = list(self._sizes)
+        before = sum(self._sizes[other] for other in files[: files.index(file)])
+        done = before + min(characters, self._sizes[file])
+        self._found["share"] = round(done / sum(self._sizes.values()), 3)
+        write_json(self._found, self._path)
+        self._next = time.monotonic() + _SECONDS_BETWEEN
+
+
+# What was left out
+
+
+def _refused(found: Found) -> Found:
+    """There is no text at all: why is said of the only file, or of all together."""
+    left_out = found["left_out"]
+    why = {"kind": "nothing", "message": "There is no text in these files. Add others."}
+    if len(left_out) == 1:
+        why = problem(left_out[0]["kind"], left_out[0]["message"])
+    return found | {"is_done": True, "share": 1.0, "problem": why}
+
+
+def _leave_out(found: Found, file: Path, error: UserError) -> None:
+    """Add a file that cannot be read."""
+    reason = str(getattr(error, "reason", error)).replace(str(file), file.name)
+    words = reason.partition(";")[0]  # what follows is advice for a terminal
+    if type(error).__name__ == "Unreadable":
+        words = f"cannot be read: {words}"
+    if not words.startswith(file.name):
+        words = f"{file.name} {words}"
+    kind = str(getattr(error, "kind", "damaged"))
+    _add_left_out(found, file.name, kind, f"{words}.")
+
+
+def _add_left_out(found: Found, name: str, kind: str, message: str) -> None:
+    if len(found["left_out"]) < _MOST_LEFT_OUT:
+        found["left_out"].append({"name": name, **problem(kind, message)})
+
+
+def _add_report(found: Found, report: Report) -> None:
+    """Add what there is to say of a file."""
+    name = report.file.name
+    if report.error is not None:
+        _leave_out(found, report.file, report.error)
+        return
+
+    if report.left_out:
+        parts = [f"{what} ({number:,})" for what, number in report.left_out.most_common()]
+        _add_left_out(found, name, "parts", ", ".join(parts))
+    for member in report.files_left_out:
+        shown = member.replace(str(report.file), name).partition(";")[0]
+        _add_left_out(found, name, "inside", shown)
+    for note in report.notes:
+        shown = note.replace(str(report.file), name)
+        found["notes"].append({"name": name, "message": shown})
+
+
+# What was read
+
+
+def _add_text(found: Found, corpus: Corpus) -> None:
+    """Add how large the text is, its language, who speaks in it, and how it begins."""
+    source = Source(corpus, validation=None)
+    dialogue = source.dialogue
+    speakers = () if dialogue is None else tuple(dialogue.speakers)
+    characters = sum(corpus.scan.lengths)
+    beginning = _beginning(corpus)
+
+    found["documents"] = len(corpus.scan.lengths)
+    found["size"] = corpus.scan.text_bytes
+    found["characters"] = characters
+    found["language"] = language_of(beginning)
+    found["is_dialogue"] = dialogue is not None
+    found["speakers"] = list(speakers[:_MOST_SPEAKERS])
+    found["lines"] = _first_lines(beginning)
+    if characters < _FEWEST_CHARACTERS:
+        message = f"Too short: {characters:,} letters. Add a few pages."
+        found["problem"] = problem("too-short", message)
+
+
+def _beginning(corpus: Corpus) -> str:
+    """The text up to a megabyte or so, from as many documents as that takes."""
+    parts = []
+    size = 0
+    for piece in corpus.pieces():
+        parts.append(piece.text)
+        size += len(piece.text)
+        if size > 1 << 18:
+            break
+    return "\n".join(parts)
+
+
+def _first_lines(text: str) -> list[str]:
+    """The first lines that are not empty, those that are too long shortened."""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        if line.strip():
+            is_long = len(line) > _LONGEST_LINE
+            lines.append(line[: _LONGEST_LINE - 1] + "…" if is_long else line)
+        if len(lines) == _LINES:
+            break
+    return lines
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,195 @@
+"""The settings that a window can change: fields of the three configs of a training, their help, and
+how `minigpt train` is told of them."""
+
+import dataclasses
+import re
+import types
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from .. import UserError
+from ..config import (
+    FROM_NOTHING,
+    PLANNED,
+    GPTConfig,
+    ReadingConfig,
+    TextConfig,
+    TrainConfig,
+    check_fields,
+    check_given,
+)
+
+# Left out: what the window asks for elsewhere (the text, the minutes), what would make another
+# program or address take part, and a number of steps, which would take the place of the minutes.
+_NOT_HERE = ("files", "validation", "minutes", "steps", "log")
+_FEW_CHOICES = {  # of settings that a terminal takes any text for: some of these would be fetched
+    "tokenizer": ("bpe", "char"),
+    "init": ("base", FROM_NOTHING),
+}
+_KINDS = {int: "whole number", float: "number", bool: "switch", str: "text"}
+
+_OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
+
+Fields = dict[str, Any]
+
+
+def _fields(config: type) -> list[str]:
+    return [field.name for field in dataclasses.fields(config) if field.name not in _NOT_HERE]
+
+
+_READING = tuple(_fields(ReadingConfig))
+_TEXT = tuple(name for name in _fields(TextConfig) if name not in _READING)
+_MODEL = tuple(name for name in _fields(GPTConfig) if name not in _TEXT)
+_TRAINING = tuple(_fields(TrainConfig))
+_GROUPS = {
+    "reading": (TextConfig, _READING),
+    "text": (TextConfig, _TEXT),
+    "model": (GPTConfig, _MODEL),
+    "training": (TrainConfig, _TRAINING),
+}
+
+
+def describe(chosen: Mapping[str, Any]) -> list[Fields]:
+    """Each setting: its name, group, help, kind ("whole number", "number", "switch", "text",
+    "texts" or "choice"), choices (null but of a choice), default (null where it is planned, or
+    there is none), whether it is planned, and the value that was chosen (null if none was)."""
+    found = []
+    for group, (config, names) in _GROUPS.items():
+        for name in names:
+            field = _field(config, name)
+            is_planned = name in PLANNED
+            choices = _choices(config, name)
+            found.append(
+                {
+                    "name": name,
+                    "group": group,
+                    "help": field.metadata["help"],
+                    "kind": "choice" if choices else _kind(config, name),
+                    "choices": choices,
+                    "default": None if is_planned else field.default,
+                    "planned": is_planned,
+                    "value": chosen.get(name),
+                }
+            )
+    return found
+
+
+def checked(sent: Mapping[str, Any]) -> Fields:
+    """The settings that were sent, without those that are null.
+
+    Raises:
+        UserError: if there is no such setting, it has a wrong value, or would do nothing beside the
+            others.
+    """
+    given = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in sent.items()
+        if value is not None
+    }
+    known = {name for _, names in _GROUPS.values() for name in names}
+    for name in given:
+        if name not in known:
+            raise UserError(f"there is no setting {name}")
+
+    for config, names in _GROUPS.values():
+        of_config = {name: given[name] for name in names if name in given}
+        check_fields(config, of_config)
+        for name, value in of_config.items():
+            choices = _FEW_CHOICES.get(name)
+            if choices is not None and value not in choices:
+                raise UserError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+    TextConfig(**text_fields(given))
+    TrainConfig(**training_fields(given))
+    check_given(given)
+    return given
+
+
+def reading_fields(chosen: Mapping[str, Any]) -> Fields:
+    """Those of a ReadingConfig."""
+    return _part(chosen, _READING)
+
+
+def text_fields(chosen: Mapping[str, Any]) -> Fields:
+    """Those of a TextConfig."""
+    return _part(chosen, _READING + _TEXT)
+
+
+def model_fields(chosen: Mapping[str, Any]) -> Fields:
+    """Those of a GPTConfig."""
+    return _part(chosen, _MODEL)
+
+
+def training_fields(chosen: Mapping[str, Any]) -> Fields:
+    """Those of a TrainConfig."""
+    return _part(chosen, _TRAINING)
+
+
+def as_options(chosen: Mapping[str, Any]) -> list[str]:
+    """The same as options of `minigpt train`. Each is one word with its value, so that no value can
+    be taken for an option."""
+    options = []
+    for name, value in chosen.items():
+        option = f"--{name.replace('_', '-')}"
+        if value is True:
+            options.append(option)
+        elif value is False:
+            if _can_be_turned_off(name):
+                options.append(option.replace("--", "--no-", 1))
+        elif isinstance(value, list | tuple):
+            options += [f"{option}={item}" for item in value]
+        else:
+            options.append(f"{option}={value}")
+    return options
+
+
+def for_window(message: str) -> str:
+    """What is said of settings at a terminal, in which they are options, as a window says it."""
+    return _OPTION.sub(lambda option: option[1].replace("-", "_"), message)
+
+
+def named_in(message: str) -> str | None:
+    """The first setting that a message names; None if it names none."""
+    known = {name for _, names in _GROUPS.values() for name in names}
+    return next((word for word in re.findall(r"\w+", message) if word in known), None)
+
+
+def _part(chosen: Mapping[str, Any], names: tuple[str, ...]) -> Fields:
+    part = {name: chosen[name] for name in names if name in chosen}
+    return {name: tuple(v) if isinstance(v, list) else v for name, v in part.items()}
+
+
+def _can_be_turned_off(name: str) -> bool:
+    """Whether there is an option for that: else it is off unless it is turned on."""
+    defaults = {
+        field: _field(config, field).default
+        for config, names in _GROUPS.values()
+        for field in names
+    }
+    return name in PLANNED or defaults[name] is not False
+
+
+def _field(config: type, name: str) -> "dataclasses.Field[Any]":
+    (field,) = (field for field in dataclasses.fields(config) if field.name == name)
+    return field
+
+
+def _kind(config: type, name: str) -> str:
+    hint = _hint(config, name)
+    return "texts" if get_origin(hint) is tuple else _KINDS[hint]
+
+
+def _choices(config: type, name: str) -> tuple[str, ...] | None:
+    if name in _FEW_CHOICES:
+        return _FEW_CHOICES[name]
+    hint = _hint(config, name)
+    return get_args(hint) if get_origin(hint) is Literal else None
+
+
+def _hint(config: type, name: str) -> Any:
+    """The type of a field, without None and limits."""
+    hint = get_type_hints(config, include_extras=True)[name]
+    if get_origin(hint) in (Union, types.UnionType):
+        (hint,) = (option for option in get_args(hint) if option is not type(None))
+    if get_origin(hint) is Annotated:
+        hint = get_args(hint)[0]
+    return hint

@@ -1,0 +1,117 @@
+"""What lies in texts/ID, and how it is written: by the studio, and by the two programs that it
+starts there.
+
+    text.json       the files as they were named, and as they are kept
+    files/          the files
+    arriving/       files that have not arrived yet
+    settings.json   the settings that somebody chose
+    reading.json    what reading.py has found in the files
+    plans.json      what planning.py expects of trainings on them
+
+Everything is for this account alone.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from ..runs.atomic import replace
+
+ABOUT = "text.json"
+FILES = "files"
+ARRIVING = "arriving"
+SETTINGS = "settings.json"
+READING = "reading.json"
+PLANS = "plans.json"
+WORKING = ".working"  # locked while a program reads or plans
+
+_FOLDER_MODE = 0o700
+_FILE_MODE = 0o600
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, and those above it, unless it is there."""
+    if not path.is_dir():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=_FOLDER_MODE, exist_ok=True)
+
+
+def open_new(path: Path) -> int:
+    """Make a file, to be written; its descriptor. FileExistsError if there is one."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    return os.open(path, flags, _FILE_MODE)
+
+
+def write_json(value: dict[str, Any], path: Path) -> None:
+    """Write a file whole or not at all."""
+
+    def write(new: Path) -> None:
+        new.unlink(missing_ok=True)
+        with open(open_new(new), "w", encoding="utf-8") as file:
+            json.dump(value, file, ensure_ascii=False)
+
+    replace(path, write)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """What a file holds; nothing if it is not there, or damaged."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def kept_files(folder: Path) -> list[Path]:
+    """The files that have arrived, in the order in which a training reads them."""
+    try:
+        return sorted(path for path in (folder / FILES).iterdir() if path.is_file())
+    except OSError:
+        return []
+
+
+def chosen_settings(folder: Path) -> dict[str, Any]:
+    """The settings that somebody chose, by their names."""
+    return read_json(folder / SETTINGS)
+
+
+# What a reading and plans are of: they are made again when that changes
+
+
+def version_of_files(folder: Path) -> list[list[Any]]:
+    """What changes when a file comes, goes or is written to."""
+    versions = []
+    for path in kept_files(folder):
+        status = path.stat()
+        versions.append([path.name, status.st_size, status.st_mtime_ns])
+    return versions
+
+
+def reading_of(folder: Path, fields: dict[str, Any]) -> dict[str, Any]:
+    """What reading.json is of: the files, and the chosen `fields` of a ReadingConfig."""
+    return {"files": version_of_files(folder), "settings": fields}
+
+
+def plans_of(folder: Path) -> dict[str, Any]:
+    """What plans.json is of: the files, and all settings."""
+    return {"files": version_of_files(folder), "settings": chosen_settings(folder)}
+
+
+def is_done(path: Path, of: dict[str, Any]) -> bool:
+    """Whether a reading.json or plans.json is of just this, and whole."""
+    found = read_json(path)
+    return found.get("of") == of and bool(found.get("is_done"))
+
+
+def write_problem(path: Path, of: dict[str, Any], kind: str, message: str) -> None:
+    """Let a reading.json or plans.json tell why it will never be whole. What it has stays."""
+    found = read_json(path)
+    if found.get("of") != of:
+        found = {"of": of}
+    write_json({**found, "is_done": True, "problem": problem(kind, message)}, path)
+
+
+def problem(kind: str, message: str) -> dict[str, str]:
+    """What went wrong: a kind, for which the window has a sentence, and the message itself."""
+    return {"kind": kind, "message": message}

@@ -1,0 +1,87 @@
+"""What the window is told of a text, from its folder alone."""
+
+from pathlib import Path
+from typing import Any
+
+from . import settings, texts
+from .text_folder import (
+    PLANS,
+    READING,
+    chosen_settings,
+    plans_of,
+    read_json,
+    reading_of,
+)
+
+_NOT_WHOLE = ("parts", "inside")  # kinds of what was left out of a file that was read
+_OF_READING = (
+    "share", "documents", "language", "is_dialogue", "speakers", "lines", "size", "characters",
+    "left_out", "notes", "problem",
+)  # fmt: skip
+_OF_PLANS = ("share", "phase", "stops", "measured", "problem")
+
+Told = dict[str, Any]
+
+
+def row(folder: Path) -> Told:
+    """A text as a row of a list: "id", "name", "size", "changed", "files" (how many), "state".
+    An ApiError of status 404 if it is not there."""
+    text = texts.describe(folder)
+    state = _state(text, reading_now(folder))
+    names = ("id", "name", "size", "changed")
+    return {name: text[name] for name in names} | {"files": len(text["files"]), "state": state}
+
+
+def whole(folder: Path) -> Told:
+    """All of a text: the row, with the files themselves in "files", and what was read, what is
+    planned, and the settings. An ApiError of status 404 if it is not there."""
+    text = texts.describe(folder)
+    reading = reading_now(folder)
+    plans = plans_now(folder)
+    problems = {
+        left_out["name"]: {"kind": left_out["kind"], "message": left_out["message"]}
+        for left_out in (reading or {}).get("left_out", [])
+        if left_out["kind"] not in _NOT_WHOLE
+    }
+    files = [file | {"problem": problems.get(file["kept"])} for file in text["files"]]
+    return {
+        **text,
+        "files": files,
+        "state": _state(text, reading),
+        "reading": _only(reading, _OF_READING),
+        "plans": _only(plans, _OF_PLANS),
+        "settings": settings.describe(chosen_settings(folder)),
+    }
+
+
+def reading_now(folder: Path) -> Told | None:
+    """What reading.json holds; None if it is of other files or settings than there are now."""
+    fields = settings.reading_fields(chosen_settings(folder))
+    found = read_json(folder / READING)
+    return found if found.get("of") == reading_of(folder, fields) else None
+
+
+def plans_now(folder: Path) -> Told | None:
+    """What plans.json holds; None if it is for other files or settings than there are now."""
+    found = read_json(folder / PLANS)
+    return found if found.get("of") == plans_of(folder) else None
+
+
+def is_readable(reading: Told | None) -> bool:
+    """Whether a text was read and can be trained on."""
+    return reading is not None and bool(reading["is_done"]) and reading["problem"] is None
+
+
+def _state(text: Told, reading: Told | None) -> str:
+    """ "empty", "receiving", "reading", "ready" or "refused"."""
+    if not text["files"]:
+        return "empty"
+    if not text["is_complete"]:
+        return "receiving"
+    if reading is None or not reading["is_done"]:
+        return "reading"
+    return "refused" if reading["problem"] else "ready"
+
+
+def _only(found: Told | None, names: tuple[str, ...]) -> Told | None:
+    return None if found is None else {name: found.get(name) for name in names}

@@ -1,0 +1,159 @@
+"""Texts are read, and planned for, by programs of their own: here they are started, one after the
+other for each text, and ended when they take too long.
+
+All that they find is in the text's folder. So whatever was left undone, by a studio that was ended
+or by a program that crashed, is found there and done again.
+"""
+
+import contextlib
+import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from . import settings
+from .children import Children
+from .text_folder import (
+    PLANS,
+    READING,
+    chosen_settings,
+    is_done,
+    plans_of,
+    reading_of,
+    write_problem,
+)
+from .text_states import is_readable, plans_now, reading_now
+from .texts import describe
+
+_AT_ONCE = 2  # texts; one of them is planned for, since that measures the computer
+_SECONDS_TO_READ = 130.0  # a little longer than the program gives itself
+_SECONDS_TO_PLAN = 300.0
+_SECONDS_TO_LEAVE = 5.0
+
+
+class TextWork:
+    """Reads texts and plans for them, in the background."""
+
+    def __init__(self, children: Children, root: Path):
+        self._children = children
+        self._root = root
+        self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="texts")
+        self._planning = threading.Lock()
+        self._changing = threading.Lock()
+        self._works: dict[str, _Work] = {}  # by the text's id
+        self._is_closed = False
+
+    def keep_going(self, folder: Path) -> None:
+        """Have done whatever is to be done for a text."""
+        text = describe(folder)
+        if not text["is_complete"] or not _is_something_left(folder):
+            return
+        with self._changing:
+            if folder.name in self._works or self._is_closed:
+                return
+            work = _Work(folder)
+            self._works[folder.name] = work
+            self._threads.submit(self._do, work)
+
+    def stop(self, folder: Path) -> None:
+        """Have nothing done for a text, before it changes."""
+        with self._changing:
+            work = self._works.get(folder.name)
+        if work is not None:
+            work.stop()
+            work.has_ended.wait(2 * _SECONDS_TO_LEAVE)
+
+    def close(self) -> None:
+        """Have nothing done any more."""
+        with self._changing:
+            self._is_closed = True
+            works = list(self._works.values())
+        for work in works:
+            work.stop()
+        self._threads.shutdown(cancel_futures=True)
+
+    def _do(self, work: "_Work") -> None:
+        try:
+            self._read(work)
+            if is_readable(reading_now(work.folder)):
+                with self._planning:
+                    self._plan(work)
+        except OSError:  # the folder is gone, or the disk is full: somebody asks again
+            pass
+        finally:
+            with self._changing:
+                del self._works[work.folder.name]
+            work.has_ended.set()
+
+    def _read(self, work: "_Work") -> None:
+        fields = settings.reading_fields(chosen_settings(work.folder))
+        of = reading_of(work.folder, fields)
+        self._run("reading", work, READING, of, _SECONDS_TO_READ)
+
+    def _plan(self, work: "_Work") -> None:
+        self._run("planning", work, PLANS, plans_of(work.folder), _SECONDS_TO_PLAN)
+
+    def _run(self, name: str, work: "_Work", file: str, of: Any, seconds: float) -> None:
+        """Run a program for a text, unless what it writes is there. If it fails, that is written in
+        its place."""
+        path = work.folder / file
+        if work.is_stopped or is_done(path, of):
+            return
+        child = self._children.start(
+            f"{__package__}.{name}", [str(work.folder.absolute())], self._root
+        )
+        is_late = not work.wait_for(child, seconds)
+        if work.is_stopped or is_done(path, of):
+            return
+        if is_late:
+            write_problem(path, of, "too-slow", f"The {name} of this text took too long.")
+        else:
+            write_problem(path, of, "failed", f"The {name} of this text ended unexpectedly.")
+
+
+class _Work:
+    """What is being done for a text."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.is_stopped = False
+        self.has_ended = threading.Event()
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def wait_for(self, child: "subprocess.Popen[bytes]", seconds: float) -> bool:
+        """Whether a child ends by itself in time; else it is ended."""
+        self._child = child
+        if self.is_stopped:  # since it was started
+            self.stop()
+        try:
+            child.wait(seconds)
+            return True
+        except subprocess.TimeoutExpired:
+            _end(child)
+            return False
+
+    def stop(self) -> None:
+        """End the child, if there is one, and start no other."""
+        self.is_stopped = True
+        if self._child is not None:
+            _end(self._child)
+
+
+def _end(child: "subprocess.Popen[bytes]") -> None:
+    with contextlib.suppress(OSError):
+        child.terminate()
+    try:
+        child.wait(_SECONDS_TO_LEAVE)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+
+
+def _is_something_left(folder: Path) -> bool:
+    """Whether a text is to be read, or planned for."""
+    reading = reading_now(folder)
+    if reading is None or not reading["is_done"]:
+        return True
+    plans = plans_now(folder)
+    return is_readable(reading) and (plans is None or not plans["is_done"])

@@ -1,0 +1,19 @@
+"""Texts of which all files have arrived, without a studio."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from minigpt.studio import texts
+from minigpt.studio.place import Place
+
+
+def dropped(root: Path, files: Mapping[str, str | bytes]) -> Path:
+    """The folder of a text with these files, in a folder of texts and runs."""
+    place = Place(root)
+    text = texts.create(place, list(files), [0] * len(files))
+    folder = place.text_folder(text)
+    for file, data in zip(texts.describe(folder)["files"], files.values(), strict=True):
+        path = folder / "files" / file["kept"]
+        path.write_bytes(data.encode() if isinstance(data, str) else data)
+    texts.complete(folder)
+    return folder

@@ -1,0 +1,165 @@
+"""What plans.json tells of each number of minutes, and what is planned for."""
+
+import json
+import re
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minigpt import UserError
+from minigpt.data.source import find_source
+from minigpt.recipe.plan import plan_run
+from minigpt.recipe.request import make_request
+from minigpt.recipe.speed import Speed
+from minigpt.studio import planning, settings, text_states
+from minigpt.studio.text_folder import SETTINGS, read_json, write_json
+from tests.conftest import some_text
+
+from .dropped import dropped
+
+TEXT = some_text(3000).replace("a", "ä")
+
+
+def _plan(folder: Path) -> dict[str, Any]:
+    planning.plan(folder)
+    found = text_states.whole(folder)["plans"]
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return dropped(tmp_path, {"my.txt": TEXT})
+
+
+def test_each_stop_tells_what_a_training_of_so_many_minutes_plans(folder: Path) -> None:
+    write_json({"seed": 3, "emb_dim": 64}, folder / SETTINGS)
+    found = _plan(folder)
+    assert found["problem"] is None and found["measured"] and found["share"] == 1.0
+    stops = {stop["minutes"]: stop for stop in found["stops"]}
+    assert tuple(stops) == planning.MINUTES
+
+    text = {"files": (str(folder / "files"),)}
+    request = make_request(text, {"emb_dim": 64}, {"minutes": 2.0, "seed": 3})
+    plan = plan_run(find_source(request.text), request)
+    stop = stops[2]
+    assert stop["bits"] == plan.bits_per_byte
+    assert stop["seconds_per_step"] == plan.seconds / plan.steps
+    assert stop["epochs"] == pytest.approx(plan.epochs, abs=1e-3)
+    assert stop["begins_with"] == plan.init
+
+    bytes_per_letter = len(TEXT.encode()) / len(TEXT)
+    assert stop["letters"] == pytest.approx(2 ** (stop["bits"] * bytes_per_letter))
+    assert len({stop["counting_letters"] for stop in found["stops"]}) == 1
+    assert stops[480]["ends_early"] and stops[480]["seconds"] < 480 * 60
+
+
+def test_beside_a_training_the_newest_speed_that_is_stored_serves(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _plan(folder)
+    (stored,) = read_json(folder / "plans.json")["speeds"]
+    other = dropped(folder.parents[1], {"other.txt": TEXT})
+    monkeypatch.setattr("minigpt.recipe.plan.measure_speed", lambda *_: 1 // 0)
+    alive = folder.parents[1] / "runs/diary/journal/alive"
+    alive.parent.mkdir(parents=True)
+    alive.touch()
+    found = _plan(other)
+    assert found["measured"] is False and found["problem"] is None
+
+    (alive.parents[1] / "plan.json").write_text(
+        json.dumps({**stored, "speed": asdict(Speed(1e9, 1e-3))})
+    )
+    third = dropped(folder.parents[1], {"third.txt": TEXT})
+    slower = _plan(third)
+    assert slower["stops"][4]["seconds_per_step"] != found["stops"][4]["seconds_per_step"]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "words"),
+    [
+        ({"emb_dim": 65, "num_heads": 2}, "emb_dim must be a multiple of num_heads (2), got 65"),
+        ({"context_length": 99_999}, "use a longer text or context_length "),
+        ({"only": "Anna"}, "only is for chats, interviews and plays; none was recognised"),
+    ],
+    ids=str,
+)
+def test_settings_that_do_not_fit_are_one_clear_problem(
+    chosen: dict[str, Any], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = dropped(tmp_path, {"my.txt": some_text(300)})
+    write_json(settings.checked(chosen), folder / SETTINGS)
+    found = _plan(folder)
+    assert found["problem"]["kind"] == "setting" and words in found["problem"]["message"]
+    assert found["stops"] == []
+
+
+def test_minutes_that_are_too_few_for_a_step_are_told_beside_the_others(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("minigpt.recipe.plan.measure_speed", lambda *_: Speed(1e8, 1.0))
+    write_json({"emb_dim": 512, "num_layers": 8, "batch_size": 8}, folder / SETTINGS)
+    stops = _plan(folder)["stops"]
+    assert [stop["problem"] is None for stop in stops] == sorted(
+        stop["problem"] is None for stop in stops
+    )
+    assert stops[0]["problem"]["kind"] == "too-few-minutes" and stops[0]["bits"] is None
+    assert stops[-1]["bits"] > 0
+
+
+# The settings
+
+
+def test_every_setting_that_is_shown_is_an_option_of_train() -> None:
+    from minigpt.cli import parse
+
+    shown = settings.describe({})
+    assert len({field["name"] for field in shown}) == len(shown)
+    values = {
+        "whole number": 300,
+        "number": 0.5,
+        "switch": True,
+        "text": "cpu",
+        "texts": ["a=b"],
+    }
+    for field in shown:
+        value = field["choices"][0] if field["choices"] else values[field["kind"]]
+        options = settings.as_options({field["name"]: value})
+        _, typed = parse(["train", *options, "--", "my.txt"], None)
+        assert vars(typed)[field["name"]] == value, field["name"]
+    _, typed = parse(
+        ["train", *settings.as_options({"tie_embeddings": False, "bias": False})], None
+    )
+    assert (typed.tie_embeddings, typed.bias) == (False, False)
+    assert settings.as_options({"plain": False, "anonymous": False}) == []
+
+
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [
+        ({"minutes": 5}, "there is no setting minutes"),
+        ({"files": ["/etc/passwd"]}, "there is no setting files"),
+        ({"init": "hf:gpt2"}, "init must be one of base, none"),
+        ({"tokenizer": "gpt2"}, "tokenizer must be one of bpe, char"),
+        ({"emb_dim": "wide"}, "emb_dim must be a whole number"),
+        ({"learning_rate": -1}, "learning_rate must be above 0"),
+        ({"vocab_size": 400, "tokenizer": "char"}, "does nothing beside"),
+        ({"rename": ["Anna"]}, "rename must be NAME=NAME"),
+    ],
+    ids=str,
+)
+def test_a_setting_that_cannot_be_chosen_is_refused(sent: dict[str, Any], words: str) -> None:
+    with pytest.raises(UserError, match=re.escape(words)):
+        settings.checked(sent)
+
+
+def test_settings_that_are_null_are_not_chosen_and_those_chosen_come_back() -> None:
+    chosen = settings.checked({"seed": 7, "emb_dim": None, "rename": ["+49=Anna"]})
+    shown = {field["name"]: field for field in settings.describe(json.loads(json.dumps(chosen)))}
+    assert shown["seed"]["value"] == 7 and shown["rename"]["value"] == ["+49=Anna"]
+    assert shown["emb_dim"]["value"] is None and shown["emb_dim"]["planned"]
+    assert shown["tokenizer"]["choices"] == ("bpe", "char")

@@ -1,0 +1,176 @@
+"""What reading.json tells of a text, as the window shows it."""
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minigpt.studio import reading, text_states
+from minigpt.studio.language import language_of
+from minigpt.studio.text_folder import SETTINGS, write_json
+from tests.conftest import some_text
+from tests.data.dialogue.chats import some_chat
+from tests.data.documents.made import epub, p, word, zipped
+
+from .dropped import dropped
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 100
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    reading.read(folder)
+    found = text_states.whole(folder)["reading"]
+    assert isinstance(found, dict)
+    return found
+
+
+def _kinds(found: dict[str, Any]) -> dict[str, str]:
+    return {left_out["name"]: left_out["kind"] for left_out in found["left_out"]}
+
+
+def test_nine_files_are_read_and_the_bad_one_is_named(tmp_path: Path) -> None:
+    files: dict[str, str | bytes] = {f"{n}.txt": some_text(100, seed=n) for n in range(7)}
+    files["novel.docx"] = word("".join(p(line) for line in some_text(100).splitlines()))
+    files["tale.epub"] = epub({"a": f"<body><p>{some_text(100)}</p></body>"}, ["a"])
+    folder = dropped(tmp_path, files | {"photo.jpg": b"\xff\xd8\xff\xe0" + b"\0" * 100})
+
+    found = _read(folder)
+    assert (found["documents"], found["share"], found["problem"]) == (9, 1.0, None)
+    assert found["left_out"] == [
+        {
+            "name": "photo.jpg",
+            "kind": "picture",
+            "message": "photo.jpg is a picture (JPEG).",
+        }
+    ]
+    told = text_states.whole(folder)
+    assert told["state"] == "ready"
+    assert [f["name"] for f in told["files"] if f["problem"]] == ["photo.jpg"]
+
+
+def test_each_thing_that_is_left_out_has_a_kind_and_a_sentence_without_advice_for_a_terminal(
+    tmp_path: Path,
+) -> None:
+    bomb = zipped({"word/document.xml": b" " * (30 << 20), "[Content_Types].xml": b""})
+    files: dict[str, str | bytes] = {
+        "good.txt": some_text(300),
+        "a.png": PNG,
+        "bomb.docx": bomb,
+        "bomb.epub": zipped({"mimetype": "application/epub+zip", "a": b"\0" * (30 << 20)}),
+        "bomb.txt.gz": gzip.compress(b"a" * (30 << 20)),
+        "nested.zip": zipped({"bomb.docx": bomb, "inner.zip": zipped({"a.zip": bomb})}),
+        "half.docx": word(p("text"))[:-40],
+        "old.doc": b"\xd0\xcf\x11\xe0" + b"\0" * 100,
+        "noise.bin": bytes(range(256)) * 10,
+        "table.csv": "a,b\n1,2\n",
+    }
+    found = _read(dropped(tmp_path, files))
+    assert _kinds(found) == {
+        "a.png": "picture",
+        "bomb.docx": "too-large",
+        "bomb.epub": "too-large",
+        "bomb.txt.gz": "too-large",
+        "nested.zip": "empty",
+        "half.docx": "damaged",
+        "old.doc": "office",
+        "noise.bin": "no-text",
+        "table.csv": "column",
+    }
+    for left_out in found["left_out"]:
+        assert left_out["message"].startswith(left_out["name"])
+        assert "--" not in left_out["message"] and str(tmp_path) not in left_out["message"]
+    assert found["characters"] == len(some_text(300))
+
+
+def test_parts_that_are_left_out_are_told_and_do_not_refuse_the_file(tmp_path: Path) -> None:
+    note = '<w:p><w:r><w:t>End.</w:t><w:footnoteReference w:id="1"/></w:r></w:p>'
+    novel = word("".join(p(line) for line in some_text(300).splitlines()) + note)
+    folder = dropped(
+        tmp_path, {"novel.docx": novel, "all.zip": zipped({"a.txt": "text", "b.png": PNG})}
+    )
+    assert sorted((o["kind"], o["message"]) for o in _read(folder)["left_out"]) == [
+        ("inside", "all.zip/b.png is a picture (PNG)"),
+        ("parts", "footnotes (1)"),
+    ]
+    assert not any(file["problem"] for file in text_states.whole(folder)["files"])
+
+
+@pytest.mark.parametrize(
+    ("files", "kind", "message"),
+    [
+        ({"a.png": PNG}, "picture", "a.png is a picture (PNG)."),
+        ({"a.png": PNG, "b.png": PNG}, "nothing", "There is no text in these files. Add others."),
+        ({"a.txt": ""}, "too-short", "Too short: 0 letters. Add a few pages."),
+        ({"a.txt": "x" * 200}, "too-short", "Too short: 200 letters. Add a few pages."),
+    ],
+    ids=str,
+)
+def test_a_text_that_nobody_can_learn_from_is_refused_with_what_to_do(
+    files: dict[str, str | bytes], kind: str, message: str, tmp_path: Path
+) -> None:
+    folder = dropped(tmp_path, files)
+    assert _read(folder)["problem"] == {"kind": kind, "message": message}
+    assert text_states.row(folder)["state"] == "refused"
+
+
+def test_twelve_lines_show_a_chat_as_the_model_sees_it(tmp_path: Path) -> None:
+    found = _read(dropped(tmp_path, {"chat.txt": some_chat(300)}))
+    assert found["is_dialogue"] and sorted(found["speakers"]) == ["Anna", "Otto"]
+    assert len(found["lines"]) == 12
+    assert all(line.startswith(("Anna: ", "Otto: ")) for line in found["lines"])
+
+
+def test_a_line_that_is_too_long_to_show_is_shortened(tmp_path: Path) -> None:
+    found = _read(dropped(tmp_path, {"a.txt": "word " * 1000}))
+    assert [len(line) for line in found["lines"]] == [200]
+
+
+def test_a_text_is_read_again_only_if_it_or_a_setting_of_reading_changes(tmp_path: Path) -> None:
+    folder = dropped(tmp_path, {"chat.txt": some_chat(300)})
+    assert _read(folder)["is_dialogue"]
+    written = (folder / "reading.json").stat().st_mtime_ns
+    write_json({"learning_rate": 0.01}, folder / SETTINGS)
+    _read(folder)
+    assert (folder / "reading.json").stat().st_mtime_ns == written
+
+    write_json({"plain": True}, folder / SETTINGS)
+    assert text_states.whole(folder)["reading"] is None
+    assert not _read(folder)["is_dialogue"]
+
+
+def test_a_wrong_setting_is_one_clear_problem(tmp_path: Path) -> None:
+    folder = dropped(tmp_path, {"a.txt": some_text(300)})
+    write_json({"text_field": "body"}, folder / SETTINGS)
+    problem = _read(folder)["problem"]
+    assert problem["kind"] == "setting" and problem["message"].startswith("text_field body is for")
+
+
+def test_reading_loads_no_torch(tmp_path: Path) -> None:
+    folder = dropped(tmp_path, {"a.txt": some_text(300)})
+    program = (
+        "import sys; from minigpt.studio import reading; reading.main(sys.argv[1:]); "
+        "sys.exit('torch' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program, str(folder)], check=True)
+    assert json.loads((folder / "reading.json").read_text())["is_done"]
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("en", "The fox said to the crow that it was a fine day, and he went on to the mill. "),
+        ("de", "Es war einmal ein Müller, der hatte drei Söhne und eine Mühle auf dem Berg. "),
+        ("fr", "Il était une fois une petite fille de village, la plus jolie que l'on sût voir. "),
+        ("ru", "Жили-были старик да старуха. И была у них курочка, как на картине, и не одна. "),
+        ("ja", "むかしむかし、あるところに、おじいさんとおばあさんがいました。"),
+        ("zh", "从前有一个磨坊主,他有三个儿子和一座磨坊。"),
+        (None, "def gcd(a, b): return a if b == 0 else gcd(b, a % b) "),
+        (None, ""),
+    ],
+)
+def test_a_language_is_known_by_its_short_words_or_its_letters(code: str | None, text: str) -> None:
+    assert language_of(text * 20) == code

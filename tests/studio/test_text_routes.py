@@ -1,0 +1,160 @@
+"""From files that a window sends to a dial of minutes, by the programs that the studio starts."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minigpt.studio.app import Studio
+from minigpt.studio.place import Place
+from minigpt.studio.text_work import TextWork
+from tests.conftest import some_text
+
+from .conftest import Window
+from .dropped import dropped
+
+TEXT = some_text(3000)
+
+
+def _drop(window: Window, files: dict[str, bytes]) -> str:
+    """The address of a text with these files."""
+    sizes = [len(data) for data in files.values()]
+    made = window.post("/api/texts", {"names": list(files), "sizes": sizes})
+    assert made.status == 201
+    address = f"/api/texts/{made.json['id']}"
+    for number, data in enumerate(files.values()):
+        assert window.post(f"{address}/files/{number}", data).status == 201
+    return address
+
+
+def _wait(window: Window, address: str, until: Any, seconds: float = 120) -> Any:
+    """What there is of a text as soon as that is true of it."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        text = window.get(address).json
+        if until(text):
+            return text
+        time.sleep(0.1)
+    raise AssertionError(text)
+
+
+@pytest.fixture
+def quiet(window: Window, monkeypatch: pytest.MonkeyPatch) -> Window:
+    """A window of a studio that starts no programs."""
+    monkeypatch.setattr(TextWork, "keep_going", lambda *_: None)
+    return window
+
+
+def test_from_dropped_files_to_the_dial_and_to_other_settings(window: Window) -> None:
+    address = _drop(window, {"my.txt": TEXT.encode(), "photo.jpg": b"\xff\xd8\xff" + b"\0" * 99})
+    assert window.get(address).json["state"] == "receiving"
+    assert window.get(address).json["reading"] is None
+    assert window.post(f"{address}/read").status == 202
+
+    text = _wait(window, address, lambda text: text["plans"] and len(text["plans"]["stops"]) == 12)
+    assert text["state"] == "ready" and text["plans"]["measured"]
+    assert text["reading"]["lines"][0] == TEXT.splitlines()[0]
+    assert [f["problem"] and f["problem"]["kind"] for f in text["files"]] == [None, "picture"]
+
+    sent = {"settings": {"emb_dim": 64, "rename": ["a=b"]}}
+    assert window.post(f"{address}/plan", sent).status == 202
+    text = window.get(address).json
+    assert text["state"] == "reading" and text["plans"] is None
+    chosen = {f["name"]: f["value"] for f in text["settings"] if f["value"] is not None}
+    assert chosen == sent["settings"]
+
+    # What is being done for it ends with it.
+    assert window.post(f"{address}/delete").status == 204
+    assert window.get(address).status == 404
+    assert list(window.studio.place.texts.iterdir()) == []
+
+
+def test_what_a_studio_that_was_killed_was_reading_is_read_by_the_next(tmp_path: Path) -> None:
+    folder = dropped(tmp_path, {"my.txt": "too short"})
+    (folder / "reading.json").write_text(json.dumps({"share": 0.4, "is_done": False}))
+    studio = Studio(Place(tmp_path), close=lambda: None)
+    with studio.running():
+        window = Window(studio)
+        window.enter(studio.logins.token)
+        address = f"/api/texts/{folder.name}"
+        assert window.get(address).json["state"] == "reading"
+        text = _wait(window, address, lambda text: text["state"] == "refused")
+        assert text["reading"]["problem"]["kind"] == "too-short"
+
+
+def test_a_reader_that_crashes_is_told_and_can_be_tried_again(
+    window: Window, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("minigpt.studio.children.program", lambda *_: ["false"])
+    address = _drop(window, {"my.txt": b"text"})
+    window.post(f"{address}/read")
+    text = _wait(window, address, lambda text: text["state"] == "refused")
+    assert text["reading"]["problem"]["kind"] == "failed"
+    assert text["reading"]["lines"] is None
+    monkeypatch.undo()
+    window.post(f"{address}/read")
+    text = _wait(window, address, lambda text: text["state"] == "refused")
+    assert text["reading"]["problem"]["kind"] == "too-short"
+
+
+def test_the_tales_are_there_at_once(quiet: Window) -> None:
+    made = quiet.post("/api/texts", {"tales": True})
+    text = quiet.get(f"/api/texts/{made.json['id']}").json
+    assert (text["name"], text["state"]) == ("tales", "reading")
+    assert text["size"] > 10**6
+
+
+def test_files_come_and_go(quiet: Window) -> None:
+    address = _drop(quiet, {"a.txt": b"a", "b.txt": b"b"})
+    quiet.post(f"{address}/read")
+    assert quiet.get(address).json["state"] == "reading"
+    added = quiet.post(f"{address}/files", {"names": ["../a.txt"], "sizes": [1]})
+    assert added.json == {"first": 2}
+    assert quiet.get(address).json["state"] == "receiving"
+    assert quiet.post(f"{address}/read").status == 409
+    assert quiet.post(f"{address}/files/2", b"c").json == {"kept": "a (2).txt"}
+    assert quiet.post(f"{address}/files/0/remove").status == 204
+    assert quiet.post(f"{address}/files/0/remove").status == 404
+    assert [file["number"] for file in quiet.get(address).json["files"]] == [1, 2]
+    for number in (1, 2):
+        quiet.post(f"{address}/files/{number}/remove")
+    assert quiet.get(address).json["state"] == "empty"
+
+
+@pytest.mark.parametrize(
+    ("sent", "field"),
+    [
+        ({"seed": -1}, "seed"),
+        ({"vocab_size": 400, "tokenizer": "char"}, "vocab_size"),
+        ({"nonsense": 1}, None),
+        ("seed", "settings"),
+    ],
+    ids=str,
+)
+def test_a_wrong_setting_is_refused_by_name_and_changes_nothing(
+    sent: Any, field: str | None, quiet: Window
+) -> None:
+    address = _drop(quiet, {"a.txt": b"a"})
+    answer = quiet.post(f"{address}/plan", {"settings": sent})
+    assert (answer.status, answer.json["field"]) == (400, field)
+    assert "--" not in answer.json["message"]
+    assert all(f["value"] is None for f in quiet.get(address).json["settings"])
+
+
+def test_a_text_that_is_learned_from_is_not_deleted(quiet: Window) -> None:
+    address = _drop(quiet, {"a.txt": b"a"})
+    journal = quiet.studio.place.runs / "diary/journal"
+    journal.mkdir(parents=True)
+    (journal / "job.json").write_text(json.dumps({"text": address.rpartition("/")[2]}))
+    answer = quiet.post(f"{address}/delete")
+    assert answer.status == 409 and "diary is learning" in answer.json["message"]
+    (journal / "journal.jsonl").write_text('{"phase": "end", "how": "finished"}\n')
+    assert quiet.post(f"{address}/delete").status == 204
+
+
+@pytest.mark.parametrize("text", ["nothing", "../runs", "%2e%2e", "0123456789ab"])
+def test_a_text_that_is_not_there_is_not_found(text: str, quiet: Window) -> None:
+    assert quiet.get(f"/api/texts/{text}").status == 404
+    assert quiet.post(f"/api/texts/{text}/delete").status == 404

@@ -1,0 +1,215 @@
+"""Texts as their files arrive: the names under which they are kept, how much they may be, and what
+is left when an upload, or the studio, ends too early."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minigpt.studio import texts
+from minigpt.studio.errors import ApiError
+from minigpt.studio.place import Place
+from minigpt.studio.texts import Limits
+from tests.conftest import unix_only
+
+SMALL = Limits(bytes=1000, files=3, free=0)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+async def _parts(data: bytes) -> AsyncIterator[bytes]:
+    for begin in range(0, len(data), 100):
+        yield data[begin : begin + 100]
+
+
+def _receive(folder: Path, number: int, data: bytes, limits: Limits = SMALL) -> str:
+    return asyncio.run(texts.receive(folder, number, _parts(data), limits))
+
+
+def _text(place: Place, *names: str, data: bytes = b"text") -> Path:
+    """The folder of a text whose files have arrived."""
+    text = texts.create(place, list(names), [len(data)] * len(names), Limits(free=0))
+    folder = place.text_folder(text)
+    for number in range(len(names)):
+        _receive(folder, number, data)
+    return folder
+
+
+def _refused(status: int, act: Any, *arguments: Any) -> None:
+    with pytest.raises(ApiError) as refused:
+        act(*arguments)
+    assert refused.value.status == status
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(path.name for path in (folder / "files").iterdir())
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ("../../x", "x"),
+        ("..\\..\\x.txt", "x.txt"),
+        ("/etc/passwd", "passwd"),
+        ("CON", "_CON"),
+        ("nul.txt", "_nul.txt"),
+        ("a\0b.txt", "a_b.txt"),
+        (".hidden", "hidden"),
+        ("..", "text"),
+        ("", "text"),
+        ("a<b>:c|d?.txt. ", "a_b_c_d_.txt"),
+        ("\ud800.txt", "_.txt"),
+        ("diary/2024/may.txt", "may.txt"),
+        ("Ärger über Öl.docx", "Ärger über Öl.docx"),
+    ],
+)
+def test_a_file_is_kept_under_a_name_that_is_safe_everywhere(
+    sent: str, kept: str, place: Place
+) -> None:
+    folder = _text(place, sent)
+    assert _names(folder) == [kept]
+    assert not list(place.root.glob("x*"))
+
+
+def test_a_long_name_keeps_its_ending_and_fits_every_disk(place: Place) -> None:
+    folder = _text(place, "x" * 300 + ".docx", "長" * 300 + ".txt", "🦊" * 300 + "字" * 99)
+    latin, *others = sorted(_names(folder), key=len, reverse=True)
+    assert latin == "x" * 75 + ".docx"
+    assert all(len(name.encode()) <= 200 for name in others)
+
+
+def test_names_that_are_one_on_some_system_are_kept_apart(place: Place) -> None:
+    folder = _text(place, "a/notes.txt", "b/notes.txt", "NOTES.TXT", "notes (2).txt")
+    assert _names(folder) == [
+        "NOTES (3).TXT",
+        "notes (2) (2).txt",
+        "notes (2).txt",
+        "notes.txt",
+    ]
+    shown = [file["name"] for file in texts.describe(folder)["files"]]
+    assert shown == ["a/notes.txt", "b/notes.txt", "NOTES.TXT", "notes (2).txt"]
+
+
+def test_a_text_is_called_as_its_folder_or_its_first_file(place: Place) -> None:
+    assert texts.describe(_text(place, "Diary/may.txt", "Diary/june.txt"))["name"] == "Diary"
+    assert texts.describe(_text(place, "my novel.tar.gz"))["name"] == "my novel"
+
+
+# Limits
+
+
+@pytest.mark.parametrize(
+    ("names", "sizes"),
+    [([], []), ("a", [1]), (["a"], [-1]), (["a"], ["1"]), (["a"], [True]), (["a"], [1, 2])],
+    ids=str,
+)
+def test_what_is_announced_wrongly_makes_no_text(names: Any, sizes: Any, place: Place) -> None:
+    _refused(400, texts.create, place, names, sizes)
+    assert texts.text_folders(place) == []
+
+
+def test_a_text_with_too_many_files_or_bytes_is_refused(place: Place) -> None:
+    _refused(413, texts.create, place, ["a"] * 4, [1] * 4, SMALL)
+    _refused(413, texts.create, place, ["a", "b"], [600, 600], SMALL)
+    folder = place.text_folder(texts.create(place, ["a", "b"], [500, 400], SMALL))
+    _refused(413, texts.add, folder, ["c"], [200], SMALL)
+    _refused(413, texts.add, folder, ["c", "d"], [1, 1], SMALL)
+    texts.remove_file(folder, 0)
+    assert texts.add(folder, ["c"], [200], SMALL) == 2
+
+
+def test_a_disk_without_room_is_told_before_anything_comes(place: Place) -> None:
+    _refused(507, texts.create, place, ["a"], [1], Limits(free=1 << 60))
+    folder = place.text_folder(texts.create(place, ["a"], [4], SMALL))
+    _refused(507, _receive, folder, 0, b"text", Limits(free=1 << 60))
+    assert _names(folder) == []
+
+
+@pytest.mark.parametrize(("data", "status"), [(b"x" * 500, 413), (b"x" * 3, 400)])
+def test_of_more_or_fewer_bytes_than_were_announced_nothing_stays(
+    data: bytes, status: int, place: Place
+) -> None:
+    folder = place.text_folder(texts.create(place, ["a"], [150], SMALL))
+    _refused(status, _receive, folder, 0, data)
+    assert _names(folder) == [] == list((folder / "arriving").iterdir())
+    _receive(folder, 0, b"x" * 150)
+    assert _names(folder) == ["a"]
+
+
+def test_of_an_upload_that_is_broken_off_nothing_stays(place: Place) -> None:
+    async def broken() -> AsyncIterator[bytes]:
+        yield b"x" * 100
+        raise ConnectionError
+
+    folder = place.text_folder(texts.create(place, ["a"], [150], SMALL))
+    with pytest.raises(ConnectionError):
+        asyncio.run(texts.receive(folder, 0, broken(), SMALL))
+    assert _names(folder) == [] == list((folder / "arriving").iterdir())
+
+
+# What becomes of a text
+
+
+def test_a_file_never_takes_the_place_of_another(place: Place) -> None:
+    folder = _text(place, "a", data=b"first")
+    _refused(409, _receive, folder, 0, b"other")
+    _refused(404, _receive, folder, 1, b"other")
+    assert (folder / "files/a").read_bytes() == b"first"
+
+    texts.remove_file(folder, 0)
+    _refused(404, _receive, folder, 0, b"other")
+    assert texts.add(folder, ["a"], [5], SMALL) == 1
+    _receive(folder, 1, b"other")
+    assert _names(folder) == ["a (2)"]
+
+
+def test_a_text_is_complete_when_all_files_have_arrived(place: Place) -> None:
+    folder = place.text_folder(texts.create(place, ["a", "b"], [4, 4], SMALL))
+    _receive(folder, 0, b"text")
+    _refused(409, texts.complete, folder)
+    texts.remove_file(folder, 1)
+    texts.complete(folder)
+    assert texts.describe(folder)["is_complete"]
+    texts.remove_file(folder, 0)
+    assert not texts.describe(folder)["is_complete"]
+    _refused(409, texts.complete, folder)
+
+
+def test_a_studio_that_was_ended_loses_only_what_had_not_arrived(place: Place) -> None:
+    whole = _text(place, "a")
+    texts.complete(whole)
+    half = place.text_folder(texts.create(place, ["b", "c"], [4, 4], SMALL))
+    _receive(half, 0, b"text")
+    (half / "arriving/1").write_bytes(b"te")
+    texts.create(place, ["d"], [4], SMALL)
+
+    texts.restore(place)
+    assert {folder.name for folder in texts.text_folders(place)} == {whole.name, half.name}
+    assert texts.describe(half)["is_complete"]
+    assert [file["name"] for file in texts.describe(half)["files"]] == ["b"]
+    assert list((half / "arriving").iterdir()) == []
+
+
+def test_a_text_that_is_deleted_is_gone(place: Place) -> None:
+    folder = _text(place, "a")
+    texts.delete(folder)
+    assert list(place.texts.iterdir()) == []
+    for act in (texts.describe, texts.complete):
+        _refused(404, act, folder)
+
+
+@unix_only
+def test_nobody_else_on_this_computer_can_read_a_text(place: Place) -> None:
+    folder = _text(place, "a")
+    for path in (place.texts, folder, *folder.rglob("*")):
+        assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600), path
+    assert os.access(folder / "files/a", os.R_OK)
