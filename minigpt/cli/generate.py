@@ -33,9 +33,10 @@ from .writing import Task, how_it_ended, new_seed, speed_of, write_steps
 if TYPE_CHECKING:
     from ..data.dialogue.dialogue import Dialogue
     from ..generation.talk import Talk
+    from ..generation.writer import Writer
     from ..tokenizer import Tokenizer
 
-_OUTPUT = ("interactive", "json", "show", "min_words", "wrap")  # options
+_OTHERS = ("interactive", "json", "show", "min_words", "wrap", "counting")  # options
 _ALTERNATIVES = 4  # to ask for with --show: one of them may be the token itself
 _BETWEEN = "* * *"  # two texts that --min-words asks for
 _MOST_TEXTS = 100  # that it begins: a model may always end at once
@@ -47,6 +48,8 @@ def options(parser: Parser) -> None:
     prompt = "how the text begins; from standard input with -, or in a pipe"
     parser.add_argument("prompt", nargs="*", help=prompt)
     parser.add_argument("--run", metavar="NAME", help=A_MODEL)
+    counting = "write what counting expects, in the text that the run has learned from"
+    parser.add_argument("--counting", action="store_true", help=counting)
 
     talking = parser.add_argument_group("speakers and voices")
     talking.add_argument("--as", dest="answerer", metavar="NAME", help=AS)
@@ -100,13 +103,9 @@ def _generate(
 ) -> None:
     from ..data.dialogue.dialogue import MANNER
     from ..generation.processors import without
-    from ..runs.find import load
 
     name = str(chosen_model(given.run))
-    with warnings.catch_warnings(record=True) as problems:
-        writer = load(name, **vars(machine))
-    for problem in problems:  # such as a GPU that is not used
-        print_message(str(problem.message))
+    writer = _counting_writer(name) if given.counting else _model_writer(name, machine)
     if writer.voices and given.answerer is not None:
         writer = writer.in_voice(given.answerer)
     processors = [without(text, writer.tokenizer) for text in given.without]
@@ -114,6 +113,8 @@ def _generate(
 
     millions = writer.engine.num_parameters / 1e6
     model = f"{name} ({millions:.2f} M parameters)"
+    if given.counting:
+        model = f"counting in the text of {name}"
     if writer.voice is not None:
         model += f" as {writer.voice}"
     dialogue = _dialogue(task, given)
@@ -143,6 +144,29 @@ def _generate(
         _write_text(task, given, model)
 
 
+def _model_writer(name: str, machine: InferenceConfig) -> "Writer":
+    """The writer of a model."""
+    from ..runs.find import load
+
+    with warnings.catch_warnings(record=True) as problems:
+        writer = load(name, **vars(machine))
+    for problem in problems:  # such as a GPU that is not used
+        print_message(str(problem.message))
+    return writer
+
+
+def _counting_writer(name: str) -> "Writer":
+    """What writes as counting expects it, in the text that a run has learned from."""
+    from ..runs.base import NO_TEXTS, is_base
+    from ..runs.counting import counting_writer
+    from ..runs.find import find_model
+
+    found = find_model(name)
+    if is_base(found.folder):
+        raise UserError(f"{NO_TEXTS}: nothing can be counted in them")
+    return counting_writer(found)
+
+
 def _dialogue(task: Task, given: argparse.Namespace) -> "Dialogue | None":
     """Who speaks in the text that a model learned from, if it is to be talked with."""
     dialogue = task.writer.dialogue
@@ -163,8 +187,9 @@ def _answer(task: Task, talk: "Talk") -> Task:
 
 def _check(given: argparse.Namespace, config: SampleConfig) -> None:
     """Refuse options that do not fit together, or have no meaning."""
-    output = {name: vars(given)[name] for name in _OUTPUT}
-    check_given({**given_fields(given, SampleConfig), **output})
+    others = {name: vars(given)[name] for name in _OTHERS}
+    machine = given_fields(given, InferenceConfig)
+    check_given({**given_fields(given, SampleConfig), **machine, **others})
 
     for option, value in (("--min-words", given.min_words), ("--wrap", given.wrap)):
         if value is not None and value < 0:

@@ -16,13 +16,13 @@ from ..generation.common_pieces import common_pieces
 from ..generation.comparison import Comparison, Place, Side, Written
 from ..generation.places import Found, Passages, Places
 from ..runs.base import NO_TEXTS, is_base
-from ..runs.counting import means_counting
+from ..runs.counting import counting_model, means_counting
 from ..runs.find import find_model
 from ..runs.found import FoundModel
 from ..training import distributed
 from ..training.messages import say
 from .contenders import Contender, CountingContender, ModelContender, written
-from .evaluate import Progress, computing, counting_model
+from .evaluate import Progress, computing
 
 _TEXTS = 3  # of each, with the same beginning
 _LENGTH = 240  # characters of such a text, about

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from .. import UserError
 from ..config import EvaluationConfig
 from ..data.corpus import Corpus, Part, encode
-from ..data.counting import CountingModel, fit_in_time
 from ..data.files import find_files
-from ..data.source import check_text_field, read_again, read_corpus
+from ..data.source import check_text_field, read_corpus
 from ..data.voices import find_voice, mark_ids, voiced
+from ..runs.counting import counting_model
 from ..runs.find import find_model
 from ..runs.found import FoundModel
 from ..runs.memory import enough_memory
@@ -26,8 +26,6 @@ from ..training import distributed, workers
 from ..training.evaluation import Evaluation, evaluate_windows, windows_of
 from ..training.messages import say
 
-_COUNTED_CHARACTERS = 12_000_000  # of the training text, at most
-_COUNTING_SECONDS = 10.0
 _NEARLY_ALL = 1 << 16  # tokens
 
 Progress = Callable[[int], Any]
@@ -146,14 +144,3 @@ def counting_length(context_length: int, *, stride: int) -> int:
     """The tokens of a window in which counting predicts: as many as the model has or, where the
     model's windows overlap, so many that nearly all see all that counting needs."""
     return context_length if stride == context_length else _NEARLY_ALL
-
-
-def counting_model(found: FoundModel) -> CountingModel:
-    """What counts which token follows which in the text that a run learned from; UserError if the
-    model does not say what it learned from, or that has changed or is not there."""
-    if found.config is None:
-        raise UserError(f"{found.folder} does not say what text it learned from")
-    training, _ = read_again(found.config.text, found.config.origin.fingerprint)
-    text = training.at_most(_COUNTED_CHARACTERS)
-    tokens = np.concatenate(list(ids_of(found.tokenizer, text)))
-    return fit_in_time(tokens, found.tokenizer.vocab_size, _COUNTING_SECONDS)

@@ -1,11 +1,24 @@
-"""`counting`, which `minigpt compare` takes in the place of a run."""
+"""`counting`, which `minigpt compare` takes in the place of a run: what counting alone makes of the
+text that a run has learned from.
+"""
 
 import contextlib
+from dataclasses import replace
+
+import numpy as np
 
 from .. import UserError
-from .find import full_name
+from ..data.corpus import encode
+from ..data.counting import CountingModel, fit_in_time
+from ..data.source import read_again
+from ..generation.counting_engine import CountingEngine
+from ..generation.writer import Writer
+from .find import full_name, glass_writer
+from .found import FoundModel
 
 COUNTING = "counting"
+_CHARACTERS = 12_000_000  # of the training text, at most
+_SECONDS = 10.0
 
 
 def means_counting(name: str) -> bool:
@@ -16,3 +29,21 @@ def means_counting(name: str) -> bool:
         full_name(name)
         return False
     return True
+
+
+def counting_model(found: FoundModel) -> CountingModel:
+    """What counts which token follows which in the text that a run learned from; UserError if the
+    model does not say what it learned from, or that has changed or is not there."""
+    if found.config is None:
+        raise UserError(f"{found.folder} does not say what text it learned from")
+    training, _ = read_again(found.config.text, found.config.origin.fingerprint)
+    text = training.at_most(_CHARACTERS)
+    tokens = np.concatenate([piece for _, piece in encode(found.tokenizer, text)])
+    return fit_in_time(tokens, found.tokenizer.vocab_size, _SECONDS)
+
+
+def counting_writer(found: FoundModel) -> Writer:
+    """A writer that chooses each token as counting expects it. Errors as of
+    :func:`counting_model`."""
+    engine = CountingEngine(counting_model(found), found.glass.config.context_length)
+    return replace(glass_writer(found), engine=engine)
