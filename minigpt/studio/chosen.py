@@ -1,12 +1,12 @@
 """The settings of a training and of a text that may be chosen in the window: checked, and as
 options of a command.
 
-Left out are those that name a file of this computer or a program on another one: what is asked for
-comes from a browser.
+Left out are those that name a file of this computer or a program on another one, or for which
+something would be fetched: what is asked for comes from a browser.
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from .. import UserError
@@ -22,8 +22,16 @@ from ..config import (
 )
 from ..runs.base import BASE
 
-_NEVER = ("files", "validation", "log", "minutes")  # minutes are asked for by themselves
+NEVER = ("files", "validation", "log", "minutes")  # minutes are asked for by themselves
+FEW_CHOICES = {"tokenizer": ("bpe", "char"), "init": (BASE, FROM_NOTHING)}  # of more at a terminal
 _OF_TRAINING = (TextConfig, GPTConfig, TrainConfig)
+# Options without an opposite: what they turn on is off unless they are given.
+_ONLY_ON = {
+    field.name
+    for config in (*_OF_TRAINING, SampleConfig)
+    for field in dataclasses.fields(config)
+    if field.default is False and field.name not in PLANNED
+}
 _MOST_TOKENS = 4000  # of a text that is written
 _LONGEST_TEXT = 2000  # characters of a setting that is a text
 
@@ -39,9 +47,13 @@ def checked_settings(settings: Any) -> dict[str, Any]:
         names = {field.name for field in dataclasses.fields(config)}
         check_fields(config, {name: chosen[name] for name in chosen.keys() & names})
     known = {field.name for config in _OF_TRAINING for field in dataclasses.fields(config)}
-    _refuse((chosen.keys() - known) | (chosen.keys() & {*_NEVER}))
-    if chosen.get("init") not in (None, BASE, FROM_NOTHING):
-        raise UserError(f"init must be {BASE} or {FROM_NOTHING}, got {chosen['init']!r}")
+    _refuse((chosen.keys() - known) | (chosen.keys() & {*NEVER}))
+    for name, choices in FEW_CHOICES.items():
+        if name in chosen and chosen[name] not in choices:
+            raise UserError(f"{name} must be {' or '.join(choices)}, got {chosen[name]!r}")
+    for config in (TextConfig, TrainConfig):  # whether fields fit together
+        names = {field.name for field in dataclasses.fields(config)}
+        config(**{name: chosen[name] for name in chosen.keys() & names})
     check_given(chosen)
     return chosen
 
@@ -57,7 +69,7 @@ def checked_sampling(settings: Any) -> dict[str, Any]:
     return chosen
 
 
-def options(settings: Mapping[str, Any], planned: Sequence[str] = PLANNED) -> list[str]:
+def options(settings: Mapping[str, Any]) -> list[str]:
     """Settings as the options of a command. A value stands in the same word as its option, so that
     it is never taken for one itself."""
     words = []
@@ -66,7 +78,7 @@ def options(settings: Mapping[str, Any], planned: Sequence[str] = PLANNED) -> li
         if value is True:
             words.append(option)
         elif value is False:
-            words += [f"--no-{name.replace('_', '-')}"] if name in planned else []
+            words += [] if name in _ONLY_ON else [f"--no-{name.replace('_', '-')}"]
         elif isinstance(value, list | tuple):
             words += [f"{option}={_typed(name, str(one))}" for one in value]
         else:

@@ -36,6 +36,7 @@ from ..runs.folder import PLAN
 from ..runs.journal import ALIVE, JOURNAL
 from ..runs.memory import enough_memory
 from . import settings
+from .problems import OTHER, kind_of
 from .text_folder import (
     FILES,
     PLANS,
@@ -89,7 +90,9 @@ def _plan(folder: Path, of: Found) -> None:
                 found |= more
                 write_json(found, path)
     except UserError as error:
-        write_problem(path, of, "setting", settings.for_window(str(error)))
+        message = settings.for_window(str(error))
+        kind = kind_of(message)
+        write_problem(path, of, "setting" if kind == OTHER else kind, message)
         return
     write_json(found | {"is_done": True, "share": 1.0}, path)
 
@@ -146,7 +149,7 @@ def _stop(minutes: float, measured: Measured, request: Request, source: Source) 
     try:
         planned = plan_measured(measured, request.with_minutes(minutes))
     except UserError as error:
-        return found | {"problem": problem("too-few-minutes", settings.for_window(str(error)))}
+        return found | {"problem": problem("too_few_minutes", settings.for_window(str(error)))}
 
     scan = source.training.scan
     bytes_per_letter = scan.text_bytes / sum(scan.lengths)

@@ -110,7 +110,7 @@ def _end_in_time(folder: Path) -> None:
         minutes = f"{MOST_SECONDS / 60:g} minutes"
         message = f"Reading took more than {minutes}. Take some of the files out."
         with contextlib.suppress(OSError):
-            write_problem(folder / READING, _of(folder), "too-slow", message)
+            write_problem(folder / READING, _of(folder), "too_slow", message)
         os._exit(1)
 
     timer = threading.Timer(MOST_SECONDS, end)
@@ -130,7 +130,7 @@ def _read(folder: Path, of: Found) -> None:
         if not is_out_of_memory(error):
             raise
         message = "Reading needs too much memory. Take some of the files out."
-        write_problem(path, of, "too-large", message)
+        write_problem(path, of, "too_large", message)
 
 
 def _found(folder: Path, of: Found) -> Found:
@@ -253,7 +253,7 @@ def _add_text(found: Found, corpus: Corpus) -> None:
     found["lines"] = _first_lines(beginning)
     if characters < _FEWEST_CHARACTERS:
         message = f"Too short: {characters:,} letters. Add a few pages."
-        found["problem"] = problem("too-short", message)
+        found["problem"] = problem("too_short", message)
 
 
 def _beginning(corpus: Corpus) -> str:

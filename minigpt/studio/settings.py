@@ -1,5 +1,5 @@
-"""The settings that a window can change: fields of the three configs of a training, their help, and
-how `minigpt train` is told of them."""
+"""The settings that a window shows: fields of the three configs of a training, with their help.
+chosen.py says which may be chosen."""
 
 import dataclasses
 import re
@@ -7,25 +7,11 @@ import types
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from .. import UserError
-from ..config import (
-    FROM_NOTHING,
-    PLANNED,
-    GPTConfig,
-    ReadingConfig,
-    TextConfig,
-    TrainConfig,
-    check_fields,
-    check_given,
-)
+from ..config import PLANNED, GPTConfig, ReadingConfig, TextConfig, TrainConfig
+from .chosen import FEW_CHOICES, NEVER
 
-# Left out: what the window asks for elsewhere (the text, the minutes), what would make another
-# program or address take part, and a number of steps, which would take the place of the minutes.
-_NOT_HERE = ("files", "validation", "minutes", "steps", "log")
-_FEW_CHOICES = {  # of settings that a terminal takes any text for: some of these would be fetched
-    "tokenizer": ("bpe", "char"),
-    "init": ("base", FROM_NOTHING),
-}
+# Besides those that are never chosen here: a number of steps would take the place of the minutes.
+_NOT_HERE = (*NEVER, "steps")
 _KINDS = {int: "whole number", float: "number", bool: "switch", str: "text"}
 
 _OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
@@ -74,36 +60,6 @@ def describe(chosen: Mapping[str, Any]) -> list[Fields]:
     return found
 
 
-def checked(sent: Mapping[str, Any]) -> Fields:
-    """The settings that were sent, without those that are null.
-
-    Raises:
-        UserError: if there is no such setting, it has a wrong value, or would do nothing beside the
-            others.
-    """
-    given = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in sent.items()
-        if value is not None
-    }
-    known = {name for _, names in _GROUPS.values() for name in names}
-    for name in given:
-        if name not in known:
-            raise UserError(f"there is no setting {name}")
-
-    for config, names in _GROUPS.values():
-        of_config = {name: given[name] for name in names if name in given}
-        check_fields(config, of_config)
-        for name, value in of_config.items():
-            choices = _FEW_CHOICES.get(name)
-            if choices is not None and value not in choices:
-                raise UserError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
-    TextConfig(**text_fields(given))
-    TrainConfig(**training_fields(given))
-    check_given(given)
-    return given
-
-
 def reading_fields(chosen: Mapping[str, Any]) -> Fields:
     """Those of a ReadingConfig."""
     return _part(chosen, _READING)
@@ -124,24 +80,6 @@ def training_fields(chosen: Mapping[str, Any]) -> Fields:
     return _part(chosen, _TRAINING)
 
 
-def as_options(chosen: Mapping[str, Any]) -> list[str]:
-    """The same as options of `minigpt train`. Each is one word with its value, so that no value can
-    be taken for an option."""
-    options = []
-    for name, value in chosen.items():
-        option = f"--{name.replace('_', '-')}"
-        if value is True:
-            options.append(option)
-        elif value is False:
-            if _can_be_turned_off(name):
-                options.append(option.replace("--", "--no-", 1))
-        elif isinstance(value, list | tuple):
-            options += [f"{option}={item}" for item in value]
-        else:
-            options.append(f"{option}={value}")
-    return options
-
-
 def for_window(message: str) -> str:
     """What is said of settings at a terminal, in which they are options, as a window says it."""
     return _OPTION.sub(lambda option: option[1].replace("-", "_"), message)
@@ -158,16 +96,6 @@ def _part(chosen: Mapping[str, Any], names: tuple[str, ...]) -> Fields:
     return {name: tuple(v) if isinstance(v, list) else v for name, v in part.items()}
 
 
-def _can_be_turned_off(name: str) -> bool:
-    """Whether there is an option for that: else it is off unless it is turned on."""
-    defaults = {
-        field: _field(config, field).default
-        for config, names in _GROUPS.values()
-        for field in names
-    }
-    return name in PLANNED or defaults[name] is not False
-
-
 def _field(config: type, name: str) -> "dataclasses.Field[Any]":
     (field,) = (field for field in dataclasses.fields(config) if field.name == name)
     return field
@@ -179,8 +107,8 @@ def _kind(config: type, name: str) -> str:
 
 
 def _choices(config: type, name: str) -> tuple[str, ...] | None:
-    if name in _FEW_CHOICES:
-        return _FEW_CHOICES[name]
+    if name in FEW_CHOICES:
+        return FEW_CHOICES[name]
     hint = _hint(config, name)
     return get_args(hint) if get_origin(hint) is Literal else None
 

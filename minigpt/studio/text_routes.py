@@ -10,18 +10,18 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from .. import UserError
-from ..runs.journal import JOURNAL, read_phases
 from . import settings, text_states, texts
 from .bodies import read_json
+from .chosen import checked_settings
 from .errors import ApiError
+from .jobs import read_job
 from .place import Place
+from .states import ACTIVE, WAITING, States, folders_in
 from .text_folder import PLANS, READING, SETTINGS, write_json
 from .text_folder import read_json as read_stored
 
 if TYPE_CHECKING:
     from .app import Studio
-
-_JOB = "job.json"  # in the journal of a run that the studio was asked for
 
 
 def _studio(request: Request) -> "Studio":
@@ -136,11 +136,11 @@ async def delete(request: Request) -> Response:
 
 def training_on(text: str, place: Place) -> str | None:
     """The name of a run that learns from a text, or waits to; None if there is none."""
-    for job in place.runs.glob(f"*/{JOURNAL}/{_JOB}"):
-        run = job.parent.parent
-        phases = read_phases(run)
-        has_ended = bool(phases) and phases[-1]["phase"] == "end"
-        if read_stored(job).get("text") == text and not has_ended:
+    states = States(place.runs)
+    for run in folders_in(place.runs):
+        job = read_job(run)
+        is_of_it = job is not None and job.text is not None and job.text.get("id") == text
+        if is_of_it and states.of(run)["state"] in (WAITING, *ACTIVE):
             return run.name
     return None
 
@@ -158,10 +158,8 @@ def _forget_problem(path: Path) -> None:
 
 def _checked(sent: Any) -> dict[str, Any]:
     """The settings that were sent; ApiError if one is wrong."""
-    if not isinstance(sent, dict):
-        raise ApiError(400, "The settings must be an object.", "settings")
     try:
-        return settings.checked(sent)
+        return checked_settings(sent)
     except UserError as error:
         message = settings.for_window(str(error))
         raise ApiError(400, message, settings.named_in(message)) from None

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from . import settings, texts
+from .errors import ApiError
 from .text_folder import (
     PLANS,
     READING,
@@ -51,6 +52,23 @@ def whole(folder: Path) -> Told:
         "reading": _only(reading, _OF_READING),
         "plans": _only(plans, _OF_PLANS),
         "settings": settings.describe(chosen_settings(folder)),
+    }
+
+
+def for_run(folder: Path) -> Told:
+    """What the request of a training keeps of its text: "id", "name", "size" and "characters" as
+    the model sees it, and "beginning". An ApiError of status 404 if it is not there, of 409 if it
+    cannot be learned from."""
+    text = texts.describe(folder)
+    reading = reading_now(folder)
+    if reading is None or not text["is_complete"] or not is_readable(reading):
+        raise ApiError(409, "This text cannot be learned from, or is still being read.")
+    return {
+        "id": text["id"],
+        "name": text["name"],
+        "size": reading["size"],
+        "characters": reading["characters"],
+        "beginning": reading["lines"][0],
     }
 
 

@@ -107,7 +107,7 @@ class TextWork:
         if work.is_stopped or is_done(path, of):
             return
         if is_late:
-            write_problem(path, of, "too-slow", f"The {name} of this text took too long.")
+            write_problem(path, of, "too_slow", f"The {name} of this text took too long.")
         else:
             write_problem(path, of, "failed", f"The {name} of this text ended unexpectedly.")
 

@@ -14,6 +14,7 @@ from minigpt.recipe.plan import plan_run
 from minigpt.recipe.request import make_request
 from minigpt.recipe.speed import Speed
 from minigpt.studio import planning, settings, text_states
+from minigpt.studio.chosen import checked_settings, options
 from minigpt.studio.text_folder import SETTINGS, read_json, write_json
 from tests.conftest import some_text
 
@@ -92,7 +93,7 @@ def test_settings_that_do_not_fit_are_one_clear_problem(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     folder = dropped(tmp_path, {"my.txt": some_text(300)})
-    write_json(settings.checked(chosen), folder / SETTINGS)
+    write_json(checked_settings(chosen), folder / SETTINGS)
     found = _plan(folder)
     assert found["problem"]["kind"] == "setting" and words in found["problem"]["message"]
     assert found["stops"] == []
@@ -107,7 +108,7 @@ def test_minutes_that_are_too_few_for_a_step_are_told_beside_the_others(
     assert [stop["problem"] is None for stop in stops] == sorted(
         stop["problem"] is None for stop in stops
     )
-    assert stops[0]["problem"]["kind"] == "too-few-minutes" and stops[0]["bits"] is None
+    assert stops[0]["problem"]["kind"] == "too_few_minutes" and stops[0]["bits"] is None
     assert stops[-1]["bits"] > 0
 
 
@@ -128,23 +129,21 @@ def test_every_setting_that_is_shown_is_an_option_of_train() -> None:
     }
     for field in shown:
         value = field["choices"][0] if field["choices"] else values[field["kind"]]
-        options = settings.as_options({field["name"]: value})
-        _, typed = parse(["train", *options, "--", "my.txt"], None)
+        words = options({field["name"]: value})
+        _, typed = parse(["train", *words, "--", "my.txt"], None)
         assert vars(typed)[field["name"]] == value, field["name"]
-    _, typed = parse(
-        ["train", *settings.as_options({"tie_embeddings": False, "bias": False})], None
-    )
+    _, typed = parse(["train", *options({"tie_embeddings": False, "bias": False})], None)
     assert (typed.tie_embeddings, typed.bias) == (False, False)
-    assert settings.as_options({"plain": False, "anonymous": False}) == []
+    assert options({"plain": False, "anonymous": False}) == []
 
 
 @pytest.mark.parametrize(
     ("sent", "words"),
     [
-        ({"minutes": 5}, "there is no setting minutes"),
-        ({"files": ["/etc/passwd"]}, "there is no setting files"),
-        ({"init": "hf:gpt2"}, "init must be one of base, none"),
-        ({"tokenizer": "gpt2"}, "tokenizer must be one of bpe, char"),
+        ({"minutes": 5}, "minutes is no setting"),
+        ({"files": ["/etc/passwd"]}, "files is no setting"),
+        ({"init": "hf:gpt2"}, "init must be base or none"),
+        ({"tokenizer": "gpt2"}, "tokenizer must be bpe or char"),
         ({"emb_dim": "wide"}, "emb_dim must be a whole number"),
         ({"learning_rate": -1}, "learning_rate must be above 0"),
         ({"vocab_size": 400, "tokenizer": "char"}, "does nothing beside"),
@@ -154,11 +153,11 @@ def test_every_setting_that_is_shown_is_an_option_of_train() -> None:
 )
 def test_a_setting_that_cannot_be_chosen_is_refused(sent: dict[str, Any], words: str) -> None:
     with pytest.raises(UserError, match=re.escape(words)):
-        settings.checked(sent)
+        checked_settings(sent)
 
 
 def test_settings_that_are_null_are_not_chosen_and_those_chosen_come_back() -> None:
-    chosen = settings.checked({"seed": 7, "emb_dim": None, "rename": ["+49=Anna"]})
+    chosen = checked_settings({"seed": 7, "emb_dim": None, "rename": ["+49=Anna"]})
     shown = {field["name"]: field for field in settings.describe(json.loads(json.dumps(chosen)))}
     assert shown["seed"]["value"] == 7 and shown["rename"]["value"] == ["+49=Anna"]
     assert shown["emb_dim"]["value"] is None and shown["emb_dim"]["planned"]

@@ -71,13 +71,13 @@ def test_each_thing_that_is_left_out_has_a_kind_and_a_sentence_without_advice_fo
     found = _read(dropped(tmp_path, files))
     assert _kinds(found) == {
         "a.png": "picture",
-        "bomb.docx": "too-large",
-        "bomb.epub": "too-large",
-        "bomb.txt.gz": "too-large",
+        "bomb.docx": "too_large",
+        "bomb.epub": "too_large",
+        "bomb.txt.gz": "too_large",
         "nested.zip": "empty",
         "half.docx": "damaged",
         "old.doc": "office",
-        "noise.bin": "no-text",
+        "noise.bin": "no_text",
         "table.csv": "column",
     }
     for left_out in found["left_out"]:
@@ -104,8 +104,8 @@ def test_parts_that_are_left_out_are_told_and_do_not_refuse_the_file(tmp_path: P
     [
         ({"a.png": PNG}, "picture", "a.png is a picture (PNG)."),
         ({"a.png": PNG, "b.png": PNG}, "nothing", "There is no text in these files. Add others."),
-        ({"a.txt": ""}, "too-short", "Too short: 0 letters. Add a few pages."),
-        ({"a.txt": "x" * 200}, "too-short", "Too short: 200 letters. Add a few pages."),
+        ({"a.txt": ""}, "too_short", "Too short: 0 letters. Add a few pages."),
+        ({"a.txt": "x" * 200}, "too_short", "Too short: 200 letters. Add a few pages."),
     ],
     ids=str,
 )

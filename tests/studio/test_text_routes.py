@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from minigpt.studio import trainings
 from minigpt.studio.app import Studio
 from minigpt.studio.place import Place
 from minigpt.studio.text_work import TextWork
@@ -81,7 +82,7 @@ def test_what_a_studio_that_was_killed_was_reading_is_read_by_the_next(tmp_path:
         address = f"/api/texts/{folder.name}"
         assert window.get(address).json["state"] == "reading"
         text = _wait(window, address, lambda text: text["state"] == "refused")
-        assert text["reading"]["problem"]["kind"] == "too-short"
+        assert text["reading"]["problem"]["kind"] == "too_short"
 
 
 def test_a_reader_that_crashes_is_told_and_can_be_tried_again(
@@ -96,7 +97,7 @@ def test_a_reader_that_crashes_is_told_and_can_be_tried_again(
     monkeypatch.undo()
     window.post(f"{address}/read")
     text = _wait(window, address, lambda text: text["state"] == "refused")
-    assert text["reading"]["problem"]["kind"] == "too-short"
+    assert text["reading"]["problem"]["kind"] == "too_short"
 
 
 def test_the_tales_are_there_at_once(quiet: Window) -> None:
@@ -129,7 +130,7 @@ def test_files_come_and_go(quiet: Window) -> None:
         ({"seed": -1}, "seed"),
         ({"vocab_size": 400, "tokenizer": "char"}, "vocab_size"),
         ({"nonsense": 1}, None),
-        ("seed", "settings"),
+        ("seed", None),
     ],
     ids=str,
 )
@@ -145,12 +146,16 @@ def test_a_wrong_setting_is_refused_by_name_and_changes_nothing(
 
 def test_a_text_that_is_learned_from_is_not_deleted(quiet: Window) -> None:
     address = _drop(quiet, {"a.txt": b"a"})
-    journal = quiet.studio.place.runs / "diary/journal"
-    journal.mkdir(parents=True)
-    (journal / "job.json").write_text(json.dumps({"text": address.rpartition("/")[2]}))
+    run = trainings.ask(
+        quiet.studio.place,
+        text={"id": address.rpartition("/")[2]},
+        name="diary",
+        minutes=5,
+        settings={},
+    )
     answer = quiet.post(f"{address}/delete")
     assert answer.status == 409 and "diary is learning" in answer.json["message"]
-    (journal / "journal.jsonl").write_text('{"phase": "end", "how": "finished"}\n')
+    trainings.leave_line(run)
     assert quiet.post(f"{address}/delete").status == 204
 
 

@@ -63,14 +63,14 @@ def _values(process: subprocess.Popen[bytes], content: Content) -> Iterator[Any]
         if late.is_set():
             remedy = "if you trust it, use --raise-limits 10"
             reason = f"takes more than {seconds} seconds a page; {remedy}"
-            raise Refused(content.source, reason, "too-large")
+            raise Refused(content.source, reason, "too_large")
         if not line:
             break
         yield _value(line, content)
 
     if process.wait() != 0:
         raise Unreadable(
-            content.source, "its reader needs too much memory, or crashed", "too-large"
+            content.source, "its reader needs too much memory, or crashed", "too_large"
         )
 
 

@@ -132,13 +132,13 @@ class Content:
         """The error for content that is larger than `most` bytes."""
         size = f"{most / (1 << 20):,.0f} MB"
         reason = f"is larger than {size} inside; if you trust it, use --raise-limits 10"
-        return Refused(self.source, reason, "too-large")
+        return Refused(self.source, reason, "too_large")
 
     def unpacks_too_much(self) -> UserError:
         """The error for content that is suspiciously small while it is packed."""
         reason = f"unpacks to more than {self.limit(MOST_TIMES)} times its size"
         remedy = "if you trust it, use --raise-limits 10"
-        return Refused(self.source, f"{reason}; {remedy}", "too-large")
+        return Refused(self.source, f"{reason}; {remedy}", "too_large")
 
     def most_unpacked(self) -> int:
         """How many bytes it may have when it is unpacked, by its size."""
@@ -193,7 +193,7 @@ def _zstandard(packed: IO[bytes], source: Path) -> Any:
 def needs_extra(source: Path, what: str) -> UserError:
     """The error for a file that a library has to read."""
     reason = f"needs a reader of {what}: {how_to_install('documents')}"
-    return Refused(source, reason, "no-reader")
+    return Refused(source, reason, "no_reader")
 
 
 def _reason(error: BaseException) -> str:

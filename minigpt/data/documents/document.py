@@ -39,7 +39,7 @@ class Refused(UserError):
     """A file that is no text or may not be read; `reason` says what it is, and `kind` in one word,
     for programs."""
 
-    def __init__(self, source: Path, reason: str, kind: str = "no-text"):
+    def __init__(self, source: Path, reason: str, kind: str = "no_text"):
         self.reason = " ".join(reason.split())
         self.kind = kind
         super().__init__(f"{title(source)} {self.reason}")

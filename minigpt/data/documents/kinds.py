@@ -141,6 +141,6 @@ _NO_TEXT = {  # each with its kind
     b"Rar!": ("an archive that is not read (RAR); unpack it first", "packed"),
     b"\xfd7zXZ": ("packed with xz, which is not read; unpack it first", "packed"),
     b"BZh": ("packed with bzip2, which is not read; unpack it first", "packed"),
-    b"\x7fELF": ("a program", "no-text"),
-    b"SQLite format 3": ("a database (SQLite)", "no-text"),
+    b"\x7fELF": ("a program", "no_text"),
+    b"SQLite format 3": ("a database (SQLite)", "no_text"),
 }

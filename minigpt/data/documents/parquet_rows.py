@@ -62,7 +62,7 @@ def rows(stream: Any, columns: list[str], most_unpacked: int) -> Iterator[list[d
 def _check_unpacked(read: int, most: int) -> None:
     if read > most:
         remedy = "if you trust it, use --raise-limits 10"
-        raise Told(f"unpacks to too many times its size; {remedy}", "too-large")
+        raise Told(f"unpacks to too many times its size; {remedy}", "too_large")
 
 
 if __name__ == "__main__":

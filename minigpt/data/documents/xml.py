@@ -91,4 +91,4 @@ def too_deep(content: Content) -> Refused:
     most = content.limit(MOST_NESTED)
     remedy = "if you trust it, use --raise-limits 10"
     reason = f"has more than {most:,} tags inside one another; {remedy}"
-    return Refused(content.source, reason, "too-large")
+    return Refused(content.source, reason, "too_large")

@@ -35,7 +35,7 @@ def _check_sizes(archive: zipfile.ZipFile, content: Content) -> None:
     members = archive.infolist()
     if len(members) > content.limit(MOST_MEMBERS):
         reason = f"holds more than {content.limit(MOST_MEMBERS):,} files"
-        raise Refused(content.source, reason, "too-large")
+        raise Refused(content.source, reason, "too_large")
 
     unpacked = sum(member.file_size for member in members)
     most = content.limit(MOST_UNPACKED)
