@@ -57,7 +57,8 @@ def make_run(
         (run / JOURNAL / ROWS).write_text(lines_of(rows))
     if alive is not None:
         (run / JOURNAL / ALIVE).touch()
-        os.utime(run / JOURNAL / ALIVE, (NOW - alive, NOW - alive))
+        if alive > 0.0:  # else just now, however long ago this module was loaded
+            os.utime(run / JOURNAL / ALIVE, (NOW - alive, NOW - alive))
     if stop is not None:
         (run / JOURNAL / STOP).write_text(stop)
     if log is not None:
