@@ -10,7 +10,15 @@ __version__ = "0.1.0"
 
 
 class UserError(ValueError):
-    """Something a user can put right: printed as one line, exit status 2."""
+    """Something a user can put right: printed as one line, exit status 2.
+
+    Attributes:
+        kind: a short name for programs, one of `minigpt.config.kinds.KINDS`.
+    """
+
+    def __init__(self, message: str = "", *, kind: str = "other"):
+        super().__init__(message)
+        self.kind = kind
 
 
 if TYPE_CHECKING:  # what a type checker and an editor see

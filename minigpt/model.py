@@ -167,8 +167,8 @@ class GPT(nn.Module):
         return linear_cross_entropy(x.flatten(0, 1), self.head.weight, targets.flatten())
 
     @torch.no_grad()
-    def token_losses(self, token_ids: Tensor, targets: Tensor) -> Tensor:
-        """The cross-entropy of single tokens, without gradients.
+    def token_losses(self, token_ids: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """The cross-entropy of single tokens, without gradients, and which are guessed right.
 
         Only a few rows of logits are in memory at a time.
 
@@ -177,7 +177,8 @@ class GPT(nn.Module):
             targets: ``(b, n)``, the tokens that follow the last n positions, n <= T.
 
         Returns:
-            The cross-entropy of each target in nats, ``(b, n)``, in float32 or wider.
+            The cross-entropy of each target in nats, ``(b, n)``, in float32 or wider; and whether
+            the target is the token that the model finds likeliest there, ``(b, n)``.
         """
         n = targets.shape[1]
         x = self._features(token_ids)[:, -n:].flatten(0, 1)  # (b * n, emb_dim)
@@ -189,11 +190,12 @@ class GPT(nn.Module):
 
         logits_at_once = _LOGITS_ON_CPU if device == "cpu" else _LOGITS_ON_GPU
         rows = max(logits_at_once // len(weight), 1)
-        losses = []
+        losses, are_right = [], []
         for xs, ts in zip(x.split(rows), targets.flatten().split(rows), strict=True):
             logits = F.linear(xs.to(dtype), weight).to(wide)  # (rows, vocab_size)
             losses.append(F.cross_entropy(logits, ts, reduction="none"))  # (rows,)
-        return torch.cat(losses).view(targets.shape)
+            are_right.append(logits.argmax(-1) == ts)  # (rows,)
+        return torch.cat(losses).view(targets.shape), torch.cat(are_right).view(targets.shape)
 
     def _features(self, token_ids: Tensor, caches: Caches | None = None) -> Tensor:
         """What the head sees, ``(b, T, emb_dim)``."""

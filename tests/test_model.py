@@ -125,10 +125,13 @@ def test_the_losses_of_tokens_are_those_of_their_logits(
     """Of the last n, whether their logits are computed at once or two rows at a time."""
     model, inputs, targets = gpt(kind, tie_embeddings=tied), ids(3, 7), ids(3, 7, seed=1)
     logits = model(inputs)
+    targets[0] = logits[0].argmax(-1)  # guessed right
     every = -logits.log_softmax(-1).gather(-1, targets[..., None]).squeeze(-1)  # (3, 7)
+    are_right = logits.argmax(-1) == targets
     for size in (1 << 20, 2 * VOCAB):
         monkeypatch.setattr("minigpt.model._LOGITS_ON_CPU", size)
-        found = model.token_losses(inputs, targets[:, -n:])
+        found, is_right = model.token_losses(inputs, targets[:, -n:])
+        assert torch.equal(is_right, are_right[:, -n:]) and is_right[0].all()
         assert found.shape == (3, n) and not found.requires_grad
         torch.testing.assert_close(found, every[:, -n:].detach())
 
@@ -138,11 +141,11 @@ def test_the_losses_of_tokens_are_computed_in_the_precision_asked_for() -> None:
     model, inputs, targets = gpt("qwen3").float(), ids(3, 7), ids(3, 7, seed=1)
     with torch.autocast("cpu", torch.bfloat16):
         logits = model(inputs).float()
-        found = model.token_losses(inputs, targets)
+        found, _ = model.token_losses(inputs, targets)
     expected = nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
     assert found.dtype == torch.float32
     torch.testing.assert_close(found.mean(), expected.detach(), rtol=1e-6, atol=0)
-    assert not torch.equal(found, model.token_losses(inputs, targets))
+    assert not torch.equal(found, model.token_losses(inputs, targets)[0])
 
 
 @given(kind=kinds, T=st.integers(1, CONTEXT), data=st.data())

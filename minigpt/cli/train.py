@@ -82,6 +82,7 @@ def _resume(
     print_message(f"minigpt {__version__}: loading torch, to continue a run")
     from ..runs.base import BASE
     from ..runs.folder import read_config
+    from ..runs.journal import telling_failure
     from ..runs.kept import check_is_whole
 
     out = None
@@ -91,10 +92,12 @@ def _resume(
             raise UserError("the base cannot be continued; --init base trains it on your text")
         check_is_whole(chosen)
         out = Path(chosen)
-        read_config(out)
-    from ..recipe.run import resume_run
+    with telling_failure(out):
+        if out is not None:
+            read_config(out)
+        from ..recipe.run import resume_run
 
-    resume_run(out, training, started, text.get("files", ()))
+        resume_run(out, training, started, text.get("files", ()))
 
 
 def _plan(text: Fields, model: Fields, training: Fields) -> None:
@@ -127,7 +130,7 @@ def _start(
     check_free(Path(out or "runs/.any"))
     with _waiting_journal(out) as journal:
         try:
-            source = _read_text(text, model, is_for_run=True)
+            source = _read_text(text, model, is_for_run=True, journal=journal)
             from ..recipe.run import start_run
 
             start_run(
@@ -164,9 +167,11 @@ def _say_reading(text: Fields) -> None:
     print_message(f"minigpt {__version__}: reading {names}")
 
 
-def _read_text(text: Fields, model: Fields, is_for_run: bool = False) -> "Source":
+def _read_text(
+    text: Fields, model: Fields, *, is_for_run: bool = False, journal: "Journal | None" = None
+) -> "Source":
     """Read the text and refuse one that is too short, before torch is loaded, which takes seconds;
-    what is found is said."""
+    what is found is said, and in the journal how far it is."""
     from ..data.lengths import check_short_text
     from ..data.source import find_source
     from ..recipe import report
@@ -176,7 +181,11 @@ def _read_text(text: Fields, model: Fields, is_for_run: bool = False) -> "Source
     if config.tokenizer not in ("bpe", "char"):  # it has to be there
         tiktoken_tokenizer(config.tokenizer)
 
-    source = find_source(config, print_message)
+    def tell_share(share: float) -> None:
+        if journal is not None:
+            journal.tell_share("reading", share)
+
+    source = find_source(config, print_message, tell_share)
     is_new = config.init in (None, FROM_NOTHING)
     if is_new:  # else the model is read first, and brings its tokenizer
         check_short_text(source, config, model.get("context_length"))

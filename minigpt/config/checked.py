@@ -77,7 +77,7 @@ def check_fields(cls: type, values: Mapping[str, Any]) -> None:
         if name not in hints:
             raise UserError(f"{cls.__name__}: unknown field {name!r}")
         if (expected := _problem(value, hints[name])) is not None:
-            raise UserError(f"{name} must be {expected}, got {value!r}")
+            raise UserError(f"{name} must be {expected}, got {value!r}", kind="setting")
 
 
 @functools.cache  # it takes longer than the check itself; a server checks every request
@@ -116,4 +116,4 @@ def is_utf8(text: str) -> bool:
 def require(config: Any, name: str, holds: bool, expected: str) -> None:
     """Refuse the value of a field if something does not hold, which is what was expected of it."""
     if not holds:
-        raise UserError(f"{name} must be {expected}, got {getattr(config, name)}")
+        raise UserError(f"{name} must be {expected}, got {getattr(config, name)}", kind="setting")

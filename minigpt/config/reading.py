@@ -36,7 +36,8 @@ class ReadingConfig(Checked):
             old, _, new = words.partition("=")
             if not old.strip() or not new.strip():
                 raise UserError(
-                    f"--rename must be NAME=NAME, such as '+49 170=Anna', got {words!r}"
+                    f"--rename must be NAME=NAME, such as '+49 170=Anna', got {words!r}",
+                    kind="setting",
                 )
         is_known = self.encoding is None or _is_text_encoding(self.encoding)
         require(self, "encoding", is_known, "an encoding that Python knows, such as latin1")

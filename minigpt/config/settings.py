@@ -279,27 +279,33 @@ def check_given(given: Mapping[str, Any], known: Mapping[str, Any] | None = None
             if isinstance(value, str | int | float) and not isinstance(value, bool):
                 beside += f" {value}"
             remedy = "leave one of them out" if cause in wanted else "leave it out"
-            raise UserError(f"{_option(name)} does nothing beside {beside}; {remedy}")
+            raise UserError(
+                f"{_option(name)} does nothing beside {beside}; {remedy}", kind="setting"
+            )
 
     check_log(wanted.get("log"))
     shorter = wanted.get("warmup_context", 0)
     longer = wanted.get("context_length", math.inf)
     if shorter > longer:
-        raise UserError(f"--warmup-context {shorter} is longer than --context-length {longer}")
+        raise UserError(
+            f"--warmup-context {shorter} is longer than --context-length {longer}",
+            kind="setting",
+        )
 
 
 def check_interpolation(interpolate: bool | None, init: str | None) -> None:
     """Refuse to interpolate between random weights and trained ones."""
     if interpolate and init is None:
         raise UserError(
-            "--interpolate is for a training that begins with a model; name it by --init"
+            "--interpolate is for a training that begins with a model; name it by --init",
+            kind="setting",
         )
 
 
 def check_log(name: str | None) -> None:
     """Refuse to log to a program whose package is not installed."""
     if name is not None and importlib.util.find_spec(name) is None:
-        raise UserError(f"--log {name} needs a package: {how_to_install(name)}")
+        raise UserError(f"--log {name} needs a package: {how_to_install(name)}", kind="setting")
 
 
 def _option(field: str) -> str:

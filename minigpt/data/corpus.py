@@ -28,6 +28,7 @@ _STRETCH = 1 << 14  # characters of a stretch, where only a sample of a text is 
 CHANGED = "changed while it was read; start again when it is complete"
 
 FileVersion = tuple[int, int]  # when a file was last written to, in nanoseconds, and its size
+TellShare = Callable[[float], None]  # gets a share of the work that is done, 0 to 1
 Watch = Callable[[Path, int], object]  # gets a file that is read, and its characters so far
 
 
@@ -119,6 +120,26 @@ class Corpus:
         corpus = self.of(good)
         vars(corpus)["scan"] = scanner.result()  # as if it had been asked for
         return corpus, reports
+
+
+class ShareRead:
+    """Watches some files being read: tells the share of them, by their sizes. A character counts as
+    a byte; a file that is packed holds more of them than it has bytes."""
+
+    def __init__(self, files: Sequence[Path], tell_share: TellShare):
+        self._sizes = {}
+        self._before = {}  # bytes of the files before it
+        self._total = 0
+        for file in files:
+            version = version_of(file)
+            self._sizes[file] = 0 if version is None else version[1]
+            self._before[file] = self._total
+            self._total += self._sizes[file]
+        self._tell_share = tell_share
+
+    def __call__(self, file: Path, characters: int) -> None:
+        done = self._before[file] + min(characters, self._sizes[file])
+        self._tell_share(done / max(self._total, 1))
 
 
 class _Scanner:
@@ -302,14 +323,14 @@ class Part:
                     yield piece._replace(text=stretch, line=lines.line_at(start))
 
         if read != self.characters:
-            raise UserError(f"the text {CHANGED}")
+            raise UserError(f"the text {CHANGED}", kind="text_changed")
 
     def _all_pieces(self) -> Iterator[Piece]:
         """The pieces of the part before a sample is taken; none is empty."""
         before_cut = array("Q", self.cuts)  # characters of each document that are still to come
         for piece in self.corpus.pieces():
             if piece.number == len(before_cut):
-                raise UserError(f"the text {CHANGED}")
+                raise UserError(f"the text {CHANGED}", kind="text_changed")
 
             cut = min(before_cut[piece.number], len(piece.text))
             before_cut[piece.number] -= cut

@@ -46,7 +46,7 @@ def find_files(
         elif name == TALES:
             found.append(_tales())
         else:
-            raise UserError(f"no such file: {name}{_hint(name)}")
+            raise UserError(f"no such file: {name}{_hint(name)}", kind="text_gone")
     return tuple(found)
 
 
@@ -63,7 +63,7 @@ def exists(name: str) -> bool:
         os.stat(name)
         return True
     except PermissionError as error:
-        raise UserError(f"cannot read {name}: {error.strerror}") from None
+        raise UserError(f"cannot read {name}: {error.strerror}", kind="damaged") from None
     except (OSError, ValueError):  # a name may be too long, or hold a NUL
         return False
 
@@ -131,7 +131,7 @@ class _Search:
         if texts:
             return texts
         if files or self._left_out or is_folder(self.place):
-            raise UserError(f"there is no text in {self.place}")
+            raise UserError(f"there is no text in {self.place}", kind="empty")
         return ()  # nothing matches the pattern
 
     def _leave_out(self, reason: str, name: str) -> None:
@@ -202,7 +202,7 @@ class _Search:
 
     def _leave_out_folder(self, error: OSError) -> None:
         if Path(error.filename) == Path(self.place):
-            raise UserError(f"cannot read {self.place}: {error.strerror}")
+            raise UserError(f"cannot read {self.place}: {error.strerror}", kind="damaged")
         self._leave_out(f"since it cannot be read ({error.strerror})", str(error.filename))
 
 

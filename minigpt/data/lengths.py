@@ -54,7 +54,8 @@ def check_counts(training: int, validation: int, config: TextConfig) -> None:
         remedy = "use a larger --max-characters"
     raise UserError(
         f"the text is too short: it has {counted(training, 'token')} to train on and "
-        f"{validation:,} to validate on, but at least 2 of each are needed; {remedy}"
+        f"{validation:,} to validate on, but at least 2 of each are needed; {remedy}",
+        kind="too_short",
     )
 
 
@@ -63,7 +64,8 @@ def check_context(training: int, context_length: int) -> None:
     if training <= context_length:
         raise UserError(
             f"the training text has {counted(training, 'token')}, too few for context_length "
-            f"{context_length:,}; use a longer text or --context-length {training - 1}"
+            f"{context_length:,}; use a longer text or --context-length {training - 1}",
+            kind="too_short",
         )
 
 

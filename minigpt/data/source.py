@@ -18,7 +18,7 @@ from typing import Any
 
 from .. import UserError
 from ..config import ReadingConfig, TextConfig
-from .corpus import CHANGED, Corpus, Part, version_of
+from .corpus import CHANGED, Corpus, Part, ShareRead, TellShare, version_of
 from .dialogue.dialogue import Dialogue
 from .dialogue.rows import is_conversation
 from .documents.summary import problems
@@ -103,15 +103,21 @@ class Source:
         for corpus in self._corpora:
             for file, version in zip(corpus.files, corpus.scan.versions, strict=True):
                 if version_of(file) != version:
-                    raise UserError(f"{title(file)} {CHANGED}")
+                    raise UserError(f"{title(file)} {CHANGED}", kind="text_changed")
 
 
 # Which files
 
 
-def find_source(config: TextConfig, say: Say = lambda line: None) -> Source:
+def find_source(
+    config: TextConfig,
+    say: Say = lambda line: None,
+    tell_share: TellShare = lambda share: None,
+) -> Source:
     """The files of the text that `config` names. A file to validate on is not trained on. Where
-    whole documents are set aside, each file is read once: no document is on both sides."""
+    whole documents are set aside, each file is read once: no document is on both sides.
+
+    `tell_share` is told which share of the text to train on has been read."""
     names = [*config.files, *config.validation]
     if names.count(STANDARD_INPUT) > 1:
         raise UserError("standard input can be read once only; write it to a file first")
@@ -127,7 +133,7 @@ def find_source(config: TextConfig, say: Say = lambda line: None) -> Source:
     if not training.files:
         raise UserError(f"{' '.join(config.files)} is validation text too; train on another text")
 
-    training = read_corpus(training, config.files, say)
+    training = read_corpus(training, config.files, say, tell_share)
     source = Source(training, validation=None)
     _check_voices(source, config)
     if validation is not None:
@@ -164,7 +170,7 @@ def _check_voices(source: Source, config: TextConfig) -> None:
     with_text = set(source.training.document_voices)
     for voice in voices:
         if voice not in with_text:
-            raise UserError(f"--voices: there is no text in {voice}; leave it out")
+            raise UserError(f"--voices: there is no text in {voice}; leave it out", kind="empty")
 
 
 def _in_order(validation: Corpus, voices: tuple[str, ...]) -> Corpus:
@@ -191,16 +197,21 @@ def _check_speakers(source: Source, config: TextConfig) -> None:
         Dialogue(talk.speakers).find(config.only)
 
 
-def read_corpus(corpus: Corpus, names: tuple[str, ...], say: Say) -> Corpus:
+def read_corpus(
+    corpus: Corpus,
+    names: tuple[str, ...],
+    say: Say,
+    tell_share: TellShare = lambda share: None,
+) -> Corpus:
     """The files that can be read, scanned; which cannot is said, and what else a person should
     know of a file. UserError if there is no text, or the only file cannot be read; `names` are what
     was typed."""
-    corpus, reports = corpus.readable()
+    corpus, reports = corpus.readable(ShareRead(corpus.files, tell_share))
     for line in problems(reports):
         say(line)
 
     if len(corpus.scan.lengths) == 0:
-        raise UserError(f"there is no text in {' '.join(map(title, names))}")
+        raise UserError(f"there is no text in {' '.join(map(title, names))}", kind="empty")
     return corpus
 
 
@@ -224,11 +235,12 @@ def find_again(config: TextConfig, fingerprint: str, say: Say = lambda line: Non
     names = [*config.files, *config.validation]
     if any(title(name) != name for name in names):  # of a temporary copy
         given = "standard input or from documents given in Python, which cannot be read again"
-        raise UserError(f"the run learned from {given}")
+        raise UserError(f"the run learned from {given}", kind="text_gone")
 
     source = find_source(config, say)
     if source.fingerprint != fingerprint:
-        raise UserError(f"{' '.join(config.files)} has changed since the run learned from it")
+        files = " ".join(config.files)
+        raise UserError(f"{files} has changed since the run learned from it", kind="text_changed")
     return source
 
 

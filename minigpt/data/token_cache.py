@@ -23,6 +23,7 @@ from tqdm import tqdm
 
 from .. import UserError
 from ..config import TextConfig, cache_folder
+from ..config.kinds import kind_of_error
 from ..config.system import rename
 from ..tokenizer import (
     ForeignTokenizer,
@@ -159,7 +160,8 @@ def _writable(place: Path) -> Iterator[None]:
     except OSError as error:
         raise UserError(
             f"cannot write the tokens to {place}: {error.strerror or error}; make room "
-            "there, or set MINIGPT_CACHE to another folder"
+            "there, or set MINIGPT_CACHE to another folder",
+            kind=kind_of_error(error),
         ) from None
 
 

@@ -196,7 +196,10 @@ def voices_of(
     """
     for name, count in train.items():
         if count < 2:
-            raise UserError(f"the voice {name!r} has too little text; leave it out or give it more")
+            raise UserError(
+                f"the voice {name!r} has too little text; leave it out or give it more",
+                kind="too_short",
+            )
     return Voices(
         names=tuple(train),
         marks=tuple(tuple(mark_ids(tokenizer, name)) for name in train),

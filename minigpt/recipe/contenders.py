@@ -163,7 +163,7 @@ class CountingContender(Contender):
             predicted = rows[:, 1:]
             size = int(self._byte_lengths[predicted].sum())
             nats = -log_probabilities
-            yield (rows, 0, nats), (float(nats.sum()), predicted.size, size)
+            yield (rows, 0, nats), Totals(float(nats.sum()), predicted.size, size, right=math.nan)
 
     def _logits_after(self, context: TokenIds) -> Array:
         return Window(self.writer.engine, context.tolist()).next_logits()

@@ -314,7 +314,8 @@ def check_step(plan: Plan, given: Given) -> None:
         raise UserError(
             f"{duration(seconds)} are too short: one step would take about "
             f"{duration(seconds_a_step)}; try a shorter --context-length, a smaller model or "
-            f"--minutes {enough}"
+            f"--minutes {enough}",
+            kind="too_few_minutes",
         )
 
 

@@ -64,7 +64,7 @@ def continued_config(folder: Path, training: Mapping[str, Any]) -> RunConfig:
     extent = f"{counted(state.step, 'step')} in {clock(state.seconds)}"
     if state.finished and not _is_more(old.training, asked, state):
         more = "give it more with a larger --minutes or --steps"
-        raise UserError(f"{folder} is finished ({extent}); {more}")
+        raise UserError(f"{folder} is finished ({extent}); {more}", kind="finished")
     say(f"minigpt {__version__}: continuing {folder} after {extent}")
     count_workers(
         training.get("num_workers"),

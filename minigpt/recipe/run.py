@@ -159,7 +159,7 @@ def start_run(
         plan = None if request.network is not None else on_main(plan_run, source, request)
         request = on_all(request.with_plan, plan)
         _tell(journal, "tokens")
-        dataset = on_all(tokens_of, source, request)
+        dataset = on_all(tokens_of, source, request, _tell_share(journal, "tokens"))
         if plan is not None:
             plan = fitted_to_tokens(plan, dataset, request.given.context_length)
         network = first_model(request, plan, dataset)
@@ -190,6 +190,11 @@ def _tell(journal: Journal | None, phase: str) -> None:
     """Tell who has opened the journal what is done next."""
     if journal is not None:
         journal.tell(phase)
+
+
+def _tell_share(journal: Journal | None, phase: str) -> Callable[[float], None]:
+    """What tells who has opened the journal which share of a phase is done."""
+    return lambda share: None if journal is None else journal.tell_share(phase, share)
 
 
 def resume_run(

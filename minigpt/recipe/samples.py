@@ -9,7 +9,6 @@ from ..generation.torch_gpt import engine_of
 from ..generation.writer import Writer
 from ..runs.folder import SAMPLES
 from ..training.messages import say_text_of_a_model
-from ..training.saving import try_to_write
 from .report import first_words
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ class Samples:
             with open(path, "a", encoding="utf-8") as samples:
                 samples.write(f"--- step {figures['step']}\n{sample}\n")
 
-        try_to_write("the sample", trainer.out, add)
+        trainer.disk.write("the sample", add)
 
 
 def _usual_prompt(trainer: "Trainer") -> str:

@@ -21,6 +21,7 @@ class TextStats:
 
     size: int  # bytes of text to train on
     validation: int = 0  # bytes of text to validate on
+    bytes_per_character: float = 1.0  # in UTF-8
     tokenizer: str = "bpe"  # as in TextConfig
     predictability: Predictability = field(default_factory=Predictability)
     repeats_afar: bool = False  # as programs do, and the model can copy it
@@ -32,7 +33,8 @@ class TextStats:
 
 def measure_text(source: Source, text: TextConfig, tokenizer: str, can_copy: bool) -> TextStats:
     """Measure a text, by samples of it. That it repeats itself counts only if a model can copy."""
-    size = source.training.scan.text_bytes
+    scan = source.training.scan
+    size = scan.text_bytes
     if source.validation is not None:
         to_train_on = size
         to_validate_on = source.validation.scan.text_bytes
@@ -48,6 +50,7 @@ def measure_text(source: Source, text: TextConfig, tokenizer: str, can_copy: boo
     return TextStats(
         size=to_train_on,
         validation=to_validate_on,
+        bytes_per_character=size / sum(scan.lengths),
         tokenizer=tokenizer,
         predictability=predictability,
         repeats_afar=can_copy and repeated_afar(training) >= _MUCH,

@@ -6,7 +6,7 @@ Python code may hand over documents, too; they are copied to a file.
 import contextlib
 import itertools
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from ..data.source import Source, find_source, spooled
 from ..runs.listing import free_name
 from ..tokenizer import TokenizerLike, as_tokenizer
 from ..training import distributed
-from ..training.messages import progress_bar, say
+from ..training.messages import ToldBar, say
 from . import report
 from .request import Request, make_request
 from .rules import vocabulary_of_words
@@ -82,10 +82,19 @@ def read_source(request: Request, source: Source | None = None) -> Source:
     return source
 
 
-def tokens_of(source: Source, request: Request) -> Dataset:
-    """The text as tokens; of several processes on a machine one makes them, the others wait."""
+def tokens_of(
+    source: Source, request: Request, tell_share: Callable[[float], None] = lambda share: None
+) -> Dataset:
+    """The text as tokens; of several processes on a machine one makes them, the others wait.
+
+    `tell_share` is told the share that is done, first of learning the tokenizer, then of the
+    tokens; of neither if the tokens of the text are kept from an earlier time."""
+
+    def progress(what: str, total: int) -> ToldBar:
+        return ToldBar(what, total, tell_share)
+
     return token_cache.prepare_tokens(
-        source, request.text, tokenizer=request.tokenizer, say=say, progress=progress_bar
+        source, request.text, tokenizer=request.tokenizer, say=say, progress=progress
     )
 
 

@@ -79,7 +79,7 @@ def _results(
     if precision != torch.float32:
         products = torch.autocast(device.type, precision)
     with products:
-        losses = model.token_losses(inputs, targets)  # (b, T)
+        losses, _ = model.token_losses(inputs, targets)  # (b, T)
         loss = model.loss(inputs, targets)
     loss.backward()
     gradients = [p.grad.flatten() for p in model.parameters() if p.grad is not None]

@@ -198,7 +198,7 @@ def _full_name_of_folder(folder: Path, runs: Path, say: Say) -> str | Path:
     if len(folder.parts) != 1 or folder.anchor or folder.name == "..":
         if folder.is_dir():  # whoever reads it says what it lacks
             return folder
-        raise UserError(f"no such run: {folder} ({_meant(folder, runs)})")
+        raise UserError(f"no such run: {folder} ({_meant(folder, runs)})", kind="not_found")
 
     in_runs = runs / folder
     if _holds_model(folder):

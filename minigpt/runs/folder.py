@@ -19,6 +19,7 @@ from filelock import FileLock, Timeout
 
 from .. import UserError
 from ..config import GPT_NAME, GPTConfig, TextConfig, TrainConfig, from_dict
+from ..config.kinds import kind_of_error
 from ..config.system import name_problem, rename, why_not_written
 from ..data.dialogue.dialogue import Dialogue
 from ..data.dialogue.layout import Layout
@@ -113,9 +114,9 @@ def read_config(folder: Path) -> RunConfig:
             context_length=data["context_length"] and int(data["context_length"]),
         )
     except UserError as error:
-        raise UserError(f"{path}: {error}") from None
+        raise UserError(f"{path}: {error}", kind="damaged_run") from None
     except (ValueError, RecursionError, LookupError, TypeError, AttributeError, OSError):
-        raise UserError(f"{path} is damaged or not a run's") from None
+        raise UserError(f"{path} is damaged or not a run's", kind="damaged_run") from None
 
 
 def _read_dialogue(data: Any) -> Dialogue | None:
@@ -143,7 +144,7 @@ def check_is_gpt(folder: Path) -> None:
 def existing_file(folder: Path, name: str) -> Path:
     path = folder / name
     if not path.is_file():
-        raise UserError(f"{folder} is not a run: it has no {name}")
+        raise UserError(f"{folder} is not a run: it has no {name}", kind="damaged_run")
     return path
 
 
@@ -183,7 +184,7 @@ def locked(folder: Path) -> Iterator[None]:
             yield
     except Timeout:
         busy = f"another process is training in {folder}"
-        raise UserError(f"{busy}; wait for it or use --out") from None
+        raise UserError(f"{busy}; wait for it or use --out", kind="busy") from None
 
 
 def check_free(out: Path) -> None:
@@ -191,15 +192,18 @@ def check_free(out: Path) -> None:
     What a training left that was killed before its first checkpoint is removed."""
     other = "choose another --out"
     if (problem := name_problem(out)) is not None:
-        raise UserError(f"{problem}; {other}")
+        raise UserError(f"{problem}; {other}", kind="setting")
     remove_untrained(out)
     if (out / CHECKPOINT).is_dir():
-        raise UserError(f"{out} already holds a run; {other}, or continue it with --resume")
+        raise UserError(
+            f"{out} already holds a run; {other}, or continue it with --resume",
+            kind="folder_taken",
+        )
     place = next(p for p in (out, *out.absolute().parents) if p.is_dir())
     if not os.access(place, os.W_OK):
-        raise UserError(f"no permission to write to {place}; {other}")
+        raise UserError(f"no permission to write to {place}; {other}", kind="no_permission")
     if _holds_anything(out) if out.is_dir() else out.exists() or out.is_symlink():
-        raise UserError(f"{out} exists and is not an empty folder; {other}")
+        raise UserError(f"{out} exists and is not an empty folder; {other}", kind="folder_taken")
 
 
 def _holds_anything(folder: Path) -> bool:
@@ -292,6 +296,8 @@ def new_folder(out: Path) -> Iterator[Path]:
             out.parent.mkdir(parents=True, exist_ok=True)
             rename(building, out)
     except OSError as error:
-        raise UserError(f"cannot write {out}: {why_not_written(error, out)}") from None
+        raise UserError(
+            f"cannot write {out}: {why_not_written(error, out)}", kind=kind_of_error(error)
+        ) from None
     finally:
         shutil.rmtree(building, ignore_errors=True)

@@ -1,7 +1,7 @@
 """The journal of a run, `journal/` in its folder: how a training tells other programs what it does,
 and how they end it.
 
-    journal.jsonl   a row for each phase: when it began, its name, and at the end how it ended
+    journal.jsonl   a row for each phase: when it began, its name, how far it is; and how it ended
     samples.jsonl   what the model writes, from before its first step on
     alive           touched every two seconds while the training goes on
     stop            whoever makes this file ends the training
@@ -14,10 +14,12 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from ..config.kinds import kind_of_error
 from .atomic import unfinished_name, write_text
 from .json_lines import lines_of, read_lines
 
@@ -30,6 +32,7 @@ JOURNAL_FILES = (ROWS, TEXTS, unfinished_name(TEXTS), ALIVE, STOP)
 AT_ONCE = "now"  # what `stop` holds if nothing is to be saved any more
 
 SECONDS_ALIVE = 2.0  # from one touch of `alive` to the next
+_SECONDS_BETWEEN_SHARES = 1.0
 _SLEPT = 15.0  # seconds without a touch, after which the computer has slept
 _STOPPED_AT_ONCE = 1  # the exit status
 
@@ -51,6 +54,9 @@ class Journal:
         self._run = run
         self._folder = run / JOURNAL
         self._has_ended = False
+        self._next_share = 0.0  # when a share may be told again, by time.monotonic
+        self._unwritten = dict.fromkeys((ROWS, TEXTS), b"")  # since the disk is full
+        self._adding = threading.Lock()
         self._is_closing = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="journal", daemon=True)
 
@@ -76,24 +82,31 @@ class Journal:
         elif isinstance(error, KeyboardInterrupt | SystemExit):
             self.end("interrupted")
         else:
-            self.end("failed", str(error) or type(error).__name__)
+            self.end("failed", kind_of_error(error), str(error) or type(error).__name__)
 
         with contextlib.suppress(OSError):
             (self._folder / ALIVE).unlink(missing_ok=True)
 
     def tell(self, phase: str, **more: Any) -> None:
-        """Add a row to journal.jsonl: a phase begins."""
+        """Add a row to journal.jsonl: a phase begins, or something happens meanwhile."""
+        self._next_share = time.monotonic() + _SECONDS_BETWEEN_SHARES
         self._add(ROWS, {"time": round(time.time(), 3), "phase": phase, **more})
 
-    def end(self, how: str, message: str = "") -> None:
+    def tell_share(self, phase: str, share: float) -> None:
+        """Add a row that says which share of a phase is done, unless a row was added within the
+        last second."""
+        if time.monotonic() >= self._next_share:
+            self.tell(phase, share=round(min(share, 1.0), 3))
+
+    def end(self, how: str, kind: str | None = None, message: str = "") -> None:
         """Add the last row, unless that is there. `how` is "finished", "interrupted", "stopped" or
-        "failed"."""
+        "failed", which has the kind of the error, see config/kinds.py."""
         if self._has_ended:
             return
         self._has_ended = True
         if how == "interrupted" and self.is_stop_asked:
             how = "stopped"
-        self.tell("end", how=how, message=message)
+        self.tell("end", how=how, kind=kind, message=message)
 
     def add_text(self, row: dict[str, Any]) -> None:
         """Add a row to samples.jsonl."""
@@ -108,12 +121,28 @@ class Journal:
                 write_text(lines_of(kept), path)
 
     def _add(self, name: str, row: dict[str, Any]) -> None:
-        with contextlib.suppress(OSError), open(self._folder / name, "a", encoding="utf-8") as file:
-            file.write(lines_of([row]))
+        with self._adding:
+            self._unwritten[name] += lines_of([row]).encode()
+            self._write(name)
+
+    def _write(self, name: str) -> None:
+        """Write what waits for a file; of a disk that becomes full there may be room for a part."""
+        with (
+            contextlib.suppress(OSError),
+            open(self._folder / name, "ab", buffering=0) as file,
+        ):
+            written = file.write(self._unwritten[name])
+            self._unwritten[name] = self._unwritten[name][written:]
 
     def _touch(self) -> None:
         with contextlib.suppress(OSError):
             (self._folder / ALIVE).touch()
+
+    def _write_rest(self) -> None:
+        """Write what could not be written before."""
+        with self._adding:
+            for name in [name for name, rest in self._unwritten.items() if rest]:
+                self._write(name)
 
     def _watch(self) -> None:
         """Until the journal is closed: touch `alive`, look for `stop`, notice that time is gone."""
@@ -124,6 +153,7 @@ class Journal:
             if asleep > _SLEPT:
                 self.tell("slept", seconds=round(asleep, 1))
             self._touch()
+            self._write_rest()
             self._look_for_stop()
 
     def _look_for_stop(self) -> None:
@@ -140,6 +170,24 @@ class Journal:
             self.is_stop_asked = True
             if not self.is_watched:
                 signal.raise_signal(signal.SIGTERM)
+
+
+@contextlib.contextmanager
+def telling_failure(run: Path | None) -> Iterator[None]:
+    """Within, a run is continued: what goes wrong before its journal is open is told in it all the
+    same, unless another process has it open."""
+    begun = time.time()
+    try:
+        yield
+    except Exception as error:
+        kind = kind_of_error(error)
+        if run is not None and kind != "busy" and has_journal(run):
+            is_told = any(
+                row["phase"] == "end" and row.get("time", 0) >= begun for row in read_phases(run)
+            )
+            if not is_told:
+                Journal(run).end("failed", kind, str(error))
+        raise
 
 
 def read_texts(run: Path) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ def enough_memory(smaller: str, is_kept: Callable[[], bool] = lambda: False) -> 
         if not is_out_of_memory(error):
             raise
         kept = "; the last checkpoint is kept, and --resume goes on from it" if is_kept() else ""
-        raise UserError(f"out of memory; try {smaller}{kept}") from None
+        raise UserError(f"out of memory; try {smaller}{kept}", kind="memory") from None
 
 
 def is_out_of_memory(error: Exception) -> bool:

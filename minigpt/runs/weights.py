@@ -82,9 +82,9 @@ def load_weights(model: "nn.Module", path: Path) -> None:
         with safe_open(path, "pt") as file:
             saved = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except FileNotFoundError:
-        raise UserError(f"no such file: {path}") from None
+        raise UserError(f"no such file: {path}", kind="not_found") from None
     except (SafetensorError, OSError, ValueError) as error:
-        raise UserError(f"{path} is damaged: {error}") from None
+        raise UserError(f"{path} is damaged: {error}", kind="damaged_run") from None
 
     own = tensors_of(model)
     expected = {name: tuple(tensor.shape) for name, tensor in own.items()}
@@ -134,7 +134,7 @@ def count_weights(path: Path) -> int:
         with safe_open(path, "np") as file:
             shapes = [file.get_slice(name).get_shape() for name in file.keys()]  # noqa: SIM118
     except (SafetensorError, OSError, ValueError) as error:
-        raise UserError(f"{path} is damaged: {error}") from None
+        raise UserError(f"{path} is damaged: {error}", kind="damaged_run") from None
     return sum(map(math.prod, shapes))
 
 

@@ -175,7 +175,8 @@ def _last_whole(folder: Path, trained: Trained | None = None) -> tuple[_Checkpoi
             except UserError as error:
                 raise UserError(f"{path}: {error}") from None
         return found, problems
-    raise UserError("; ".join([f"{folder} has no checkpoint to resume from", *problems]))
+    problem = "; ".join([f"{folder} has no checkpoint to resume from", *problems])
+    raise UserError(problem, kind="damaged_run")
 
 
 def _check_fits(found: _Checkpoint, trained: Trained) -> None:

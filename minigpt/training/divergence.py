@@ -28,13 +28,13 @@ def advice(
         learning_rate: of the config, if that is the one trained with.
     """
     if step == 0:
-        return UserError(f"cannot train from these weights: {problem}")
+        return UserError(f"cannot train from these weights: {problem}", kind="diverged")
 
     kept = "" if kept_in is None else f"the best weights so far are in {kept_in}; "
     remedy = "train again with lower learning rates"
     if learning_rate is not None:
         remedy = f"train again with --learning-rate {learning_rate / 4:.1g} or less"
-    return UserError(f"{problem} at step {step:,}; {kept}{remedy}")
+    return UserError(f"{problem} at step {step:,}; {kept}{remedy}", kind="diverged")
 
 
 def check_finite(name: str, value: float) -> None:

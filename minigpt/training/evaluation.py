@@ -26,7 +26,15 @@ from .precision import autocast
 Window = NDArray[np.integer]  # tokens (length + 1,)
 # Windows ``(b, length + 1)``, and how many tokens after the first are not predicted in them.
 Group = tuple[Tensor, int]
-Totals = tuple[float, int, int]  # nats, tokens and bytes
+
+
+class Totals(NamedTuple):
+    """Sums over some predicted tokens."""
+
+    nats: float  # their losses
+    tokens: int  # how many there are
+    bytes: int  # of text that they stand for
+    right: float  # of how many the likeliest token was the right one; NaN if that was not counted
 
 
 class Predictions(NamedTuple):
@@ -35,12 +43,18 @@ class Predictions(NamedTuple):
     tokens: Tensor  # the windows, (b, length + 1); marked where the loss does not count a token
     known: int  # how many tokens after the first are not predicted
     nats: Tensor  # the loss of each token that is, (b, length - known); 0 if it does not count
+    are_right: Tensor  # whether the likeliest token was the right one, (b, length - known)
 
     def totals(self, byte_lengths: Tensor) -> Totals:
-        """Their sum, of how many tokens, and of how many bytes of text."""
+        """Their sums."""
         targets = to_predict(self.tokens[:, self.known + 1 :])
         counted = targets[targets != IGNORED]  # (n,)
-        return self.nats.sum().item(), len(counted), int(byte_lengths[counted].sum())
+        return Totals(
+            nats=self.nats.sum().item(),
+            tokens=len(counted),
+            bytes=int(byte_lengths[counted].sum()),
+            right=int(self.are_right.sum()),
+        )
 
 
 @dataclass(frozen=True)
@@ -53,6 +67,7 @@ class Evaluation:
     bytes: int  # that these stand for
     context_length: int  # tokens in a window
     stride: int  # tokens from one window to the next
+    right: float | None = None  # share of the tokens that were the likeliest one; None: not counted
     counting_bits_per_byte: float | None = None  # that counting gives on the same text, if known
     voices: Mapping[str, float] = field(default_factory=dict)  # bits per byte of each one's text
 
@@ -128,6 +143,7 @@ def together(evaluations: Mapping[str, Evaluation]) -> Evaluation:
         bits_per_byte=nats / math.log(2) / max(size, 1),
         tokens=tokens,
         bytes=size,
+        right=math.fsum((one.right or 0.0) * one.tokens for one in all_of_them) / max(tokens, 1),
         voices={name: one.bits_per_byte for name, one in evaluations.items()},
     )
 
@@ -200,8 +216,8 @@ def predictions(
         inputs = unmarked(tokens[:, :-1])  # (b, length)
         targets = to_predict(tokens[:, known + 1 :])  # (b, length - known)
         with autocast(device, precision):
-            losses = token_cross_entropy(model, inputs.to(device), targets.to(device))
-        return Predictions(tokens, known, losses.cpu().double())
+            losses, are_right = token_cross_entropy(model, inputs.to(device), targets.to(device))
+        return Predictions(tokens, known, losses.cpu().double(), are_right.cpu())
 
     groups = _groups(windows, max(at_once // workers.count(), 1), overlap)
     ranks, rank = distributed.world_size(), distributed.rank()
@@ -212,8 +228,8 @@ def predictions(
 
 def evaluation_of(totals: list[Totals], *, context_length: int, stride: int) -> Evaluation:
     """The evaluation of which each process has some totals."""
-    of_all = itertools.chain.from_iterable(distributed.gather([(0.0, 0, 0), *totals]))
-    nats, count, size = map(math.fsum, zip(*of_all, strict=True))  # exact in any order
+    of_all = itertools.chain.from_iterable(distributed.gather([Totals(0.0, 0, 0, 0.0), *totals]))
+    nats, count, size, right = map(math.fsum, zip(*of_all, strict=True))  # exact in any order
     loss = nats / max(count, 1)
     bits = nats / math.log(2) / max(size, 1)
     return Evaluation(
@@ -223,6 +239,7 @@ def evaluation_of(totals: list[Totals], *, context_length: int, stride: int) -> 
         bytes=int(size),
         context_length=context_length,
         stride=stride,
+        right=None if math.isnan(right) else right / max(count, 1),
     )
 
 

@@ -39,7 +39,7 @@ def check_same_text(folder: Path, dataset: Dataset) -> None:
     began_with = read_config(folder).origin.fingerprint
     now = dataset.origin.fingerprint
     if began_with and now and began_with != now:
-        raise UserError(f"{folder} learned from another text")
+        raise UserError(f"{folder} learned from another text", kind="text_changed")
 
 
 @contextlib.contextmanager
@@ -82,8 +82,6 @@ def kept_journal(folder: Path, journal: Journal | None) -> Iterator[Journal | No
             journal = stack.enter_context(Journal(folder))
         if journal is not None:
             journal.is_watched = True
-            journal.tell("training")
-
         try:
             yield journal
         except Interrupted:

@@ -18,8 +18,8 @@ from ..runs.folder import KEPT
 from ..runs.kept import kept_file, kept_steps
 from ..runs.weights import save_weights
 from . import distributed
+from .disk import Disk
 from .divergence import check_weights
-from .saving import try_to_write
 
 
 def next_step(kept: Sequence[int], keep: int, steps: float) -> int | None:
@@ -52,11 +52,12 @@ class KeptWeights:
         steps: whose weights are kept, or could not be written.
     """
 
-    def __init__(self, model: nn.Module, folder: Path | None, config: TrainConfig):
-        if config.keep is not None and folder is None:
+    def __init__(self, model: nn.Module, disk: Disk, config: TrainConfig):
+        if config.keep is not None and disk.folder is None:
             raise UserError("keep is for a training in a folder: give out=")
         self._model = model
-        self._folder = folder
+        self._folder = disk.folder
+        self._disk = disk
         self._keep = config.keep
         self._steps_of_training = config.steps
         self.steps: list[int] = []
@@ -85,11 +86,11 @@ class KeptWeights:
             return
         check_weights(self._model)
         distributed.on_main(
-            try_to_write,
+            self._disk.write,
             f"the weights of step {step}",
-            self._folder,
             partial(_write, self._model, self._folder, step),
             "training goes on without them",
+            is_tried_again=False,
         )
         if step not in self.steps:
             self.steps.append(step)

@@ -98,13 +98,14 @@ def mean_cross_entropy(model: nn.Module, inputs: Tensor, targets: Tensor) -> Ten
 
 
 @torch.no_grad()
-def token_cross_entropy(model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
+def token_cross_entropy(model: nn.Module, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     """The cross-entropy in nats of each target ``(b, n)``: of the tokens that follow the last n
-    of the inputs ``(b, T)``."""
+    of the inputs ``(b, T)``; and whether it is the token that the model finds likeliest there."""
     if _has_usual_loss(model):
         assert isinstance(model, GPT)
         return model.token_losses(inputs, targets)
-    return _cross_entropy(model(inputs)[:, -targets.shape[1] :], targets)
+    logits = model(inputs)[:, -targets.shape[1] :]  # (b, n, vocab_size)
+    return _cross_entropy(logits, targets), logits.argmax(-1) == targets
 
 
 def _mean_of_counted(logits: Tensor, targets: Tensor) -> Tensor:

@@ -6,7 +6,8 @@ import sys
 import textwrap
 import unicodedata
 import warnings
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Self
 
 from tqdm import TqdmWarning
 
@@ -89,6 +90,28 @@ def progress_bar(what: str, total: int | None = None) -> tqdm:
     """A bar over characters of text, shown when it takes more than a second."""
     how: dict[str, Any] = {"unit": "char", "unit_scale": True, "delay": 1}
     return bar(total=total, desc=what, **how)
+
+
+class ToldBar:
+    """A bar over characters of text that also tells the share of them that is done."""
+
+    def __init__(self, what: str, total: int, tell_share: Callable[[float], None]):
+        self._bar = progress_bar(what, total)
+        self._total = max(total, 1)
+        self._tell_share = tell_share
+        self._done = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()
+
+    def update(self, characters: int) -> None:
+        """So many more are done."""
+        self._bar.update(characters)
+        self._done += characters
+        self._tell_share(self._done / self._total)
 
 
 def bar(**how: Any) -> tqdm:

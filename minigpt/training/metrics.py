@@ -21,7 +21,6 @@ from ..runs.folder import (
     read_steps,
 )
 from ..runs.json_lines import lines_of
-from .saving import try_to_write
 
 if TYPE_CHECKING:
     from .trainer import Trainer
@@ -31,7 +30,7 @@ SECONDS = 1.0  # at least, from one writing of steps.jsonl to the next
 _OF_A_STEP = (*FIGURES_OF_A_STEP, "done", "tokens_per_second")
 _OF_AN_EVALUATION = (
     "step", "seconds", "train_loss", "train_bits_per_byte", "val_loss", "val_bits_per_byte",
-    BY_VOICE, COUNTING, INTERPOLATION, "tokens_per_second", "done",
+    "val_right", BY_VOICE, COUNTING, INTERPOLATION, "tokens_per_second", "done",
 )  # fmt: skip
 
 
@@ -71,13 +70,13 @@ class Metrics:
         new = {name: figures[name] for name in _OF_AN_EVALUATION if name in figures}
         path = trainer.out / METRICS
         rows = [row for row in read_metrics(path) if row["step"] < new["step"]]
-        try_to_write("the figures", trainer.out, partial(write_text, lines_of([*rows, new]), path))
+        trainer.disk.write("the figures", partial(write_text, lines_of([*rows, new]), path))
         self.on_save(trainer, figures)
 
     def on_save(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
         assert trainer.out is not None
         write = partial(self._write_steps, trainer.out / STEPS)
-        try_to_write("the losses of steps", trainer.out, write)
+        trainer.disk.write("the losses of steps", write)
 
     def _write_steps(self, path: Path) -> None:
         """Add the rows that are not in the file yet; write it anew the first time, since the end of
@@ -90,7 +89,7 @@ class Metrics:
         self._next = time.monotonic() + SECONDS
         is_new = self._written == 0
         lines = lines_of(self._steps[self._written :])
-        self._written = 0  # until all is try_to_write
+        self._written = 0  # until all is written
         if is_new:
             write_text(lines, path)
         elif lines:

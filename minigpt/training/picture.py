@@ -10,7 +10,6 @@ import numpy as np
 
 from ..runs.atomic import replace
 from ..runs.folder import COUNTING, METRICS, PICTURE, STEPS, read_metrics, read_steps
-from .saving import try_to_write
 from .schedule import EARLY
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ class Picture:
         assert trainer.out is not None
         self._drawn = time.monotonic()
         marks = {"expected": figures.get(EXPECTED), "counting": figures.get(COUNTING)}
-        try_to_write("the picture", trainer.out, partial(draw_losses, trainer.out, marks))
+        trainer.disk.write("the picture", partial(draw_losses, trainer.out, marks))
 
 
 def draw_losses(folder: Path, marks: dict[str, float | None]) -> None:

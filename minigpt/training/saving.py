@@ -11,12 +11,14 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from .. import UserError
+from ..config.kinds import kind_of_error
 from ..config.system import is_windows, quote, rename, why_not_written
 from ..model import tensors_of
 from ..runs.folder import BEST, CHECKPOINT, WEIGHTS, has_checkpoint
 from ..runs.weights import copied_to_save, read_best, save_weights
 from . import distributed
 from .checkpoint import Trained, TrainingState, load_checkpoint, save_checkpoint
+from .disk import Disk
 from .divergence import check_weights
 from .messages import say
 
@@ -33,10 +35,11 @@ class BestWeights:
         are_kept: whether the latest of them are where they belong.
     """
 
-    def __init__(self, model: nn.Module, folder: Path | None):
+    def __init__(self, model: nn.Module, disk: Disk):
         self.are_kept = True
+        self._disk = disk
         self._model = model
-        self._folder = folder
+        self._folder = disk.folder
         self._tensors: dict[str, Tensor] = {}  # where there is no folder
         self._unwritten: Callable[[Path], None] | None = None  # writes those that were not
 
@@ -62,7 +65,7 @@ class BestWeights:
         """Write those that are not written yet; whether that succeeded."""
         assert self._folder is not None and self._unwritten is not None
         save = partial(self._unwritten, path)
-        self.are_kept = distributed.on_main(try_to_write, "the best weights", self._folder, save)
+        self.are_kept = distributed.on_main(self._disk.write, "the best weights", save)
         if self.are_kept:
             self._unwritten = None
         return self.are_kept
@@ -95,8 +98,9 @@ class BestWeights:
         self.put_aside()
         problem = f"the best weights could not be written to {self._folder / WEIGHTS}"
         if not has_checkpoint(self._folder):
-            raise UserError(f"{problem}, and neither could a checkpoint; make room and train again")
-        raise UserError(f"{problem}; {_remedy(self._folder)}")
+            remedy = "and neither could a checkpoint; make room and train again"
+            raise UserError(f"{problem}, {remedy}", kind=self._disk.kind_of_problem)
+        raise UserError(f"{problem}; {_remedy(self._folder)}", kind=self._disk.kind_of_problem)
 
     def put_aside(self) -> None:
         """Write those that are not where they belong beside the checkpoint."""
@@ -110,9 +114,10 @@ class BestWeights:
 class Checkpoints:
     """The last state of a training, saved now and then; nothing where there is no folder."""
 
-    def __init__(self, trained: Trained, folder: Path | None, seconds_between: float):
+    def __init__(self, trained: Trained, disk: Disk, seconds_between: float):
         self._trained = trained
-        self._folder = folder
+        self._disk = disk
+        self._folder = disk.folder
         self._seconds_between = seconds_between
         self._next = 0.0  # when the next is due, in seconds of training
 
@@ -127,7 +132,7 @@ class Checkpoints:
         start = time.monotonic()
         check_weights(self._trained.model)
         save = partial(save_checkpoint, self._folder, self._trained, state)
-        is_written = distributed.on_main(try_to_write, "the checkpoint", self._folder, save)
+        is_written = distributed.on_main(self._disk.write, "the checkpoint", save)
         took = distributed.on_main(_seconds_since, start)
         interval = max(self._seconds_between, took / _SAVING_SHARE)
         self._next = state.seconds + took + interval
@@ -152,30 +157,14 @@ def _put_in_place(folder: Path) -> None:
     except OSError as error:
         reason = why_not_written(error, aside)
         problem = f"the best weights could not be moved from {aside} to {folder / WEIGHTS}"
-        raise UserError(f"{problem}: {reason}; {_remedy(folder)}") from None
+        kind = kind_of_error(error)
+        raise UserError(f"{problem}: {reason}; {_remedy(folder)}", kind=kind) from None
 
 
 def _remedy(folder: Path) -> str:
     """What to do where a file cannot be written."""
     others = "end the programs that have it open, or " if is_windows() else ""
     return f"{others}make room there, then continue with --resume --out {quote(str(folder))}"
-
-
-def try_to_write(
-    what: str,
-    folder: Path,
-    write: Callable[[], None],
-    otherwise: str = "the old file stays as it was",
-) -> bool:
-    """Call `write`, on rank 0; False if that fails, once what could not be written is said, and
-    what is the case then."""
-    try:
-        write()
-        return True
-    except OSError as error:
-        problem = f"could not write {what} to {folder}: {why_not_written(error, folder)}"
-        say(f"{problem}; {otherwise}")
-        return False
 
 
 def _seconds_since(start: float) -> float:

@@ -52,9 +52,11 @@ def check_dataset(dataset: Dataset, context_length: int) -> None:
         )
     voices = dataset.voices
     if voices is not None and not any(voices.validation_texts(dataset.validation)):
-        raise UserError("no voice has 2 tokens to validate on; give them more text")
+        raise UserError(
+            "no voice has 2 tokens to validate on; give them more text", kind="too_short"
+        )
     if len(dataset.validation) < 2:
-        raise UserError("the dataset has fewer than 2 tokens to validate on")
+        raise UserError("the dataset has fewer than 2 tokens to validate on", kind="too_short")
 
 
 def check_logits(model: nn.Module, context_length: int, vocab_size: int) -> None:

@@ -61,6 +61,7 @@ class Telling:
             "tokens_per_second": round(self._speedometer.speed, 1),
             "val_loss": result.loss,
             "val_bits_per_byte": result.bits_per_byte,
+            "val_right": result.right,
             "is_best": is_best,
         }
         if result.voices:

@@ -22,6 +22,7 @@ from .callbacks import Figures, check_callbacks
 from .candidates import Candidates
 from .checkpoint import Trained, TrainingState
 from .compilation import prepared
+from .disk import Disk
 from .divergence import Diverged, advice, check_finite, check_growth, check_weights
 from .evaluation import evaluating
 from .folder import (
@@ -90,9 +91,10 @@ class Trainer:
             start, the share that is `done`, the `loss` and `bits_per_byte` of the step, its
             `learning_rate` and `gradient_norm`; smoothed over steps `train_loss` and
             `train_bits_per_byte`; `tokens_per_second`, `seconds_left`; of the last evaluation
-            `val_loss`, `val_bits_per_byte`, and whether it `is_best`; of the last, if
-            `config.interpolate`, the `interpolation`: how far its weights lie on the way from the
-            first ones (0) to the trained ones (1). Callbacks may add others.
+            `val_loss`, `val_bits_per_byte`, `val_right`, the share of the tokens that the model
+            found likeliest, and whether it `is_best`; of the last, if `config.interpolate`, the
+            `interpolation`: how far its weights lie on the way from the first ones (0) to the
+            trained ones (1). Callbacks may add others.
 
     Raises:
         UserError: if these do not fit together.
@@ -137,6 +139,7 @@ class Trainer:
         self.optimizers = chosen_optimizers(optimizers, model, self.config)
         self.state = TrainingState()
         self.figures: Figures = {}
+        self.disk = Disk(self.out)  # writes what belongs into the run's folder
         self.journal = journal  # while it trains, on rank 0: what other programs are told
         self.started = 0.0  # when, in time.monotonic's seconds, had there been no interruption
 
@@ -149,9 +152,9 @@ class Trainer:
         self._loss: nn.Module = self._plain_loss
         self._trained = Trained.of(model, self.optimizers, self.config)
         self._average = self._trained.average
-        self._best = BestWeights(model, self.out)
-        self._checkpoints = Checkpoints(self._trained, self.out, config.checkpoint_seconds)
-        self._kept = KeptWeights(model, self.out, config)
+        self._best = BestWeights(model, self.disk)
+        self._checkpoints = Checkpoints(self._trained, self.disk, config.checkpoint_seconds)
+        self._kept = KeptWeights(model, self.disk, config)
         self._validation = Validation(
             model,
             dataset,
@@ -217,6 +220,8 @@ class Trainer:
         self.started = start - self.state.seconds
         deadline = self.started + 60 * self.config.minutes - self._reserve
         steps_in_epoch = len(self.dataset.train) / self.text_tokens_per_step
+        self.disk.journal = self.journal
+        self._tell_journal()
         self._limits = TrainingLimits(self.config, deadline, steps_in_epoch)
         self._tell = Telling(self, self._callbacks, self._limits)
 
@@ -267,6 +272,16 @@ class Trainer:
         self._tell.start(begun)
         self._check_callbacks()
 
+    def _tell_journal(self) -> None:
+        """Tell who watches that training begins, and when the minutes will be over."""
+        if self.journal is None:
+            return
+        ends = None
+        if self.config.steps is None:
+            left = self.started + 60 * self.config.minutes - time.monotonic()
+            ends = round(time.time() + left, 3)
+        self.journal.tell("training", ends=ends)
+
     # The loop
 
     def _loop(self, stop: GracefulStop) -> None:
@@ -277,6 +292,7 @@ class Trainer:
                 self._evaluate(done)
                 self._save()
             if done >= 1.0:
+                distributed.on_main(self.disk.check_is_there)
                 self._best.check()
                 return
             if self._checkpoints.is_due(self.state):
@@ -290,16 +306,24 @@ class Trainer:
         """The share of the training that is done, by the clock of rank 0.
 
         Raises Interrupted after a signal to any process or a `stop` in the journal, and what a
-        callback has raised; the run is saved before.
+        callback has raised; the run is saved before. UserError if the folder is gone.
         """
         state, callbacks = self.state, self._tell.callbacks
         seconds = self._limits.seconds() if distributed.is_main() else 0.0
-        has_failed = callbacks.failure is not None
-        is_stop_asked = self.journal is not None and self.journal.is_stop_asked
-        state.seconds, signal_number, stop_asked, wants_stop, any_failed = distributed.highest(
-            seconds, stop.signal_number, is_stop_asked, callbacks.wants_stop, has_failed
+        own = (
+            seconds,
+            stop.signal_number,
+            self.journal is not None and self.journal.is_stop_asked,
+            callbacks.wants_stop,
+            callbacks.failure is not None,
+            distributed.is_main() and self.disk.is_gone(),
+        )
+        state.seconds, signal_number, stop_asked, wants_stop, any_failed, is_gone = (
+            distributed.highest(*own)
         )
 
+        if is_gone:
+            raise self.disk.gone()
         if any_failed:
             self._raise_failure()
         done = 1.0 if wants_stop else self._limits.done(state.step, state.seconds)

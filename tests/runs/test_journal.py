@@ -1,11 +1,16 @@
 """The journal of a run: what other programs read of a training, and how they end it."""
 
+import errno
+import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
 import time
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +22,7 @@ from minigpt.runs import journal as journal_module
 from minigpt.runs.delete import run_to_delete
 from minigpt.runs.folder import STEPS, WEIGHTS
 from minigpt.runs.journal import ALIVE, JOURNAL, STOP, Journal, read_phases, read_texts
+from minigpt.training.checkpoint import save_checkpoint
 from minigpt.training.interruption import Interrupted
 from tests.conftest import TINY, some_text, train_tiny
 from tests.training.runs import after_step, contents, interrupted, resume
@@ -163,8 +169,128 @@ def test_what_went_wrong_is_told_to_who_made_the_journal_and_stays_there(workpla
     (Path("runs/my") / JOURNAL / "job.json").write_text("{}")
     assert main(["train", "short.txt", "--out", "runs/my", *OPTIONS]) == 2
     assert [row["phase"] for row in read_phases(Path("runs/my"))] == ["reading", "end"]
-    assert "short" in read_phases(Path("runs/my"))[-1]["message"]
+    end = read_phases(Path("runs/my"))[-1]
+    assert (end["how"], end["kind"]) == ("failed", "too_short") and "short" in end["message"]
     assert train_tiny(out="runs/my")  # the place is free
+
+
+def test_what_goes_wrong_before_a_run_is_continued_is_told_once(workplace: Path) -> None:
+    run = train_tiny(out="runs/my")
+    assert main(["train", "--resume", "--out", "runs/my"]) == 2
+    assert phases(run) == ["training", "finished", "failed"]
+    assert read_phases(run)[-1]["kind"] == "finished"
+
+
+def test_how_far_reading_and_tokens_are_is_told_while_they_go_on(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_module, "_SECONDS_BETWEEN_SHARES", 0.0)
+    Path("texts").mkdir()
+    for seed in range(4):
+        (Path("texts") / f"{seed}.txt").write_text(some_text(seed=seed))
+    run = Path("runs/my")
+    (run / JOURNAL).mkdir(parents=True)
+    assert main(["train", "texts", "--out", "runs/my", *OPTIONS]) == 0
+
+    shares: dict[str, list[float]] = {}
+    for row in read_phases(run):
+        if "share" in row:
+            shares.setdefault(row["phase"], []).append(row["share"])
+    reading = sorted(set(shares["reading"]))
+    assert reading == pytest.approx([0.25, 0.5, 0.75, 1.0], abs=0.02)
+    falls = [later < earlier for earlier, later in pairwise(shares["tokens"])]
+    assert sum(falls) == 1 and shares["tokens"][falls.index(True)] == 1.0  # of the tokenizer
+    assert shares["tokens"][-1] == 1.0
+
+
+def test_a_share_is_told_once_a_second_at_most(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        journal.tell("reading")
+        for number in range(1000):
+            journal.tell_share("reading", number / 1000)
+    assert phases(tmp_path) == ["reading", "finished"]
+
+
+def test_what_a_window_shows_from_the_start_is_in_the_folder(workplace: Path) -> None:
+    """docs/runs.md says where."""
+    Path("my.txt").write_text(some_text().replace("a", "ä"))
+    begun = time.time()
+    run = train_tiny(tokenizer="char", steps=None, minutes=0.1, num_evals=1)
+    config = json.loads((run / "config.json").read_text())
+    plan = json.loads((run / "plan.json").read_text())
+    text = Path("my.txt").read_text()
+    share = len(text.encode()) / len(text)
+    assert plan["text"]["bytes_per_character"] == pytest.approx(share, abs=1e-3) and share > 1.02
+    assert plan["text"]["predictability"]["counting"] > 0
+    assert plan["bits_per_byte"] > 0 and plan["seconds"] > 0
+    assert config["training"]["minutes"] == 0.1 and config["training"]["num_evals"] == 1
+    assert config["origin"]["text"]["tokenizer"] == "char"
+    assert begun < read_phases(run)[0]["ends"] < begun + 60 * 0.1 + 5
+
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert 0.1 < rows[-1]["val_right"] < 1
+
+
+# What cannot be written
+
+
+def test_a_full_disk_is_told_when_it_is_full_and_when_there_is_room(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_full = [True]
+
+    def write(*arguments: Any) -> None:
+        if is_full.pop() if is_full else False:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        save_checkpoint(*arguments)
+
+    monkeypatch.setattr("minigpt.training.saving.save_checkpoint", write)
+    rows = read_phases(train_tiny())
+    assert [row["phase"] for row in rows] == ["training", "problem", "solved", "end"]
+    assert rows[1]["kind"] == rows[2]["kind"] == "disk_full"
+    assert rows[1]["message"].startswith("could not write the checkpoint to runs/my: No space left")
+
+
+class FullDisk(io.FileIO):
+    """A file with room for twelve bytes more, and then for none."""
+
+    left = 12
+
+    def write(self, data: Any) -> int:
+        if not self.left:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written = super().write(data[: self.left])
+        FullDisk.left -= written
+        return written
+
+
+def test_rows_that_found_no_room_follow_when_there_is_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also the rest of one that was cut in two."""
+    with Journal(tmp_path) as journal:
+        with monkeypatch.context() as patched:
+            full = partial(FullDisk, mode="ab")
+            patched.setattr(
+                journal_module, "open", lambda path, *_, **__: full(path), raising=False
+            )
+            journal.tell("reading")
+            journal.tell("planning")
+            assert not read_phases(tmp_path)
+        journal.tell("training")
+    assert phases(tmp_path) == ["reading", "planning", "training", "finished"]
+
+
+def test_a_training_whose_folder_is_gone_ends_with_one_line(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for move in (lambda: shutil.rmtree("runs/my"), lambda: Path("runs/my").rename("elsewhere")):
+        with monkeypatch.context() as patched:
+            after_step(patched, lambda at: at == 3, move)
+            assert main(["train", "my.txt", "--out", "runs/my", *OPTIONS]) == 2
+        last = capsys.readouterr().err.splitlines()[-1]
+        assert last.startswith("error: runs/my is gone: somebody has moved or deleted it")
+        assert not Path("runs/my").exists()
 
 
 def test_a_training_that_failed_before_its_first_checkpoint_leaves_nothing(

@@ -64,7 +64,7 @@ def assert_predicted_one_by_one(
 ) -> None:
     """In windows of the context length, each `stride` tokens after the one before, a token at a
     time, in the first window that holds it."""
-    nats, size, count = 0.0, 0, len(text) - 1
+    nats, size, right, count = 0.0, 0, 0, len(text) - 1
     for i in range(1, len(text)):
         number = max(math.ceil((i - CONTEXT) / stride), 0)
         start = number * stride
@@ -73,9 +73,11 @@ def assert_predicted_one_by_one(
             logits = model(torch.tensor([text[start:i].tolist()]))[0, -1]
         nats -= logits.log_softmax(-1)[int(text[i])].item()
         size += int(MORE_BYTES[int(text[i])])
+        right += int(logits.argmax()) == int(text[i])
     assert result.loss == pytest.approx(nats / count, rel=1e-5)
     assert result.bits_per_byte == pytest.approx(nats / math.log(2) / max(size, 1), rel=1e-5)
     assert (result.tokens, result.bytes) == (count, size)
+    assert result.right == pytest.approx(right / count)
 
 
 def windows_read(model: GPT, text: np.ndarray, max_tokens: int, at_once: int = 16) -> list[Any]:

@@ -18,6 +18,7 @@ from minigpt.config import TrainConfig
 from minigpt.runs.folder import KEPT, WEIGHTS
 from minigpt.runs.kept import kept_file, kept_steps
 from minigpt.runs.weights import read_best, save_weights
+from minigpt.training.disk import Disk
 from minigpt.training.kept import KeptWeights, steps_to_keep
 from tests.conftest import train_tiny
 from tests.training.runs import contents, interrupted, resume
@@ -63,7 +64,7 @@ def test_a_training_by_time_keeps_as_many_though_its_speed_changes(
     """The share of the training that is done says how many steps there may be."""
     monkeypatch.setattr("minigpt.training.kept.save_weights", lambda *_, **__: None)
     model = minigpt.GPT(minigpt.GPTConfig(vocab_size=5, emb_dim=8, num_layers=1, num_heads=1))
-    kept = KeptWeights(model, tmp_path, TrainConfig(keep=12))
+    kept = KeptWeights(model, Disk(tmp_path), TrainConfig(keep=12))
     draw = random.Random(0)
     for step in range(really):
         estimated = 600 + (really - 600) * step / really  # at first the machine was as planned
@@ -141,4 +142,4 @@ def test_a_full_disk_is_said_once_and_the_training_goes_on(
 def test_weights_cannot_be_kept_without_a_folder() -> None:
     model = minigpt.GPT(minigpt.GPTConfig(vocab_size=5, emb_dim=8, num_layers=1, num_heads=1))
     with pytest.raises(UserError, match=r"give out="):
-        KeptWeights(model, None, TrainConfig(keep=3))
+        KeptWeights(model, Disk(None), TrainConfig(keep=3))

@@ -13,6 +13,7 @@ from minigpt.config import counted
 from minigpt.runs.folder import METRICS, PICTURE, STEPS, read_metrics, read_steps
 from minigpt.training import metrics as metrics_module
 from minigpt.training.checkpoint import TrainingState
+from minigpt.training.disk import Disk
 from minigpt.training.limits import Speedometer
 from minigpt.training.messages import (
     duration,
@@ -40,7 +41,9 @@ class Told:
 
     def __init__(self, folder: Path, *callbacks: Any, begun: int = 0):
         self.callbacks = callbacks
-        self.trainer: Any = SimpleNamespace(out=folder, state=TrainingState(begun))
+        self.trainer: Any = SimpleNamespace(
+            out=folder, disk=Disk(folder), state=TrainingState(begun)
+        )
         self.tell("on_start", figures_of(begun))
 
     def step(self, step: int, **changes: Any) -> None:

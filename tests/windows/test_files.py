@@ -17,6 +17,7 @@ from minigpt.config import system
 from minigpt.runs.folder import BEST, CHECKPOINT, LOCK, WEIGHTS
 from minigpt.runs.weights import read_best
 from minigpt.training.checkpoint import TrainingState
+from minigpt.training.disk import Disk
 from minigpt.training.saving import BestWeights
 
 from ..conftest import TINY, train_tiny
@@ -125,7 +126,7 @@ def test_what_is_tried_again_are_the_weights_of_then(place: Path) -> None:
     run = train_tiny(out="run")
     model = minigpt.load(run).model
     kept = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    best, state = BestWeights(model, run), TrainingState(step=9)
+    best, state = BestWeights(model, Disk(run)), TrainingState(step=9)
     with held(run / WEIGHTS):
         best.keep(state, 1.5, 0.5)
         best.write_again()

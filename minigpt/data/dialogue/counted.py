@@ -65,5 +65,7 @@ def said_by(
         counted[first:last] = sizes[first:last] > 0
 
     if not counted.any():
-        raise UserError(f"{speaker} says too little: there is nothing to learn from")
+        raise UserError(
+            f"{speaker} says too little: there is nothing to learn from", kind="too_short"
+        )
     return counted

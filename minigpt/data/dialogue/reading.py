@@ -161,7 +161,7 @@ def _checked(rows: Iterator[Any], content: Content) -> Iterator[Any]:
     try:
         yield from rows
     except csv.Error as error:
-        raise UserError(f"{title(content.source)} is damaged: {error}") from None
+        raise UserError(f"{title(content.source)} is damaged: {error}", kind="damaged") from None
 
 
 def _columns(header: str) -> list[str]:
@@ -212,7 +212,8 @@ def _rows(content: Content) -> Iterator[Mapping[str, Any]]:
             except (ValueError, RecursionError):
                 row = None
             if not isinstance(row, Mapping):
-                raise UserError(f"{title(content.source)}, line {number}: not JSON in UTF-8")
+                place = f"{title(content.source)}, line {number}"
+                raise UserError(f"{place}: not JSON in UTF-8", kind="damaged")
             yield row
 
 

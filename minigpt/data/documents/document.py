@@ -31,8 +31,7 @@ class Unreadable(UserError):
 
     def __init__(self, source: Path, reason: str, kind: str = "damaged"):
         self.reason = " ".join(reason.split())
-        self.kind = kind
-        super().__init__(f"cannot read {title(source)}: {self.reason}")
+        super().__init__(f"cannot read {title(source)}: {self.reason}", kind=kind)
 
 
 class Refused(UserError):
@@ -41,8 +40,7 @@ class Refused(UserError):
 
     def __init__(self, source: Path, reason: str, kind: str = "no_text"):
         self.reason = " ".join(reason.split())
-        self.kind = kind
-        super().__init__(f"{title(source)} {self.reason}")
+        super().__init__(f"{title(source)} {self.reason}", kind=kind)
 
 
 class Report:

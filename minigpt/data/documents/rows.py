@@ -32,10 +32,11 @@ def text_in(row: Any, text_field: str, place: str) -> str:
         text: str = row[text_field]
         text.encode()
     except UnicodeEncodeError:  # half a surrogate pair
-        raise UserError(f"{place}: not JSON in UTF-8") from None
+        raise UserError(f"{place}: not JSON in UTF-8", kind="damaged") from None
     except (KeyError, IndexError, TypeError, AttributeError):
         raise UserError(
-            f"{place}: no text in field {text_field!r}; name the field with --text-field"
+            f"{place}: no text in field {text_field!r}; name the field with --text-field",
+            kind="column",
         ) from None
     return text
 
@@ -51,7 +52,7 @@ def _json_rows(content: Content) -> Iterator[tuple[int, str]]:
                 # Given bytes, json would also accept UTF-16 and UTF-32, unlike for plain text.
                 row = json.loads(line.decode("utf-8-sig"))
             except (ValueError, RecursionError):
-                raise UserError(f"{place}: not JSON in UTF-8") from None
+                raise UserError(f"{place}: not JSON in UTF-8", kind="damaged") from None
 
             text = text_in(row, content.reading.text_field, place)
             if text:
@@ -98,7 +99,8 @@ def _cells(content: Content, report: Report) -> Iterator[tuple[int, str]]:
         except StopIteration:
             return
         except csv.Error as error:
-            raise UserError(f"{title(content.source)}, line {number}: {error}") from None
+            place = f"{title(content.source)}, line {number}"
+            raise UserError(f"{place}: {error}", kind="damaged") from None
 
         if column is None:
             column = _column(row, text_field, content.source)
