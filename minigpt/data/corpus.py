@@ -164,6 +164,7 @@ class _Scanner:
         """Add a file; UserError if it cannot be read."""
         report = Report(file)
         version = version_of(file)
+        self._watch(file, 0)
         for document in read_file(file, self._reading, report):
             self._add(document)
             self._watch(file, report.characters)

@@ -26,9 +26,10 @@ from filelock import FileLock
 
 from .. import UserError
 from ..config import check_fields, count_parameters
-from ..data.source import Source
+from ..data.source import split
 from ..recipe.draft import whole_seconds
 from ..recipe.plan import Measured, Plan, measure, plan_measured
+from ..recipe.predictability import bits_by_counting
 from ..recipe.request import Request, make_request
 from ..recipe.speed import Speed
 from ..recipe.texts import read_source
@@ -119,10 +120,16 @@ def _steps(folder: Path) -> Iterator[Found]:
         ],
     }
 
+    scan = source.training.scan
+    bytes_per_letter = scan.text_bytes / sum(scan.lengths)
     stops: list[Found] = []
     for minutes in MINUTES:
-        stops.append(_stop(minutes, measured, request, source))
-        yield {"stops": stops, "share": round(len(stops) / len(MINUTES), 2)}
+        stops.append(_stop(minutes, measured, request, bytes_per_letter))
+        yield {"stops": stops, "share": round(len(stops) / (len(MINUTES) + 1), 2)}
+
+    counting = bits_by_counting(*split(source, request.text))
+    letters = _letters(counting, bytes_per_letter)
+    yield {"stops": [stop | {"counting_letters": letters} for stop in stops]}
 
 
 def _request(folder: Path) -> Request:
@@ -132,7 +139,7 @@ def _request(folder: Path) -> Request:
     return make_request(text, settings.model_fields(chosen), settings.training_fields(chosen))
 
 
-def _stop(minutes: float, measured: Measured, request: Request, source: Source) -> Found:
+def _stop(minutes: float, measured: Measured, request: Request, bytes_per_letter: float) -> Found:
     """What to expect of a training of so many minutes; why not, if they are too few for one."""
     names = (
         "epochs",
@@ -151,14 +158,10 @@ def _stop(minutes: float, measured: Measured, request: Request, source: Source) 
     except UserError as error:
         return found | {"problem": problem("too_few_minutes", settings.for_window(str(error)))}
 
-    scan = source.training.scan
-    bytes_per_letter = scan.text_bytes / sum(scan.lengths)
-    counting = measured.text.predictability.counting
     return found | {
         "epochs": round(planned.epochs, 3),
         "bits": planned.bits_per_byte,
         "letters": _letters(planned.bits_per_byte, bytes_per_letter),
-        "counting_letters": _letters(counting, bytes_per_letter),
         "parameters": count_parameters(planned.model),
         "seconds_per_step": planned.seconds / planned.steps,
         "seconds": _seconds(planned, minutes),

@@ -8,6 +8,7 @@ reading.json has
 
     of              the files and settings that were read
     is_done, share  how much has been read, from 0 to 1
+    at              the name of the file that is read now; null before the first, and afterwards
     documents, size, characters         how many, in bytes of UTF-8, and in characters
     language        its code, such as "en"; null if it is not known
     is_dialogue, speakers               who speaks, the most frequent first, if it is conversations
@@ -67,16 +68,17 @@ def main(arguments: Sequence[str]) -> None:
     folder = Path(arguments[0])
     os.umask(0o077)
     _limit_memory()
-    _end_in_time(folder)
-    read(folder)
+    progress = _Progress(folder)
+    _end_in_time(progress)
+    read(folder, progress)
 
 
-def read(folder: Path) -> None:
+def read(folder: Path, progress: "_Progress | None" = None) -> None:
     """Read the files of a text, unless that has been done; reading.json then has what was found."""
     with FileLock(folder / WORKING):
         of = _of(folder)
         if not is_done(folder / READING, of):
-            _read(folder, of)
+            _read(folder, of, progress or _Progress(folder))
 
 
 def _of(folder: Path) -> Found:
@@ -85,7 +87,7 @@ def _of(folder: Path) -> Found:
 
 def _nothing(of: Found) -> Found:
     """What is known before anything is read."""
-    unknown = ("documents", "size", "characters", "language", "is_dialogue", "problem")
+    unknown = ("at", "documents", "size", "characters", "language", "is_dialogue", "problem")
     lists: Found = {"speakers": [], "lines": [], "left_out": [], "notes": []}
     return {"of": of, "is_done": False, "share": 0.0, **dict.fromkeys(unknown), **lists}
 
@@ -103,14 +105,13 @@ def _limit_memory() -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
 
 
-def _end_in_time(folder: Path) -> None:
+def _end_in_time(progress: "_Progress") -> None:
     """End this program when its time is over."""
 
     def end() -> None:
-        minutes = f"{MOST_SECONDS / 60:g} minutes"
-        message = f"Reading took more than {minutes}. Take some of the files out."
         with contextlib.suppress(OSError):
-            write_problem(folder / READING, _of(folder), "too_slow", message)
+            minutes = f"{MOST_SECONDS / 60:g} minutes"
+            progress.fail("too_slow", f"was still being read after {minutes}")
         os._exit(1)
 
     timer = threading.Timer(MOST_SECONDS, end)
@@ -118,22 +119,21 @@ def _end_in_time(folder: Path) -> None:
     timer.start()
 
 
-def _read(folder: Path, of: Found) -> None:
+def _read(folder: Path, of: Found, progress: "_Progress") -> None:
     """Read the files and write what was found."""
     path = folder / READING
     write_json(_nothing(of), path)
     try:
-        write_json(_found(folder, of), path)
+        write_json(_found(folder, of, progress), path)
     except UserError as error:
         write_problem(path, of, "setting", settings.for_window(str(error)))
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise
-        message = "Reading needs too much memory. Take some of the files out."
-        write_problem(path, of, "too_large", message)
+        progress.fail("too_large", "needs too much memory")
 
 
-def _found(folder: Path, of: Found) -> Found:
+def _found(folder: Path, of: Found, progress: "_Progress") -> Found:
     """All that reading.json tells. UserError if a setting is wrong."""
     config = ReadingConfig(**settings.reading_fields(chosen_settings(folder)))
     files = kept_files(folder)
@@ -149,9 +149,9 @@ def _found(folder: Path, of: Found) -> Found:
         return _refused(found)
     check_text_field(texts, config)
 
-    progress = _Progress(folder, found, texts)
+    progress.begin(found, texts)
     try:
-        corpus, reports = Corpus(tuple(texts), config).readable(progress)
+        corpus, reports = Corpus(tuple(texts), config).readable(progress.watch)
     except UserError as error:  # there is no other file
         _leave_out(found, texts[0], error)
         return _refused(found)
@@ -163,17 +163,24 @@ def _found(folder: Path, of: Found) -> Found:
 
 
 class _Progress:
-    """Writes to reading.json, now and then, how much has been read."""
+    """Writes to reading.json, now and then, which file is read and how much of all has been."""
 
-    def __init__(self, folder: Path, found: Found, files: Sequence[Path]):
-        self._path = folder / READING
+    def __init__(self, folder: Path):
+        self._folder = folder
+        self._found: Found = {}
+        self._sizes: dict[Path, int] = {}
+        self._file: Path | None = None  # that is read now
+        self._next = 0.0
+
+    def begin(self, found: Found, files: Sequence[Path]) -> None:
+        """These files are read, one after the other; `found` is what is known before."""
         self._found = found
         self._sizes = {file: max(file.stat().st_size, 1) for file in files}
-        self._read = dict.fromkeys(files, 0)
         self._next = time.monotonic() + _SECONDS_BETWEEN
 
-    def __call__(self, file: Path, characters: int) -> None:
-        self._read[file] = characters
+    def watch(self, file: Path, characters: int) -> None:
+        """So many characters of a file have been read."""
+        self._file = file
         if time.monotonic() < self._next:
             return
 
@@ -181,9 +188,20 @@ class _Progress:
         files = list(self._sizes)
         before = sum(self._sizes[other] for other in files[: files.index(file)])
         done = before + min(characters, self._sizes[file])
-        self._found["share"] = round(done / sum(self._sizes.values()), 3)
-        write_json(self._found, self._path)
+        share = round(done / sum(self._sizes.values()), 3)
+        write_json(self._found | {"at": file.name, "share": share}, self._folder / READING)
         self._next = time.monotonic() + _SECONDS_BETWEEN
+
+    def fail(self, kind: str, reason: str) -> None:
+        """Write that the file which is read now cannot be, and that so none can be trained on: a
+        training would read it too."""
+        found = self._found or _nothing(_of(self._folder))
+        name = "This text" if self._file is None else self._file.name
+        message = f"{name} {reason}. Remove it."
+        if self._file is not None:
+            found["left_out"].append({"name": name, **problem(kind, message)})
+        ended = {"is_done": True, "problem": problem(kind, message)}
+        write_json(found | ended, self._folder / READING)
 
 
 # What was left out

@@ -2,6 +2,7 @@
 chosen.py says which may be chosen."""
 
 import dataclasses
+import functools
 import re
 import types
 from collections.abc import Mapping
@@ -113,6 +114,7 @@ def _choices(config: type, name: str) -> tuple[str, ...] | None:
     return get_args(hint) if get_origin(hint) is Literal else None
 
 
+@functools.cache
 def _hint(config: type, name: str) -> Any:
     """The type of a field, without None and limits."""
     hint = get_type_hints(config, include_extras=True)[name]

@@ -16,8 +16,8 @@ from .text_folder import (
 
 _NOT_WHOLE = ("parts", "inside")  # kinds of what was left out of a file that was read
 _OF_READING = (
-    "share", "documents", "language", "is_dialogue", "speakers", "lines", "size", "characters",
-    "left_out", "notes", "problem",
+    "share", "at", "documents", "language", "is_dialogue", "speakers", "lines", "size",
+    "characters", "left_out", "notes", "problem",
 )  # fmt: skip
 _OF_PLANS = ("share", "phase", "stops", "measured", "problem")
 

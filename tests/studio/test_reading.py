@@ -12,7 +12,7 @@ import pytest
 from minigpt.studio import reading, text_states
 from minigpt.studio.language import language_of
 from minigpt.studio.text_folder import SETTINGS, write_json
-from tests.conftest import some_text
+from tests.conftest import some_text, unix_only
 from tests.data.dialogue.chats import some_chat
 from tests.data.documents.made import epub, p, word, zipped
 
@@ -147,6 +147,42 @@ def test_a_wrong_setting_is_one_clear_problem(tmp_path: Path) -> None:
     write_json({"text_field": "body"}, folder / SETTINGS)
     problem = _read(folder)["problem"]
     assert problem["kind"] == "setting" and problem["message"].startswith("text_field body is for")
+
+
+def test_a_file_for_which_memory_does_not_suffice_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = dropped(tmp_path, {"a.txt": some_text(300), "b.txt": some_text(300)})
+    usual = reading.Corpus.readable
+
+    def greedy(corpus: Any, watch: Any) -> Any:
+        def filled(file: Path, characters: int) -> None:
+            watch(file, characters)
+            if file.name == "b.txt":
+                raise MemoryError
+
+        return usual(corpus, filled)
+
+    monkeypatch.setattr(reading.Corpus, "readable", greedy)
+    problem = {"kind": "too_large", "message": "b.txt needs too much memory. Remove it."}
+    assert _read(folder)["problem"] == problem
+    told = text_states.whole(folder)
+    assert told["state"] == "refused"
+    assert [file["problem"] for file in told["files"]] == [None, problem]
+
+
+@unix_only
+def test_a_program_that_reads_for_too_long_ends_and_names_the_file(tmp_path: Path) -> None:
+    folder = dropped(tmp_path, {"endless.txt": some_text(300)})
+    program = (
+        "import sys, time; from minigpt.studio import reading; reading.MOST_SECONDS = 0.2; "
+        "usual = reading._Progress.watch; "
+        "reading._Progress.watch = lambda *seen: (usual(*seen), time.sleep(60)); "
+        "reading.main(sys.argv[1:])"
+    )
+    assert subprocess.run([sys.executable, "-c", program, str(folder)], check=False).returncode == 1
+    problem = text_states.whole(folder)["reading"]["problem"]
+    assert problem["kind"] == "too_slow" and problem["message"].startswith("endless.txt was still")
 
 
 def test_reading_loads_no_torch(tmp_path: Path) -> None:
