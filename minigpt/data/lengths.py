@@ -65,7 +65,7 @@ def check_context(training: int, context_length: int) -> None:
         raise UserError(
             f"the training text has {counted(training, 'token')}, too few for context_length "
             f"{context_length:,}; use a longer text or --context-length {training - 1}",
-            kind="too_short",
+            kind="setting",
         )
 
 

@@ -188,11 +188,14 @@ def _check_speakers(source: Source, config: TextConfig) -> None:
     talk = source.training.scan.talk
     for name in ("rename", "anonymous", "only"):
         if talk is None and getattr(config, name):
-            raise UserError(f"--{name} is for chats, interviews and plays; none was recognised")
+            raise UserError(
+                f"--{name} is for chats, interviews and plays; none was recognised", kind="setting"
+            )
 
     if talk is not None and talk.not_found:
         said = Dialogue(talk.speakers).listed()
-        raise UserError(f"--rename: there is no speaker {talk.not_found[0]!r}; there are {said}")
+        missing = f"there is no speaker {talk.not_found[0]!r}; there are {said}"
+        raise UserError(f"--rename: {missing}", kind="setting")
     if talk is not None and config.only is not None:
         Dialogue(talk.speakers).find(config.only)
 
@@ -227,7 +230,7 @@ def check_text_field(files: Iterable[Path], reading: ReadingConfig) -> None:
     is_usual = reading.text_field == ReadingConfig.text_field
     if not is_usual and not any(has_fields(file, reading) for file in files):
         kinds = "for files with rows (.jsonl, .csv, .tsv, .parquet), and there is none"
-        raise UserError(f"--text-field {reading.text_field} is {kinds}")
+        raise UserError(f"--text-field {reading.text_field} is {kinds}", kind="setting")
 
 
 def find_again(config: TextConfig, fingerprint: str, say: Say = lambda line: None) -> Source:

@@ -37,7 +37,6 @@ from ..runs.folder import PLAN
 from ..runs.journal import ALIVE, JOURNAL
 from ..runs.memory import enough_memory
 from . import settings
-from .problems import OTHER, kind_of
 from .text_folder import (
     FILES,
     PLANS,
@@ -91,9 +90,7 @@ def _plan(folder: Path, of: Found) -> None:
                 found |= more
                 write_json(found, path)
     except UserError as error:
-        message = settings.for_window(str(error))
-        kind = kind_of(message)
-        write_problem(path, of, "setting" if kind == OTHER else kind, message)
+        write_problem(path, of, error.kind, settings.for_window(str(error)))
         return
     write_json(found | {"is_done": True, "share": 1.0}, path)
 
@@ -156,7 +153,7 @@ def _stop(minutes: float, measured: Measured, request: Request, bytes_per_letter
     try:
         planned = plan_measured(measured, request.with_minutes(minutes))
     except UserError as error:
-        return found | {"problem": problem("too_few_minutes", settings.for_window(str(error)))}
+        return found | {"problem": problem(error.kind, settings.for_window(str(error)))}
 
     return found | {
         "epochs": round(planned.epochs, 3),

@@ -15,7 +15,8 @@ reading.json has
     lines           how the text begins, as the model sees it
     left_out        the name, kind and message of whatever was left out
     notes           the name and message of what else a person should know of a file
-    problem         the kind and message of what stands against a training, or null
+    problem         the kind and message of what stands against a training, and the name of the file
+                    if it is one; or null
 """
 
 import contextlib
@@ -32,7 +33,7 @@ from filelock import FileLock
 from .. import UserError
 from ..config import ReadingConfig
 from ..config.system import is_windows
-from ..data.corpus import Corpus
+from ..data.corpus import Corpus, ShareRead
 from ..data.documents.document import Report
 from ..data.readers import check_is_text
 from ..data.source import Source, check_text_field
@@ -126,7 +127,7 @@ def _read(folder: Path, of: Found, progress: "_Progress") -> None:
     try:
         write_json(_found(folder, of, progress), path)
     except UserError as error:
-        write_problem(path, of, "setting", settings.for_window(str(error)))
+        write_problem(path, of, error.kind, settings.for_window(str(error)))
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise
@@ -168,28 +169,26 @@ class _Progress:
     def __init__(self, folder: Path):
         self._folder = folder
         self._found: Found = {}
-        self._sizes: dict[Path, int] = {}
         self._file: Path | None = None  # that is read now
+        self._tell_share = ShareRead((), self._write)
         self._next = 0.0
 
     def begin(self, found: Found, files: Sequence[Path]) -> None:
         """These files are read, one after the other; `found` is what is known before."""
         self._found = found
-        self._sizes = {file: max(file.stat().st_size, 1) for file in files}
+        self._tell_share = ShareRead(files, self._write)
         self._next = time.monotonic() + _SECONDS_BETWEEN
 
     def watch(self, file: Path, characters: int) -> None:
         """So many characters of a file have been read."""
         self._file = file
-        if time.monotonic() < self._next:
-            return
+        self._tell_share(file, characters)
 
-        # A file that another one follows is read to its end, however few characters it gave.
-        files = list(self._sizes)
-        before = sum(self._sizes[other] for other in files[: files.index(file)])
-        done = before + min(characters, self._sizes[file])
-        share = round(done / sum(self._sizes.values()), 3)
-        write_json(self._found | {"at": file.name, "share": share}, self._folder / READING)
+    def _write(self, share: float) -> None:
+        if time.monotonic() < self._next or self._file is None:
+            return
+        now = {"at": self._file.name, "share": round(share, 3)}
+        write_json(self._found | now, self._folder / READING)
         self._next = time.monotonic() + _SECONDS_BETWEEN
 
     def fail(self, kind: str, reason: str) -> None:
@@ -197,11 +196,10 @@ class _Progress:
         training would read it too."""
         found = self._found or _nothing(_of(self._folder))
         name = "This text" if self._file is None else self._file.name
-        message = f"{name} {reason}. Remove it."
+        why = {"name": name, **problem(kind, f"{name} {reason}. Remove it.")}
         if self._file is not None:
-            found["left_out"].append({"name": name, **problem(kind, message)})
-        ended = {"is_done": True, "problem": problem(kind, message)}
-        write_json(found | ended, self._folder / READING)
+            found["left_out"].append(why)
+        write_json(found | {"is_done": True, "problem": why}, self._folder / READING)
 
 
 # What was left out
@@ -210,9 +208,9 @@ class _Progress:
 def _refused(found: Found) -> Found:
     """There is no text at all: why is said of the only file, or of all together."""
     left_out = found["left_out"]
-    why = {"kind": "nothing", "message": "There is no text in these files. Add others."}
+    why = problem("nothing", "There is no text in these files. Add others.")
     if len(left_out) == 1:
-        why = problem(left_out[0]["kind"], left_out[0]["message"])
+        why = left_out[0]
     return found | {"is_done": True, "share": 1.0, "problem": why}
 
 
@@ -224,8 +222,7 @@ def _leave_out(found: Found, file: Path, error: UserError) -> None:
         words = f"cannot be read: {words}"
     if not words.startswith(file.name):
         words = f"{file.name} {words}"
-    kind = str(getattr(error, "kind", "damaged"))
-    _add_left_out(found, file.name, kind, f"{words}.")
+    _add_left_out(found, file.name, error.kind, f"{words}.")
 
 
 def _add_left_out(found: Found, name: str, kind: str, message: str) -> None:

@@ -113,7 +113,8 @@ def test_a_text_that_nobody_can_learn_from_is_refused_with_what_to_do(
     files: dict[str, str | bytes], kind: str, message: str, tmp_path: Path
 ) -> None:
     folder = dropped(tmp_path, files)
-    assert _read(folder)["problem"] == {"kind": kind, "message": message}
+    problem = _read(folder)["problem"]
+    assert (problem["kind"], problem["message"]) == (kind, message)
     assert text_states.row(folder)["state"] == "refused"
 
 
@@ -165,7 +166,7 @@ def test_a_file_for_which_memory_does_not_suffice_is_named(
 
     monkeypatch.setattr(reading.Corpus, "readable", greedy)
     problem = {"kind": "too_large", "message": "b.txt needs too much memory. Remove it."}
-    assert _read(folder)["problem"] == problem
+    assert _read(folder)["problem"] == {"name": "b.txt", **problem}
     told = text_states.whole(folder)
     assert told["state"] == "refused"
     assert [file["problem"] for file in told["files"]] == [None, problem]

@@ -69,7 +69,7 @@ class Dialogue:
         found = named(name, self.speakers)
         if found is not None:
             return found
-        raise UserError(f"there is no speaker {name!r}; there are {self.listed()}")
+        raise UserError(f"there is no speaker {name!r}; there are {self.listed()}", kind="setting")
 
     def roles(self, answerer: str | None = None) -> dict[str, str]:
         """The speaker of each role in a chat. The assistant is the answerer, by default a speaker
