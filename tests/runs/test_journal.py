@@ -197,7 +197,7 @@ def test_how_far_reading_and_tokens_are_is_told_while_they_go_on(
         if "share" in row:
             shares.setdefault(row["phase"], []).append(row["share"])
     reading = sorted(set(shares["reading"]))
-    assert reading == pytest.approx([0.25, 0.5, 0.75, 1.0], abs=0.02)
+    assert reading == pytest.approx([0.0, 0.25, 0.5, 0.75, 1.0], abs=0.02)
     falls = [later < earlier for earlier, later in pairwise(shares["tokens"])]
     assert sum(falls) == 1 and shares["tokens"][falls.index(True)] == 1.0  # of the tokenizer
     assert shares["tokens"][-1] == 1.0
