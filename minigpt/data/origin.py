@@ -1,9 +1,12 @@
 """What a dataset remembers of the text that its tokens come from; a run keeps it."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..config import TextConfig
-from .dialogue.dialogue import Dialogue
+
+if TYPE_CHECKING:
+    from .dialogue.dialogue import Dialogue
 
 
 @dataclass(frozen=True)
@@ -14,5 +17,5 @@ class Origin:
     fingerprint: str = ""  # of the text, to notice when it has changed
     knows_documents: bool = False  # whether there were enough of them to learn how one begins
     alphabet: str = ""  # the bytes of the text, in hexadecimal; empty if they are not known
-    dialogue: Dialogue | None = None  # who speaks in it, if it is conversations
+    dialogue: "Dialogue | None" = None  # who speaks in it, if it is conversations
     voices: tuple[str, ...] = ()  # the names of its voices, if it has some

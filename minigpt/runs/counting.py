@@ -1,20 +1,17 @@
 """`counting`, which `minigpt compare` takes in the place of a run: what counting alone makes of the
-text that a run has learned from.
+text that a run has learned from. Whoever asks for the name alone does not wait for the rest.
 """
 
 import contextlib
 from dataclasses import replace
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from .. import UserError
-from ..data.corpus import encode
-from ..data.counting import CountingModel, fit_in_time
-from ..data.source import read_again
-from ..generation.counting_engine import CountingEngine
-from ..generation.writer import Writer
-from .find import full_name, glass_writer
-from .found import FoundModel
+
+if TYPE_CHECKING:
+    from ..data.counting import CountingModel
+    from ..generation.writer import Writer
+    from .found import FoundModel
 
 COUNTING = "counting"
 _CHARACTERS = 12_000_000  # of the training text, at most
@@ -25,15 +22,23 @@ def means_counting(name: str) -> bool:
     """Whether a name means counting: a model of that name comes first."""
     if name != COUNTING:
         return False
+    from .find import full_name
+
     with contextlib.suppress(UserError):
         full_name(name)
         return False
     return True
 
 
-def counting_model(found: FoundModel) -> CountingModel:
+def counting_model(found: "FoundModel") -> "CountingModel":
     """What counts which token follows which in the text that a run learned from; UserError if the
     model does not say what it learned from, or that has changed or is not there."""
+    import numpy as np
+
+    from ..data.corpus import encode
+    from ..data.counting import fit_in_time
+    from ..data.source import read_again
+
     if found.config is None:
         raise UserError(f"{found.folder} does not say what text it learned from")
     training, _ = read_again(found.config.text, found.config.origin.fingerprint)
@@ -42,8 +47,11 @@ def counting_model(found: FoundModel) -> CountingModel:
     return fit_in_time(tokens, found.tokenizer.vocab_size, _SECONDS)
 
 
-def counting_writer(found: FoundModel) -> Writer:
+def counting_writer(found: "FoundModel") -> "Writer":
     """A writer that chooses each token as counting expects it. Errors as of
     :func:`counting_model`."""
+    from ..generation.counting_engine import CountingEngine
+    from .find import glass_writer
+
     engine = CountingEngine(counting_model(found), found.glass.config.context_length)
     return replace(glass_writer(found), engine=engine)

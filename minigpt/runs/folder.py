@@ -21,8 +21,6 @@ from .. import UserError
 from ..config import GPT_NAME, GPTConfig, TextConfig, TrainConfig, from_dict
 from ..config.kinds import kind_of_error
 from ..config.system import name_problem, rename, why_not_written
-from ..data.dialogue.dialogue import Dialogue
-from ..data.dialogue.layout import Layout
 from ..data.origin import Origin
 from .atomic import unfinished_name, write_text
 from .journal import JOURNAL, is_awaited, remove_journal
@@ -32,6 +30,7 @@ from .weights import read_beginning, read_network, save_weights
 if TYPE_CHECKING:
     from torch import nn
 
+    from ..data.dialogue.dialogue import Dialogue
     from ..tokenizer import Tokenizer
 
 CONFIG = "config.json"
@@ -119,10 +118,13 @@ def read_config(folder: Path) -> RunConfig:
         raise UserError(f"{path} is damaged or not a run's", kind="damaged_run") from None
 
 
-def _read_dialogue(data: Any) -> Dialogue | None:
+def _read_dialogue(data: Any) -> "Dialogue | None":
     """Who speaks in a run's text. Runs of conversations have it, and no older ones."""
     if data is None:
         return None
+    from ..data.dialogue.dialogue import Dialogue  # what only names files does not wait for it
+    from ..data.dialogue.layout import Layout
+
     speakers = {str(name): int(turns) for name, turns in data["speakers"].items()}
     layout = Layout(str(data["layout"]["template"]), bool(data["layout"]["ends_at_name"]))
     before, _, after = layout.template.partition("{text}")

@@ -1,7 +1,9 @@
 """The studio as an ASGI app: the routes of its parts, the files of its window, the guard around
 them."""
 
+import asyncio
 import contextlib
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,8 +20,12 @@ from . import run_routes, text_routes, texts
 from .bodies import read_json
 from .children import Children
 from .errors import ApiError
+from .events import Streams, Watch
 from .guard import COOKIE, Guard, Logins
+from .line import Line
+from .making import Making
 from .place import Place
+from .states import States
 from .text_work import TextWork
 from .tickets import Tickets
 
@@ -33,18 +39,30 @@ class Studio:
 
     Attributes:
         place: where everything lies.
+        states: what all runs are doing.
+        line: the trainings that wait.
+        watch: looks at the state of everything, for all windows together.
+        streams: the streams of events that are open.
         children: the programs that end with the studio.
         text_work: what is read and planned in the background.
         tickets: files for the browser to fetch.
+        turns: of the children that compute while somebody waits.
+        making: makes those files.
         logins: who may come in.
         close: ends the studio; trainings go on.
     """
 
     def __init__(self, place: Place, close: Callable[[], None]):
         self.place = place
+        self.states = States(place.runs)
+        self.line = Line(place, self.states)
+        self.watch = Watch(lambda: run_routes.state_of(self))
+        self.streams = Streams()
         self.children = Children()
         self.text_work = TextWork(self.children, place.root)
         self.tickets = Tickets()
+        self.turns = asyncio.Semaphore(max(2, os.cpu_count() or 1))
+        self.making = Making(place, self.tickets, self.turns)
         self.logins = Logins()
         self.close = close
 
@@ -52,9 +70,11 @@ class Studio:
     def running(self) -> Iterator[None]:
         """While the studio is open; afterwards nothing of it is left but what it has stored."""
         texts.restore(self.place)
+        self.line.open()
         try:
             yield
         finally:
+            self.line.close()
             self.text_work.close()
             self.children.end_all()
             self.tickets.close()

@@ -12,7 +12,6 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from .. import UserError
-from ..data.readers import title
 from ..runs.folder import (
     CHECKPOINT,
     CONFIG,
@@ -69,6 +68,7 @@ class Facts:
 def read_facts(folder: Path, signature: Signature) -> Facts:
     """What the files of a run say, which are as its signature tells."""
     config = read_json(folder / CONFIG)
+    plan = read_json(folder / PLAN)
     job = read_job(folder)
     evaluations = read_metrics(folder / METRICS)
     saved = read_best(folder / WEIGHTS)
@@ -88,9 +88,9 @@ def read_facts(folder: Path, signature: Signature) -> Facts:
         has_checkpoint=has_checkpoint(folder),
         has_learned=saved is not None,
         is_stop_asked=(folder / JOURNAL / STOP).exists() or bool(job and job.stop),
-        bytes_per_letter=_bytes_per_letter(folder, job),
+        bytes_per_letter=_bytes_per_letter(folder, job, plan),
         shown={
-            "text": _text(folder, job, config),
+            "text": _text(folder, job, config, plan),
             "parameters": _parameters(folder),
             "changed": _changed(signature, job),
             "copied": _copied(folder),
@@ -150,12 +150,15 @@ def _last_step(path: Path) -> tuple[Row, float]:
     return {}, 0.0
 
 
-def _bytes_per_letter(folder: Path, job: Job | None) -> float | None:
-    """How many bytes a letter of the text takes: counted when it was read or, of a run that was
-    begun elsewhere, in what the model has written."""
+def _bytes_per_letter(folder: Path, job: Job | None, plan: dict[str, Any]) -> float | None:
+    """How many bytes a letter of the text takes: counted when it was read or planned for or, where
+    it was neither, in what the model has written."""
     text = (job.text if job is not None else None) or {}
     if text.get("characters") and text.get("size"):
         return float(text["size"] / text["characters"])
+    planned = (plan.get("text") or {}).get("bytes_per_character")
+    if isinstance(planned, int | float) and planned > 0:
+        return float(planned)
 
     written = "".join(str(row.get("text", "")) for row in read_texts(folder)[-8:])
     if not written:
@@ -190,7 +193,9 @@ def _speakers(config: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _text(folder: Path, job: Job | None, config: dict[str, Any]) -> dict[str, Any] | None:
+def _text(
+    folder: Path, job: Job | None, config: dict[str, Any], plan: dict[str, Any]
+) -> dict[str, Any] | None:
     """The text that a run learns from: as it was asked for or, of a run that was begun in a
     terminal, as far as its own files tell."""
     if job is not None and job.text is not None:
@@ -200,9 +205,11 @@ def _text(folder: Path, job: Job | None, config: dict[str, Any]) -> dict[str, An
     files = text.get("files")
     if not files:
         return None
+    from ..data.readers import title  # the studio opens sooner without
+
     texts = read_texts(folder)[:1]
-    plan = read_json(folder / PLAN).get("text") or {}
-    sizes = [plan.get("size"), plan.get("validation")]
+    planned = plan.get("text") or {}
+    sizes = [planned.get("size"), planned.get("validation")]
     return {
         "id": text_id_of(files),
         "name": " ".join(title(str(name)) for name in files),

@@ -3,10 +3,12 @@
 A thread looks about once a second. Whatever it has begun goes on without it.
 """
 
+import contextlib
 import logging
 import os
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,6 +34,7 @@ class Line:
         self._states = states
         self._is_closing = threading.Event()
         self._nudge = threading.Event()
+        self._changing = threading.RLock()
         self._thread = threading.Thread(target=self._watch, name="line", daemon=True)
 
     def open(self) -> None:
@@ -44,12 +47,19 @@ class Line:
         self._nudge.set()
         self._thread.join()
 
-    def nudge(self) -> None:
-        """Look now: somebody has asked for a training."""
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Nothing is started meanwhile; afterwards the line is looked at at once."""
+        with self._changing:
+            yield
         self._nudge.set()
 
     def look(self) -> Path | None:
         """Start the next training if nothing is trained; returns its folder if one was started."""
+        with self._changing:
+            return self._look()
+
+    def _look(self) -> Path | None:
         waiting: list[tuple[float, Path, Job]] = []
         is_busy = False
         for run in folders_in(self._place.runs):

@@ -6,22 +6,22 @@ import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..runs.base import BASE
 from ..runs.counting import COUNTING
 from .place import Place, safe_name
 
 _ELSE = "run"
 _LONGEST_IN_BYTES = 200  # of 255 that a name may have
-_MEAN_SOMETHING = (BASE, COUNTING)  # to commands that take the name of a run
 
 
 def run_name(shown: str) -> str:
     """A safe name that is as near as possible to one that was typed. What follows an @ in the name
     of a run would be a step of it, and what begins with a dash an option."""
+    from ..runs.base import BASE  # the studio opens sooner without
+
     name = safe_name(shown, _ELSE).replace("@", "_").lstrip("-. ")
     while len(name.encode()) > _LONGEST_IN_BYTES:
         name = name[:-1].strip(" .")
-    if name.casefold() in _MEAN_SOMETHING:
+    if name.casefold() in (BASE, COUNTING):  # which mean something to commands
         name = f"{_ELSE} {name}"
     return name or _ELSE
 

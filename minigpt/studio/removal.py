@@ -6,27 +6,29 @@ good is named first.
 """
 
 import contextlib
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import UserError
 from ..config import TextConfig, from_dict
 from ..config.system import rename
 from ..data.kept_tokens import find_prepared, remove_prepared
-from ..data.source import find_source
-from ..runs.delete import Remains, run_to_delete, size_of
 from ..runs.folder import CONFIG, WEIGHTS
 from ..runs.journal import JOURNAL, read_phases
+from . import texts
 from .errors import ApiError
 from .facts import read_json, text_id_of
 from .jobs import STUDIO_FILES, Job, read_job
 from .names import free_place, run_name
 from .place import Place, is_one_name
 from .states import WAITING, States, folders_in
+from .text_folder import ABOUT, FILES
 from .trainings import leave_line, remove_request
+
+if TYPE_CHECKING:
+    from ..runs.delete import Remains
 
 # One run
 
@@ -91,11 +93,13 @@ def remove_run(run: Path) -> None:
 
 
 @contextlib.contextmanager
-def _remains_of(run: Path) -> Iterator[Remains | None]:
+def _remains_of(run: Path) -> "Iterator[Remains | None]":
     """What there is of a run; None if its training has not come so far that it is one."""
     if not any((run / name).exists() for name in (CONFIG, WEIGHTS)):
         yield None
         return
+    from ..runs.delete import run_to_delete  # the studio opens sooner without
+
     with run_to_delete(run) as remains:
         yield remains
 
@@ -127,13 +131,13 @@ class Everything:
         """What would be removed: the kind, name and size of each part."""
         found = []
         if self.text is not None:
-            name = read_json(self.text / "text.json").get("name") or self.text.name
+            name = read_json(self.text / ABOUT).get("name") or self.text.name
             found.append({"kind": "text", "name": str(name), "size": _size(self.text)})
         for run in self.runs:
             kind = "bin" if run.parent == place.bin else "run"
             found.append({"kind": kind, "name": run.name, "size": _size(run)})
         if self.prepared:
-            found.append({"kind": "cache", "name": "", "size": size_of(self.prepared)})
+            found.append({"kind": "cache", "name": "", "size": sum(map(_size, self.prepared))})
         return found
 
     def remove(self, states: States) -> None:
@@ -152,8 +156,8 @@ class Everything:
                 remove_run(run)
         for folder in self.prepared:
             remove_prepared(folder)
-        if self.text is not None and not self.text.is_symlink():
-            shutil.rmtree(self.text)
+        if self.text is not None:
+            texts.delete(self.text)
 
 
 def everything_of_text(place: Place, text: str) -> Everything:
@@ -204,11 +208,13 @@ def _of_unfinished(place: Place, run: Path, job: Job) -> str | None:
     """The fingerprint of a text whose tokens a training has made that then came no further; of any
     other None."""
     has_tokens = any(row["phase"] == "tokens" for row in read_phases(run))
-    files = place.texts / Path(str((job.text or {}).get("id"))).name / "files"
+    files = place.texts / Path(str((job.text or {}).get("id"))).name / FILES
     if not has_tokens or not files.is_dir():
         return None
     names = {one.name for one in fields(TextConfig)} & job.settings.keys()
     settings = {name: job.settings[name] for name in names} | {"files": [str(files)]}
+    from ..data.source import find_source  # the studio opens sooner without
+
     with contextlib.suppress(UserError):
         return find_source(from_dict(TextConfig, settings)).fingerprint
     return None

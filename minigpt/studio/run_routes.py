@@ -1,5 +1,360 @@
 """The routes of runs, and of the line in which they wait."""
 
+import contextlib
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-ROUTES: list[Route] = []
+from ..runs.counting import COUNTING
+from . import removal, text_states, texts, trainings
+from .bodies import read_json
+from .chosen import checked_settings
+from .errors import ApiError
+from .events import EventStream
+from .place import Place
+from .rows import rows_after
+from .states import folders_in, free_space
+from .text_folder import chosen_settings
+from .writing import Task, WrittenText, checked_task
+
+if TYPE_CHECKING:
+    from .app import Studio
+
+_LITTLE = 300_000_000  # bytes: less is too little for the files of a run
+
+
+def _studio(request: Request) -> "Studio":
+    studio: Studio = request.app.state.studio
+    return studio
+
+
+def _name(request: Request) -> str:
+    return str(request.path_params["name"])
+
+
+def _run(request: Request) -> Path:
+    return _studio(request).place.run_folder(_name(request))
+
+
+# What there is
+
+
+def state_of(studio: "Studio") -> dict[str, Any]:
+    """All runs, texts, and the line."""
+    runs = studio.states.all()
+    place = studio.place
+    waiting = sorted((run for run in runs if run["place"]), key=lambda run: run["place"])
+    rows = []
+    for folder in texts.text_folders(place):
+        with contextlib.suppress(ApiError, OSError):  # it was deleted just now
+            rows.append(text_states.row(folder))
+    return {
+        "runs": runs,
+        "bin": [studio.states.of(run) for run in folders_in(place.bin)],
+        "texts": rows,
+        "line": [{name: run[name] for name in ("name", "place", "starts_in")} for run in waiting],
+        "free": free_space(place.root),
+        "folder": place.root.resolve().name,
+    }
+
+
+async def show_all(request: Request) -> Response:
+    """GET: all runs, texts, and the line."""
+    return JSONResponse(await run_in_threadpool(state_of, _studio(request)))
+
+
+async def show(request: Request) -> Response:
+    """GET ?after=CURSOR: a run, the rows of its files after the cursor, and the cursor after them.
+    One that is not there is "gone"."""
+    studio = _studio(request)
+    after = request.query_params.get("after", "")
+
+    def look() -> dict[str, Any]:
+        run = _folder_or_none(studio.place, _name(request))
+        if run is None:
+            gone = studio.states.of(studio.place.runs / ".nothing")
+            return {"run": {**gone, "name": _name(request)}, "rows": [], "cursor": ""}
+        rows, cursor = rows_after(run, after)
+        found = {one["name"]: one for one in studio.states.all()}
+        state = found.get(run.name) or studio.states.of(run)
+        return {"run": state, "rows": rows, "cursor": cursor}
+
+    return JSONResponse(await run_in_threadpool(look))
+
+
+async def events(request: Request) -> Response:
+    """GET ?run=NAME&after=CURSOR: a stream of what happens, and of the rows of a run."""
+    studio = _studio(request)
+    name = request.query_params.get("run")
+    run = None if name is None else _folder_or_none(studio.place, name)
+    after = request.query_params.get("after", "")
+    return EventStream(studio.watch, studio.streams, run, after)
+
+
+def _folder_or_none(place: Place, name: str) -> Path | None:
+    with contextlib.suppress(ApiError):
+        return place.run_folder(name)
+    return None
+
+
+# Trainings
+
+
+async def ask(request: Request) -> Response:
+    """POST {"text", "name", "minutes", "settings"}: put a training into the line; its name and
+    place there. Without settings they are those that were chosen for the text."""
+    studio = _studio(request)
+    sent = await read_json(request)
+    text = sent.get("text")
+    if not isinstance(text, str):
+        raise ApiError(400, "Say which text.", "text")
+    folder = studio.place.text_folder(text)
+
+    def put() -> dict[str, Any]:
+        about = text_states.for_run(folder)
+        if (free_space(studio.place.root) or _LITTLE) < _LITTLE:
+            raise ApiError(507, "The disk is full. Free some space.")
+        given = sent.get("settings")
+        chosen = chosen_settings(folder) if given is None else checked_settings(given)
+        with studio.line.paused():
+            run = trainings.ask(
+                studio.place,
+                text=about,
+                name=_text(sent.get("name") or about["name"], "name"),
+                minutes=sent.get("minutes", 5.0),
+                settings=chosen,
+            )
+            found = {one["name"]: one for one in studio.states.all()}[run.name]
+        return {name: found[name] for name in ("name", "place", "starts_in")}
+
+    return JSONResponse(await run_in_threadpool(put), 201)
+
+
+async def stop(request: Request) -> Response:
+    """POST: end a training, which saves what it has learned; or leave the line."""
+    return await _change(request, lambda studio, run: trainings.stop(studio.states, run))
+
+
+async def stop_now(request: Request) -> Response:
+    """POST: end a training at once. It goes back to what it saved last."""
+    return await _change(
+        request, lambda studio, run: trainings.stop(studio.states, run, at_once=True)
+    )
+
+
+async def go_on(request: Request) -> Response:
+    """POST {"minutes"}: put a training into the line again, for so many minutes more; without them
+    to its planned end."""
+    sent = await read_json(request)
+    return await _change(
+        request, lambda studio, run: trainings.go_on(studio.states, run, sent.get("minutes"))
+    )
+
+
+# Names, the bin, deleting
+
+
+async def rename(request: Request) -> Response:
+    """POST {"name"}: give a run another name, or one like it that is free."""
+    sent = await read_json(request)
+    name = _text(sent.get("name"), "name")
+    return await _change(
+        request, lambda studio, run: removal.rename_run(studio.place, studio.states, run, name)
+    )
+
+
+async def delete(request: Request) -> Response:
+    """POST: move a run into the bin."""
+    return await _change(
+        request, lambda studio, run: removal.put_into_bin(studio.place, studio.states, run)
+    )
+
+
+async def restore(request: Request) -> Response:
+    """POST: move a run out of the bin; its name may be another then."""
+    studio = _studio(request)
+
+    def put_back() -> dict[str, Any]:
+        with studio.line.paused():
+            return studio.states.of(removal.put_back(studio.place, _name(request)))
+
+    return JSONResponse(await run_in_threadpool(put_back))
+
+
+async def empty_bin(request: Request) -> Response:
+    """POST: remove all runs in the bin for good."""
+    studio = _studio(request)
+
+    def empty() -> None:
+        with studio.line.paused():
+            removal.empty_bin(studio.place)
+
+    await run_in_threadpool(empty)
+    return Response(status_code=204)
+
+
+async def delete_all_of_text(request: Request) -> Response:
+    """POST {"sure"}: what came from a text, with its size; if that is true it is removed."""
+    text = str(request.path_params["text"])
+    studio = _studio(request)
+    return await _delete_all(request, lambda: removal.everything_of_text(studio.place, text))
+
+
+async def delete_all_of_run(request: Request) -> Response:
+    """POST {"sure"}: the same of the text that a run has learned from."""
+    studio = _studio(request)
+    run = _run(request)
+    return await _delete_all(request, lambda: removal.everything_of_run(studio.place, run))
+
+
+async def _delete_all(request: Request, find: Callable[[], removal.Everything]) -> Response:
+    studio = _studio(request)
+    sent = await read_json(request)
+    is_sure = sent.get("sure") is True
+
+    def act() -> dict[str, Any]:
+        with studio.line.paused():
+            everything = find()
+            parts = everything.parts(studio.place)
+            if not parts:
+                raise ApiError(404, "Nothing is left of this text.")
+            if is_sure:
+                if everything.text is not None:
+                    studio.text_work.stop(everything.text)
+                everything.remove(studio.states)
+                studio.tickets.drop_all()
+        size = sum(part["size"] for part in parts)
+        return {"parts": parts, "size": size, "removed": is_sure}
+
+    return JSONResponse(await run_in_threadpool(act))
+
+
+# What a run is for
+
+
+async def write(request: Request) -> Response:
+    """POST {"prompt", "settings", "seed"}: what a run writes, as it writes it."""
+    studio = _studio(request)
+    run = _run(request)
+    sent = await read_json(request)
+    task = await run_in_threadpool(_task, studio, run, sent)
+    return WrittenText(studio.place, [task], studio.turns)
+
+
+async def compare(request: Request) -> Response:
+    """POST {"names", "prompt", "settings", "seed"}: what two runs write, side by side. One of the
+    two may be "counting": in the text of the other."""
+    studio = _studio(request)
+    sent = await read_json(request)
+    names: Any = sent.get("names")
+    is_pair = isinstance(names, list) and len(names) == 2
+    if not is_pair or not all(isinstance(name, str) for name in names):
+        raise ApiError(400, "Name two runs, or one and counting.", "names")
+    if names == [COUNTING, COUNTING]:
+        raise ApiError(400, "Counting can be only one of the two.", "names")
+
+    def tasks() -> list[Task]:
+        found = []
+        for name, other in (names, names[::-1]):
+            is_counting = name == COUNTING  # in the text of the other
+            run = studio.place.run_folder(other if is_counting else name)
+            found.append(_task(studio, run, sent, is_counting=is_counting))
+        return found
+
+    return WrittenText(studio.place, await run_in_threadpool(tasks), studio.turns)
+
+
+def _task(studio: "Studio", run: Path, sent: dict[str, Any], *, is_counting: bool = False) -> Task:
+    _check_has_learned(studio, run)
+    name = run.relative_to(studio.place.root).as_posix()
+    return checked_task(name, sent, is_counting=is_counting)
+
+
+async def page(request: Request) -> Response:
+    """POST {"show"}: the address of a run's page, to be shown in a frame or, without, saved."""
+    sent = await read_json(request)
+    making = _studio(request).making
+    return await _made(request, lambda run: making.page(run, is_shown=sent.get("show") is True))
+
+
+async def export(request: Request) -> Response:
+    """POST {"kind"}: the address of an archive for other programs, "hf" or "gguf"."""
+    sent = await read_json(request)
+    making = _studio(request).making
+    return await _made(request, lambda run: making.export(run, sent.get("kind")))
+
+
+async def download(request: Request) -> Response:
+    """POST: the address of an archive with the run."""
+    return await _made(request, _studio(request).making.copy)
+
+
+async def copied(request: Request) -> Response:
+    """POST: how much of what a run writes is in its text word for word."""
+    studio = _studio(request)
+    run = _run(request)
+    await run_in_threadpool(_check_has_learned, studio, run)
+    return JSONResponse(await studio.making.copied(run))
+
+
+async def _made(request: Request, make: Callable[[Path], Awaitable[str]]) -> Response:
+    run = _run(request)
+    await run_in_threadpool(_check_has_learned, _studio(request), run)
+    return JSONResponse({"address": await make(run)})
+
+
+def _check_has_learned(studio: "Studio", run: Path) -> None:
+    """Refuse what needs weights, before there are any that an evaluation has chosen."""
+    if not studio.states.of(run)["has_page"]:
+        raise ApiError(409, f"{run.name} has saved nothing yet. Wait a little.")
+
+
+async def _change(request: Request, change: Callable[["Studio", Path], Path | None]) -> Response:
+    """Change a run while nothing is started; the run afterwards, "gone" where nothing is left."""
+    studio = _studio(request)
+    run = _run(request)
+
+    def act() -> dict[str, Any]:
+        with studio.line.paused():
+            changed = change(studio, run) or run
+            return studio.states.of(changed)
+
+    return JSONResponse(await run_in_threadpool(act))
+
+
+def _text(value: Any, field: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ApiError(400, f"{field} must be a text.", field)
+    return value
+
+
+_Act = Callable[[Request], Awaitable[Response]]
+_ONE = "/api/runs/{name}"
+_POSTED: dict[str, _Act] = {
+    "/api/runs": ask,
+    f"{_ONE}/stop": stop,
+    f"{_ONE}/stop-now": stop_now,
+    f"{_ONE}/go-on": go_on,
+    f"{_ONE}/rename": rename,
+    f"{_ONE}/delete": delete,
+    f"{_ONE}/restore": restore,
+    f"{_ONE}/write": write,
+    f"{_ONE}/page": page,
+    f"{_ONE}/export": export,
+    f"{_ONE}/download": download,
+    f"{_ONE}/copied": copied,
+    f"{_ONE}/delete-all": delete_all_of_run,
+    "/api/texts/{text}/delete-all": delete_all_of_text,
+    "/api/compare": compare,
+    "/api/empty-bin": empty_bin,
+}
+_READ: dict[str, _Act] = {"/api/state": show_all, "/api/events": events, _ONE: show}
+ROUTES = [
+    *(Route(path, act, methods=["GET"]) for path, act in _READ.items()),
+    *(Route(path, act, methods=["POST"]) for path, act in _POSTED.items()),
+]

@@ -118,6 +118,7 @@ class States:
             "minutes": minutes,
             "ends_at": ends_at,
             "step": facts.step.get("step", facts.evaluation.get("step")),
+            "share": _share(facts) if state in (READING, MEASURING) else None,
             "problem": wrong,
             "has_page": facts.has_learned,
         }
@@ -130,7 +131,7 @@ class States:
         if job is not None and job.is_waiting:
             return WAITING, None
 
-        rows = [row for row in facts.phases if row["phase"] != "slept"]
+        rows = [row for row in facts.phases if row["phase"] in _PHASES or row["phase"] == "end"]
         began = None if job is None else job.started
         of_job = rows if began is None else [row for row in rows if _time(row) >= began - _CLOCK]
         last = of_job[-1] if of_job else None
@@ -138,9 +139,10 @@ class States:
             return _how_it_ended(last, facts)
 
         if self._has_process(folder, facts, now):
+            wrong = _unsolved(facts.phases)
             if facts.is_stop_asked:
-                return STOPPING, None
-            return READING if last is None else _PHASES.get(last["phase"], LEARNING), None
+                return STOPPING, wrong
+            return READING if last is None else _PHASES[last["phase"]], wrong
 
         if last is not None:
             return _died(folder, facts)
@@ -193,6 +195,7 @@ _UNKNOWN: dict[str, Any] = {
     "ends_at": None,
     "changed": None,
     "step": None,
+    "share": None,
     "parameters": None,
     "problem": None,
     "place": None,
@@ -228,17 +231,26 @@ def free_space(place: Path) -> int | None:
     return None
 
 
-# How a training ended
+# What goes wrong, and how a training ended
+
+
+def _unsolved(rows: list[Row]) -> dict[str, str] | None:
+    """What a training could not do last, such as write to a full disk, unless it could later."""
+    for row in reversed(rows):
+        if row["phase"] in ("solved", "end"):
+            return None
+        if row["phase"] == "problem":
+            return problem(str(row.get("message") or ""), row.get("kind"))
+    return None
 
 
 def _how_it_ended(row: Row, facts: Facts) -> tuple[str, dict[str, str] | None]:
     """The state after the last row of a journal."""
     how = row.get("how")
-    message = str(row.get("message") or "")
     if how == "finished":
         return DONE, None
     if how == "failed":
-        return FAILED, problem(message or "Ended unexpectedly.")
+        return FAILED, problem(str(row.get("message") or ""), row.get("kind"))
     if facts.has_checkpoint:
         return STOPPED, None
     return FAILED, problem("Stopped before it had learned anything; nothing is kept.", "nothing")
@@ -316,17 +328,24 @@ def _began(facts: Facts) -> float | None:
 def _ends_at(facts: Facts, minutes: float | None, now: float) -> int | None:
     """When a training is expected to end; None if only its steps end it, before the first one."""
     began = _began(facts)
+    ends = [] if began is None or minutes is None else [began + 60 * minutes]
+    for row in facts.phases:
+        if row["phase"] == "training" and _time(row) >= (began or 0.0) - _CLOCK and row.get("ends"):
+            ends = [row["ends"]]
+
     seconds = facts.step.get("seconds", 0.0)
     done = facts.step.get("done")
-    if not seconds or not done or (began is not None and facts.step_time < began):
-        if began is None or minutes is None:
-            return None
-        return round(max(began + 60 * minutes - seconds, now))
+    if seconds and done and (began is None or facts.step_time >= began):
+        ends.append(facts.step_time + seconds * (1.0 - done) / done)
+    return round(max(min(ends), now)) if ends else None
 
-    left = seconds * (1.0 - done) / done
-    if minutes is not None:
-        left = min(left, 60 * minutes - seconds)
-    return round(max(facts.step_time + left, now))
+
+def _share(facts: Facts) -> float | None:
+    """How much of what goes on before the training is done, from 0 to 1."""
+    last = facts.phases[-1] if facts.phases else {}
+    share = last.get("share")
+    is_now = _time(last) >= (_began(facts) or 0.0) - _CLOCK
+    return share if is_now and isinstance(share, int | float) else None
 
 
 def _time_left(runs: Iterable[dict[str, Any]], now: float) -> float | None:

@@ -14,9 +14,7 @@ from . import settings, text_states, texts
 from .bodies import read_json
 from .chosen import checked_settings
 from .errors import ApiError
-from .jobs import read_job
-from .place import Place
-from .states import ACTIVE, WAITING, States, folders_in
+from .states import ACTIVE, WAITING
 from .text_folder import PLANS, READING, SETTINGS, write_json
 from .text_folder import read_json as read_stored
 
@@ -125,7 +123,7 @@ async def delete(request: Request) -> Response:
     folder = _folder(request)
 
     def remove() -> None:
-        if (run := training_on(folder.name, _studio(request).place)) is not None:
+        if (run := training_on(folder.name, _studio(request))) is not None:
             raise ApiError(409, f"{run} is learning from this text. Stop that first.")
         _studio(request).text_work.stop(folder)
         texts.delete(folder)
@@ -134,14 +132,12 @@ async def delete(request: Request) -> Response:
     return Response(status_code=204)
 
 
-def training_on(text: str, place: Place) -> str | None:
+def training_on(text: str, studio: "Studio") -> str | None:
     """The name of a run that learns from a text, or waits to; None if there is none."""
-    states = States(place.runs)
-    for run in folders_in(place.runs):
-        job = read_job(run)
-        is_of_it = job is not None and job.text is not None and job.text.get("id") == text
-        if is_of_it and states.of(run)["state"] in (WAITING, *ACTIVE):
-            return run.name
+    for run in studio.states.all():
+        learns_from = (run["text"] or {}).get("id")
+        if learns_from == text and run["state"] in (WAITING, *ACTIVE):
+            return str(run["name"])
     return None
 
 

@@ -64,6 +64,12 @@ class Tickets:
         kind = "application/octet-stream"
         return FileResponse(found.path, filename=found.name, media_type=kind, background=remove)
 
+    def drop_all(self) -> None:
+        """Remove the files that were not fetched yet."""
+        for waiting in self._waiting.values():
+            shutil.rmtree(waiting.path.parent, ignore_errors=True)
+        self._waiting.clear()
+
     def close(self) -> None:
         """Remove all files."""
         self._waiting.clear()

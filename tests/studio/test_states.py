@@ -10,6 +10,7 @@ from filelock import FileLock
 
 from minigpt.runs.folder import LOCK, METRICS, STEPS
 from minigpt.runs.journal import ALIVE, JOURNAL, ROWS
+from minigpt.runs.json_lines import lines_of
 from minigpt.studio.jobs import HELD, JOB, write_job
 from minigpt.studio.states import States
 
@@ -113,8 +114,27 @@ def test_the_end_is_expected_when_the_minutes_are_over(tmp_path: Path) -> None:
     os.utime(learns / STEPS, (NOW - 2, NOW - 2))
     states = States(tmp_path)
     assert states.of(waits, NOW)["ends_at"] == round(BEGAN + 120)
-    assert states.of(learns, NOW)["ends_at"] == round(NOW - 2 + 90)
+    assert states.of(learns, NOW)["ends_at"] == round(BEGAN + 120)
     assert states.of(learns, NOW)["elapsed"] == 32.0
+
+
+def test_a_training_says_when_it_ends_and_what_it_cannot_write(tmp_path: Path) -> None:
+    run = make_run(tmp_path, phases=PHASES[:3], alive=1.0)
+    with open(run / JOURNAL / ROWS, "a") as file:
+        file.write(lines_of([{"time": NOW - 2, "phase": "tokens", "share": 0.5}]))
+    states = States(tmp_path)
+    assert states.of(run, NOW)["share"] == 0.5
+
+    full = {"time": NOW, "phase": "problem", "kind": "disk_full", "message": "no room"}
+    with open(run / JOURNAL / ROWS, "a") as file:
+        file.write(lines_of([{"time": NOW - 1, "phase": "training", "ends": NOW + 77}, full]))
+    found = states.of(run, NOW)
+    assert (found["state"], found["ends_at"], found["share"]) == ("learning", round(NOW + 77), None)
+    assert found["problem"] == {"kind": "disk_full", "message": "no room"}
+
+    with open(run / JOURNAL / ROWS, "a") as file:
+        file.write(lines_of([{"time": NOW, "phase": "solved", "kind": "disk_full"}]))
+    assert states.of(run, NOW)["problem"] is None
 
 
 def test_a_training_by_steps_ends_as_its_speed_says(tmp_path: Path) -> None:

@@ -1,0 +1,113 @@
+"""What is made of a run: its page, a folder for other programs, a copy of the run, and how much of
+the text it copies. Children make them in the folder of the tickets, where the browser fetches them.
+"""
+
+import asyncio
+import json
+import shutil
+import zipfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+
+from ..runs.atomic import write_text
+from ..runs.folder import KEPT, LAUNCH, LOCK
+from ..runs.journal import JOURNAL
+from .children import ChildError, read_child
+from .errors import ApiError
+from .jobs import COPIED
+from .place import Place
+from .problems import kind_of
+from .tickets import Tickets
+
+EXPORTS = ("hf", "gguf")
+_SECONDS = 900.0  # that a file may take
+_NEW = ".new-"  # a file that is being written
+
+
+class Making:
+    """Makes files of runs, a few at a time."""
+
+    def __init__(self, place: Place, tickets: Tickets, turns: asyncio.Semaphore):
+        self._place = place
+        self._tickets = tickets
+        self._turns = turns
+
+    async def page(self, run: Path, *, is_shown: bool) -> str:
+        """The address of a run's page, to be shown or saved."""
+        async with self._folder() as folder:
+            file = folder / f"{run.name}.html"
+            await self._child("page", f"--out={file}", "--", self._name(run))
+            return self._tickets.issue(file, file.name, is_shown=is_shown)
+
+    async def export(self, run: Path, kind: Any) -> str:
+        """The address of an archive with a run for other programs."""
+        if kind not in EXPORTS:
+            raise ApiError(400, f"The kind must be one of {', '.join(EXPORTS)}.", "kind")
+        async with self._folder() as folder:
+            out = folder / f"{run.name}-{kind}"
+            await self._child("export", f"--to={kind}", f"--out={out}", "--", self._name(run))
+            file = folder / f"{out.name}.zip"
+            await run_in_threadpool(_pack, sorted(out.rglob("*")), folder, file)
+            return self._tickets.issue(file, file.name)
+
+    async def copy(self, run: Path) -> str:
+        """The address of an archive with a run, without what only goes on with its training."""
+        async with self._folder() as folder:
+            file = folder / f"{run.name}.zip"
+            await run_in_threadpool(_pack, _files_to_copy(run), run.parent, file)
+            return self._tickets.issue(file, file.name)
+
+    async def copied(self, run: Path) -> dict[str, Any]:
+        """How much of what a run writes is in its text word for word. The figures are kept."""
+        printed = await self._child("evaluate", "--copied", "--json", "--", self._name(run))
+        figures: dict[str, Any] = json.loads(printed)
+        text = json.dumps(figures, ensure_ascii=False, indent=2) + "\n"
+        await run_in_threadpool(write_text, text, run / JOURNAL / COPIED)
+        return figures
+
+    def _name(self, run: Path) -> str:
+        """A run as a command that starts in the studio's folder names it."""
+        return run.relative_to(self._place.root).as_posix()
+
+    @asynccontextmanager
+    async def _folder(self) -> AsyncIterator[Path]:
+        """A folder for a ticket, which is removed if there is none in the end."""
+        folder = await run_in_threadpool(self._tickets.new_folder)
+        try:
+            yield folder
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+    async def _child(self, *arguments: str) -> bytes:
+        """What a command prints. An ApiError if it fails."""
+        async with self._turns:
+            printed = bytearray()
+            try:
+                async for part in read_child(arguments, self._place.root, seconds=_SECONDS):
+                    printed += part
+            except ChildError as error:
+                status = 507 if kind_of(error.message) == "disk_full" else 409
+                raise ApiError(status, error.message) from None
+            return bytes(printed)
+
+
+def _files_to_copy(run: Path) -> list[Path]:
+    """The files of a run with which it can be used elsewhere."""
+    held = [*run.iterdir()]
+    if not (run / KEPT).is_symlink() and (run / KEPT).is_dir():
+        held += (run / KEPT).iterdir()
+    return sorted(path for path in held if path.name not in (LOCK, LAUNCH))
+
+
+def _pack(paths: Sequence[Path], above: Path, archive: Path) -> None:
+    """Write an archive of files, named as they lie below `above`; links and what is being written
+    are left out."""
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as packed:
+        for path in paths:
+            if path.is_file() and not path.is_symlink() and not path.name.startswith(_NEW):
+                packed.write(path, path.relative_to(above).as_posix())

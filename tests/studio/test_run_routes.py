@@ -1,0 +1,356 @@
+"""What the studio answers for runs: states, rows, the stream of events, texts and files of them."""
+
+import asyncio
+import contextlib
+import io
+import json
+import shutil
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minigpt.runs.folder import STEPS
+from minigpt.studio import events as events_module
+from minigpt.studio import line as line_module
+from minigpt.studio.app import Studio
+from minigpt.studio.errors import ApiError
+from minigpt.studio.events import EventStream, Streams, Watch
+from minigpt.studio.place import Place
+
+from .by_hand import PHASES, a_job, a_step, make_run
+from .conftest import Window
+
+LEARNED: dict[str, Any] = {
+    "phases": PHASES,
+    "steps": 3,
+    "evaluations": 1,
+    "has_checkpoint": True,
+    "end": {"how": "finished"},
+}
+
+
+@pytest.fixture(autouse=True)
+def nothing_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(line_module, "start_detached", lambda *_, **__: 1)
+
+
+@pytest.fixture
+def place(window: Window) -> Place:
+    return window.studio.place
+
+
+@pytest.fixture(scope="module")
+def learned(tiny_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Window]:
+    """A window of a studio with a run that can write, "tiny", and a run of letters."""
+    place = Place(tmp_path_factory.mktemp("learned"))
+    shutil.copytree(tiny_run, place.runs / "tiny")
+    shutil.copy(tiny_run.parents[1] / "my.txt", place.root / "my.txt")
+    studio = Studio(place, close=lambda: None)
+    with studio.running():
+        window = Window(studio)
+        window.enter(studio.logins.token)
+        yield window
+
+
+def rows_of(body: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in body.decode().splitlines()]
+
+
+# States
+
+
+def test_the_state_holds_runs_the_bin_and_the_line(window: Window, place: Place) -> None:
+    make_run(place.runs, "done", job=a_job(), **LEARNED)
+    make_run(place.runs, "learns", phases=PHASES, alive=0.0)
+    make_run(place.runs, "waits", job=a_job(is_waiting=True, started=None))
+    make_run(place.bin, "deleted", **LEARNED)
+    found = window.get("/api/state").json
+    states = {run["name"]: run["state"] for run in found["runs"]}
+    assert states == {"done": "done", "learns": "learning", "waits": "waiting"}
+    assert [run["name"] for run in found["bin"]] == ["deleted"]
+    assert [(one["name"], one["place"]) for one in found["line"]] == [("waits", 1)]
+    assert found["texts"] == []
+    assert found["free"] > 0
+    assert found["folder"] == place.root.name
+
+
+def test_a_run_is_answered_with_its_rows(window: Window, place: Place) -> None:
+    run = make_run(place.runs, "my diary", **LEARNED)
+    first = window.get("/api/runs/my diary").json
+    assert first["run"]["name"] == "my diary"
+    assert [row["event"] for row in first["rows"]].count("step") == 3
+    with open(run / STEPS, "a") as file:
+        file.write(json.dumps(a_step(4)) + "\n")
+    second = window.get(f"/api/runs/my diary?after={first['cursor']}").json
+    assert second["rows"] == [{"event": "step", "data": a_step(4)}]
+
+
+@pytest.mark.parametrize("name", ["nobody", "..", ".bin", "%2e%2e", "a\\b"])
+def test_a_run_that_is_not_there_is_gone(name: str, window: Window, place: Place) -> None:
+    make_run(place.bin, "deleted", **LEARNED)
+    answer = window.get(f"/api/runs/{name}")
+    assert answer.json["run"]["state"] == "gone"
+    assert answer.json["rows"] == []
+    for act in ("stop", "delete", "write", "page", "copied"):
+        assert window.post(f"/api/runs/{name}/{act}").status == 404
+
+
+# Changes
+
+
+def test_a_run_is_renamed_deleted_and_put_back(window: Window, place: Place) -> None:
+    make_run(place.runs, "diary", **LEARNED)
+    assert window.post("/api/runs/diary/rename", {"name": "novel"}).json["name"] == "novel"
+    assert window.post("/api/runs/novel/delete").json["state"] == "gone"
+    assert window.post("/api/runs/novel/restore").json["state"] == "done"
+    assert window.post("/api/runs/novel/restore").status == 404
+    window.post("/api/runs/novel/delete")
+    assert window.post("/api/empty-bin").status == 204
+    assert window.get("/api/state").json["bin"] == []
+
+
+def test_a_wrong_request_names_its_field_and_changes_nothing(window: Window, place: Place) -> None:
+    run = make_run(place.runs, "diary", **LEARNED)
+    for act, sent, field in [
+        ("rename", {"name": ""}, "name"),
+        ("rename", {"name": 3}, "name"),
+        ("go-on", {}, "minutes"),
+        ("go-on", {"minutes": "x"}, "minutes"),
+        ("export", {"kind": "pickle"}, "kind"),
+        ("write", {"prompt": 3}, "prompt"),
+        ("write", {"settings": []}, "settings"),
+        ("write", {"settings": {"samples": 4}}, None),
+        ("write", {"settings": {"temperature": -1}}, None),
+        ("write", {"seed": "x"}, None),
+    ]:
+        answer = window.post(f"/api/runs/diary/{act}", sent)
+        assert (answer.status, answer.json["field"]) == (400, field), (act, sent, answer.body)
+    assert window.get("/api/runs/diary").json["run"]["state"] == "done"
+    assert run.exists()
+
+
+def test_a_training_is_asked_for_and_stopped(window: Window, place: Place) -> None:
+    run = make_run(place.runs, "diary", job=a_job(), **LEARNED)
+    answer = window.post("/api/runs/diary/go-on", {"minutes": 5}).json
+    assert answer["state"] in ("waiting", "reading")
+    window.studio.line.look()
+    assert window.post("/api/runs/diary/stop").json["state"] == "stopping"
+    assert (run / "journal/stop").read_text() == "stop\n"
+    assert window.post("/api/runs/diary/delete").status == 409
+
+
+@pytest.mark.parametrize("text", [None, 3, "nobody", "../runs"])
+def test_a_training_needs_a_text(text: Any, window: Window, place: Place) -> None:
+    answer = window.post("/api/runs", {"text": text, "name": "x", "minutes": 1})
+    assert answer.status in (400, 404)
+    assert not place.runs.exists() or [*place.runs.iterdir()] == []
+
+
+def test_all_of_a_text_is_named_before_it_is_removed(window: Window, place: Place) -> None:
+    make_run(place.runs, "diary", job=a_job(), **LEARNED)
+    asked = window.post("/api/texts/0123456789ab/delete-all").json
+    assert [part["name"] for part in asked["parts"]] == ["diary"]
+    assert not asked["removed"]
+    assert (place.runs / "diary").exists()
+    assert window.post("/api/runs/diary/delete-all", {"sure": True}).json["removed"]
+    assert not (place.runs / "diary").exists()
+    assert window.post("/api/texts/0123456789ab/delete-all").status == 404
+
+
+# What a run is for
+
+
+def test_a_run_writes_what_it_writes_at_a_terminal(learned: Window) -> None:
+    sent = {"prompt": "the fox", "seed": 3, "settings": {"max_new_tokens": 8, "top_k": 5}}
+    answer = learned.post("/api/runs/tiny/write", sent)
+    *texts, end = rows_of(answer.body)
+    assert end == {"side": 0, "end": True, "problem": None}
+    written = "".join(row["text"] for row in texts)
+    assert written.startswith("the fox") and len(written) > len("the fox\n")
+    again = rows_of(learned.post("/api/runs/tiny/write", sent).body)
+    assert "".join(row.get("text", "") for row in again) == written
+
+
+@pytest.mark.parametrize("prompt", ["--help", "a\nb\n", "", "$(touch x)"])
+def test_a_prompt_is_never_an_option_or_a_command(prompt: str, learned: Window) -> None:
+    sent = {"prompt": prompt, "seed": 1, "settings": {"max_new_tokens": 1}}
+    *texts, end = rows_of(learned.post("/api/runs/tiny/write", sent).body)
+    assert end["problem"] is None
+    assert "".join(row["text"] for row in texts).startswith(prompt)
+    assert not (learned.studio.place.root / "x").exists()
+
+
+def test_what_a_run_cannot_write_is_refused_with_a_sentence(learned: Window) -> None:
+    answer = learned.post("/api/runs/tiny/write", {"prompt": "x", "settings": {"as": "Otto"}})
+    assert answer.status == 409
+    assert "--as" in answer.json["message"]
+
+
+def test_a_run_that_has_saved_nothing_yet_writes_nothing(window: Window, place: Place) -> None:
+    make_run(place.runs, "young", phases=PHASES, alive=0.0)
+    for act in ("write", "page", "download", "copied", "export"):
+        answer = window.post(f"/api/runs/young/{act}", {"kind": "hf"})
+        assert answer.status == 409
+        assert "saved nothing yet" in answer.json["message"]
+
+
+def test_a_run_and_counting_write_side_by_side(learned: Window) -> None:
+    sent = {"names": ["tiny", "counting"], "prompt": "the fox", "seed": 3}
+    rows = rows_of(learned.post("/api/compare", sent | {"settings": {"max_new_tokens": 12}}).body)
+    texts = ["".join(row.get("text", "") for row in rows if row["side"] == side) for side in (0, 1)]
+    assert all(text.startswith("the fox") for text in texts)
+    assert texts[0] != texts[1]
+    assert [row["problem"] for row in rows if row.get("end")] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("names", "status"),
+    [(None, 400), (["tiny"], 400), (["counting"] * 2, 400), (["tiny", "nobody"], 404)],
+)
+def test_two_that_cannot_be_compared_are_refused(names: Any, status: int, learned: Window) -> None:
+    assert learned.post("/api/compare", {"names": names}).status == status
+
+
+def test_a_page_is_fetched_once(learned: Window) -> None:
+    address = learned.post("/api/runs/tiny/page", {"show": True}).json["address"]
+    answer = learned.get(address)
+    assert answer.body.startswith(b"<!doctype html>") and b"tiny" in answer.body
+    assert learned.get(address).status == 404
+
+
+def test_a_download_holds_a_run_without_its_checkpoint(learned: Window) -> None:
+    address = learned.post("/api/runs/tiny/download").json["address"]
+    with zipfile.ZipFile(io.BytesIO(learned.get(address).body)) as packed:
+        names = packed.namelist()
+    assert {"tiny/model.safetensors", "tiny/config.json", "tiny/tokenizer.json"} <= {*names}
+    assert not [name for name in names if "checkpoint" in name or "journal" in name]
+
+
+def test_an_export_is_an_archive(learned: Window) -> None:
+    address = learned.post("/api/runs/tiny/export", {"kind": "gguf"}).json["address"]
+    with zipfile.ZipFile(io.BytesIO(learned.get(address).body)) as packed:
+        assert packed.namelist() == ["tiny-gguf/tiny.gguf"]
+
+
+def test_what_was_found_copied_is_kept_with_the_run(learned: Window) -> None:
+    figures = learned.post("/api/runs/tiny/copied").json
+    assert 0 <= figures["share"] <= 1
+    run = learned.get("/api/runs/tiny").json["run"]
+    assert run["copied"] == {"share": figures["share"], "unseen": figures["usual_share"]}
+
+
+# The stream of events
+
+
+class Client:
+    """Reads a stream of events until it leaves."""
+
+    def __init__(self, watch: Watch, run: Path | None, *, streams: Streams | None = None):
+        self.frames: list[str] = []
+        self.is_reading = True
+        self._has_left = asyncio.Event()
+        stream = EventStream(watch, streams or Streams(), run, "")
+        self.task = asyncio.create_task(stream({"type": "http"}, self._receive, self._send))
+
+    async def _receive(self) -> dict[str, Any]:
+        await self._has_left.wait()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: Any) -> None:
+        while not self.is_reading:
+            await asyncio.sleep(0.01)
+        text = message.get("body", b"").decode()
+        self.frames += [frame for frame in text.split("\n\n") if frame]
+
+    async def until(self, event: str) -> str:
+        """The first frame that begins like this."""
+        async with asyncio.timeout(10):
+            while True:
+                found = [frame for frame in self.frames if frame.startswith(event)]
+                if found:
+                    return found[0]
+                await asyncio.sleep(0.01)
+
+    async def leave(self) -> None:
+        self._has_left.set()
+        await self.task
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What takes seconds takes hundredths."""
+    for name, seconds in (("_LOOK", 0.02), ("_COMMENT", 0.1), ("_PATIENCE", 0.2)):
+        monkeypatch.setattr(events_module, name, seconds)
+
+
+def test_a_stream_tells_states_and_new_rows(soon: None, tmp_path: Path) -> None:
+    run = make_run(tmp_path, phases=PHASES, steps=3)
+    state = {"runs": [{"name": "diary", "state": "learning", "elapsed": 1.0}]}
+
+    async def read() -> None:
+        client = Client(Watch(lambda: state), run)
+        await client.until("event: step")
+        client.frames.clear()
+        await client.until(": still here")
+        state["runs"] = [{"name": "diary", "state": "learning", "elapsed": 2.0}]
+        with open(run / STEPS, "a") as file:
+            file.write(json.dumps(a_step(4)) + "\n")
+        frame = await client.until("event: step")
+        assert frame.split("\n")[1].startswith("id: ")
+        assert json.loads(frame.split("data: ")[1]) == a_step(4)
+        assert not [frame for frame in client.frames if frame.startswith("event: state")]
+
+        state["runs"] = [{"name": "diary", "state": "done", "elapsed": 2.0}]
+        assert '"done"' in await client.until("event: state")
+        await client.leave()
+
+    asyncio.run(read())
+
+
+def test_a_stream_goes_on_where_another_was_cut(soon: None, tmp_path: Path) -> None:
+    run = make_run(tmp_path, phases=PHASES, steps=3)
+
+    async def read() -> None:
+        client = Client(Watch(dict), run)
+        await client.until("event: step\nid: ")
+        await client.leave()
+        cursor = client.frames[-1].split("id: ")[1].split("\n")[0]
+        assert cursor
+        again = EventStream(Watch(dict), Streams(), run, cursor)
+        assert [event["event"] for event in again._look()] == ["state"]
+
+    asyncio.run(read())
+
+
+def test_a_client_that_reads_nothing_is_cut_off(soon: None) -> None:
+    async def read() -> None:
+        client = Client(Watch(dict), None)
+        await client.until("event: state")
+        client.is_reading = False
+        _, waiting = await asyncio.wait({client.task}, timeout=10)
+        assert not waiting
+
+    asyncio.run(read())
+
+
+def test_a_login_has_four_streams_and_all_have_64() -> None:
+    streams = Streams()
+    with pytest.raises(ApiError) as refused:
+        with_all(streams, ["one"] * 5)
+    assert refused.value.status == 429
+    assert with_all(streams, ["one"] * 4) == 4  # those before are closed
+    logins = [str(number // 4) for number in range(65)]
+    with pytest.raises(ApiError):
+        with_all(streams, logins)
+    assert with_all(streams, logins[:64]) == 64
+
+
+def with_all(streams: Streams, logins: list[str]) -> int:
+    """How many streams were open together."""
+    with contextlib.ExitStack() as stack:
+        for login in logins:
+            stack.enter_context(streams.one(login))
+        return len(logins)
