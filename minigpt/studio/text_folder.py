@@ -11,6 +11,7 @@ starts there.
 Everything is for this account alone.
 """
 
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -79,13 +80,20 @@ def chosen_settings(folder: Path) -> dict[str, Any]:
 # What a reading and plans are of: they are made again when that changes
 
 
-def version_of_files(folder: Path) -> list[list[Any]]:
+def statuses(folder: Path) -> dict[str, os.stat_result]:
+    """The size of each file that has arrived, when it was written to and so on, by its name."""
+    try:
+        with os.scandir(folder / FILES) as entries:
+            return {entry.name: entry.stat() for entry in entries}
+    except OSError:
+        return {}
+
+
+def version_of_files(folder: Path) -> str:
     """What changes when a file comes, goes or is written to."""
-    versions = []
-    for path in kept_files(folder):
-        status = path.stat()
-        versions.append([path.name, status.st_size, status.st_mtime_ns])
-    return versions
+    found = sorted(statuses(folder).items())
+    versions = [(name, status.st_size, status.st_mtime_ns) for name, status in found]
+    return hashlib.sha256(json.dumps(versions).encode()).hexdigest()
 
 
 def reading_of(folder: Path, fields: dict[str, Any]) -> dict[str, Any]:

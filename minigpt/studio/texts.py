@@ -26,6 +26,7 @@ from .text_folder import (
     make_folder,
     open_new,
     read_json,
+    statuses,
     write_json,
 )
 
@@ -155,14 +156,15 @@ def describe(folder: Path) -> dict[str, Any]:
     if not about:
         raise ApiError(404, "This text is not here any more.")
 
+    there = statuses(folder)
     files = []
     for number, file in enumerate(about["files"]):
-        if not file["is_removed"]:
-            with contextlib.suppress(OSError):
-                file["size"] = (folder / FILES / file["kept"]).stat().st_size
-            has_arrived = (folder / FILES / file["kept"]).exists()
-            shown = {"number": number, "name": file["name"], "kept": file["kept"]}
-            files.append({**shown, "size": file["size"], "has_arrived": has_arrived})
+        if file["is_removed"]:
+            continue
+        status = there.get(file["kept"])
+        size = file["size"] if status is None else status.st_size
+        shown = {"number": number, "name": file["name"], "kept": file["kept"]}
+        files.append({**shown, "size": size, "has_arrived": status is not None})
     return {
         "id": folder.name,
         "name": about["name"],
@@ -232,8 +234,8 @@ def _write(file: Any, block: bytes, disk: Path, limits: Limits) -> None:
 
 def _keep(folder: Path, number: int, arriving: Path) -> None:
     """Let a file that has arrived be part of the text, unless it was removed meanwhile."""
-    with _about(folder) as about:
-        file = _file(about, number)
+    with _changing:
+        file = _file(read_json(folder / ABOUT), number)
         rename(arriving, folder / FILES / file["kept"])
 
 
