@@ -2,7 +2,9 @@
 
 import { post } from "./basics/api.js";
 import { button, byId, h } from "./basics/dom.js";
-import { say, string } from "./basics/strings.js";
+import { ACTIVE } from "./basics/runs.js";
+import { string } from "./basics/strings.js";
+import { shortDurationOf } from "./basics/units.js";
 
 const THEME = "minigpt-studio-theme";
 
@@ -13,14 +15,27 @@ export function makeHeader() {
   byId("header").replaceChildren(title, learning, makeTheme(), close);
 }
 
-/** Say what is learning, such as "Learning: diary, 3 min left"; `left` is null while that is not known. */
-export function showLearning(name, left) {
+let ticking = null;
+
+/** Say what is learning now, of a state of the studio: "Learning: diary, 3 min left". */
+export function showState(state) {
+  const run = state.runs.find((one) => ACTIVE.includes(one.state));
+  const show = () => showLearning(run);
+  clearInterval(ticking);
+  if (run !== undefined && run.ends_at !== null) ticking = setInterval(show, 1000);
+  show();
+}
+
+/** Say that a run is learning, and how long it will; nothing without a run. */
+function showLearning(run) {
   const link = byId("learning");
-  link.hidden = name === null;
-  if (name === null) return;
-  link.href = `/run/${encodeURIComponent(name)}`;
-  const words = left === null ? say("header.learning", { name }) : say("header.learningLeft", { name, left });
-  link.replaceChildren(...words);
+  link.hidden = run === undefined;
+  if (run === undefined) return;
+
+  const left = run.ends_at === null ? null : shortDurationOf(run.ends_at - Date.now() / 1000);
+  const words = left === null ? "header.learning" : "header.learningLeft";
+  link.href = `/run/${encodeURIComponent(run.name)}`;
+  link.textContent = string(words, { name: run.name, left });
 }
 
 /** The button between the light and the dark theme; at first the window follows the system. */

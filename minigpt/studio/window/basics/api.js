@@ -33,20 +33,22 @@ export async function* stream(path, body, signal) {
   }
 }
 
-/** Send a file as it is; `told` is called with the share that has arrived. */
-export function send(path, file, told) {
+/** Send a file as it is; `told` is called with the bytes that have arrived, and `signal` ends it. */
+export function send(path, file, told, signal) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest(); // fetch does not tell how far it is
     request.open("POST", path);
     request.setRequestHeader("content-type", "application/octet-stream");
     request.setRequestHeader("x-studio-key", key());
-    request.upload.addEventListener("progress", (event) => told(event.loaded / event.total));
+    request.upload.addEventListener("progress", (event) => told(event.loaded));
     request.addEventListener("error", () => reject(new Refusal(0, "")));
     request.addEventListener("load", () => {
       const answer = parsed(request.responseText);
       if (request.status < 400) resolve(answer);
       else reject(new Refusal(request.status, answer?.message ?? "", answer?.field));
     });
+    request.addEventListener("abort", () => reject(signal.reason));
+    signal.addEventListener("abort", () => request.abort());
     request.send(file);
   });
 }

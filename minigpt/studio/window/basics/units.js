@@ -35,6 +35,13 @@ export function durationOf(seconds) {
   return counted("hour", seconds / 3600);
 }
 
+/** The same where there is little room: "4 min". */
+export function shortDurationOf(seconds) {
+  if (seconds < 90) return string("units.s", { n: number(Math.max(1, Math.round(seconds))) });
+  if (seconds < 5400) return string("units.min", { n: number(Math.round(seconds / 60)) });
+  return string("units.h", { n: number(Math.round(seconds / 3600)) });
+}
+
 function counted(unit, amount) {
   const n = Math.max(1, Math.round(amount));
   return n === 1 ? string(`units.${unit}`) : string(`units.${unit}s`, { n: number(n) });
@@ -43,4 +50,19 @@ function counted(unit, amount) {
 /** The time of day of a moment in seconds since 1970: "14:32". */
 export function timeOf(moment) {
   return new Date(1000 * moment).toLocaleTimeString(language, { hour: "2-digit", minute: "2-digit" });
+}
+
+/** The day of a moment in seconds since 1970: "today", "yesterday", "3 May 2026". */
+export function dayOf(moment) {
+  const midnight = new Date().setHours(0, 0, 0, 0);
+  const days = Math.round((midnight - new Date(1000 * moment).setHours(0, 0, 0, 0)) / 86_400_000);
+  if (days < 0 || days > 6) return new Date(1000 * moment).toLocaleDateString(language, { dateStyle: "medium" });
+  return new Intl.RelativeTimeFormat(language, { numeric: "auto" }).format(-days, "day");
+}
+
+/** A large number: "1.3 million", "812,000". */
+export function roughly(count) {
+  if (count >= 9.95e6) return string("units.million", { n: number(count / 1e6) });
+  if (count >= 1e6) return string("units.million", { n: number(count / 1e6, 1) });
+  return number(count >= 10_000 ? 1000 * Math.round(count / 1000) : count);
 }

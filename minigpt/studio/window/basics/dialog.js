@@ -1,0 +1,57 @@
+// A question in front of the window, as a dialog of the browser: what has the focus comes back when it closes.
+
+import { Refusal } from "./api.js";
+import { button, h } from "./dom.js";
+import { sentenceOf } from "./refusals.js";
+import { string } from "./strings.js";
+
+/**
+ * Ask before something is done. The first field has the focus, or without one the button that does nothing.
+ *
+ * `act` does it; what it is refused is said in the dialog, which stays. The result is whether it was done.
+ */
+export function ask({ title, content = [], label, act }) {
+  return new Promise((resolve) => {
+    let isDone = false;
+    const hasField = content.some((element) => element.querySelector?.("input, textarea"));
+    const heading = h("h2", { id: "asked" }, title);
+    const problem = h("p", { className: "bad", role: "alert" });
+    const yes = h("button", { type: "submit", className: "main" }, label);
+    const no = button(string("dialog.cancel"), () => dialog.close(), { autofocus: !hasField });
+    const form = h("form", { onsubmit: submit }, heading, ...content, problem, h("div", { className: "row" }, yes, no));
+    const dialog = h("dialog", { "aria-labelledby": "asked", onclose: close }, form);
+
+    async function submit(event) {
+      event.preventDefault();
+      yes.disabled = true;
+      problem.textContent = "";
+      try {
+        await act();
+        isDone = true;
+        dialog.close();
+      } catch (error) {
+        if (!(error instanceof Refusal)) throw error;
+        problem.textContent = sentenceOf(error);
+      } finally {
+        yes.disabled = false;
+      }
+    }
+
+    function close() {
+      dialog.remove();
+      resolve(isDone);
+    }
+
+    document.body.append(dialog);
+    dialog.showModal();
+  });
+}
+
+/** Tell something that has to be read. */
+export function tell(title, words) {
+  const close = button(string("dialog.close"), () => dialog.close(), { className: "main" });
+  const content = [h("h2", { id: "told" }, title), h("p", {}, words), h("div", { className: "row" }, close)];
+  const dialog = h("dialog", { "aria-labelledby": "told", onclose: () => dialog.remove() }, content);
+  document.body.append(dialog);
+  dialog.showModal();
+}

@@ -1,0 +1,105 @@
+// Where a text comes in: chosen, dropped, pasted, or the fairy tales.
+
+import { post, Refusal } from "../../basics/api.js";
+import { ask } from "../../basics/dialog.js";
+import { button, h } from "../../basics/dom.js";
+import { fileOf, filesOf, transferred } from "../../basics/picked.js";
+import { sentenceOf } from "../../basics/refusals.js";
+import { makeSending } from "../../basics/sending.js";
+import { string } from "../../basics/strings.js";
+
+export function makeDrop() {
+  const sending = makeSending(openText);
+  const buttons = h(
+    "div",
+    { className: "row" },
+    makeChooser(string("home.chooseFiles"), {}),
+    "webkitdirectory" in HTMLInputElement.prototype
+      ? makeChooser(string("home.chooseFolder"), { webkitdirectory: true })
+      : null,
+    button(string("home.paste"), () => askForText("")),
+    button(string("home.tales"), useTales),
+  );
+
+  const zone = h(
+    "section",
+    { className: "drop card", "aria-labelledby": "drop" },
+    h("h1", { id: "drop" }, string("home.drop")),
+    h("p", {}, string("home.whatever")),
+    buttons,
+    h("p", { className: "stays" }, string("home.stays")),
+    sending.element,
+  );
+
+  /** An input for files that looks like a button, and lies over it. */
+  function makeChooser(label, properties) {
+    const input = h("input", { type: "file", multiple: true, ...properties });
+    input.addEventListener("change", () => {
+      const files = filesOf(input.files);
+      input.value = ""; // the same files can be chosen again
+      sending.send(files, null);
+    });
+    return h("label", { className: "button chooser" }, label, input);
+  }
+
+  async function askForText(text) {
+    const area = h("textarea", { rows: 10, value: text, required: true, "aria-label": string("home.pasted") });
+    await ask({
+      title: string("home.pasteTitle"),
+      content: [area],
+      label: string("home.use"),
+      act: async () => {
+        sending.send([fileOf(area.value, string("home.pastedName"))], null);
+      },
+    });
+  }
+
+  async function useTales() {
+    sending.say("");
+    try {
+      const { id } = await post("/api/texts", { tales: true });
+      openText(id);
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      sending.say(sentenceOf(error));
+    }
+  }
+
+  /** Files anywhere in the window, and a text outside of its fields, are taken in. */
+  async function take(transfer) {
+    const { files, text } = await transferred(transfer);
+    if (files.length > 0 || text === "") sending.send(files, null);
+    else askForText(text);
+  }
+
+  function drop(event) {
+    event.preventDefault();
+    zone.classList.remove("over");
+    take(event.dataTransfer);
+  }
+
+  function over(event) {
+    event.preventDefault(); // else the browser opens what is dropped
+    zone.classList.toggle("over", event.type !== "dragleave");
+  }
+
+  function paste(event) {
+    if (event.target.closest("input, textarea, dialog") !== null) return;
+    if (event.clipboardData.items.length === 0) return;
+    event.preventDefault();
+    take(event.clipboardData);
+  }
+
+  addEventListener("dragover", over);
+  addEventListener("dragleave", over);
+  addEventListener("drop", drop);
+  addEventListener("paste", paste);
+  addEventListener("beforeunload", (event) => {
+    if (sending.isBusy()) event.preventDefault();
+  });
+  return zone;
+}
+
+function openText(id) {
+  location.assign(`/text/${id}`);
+}

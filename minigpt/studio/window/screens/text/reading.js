@@ -1,0 +1,196 @@
+// READ: the files of a text, what was read in them, what was left out.
+
+import { post } from "../../basics/api.js";
+import { attempt } from "../../basics/attempt.js";
+import { ask } from "../../basics/dialog.js";
+import { button, fill, h } from "../../basics/dom.js";
+import { filesOf, transferred } from "../../basics/picked.js";
+import { problemOf } from "../../basics/refusals.js";
+import { makeSending } from "../../basics/sending.js";
+import { language, string } from "../../basics/strings.js";
+import { bytesOf, number, percent } from "../../basics/units.js";
+
+const MOST_SHOWN = 8; // rows of a list; the others are behind a summary
+
+/** `look` asks for the text anew, after something has changed it. */
+export function makeReading(first, look) {
+  const { id } = first;
+  const address = `/api/texts/${id}`;
+  const sending = makeSending(look);
+  const problem = h("div", { role: "alert" });
+  const found = h("div", { className: "found" });
+  const title = h("h1", {}, first.name);
+  const buttons = h("div", { className: "row" }, makeAdder(), button(string("text.delete"), remove));
+  const element = h("section", { className: "reading", "aria-label": string("text.read") }, [
+    title,
+    found,
+    problem,
+    sending.element,
+    buttons,
+  ]);
+
+  function makeAdder() {
+    const input = h("input", { type: "file", multiple: true });
+    input.addEventListener("change", () => {
+      const files = filesOf(input.files);
+      input.value = "";
+      add(files);
+    });
+    return h("label", { className: "button chooser" }, string("text.add"), input);
+  }
+
+  function add(files) {
+    sending.send(files, id);
+  }
+
+  function remove() {
+    const content = [h("p", {}, string("home.deleteTextHow"))];
+    const act = async () => {
+      await post(`${address}/delete`);
+      location.assign("/");
+    };
+    ask({ title: string("home.deleteTitle", { name: first.name }), content, label: string("home.delete"), act });
+  }
+
+  function removeFile(number_) {
+    attempt(problem, async () => {
+      await post(`${address}/files/${number_}/remove`);
+      await look();
+    });
+  }
+
+  /** Take what has arrived of an upload that was broken off. */
+  function goOn(missing) {
+    attempt(problem, async () => {
+      for (const file of missing) await post(`${address}/files/${file.number}/remove`);
+      await post(`${address}/read`);
+      await look();
+    });
+  }
+
+  addEventListener("dragover", (event) => event.preventDefault());
+  addEventListener("drop", async (event) => {
+    event.preventDefault();
+    add((await transferred(event.dataTransfer)).files);
+  });
+  addEventListener("beforeunload", (event) => {
+    if (sending.isBusy()) event.preventDefault();
+  });
+
+  let shown = "";
+  return {
+    element,
+    update(text) {
+      const { state, files, reading } = text;
+      const now = JSON.stringify([state, files, reading]);
+      if (now === shown) return;
+      shown = now;
+
+      const isSingle = files.length === 1; // then what was wrong with it is the state
+      const bad = isSingle ? [] : files.filter((file) => file.problem !== null);
+      const good = files.filter((file) => !bad.includes(file));
+      const parts = [stateOf(text, { remove, goOn, isSending: sending.isBusy() }), filesList(good, removeFile)];
+      if (state === "ready") parts.push(whatWasRead(reading));
+      if (reading !== null && state !== "reading") parts.push(leftOut(reading, bad, removeFile), notes(reading));
+      fill(found, ...parts.flat());
+    },
+  };
+}
+
+/** The line that says how far it is, or what is wrong. */
+function stateOf(text, { remove, goOn, isSending }) {
+  if (text.state === "receiving" && isSending) return [];
+  if (text.state === "receiving") {
+    const missing = text.files.filter((file) => !file.has_arrived);
+    const has = missing.length < text.files.length;
+    const words = h("p", {}, string("text.brokenOff", { n: missing.length, count: text.files.length }));
+    return [words, has ? button(string("text.goOn"), () => goOn(missing), { "data-key": "goOn" }) : null];
+  }
+  if (text.state === "reading") {
+    const share = text.reading?.share ?? null;
+    const name = text.files.length === 1 ? text.files[0].name : string("home.files", { n: text.files.length });
+    const words = share === null ? "text.readingBegins" : "text.reading";
+    return [
+      h("p", {}, string(words, { name, share: percent(share ?? 0) })),
+      h("div", { className: "row" }, [
+        h("progress", { max: 1, "aria-label": string("text.readingBar"), ...(share === null ? {} : { value: share }) }),
+        button(string("text.cancel"), remove, { "data-key": "cancel" }),
+      ]),
+    ];
+  }
+  if (text.state === "refused") {
+    const values = { name: text.files[0]?.name ?? "", n: number(text.reading.characters ?? 0) };
+    return [h("p", { className: "bad refused" }, problemOf(text.reading.problem, values))];
+  }
+  if (text.state === "empty") return [h("p", {}, string("text.empty"))];
+  return [h("p", { className: "facts" }, factsOf(text.reading).join(", "))];
+}
+
+/** "312 KB, 24 parts, English, 2 speakers". */
+function factsOf(reading) {
+  const facts = [bytesOf(reading.size)];
+  facts.push(reading.documents === 1 ? string("text.onePart") : string("text.parts", { n: number(reading.documents) }));
+  facts.push(reading.language === null ? string("text.noLanguage") : languageOf(reading.language));
+  const speakers = reading.speakers.length;
+  if (speakers > 0) facts.push(speakers === 1 ? string("text.oneSpeaker") : string("text.speakers", { n: speakers }));
+  return facts;
+}
+
+function languageOf(code) {
+  return new Intl.DisplayNames(language, { type: "language" }).of(code);
+}
+
+function filesList(files, remove) {
+  const rows = files.map((file) => {
+    const name = h("span", { className: "name" }, file.name);
+    return h("li", {}, name, h("span", { className: "facts" }, bytesOf(file.size)), removeButton(file, remove));
+  });
+  return shortened(rows, "files", "text.moreFiles");
+}
+
+function removeButton({ name, number: file }, remove) {
+  const properties = { "aria-label": string("text.removeName", { name }), "data-key": `remove${file}` };
+  return button(string("text.remove"), () => remove(file), properties);
+}
+
+/** How the text begins, and who speaks in it. */
+function whatWasRead(reading) {
+  const found = [];
+  if (reading.speakers.length > 0) found.push(h("p", {}, string("text.who", { names: reading.speakers.join(", ") })));
+  const lines = reading.lines.map((line) => h("p", { dir: "auto" }, line));
+  const properties = { className: "lines", tabIndex: 0, role: "region", "aria-label": string("text.seen") };
+  found.push(h("h2", {}, string("text.seen")), h("div", { ...properties, lang: reading.language ?? "" }, lines));
+  return found;
+}
+
+/** What was left out, and why: whole files, and parts of those that were read. */
+function leftOut({ left_out }, bad, remove) {
+  const files = new Map(bad.map((file) => [file.kept, file]));
+  const parts = left_out.filter(({ name }) => !files.has(name));
+  const rows = bad.map((file) => h("li", {}, problemSpan(file.problem, file.name), removeButton(file, remove)));
+  rows.push(...parts.map((part) => h("li", {}, problemSpan(part, part.name))));
+  if (rows.length === 0) return [];
+  return [h("h2", {}, string("text.leftOut")), shortened(rows, "files", "text.moreLeftOut")];
+}
+
+function problemSpan(problem, name) {
+  return h("span", { className: "name" }, problemOf(problem, { name }));
+}
+
+/** What else there is to know of the files. */
+function notes(reading) {
+  const rows = reading.notes.map(({ name, message }) => h("li", {}, string("text.note", { name, message })));
+  if (rows.length === 0) return [];
+  return [h("h2", {}, string("text.notes")), shortened(rows, "notes", "text.moreNotes")];
+}
+
+/** A list; what is beyond the first rows of it is behind a summary. */
+function shortened(rows, name, words) {
+  if (rows.length <= MOST_SHOWN) return h("ul", { className: name }, rows);
+  const rest = rows.slice(MOST_SHOWN);
+  const summary = h("summary", { "data-key": name }, string(words, { n: number(rest.length) }));
+  return h("div", {}, [
+    h("ul", { className: name }, rows.slice(0, MOST_SHOWN)),
+    h("details", {}, summary, h("ul", { className: name }, rest)),
+  ]);
+}
