@@ -46,12 +46,3 @@ export function ask({ title, content = [], label, act }) {
     dialog.showModal();
   });
 }
-
-/** Tell something that has to be read. */
-export function tell(title, words) {
-  const close = button(string("dialog.close"), () => dialog.close(), { className: "main" });
-  const content = [h("h2", { id: "told" }, title), h("p", {}, words), h("div", { className: "row" }, close)];
-  const dialog = h("dialog", { "aria-labelledby": "told", onclose: () => dialog.remove() }, content);
-  document.body.append(dialog);
-  dialog.showModal();
-}

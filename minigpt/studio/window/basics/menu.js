@@ -6,7 +6,8 @@ import { button, h } from "./dom.js";
 export function makeMenu(name, items) {
   const list = h("div", { className: "items", hidden: true });
   const opener = button("⋯", toggle, { className: "opener", "aria-label": name, "aria-expanded": "false" });
-  const menu = h("div", { className: "menu", onkeydown: leave, onfocusout: leaveToo }, opener, list);
+  const menu = h("div", { className: "menu", onkeydown: leave }, opener, list);
+  menu.addEventListener("focusout", leaveToo); // it is no property
   for (const [label, act] of items) list.append(button(label, () => choose(act)));
 
   function show(isOpen) {

@@ -14,7 +14,9 @@ export function stateOf(run, now = Date.now() / 1000) {
     return string("states.learningLeft", { left: durationOf(run.ends_at - now) });
   if (run.state === "stopped" && run.elapsed !== null)
     return string("states.stoppedAfter", { time: clockOf(run.elapsed) });
-  if (run.state === "failed" && run.problem !== null) return failureOf(run.problem);
+  if (run.state === "failed" && run.problem !== null) {
+    return string("states.failedBecause", { why: failureOf(run.problem) });
+  }
   return string(`states.${run.state}`);
 }
 

@@ -4,11 +4,12 @@
 const LANGUAGES = ["en", "de"]; // each has a file
 let strings = {};
 export let language = "en";
+export let locale = "en-US"; // the language as the browser names it, which says how dates and numbers are written
 
 /** Load the strings of the first language that the browser prefers and that is here. */
 export async function loadStrings() {
-  const wanted = navigator.languages.map((tag) => tag.slice(0, 2));
-  language = wanted.find((tag) => LANGUAGES.includes(tag)) ?? "en";
+  locale = navigator.languages.find((tag) => LANGUAGES.includes(tag.slice(0, 2))) ?? locale;
+  language = locale.slice(0, 2);
   const answer = await fetch(`/static/strings/${language}.json`);
   strings = await answer.json();
   document.documentElement.lang = language;

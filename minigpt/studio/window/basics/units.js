@@ -1,14 +1,14 @@
 // Sizes, times and numbers as they are read, in the language of the window.
 
-import { language, string } from "./strings.js";
+import { locale, string } from "./strings.js";
 
 export function number(x, digits = 0) {
-  return x.toLocaleString(language, { maximumFractionDigits: digits, minimumFractionDigits: digits });
+  return x.toLocaleString(locale, { maximumFractionDigits: digits, minimumFractionDigits: digits });
 }
 
 export function percent(share, digits = 0) {
   const style = { style: "percent", maximumFractionDigits: digits, minimumFractionDigits: digits };
-  return share.toLocaleString(language, style);
+  return share.toLocaleString(locale, style);
 }
 
 /** 2,100,000 as "2.1 MB". */
@@ -49,15 +49,15 @@ function counted(unit, amount) {
 
 /** The time of day of a moment in seconds since 1970: "14:32". */
 export function timeOf(moment) {
-  return new Date(1000 * moment).toLocaleTimeString(language, { hour: "2-digit", minute: "2-digit" });
+  return new Date(1000 * moment).toLocaleTimeString(locale, { hour: "2-digit", minute: "2-digit" });
 }
 
 /** The day of a moment in seconds since 1970: "today", "yesterday", "3 May 2026". */
 export function dayOf(moment) {
   const midnight = new Date().setHours(0, 0, 0, 0);
   const days = Math.round((midnight - new Date(1000 * moment).setHours(0, 0, 0, 0)) / 86_400_000);
-  if (days < 0 || days > 6) return new Date(1000 * moment).toLocaleDateString(language, { dateStyle: "medium" });
-  return new Intl.RelativeTimeFormat(language, { numeric: "auto" }).format(-days, "day");
+  if (days < 0 || days > 6) return new Date(1000 * moment).toLocaleDateString(locale, { dateStyle: "medium" });
+  return new Intl.RelativeTimeFormat(locale, { numeric: "auto" }).format(-days, "day");
 }
 
 /** A large number: "1.3 million", "812,000". */

@@ -10,6 +10,7 @@ import { string } from "../../basics/strings.js";
 
 export function makeDrop() {
   const sending = makeSending(openText);
+  const isPupil = document.documentElement.dataset.role === "pupil";
   const buttons = h(
     "div",
     { className: "row" },
@@ -27,7 +28,7 @@ export function makeDrop() {
     h("h1", { id: "drop" }, string("home.drop")),
     h("p", {}, string("home.whatever")),
     buttons,
-    h("p", { className: "stays" }, string("home.stays")),
+    h("p", { className: "stays" }, string(isPupil ? "home.staysAtTeacher" : "home.stays")),
     sending.element,
   );
 

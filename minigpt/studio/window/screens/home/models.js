@@ -11,7 +11,7 @@ import { string } from "../../basics/strings.js";
 import { bytesOf, dayOf, number } from "../../basics/units.js";
 
 export function makeModels() {
-  const none = h("p", { className: "quiet" }, string("home.none"));
+  const none = h("p", { className: "quiet", hidden: true }, string("home.none"));
   const list = h("ul", { className: "cards" });
   const problem = h("div", { role: "alert" });
   const element = h("section", { "aria-labelledby": "models" }, [

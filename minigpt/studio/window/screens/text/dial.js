@@ -125,8 +125,8 @@ function makeStop(minutes, isChosen, choose) {
   const [words, unit] = wordsOf(minutes);
   const about = h("span", { className: "spoken", id: `about${minutes}` });
   const properties = { type: "radio", name: "minutes", value: String(minutes), checked: isChosen, onchange: choose };
-  const input = h("input", { ...properties, "aria-describedby": about.id });
-  const shown = h("span", { className: "shown" }, h("b", {}, words), ` ${unit}`);
+  const input = h("input", { ...properties, "aria-label": `${words} ${unit}`, "aria-describedby": about.id });
+  const shown = h("span", { className: "shown" }, h("b", {}, words), h("span", {}, unit));
   const element = h("label", { className: "stop" }, input, shown, about);
   return { element, minutes, tell: (sentence) => (about.textContent = sentence) };
 }

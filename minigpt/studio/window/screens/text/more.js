@@ -30,6 +30,7 @@ export function makeMore(id, look) {
   function toggle() {
     element.hidden = !element.hidden;
     opener.setAttribute("aria-expanded", String(!element.hidden));
+    if (!element.hidden) element.scrollIntoView({ block: "nearest", behavior: "smooth" });
   }
 
   function chosen() {
@@ -85,7 +86,7 @@ export function makeMore(id, look) {
         return field.element;
       });
       const summary = h("summary", { "data-group": group, "data-count": members.length });
-      groups.append(h("details", {}, summary, made));
+      groups.append(h("details", {}, summary, h("div", { className: "settings" }, made)));
     }
     showCounts();
   }

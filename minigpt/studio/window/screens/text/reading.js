@@ -186,7 +186,7 @@ function notes(reading) {
 
 /** A list; what is beyond the first rows of it is behind a summary. */
 function shortened(rows, name, words) {
-  if (rows.length <= MOST_SHOWN) return h("ul", { className: name }, rows);
+  if (rows.length <= MOST_SHOWN + 1) return h("ul", { className: name }, rows);
   const rest = rows.slice(MOST_SHOWN);
   const summary = h("summary", { "data-key": name }, string(words, { n: number(rest.length) }));
   return h("div", {}, [

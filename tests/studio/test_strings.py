@@ -1,0 +1,69 @@
+"""The words of the window: each language has all of them, and the scripts use no others."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from minigpt.studio.app import WINDOW
+
+STRINGS = WINDOW / "strings"
+LANGUAGES = sorted(path.stem for path in STRINGS.iterdir())
+SCRIPTS = sorted(WINDOW.rglob("*.js"))
+
+
+def _strings(language: str) -> dict[str, str]:
+    """All strings of a language by their names, such as "home.drop"."""
+    groups = json.loads((STRINGS / f"{language}.json").read_text(encoding="utf-8"))
+    return {f"{group}.{name}": words for group in groups for name, words in groups[group].items()}
+
+
+def _placeholders(words: str) -> list[str]:
+    return sorted(set(re.findall(r"\{(\w+)\}", words)))
+
+
+ENGLISH = _strings("en")
+GROUPS = {name.partition(".")[0] for name in ENGLISH}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_each_language_has_the_same_names_and_placeholders(language: str) -> None:
+    strings = _strings(language)
+    assert strings.keys() == ENGLISH.keys()
+    placeholders = {name: _placeholders(words) for name, words in strings.items()}
+    assert placeholders == {name: _placeholders(words) for name, words in ENGLISH.items()}
+    assert [name for name, words in strings.items() if not words.strip()] == []
+
+
+def test_the_languages_that_a_browser_can_ask_for_are_those_that_are_here() -> None:
+    script = (WINDOW / "basics" / "strings.js").read_text(encoding="utf-8")
+    listed = re.search(r"const LANGUAGES = (\[.*?\])", script)
+    assert listed is not None
+    assert sorted(json.loads(listed[1])) == LANGUAGES
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: str(path.relative_to(WINDOW)))
+def test_a_script_names_strings_that_are_there(script: Path) -> None:
+    asked, _ = _names_in(script.read_text(encoding="utf-8"))
+    assert sorted(asked - ENGLISH.keys()) == []
+
+
+def test_every_string_is_used_by_some_script() -> None:
+    asked = set[str]()
+    groups = set[str]()
+    for script in SCRIPTS:
+        names, whole = _names_in(script.read_text(encoding="utf-8"))
+        asked |= names
+        groups |= whole
+    unused = ENGLISH.keys() - asked
+    assert sorted(name for name in unused if name.partition(".")[0] not in groups) == []
+
+
+def _names_in(script: str) -> tuple[set[str], set[str]]:
+    """The names of strings in a script, and the groups of which it puts names together."""
+    called = re.findall(r'\b(?:string|say|hasString)\(\s*"([\w.]+)"', script)
+    mentioned = re.findall(r'"((\w+)\.\w+)"', script)
+    whole = re.findall(r"`(\w+)\.\$\{", script)
+    names = {*called, *(name for name, group in mentioned if group in GROUPS)}
+    return names, {group for group in whole if group in GROUPS}
