@@ -1,6 +1,7 @@
 // The screen `home`: where a text comes in, and all that is here.
 
-import { get } from "../basics/api.js";
+import { get, Refusal } from "../basics/api.js";
+import { sentenceOf } from "../basics/refusals.js";
 import { string } from "../basics/strings.js";
 import { live } from "../live.js";
 import { makeBin } from "./home/bin.js";
@@ -24,5 +25,10 @@ export async function show(main) {
   live("", "", (event, data) => {
     if (event === "state") update(data);
   });
-  update(await get("/api/state"));
+  try {
+    update(await get("/api/state"));
+  } catch (error) {
+    if (!(error instanceof Refusal) || error.status < 404) throw error; // there is no login, or no studio
+    models.say(sentenceOf(error)); // a text can be dropped all the same
+  }
 }

@@ -28,6 +28,7 @@ export function makeModels() {
 
   return {
     element,
+    say: (words) => problem.replaceChildren(h("p", { className: "bad" }, words)),
     update(runs) {
       none.hidden = runs.length > 0;
       update(runs);

@@ -86,12 +86,16 @@ export function makeReading(first, look) {
       if (now === shown) return;
       shown = now;
 
-      const isSingle = files.length === 1; // then what was wrong with it is the state
-      const bad = isSingle ? [] : files.filter((file) => file.problem !== null);
-      const good = files.filter((file) => !bad.includes(file));
+      const bad = files.filter((file) => file.problem !== null);
+      const isSingle = files.length === 1; // what is wrong with it is the state
+      const good = isSingle ? files : files.filter((file) => file.problem === null);
       const parts = [stateOf(text, { remove, goOn, isSending: sending.isBusy() }), filesList(good, removeFile)];
       if (state === "ready") parts.push(whatWasRead(reading));
-      if (reading !== null && state !== "reading") parts.push(leftOut(reading, bad, removeFile), notes(reading));
+      if (reading !== null && state !== "reading") {
+        const names = bad.map((file) => file.kept);
+        const inFiles = reading.left_out.filter(({ name }) => !names.includes(name));
+        parts.push(leftOut(isSingle ? [] : bad, inFiles, removeFile), notes(reading));
+      }
       fill(found, ...parts.flat());
     },
   };
@@ -164,10 +168,8 @@ function whatWasRead(reading) {
 }
 
 /** What was left out, and why: whole files, and parts of those that were read. */
-function leftOut({ left_out }, bad, remove) {
-  const files = new Map(bad.map((file) => [file.kept, file]));
-  const parts = left_out.filter(({ name }) => !files.has(name));
-  const rows = bad.map((file) => h("li", {}, problemSpan(file.problem, file.name), removeButton(file, remove)));
+function leftOut(files, parts, remove) {
+  const rows = files.map((file) => h("li", {}, problemSpan(file.problem, file.name), removeButton(file, remove)));
   rows.push(...parts.map((part) => h("li", {}, problemSpan(part, part.name))));
   if (rows.length === 0) return [];
   return [h("h2", {}, string("text.leftOut")), shortened(rows, "files", "text.moreLeftOut")];

@@ -1,0 +1,34 @@
+"""What the tests do with a window of the studio, and ask it."""
+
+from pathlib import Path
+from typing import Any
+
+from minigpt.data.files import TALES, find_files
+
+_AXE = Path(__file__).parents[3] / "node_modules/axe-core/axe.min.js"
+STORY = find_files((TALES,))[0].read_text(encoding="utf-8")[:20_000]
+
+
+def drop(page: Any, folder: Path, files: dict[str, bytes]) -> None:
+    """Choose files at home, and wait for the screen of their text."""
+    kept = folder / "dropped"
+    kept.mkdir()
+    for name, data in files.items():
+        (kept / name).write_bytes(data)
+    page.get_by_label("Choose files").set_input_files([kept / name for name in files])
+    page.wait_for_url("**/text/*")
+
+
+def axe_finds(page: Any) -> list[Any]:
+    """What axe-core finds on the page as it is now."""
+    if page.evaluate("typeof axe") == "undefined":
+        page.evaluate(_AXE.read_text(encoding="utf-8"))
+    found: list[Any] = page.evaluate(
+        "axe.run().then(r => r.violations.map(v => [v.id, v.nodes[0].html]))"
+    )
+    return found
+
+
+def is_too_wide(page: Any) -> bool:
+    """Whether the page can be scrolled sideways."""
+    return bool(page.evaluate("document.documentElement.scrollWidth > innerWidth"))

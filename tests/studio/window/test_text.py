@@ -1,0 +1,121 @@
+"""A text in a browser: its files, what was read in them, how long a model may learn from it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import Program
+from .pages import STORY, axe_finds, drop, is_too_wide
+
+pytestmark = pytest.mark.studio
+
+PHOTO = b"\xff\xd8\xff\xe0" + bytes(range(256)) * 8
+
+
+def test_of_ten_files_the_bad_one_is_left_out_with_its_reason(page: Any, tmp_path: Path) -> None:
+    files = {f"part{i}.txt": STORY.encode() for i in range(9)}
+    drop(page, tmp_path, files | {"photo.jpg": PHOTO})
+
+    page.get_by_role("heading", name="Left out").wait_for()
+    page.get_by_text("photo.jpg is not text.").wait_for()
+    assert page.get_by_role("button", name="Remove part").count() == 9
+    page.get_by_role("button", name="Start learning").wait_for()
+
+    page.get_by_role("button", name="Remove photo.jpg").click()
+    page.get_by_text("photo.jpg is not text.").wait_for(state="detached")
+    page.get_by_role("button", name="Start learning").wait_for()
+
+
+def test_a_text_that_is_too_short_says_so_and_takes_more_files(page: Any, tmp_path: Path) -> None:
+    drop(page, tmp_path, {"note.txt": b"It rained. " * 20})
+    page.get_by_text("Too short: 220 letters. Add a few pages.").wait_for()
+    assert page.get_by_role("button", name="Start learning").count() == 0
+
+    more = tmp_path / "more.txt"
+    more.write_text(STORY)
+    page.get_by_label("Add files").set_input_files(more)
+    page.get_by_role("button", name="Start learning").wait_for()
+    page.get_by_role("button", name="Remove more.txt").wait_for()
+
+
+def test_a_picture_alone_is_refused(page: Any, tmp_path: Path) -> None:
+    drop(page, tmp_path, {"photo.jpg": PHOTO})
+    page.get_by_text("photo.jpg is not text.").wait_for()
+    page.get_by_role("button", name="Remove photo.jpg").click()
+    page.get_by_text("There is no file in this text.").wait_for()
+
+
+def test_what_was_read_and_what_to_expect_is_seen_in_each_tab_and_after_a_reload(
+    page: Any, program: Program, tmp_path: Path
+) -> None:
+    drop(page, tmp_path, {"diary.txt": STORY.encode()})
+    page.get_by_text("As sure as choosing among").wait_for(timeout=60_000)
+    page.get_by_label("20 min").check()
+    page.get_by_role("button", name="More").click()
+    page.get_by_text("Model: 18 settings").click()
+    page.get_by_label("num layers").fill("2")
+    page.get_by_label("num layers").press("Tab")
+    page.get_by_text("Model: 18 settings, 1 changed").wait_for()
+    page.get_by_text("Measuring this computer").wait_for()
+
+    other = page.context.new_page()
+    for tab in (page, other):
+        tab.goto(page.url)
+        tab.get_by_text("As sure as choosing among").wait_for(timeout=60_000)
+        assert tab.get_by_label("20 min").is_checked()
+        tab.get_by_role("button", name="More").click()
+        tab.get_by_text("Model: 18 settings, 1 changed").click()
+        assert tab.get_by_label("num layers").input_value() == "2"
+        begins = tab.get_by_role("region", name="As the model sees it").inner_text()
+        assert begins.startswith(STORY.split("\n")[0][:40])
+
+
+def test_a_wrong_setting_is_refused_beside_its_field(page: Any, tmp_path: Path) -> None:
+    drop(page, tmp_path, {"diary.txt": STORY.encode()})
+    page.get_by_role("button", name="More").click()
+    page.get_by_text("Training: ").click()
+    field = page.get_by_label("learning rate", exact=True)
+    field.fill("fast")
+    field.press("Tab")
+    problem = page.locator("#setting-learning_rate-problem")
+    problem.get_by_text("learning_rate").wait_for()
+    page.get_by_role("button", name="Start learning").click()
+    assert page.url.partition("/text/")[2]  # nothing has begun
+    assert page.evaluate("document.activeElement.id") == "setting-learning_rate"
+
+
+def test_names_and_texts_with_html_in_them_are_text(page: Any, tmp_path: Path) -> None:
+    evil = "<img src=x onerror=document.body.remove()>"
+    drop(page, tmp_path, {f"{evil.replace('/', '')}.txt": f"{evil}\n{STORY}".encode()})
+    page.get_by_role("region", name="As the model sees it").get_by_text(evil).wait_for()
+    assert page.locator("main img").count() == 0
+    page.get_by_role("button", name=f"Remove {evil}.txt").wait_for()
+
+
+def test_a_text_that_is_deleted_in_one_tab_is_gone_in_the_other(page: Any, tmp_path: Path) -> None:
+    drop(page, tmp_path, {"diary.txt": STORY.encode()})
+    other = page.context.new_page()
+    other.goto(page.url)
+    other.get_by_role("button", name="Delete this text").click()
+    other.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    other.wait_for_url("**/")
+    page.get_by_role("heading", name="This text is not here any more.").wait_for()
+    assert list((tmp_path / "texts").iterdir()) == []
+
+
+@pytest.mark.parametrize("width", [390, 800, 1280])
+def test_axe_finds_nothing_and_nothing_scrolls_sideways(
+    width: int, page: Any, tmp_path: Path
+) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    files = {"a-very-long-name-" * 8 + ".txt": STORY.encode(), "photo.jpg": PHOTO}
+    drop(page, tmp_path, files)
+    page.get_by_text("As sure as choosing among").wait_for(timeout=60_000)
+    page.get_by_role("button", name="More").click()
+    page.get_by_text("Training: ").click()
+
+    for theme in ("Dark", "Light"):
+        assert not is_too_wide(page)
+        assert axe_finds(page) == []
+        page.get_by_role("button", name=theme).click()
