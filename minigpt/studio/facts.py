@@ -12,6 +12,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from .. import UserError
+from ..data.temporary import kind_of
 from ..runs.folder import (
     CHECKPOINT,
     CONFIG,
@@ -205,14 +206,12 @@ def _text(
     files = text.get("files")
     if not files:
         return None
-    from ..data.readers import title  # the studio opens sooner without
-
     texts = read_texts(folder)[:1]
     planned = plan.get("text") or {}
     sizes = [planned.get("size"), planned.get("validation")]
     return {
         "id": text_id_of(files),
-        "name": " ".join(title(str(name)) for name in files),
+        "name": " ".join(kind_of(Path(str(name))) or str(name) for name in files),
         "size": sum(sizes) if all(isinstance(size, int) for size in sizes) else None,
         "beginning": texts[0].get("beginning") if texts else None,
     }

@@ -35,6 +35,8 @@ class Line:
         self._is_closing = threading.Event()
         self._nudge = threading.Event()
         self._changing = threading.RLock()
+        self._last_look = time.time()
+        self._not_before = 0.0
         self._thread = threading.Thread(target=self._watch, name="line", daemon=True)
 
     def open(self) -> None:
@@ -96,20 +98,24 @@ class Line:
             (run / JOURNAL / HELD).touch()  # nothing is on its way
 
     def _watch(self) -> None:
-        last = time.time()
-        not_before = 0.0
         while not self._is_closing.is_set():
-            now = time.time()
-            if now - last > _SECONDS + _SLEPT:
-                not_before = now + _WAKING
-            last = now
-            if now >= not_before:
+            if self._is_awake(time.time()):
                 try:
                     self.look()
-                except Exception:  # the next look may go better: a disk may be full for a while
+                except OSError:  # the disk is full, say: the next look may go better
+                    pass
+                except Exception:
                     _log.exception("the line of trainings")
             self._nudge.wait(_SECONDS)
             self._nudge.clear()
+
+    def _is_awake(self, now: float) -> bool:
+        """Whether the files tell what trains: not just after the computer has slept, when nothing
+        has been touched for long."""
+        if now - self._last_look > _SECONDS + _SLEPT:
+            self._not_before = now + _WAKING
+        self._last_look = now
+        return now >= self._not_before
 
 
 def _repeat_stop(run: Path, job: Job | None) -> None:

@@ -6,6 +6,7 @@ good is named first.
 """
 
 import contextlib
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -23,12 +24,14 @@ from .facts import read_json, text_id_of
 from .jobs import STUDIO_FILES, Job, read_job
 from .names import free_place, run_name
 from .place import Place, is_one_name
-from .states import WAITING, States, folders_in
+from .states import ACTIVE, WAITING, States, folders_in
 from .text_folder import ABOUT, FILES
 from .trainings import leave_line, remove_request
 
 if TYPE_CHECKING:
     from ..runs.delete import Remains
+
+_SECONDS_TO_LEAVE = 15.0  # that a process takes after it has told its end
 
 # One run
 
@@ -112,8 +115,12 @@ def _remove_studio_files(run: Path) -> None:
 
 
 def _check_is_idle(states: States, run: Path) -> None:
-    if states.is_busy(run):
-        raise ApiError(409, f"{run.name} is learning; stop that first.")
+    """Refuse a run that a process trains now. One that has just ended is waited for."""
+    end = time.monotonic() + _SECONDS_TO_LEAVE
+    while states.is_busy(run):
+        if states.of(run)["state"] in ACTIVE or time.monotonic() > end:
+            raise ApiError(409, f"{run.name} is learning; stop that first.")
+        time.sleep(0.1)
 
 
 # All that came from a text

@@ -17,9 +17,9 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from ..runs.folder import CONFIG, COUNTING, LOCK
-from ..runs.journal import ALIVE, JOURNAL
+from ..runs.journal import ALIVE, JOURNAL, ROWS
 from .facts import Facts, Row, Version, read_facts, signature_of, version_of
-from .jobs import HELD, Job, last_line
+from .jobs import HELD, JOB, Job, last_line
 from .problems import problem
 
 WAITING = "waiting"
@@ -209,8 +209,8 @@ _UNKNOWN: dict[str, Any] = {
 
 
 def folders_in(runs: Path) -> list[Path]:
-    """The folders that hold a run, or a journal that waits for one; hidden ones and links are left
-    out."""
+    """The folders that hold a run, or the request or the journal of one; hidden ones and links are
+    left out."""
     try:
         with os.scandir(runs) as entries:
             names = [
@@ -221,7 +221,8 @@ def folders_in(runs: Path) -> list[Path]:
     except OSError:
         return []
     folders = [runs / name for name in names]
-    return [run for run in folders if (run / JOURNAL).is_dir() or (run / CONFIG).is_file()]
+    signs = (f"{JOURNAL}/{JOB}", f"{JOURNAL}/{ROWS}", CONFIG)
+    return [run for run in folders if any(os.path.isfile(f"{run}/{sign}") for sign in signs)]
 
 
 def free_space(place: Path) -> int | None:

@@ -40,7 +40,11 @@ def ask(
         settings=settings,
     )
     run = free_run(place, name)
-    write_job(run, job)
+    try:
+        write_job(run, job)
+    except OSError:  # the disk is full
+        remove_request(run)
+        raise
     return run
 
 

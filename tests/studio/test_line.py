@@ -102,6 +102,26 @@ def test_a_studio_that_was_killed_is_followed_by_one_that_goes_on_with_the_line(
     assert Line(place, new_states).look() == second
 
 
+def test_nothing_starts_just_after_the_computer_has_slept(place: Place, states: States) -> None:
+    line = Line(place, states)
+    now = time.time()
+    assert line._is_awake(now + 1)
+    assert not line._is_awake(now + 3600)  # a training touches its file within two seconds
+    assert [line._is_awake(now + 3600 + seconds) for seconds in (5, 10, 13)] == [False, False, True]
+
+
+def test_a_request_that_cannot_be_written_leaves_nothing(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("minigpt.studio.jobs.write_text", fail)
+    with pytest.raises(OSError, match="No space"):
+        ask_for(place, "diary")
+    assert [*place.runs.iterdir()] == []
+
+
 def test_what_cannot_be_started_has_failed_and_holds_up_nobody(
     place: Place, states: States, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -170,7 +170,7 @@ def test_those_that_wait_have_a_place_and_a_time(tmp_path: Path) -> None:
 def test_folders_that_are_no_runs_are_left_out(tmp_path: Path) -> None:
     make_run(tmp_path, "run", **LEARNED)
     make_run(tmp_path, ".bin", **LEARNED)
-    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / JOURNAL).mkdir(parents=True)
     (tmp_path / "note.txt").write_text("x")
     (tmp_path / "link").symlink_to(tmp_path / "run")
     assert [run["name"] for run in States(tmp_path).all(NOW)] == ["run"]
