@@ -111,7 +111,7 @@ def _plan(text: Fields, model: Fields, training: Fields) -> None:
     request = make_request(text, model, training)
     source = read_source(request, source)
     plan = plan_run(source, request)
-    _print_plan(plan, ends_by_steps="steps" in training)
+    _print_plan(plan, training)
 
 
 def _start(
@@ -224,17 +224,22 @@ def _is_for_any_text(value: Any) -> bool:
     return value in (FROM_NOTHING, BASE)
 
 
-def _print_plan(plan: "Plan", ends_by_steps: bool) -> None:
+def _print_plan(plan: "Plan", training: Fields) -> None:
     """What `train --plan` prints: the reasons, and the settings as options."""
     from ..recipe.report import reasons
 
     options = [f"--init {quote(plan.init or FROM_NOTHING)}"]
+    is_lesson = training.get("lesson", False)
+    if is_lesson:
+        options.append("--lesson")
     for name in PLANNED:
         option = name.replace("_", "-")
         value = getattr(plan if hasattr(plan, name) else plan.model, name)
         if name == "vocab_size" and plan.text.tokenizer != "bpe":
             continue
-        if name == "max_epochs" and ends_by_steps:
+        if name == "max_epochs" and "steps" in training:
+            continue
+        if name == "num_workers" and is_lesson:
             continue
         if name in SHAPE and plan.init is not None:  # comes with the model
             continue

@@ -98,6 +98,9 @@ class TrainConfig(Checked):
 
     minutes: Positive = setting(5.0, "how long the whole command may take")
     steps: Count | None = setting(None, "train this many steps, however long they take")
+    lesson: bool = setting(
+        False, "the same steps and losses on every laptop, begun from nothing (docs/training.md)"
+    )
     max_epochs: Positive | None = setting(None, "end when the text has been read this many times")
     token_split_prob: Share = setting(
         0.0, "share of the tokens that are split in two, until the last fifth"
@@ -210,6 +213,12 @@ class EvaluationConfig(ReadingConfig):
 _USELESS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
     ("minutes", "steps", lambda steps: steps is not None),
     ("max_epochs", "steps", lambda steps: steps is not None),
+    ("steps", "lesson", bool),
+    ("num_workers", "lesson", bool),
+    ("device", "lesson", bool),
+    ("precision", "lesson", bool),
+    ("compile", "lesson", bool),
+    ("seed", "lesson", bool),
     ("vocab_size", "tokenizer", lambda tokenizer: tokenizer != "bpe"),
     ("token_split_prob", "tokenizer", lambda tokenizer: tokenizer == "char"),
     ("validation_fraction", "validation", lambda validation: len(validation) > 0),

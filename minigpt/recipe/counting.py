@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ..training.trainer import Trainer
 
 _AT = 0.05  # of the training: the first step does not wait for it
+_LONG = 3600.0  # seconds
 _SHARE = 0.015  # of the time may go into it, and a little to apply it
 
 
@@ -37,7 +38,9 @@ class Counting:
             return
         self._is_done = True
 
-        if trainer.config.steps is None:
+        if trainer.config.lesson:  # all of it, however long that takes
+            seconds = _LONG
+        elif trainer.config.steps is None:
             seconds = _SHARE * 60 * trainer.config.minutes
         else:  # a second at least: a short training on a short text counts all of it
             seconds = max(_SHARE * trainer.state.seconds / figures["done"], 1.0)

@@ -186,11 +186,15 @@ def count_steps(shape: Shape, batch_size: int, machine: Machine, given: Given) -
     if given.steps is not None:
         return Steps(given.steps, given.steps * seconds_a_step, ends_early=False)
 
-    seconds = _SHARE_OF_TRAINING * (60 * given.minutes - _SECONDS_BESIDES)
-    steps_in_time = max(seconds / seconds_a_step, 1.0)
+    steps_in_time = max(training_seconds(given.minutes) / seconds_a_step, 1.0)
     steps_in_epochs = shape.max_epochs * shape.tokens / tokens_a_step
     number = max(round(min(steps_in_time, steps_in_epochs)), 1)
     return Steps(number, number * seconds_a_step, ends_early=steps_in_epochs < steps_in_time)
+
+
+def training_seconds(minutes: float) -> float:
+    """How long the steps of a training of so many minutes may take together."""
+    return _SHARE_OF_TRAINING * (60 * minutes - _SECONDS_BESIDES)
 
 
 def whole_seconds(seconds: float) -> float:

@@ -46,6 +46,7 @@ class Given:
     # The training
     minutes: float = TrainConfig.minutes
     steps: int | None = None
+    lesson: bool = TrainConfig.lesson
     max_epochs: float | None = None
     token_split_prob: float | None = None
     warmup_context: int | None = None

@@ -27,7 +27,7 @@ from .machine import Machine, count_workers
 from .predictability import expected_bits_per_byte
 from .reasons import explain
 from .request import Request
-from .speed import Speed, measure_speed
+from .speed import LESSON, Speed, measure_speed
 from .text_stats import TextStats, measure_text
 from .tuning import expected_after_tuning, is_worthwhile, knows_language, plan_tuning, with_tuning
 
@@ -151,14 +151,16 @@ def _measured_places(request: Request, stored_speed: StoredSpeed) -> Iterator[Pl
     needs_speed = len(devices) > 1 or not has_shape or given.steps is None
     for device in devices:
         workers = count_workers(
-            given.num_workers,
+            request.training.num_workers,
             device=device,
-            compile=given.compile,
+            compile=request.training.compile,
             attention_dropout=given.attention_dropout,
         )
         precision = choose_precision(request.training.precision, device)
         speed = None
-        if needs_speed:
+        if given.lesson:
+            speed = LESSON
+        elif needs_speed:
             speed = stored_speed(device, precision, workers) or _speed(device, precision, workers)
         yield Place(device, precision, workers, speed)
 

@@ -236,11 +236,14 @@ def _training(trainer: "Trainer") -> str:
     goal = duration(60 * training.minutes)
     if training.steps:
         goal = counted(training.steps, "step")
+        if training.lesson:
+            goal += f", a lesson of {duration(60 * training.minutes)},"
     device = trainer.device.type
     if world_size() > 1:
         device = f"{world_size()} processes, each {device}"
     if trainer.device.type == "cpu":
-        device += f" with {counted(torch.get_num_threads(), 'thread')}"
+        threads = 1 if training.lesson else torch.get_num_threads()
+        device += f" with {counted(threads, 'thread')}"
 
     batch = f"{training.batch_size} x {trainer.context_length} tokens a step"
     row = f"{goal} on {device} in {training.precision}, {batch}"
@@ -281,7 +284,7 @@ def say_result(trainer: "Trainer") -> None:
     rose_early = epochs > 1 and state.best_step < _LEARNED_BY_HEART * state.step
     if has_read_enough or (rose_early and not is_better):
         say("to do better: more text; more minutes would not help")
-    elif training.steps is None:
+    elif training.steps is None or training.lesson:
         more = next((m for m in (1, 5, 20, 60, 240) if m >= 3 * training.minutes), 1000)
         say(f"to do better: --minutes {more}")
     elif not is_better:
@@ -321,7 +324,10 @@ def _why(trainer: "Trainer", seconds: float, epochs: float) -> str:
     training = trainer.config
     if training.steps is not None:
         is_short = trainer.state.step < training.steps
-        return "a callback has ended it" if is_short else "as many as asked for"
+        if is_short:
+            return "a callback has ended it"
+        asked = f"a lesson of {duration(60 * training.minutes)} has" if training.lesson else ""
+        return f"as many as {asked or 'asked for'}"
     if epochs >= (training.max_epochs or math.inf):
         return f"the text was read {epochs:.0f} times, more would only teach it by heart"
 

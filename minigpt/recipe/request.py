@@ -10,6 +10,7 @@ from ..config import FROM_NOTHING, PLANNED, TextConfig, TrainConfig, check_inter
 from ..runs.base import BASE, base_folder, is_base, read_base
 from ..runs.found import FoundModel
 from ..tokenizer import CharacterTokenizer, Tokenizer
+from ..training.lesson import as_lesson
 from ..training.messages import say
 from .given import Given, gather_given
 from .start import adapted, leaves_shape_open, starting_point
@@ -90,6 +91,8 @@ class Request:
 
         chosen = {name: getattr(plan, name) for name in PLANNED if hasattr(plan, name)}
         chosen |= {"device": plan.device, "precision": plan.precision}
+        if self.training.lesson:
+            chosen["steps"] = plan.steps
         return replace(self, text=text, training=replace(self.training, **chosen))
 
 
@@ -120,10 +123,12 @@ def make_request(
         return _request_with(start, text, model, training)
 
     given = gather_given(text, model, training)
-    request = Request(TextConfig(**text), TrainConfig(**training), given)
+    request = Request(TextConfig(**text), as_lesson(TrainConfig(**training)), given)
     if tokenizer is not None:
         kind = "char" if isinstance(tokenizer, CharacterTokenizer) else "bpe"
         given = replace(given, tokenizer=kind, vocab_size=tokenizer.vocab_size)
+    elif given.lesson:  # which begins with nothing
+        pass
     elif network is None and init is None and leaves_shape_open(text, model):
         request = replace(request, asked=Asked(text, model, training))
     return replace(request, given=given, network=network, tokenizer=tokenizer)
@@ -133,7 +138,7 @@ def _request_with(start: FoundModel, text: Fields, model: Fields, training: Fiel
     """A training that begins with a model."""
     return Request(
         TextConfig(**text),
-        TrainConfig(**training),
+        as_lesson(TrainConfig(**training)),
         given=gather_given(text, model, training, start),
         start=start,
         tokenizer=start.tokenizer,

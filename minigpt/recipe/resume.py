@@ -20,6 +20,7 @@ from ..training import distributed
 from ..training.checkpoint import TrainingState, read_state
 from ..training.messages import clock, progress_bar, say
 from ..training.precision import resolved
+from .draft import training_seconds
 from .machine import count_workers
 
 
@@ -49,6 +50,8 @@ def continued_config(folder: Path, training: Mapping[str, Any]) -> RunConfig:
     """
     check_is_gpt(folder)
     old = read_config(folder)
+    if "lesson" in training:
+        raise UserError("--lesson is for a new run; a run keeps what it is", kind="setting")
     changed = dict(training)
     if "minutes" in changed:  # more time is worth as many evaluations as usual
         usual = max(old.training.num_evals, TrainConfig.num_evals)
@@ -59,6 +62,8 @@ def continued_config(folder: Path, training: Mapping[str, Any]) -> RunConfig:
     check_given(changed, {**asdict(old.text), **asdict(old.gpt), **asdict(asked)})
     check_interpolation(changed.get("interpolate"), old.text.init)
     distributed.check_batch(asked.batch_size)
+    if old.training.lesson and "minutes" in changed:
+        asked = replace(asked, steps=_steps_of_lesson(old.training, asked.minutes))
 
     state = read_state(folder)
     extent = f"{counted(state.step, 'step')} in {clock(state.seconds)}"
@@ -73,6 +78,14 @@ def continued_config(folder: Path, training: Mapping[str, Any]) -> RunConfig:
         attention_dropout=old.gpt.attention_dropout,
     )
     return replace(old, training=asked)
+
+
+def _steps_of_lesson(lesson: TrainConfig, minutes: float) -> int:
+    """How many steps a lesson has in all if it is given so many minutes: in proportion to what it
+    had, by the time for steps."""
+    assert lesson.steps is not None
+    times_as_long = training_seconds(minutes) / training_seconds(lesson.minutes)
+    return max(round(lesson.steps * times_as_long), 1)
 
 
 def _on_a_device_that_is_here(training: TrainConfig) -> TrainConfig:

@@ -30,6 +30,7 @@ from ..training import distributed
 from ..training.checkpoint import read_state
 from ..training.distributed import on_all, on_main
 from ..training.interruption import Interrupted, orderly_exit
+from ..training.lesson import threads_of
 from ..training.picture import EXPECTED
 from ..training.trainer import Trainer
 from . import report
@@ -162,7 +163,8 @@ def start_run(
         dataset = on_all(tokens_of, source, request, _tell_share(journal, "tokens"))
         if plan is not None:
             plan = fitted_to_tokens(plan, dataset, request.given.context_length)
-        network = first_model(request, plan, dataset)
+        with threads_of(request.training):
+            network = first_model(request, plan, dataset)
         request = replace(request, start=None)  # the network has a copy of its weights
 
         files = {LAUNCH: "\n".join(launch) + "\n"} if launch else {}

@@ -56,6 +56,10 @@ class Speed:
         return replace(self, flops=flops, start=worth / flops)
 
 
+# Of every machine in a lesson: about one thread of a laptop.
+LESSON = Speed(flops=4e10, start=2e-3)
+
+
 def measure_speed(
     device: torch.device,
     precision: torch.dtype,

@@ -36,6 +36,7 @@ from .folder import (
 from .gradients import BatchResult, Part, seed_step, set_gradients, training_batch
 from .interruption import GracefulStop, Interrupted
 from .kept import KeptWeights
+from .lesson import as_lesson, check_lesson, threads_of
 from .limits import TrainingLimits
 from .loggers import make_loggers
 from .loss import Loss, LossFunction
@@ -119,14 +120,15 @@ class Trainer:
         distributed.join()
         config = TrainConfig() if config is None else config
         distributed.check_batch(config.batch_size)
+        check_lesson(config)
         check_model(model)
         check_callbacks(callbacks)
 
         self.model = model
         self.dataset = dataset
         self.out = None if out is None else Path(out)
-        self.device = device_for(model, config.device)
-        self.config = resolved(config, self.device, is_gpt=type(model) is GPT)
+        self.device = device_for(model, as_lesson(config).device)
+        self.config = resolved(as_lesson(config), self.device, is_gpt=type(model) is GPT)
         self.context_length = context_length_of(model, context_length)
         self.tokens_per_step = config.batch_size * self.context_length
         text_length = self.context_length - dataset.longest_mark  # of a window
@@ -227,6 +229,7 @@ class Trainer:
 
         with contextlib.ExitStack() as stack:
             stack.enter_context(as_before(self.model))
+            stack.enter_context(threads_of(self.config))
             stack.enter_context(workers.team(workers.number_for(self.model, self.config)))
             stack.enter_context(self._plain_loss.watching())
             stop = stack.enter_context(GracefulStop())
