@@ -6,11 +6,12 @@ plans.json has
 
     of                      the files and settings that were planned for
     is_done, share, phase   how far it is, from 0 to 1: "reading", "measuring" or "planning"
-    measured                whether the computer was measured; false beside a training, where an
-                            earlier measurement serves; null until that is known
+    measured                whether the computer was measured, a few minutes ago at most; false
+                            beside a training, where an older measurement serves; null until that
+                            is known
     stops                   what to expect, of one number of minutes after the other
     problem                 the kind and message of why there is no plan, or null
-    speeds                  what was measured
+    speeds                  what was measured, and when
 """
 
 import os
@@ -28,7 +29,7 @@ from .. import UserError
 from ..config import check_fields, count_parameters
 from ..data.source import split
 from ..recipe.draft import whole_seconds
-from ..recipe.plan import Measured, Plan, measure, plan_measured
+from ..recipe.plan import Measured, Place, Plan, measure, plan_measured
 from ..recipe.predictability import bits_by_counting
 from ..recipe.request import Request, make_request
 from ..recipe.speed import Speed
@@ -51,6 +52,7 @@ from .text_folder import (
 )
 
 MINUTES = (0.5, 1, 2, 3, 5, 10, 20, 30, 60, 120, 240, 480)
+_SECONDS_FRESH = 300.0  # for which the computer need not be measured again
 _SECONDS_ALIVE = 10.0  # after which a training that has not touched its `alive` has ended
 
 Found = dict[str, Any]
@@ -81,7 +83,7 @@ def _plan(folder: Path, of: Found) -> None:
         "measured": None,
         "stops": [],
         "problem": None,
-        "speeds": [],
+        "speeds": read_json(path).get("speeds", []),
     }
     write_json(found, path)
     try:
@@ -102,19 +104,13 @@ def _steps(folder: Path) -> Iterator[Found]:
 
     yield {"phase": "measuring"}
     root = folder.parents[1]
-    stored = _StoredSpeeds(root if _is_training(root) else None)
+    is_beside = _is_training(root)
+    stored = _StoredSpeeds(root, oldest=0.0 if is_beside else time.time() - _SECONDS_FRESH)
     measured = measure(source, request, stored)
     yield {
         "phase": "planning",
-        "measured": not stored.was_used,
-        "speeds": [
-            {
-                "device": place.device.type,
-                "precision": place.precision,
-                "speed": None if place.speed is None else asdict(place.speed),
-            }
-            for place in measured.places
-        ],
+        "measured": not (is_beside and stored.used),
+        "speeds": stored.used or [_as_stored(place) for place in measured.places],
     }
 
     scan = source.training.scan
@@ -194,31 +190,44 @@ def _is_training(root: Path) -> bool:
 
 
 class _StoredSpeeds:
-    """The newest speed of each device that the plans of runs and texts in a folder hold; none
-    without a folder."""
+    """The speeds that the plans of runs and texts in a folder hold, the newest of each device, if
+    it is not too old. `used` are those that served."""
 
-    def __init__(self, root: Path | None):
-        self.was_used = False
+    def __init__(self, root: Path, oldest: float):
+        self.used: list[Found] = []
         self._root = root
+        self._oldest = oldest  # in seconds since 1970
 
     def __call__(self, device: torch.device, precision: str, num_workers: int) -> Speed | None:
-        for place in self._newest_first():
-            speed = _speed(place.get("speed"))
-            is_same = place.get("precision") == precision and place.get("device") == device.type
+        for stored in sorted(self._all(), key=lambda stored: stored["time"], reverse=True):
+            speed = _speed(stored.get("speed"))
+            is_same = stored.get("precision") == precision and stored.get("device") == device.type
             if is_same and speed is not None and speed.num_workers == num_workers:
-                self.was_used = True
+                self.used.append(stored)
                 return speed
         return None
 
-    def _newest_first(self) -> Iterator[Found]:
-        if self._root is None:
-            return
-        patterns = (f"runs/*/{PLAN}", f"texts/*/{PLANS}")
-        files = [path for pattern in patterns for path in self._root.glob(pattern)]
-        for path in sorted(files, key=lambda path: path.stat().st_mtime, reverse=True):
+    def _all(self) -> Iterator[Found]:
+        """Each with its device and precision, and when it was measured, in seconds since 1970."""
+        stored = []
+        for path in self._root.glob(f"texts/*/{PLANS}"):
+            stored += read_json(path).get("speeds", [])
+        for path in self._root.glob(f"runs/*/{PLAN}"):
             plan = read_json(path)
-            yield plan
-            yield from plan.get("speeds", [])
+            names = ("device", "precision", "speed")
+            of_plan = {name: plan.get(name) for name in names}
+            stored.append(of_plan | {"time": path.stat().st_mtime})
+        yield from (speed for speed in stored if speed.get("time", 0.0) > self._oldest)
+
+
+def _as_stored(place: Place) -> Found:
+    """A speed that was measured just now."""
+    return {
+        "device": place.device.type,
+        "precision": place.precision,
+        "speed": None if place.speed is None else asdict(place.speed),
+        "time": time.time(),
+    }
 
 
 def _speed(stored: Any) -> Speed | None:

@@ -30,6 +30,12 @@ def _plan(folder: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.fixture(autouse=True)
+def known_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine is not measured for that either; see `known_speed`."""
+    monkeypatch.setattr("minigpt.recipe.plan.choose_precision", lambda *_: "float32")
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
@@ -61,22 +67,47 @@ def test_each_stop_tells_what_a_training_of_so_many_minutes_plans(folder: Path) 
 def test_beside_a_training_the_newest_speed_that_is_stored_serves(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    root = folder.parents[1]
     _plan(folder)
+    _age(folder)
     (stored,) = read_json(folder / "plans.json")["speeds"]
-    other = dropped(folder.parents[1], {"other.txt": TEXT})
     monkeypatch.setattr("minigpt.recipe.plan.measure_speed", lambda *_: 1 // 0)
-    alive = folder.parents[1] / "runs/diary/journal/alive"
-    alive.parent.mkdir(parents=True)
-    alive.touch()
-    found = _plan(other)
-    assert found["measured"] is False and found["problem"] is None
+    run = root / "runs/diary"
+    (run / "journal").mkdir(parents=True)
+    (run / "journal/alive").touch()
+    other = dropped(root, {"other.txt": TEXT})
+    assert _plan(other)["measured"] is False
+    assert read_json(other / "plans.json")["speeds"] == [stored]
 
-    (alive.parents[1] / "plan.json").write_text(
-        json.dumps({**stored, "speed": asdict(Speed(1e9, 1e-3))})
-    )
-    third = dropped(folder.parents[1], {"third.txt": TEXT})
-    slower = _plan(third)
-    assert slower["stops"][4]["seconds_per_step"] != found["stops"][4]["seconds_per_step"]
+    slow = asdict(Speed(1e9, 1e-3))
+    (run / "plan.json").write_text(json.dumps(stored | {"speed": slow}))
+    third = dropped(root, {"third.txt": TEXT})
+    assert _plan(third)["problem"] is None
+    assert read_json(third / "plans.json")["speeds"][0]["speed"] == slow
+
+
+def test_with_other_settings_the_computer_is_measured_again_only_after_some_minutes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _plan(folder)
+    measured = read_json(folder / "plans.json")["speeds"]
+    write_json({"seed": 1}, folder / SETTINGS)
+    monkeypatch.setattr("minigpt.recipe.plan.measure_speed", lambda *_: Speed(1e9, 1e-3))
+    assert _plan(folder)["measured"]
+    assert read_json(folder / "plans.json")["speeds"] == measured
+
+    _age(folder)
+    write_json({"seed": 2}, folder / SETTINGS)
+    assert _plan(folder)["measured"]
+    assert read_json(folder / "plans.json")["speeds"][0]["speed"]["flops"] == 1e9
+
+
+def _age(folder: Path) -> None:
+    """Let what was measured for a text be an hour old."""
+    plans = read_json(folder / "plans.json")
+    for stored in plans["speeds"]:
+        stored["time"] -= 3600
+    write_json(plans, folder / "plans.json")
 
 
 @pytest.mark.parametrize(
