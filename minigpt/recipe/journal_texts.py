@@ -36,8 +36,9 @@ class JournalTexts:
 
     - `step`, `seconds`: when it was written
     - `beginning`, `text`: what all texts begin with, and the whole text; all have the same seed
-    - `words`, `known`: how many words were written, and how many of them are in the training text;
-      `known` is null if the training text is too long to look through
+    - `words`, `known`: how many words were written, and how many of them are in the training text
+    - `unknown`: the other words, each once; null, like `known`, if the training text is too long to
+      look through
     - `tokens`, `looks`: the tokens of the beginning, and how much each head of each layer attends
       to each of them from the last one; null for a network that is no `GPT`
     """
@@ -80,8 +81,11 @@ class JournalTexts:
         text = writer.generate(self._beginning, max_new_tokens=_TOKENS, seed=trainer.config.seed)
         written = _WORD.findall(text[len(self._beginning) :])
         known = None
+        unknown = None
         if self._known_words is not None:
-            known = sum(word.casefold() in self._known_words for word in written)
+            missed = [word for word in written if word.casefold() not in self._known_words]
+            known = len(written) - len(missed)
+            unknown = list(dict.fromkeys(missed))
         return {
             "step": trainer.state.step,
             "seconds": round(time.monotonic() - trainer.started, 3),
@@ -89,6 +93,7 @@ class JournalTexts:
             "text": text,
             "words": len(written),
             "known": known,
+            "unknown": unknown,
             **self._looks(trainer),
         }
 

@@ -27,6 +27,7 @@ from ..runs.folder import (
 )
 from ..runs.journal import JOURNAL, ROWS, STOP, read_phases, read_texts
 from ..runs.weights import count_weights, read_best
+from ..training.schedule import EARLY
 from .jobs import COPIED, JOB, Job, read_job
 
 _END_OF_STEPS = 4096  # bytes of steps.jsonl that surely hold a whole row
@@ -77,6 +78,7 @@ def read_facts(folder: Path, signature: Signature) -> Facts:
     if saved is not None:  # a training that was stopped may have no row of it
         bits.append(saved["val_bits_per_byte"])
     step, step_time = _last_step(folder / STEPS)
+    bytes_per_letter = _bytes_per_letter(folder, job, plan)
     return Facts(
         signature=signature,
         job=job,
@@ -89,12 +91,13 @@ def read_facts(folder: Path, signature: Signature) -> Facts:
         has_checkpoint=has_checkpoint(folder),
         has_learned=saved is not None,
         is_stop_asked=(folder / JOURNAL / STOP).exists() or bool(job and job.stop),
-        bytes_per_letter=_bytes_per_letter(folder, job, plan),
+        bytes_per_letter=bytes_per_letter,
         shown={
             "text": _text(folder, job, config, plan),
             "parameters": _parameters(folder),
             "changed": _changed(signature, job),
             "copied": _copied(folder),
+            "curve": _curve(plan, job, config, bytes_per_letter),
             **_speakers(config),
         },
     )
@@ -172,6 +175,28 @@ def _parameters(folder: Path) -> int | None:
     with contextlib.suppress(UserError):
         return count_weights(folder / WEIGHTS)
     return None
+
+
+def _curve(
+    plan: dict[str, Any], job: Job | None, config: dict[str, Any], bytes_per_letter: float | None
+) -> dict[str, Any]:
+    """What the picture of the losses is drawn with: where such a run usually ends, in bits per
+    byte, the second in which it ends if that is before its minutes are over, and the share of the
+    time in which training is made harder."""
+    training = config.get("training") or {}
+    text = (config.get("origin") or {}).get("text") or {}
+    context = (config.get("model") or {}).get("context_length") or 0
+    is_harder = bool(training.get("token_split_prob"))
+    is_harder |= (training.get("warmup_context") or context) < context
+    has_own_plan = job is None or not job.goes_on  # else it was planned for fewer minutes
+    return {
+        "expected_bits": plan.get("bits_per_byte") if has_own_plan else None,
+        "ends_early_at": plan.get("seconds") if has_own_plan and plan.get("ends_early") else None,
+        "harder_until": EARLY if is_harder else None,
+        "bytes_per_letter": bytes_per_letter,
+        "has_letters": text.get("tokenizer") == "char",
+        "evaluations": training.get("num_evals"),
+    }
 
 
 def _copied(folder: Path) -> dict[str, Any] | None:

@@ -205,6 +205,7 @@ _UNKNOWN: dict[str, Any] = {
     "voices": [],
     "has_page": False,
     "copied": None,
+    "curve": None,
 }
 
 

@@ -1,5 +1,99 @@
-// The screen `run`.
+// A run: while it learns, when it is done, and in every state between.
 
-export async function show(main) {
-  main.replaceChildren();
+import { get } from "../basics/api.js";
+import { byId, h } from "../basics/dom.js";
+import { live } from "../live.js";
+import { speak } from "../notice.js";
+import { makeActions } from "./run/actions.js";
+import { makeClock } from "./run/clock.js";
+import { makeCurve, sentences } from "./run/curve.js";
+import { makeFrame } from "./run/frame.js";
+import { makeLooks } from "./run/looks.js";
+import { Record } from "./run/record.js";
+import { makeTry } from "./run/try.js";
+import { makeWrites } from "./run/writes.js";
+
+/** Show the run with this name, and follow it. */
+export async function show(main, name) {
+  const record = new Record();
+  const answer = await get(`/api/runs/${encodeURIComponent(name)}?after=`);
+  for (const { event, data } of answer.rows) record.add(event, data);
+  record.setRun(answer.run);
+
+  const parts = makeParts(record);
+  main.className = "run";
+  main.replaceChildren(...parts.elements);
+  document.title = `${name} · minigpt studio`;
+  parts.draw();
+
+  setInterval(parts.tick, 1000);
+  live(name, answer.cursor, (event, data) => hear(record, parts, event, data));
+}
+
+/** An event of the studio: the screen shows it, and a screen reader says states and evaluations. */
+function hear(record, parts, event, data) {
+  if (event !== "state") {
+    record.add(event, data);
+    parts.draw();
+    if (event === "evaluation") speak(sentences(record).now);
+    return;
+  }
+
+  const before = record.run.state;
+  record.folder = data.folder;
+  const found = data.runs.find((run) => run.name === record.run.name);
+  record.setRun(found ?? { ...record.run, state: "gone", problem: null });
+  parts.draw();
+  if (record.run.state !== before) speak(parts.words());
+}
+
+/** The parts of the screen: {elements, draw, tick, words}. */
+function makeParts(record) {
+  const clock = makeClock(record, look);
+  const writes = makeWrites(record, () => looks.draw());
+  const looks = makeLooks(record, writes.shown);
+  const curve = makeCurve(record);
+  const trying = makeTry(record);
+  const learning = h("div", { className: "learning" }, writes.element, curve.element, trying.element, looks.element);
+
+  const page = makeFrame(record);
+  const actions = makeActions(record, { seeItThink: page.seeItThink, showChildhood });
+  const done = h("div", { className: "done" }, page.element, actions.element);
+  let showsChildhood = false; // of a run that is done
+
+  function look() {
+    trying.element.scrollIntoView({ block: "center" });
+    trying.focus();
+  }
+
+  function showChildhood() {
+    showsChildhood = !showsChildhood;
+    draw();
+    if (showsChildhood) learning.scrollIntoView({ block: "start" });
+  }
+
+  function draw() {
+    const { state, has_page: canWrite } = record.run;
+    const isDone = state === "done" && canWrite;
+    const hasBegun = record.samples.length > 0 || record.steps.length > 0;
+    const hasEnded = ["stopped", "died", "done"].includes(state);
+    const isLearning = state === "learning" || state === "stopping";
+    done.hidden = !(hasEnded && canWrite);
+    done.classList.toggle("whole", isDone);
+    if (isDone && done.nextSibling !== learning) done.after(learning);
+    if (!isDone && learning.nextSibling !== done) done.before(learning); // the page would load again if it moved
+    learning.hidden = isDone ? !showsChildhood : !(isLearning || (hasEnded && hasBegun));
+
+    byId("main").dataset.state = state;
+    clock.draw();
+    if (!done.hidden) actions.draw(showsChildhood);
+    if (isDone) page.draw();
+    if (learning.hidden) return;
+    writes.draw();
+    looks.draw();
+    curve.draw();
+    trying.draw();
+  }
+
+  return { elements: [clock.element, learning, done], draw, tick: clock.draw, words: clock.words };
 }

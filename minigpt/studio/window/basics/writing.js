@@ -1,0 +1,112 @@
+// A text that a model writes, as it comes.
+
+import { Refusal, stream } from "./api.js";
+import { button, h } from "./dom.js";
+import { problemOf, sentenceOf } from "./refusals.js";
+import { string } from "./strings.js";
+
+/**
+ * A line to type how a text begins, a button, and the text that comes. `run()` is the run that writes: where several
+ * speak in its text, there is a choice of who answers.
+ *
+ * The result's `allow(words)` says why it cannot write yet, or with "" that it can.
+ */
+export function makeWriting(run) {
+  const input = h("input", {
+    type: "text",
+    autocomplete: "off",
+    maxLength: 2000,
+    "aria-label": string("learning.beginning"),
+  });
+  const answerer = h("select", { "aria-label": string("learning.answerer") });
+  const who = h("label", { className: "row", hidden: true }, string("learning.answerer"), answerer);
+  const write = button(string("learning.write"), () => (ending === null ? begin() : ending.abort()), {
+    className: "main",
+  });
+  const text = h("p", { className: "written", lang: "", hidden: true });
+  const words = h("p", { className: "quiet", role: "status" });
+  const form = h("form", { className: "row ask" }, input, write);
+  const element = h("div", {}, who, form, words, text);
+  let ending = null; // of the text that is being written
+
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (ending === null && !write.disabled) begin();
+  });
+
+  async function begin() {
+    const prompt = input.value;
+    const show = shower(text, prompt);
+    ending = new AbortController();
+    write.textContent = string("learning.stopWriting");
+    words.textContent = string("learning.writing");
+    try {
+      const path = `/api/runs/${encodeURIComponent(run().name)}/write`;
+      const settings = answerer.value === "" ? {} : { as: answerer.value };
+      for await (const row of rows(path, { prompt, settings }, ending.signal)) {
+        if (row.text) show(row.text);
+        words.textContent = row.problem ? problemOf(row.problem) : "";
+      }
+    } catch (error) {
+      if (error.name !== "AbortError" && !(error instanceof Refusal)) throw error;
+      words.textContent = error instanceof Refusal ? sentenceOf(error) : string("learning.writingStopped");
+    } finally {
+      ending = null;
+      write.textContent = string("learning.write");
+    }
+  }
+
+  return {
+    element,
+
+    /** What the line holds, unless somebody has typed. */
+    begin(words) {
+      if (input.value === "" && document.activeElement !== input) input.value = words;
+    },
+
+    /** Offer who can answer. */
+    offer() {
+      const names = [...run().speakers, ...run().voices];
+      who.hidden = names.length === 0;
+      if (answerer.options.length === names.length + 1) return;
+      const nobody = h("option", { value: "" }, string("learning.nobodyAnswers"));
+      answerer.replaceChildren(nobody, ...names.map((name) => h("option", { value: name }, name)));
+      answerer.value = run().is_dialogue ? (names[0] ?? "") : "";
+    },
+
+    allow(why) {
+      if (ending !== null) return;
+      write.disabled = why !== "";
+      if (why !== "" || write.disabled) words.textContent = why;
+      else if (words.dataset.why === "yes") words.textContent = "";
+      words.dataset.why = why === "" ? "" : "yes";
+    },
+
+    focus: () => input.focus(),
+  };
+}
+
+/** Shows a text as it comes, with its beginning in bold. */
+export function shower(element, beginning) {
+  let all = "";
+  element.hidden = false;
+  element.replaceChildren(h("b", {}, beginning));
+  return (part) => {
+    all += part;
+    if (beginning.startsWith(all)) return; // no more of it than is there already
+    const isAsTyped = all.startsWith(beginning);
+    const rest = isAsTyped ? all.slice(beginning.length) : all;
+    element.replaceChildren(...(isAsTyped ? [h("b", {}, beginning)] : []), rest);
+  };
+}
+
+/** What is written, as rows: {side, text}, and at the end {side, end, problem}. */
+export async function* rows(path, body, signal) {
+  let kept = "";
+  for await (const part of stream(path, body, signal)) {
+    kept += part;
+    const lines = kept.split("\n");
+    kept = lines.pop();
+    for (const line of lines) yield JSON.parse(line);
+  }
+}

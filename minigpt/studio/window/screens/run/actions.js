@@ -1,0 +1,180 @@
+// What can be done with a run that has learned: learn more, save it, take it along, use it, compare it, delete it.
+
+import { get, post, Refusal } from "../../basics/api.js";
+import { button, h } from "../../basics/dom.js";
+import { sentenceOf } from "../../basics/refusals.js";
+import { string } from "../../basics/strings.js";
+import { bytesOf, percent } from "../../basics/units.js";
+
+const MORE = 5; // minutes
+const KINDS = ["hf", "gguf", "run"]; // ways to take it elsewhere: what the exports are called, and the folder itself
+
+/** The card of buttons; `seeItThink()` and `showChildhood()` are those that other parts of the screen answer. */
+export function makeActions(record, { seeItThink, showChildhood }) {
+  const status = h("p", { className: "quiet", role: "status" });
+  const problem = h("p", { className: "bad", role: "alert" });
+  const path = (what) => `/api/runs/${encodeURIComponent(record.run.name)}/${what}`;
+
+  /** Do something that takes a while; what goes wrong is said. */
+  async function working(pressed, words, doing) {
+    pressed.disabled = true;
+    problem.textContent = "";
+    status.textContent = words;
+    try {
+      await doing();
+      status.textContent = "";
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      status.textContent = "";
+      problem.textContent = sentenceOf(error);
+    } finally {
+      pressed.disabled = false;
+    }
+  }
+
+  /** A button whose file the browser saves. */
+  function saving(label, what, body) {
+    const made = button(label, () =>
+      working(made, string("done.makingFile"), async () => {
+        const { address } = await post(path(what), body);
+        h("a", { href: address, download: "" }).click();
+      }),
+    );
+    return made;
+  }
+
+  const think = button(string("done.think"), seeItThink, { id: "see-it-think", className: "think" });
+  const more = button(string("done.more", { minutes: MORE }), () =>
+    working(more, "", () => post(path("go-on"), { minutes: MORE })),
+  );
+  const file = saving(string("done.file"), "page", {});
+  const elsewhere = opening("done.elsewhere", elsewherePart(saving));
+  const inPrograms = h("div", { className: "part" });
+  const programs = opening("done.programs", inPrograms, () => inPrograms.replaceChildren(...programsPart(record)));
+  const childhood = button(string("done.childhood"), showChildhood);
+  const compare = h("a", { className: "pressed" }, string("done.compare"));
+  const copied = copiedPart(record, working, path);
+  const removal = removalPart(working, path);
+  const element = h(
+    "section",
+    { className: "actions card", "aria-label": string("done.actions") },
+    think,
+    more,
+    file,
+    ...elsewhere,
+    ...programs,
+    childhood,
+    compare,
+    copied.element,
+    ...removal,
+    status,
+    problem,
+  );
+
+  function draw(showsChildhood) {
+    const { run } = record;
+    childhood.setAttribute("aria-expanded", String(showsChildhood));
+    childhood.hidden = run.state !== "done"; // else it is on the screen
+    more.hidden = run.state !== "done"; // else the head has "Go on"
+    compare.href = `/compare?${new URLSearchParams({ left: run.name, right: "counting" })}`;
+    copied.draw();
+  }
+
+  return { element, draw };
+}
+
+/** A button that opens and closes what is below it. */
+function opening(label, part, opened = () => {}) {
+  part.hidden = true;
+  const made = button(string(label), () => {
+    part.hidden = !part.hidden;
+    made.setAttribute("aria-expanded", String(!part.hidden));
+    if (!part.hidden) opened();
+  });
+  made.setAttribute("aria-expanded", "false");
+  return [made, part];
+}
+
+function elsewherePart(saving) {
+  const items = KINDS.map((kind) => {
+    const what = kind === "run" ? "download" : "export";
+    return h("li", {}, saving(string(`done.${kind}`), what, { kind }), h("p", {}, string(`done.${kind}How`)));
+  });
+  return h("ul", { className: "part" }, items);
+}
+
+/** The command that serves the run, and a request to it. */
+function programsPart(record) {
+  const { name } = record.run;
+  const command = `minigpt serve ${quoted(`runs/${name}`)}`;
+  const body = JSON.stringify({ model: name, prompt: record.samples[0]?.beginning ?? "Once", max_tokens: 60 });
+  const request = `curl http://127.0.0.1:8000/v1/completions -H "content-type: application/json" -d ${quoted(body)}`;
+  const where = record.folder === null ? string("done.serveHere") : string("done.serve", { folder: record.folder });
+  return [h("p", {}, where), copiable(command), h("p", {}, string("done.request")), copiable(request)];
+}
+
+/** A word of a command line, in quotes where it needs them. */
+function quoted(word) {
+  return /^[\w./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+function copiable(text) {
+  const made = button(string("done.copy"), async () => {
+    await navigator.clipboard.writeText(text);
+    made.textContent = string("done.isCopied");
+  });
+  return h("div", { className: "command" }, h("pre", { className: "details", tabIndex: 0 }, text), made);
+}
+
+/** How much it copied: found out when somebody asks. */
+function copiedPart(record, working, path) {
+  const words = h("p", { role: "status" });
+  const how = h("p", { className: "quiet", hidden: true }, string("done.copiedHow"));
+  const ask = button(string("done.askCopied"), () =>
+    working(ask, string("done.askingCopied"), async () => {
+      await post(path("copied"));
+      const answer = await get(`/api/runs/${encodeURIComponent(record.run.name)}?after=`);
+      record.setRun(answer.run);
+      draw();
+    }),
+  );
+  const element = h("div", { className: "copied" }, words, how, ask);
+
+  function draw() {
+    const { copied } = record.run;
+    ask.hidden = copied !== null;
+    words.hidden = copied === null;
+    if (copied === null) return;
+    const values = { share: percent(copied.share, 1), unseen: percent(copied.unseen ?? 0, 1) };
+    words.textContent = string(copied.unseen === null ? "done.copiedAlone" : "done.copied", values);
+    how.hidden = false;
+  }
+
+  return { element, draw };
+}
+
+/** Delete all that came from the text: says what it removes, and asks. */
+function removalPart(working, path) {
+  const parts = h("ul", {});
+  const sure = button(string("done.deleteSure"), () =>
+    working(sure, string("done.deleting"), async () => {
+      await post(path("delete-all"), { sure: true });
+      location.assign("/");
+    }),
+  );
+  const how = h("p", {}, string("done.deleteHow"));
+  const part = h("div", { className: "part" }, how, parts, sure);
+  const [made] = opening("done.delete", part, () =>
+    working(sure, "", async () => {
+      const found = await post(path("delete-all"), { sure: false });
+      parts.replaceChildren(...found.parts.map((one) => h("li", {}, partOf(one))));
+    }),
+  );
+  made.classList.add("bad");
+  return [made, part];
+}
+
+/** "The text diary.txt, 312 KB". */
+function partOf({ kind, name, size }) {
+  return string(`done.part_${kind}`, { name, size: bytesOf(size) });
+}

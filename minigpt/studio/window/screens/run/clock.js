@@ -1,0 +1,188 @@
+// The head of a run: its name, what it is doing, how long it has learned, and the buttons of its state.
+
+import { post, Refusal } from "../../basics/api.js";
+import { button, byId, fill, h } from "../../basics/dom.js";
+import { failureOf, sentenceOf } from "../../basics/refusals.js";
+import { stateOf } from "../../basics/runs.js";
+import { string } from "../../basics/strings.js";
+import { clockOf, percent, timeOf } from "../../basics/units.js";
+import { lettersOf, timeOfLearning } from "./words.js";
+
+const PATIENCE = 30; // seconds of saving, after which "Stop at once" is offered
+
+/** The head of the screen of a run; `look(what)` brings a part of the screen into view. */
+export function makeClock(record, look) {
+  const name = h("h1");
+  const clock = h("p", { className: "clock" });
+  const words = h("p", { className: "words" });
+  const verdict = h("p", { className: "verdict" });
+  const note = h("p", { className: "quiet", hidden: true });
+  const problem = h("p", { className: "bad", role: "alert" });
+  const details = h("pre", { className: "details", tabIndex: 0, hidden: true });
+  const buttons = h("div", { className: "row" });
+  const said = h("div", { className: "said" }, name, clock, words, verdict, note, problem);
+  const element = h("section", { className: "head card" }, said, buttons, details);
+  let goesOnFrom = null; // the seconds of learning, from when it goes on until its next step
+  let stoppingSince = null;
+  let shown = ""; // the buttons that are there
+
+  async function ask(what, body = {}) {
+    problem.textContent = "";
+    for (const one of buttons.children) one.disabled = true;
+    try {
+      await post(`/api/runs/${encodeURIComponent(record.run.name)}/${what}`, body);
+      return true;
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      problem.textContent = sentenceOf(error);
+      return false;
+    } finally {
+      for (const one of buttons.children) one.disabled = false;
+    }
+  }
+
+  async function leave() {
+    const hasLearned = record.steps.length > 0;
+    if ((await ask("stop")) && !hasLearned) location.assign("/");
+  }
+
+  const made = {
+    leave: () => button(string("learning.leave"), leave),
+    cancel: () => button(string("learning.cancel"), () => ask("stop")),
+    stop: () => button(string("learning.stop"), () => ask("stop"), { className: "main" }),
+    stopNow: () => button(string("learning.stopNow"), () => ask("stop-now")),
+    goOn: () => button(string("learning.goOn"), () => ask("go-on"), { className: "main" }),
+    again: () => button(string("learning.again"), () => ask("go-on"), { className: "main" }),
+    write: () => button(string("learning.write"), () => look("try")),
+    details: () => button(string("learning.details"), showDetails, { "aria-expanded": String(!details.hidden) }),
+    home: () => h("a", { href: "/", className: "pressed" }, string("header.home")),
+  };
+
+  function showDetails({ currentTarget }) {
+    details.hidden = !details.hidden;
+    currentTarget.setAttribute("aria-expanded", String(!details.hidden));
+  }
+
+  /** The buttons of the state. */
+  function buttonsOf(now) {
+    const { state, has_page: canWrite, problem: wrong } = record.run;
+    const told = wrong?.message ? ["details"] : [];
+    if (state === "waiting") return ["leave"];
+    if (state === "reading") return ["cancel"];
+    if (state === "learning") return ["stop"];
+    if (state === "stopping") return now - stoppingSince > PATIENCE ? ["stopNow"] : [];
+    if (state === "stopped") return canWrite ? ["goOn", "write", ...told] : ["goOn", ...told];
+    if (state === "died") return ["goOn", ...told];
+    if (state === "failed") return ["again", ...told];
+    return state === "gone" ? ["home"] : [];
+  }
+
+  function drawButtons(now) {
+    const wanted = buttonsOf(now);
+    if (wanted.join() === shown) return;
+    shown = wanted.join();
+    fill(buttons, ...wanted.map((one) => made[one]()));
+    buttons.hidden = wanted.length === 0;
+  }
+
+  /** "02:14 of 05:00, done about 14:32". */
+  function clockNow(now) {
+    const { state, minutes } = record.run;
+    const endsAt = record.endsAt();
+    const elapsed = record.elapsed(now);
+    if (state !== "learning" && state !== "stopping") return "";
+    if (elapsed === null) return minutes === null ? "" : string("learning.clockOf", { all: clockOf(60 * minutes) });
+    const time = clockOf(elapsed);
+    if (state === "stopping") return time;
+    if (minutes === null) return endsAt === null ? time : string("learning.clockEnds", { time, end: timeOf(endsAt) });
+    const values = { time, all: clockOf(60 * minutes) };
+    if (endsAt === null) return string("learning.clock", values);
+    return string("learning.clockDone", { ...values, end: timeOf(endsAt) });
+  }
+
+  return {
+    element,
+
+    /** What the run is doing, in words; empty while the clock says all. */
+    words: () => wordsOf(record, goesOnFrom),
+
+    /** Each second, and when something has changed. */
+    draw() {
+      if (byId("main").classList.contains("gone")) return; // what is shown is of the moment that the notice names
+      const now = Date.now() / 1000;
+      const { run } = record;
+      const isActive = ["reading", "measuring", "learning"].includes(run.state);
+      const last = record.steps.at(-1)?.seconds ?? 0;
+      if (!isActive || !record.goesOn()) goesOnFrom = null;
+      else if (run.state !== "learning" || goesOnFrom === null) goesOnFrom ??= last;
+      if (run.state !== "stopping") stoppingSince = null;
+      else stoppingSince ??= now;
+
+      name.textContent = run.name;
+      show(clock, clockNow(now));
+      show(words, wordsOf(record, last > (goesOnFrom ?? 0) ? null : goesOnFrom));
+      show(verdict, ["done", "stopped"].includes(run.state) ? verdictOf(run) : "");
+      show(note, noteOf(record));
+      details.textContent = run.problem?.message ?? "";
+      if (details.textContent === "") details.hidden = true;
+      drawButtons(now);
+    },
+  };
+}
+
+/** Put words into an element, which is hidden without them. */
+function show(element, words) {
+  element.hidden = words === "";
+  if (element.textContent !== words) element.textContent = words;
+}
+
+function asSentence(words) {
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+function wordsOf(record, goesOnFrom) {
+  const { run } = record;
+  if (run.state === "waiting") return asSentence(stateOf(run));
+  if (run.state === "reading") return reading(record);
+  if (run.state === "measuring") return string("learning.measuring");
+  if (run.state === "learning") {
+    if (goesOnFrom !== null) return string("learning.goingOn", { time: timeOfLearning(goesOnFrom) });
+    return record.steps.length > 0 ? "" : string("learning.starting");
+  }
+  if (run.state === "stopping") return string("learning.saving");
+  if (run.state === "stopped") {
+    const time = run.elapsed === null ? null : timeOfLearning(run.elapsed);
+    return time === null ? string("learning.stoppedNow") : string("learning.stopped", { time });
+  }
+  if (run.state === "died") return string("learning.died");
+  if (run.state === "failed") {
+    return run.problem === null ? string("learning.failed") : failureOf(run.problem);
+  }
+  if (run.state === "gone") return string("learning.gone");
+  return run.elapsed === null
+    ? string("learning.done")
+    : string("learning.doneAfter", { time: timeOfLearning(run.elapsed) });
+}
+
+/** What happened meanwhile: the disk is full, the computer slept. */
+function noteOf(record) {
+  if (record.run.state !== "learning") return "";
+  const wrong = record.run.problem;
+  if (wrong !== null) return wrong.kind === "disk_full" ? string("notice.full") : failureOf(wrong);
+  return record.phases.at(-1)?.phase === "slept" ? string("learning.slept") : "";
+}
+
+/** Better than counting or not. */
+function verdictOf({ letters, counting_letters: counting }) {
+  if (letters === null) return "";
+  if (counting === null) return string("done.letters", { letters: lettersOf(letters) });
+  const values = { letters: lettersOf(letters), counting: lettersOf(counting) };
+  return string(letters < counting ? "done.better" : "done.notBetter", values);
+}
+
+/** "Reading diary.docx: 40%". */
+function reading({ run }) {
+  const name = run.text?.name ?? run.name;
+  if (run.share === null) return string("learning.reading", { name });
+  return string("learning.readingShare", { name, share: percent(run.share) });
+}

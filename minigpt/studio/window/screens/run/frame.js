@@ -1,0 +1,77 @@
+// The run's page inside the studio: in a frame without the studio's rights. It is made when it is shown first.
+
+import { post, Refusal } from "../../basics/api.js";
+import { button, byId, h } from "../../basics/dom.js";
+import { sentenceOf } from "../../basics/refusals.js";
+import { string } from "../../basics/strings.js";
+
+const RIGHTS = "allow-scripts allow-downloads allow-popups allow-modals";
+const WIDE = matchMedia("(min-width: 761px)"); // narrower ones open the page when somebody asks for it
+
+/** The card of the page; `draw()` opens it where there is room. */
+export function makeFrame(record) {
+  const words = h("p", { className: "quiet", role: "status" });
+  const again = button(string("done.pageAgain"), open, { hidden: true });
+  const place = h("div", { className: "page-place" });
+  const close = button(string("done.closePage"), () => fullScreen(false), { className: "close-page" });
+  const element = h(
+    "section",
+    { className: "page card", "aria-label": string("done.page") },
+    words,
+    again,
+    place,
+    close,
+  );
+  let learned = null; // the steps and the state of the model whose page is open or is being made
+
+  async function open() {
+    const { name, step } = record.run;
+    learned = step;
+    again.hidden = true;
+    place.replaceChildren();
+    words.textContent = string("done.makingPage");
+    try {
+      const { address } = await post(`/api/runs/${encodeURIComponent(name)}/page`, { show: true });
+      const frame = h("iframe", { title: string("done.pageOf", { name }) });
+      frame.setAttribute("sandbox", RIGHTS);
+      frame.addEventListener("load", () => {
+        words.textContent = "";
+      });
+      frame.src = address;
+      place.replaceChildren(frame);
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      words.textContent = sentenceOf(error);
+      again.hidden = false;
+    }
+  }
+
+  /** The page over the whole window, or in its place again. */
+  function fullScreen(isFull) {
+    element.classList.toggle("full", isFull);
+    for (const other of [byId("header"), ...element.parentElement.parentElement.children]) {
+      if (!other.contains(element)) other.inert = isFull;
+    }
+    for (const other of element.parentElement.children) if (other !== element) other.inert = isFull;
+    if (isFull) close.focus();
+    else byId("see-it-think")?.focus();
+  }
+
+  element.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && element.classList.contains("full")) fullScreen(false);
+  });
+
+  return {
+    element,
+
+    draw() {
+      if (WIDE.matches && learned !== record.run.step) open();
+    },
+
+    /** Open the page over the whole window. */
+    seeItThink() {
+      if (learned !== record.run.step) open();
+      fullScreen(true);
+    },
+  };
+}

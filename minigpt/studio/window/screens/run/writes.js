@@ -1,0 +1,67 @@
+// What it writes now: always from the same beginning with the same die. Words that are not in the text of the person
+// are underlined.
+
+import { fill, h } from "../../basics/dom.js";
+import { string } from "../../basics/strings.js";
+import { number } from "../../basics/units.js";
+import { makeChildhood } from "./childhood.js";
+import { momentOf } from "./words.js";
+
+const WORD = /\p{L}+(?:['’]\p{L}+)*/gu;
+
+/** The card with the text and its childhood; `chosen()` is called when another text is shown. */
+export function makeWrites(record, chosen) {
+  const childhood = makeChildhood(record, () => {
+    draw();
+    chosen();
+  });
+  const title = h("h2");
+  const text = h("p", { className: "written", lang: "" });
+  const words = h("p", { className: "quiet words" });
+  const moment = h("p", { className: "quiet moment" });
+  const element = h("section", { className: "writes card" }, title, text, words, childhood.element, moment);
+  let drawn = null; // the text that is on the screen
+
+  function draw() {
+    childhood.draw();
+    const row = childhood.shown();
+    title.textContent = string(childhood.isNow() ? "learning.writes" : "learning.wrote");
+    if (row === drawn) return;
+    drawn = row;
+    if (row === undefined) {
+      fill(text, string("learning.noText"));
+      return;
+    }
+
+    const begun = h("b", {}, row.beginning);
+    fill(text, begun, ...marked(row.text.slice(row.beginning.length), row.unknown ?? []));
+    words.textContent = wordsOf(row);
+    moment.textContent = string("learning.sameDie", { moment: momentOf(row) });
+  }
+
+  return { element, draw, shown: childhood.shown };
+}
+
+/** "31 of 40 words are yours." */
+function wordsOf(row) {
+  if (row.words === 0) return string("learning.noWords");
+  if (row.known === row.words) return string("learning.wordsAll", { words: number(row.words) });
+  if (row.known === null) return string("learning.wordsUnknown", { words: number(row.words) });
+  return string(row.unknown ? "learning.words" : "learning.wordsNoMark", {
+    known: number(row.known),
+    words: number(row.words),
+  });
+}
+
+/** A text as nodes, the unknown words in it marked. */
+function marked(text, unknown) {
+  const isUnknown = new Set(unknown);
+  const nodes = [];
+  let end = 0;
+  for (const found of text.matchAll(WORD)) {
+    if (!isUnknown.has(found[0])) continue;
+    nodes.push(text.slice(end, found.index), h("span", { className: "unknown" }, found[0]));
+    end = found.index + found[0].length;
+  }
+  return [...nodes, text.slice(end)];
+}
