@@ -81,7 +81,7 @@ class Classroom:
         if found is not None and found.state != REFUSED:
             message = f"There is a {shown} here already. Add a letter to your name."
             raise ApiError(409, message, "name")
-        if len(self._pupils) >= _MOST_PUPILS:
+        if len(self.pupils) >= _MOST_PUPILS:
             raise ApiError(409, "This class is full.")
 
         pupil = Pupil(shown, folder)
