@@ -11,12 +11,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from ..runs.journal import AT_ONCE, JOURNAL, STOP
 from .children import start_detached
 from .jobs import HELD, LOG, Job, read_job, write_job
 from .place import Place
-from .states import ACTIVE, WAITING, States, folders_in
+from .states import WAITING, States, folders_in
 from .trainings import PROGRAM, start_command, write_stop
 
 _SECONDS = 1.0  # from one look to the next
@@ -26,12 +27,36 @@ _WAKING = 12.0  # seconds in which what still trains shows that it does
 _log = logging.getLogger(__name__)
 
 
+class _Room(NamedTuple):
+    """Somebody's runs."""
+
+    place: Place
+    states: States
+
+    def seconds_learned(self) -> float:
+        """How long all of these runs have learned."""
+        return sum(state["elapsed"] or 0.0 for state in self.states.all())
+
+
+class _Waiting(NamedTuple):
+    """A training that waits; those that are to start first compare as smaller."""
+
+    seconds_learned: float
+    asked: float  # seconds since 1970
+    number: int  # of the room
+    run: Path
+    job: Job
+
+
 class Line:
-    """Starts trainings one after the other while it is open."""
+    """Starts trainings one after the other while it is open.
+
+    The line may be that of several people, the pupils of a class. Then whoever has had the least
+    training so far comes first.
+    """
 
     def __init__(self, place: Place, states: States):
-        self._place = place
-        self._states = states
+        self._rooms = [_Room(place, states)]
         self._is_closing = threading.Event()
         self._nudge = threading.Event()
         self._changing = threading.RLock()
@@ -56,30 +81,44 @@ class Line:
             yield
         self._nudge.set()
 
+    def admit(self, place: Place, states: States) -> None:
+        """Let somebody else's trainings stand in the line, too."""
+        self._rooms = [*self._rooms, _Room(place, states)]
+
+    def dismiss(self, place: Place) -> None:
+        """Let the trainings of a place stand in the line no more."""
+        self._rooms = [room for room in self._rooms if room.place != place]
+
+    def places(self) -> dict[Path, int]:
+        """The runs that wait, each with its place in the line, from 1."""
+        waiting: list[_Waiting] = []
+        for number, room in enumerate(self._rooms):
+            waiting += _waiting_in(number, room)
+        return {one.run: place for place, one in enumerate(sorted(waiting), start=1)}
+
     def look(self) -> Path | None:
         """Start the next training if nothing is trained; returns its folder if one was started."""
         with self._changing:
             return self._look()
 
     def _look(self) -> Path | None:
-        waiting: list[tuple[float, Path, Job]] = []
+        waiting: list[_Waiting] = []
         is_busy = False
-        for run in folders_in(self._place.runs):
-            state = self._states.of(run)["state"]
-            job = read_job(run) if state in (WAITING, *ACTIVE) else None
-            if job is not None and state == WAITING:
-                waiting.append((job.asked, run, job))
-            elif self._states.is_busy(run):
-                is_busy = True
-                _repeat_stop(run, job)
+        rooms = self._rooms
+        for number, room in enumerate(rooms):
+            waiting += _waiting_in(number, room)
+            for run in folders_in(room.place.runs):
+                if room.states.is_busy(run):
+                    is_busy = True
+                    _repeat_stop(run, read_job(run))
         if is_busy or not waiting:
             return None
 
-        _, run, job = min(waiting, key=lambda one: one[0])
-        self._start(run, job)
-        return run
+        first = min(waiting)
+        self._start(rooms[first.number].place, first.run, first.job)
+        return first.run
 
-    def _start(self, run: Path, job: Job) -> None:
+    def _start(self, place: Place, run: Path, job: Job) -> None:
         """Start a training. That it was started is written down first: two of them would disturb
         each other, while one that was not can be asked for again."""
         for name in (HELD, STOP, LOG):
@@ -88,8 +127,8 @@ class Line:
         try:
             start_detached(
                 PROGRAM,
-                start_command(self._place, run, job),
-                folder=self._place.root,
+                start_command(place, run, job),
+                folder=place.root,
                 log=run / JOURNAL / LOG,
             )
         except OSError as error:
@@ -116,6 +155,20 @@ class Line:
             self._not_before = now + _WAKING
         self._last_look = now
         return now >= self._not_before
+
+
+def _waiting_in(number: int, room: _Room) -> list[_Waiting]:
+    """The trainings of a room that wait."""
+    found = []
+    for run in folders_in(room.place.runs):
+        job = read_job(run) if room.states.of(run)["state"] == WAITING else None
+        if job is not None:
+            found.append((job.asked, run, job))
+    if not found:
+        return []
+
+    learned = room.seconds_learned()
+    return [_Waiting(learned, asked, number, run, job) for asked, run, job in found]
 
 
 def _repeat_stop(run: Path, job: Job | None) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..config.system import name_problem
 from .errors import ApiError
+from .limits import OF_OWNER, Limits
 
 NAME_LENGTH = 80  # characters
 _UNSAFE = re.compile(r"[^\w .,()\[\]+=@-]+")  # in the name of a file or a run
@@ -19,6 +20,7 @@ class Place:
     """A folder with texts and runs. The folders in it are made when they are first needed."""
 
     root: Path
+    limits: Limits = OF_OWNER
 
     @property
     def texts(self) -> Path:

@@ -41,7 +41,9 @@ async def create(request: Request) -> Response:
         await run_in_threadpool(studio.text_work.keep_going, studio.place.text_folder(text))
     else:
         names, sizes = sent.get("names"), sent.get("sizes")
-        text = await run_in_threadpool(texts.create, studio.place, names, sizes)
+        text = await run_in_threadpool(
+            texts.create, studio.place, names, sizes, studio.place.limits
+        )
     return JSONResponse({"id": text}, 201)
 
 
@@ -57,16 +59,19 @@ async def add(request: Request) -> Response:
     folder = _folder(request)
     sent = await read_json(request)
 
+    limits = _studio(request).place.limits
+
     def announce() -> int:
         _studio(request).text_work.stop(folder)
-        return texts.add(folder, sent.get("names"), sent.get("sizes"))
+        return texts.add(folder, sent.get("names"), sent.get("sizes"), limits)
 
     return JSONResponse({"first": await run_in_threadpool(announce)}, 201)
 
 
 async def receive(request: Request) -> Response:
     """POST the bytes of a file that was announced; the name under which it is kept."""
-    kept = await texts.receive(_folder(request), _number(request), request.stream())
+    limits = _studio(request).place.limits
+    kept = await texts.receive(_folder(request), _number(request), request.stream(), limits)
     return JSONResponse({"kept": kept}, 201)
 
 

@@ -10,7 +10,6 @@ import shutil
 import threading
 import unicodedata
 from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from starlette.concurrency import run_in_threadpool
 
 from ..config.system import rename
 from .errors import ApiError
+from .limits import Limits
 from .place import Place, new_id, safe_name
 from .text_folder import (
     ABOUT,
@@ -30,7 +30,6 @@ from .text_folder import (
     write_json,
 )
 
-_GIGABYTE = 1_000_000_000
 _BLOCK = 1 << 20  # bytes that are written at a time
 _MOST_SHOWN = 200  # characters of a name
 _MOST_NAME_BYTES = 200  # of a name that is kept: some systems store 255
@@ -39,22 +38,10 @@ _TALES = "tales.txt"
 _changing = threading.Lock()  # text.json is read, changed and written by one at a time
 
 
-@dataclass(frozen=True)
-class Limits:
-    """How much a text may be."""
-
-    bytes: int = 2 * _GIGABYTE  # of a file, and of all together
-    files: int = 2_000
-    free: int = _GIGABYTE // 2  # bytes that stay free on the disk
-
-
-USUAL = Limits()
-
-
 # A text
 
 
-def create(place: Place, names: Any, sizes: Any, limits: Limits = USUAL) -> str:
+def create(place: Place, names: Any, sizes: Any, limits: Limits) -> str:
     """Make a text of files with these names and sizes, which are to come; its id."""
     announced = _checked(names, sizes)
     make_folder(place.texts)
@@ -74,7 +61,7 @@ def create_tales(place: Place) -> str:
     from ..data.files import TALES, find_files
 
     (source,) = find_files((TALES,))
-    text = create(place, [_TALES], [source.stat().st_size])
+    text = create(place, [_TALES], [source.stat().st_size], place.limits)
     folder = place.texts / text
     with open(source, "rb") as tales, open(open_new(folder / FILES / _TALES), "wb") as copy:
         shutil.copyfileobj(tales, copy)
@@ -82,7 +69,7 @@ def create_tales(place: Place) -> str:
     return text
 
 
-def add(folder: Path, names: Any, sizes: Any, limits: Limits = USUAL) -> int:
+def add(folder: Path, names: Any, sizes: Any, limits: Limits) -> int:
     """Announce more files of a text; the number of the first."""
     announced = _checked(names, sizes)
     with _about(folder) as about:
@@ -178,9 +165,7 @@ def describe(folder: Path) -> dict[str, Any]:
 # The bytes of a file
 
 
-async def receive(
-    folder: Path, number: int, parts: AsyncIterator[bytes], limits: Limits = USUAL
-) -> str:
+async def receive(folder: Path, number: int, parts: AsyncIterator[bytes], limits: Limits) -> str:
     """Store the bytes of a file that was announced, as they come; the name under which it is kept.
 
     If they end too early, or are more than were announced, or the disk is full, nothing is left of
@@ -266,7 +251,7 @@ def _announce(
     coming = sum(size for _, size in announced)
     together = coming + sum(file["size"] for file in there)
     if together > limits.bytes:
-        most = f"{limits.bytes / _GIGABYTE:g} GB"
+        most = f"{limits.bytes / 1e6:,g} MB"
         raise ApiError(413, f"A text can have {most}, and these files have more.", "sizes")
     _check_free(disk, coming, limits)
 

@@ -14,12 +14,12 @@ from ..runs.journal import AT_ONCE, JOURNAL, JOURNAL_FILES, STOP
 from .chosen import options
 from .errors import ApiError
 from .jobs import JOB, STUDIO_FILES, Job, read_job, write_job
+from .limits import Limits
 from .names import free_run
 from .place import Place
-from .states import ACTIVE, DONE, WAITING, Facts, States
+from .states import ACTIVE, DONE, WAITING, Facts, States, folders_in
 
 PROGRAM = "minigpt.studio.training_process"
-_MOST_MINUTES = 60 * 24 * 7
 
 
 def ask(
@@ -32,10 +32,13 @@ def ask(
 ) -> Path:
     """Put a training of a text into the line; returns the folder of its run, whose name is like
     `name` and taken by no other."""
+    limits = place.limits
+    if limits.runs is not None and len(folders_in(place.runs)) >= limits.runs:
+        raise ApiError(409, f"You have {limits.runs} models. Delete one first.")
     job = Job(
         asked=time.time(),
         is_waiting=True,
-        minutes=_checked(minutes),
+        minutes=_checked(minutes, limits),
         text=text,
         settings=settings,
     )
@@ -97,7 +100,7 @@ def leave_line(run: Path) -> None:
         remove_request(run)
 
 
-def go_on(states: States, run: Path, minutes: float | None) -> None:
+def go_on(place: Place, states: States, run: Path, minutes: float | None) -> None:
     """Put a training that has ended into the line again: to its planned end or, with `minutes`,
     for so many more. One of which nothing was saved begins anew."""
     state = states.of(run)["state"]
@@ -110,7 +113,7 @@ def go_on(states: States, run: Path, minutes: float | None) -> None:
     if not facts.has_checkpoint:
         if job.text is None:
             raise ApiError(409, f"{run.name} has no checkpoint to go on from")
-        more = job.minutes if minutes is None else _checked(minutes)
+        more = job.minutes if minutes is None else _checked(minutes, place.limits)
         write_job(run, job.waiting(asked=now, minutes=more, goes_on=False))
         return
     if minutes is None and state == DONE:
@@ -118,7 +121,7 @@ def go_on(states: States, run: Path, minutes: float | None) -> None:
 
     limits: dict[str, Any] = {"minutes": None, "max_epochs": None}
     if minutes is not None:
-        limits = _more(facts, _checked(minutes))
+        limits = _more(facts, _checked(minutes, place.limits))
     write_job(run, job.waiting(asked=now, goes_on=True, **limits))
 
 
@@ -149,9 +152,9 @@ def remove_request(run: Path) -> None:
             folder.rmdir()
 
 
-def _checked(minutes: Any) -> float:
-    """Minutes that a training can take."""
+def _checked(minutes: Any, limits: Limits) -> float:
+    """Minutes that a training may take."""
     is_number = isinstance(minutes, int | float) and not isinstance(minutes, bool)
-    if not is_number or not 0 < minutes <= _MOST_MINUTES:
-        raise ApiError(400, f"minutes must be above 0 and at most {_MOST_MINUTES:,}", "minutes")
+    if not is_number or not 0 < minutes <= limits.minutes:
+        raise ApiError(400, f"minutes must be above 0 and at most {limits.minutes:,g}", "minutes")
     return float(minutes)

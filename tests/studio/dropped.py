@@ -10,7 +10,7 @@ from minigpt.studio.place import Place
 def dropped(root: Path, files: Mapping[str, str | bytes]) -> Path:
     """The folder of a text with these files, in a folder of texts and runs."""
     place = Place(root)
-    text = texts.create(place, list(files), [0] * len(files))
+    text = texts.create(place, list(files), [0] * len(files), place.limits)
     folder = place.text_folder(text)
     for file, data in zip(texts.describe(folder)["files"], files.values(), strict=True):
         path = folder / "files" / file["kept"]

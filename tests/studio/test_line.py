@@ -184,7 +184,7 @@ def test_who_leaves_the_line_leaves_nothing(place: Place, states: States) -> Non
 
 def test_a_run_that_leaves_the_line_is_what_it_was(place: Place, states: States) -> None:
     run = end(place.runs / "old")
-    go_on(states, run, 5)
+    go_on(place, states, run, 5)
     assert states.of(run)["state"] == "waiting"
     stop(states, run)
     assert states.of(run)["state"] == "done"
@@ -194,7 +194,7 @@ def test_a_run_that_leaves_the_line_is_what_it_was(place: Place, states: States)
 def test_more_minutes_are_added_to_those_before(place: Place, states: States) -> None:
     run = end(place.runs / "old")
     write_config(run, max_epochs=4.0)  # which it has read in 30 seconds
-    go_on(states, run, 5)
+    go_on(place, states, run, 5)
     command = start_command(place, run, read_job(run) or a_job())
     assert command[1:] == [
         "train",
@@ -208,7 +208,7 @@ def test_more_minutes_are_added_to_those_before(place: Place, states: States) ->
 
 def test_a_run_goes_on_to_its_planned_end(place: Place, states: States) -> None:
     run = end(place.runs / "old", how="stopped")
-    go_on(states, run, None)
+    go_on(place, states, run, None)
     command = start_command(place, run, read_job(run) or a_job())
     assert command[1:] == ["train", "--out", "runs/old", "--resume"]
 
@@ -217,7 +217,7 @@ def test_what_is_done_goes_on_only_for_minutes_more(place: Place, states: States
     run = end(place.runs / "old")
     for minutes in (None, 0, -1, True, "5", float("nan")):
         with pytest.raises(ApiError) as refused:
-            go_on(states, run, minutes)  # type: ignore[arg-type]
+            go_on(place, states, run, minutes)  # type: ignore[arg-type]
         assert (refused.value.status, refused.value.field) == (400, "minutes")
     assert states.of(run)["state"] == "done"
 
@@ -226,7 +226,7 @@ def test_one_that_failed_begins_anew(place: Place, states: States, started: Star
     failed = {"how": "failed", "message": "the text is too short"}
     run = make_run(place.runs, job=a_job(), phases=PHASES[:1], end=failed)
     assert states.of(run)["state"] == "failed"
-    go_on(states, run, None)
+    go_on(place, states, run, None)
     assert Line(place, states).look() == run
     assert started[0][-1] == "texts/0123456789ab/files"
     assert states.of(run)["state"] == "reading"
@@ -264,3 +264,23 @@ def test_no_two_runs_have_one_name(place: Place) -> None:
     (place.bin / "diary-2").mkdir()
     names = [free_run(place, name).name for name in ("diary", "Diary", "DIARY")]
     assert names == ["diary", "Diary-3", "DIARY-4"]
+
+
+def test_in_a_class_whoever_has_learned_least_comes_first(tmp_path: Path, started: Started) -> None:
+    rooms = [Place(tmp_path / name) for name in ("Ada", "Bob")]
+    states = [States(room.runs) for room in rooms]
+    end(ask_for(rooms[0], "earlier"))
+    ada = ask_for(rooms[0], "later")
+    bob = ask_for(rooms[1], "first")
+    write_job(ada, replace(read_job(ada) or a_job(), asked=1.0))  # long before Bob
+
+    line = Line(rooms[0], states[0])
+    line.admit(rooms[1], states[1])
+    assert line.places() == {bob: 1, ada: 2}
+    assert line.look() == bob
+    assert started[0][0] == "runs/first"
+    assert line.look() is None
+
+    line.dismiss(rooms[1])
+    assert line.places() == {ada: 1}
+    assert line.look() == ada

@@ -11,8 +11,8 @@ import pytest
 
 from minigpt.studio import texts
 from minigpt.studio.errors import ApiError
+from minigpt.studio.limits import Limits
 from minigpt.studio.place import Place
-from minigpt.studio.texts import Limits
 from tests.conftest import unix_only
 
 SMALL = Limits(bytes=1000, files=3, free=0)
@@ -113,7 +113,7 @@ def test_a_text_is_called_as_its_folder_or_its_first_file(place: Place) -> None:
     ids=str,
 )
 def test_what_is_announced_wrongly_makes_no_text(names: Any, sizes: Any, place: Place) -> None:
-    _refused(400, texts.create, place, names, sizes)
+    _refused(400, texts.create, place, names, sizes, SMALL)
     assert texts.text_folders(place) == []
 
 

@@ -104,7 +104,7 @@ def test_a_training_outlives_the_studio_and_is_stopped_by_the_next(stopped: Path
 def test_it_goes_on_for_as_long_as_it_is_told(place: Place, stopped: Path) -> None:
     states = States(place.runs)
     before = states.of(stopped)["elapsed"]
-    go_on(states, stopped, 0.02)
+    go_on(place, states, stopped, 0.02)
     assert Line(place, states).look() == stopped
     wait_until(stopped, "done")
     wait_for(lambda: not states.is_busy(stopped), "its process to end")
