@@ -2,10 +2,10 @@
 
 python benchmarks/studio.py [--connections 1000] [--runs 50]
 
-In an empty folder with copies of a kept run: seconds from the command to the printed address, and to
-the first answer; then how long a button (POST) and the list of runs (GET /api/state) take, at first
-alone, then while another program of this machine holds a thousand connections open: a third send
-nothing, a third send half a request, a third send whole ones without a login, again and again.
+In an empty folder with copies of a kept run: seconds from the command to the printed address, and
+to the first answer; then how long a button (POST) and the list of runs (GET /api/state) take. At
+first alone, then while another program of this machine holds a thousand connections open: a third
+send nothing, a third send half a request, a third send whole ones without a login, again and again.
 """
 
 import argparse

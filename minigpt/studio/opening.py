@@ -1,5 +1,6 @@
 """Opening the studio: one for each folder, at a port of this machine, in the browser."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -9,6 +10,7 @@ import threading
 import urllib.request
 import webbrowser
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,37 +24,74 @@ from ..runs.atomic import replace
 from ..serve.listening import listen
 from ..serve.slow_clients import drop_the_slow
 from .app import Studio, make_app
+from .class_app import ClassApp
+from .classroom import Classroom
 from .guard import KEY_HEADER
 from .place import Place
 
 USUAL_PORT = 8765
+CLASS_PORT = 8766
 _MOST_CONNECTIONS = 400  # beyond which those that ask for nothing are dropped
 _OPEN_FILES = 4096  # that the system should allow, if it does
 _SECONDS_TO_CLOSE = 2
 
 
-def open_studio(place: Place, *, port: int | None, opens_browser: bool) -> None:
+@dataclass(frozen=True)
+class ClassOptions:
+    """A class that is to be opened with the studio.
+
+    Attributes:
+        name: of the class, such as "6b".
+        port: for the pupils, on all networks of this machine; None is the usual one, or any.
+    """
+
+    name: str
+    port: int | None = None
+
+
+def open_studio(
+    place: Place,
+    *,
+    port: int | None,
+    opens_browser: bool,
+    of_class: ClassOptions | None = None,
+    is_lesson: bool = False,
+) -> None:
     """Open the studio of a folder until a signal, or its window, closes it. If it is open already,
-    open another window of it. A UserError if it cannot listen at `port`; None is the usual one, or
-    any if that is taken."""
+    open another window of it. With `is_lesson` all trainings are begun in lesson mode.
+
+    A UserError if it cannot listen at `port`; None is the usual one, or any if that is taken.
+    """
     place.runs.mkdir(exist_ok=True)
     lock = FileLock(place.lock)
     try:
         lock.acquire(blocking=False)
     except Timeout:
+        if of_class is not None:
+            raise UserError(
+                "the studio of this folder is open already; close it before you begin a class"
+            ) from None
         _open_other_window(place, opens_browser)
         return
 
-    with lock, _listening(port) as sockets:
+    with lock, contextlib.ExitStack() as opened:
+        sockets = opened.enter_context(_listening("localhost", port, USUAL_PORT))
         port = sockets[0].getsockname()[1]
         _allow_open_files()
 
         def close(*_: object) -> None:
             server.should_exit = True
 
-        studio = Studio(place, close)
+        studio = Studio(place, close, is_lesson=is_lesson)
         server = _make_server(make_app(studio, port))
+        served = [(server, sockets)]
         address = f"http://localhost:{port}/"
+        if of_class is not None:
+            # On all networks, since pupils come from other computers.
+            sockets = opened.enter_context(_listening("", of_class.port, CLASS_PORT))
+            classroom = Classroom(of_class.name, place.root / "classes" / of_class.name)
+            studio.class_app = ClassApp(classroom, studio, sockets[0].getsockname()[1])
+            served.append((_make_server(studio.class_app, _FollowingServer), sockets))
         # uvicorn has handlers of its own while it runs, and sends the signal again at its end.
         for ending in (signal.SIGINT, signal.SIGTERM):
             signal.signal(ending, close)
@@ -63,25 +102,28 @@ def open_studio(place: Place, *, port: int | None, opens_browser: bool) -> None:
         print(
             "Nothing leaves this computer. Ctrl-C closes the studio; learning goes on.", flush=True
         )
+        if studio.class_app is not None:
+            pupils = studio.class_app.address
+            print(f"class {of_class.name}: {pupils}, code {classroom.code}", flush=True)
         if opens_browser:
             window = f"{address}#{studio.logins.token_for_once()}"
             threading.Thread(target=_show, args=(window,), daemon=True).start()
         try:
             with studio.running():
-                server.run(sockets)
+                asyncio.run(_serve(served))
         finally:
             place.door.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
-def _listening(port: int | None) -> Iterator[list[Any]]:
+def _listening(host: str, port: int | None, usual: int) -> Iterator[list[Any]]:
     sockets = []
     try:
-        sockets = listen("localhost", USUAL_PORT if port is None else port)
+        sockets = listen(host, usual if port is None else port)
     except UserError:
         if port is not None:
             raise
-        sockets = listen("localhost", 0)
+        sockets = listen(host, 0)
     try:
         yield sockets
     finally:
@@ -89,7 +131,26 @@ def _listening(port: int | None) -> Iterator[list[Any]]:
             opened.close()
 
 
-def _make_server(app: ASGIApp) -> Server:
+class _FollowingServer(Server):
+    """A server that ends when the first one does: signals are for that."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals alone."""
+        yield
+
+
+async def _serve(served: list[tuple[Server, list[Any]]]) -> None:
+    """Serve until the first server is closed."""
+    (first, sockets), *others = served
+    following = [asyncio.create_task(server.serve(at)) for server, at in others]
+    await first.serve(sockets)
+    for server, _ in others:
+        server.should_exit = True
+    await asyncio.gather(*following)
+
+
+def _make_server(app: ASGIApp, kind: type[Server] = Server) -> Server:
     """The app under uvicorn, which writes no log: addresses hold names of runs."""
     options = Config(
         app,
@@ -103,7 +164,7 @@ def _make_server(app: ASGIApp) -> Server:
         timeout_graceful_shutdown=_SECONDS_TO_CLOSE,
         timeout_notify=15,
     )
-    server = Server(options)
+    server = kind(options)
     clients = server.server_state.connections
     seen = set[Any]()
     options.callback_notify = lambda: drop_the_slow(clients, seen)
