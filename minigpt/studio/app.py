@@ -3,9 +3,11 @@ them."""
 
 import asyncio
 import contextlib
+import copy
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -16,7 +18,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from .. import UserError
-from . import run_routes, text_routes, texts
+from . import class_routes, run_routes, text_routes, texts
 from .bodies import read_json
 from .children import Children
 from .errors import ApiError
@@ -29,8 +31,12 @@ from .states import States
 from .text_work import TextWork
 from .tickets import Tickets
 
+if TYPE_CHECKING:
+    from .class_app import ClassApp
+
 WINDOW = Path(__file__).parent / "window"
 PAGE = Path(__file__).parent.parent / "page"  # its colours and its helpers are the window's, too
+ERRORS = (ApiError, UserError, HTTPException, ClientDisconnect, OSError, Exception)
 ADDRESSES = ("/", "/text/{id}", "/run/{name}", "/compare", "/class")
 
 
@@ -50,9 +56,11 @@ class Studio:
         making: makes those files.
         logins: who may come in.
         close: ends the studio; trainings go on.
+        is_lesson: whether trainings are begun in lesson mode.
+        class_app: the class that goes on, if there is one.
     """
 
-    def __init__(self, place: Place, close: Callable[[], None]):
+    def __init__(self, place: Place, close: Callable[[], None], *, is_lesson: bool = False):
         self.place = place
         self.states = States(place.runs)
         self.line = Line(place, self.states)
@@ -65,6 +73,21 @@ class Studio:
         self.making = Making(place, self.tickets, self.turns)
         self.logins = Logins()
         self.close = close
+        self.is_lesson = is_lesson
+        self.class_app: ClassApp | None = None
+
+    def of_pupil(self, place: Place) -> "Studio":
+        """A studio with another place, whose trainings stand in the line of this one. Whatever
+        computes is shared."""
+        pupil = copy.copy(self)
+        pupil.place = place
+        pupil.states = States(place.runs)
+        pupil.watch = Watch(lambda: run_routes.state_of(pupil))
+        pupil.making = Making(place, self.tickets, self.turns)
+        pupil.class_app = None
+        texts.restore(place)
+        self.line.admit(place, pupil.states)
+        return pupil
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
@@ -82,20 +105,16 @@ class Studio:
 
 def make_app(studio: Studio, port: int) -> ASGIApp:
     """The studio at a port of this machine."""
-    routes: list[BaseRoute] = [Route(address, _window) for address in ADDRESSES]
-    routes += [
-        Mount("/static/page", StaticFiles(directory=PAGE / "style")),
-        Route("/static/basics/dom.js", _helpers),
-        Mount("/static", StaticFiles(directory=WINDOW)),
-        Route("/t/{ticket}", studio.tickets.fetch),
+    routes = [
+        *window_routes("index.html", studio.tickets),
         Route("/api/enter", _enter, methods=["POST"]),
         Route("/api/token", _token, methods=["POST"]),
         Route("/api/close", _close, methods=["POST"]),
         *text_routes.ROUTES,
         *run_routes.ROUTES,
+        *class_routes.ROUTES,
     ]
-    kinds = (ApiError, UserError, HTTPException, ClientDisconnect, OSError, Exception)
-    app = Starlette(routes=routes, exception_handlers=dict.fromkeys(kinds, refuse))
+    app = Starlette(routes=routes, exception_handlers=dict.fromkeys(ERRORS, refuse))
     app.state.studio = studio
 
     hosts = {f"{name}:{port}" for name in ("localhost", "127.0.0.1", "[::1]")}
@@ -106,6 +125,25 @@ def make_app(studio: Studio, port: int) -> ASGIApp:
         cookie=f"{COOKIE}-{port}",
         is_open=("/api/enter",),
     )
+
+
+def window_routes(page: str, tickets: Tickets) -> list[BaseRoute]:
+    """The window at its addresses, which is the same page at each and without any data: its scripts
+    ask for that."""
+
+    async def window(request: Request) -> Response:
+        return FileResponse(WINDOW / page)
+
+    async def helpers(request: Request) -> Response:
+        return FileResponse(PAGE / "basics" / "dom.js")
+
+    return [
+        *(Route(address, window) for address in ADDRESSES),
+        Mount("/static/page", StaticFiles(directory=PAGE / "style")),
+        Route("/static/basics/dom.js", helpers),
+        Mount("/static", StaticFiles(directory=WINDOW)),
+        Route("/t/{ticket}", tickets.fetch),
+    ]
 
 
 async def refuse(request: Request, error: Exception) -> Response:
@@ -130,16 +168,6 @@ def _of_system(error: OSError) -> tuple[int, str]:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return 507, "Nothing new can be saved. Free some space."
     return 500, f"{error.filename or 'A file'}: {error.strerror}."
-
-
-async def _window(request: Request) -> Response:
-    """The same page at each address, without any data: its scripts ask for that."""
-    return FileResponse(WINDOW / "index.html")
-
-
-async def _helpers(request: Request) -> Response:
-    """What makes elements, in the page and here."""
-    return FileResponse(PAGE / "basics" / "dom.js")
 
 
 async def _enter(request: Request) -> Response:

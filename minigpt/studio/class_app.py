@@ -5,7 +5,7 @@ It is an app of its own at a port of its own: the teacher's studio stays on this
 
 import contextlib
 import socket
-from collections.abc import Callable
+import time
 from ipaddress import ip_address
 from typing import Any
 
@@ -20,15 +20,16 @@ from .app import ERRORS, Studio, refuse, window_routes
 from .bodies import read_json
 from .classroom import ADMITTED, Classroom, Pupil
 from .errors import ApiError
+from .events import Streams
 from .guard import KEY_HEADER, Guard
-from .line import Line
 from .place import Place
 from .removal import everything_of_text
-from .states import ACTIVE, WAITING, folders_in
-from .tickets import Tickets
+from .states import ACTIVE, WAITING, States, folders_in
+from .texts import text_folders
 from .trainings import stop
 
 COOKIE = "minigpt-class"
+_SECONDS_TO_END = 15.0  # for trainings that were told to end at once
 _AT_THE_DOOR = ("/api/join", "/api/joined")
 # What pupils may do with runs; all routes of texts are theirs.
 _OF_RUNS = ("/api/state", "/api/events", "/api/runs", "/api/runs/{name}")
@@ -48,6 +49,7 @@ class ClassApp:
         self._classroom = classroom
         self._studio = studio
         self._port = port
+        self._streams = Streams()  # beside those of the teacher
         self._studios: dict[str, Studio] = {}  # by the folders of their pupils
         self._apps: dict[str, ASGIApp] = {}
         routes = [
@@ -70,6 +72,11 @@ class ClassApp:
         await self._guard(scope, receive, send)
 
     # What the teacher sees and does
+
+    @property
+    def name(self) -> str:
+        """The name of the class."""
+        return self._classroom.name
 
     @property
     def address(self) -> str:
@@ -120,6 +127,7 @@ class ClassApp:
             return
         pupil = next(one for one in self._classroom.pupils if one.folder == folder)
         studio = self._studio.of_pupil(self._classroom.place(pupil))
+        studio.streams = self._streams
         self._studios[folder] = studio
         self._apps[folder] = _app_of(studio)
 
@@ -141,10 +149,12 @@ class ClassApp:
         if not deletes:
             return
 
-        for pupil in folders_in(self._classroom.folder):
-            place = Place(pupil)
-            for text in folders_in(place.texts):
-                everything_of_text(place, text.name).remove()
+        for of_pupil in folders_in(self._classroom.folder):
+            place = Place(of_pupil)
+            states = States(place.runs)
+            for text in text_folders(place):
+                everything_of_text(place, text.name).remove(states)
+        self._studio.tickets.drop_all()
         self._classroom.delete()
 
     def _leave(self, studio: Studio) -> None:
@@ -155,8 +165,11 @@ class ClassApp:
             if state == WAITING or state in ACTIVE:
                 with contextlib.suppress(ApiError):  # it has ended just now
                     stop(studio.states, run, at_once=True)
-        for run in folders_in(studio.place.runs):
-            studio.states.wait_until_idle(run)
+        late = time.monotonic() + _SECONDS_TO_END
+        while time.monotonic() < late:
+            if not any(studio.states.is_busy(run) for run in folders_in(studio.place.runs)):
+                return
+            time.sleep(0.2)
 
     # What pupils do
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from .errors import ApiError
 from .guard import Login, is_same
+from .limits import OF_PUPIL
 from .place import Place, safe_name
 
 CODE_LENGTH = 8
@@ -120,7 +121,7 @@ class Classroom:
 
     def place(self, pupil: Pupil) -> Place:
         """Where a pupil's texts and runs lie."""
-        return Place(self.folder / pupil.folder)
+        return Place(self.folder / pupil.folder, OF_PUPIL)
 
     def has_been_here(self, pupil: Pupil) -> bool:
         """Whether there is a folder of this name already, from another day."""

@@ -89,6 +89,11 @@ class Line:
         """Let the trainings of a place stand in the line no more."""
         self._rooms = [room for room in self._rooms if room.place != place]
 
+    @property
+    def has_several(self) -> bool:
+        """Whether the trainings of several people stand in the line."""
+        return len(self._rooms) > 1
+
     def places(self) -> dict[Path, int]:
         """The runs that wait, each with its place in the line, from 1."""
         waiting: list[_Waiting] = []

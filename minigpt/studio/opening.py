@@ -104,7 +104,7 @@ def open_studio(
         )
         if studio.class_app is not None:
             pupils = studio.class_app.address
-            print(f"class {of_class.name}: {pupils}, code {classroom.code}", flush=True)
+            print(f"class {studio.class_app.name}: {pupils}, code {classroom.code}", flush=True)
         if opens_browser:
             window = f"{address}#{studio.logins.token_for_once()}"
             threading.Thread(target=_show, args=(window,), daemon=True).start()

@@ -48,6 +48,11 @@ def state_of(studio: "Studio") -> dict[str, Any]:
     """All runs, texts, and the line."""
     runs = studio.states.all()
     place = studio.place
+    if studio.line.has_several:  # other people's trainings stand in it, too
+        places = studio.line.places()
+        for run in runs:
+            run["place"] = places.get(place.runs / run["name"])
+            run["starts_in"] = None
     waiting = sorted((run for run in runs if run["place"]), key=lambda run: run["place"])
     rows = []
     for folder in texts.text_folders(place):
@@ -60,6 +65,7 @@ def state_of(studio: "Studio") -> dict[str, Any]:
         "line": [{name: run[name] for name in ("name", "place", "starts_in")} for run in waiting],
         "free": free_space(place.root),
         "folder": place.root.resolve().name,
+        "class": None if studio.class_app is None else studio.class_app.name,
     }
 
 
@@ -150,10 +156,12 @@ async def stop_now(request: Request) -> Response:
 async def go_on(request: Request) -> Response:
     """POST {"minutes"}: put a training into the line again, for so many minutes more; without them
     to its planned end."""
-    sent = await read_json(request)
-    return await _change(
-        request, lambda studio, run: trainings.go_on(studio.states, run, sent.get("minutes"))
-    )
+    minutes = (await read_json(request)).get("minutes")
+
+    def change(studio: "Studio", run: Path) -> None:
+        trainings.go_on(studio.place, studio.states, run, minutes)
+
+    return await _change(request, change)
 
 
 # Names, the bin, deleting
