@@ -107,10 +107,13 @@ def _steps(folder: Path) -> Iterator[Found]:
     is_beside = _is_training(root)
     stored = _StoredSpeeds(root, oldest=0.0 if is_beside else time.time() - _SECONDS_FRESH)
     measured = measure(source, request, stored)
+    speeds = stored.used
+    if not speeds and not request.training.lesson:  # which is for a speed of its own
+        speeds = [_as_stored(place) for place in measured.places]
     yield {
         "phase": "planning",
         "measured": not (is_beside and stored.used),
-        "speeds": stored.used or [_as_stored(place) for place in measured.places],
+        "speeds": speeds,
     }
 
     scan = source.training.scan

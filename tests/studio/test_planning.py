@@ -102,6 +102,12 @@ def test_with_other_settings_the_computer_is_measured_again_only_after_some_minu
     assert read_json(folder / "plans.json")["speeds"][0]["speed"]["flops"] == 1e9
 
 
+def test_the_speed_of_a_lesson_is_not_taken_for_that_of_this_computer(folder: Path) -> None:
+    write_json({"lesson": True}, folder / SETTINGS)
+    assert _plan(folder)["problem"] is None
+    assert read_json(folder / "plans.json")["speeds"] == []
+
+
 def _age(folder: Path) -> None:
     """Let what was measured for a text be an hour old."""
     plans = read_json(folder / "plans.json")
