@@ -50,7 +50,7 @@ def test_what_was_read_and_what_to_expect_is_seen_in_each_tab_and_after_a_reload
     page: Any, program: Program, tmp_path: Path
 ) -> None:
     drop(page, tmp_path, {"diary.txt": STORY.encode()})
-    page.get_by_text("As sure as choosing among").wait_for(timeout=60_000)
+    page.locator(".sure").wait_for(timeout=60_000)
     page.get_by_label("20 min").check()
     page.get_by_role("button", name="More").click()
     page.get_by_text("Model: 18 settings").click()
@@ -62,7 +62,7 @@ def test_what_was_read_and_what_to_expect_is_seen_in_each_tab_and_after_a_reload
     other = page.context.new_page()
     for tab in (page, other):
         tab.goto(page.url)
-        tab.get_by_text("As sure as choosing among").wait_for(timeout=60_000)
+        tab.locator(".sure").wait_for(timeout=60_000)
         assert tab.get_by_label("20 min").is_checked()
         tab.get_by_role("button", name="More").click()
         tab.get_by_text("Model: 18 settings, 1 changed").click()
@@ -111,7 +111,7 @@ def test_axe_finds_nothing_and_nothing_scrolls_sideways(
     page.set_viewport_size({"width": width, "height": 800})
     files = {"a-very-long-name-" * 8 + ".txt": STORY.encode(), "photo.jpg": PHOTO}
     drop(page, tmp_path, files)
-    page.get_by_text("As sure as choosing among").wait_for(timeout=60_000)
+    page.locator(".sure").wait_for(timeout=60_000)
     page.get_by_role("button", name="More").click()
     page.get_by_text("Training: ").click()
 

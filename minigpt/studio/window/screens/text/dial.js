@@ -123,7 +123,7 @@ function keptMinutes() {
 /** One of the twelve stops. What to expect of it is its description for a screen reader. */
 function makeStop(minutes, isChosen, choose) {
   const [words, unit] = wordsOf(minutes);
-  const about = h("span", { className: "spoken", id: `about${minutes}` });
+  const about = h("span", { hidden: true, id: `about${minutes}` });
   const properties = { type: "radio", name: "minutes", value: String(minutes), checked: isChosen, onchange: choose };
   const input = h("input", { ...properties, "aria-label": `${words} ${unit}`, "aria-describedby": about.id });
   const shown = h("span", { className: "shown" }, h("b", {}, words), h("span", {}, unit));
