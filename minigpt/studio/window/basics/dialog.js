@@ -13,13 +13,14 @@ import { string } from "./strings.js";
 export function ask({ title, content = [], label, act }) {
   return new Promise((resolve) => {
     let isDone = false;
-    const hasField = content.some((element) => element.querySelector?.("input, textarea"));
     const heading = h("h2", { id: "asked" }, title);
     const problem = h("p", { className: "bad", role: "alert" });
     const yes = h("button", { type: "submit", className: "main" }, label);
-    const no = button(string("dialog.cancel"), () => dialog.close(), { autofocus: !hasField });
+    const no = button(string("dialog.cancel"), () => dialog.close());
     const form = h("form", { onsubmit: submit }, heading, ...content, problem, h("div", { className: "row" }, yes, no));
     const dialog = h("dialog", { "aria-labelledby": "asked", onclose: close }, form);
+
+    no.autofocus = form.querySelector("input, textarea") === null;
 
     async function submit(event) {
       event.preventDefault();

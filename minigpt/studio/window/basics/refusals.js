@@ -15,7 +15,7 @@ export function problemOf({ kind, message }, values = {}) {
   return hasString(name) ? string(name, { ...values, message }) : message;
 }
 
-/** The sentence for why a training ended: {kind, message}. */
+/** The sentence for why a training ended, or cannot be planned: {kind, message}. */
 export function failureOf({ kind, message }) {
   const name = `problems.${kind}`;
   return hasString(name) ? string(name) : message;

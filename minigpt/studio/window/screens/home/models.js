@@ -62,8 +62,8 @@ function makeCard(name, problem) {
 
   function download() {
     attempt(problem, async () => {
-      const { ticket } = await post(`${address}/download`);
-      location.assign(ticket);
+      const made = await post(`${address}/download`);
+      location.assign(made.address);
     });
   }
 

@@ -3,7 +3,7 @@
 import { post, Refusal } from "../../basics/api.js";
 import { attempt } from "../../basics/attempt.js";
 import { button, fill, h } from "../../basics/dom.js";
-import { problemOf, sentenceOf } from "../../basics/refusals.js";
+import { failureOf, sentenceOf } from "../../basics/refusals.js";
 import { ACTIVE } from "../../basics/runs.js";
 import { string } from "../../basics/strings.js";
 import { durationOf, number, roughly, timeOf } from "../../basics/units.js";
@@ -143,7 +143,7 @@ function planOf(text, minutes) {
 
 /** When it is done, and how sure it will be, in sentences. */
 function sentencesOf(plan, minutes, ahead) {
-  if (plan?.problem) return problemOf(plan.problem);
+  if (plan?.problem) return failureOf(plan.problem);
   const sentences = [doneOf(plan, minutes, ahead)];
   if (plan?.letters != null) sentences.push(string("dial.letters", { n: number(plan.letters, 1) }));
   return sentences.join(" ");
@@ -159,11 +159,11 @@ function doneOf(plan, minutes, ahead) {
 function forecastOf(text, plan, minutes, ahead, measureAgain) {
   const { plans } = text;
   if (plans?.problem) {
-    const words = h("p", { className: "bad" }, problemOf(plans.problem));
+    const words = h("p", { className: "bad" }, failureOf(plans.problem));
     if (plans.problem.kind === "setting") return [words];
     return [words, button(string("dial.again"), measureAgain, { "data-key": "again" })];
   }
-  if (plan?.problem) return [h("p", { className: "bad" }, problemOf(plan.problem))];
+  if (plan?.problem) return [h("p", { className: "bad" }, failureOf(plan.problem))];
 
   const when = [doneOf(plan, minutes, ahead)];
   if (ahead !== null && ahead > 0) when.push(string("dial.ahead", { time: durationOf(ahead) }));

@@ -112,7 +112,8 @@ function stateOf(text, { remove, goOn, isSending }) {
   }
   if (text.state === "reading") {
     const share = text.reading?.share ?? null;
-    const name = text.files.length === 1 ? text.files[0].name : string("home.files", { n: text.files.length });
+    const first = text.files.length === 1 ? text.files[0].name : string("home.files", { n: text.files.length });
+    const name = text.reading?.at ?? first;
     const words = share === null ? "text.readingBegins" : "text.reading";
     return [
       h("p", {}, string(words, { name, share: percent(share ?? 0) })),
@@ -123,7 +124,7 @@ function stateOf(text, { remove, goOn, isSending }) {
     ];
   }
   if (text.state === "refused") {
-    const values = { name: text.files[0]?.name ?? "", n: number(text.reading.characters ?? 0) };
+    const values = { name: text.reading.problem.name ?? text.files[0].name, n: number(text.reading.characters ?? 0) };
     return [h("p", { className: "bad refused" }, problemOf(text.reading.problem, values))];
   }
   if (text.state === "empty") return [h("p", {}, string("text.empty"))];

@@ -1,0 +1,281 @@
+"""The home screen in a browser: how a text comes in, and all that is there."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.studio.by_hand import END, PHASES, TEXT, a_job, make_run
+
+from .conftest import Program
+from .pages import STORY, axe_finds, drop, is_too_wide
+
+pytestmark = pytest.mark.studio
+
+EVIL = "<img src=x onerror=document.body.remove()>"
+
+
+def _finished(runs: Path, name: str, **text: Any) -> None:
+    """A run that has ended."""
+    job = a_job(text={**TEXT, **text})
+    end = END["finished"]
+    make_run(runs, name, job=job, phases=PHASES, end=end, steps=2, evaluations=2)
+
+
+def _card(page: Any, name: str) -> Any:
+    return page.locator("li.model").filter(has=page.get_by_role("heading", name=name, exact=True))
+
+
+def _choose(page: Any, name: str, item: str) -> None:
+    """Choose an item of the menu of a model."""
+    page.get_by_role("button", name=f"More about {name}", exact=True).click()
+    _card(page, name).get_by_role("button", name=item).click()
+
+
+# How a text comes in
+
+
+def test_by_keyboard_alone_from_the_first_control_to_start_learning(
+    page: Any, tmp_path: Path
+) -> None:
+    text = tmp_path / "diary.txt"
+    text.write_text(STORY)
+    page.get_by_text("Your models will appear here.").wait_for()
+    keys = page.keyboard
+
+    def tab_to(what: str) -> None:
+        for _ in range(40):
+            keys.press("Tab")
+            if page.evaluate(f"document.activeElement.matches({json.dumps(what)})"):
+                return
+        raise AssertionError(f"no Tab leads to {what}")
+
+    page.locator("main").focus()
+    keys.press("Tab")
+    assert page.evaluate("document.activeElement.type") == "file"
+    with page.expect_file_chooser() as chooser:
+        keys.press("Space")
+    chooser.value.set_files(text)
+
+    page.get_by_role("button", name="Start learning").wait_for()
+    tab_to("input[name=minutes]")
+    for _ in range(4):
+        keys.press("ArrowLeft")
+    assert page.get_by_label("½ min").is_checked()
+    tab_to("#name")
+    keys.press("Control+A")
+    keys.type("my diary")
+    tab_to("button[type=submit]")
+    keys.press("Enter")
+
+    page.wait_for_url("**/run/my%20diary")
+    job = json.loads((tmp_path / "runs/my diary/journal/job.json").read_text())
+    assert (job["minutes"], job["text"]["name"]) == (0.5, "diary")
+
+
+def test_a_text_is_pasted_by_its_button_and_anywhere_by_keys(page: Any) -> None:
+    page.get_by_role("button", name="Paste text").click()
+    dialog = page.get_by_role("dialog")
+    assert dialog.get_by_label("Your text").evaluate("e => e === document.activeElement")
+    page.keyboard.press("Escape")
+    dialog.wait_for(state="detached")
+
+    page.evaluate(
+        """text => {
+            const clipboardData = new DataTransfer();
+            clipboardData.setData("text/plain", text);
+            const made = new ClipboardEvent("paste", { clipboardData, bubbles: true });
+            document.body.dispatchEvent(made);
+        }""",
+        STORY,
+    )
+    assert dialog.get_by_label("Your text").input_value() == STORY
+    dialog.get_by_role("button", name="Use this text").click()
+    page.wait_for_url("**/text/*")
+    page.get_by_role("heading", level=1, name=" ".join(STORY.split()[:4])).wait_for()
+
+
+def test_files_are_dropped_anywhere(page: Any) -> None:
+    page.get_by_role("heading", name="Drop a text here").wait_for()
+    page.evaluate(
+        """text => {
+            const dataTransfer = new DataTransfer();
+            dataTransfer.items.add(new File([text], "one.txt"));
+            dataTransfer.items.add(new File([text], "two.txt"));
+            const options = { dataTransfer, bubbles: true, cancelable: true };
+            document.body.dispatchEvent(new DragEvent("drop", options));
+        }""",
+        STORY,
+    )
+    page.wait_for_url("**/text/*")
+    page.get_by_role("button", name="Remove one.txt").wait_for()
+    page.get_by_role("button", name="Remove two.txt").wait_for()
+
+
+def test_the_fairy_tales_are_taken_with_one_press(page: Any) -> None:
+    page.get_by_role("button", name="Use fairy tales").click()
+    page.get_by_role("heading", level=1, name="tales").wait_for()
+
+
+def test_of_an_upload_that_is_cancelled_nothing_stays(page: Any, tmp_path: Path) -> None:
+    page.route("**/files/1", lambda route: None)  # it never arrives
+    for name in ("one.txt", "two.txt"):
+        (tmp_path / name).write_text(STORY)
+    page.get_by_label("Choose files").set_input_files([tmp_path / "one.txt", tmp_path / "two.txt"])
+    page.get_by_text("Copying 2 of 2, two.txt: 50%").wait_for()
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_text("Copying 2 of 2").wait_for(state="hidden")
+    assert list((tmp_path / "texts").iterdir()) == []
+
+
+def test_a_file_that_cannot_be_opened_is_named_and_the_others_are_kept(
+    page: Any, tmp_path: Path
+) -> None:
+    page.route("**/files/0", lambda route: route.abort())
+    for name in ("one.txt", "two.txt"):
+        (tmp_path / name).write_text(STORY)
+    page.get_by_label("Choose files").set_input_files([tmp_path / "one.txt", tmp_path / "two.txt"])
+    page.get_by_text("could not be opened on this computer: one.txt").wait_for()
+    page.get_by_role("button", name="Go on without them").click()
+    page.get_by_role("button", name="Remove two.txt").wait_for()
+    assert page.get_by_role("button", name="Remove one.txt").count() == 0
+
+
+def test_a_full_disk_is_said(page: Any, tmp_path: Path) -> None:
+    answer = {"message": "The disk is full.", "field": None}
+    page.route("**/api/texts", lambda route: route.fulfill(status=507, json=answer))
+    (tmp_path / "one.txt").write_text(STORY)
+    page.get_by_label("Choose files").set_input_files(tmp_path / "one.txt")
+    page.get_by_text("Nothing new can be saved. Free some space.").wait_for()
+
+
+# What is there
+
+
+def test_runs_that_come_and_go_are_seen_in_each_tab_without_a_reload(
+    page: Any, tmp_path: Path
+) -> None:
+    page.get_by_text("Your models will appear here.").wait_for()
+    other = page.context.new_page()
+    other.goto(page.url)
+    other.get_by_text("Your models will appear here.").wait_for()
+
+    _finished(tmp_path / "runs", "diary", beginning="It rained")
+    make_run(tmp_path / "runs", "novel", phases=PHASES, alive=0.0, steps=2)
+    for tab in (page, other):
+        _card(tab, "diary").get_by_text("“It rained…”").wait_for()
+        _card(tab, "diary").get_by_text("chooses among 4.0 letters, today, done").wait_for()
+        _card(tab, "novel").get_by_text("learning").wait_for()
+        tab.get_by_role("link", name="Learning: novel").wait_for()
+
+    shutil.rmtree(tmp_path / "runs" / "diary")
+    for tab in (page, other):
+        _card(tab, "diary").wait_for(state="detached")
+
+
+def test_a_model_is_renamed_deleted_put_back_and_deleted_for_good(
+    page: Any, tmp_path: Path
+) -> None:
+    _finished(tmp_path / "runs", "diary")
+    _choose(page, "diary", "Rename")
+    page.get_by_role("dialog").get_by_label("Name").fill("my year")
+    page.keyboard.press("Enter")
+    _card(page, "my year").get_by_text("done").wait_for()
+
+    _choose(page, "my year", "Delete")
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    _choose(page, "my year", "Delete")
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    page.get_by_role("button", name="Put back my year").click()
+    page.get_by_role("button", name="Put back").wait_for(state="detached")
+    _card(page, "my year").get_by_text("done").wait_for()
+
+    _choose(page, "my year", "Delete")
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    page.get_by_role("button", name="Empty").click()
+    page.get_by_role("dialog").get_by_role("button", name="Empty").click()
+    page.get_by_role("heading", name="Bin", exact=True).wait_for(state="hidden")
+    assert list((tmp_path / "runs").glob("*/journal")) == []
+
+
+def test_a_model_is_downloaded(page: Any, tmp_path: Path) -> None:
+    _finished(tmp_path / "runs", "diary")
+    page.get_by_role("button", name="More about diary").click()
+    with page.expect_download() as download:
+        _card(page, "diary").get_by_role("button", name="Download").click()
+    assert "diary" in download.value.suggested_filename
+
+
+def test_a_text_that_was_dropped_and_left_is_found_again(page: Any, tmp_path: Path) -> None:
+    drop(page, tmp_path, {"notes.txt": STORY.encode()})
+    page.get_by_role("link", name="minigpt studio").click()
+    page.get_by_role("heading", name="Not learned yet").wait_for()
+    _card(page, "notes").get_by_text("ready to be learned").wait_for()
+    page.get_by_role("link", name="Open notes").click()
+    page.get_by_role("heading", level=1, name="notes").wait_for()
+
+
+def test_names_and_beginnings_with_html_in_them_are_text(page: Any, tmp_path: Path) -> None:
+    _finished(tmp_path / "runs", EVIL, beginning=EVIL)
+    _card(page, EVIL).get_by_text(f"“{EVIL}…”").wait_for()
+    page.get_by_role("button", name=f"More about {EVIL}").click()
+    _card(page, EVIL).get_by_role("button", name="Delete").click()
+    page.get_by_role("heading", name=f"Delete {EVIL}?").wait_for()
+    assert page.locator("img").count() == 0
+
+
+# The window
+
+
+def test_a_studio_that_is_killed_is_missed_and_an_old_tab_takes_the_new_login(
+    page: Any, program: Program, tmp_path: Path
+) -> None:
+    _finished(tmp_path / "runs", "diary")
+    _card(page, "diary").wait_for()
+    program.kill()
+    page.get_by_text("The studio is closed. Learning goes on.").wait_for()
+    page.get_by_role("button", name="Use fairy tales").click()
+    page.get_by_text("The studio does not answer.").wait_for()
+
+    program.start()
+    page.get_by_text("This window is not logged in.").wait_for(timeout=40_000)
+    page.context.new_page().goto(program.address)
+    _card(page, "diary").wait_for()
+
+
+def test_the_window_speaks_german_where_the_browser_does(browser: Any, program: Program) -> None:
+    _finished(program.folder / "runs", "Tagebuch", beginning="Es regnete")
+    context = browser.new_context(locale="de-DE")
+    page = context.new_page()
+    page.goto(program.address)
+    page.get_by_role("heading", name="Zieh einen Text hierher").wait_for()
+    _card(page, "Tagebuch").get_by_text("wählt unter 4,0 Buchstaben, heute, fertig").wait_for()
+    assert page.evaluate("document.documentElement.lang") == "de"
+    assert axe_finds(page) == []
+    context.close()
+
+
+def test_axe_finds_nothing_and_nothing_scrolls_sideways(page: Any, tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    _finished(runs, "a-very-long-name-" * 4, beginning="Donaudampfschifffahrt" * 9)
+    make_run(runs, "novel", phases=PHASES, alive=0.0, steps=2)
+    make_run(runs, "waits", job=a_job(is_waiting=True))
+    make_run(runs, "poems", phases=PHASES, steps=2, has_checkpoint=True, alive=100.0)
+    _card(page, "poems").wait_for()
+    _choose(page, "poems", "Delete")
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    page.get_by_role("button", name="Put back poems").wait_for()
+
+    for theme in ("Dark", "Light"):
+        for width in (390, 800, 1280):
+            page.set_viewport_size({"width": width, "height": 800})
+            page.get_by_role("button", name="More about novel").click()
+            assert axe_finds(page) == []
+            assert not is_too_wide(page)
+            page.keyboard.press("Escape")
+        page.get_by_role("button", name=theme).click()
+
+    page.get_by_role("button", name="Paste text").click()
+    assert axe_finds(page) == []
