@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+from dataclasses import asdict
 from functools import partial
 
 from torch import nn
@@ -9,6 +10,7 @@ from torch import nn
 from .. import UserError
 from ..data.batches import Dataset
 from ..data.source import read_again
+from ..runs.journal import keep_copied
 from ..training.messages import say
 from ..training.trainer import Trainer
 from .samples import writer_of
@@ -48,4 +50,8 @@ def say_copied(trainer: Trainer) -> None:
     writer.samples(samples=8, max_new_tokens=8, seed=0)  # of the 200 that are to come
     if 60 * (time.monotonic() - start) < left:  # half of it to write, half to look them up
         with contextlib.suppress(UserError):  # the text cannot be read again
-            say(f"copied: of what it writes, {writer.copied()}")
+            result = writer.copied()
+            say(f"copied: of what it writes, {result}")
+            if trainer.out is not None:
+                with contextlib.suppress(OSError):  # the disk is full, say
+                    keep_copied(trainer.out, asdict(result))

@@ -3,6 +3,7 @@ and how they end it.
 
     journal.jsonl   a row for each phase: when it began, its name, how far it is; and how it ended
     samples.jsonl   what the model writes, from before its first step on
+    copied.json     how much of what it writes at the end is in its text word for word
     alive           touched every two seconds while the training goes on
     stop            whoever makes this file ends the training
 
@@ -10,6 +11,7 @@ A program that starts a training may make the folder before, with files of its o
 """
 
 import contextlib
+import json
 import os
 import signal
 import threading
@@ -26,9 +28,12 @@ from .json_lines import lines_of, read_lines
 JOURNAL = "journal"  # a folder, which holds
 ROWS = "journal.jsonl"
 TEXTS = "samples.jsonl"
+COPIED = "copied.json"
 ALIVE = "alive"
 STOP = "stop"
-JOURNAL_FILES = (ROWS, TEXTS, unfinished_name(TEXTS), ALIVE, STOP)
+JOURNAL_FILES = (
+    ROWS, TEXTS, unfinished_name(TEXTS), COPIED, unfinished_name(COPIED), ALIVE, STOP,
+)  # fmt: skip
 AT_ONCE = "now"  # what `stop` holds if nothing is to be saved any more
 
 SECONDS_ALIVE = 2.0  # from one touch of `alive` to the next
@@ -198,6 +203,13 @@ def read_texts(run: Path) -> list[dict[str, Any]]:
 def read_phases(run: Path) -> list[dict[str, Any]]:
     """The rows of journal.jsonl, those that are whole."""
     return [row for row in read_lines(run / JOURNAL / ROWS) if "phase" in row]
+
+
+def keep_copied(run: Path, figures: dict[str, Any]) -> None:
+    """Write down how much a run copies: the fields of `Copies`. OSError if that fails."""
+    text = json.dumps(figures, ensure_ascii=False, indent=2) + "\n"
+    (run / JOURNAL).mkdir(exist_ok=True)  # an older run has none
+    write_text(text, run / JOURNAL / COPIED)
 
 
 def has_journal(run: Path) -> bool:

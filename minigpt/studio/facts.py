@@ -25,10 +25,10 @@ from ..runs.folder import (
     has_checkpoint,
     read_metrics,
 )
-from ..runs.journal import JOURNAL, ROWS, STOP, read_phases, read_texts
+from ..runs.journal import COPIED, JOURNAL, ROWS, STOP, read_phases, read_texts
 from ..runs.weights import count_weights, read_best
 from ..training.schedule import EARLY
-from .jobs import COPIED, JOB, Job, read_job
+from .jobs import JOB, Job, read_job
 
 _END_OF_STEPS = 4096  # bytes of steps.jsonl that surely hold a whole row
 _FILES = (
@@ -200,7 +200,11 @@ def _curve(
 
 
 def _copied(folder: Path) -> dict[str, Any] | None:
-    """How much the run copies, if that was asked for, and of an unseen page."""
+    """How much the run copies, and of an unseen page; None if that is not known of its weights."""
+    known = version_of(folder / JOURNAL / COPIED)
+    weights = version_of(folder / WEIGHTS)
+    if known is None or weights is None or known[0] < weights[0]:
+        return None
     figures = read_json(folder / JOURNAL / COPIED)
     if not {"share", "usual_share"} <= figures.keys():
         return None

@@ -18,8 +18,7 @@ from ..runs.journal import JOURNAL
 JOB = "job.json"
 LOG = "log.txt"  # what the training prints
 HELD = "job.lock"  # held by its process, from beginning to end
-COPIED = "copied.json"  # how much the run copies, once that was asked for
-STUDIO_FILES = (JOB, unfinished_name(JOB), LOG, HELD, COPIED, unfinished_name(COPIED))
+STUDIO_FILES = (JOB, unfinished_name(JOB), LOG, HELD)
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,10 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from ..runs.atomic import write_text
 from ..runs.folder import KEPT, LAUNCH, LOCK
-from ..runs.journal import JOURNAL
+from ..runs.journal import keep_copied
 from .children import ChildError, read_child
 from .errors import ApiError
-from .jobs import COPIED
 from .place import Place
 from .problems import kind_of
 from .tickets import Tickets
@@ -65,8 +63,7 @@ class Making:
         """How much of what a run writes is in its text word for word. The figures are kept."""
         printed = await self._child("evaluate", "--copied", "--json", "--", self._name(run))
         figures: dict[str, Any] = json.loads(printed)
-        text = json.dumps(figures, ensure_ascii=False, indent=2) + "\n"
-        await run_in_threadpool(write_text, text, run / JOURNAL / COPIED)
+        await run_in_threadpool(keep_copied, run, figures)
         return figures
 
     def _name(self, run: Path) -> str:

@@ -1,6 +1,8 @@
 """What is copied is found, all of it and nothing else, and where the longest stretch stands."""
 
+import dataclasses
 import gzip
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +19,7 @@ from minigpt.config import TextConfig
 from minigpt.data.copies import LEAST, copies, find_copies
 from minigpt.data.pieces import Piece, place_of
 from minigpt.data.source import find_source, split
+from minigpt.runs.journal import COPIED, JOURNAL
 from tests.conftest import some_text, train_tiny
 
 from .texts import json_lines, piece, whole, write
@@ -121,6 +124,8 @@ def test_a_run_tells_what_it_has_copied(
 ) -> None:
     run = train_tiny(validation_fraction=0.4)
     assert re.search(r"copied: of what it writes, \d+\.\d% of ", capsys.readouterr().err)
+    kept = json.loads((run / JOURNAL / COPIED).read_text())
+    assert kept == dataclasses.asdict(minigpt.load(run).copied())
     text = Path("my.txt").read_text()
     words = "nobody wrote these words before I did"
     result = minigpt.load(run).copied(text[:100] + words, words)

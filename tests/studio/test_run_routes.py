@@ -6,7 +6,7 @@ import io
 import json
 import shutil
 import zipfile
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,12 @@ import pytest
 from minigpt.runs.folder import STEPS
 from minigpt.studio import events as events_module
 from minigpt.studio import line as line_module
+from minigpt.studio import writing as writing_module
 from minigpt.studio.app import Studio
 from minigpt.studio.errors import ApiError
 from minigpt.studio.events import EventStream, Streams, Watch
 from minigpt.studio.place import Place
+from minigpt.studio.writing import Task, WrittenText
 
 from .by_hand import PHASES, a_job, a_step, make_run
 from .conftest import Window
@@ -181,6 +183,39 @@ def test_a_prompt_is_never_an_option_or_a_command(prompt: str, learned: Window) 
     assert end["problem"] is None
     assert "".join(row["text"] for row in texts).startswith(prompt)
     assert not (learned.studio.place.root / "x").exists()
+
+
+def test_a_child_ends_when_its_reader_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = asyncio.Event()
+
+    async def write_forever(*_: Any, **__: Any) -> AsyncIterator[bytes]:
+        try:
+            while True:
+                yield b"and "
+                await asyncio.sleep(0.01)
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(writing_module, "read_child", write_forever)
+    has_left = asyncio.Event()
+    sent: list[Any] = []
+
+    async def receive() -> dict[str, Any]:
+        await has_left.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+        if len(sent) > 3:
+            has_left.set()
+
+    async def read() -> None:
+        text = WrittenText(Place(Path()), [Task("runs/x", "")], asyncio.Semaphore(1))
+        async with asyncio.timeout(10):
+            await text({"type": "http"}, receive, send)
+            await ended.wait()
+
+    asyncio.run(read())
 
 
 def test_what_a_run_cannot_write_is_refused_with_a_sentence(learned: Window) -> None:

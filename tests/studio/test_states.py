@@ -1,6 +1,7 @@
 """What a run is doing, from the files in its folder alone."""
 
 import os
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,8 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-from minigpt.runs.folder import LOCK, METRICS, STEPS
-from minigpt.runs.journal import ALIVE, JOURNAL, ROWS
+from minigpt.runs.folder import LOCK, METRICS, STEPS, WEIGHTS
+from minigpt.runs.journal import ALIVE, JOURNAL, ROWS, keep_copied
 from minigpt.runs.json_lines import lines_of
 from minigpt.studio.jobs import HELD, JOB, write_job
 from minigpt.studio.states import States
@@ -90,6 +91,15 @@ def test_the_figures_of_a_run_are_those_of_its_files(tmp_path: Path) -> None:
     assert found["parameters"] == 15
     assert found["has_page"]
     assert found["text"] == {name: TEXT[name] for name in ("id", "name", "size", "beginning")}
+
+
+def test_how_much_a_run_copies_is_not_told_of_newer_weights(tmp_path: Path) -> None:
+    run = make_run(tmp_path, end={"how": "finished"}, **LEARNED)
+    keep_copied(run, {"share": 0.013, "usual_share": 0.015})
+    states = States(tmp_path)
+    assert states.of(run, NOW)["copied"] == {"share": 0.013, "unseen": 0.015}
+    os.utime(run / WEIGHTS, (time.time() + 9, time.time() + 9))
+    assert states.of(run, NOW)["copied"] is None
 
 
 def test_a_run_of_a_terminal_names_its_text_and_counts_letters_in_what_it_writes(
