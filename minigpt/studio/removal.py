@@ -176,8 +176,10 @@ def everything_of_run(place: Place, run: Path) -> Everything:
     """All that came from the text of a run: of one that was begun in a terminal, the runs that have
     learned from the same text. Its files elsewhere stay where they are."""
     text, fingerprint = _origin(place, run)
-    known = {text} if text else set()
-    everything = _everything(place, known, {fingerprint} if fingerprint else set())
+    if text:
+        everything = _everything(place, {text}, set())
+    else:
+        everything = _everything(place, set(), {fingerprint} if fingerprint else set())
     if run not in everything.runs:
         everything.runs.append(run)
     return everything
@@ -186,16 +188,14 @@ def everything_of_run(place: Place, run: Path) -> Everything:
 def _everything(place: Place, texts: set[str], fingerprints: set[str]) -> Everything:
     runs = [*folders_in(place.runs), *folders_in(place.bin)]
     origins = {run: _origin(place, run) for run in runs}
-    fingerprints = fingerprints | {
-        fingerprint for text, fingerprint in origins.values() if fingerprint and text in texts
-    }
     of_it = [
         run
         for run, (text, fingerprint) in origins.items()
-        if text in texts or (fingerprint and fingerprint in fingerprints)
+        if text in texts or fingerprint in fingerprints
     ]
 
-    prepared = {folder for found in fingerprints or {""} for folder in find_prepared(found)}
+    read = {origins[run][1] or "" for run in of_it} or {""}
+    prepared = {folder for fingerprint in read for folder in find_prepared(fingerprint)}
     folders = [place.texts / text for text in texts if is_one_name(text)]
     there = [folder for folder in folders if folder.is_dir() and not folder.is_symlink()]
     return Everything(there[0] if there else None, of_it, sorted(prepared))

@@ -146,6 +146,15 @@ def test_all_of_a_text_is_named_and_runs_of_other_texts_are_not(place: Place) ->
     assert alone["name"] == "other"
 
 
+def test_the_same_text_that_was_dropped_twice_is_two_texts(place: Place) -> None:
+    make_run(place.runs, "first", job=a_job(), **LEARNED)
+    second = make_run(
+        place.runs, "second", job=a_job(text={**TEXT, "id": "ba9876543210"}), **LEARNED
+    )
+    assert everything_of_text(place, TEXT["id"]).runs == [place.runs / "first"]
+    assert everything_of_run(place, second).runs == [second]
+
+
 @pytest.mark.parametrize("text", ["..", "../runs", "", "a/b", ".bin"])
 def test_no_other_folder_is_taken_for_a_text(text: str, place: Place) -> None:
     make_run(place.runs, "mine", job=a_job(), **LEARNED)
