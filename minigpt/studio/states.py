@@ -36,7 +36,7 @@ ACTIVE = (READING, MEASURING, LEARNING, STOPPING)
 
 _PHASES = {"reading": READING, "planning": MEASURING, "tokens": MEASURING, "training": LEARNING}
 _YOUNG = 10.0  # seconds since `alive` was touched: the training goes on
-_STARTING = 10.0  # seconds that a process has to begin
+_STARTING = 45.0  # seconds that a process has to begin, on a busy computer
 _CLOCK = 0.01  # seconds by which a row may be older than its process: times are rounded
 
 
@@ -160,7 +160,8 @@ class States:
             return True
 
         held = folder / JOURNAL / HELD
-        if started is not None and now - started < _STARTING and not held.exists():
+        is_young = started is not None and now - started < _STARTING
+        if is_young and not held.exists() and not last_line(folder):
             return True
         key = (touched, started)
         if self._ended.get(folder) == key:
