@@ -19,12 +19,14 @@ def test_of_ten_files_the_bad_one_is_left_out_with_its_reason(page: Any, tmp_pat
 
     page.get_by_role("heading", name="Left out").wait_for()
     page.get_by_text("photo.jpg is not text.").wait_for()
+    page.get_by_text("9 files").click()
     assert page.get_by_role("button", name="Remove part").count() == 9
     page.get_by_role("button", name="Start learning").wait_for()
 
     page.get_by_role("button", name="Remove photo.jpg").click()
     page.get_by_text("photo.jpg is not text.").wait_for(state="detached")
     page.get_by_role("button", name="Start learning").wait_for()
+    page.get_by_role("button", name="Remove part8.txt").wait_for()  # the list is still open
 
 
 def test_a_text_that_is_too_short_says_so_and_takes_more_files(page: Any, tmp_path: Path) -> None:

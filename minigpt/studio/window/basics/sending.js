@@ -39,7 +39,10 @@ export function makeSending(arrived) {
   }
 
   async function send(files, text) {
-    if (ending !== null) return;
+    if (ending !== null) {
+      say(string("sending.busy"));
+      return;
+    }
     say("");
     if (files.length === 0) {
       say(string("sending.nothing"));

@@ -2,8 +2,10 @@
 
 import { get, Refusal } from "../basics/api.js";
 import { sentenceOf } from "../basics/refusals.js";
+import { stateOf } from "../basics/runs.js";
 import { string } from "../basics/strings.js";
 import { live } from "../live.js";
+import { speak } from "../notice.js";
 import { makeBin } from "./home/bin.js";
 import { makeDrop } from "./home/drop.js";
 import { makeModels } from "./home/models.js";
@@ -16,7 +18,15 @@ export async function show(main) {
   const bin = makeBin();
   main.replaceChildren(makeDrop(), models.element, texts.element, bin.element);
 
+  const states = new Map(); // of the runs, as a screen reader has heard them
+
   function update(state) {
+    for (const run of state.runs) {
+      const before = states.get(run.name);
+      if (before !== undefined && before !== run.state)
+        speak(string("home.spoken", { name: run.name, state: stateOf(run) }));
+      states.set(run.name, run.state);
+    }
     models.update(state.runs);
     texts.update(state.texts, state.runs);
     bin.update(state.bin);

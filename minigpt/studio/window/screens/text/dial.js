@@ -96,6 +96,10 @@ export function makeDial(first, look) {
     } else if (!more.refuse(refusal)) problem.replaceChildren(h("p", { className: "bad" }, sentenceOf(refusal)));
   }
 
+  setInterval(() => {
+    if (!element.hidden && !document.hidden) show(); // when it would be done moves on
+  }, 10_000);
+
   return {
     element,
     update(now) {
@@ -204,10 +208,8 @@ function comparisonOf(plan) {
 function secondsAhead(state) {
   let ahead = 0;
   for (const run of state.runs) {
-    if (ACTIVE.includes(run.state)) {
-      if (run.ends_at === null) return null;
-      ahead += Math.max(0, run.ends_at - Date.now() / 1000);
-    } else if (run.state === "waiting") {
+    if (ACTIVE.includes(run.state) && run.ends_at !== null) ahead += Math.max(0, run.ends_at - Date.now() / 1000);
+    else if (ACTIVE.includes(run.state) || run.state === "waiting") {
       if (run.minutes === null) return null;
       ahead += 60 * run.minutes - (run.elapsed ?? 0);
     }

@@ -135,7 +135,7 @@ function makeField({ name, help, kind, choices, default: usual, planned }, chang
   Object.assign(control, { id, onchange: changed });
   control.setAttribute("aria-describedby", described);
 
-  const label = h("label", { htmlFor: id }, name.replaceAll("_", " "));
+  const label = h("label", { htmlFor: id, lang: "en" }, name.replaceAll("_", " "));
   const about = h("p", { className: "facts", id: `${id}-help`, lang: "en" }, `${help}.`);
   const problem = h("p", { className: "bad", id: `${id}-problem`, role: "alert" });
   return {

@@ -10,7 +10,8 @@ import { makeSending } from "../../basics/sending.js";
 import { language, string } from "../../basics/strings.js";
 import { bytesOf, number, percent } from "../../basics/units.js";
 
-const MOST_SHOWN = 8; // rows of a list; the others are behind a summary
+const MOST_FILES = 3; // more are behind a summary
+const MOST_SHOWN = 8; // rows of what was left out, and of notes
 
 /** `look` asks for the text anew, after something has changed it. */
 export function makeReading(first, look) {
@@ -77,6 +78,7 @@ export function makeReading(first, look) {
     if (sending.isBusy()) event.preventDefault();
   });
 
+  const opened = new Set(); // the lists that somebody has opened
   let shown = "";
   return {
     element,
@@ -89,12 +91,12 @@ export function makeReading(first, look) {
       const bad = files.filter((file) => file.problem !== null);
       const isSingle = files.length === 1; // what is wrong with it is the state
       const good = isSingle ? files : files.filter((file) => file.problem === null);
-      const parts = [stateOf(text, { remove, goOn, isSending: sending.isBusy() }), filesList(good, removeFile)];
+      const parts = [stateOf(text, { remove, goOn, isSending: sending.isBusy() }), filesList(good, removeFile, opened)];
       if (state === "ready") parts.push(whatWasRead(reading));
       if (reading !== null && state !== "reading") {
         const names = bad.map((file) => file.kept);
         const inFiles = reading.left_out.filter(({ name }) => !names.includes(name));
-        parts.push(leftOut(isSingle ? [] : bad, inFiles, removeFile), notes(reading));
+        parts.push(leftOut(isSingle ? [] : bad, inFiles, removeFile, opened), notes(reading, opened));
       }
       fill(found, ...parts.flat());
     },
@@ -145,12 +147,14 @@ function languageOf(code) {
   return new Intl.DisplayNames(language, { type: "language" }).of(code);
 }
 
-function filesList(files, remove) {
+/** The files that were read, each with a button that removes it. */
+function filesList(files, remove, opened) {
   const rows = files.map((file) => {
     const name = h("span", { className: "name" }, file.name);
     return h("li", {}, name, h("span", { className: "facts" }, bytesOf(file.size)), removeButton(file, remove));
   });
-  return shortened(rows, "files", "text.moreFiles");
+  if (rows.length <= MOST_FILES) return h("ul", { className: "files" }, rows);
+  return folded(rows, "files", string("home.files", { n: number(rows.length) }), opened);
 }
 
 function removeButton({ name, number: file }, remove) {
@@ -169,11 +173,11 @@ function whatWasRead(reading) {
 }
 
 /** What was left out, and why: whole files, and parts of those that were read. */
-function leftOut(files, parts, remove) {
+function leftOut(files, parts, remove, opened) {
   const rows = files.map((file) => h("li", {}, problemSpan(file.problem, file.name), removeButton(file, remove)));
   rows.push(...parts.map((part) => h("li", {}, problemSpan(part, part.name))));
   if (rows.length === 0) return [];
-  return [h("h2", {}, string("text.leftOut")), shortened(rows, "files", "text.moreLeftOut")];
+  return [h("h2", {}, string("text.leftOut")), shortened(rows, "leftOut", "text.moreLeftOut", opened)];
 }
 
 function problemSpan(problem, name) {
@@ -181,19 +185,25 @@ function problemSpan(problem, name) {
 }
 
 /** What else there is to know of the files. */
-function notes(reading) {
+function notes(reading, opened) {
   const rows = reading.notes.map(({ name, message }) => h("li", {}, string("text.note", { name, message })));
   if (rows.length === 0) return [];
-  return [h("h2", {}, string("text.notes")), shortened(rows, "notes", "text.moreNotes")];
+  return [h("h2", {}, string("text.notes")), shortened(rows, "notes", "text.moreNotes", opened)];
 }
 
 /** A list; what is beyond the first rows of it is behind a summary. */
-function shortened(rows, name, words) {
-  if (rows.length <= MOST_SHOWN + 1) return h("ul", { className: name }, rows);
-  const rest = rows.slice(MOST_SHOWN);
-  const summary = h("summary", { "data-key": name }, string(words, { n: number(rest.length) }));
-  return h("div", {}, [
-    h("ul", { className: name }, rows.slice(0, MOST_SHOWN)),
-    h("details", {}, summary, h("ul", { className: name }, rest)),
-  ]);
+function shortened(rows, name, words, opened) {
+  const shown = rows.length <= MOST_SHOWN + 1 ? rows : rows.slice(0, MOST_SHOWN);
+  const rest = rows.slice(shown.length);
+  const list = h("ul", { className: "files" }, shown);
+  if (rest.length === 0) return list;
+  return h("div", {}, list, folded(rest, name, string(words, { n: number(rest.length) }), opened));
+}
+
+/** A list behind a summary, which stays open once somebody has opened it. */
+function folded(rows, name, words, opened) {
+  const summary = h("summary", { "data-key": name }, words);
+  const details = h("details", { open: opened.has(name) }, summary, h("ul", { className: "files" }, rows));
+  details.addEventListener("toggle", () => (details.open ? opened.add(name) : opened.delete(name)));
+  return details;
 }
