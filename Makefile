@@ -21,6 +21,9 @@ MINUTES ?= 2
 BIN := .venv/bin
 SIZE := 1.5 GB
 
+# Tests are compiled by the first target, and not again by each process of each other one.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-distributed test-kill test-fuzz test-serve test-lens test-notebooks test-types test-systems \
 	test-wheel test-lowest test-page test-studio chromium docs lock bench bench-page clean
 

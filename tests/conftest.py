@@ -93,6 +93,7 @@ def known_speed() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as monkeypatch:
         speed = Speed(flops=6e10, start=2e-3)
         monkeypatch.setattr("minigpt.recipe.plan.measure_speed", lambda *_: speed)
+        monkeypatch.setattr("minigpt.training.precision.gain_of_bfloat16", lambda: 0.0)
         yield
 
 

@@ -26,7 +26,7 @@ def choose_precision(name: Literal["auto"] | Precision, device: torch.device) ->
     if name != "auto":
         return name
     if device.type == "cpu":
-        return "bfloat16" if _gain_of_bfloat16() > 1.3 else "float32"
+        return "bfloat16" if gain_of_bfloat16() > 1.3 else "float32"
     if device.type != "cuda":
         return "float32"
 
@@ -76,7 +76,7 @@ def autocast(device: torch.device, precision: torch.dtype) -> contextlib.Abstrac
     return torch.autocast(device.type, dtype=precision, cache_enabled=False)
 
 
-def _gain_of_bfloat16() -> float:
+def gain_of_bfloat16() -> float:
     """How many times as fast as in float32 a matrix product is on the CPU.
 
     Both are timed in turn, so that another program slows down both of them alike.

@@ -13,10 +13,11 @@ from torch import Tensor
 from minigpt.config import GPTConfig
 from minigpt.model import GPT, flops_per_token
 from minigpt.recipe.speed import _REFERENCE, Speed, measure_speed
-from minigpt.training.precision import choose_precision
+from minigpt.training.precision import choose_precision, gain_of_bfloat16
 
 CPU = torch.device("cpu")
 USUAL = GPTConfig(2048, context_length=128, emb_dim=128, num_layers=4, num_heads=2)
+SMALL = GPTConfig(64, context_length=8, emb_dim=8, num_layers=2, num_heads=1)
 
 
 def test_the_speed_is_a_sensible_one_and_measuring_it_draws_no_random_numbers() -> None:
@@ -53,7 +54,11 @@ def test_the_costs_of_a_start_and_of_a_token_are_told_apart(
     assert speed.flops == pytest.approx(flops_per_token(_REFERENCE) / 0.0001)
 
 
-def test_other_programs_that_take_the_machine_for_moments_do_not_change_what_is_measured() -> None:
+def test_other_programs_that_take_the_machine_for_moments_do_not_change_what_is_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("minigpt.recipe.speed._REFERENCE", SMALL)  # only the clock counts here
+
     def clock(delay: float) -> Callable[[], float]:
         """Goes on by 10 ms each time that it is read, and by a delay more in six of ten."""
         draw = random.Random(0)
@@ -75,6 +80,7 @@ def test_the_precision_is_chosen_by_products_timed_in_turn(
         is_busy = 4 <= len(asked) <= 7
         return (2.0 if dtype == torch.float32 else 1.0) * (5.0 if is_busy else 1.0)
 
+    monkeypatch.setattr("minigpt.training.precision.gain_of_bfloat16", gain_of_bfloat16)
     monkeypatch.setattr("minigpt.training.precision.matmul_seconds", seconds)
     assert choose_precision("auto", CPU) == "bfloat16"
     assert asked[:4] == [torch.float32, torch.bfloat16] * 2
