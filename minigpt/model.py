@@ -323,7 +323,7 @@ def has_hooks(model: nn.Module) -> bool:
     return any(part._forward_hooks or part._forward_pre_hooks for part in model.modules())
 
 
-@functools.lru_cache(maxsize=1)  # asked again and again, of the same model
+@functools.lru_cache(maxsize=16)  # asked again and again, of a few models
 def _without_weights(config: GPTConfig) -> GPT:
     """A GPT whose weights take neither memory nor random numbers."""
     with torch.device("meta"):

@@ -14,9 +14,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import minigpt
+from minigpt.recipe import run as recipe_run
 from minigpt.recipe.speed import Speed
 from minigpt.runs import base
 from minigpt.runs.folder import WEIGHTS
+from minigpt.training import picture
 
 from .data.dialogue.chats import some_chat, some_script
 
@@ -34,7 +36,10 @@ TINY: dict[str, Any] = {
     "compile": "off",
     "precision": "float32",
 }
-real_base_folder = base.base_folder  # before the tests hide it
+# Before the tests hide them
+real_base_folder = base.base_folder
+real_draw_losses = picture.draw_losses
+real_say_copied = recipe_run.say_copied
 unix_only = pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
 
 
@@ -98,6 +103,22 @@ def known_speed() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def short_ends() -> Iterator[None]:
+    """A training draws no picture at its end, which takes longer than a tiny training, and does not
+    look for copies, unless a test asks for it; processes of their own do."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(picture, "draw_losses", lambda *_: None)
+        monkeypatch.setattr(recipe_run, "say_copied", lambda *_: None)
+        yield
+
+
+@pytest.fixture
+def told_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A training says how much of what it writes is copied, as it does for everybody."""
+    monkeypatch.setattr(recipe_run, "say_copied", real_say_copied)
+
+
+@pytest.fixture(scope="session", autouse=True)
 def no_base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """The base that comes with minigpt is hidden from tests that do not ask for it or for a tiny
     one: a plan does not choose it, and nobody writes with it."""
@@ -124,8 +145,9 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="session")
 def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A trained run with a bpe tokenizer, to be read only."""
+    """A trained run with a bpe tokenizer, and with its picture, to be read only."""
     with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(picture, "draw_losses", real_draw_losses)
         folder = move_into(tmp_path_factory.mktemp("tiny"), monkeypatch)
         return folder / train_tiny(steps=30, num_evals=3)
 

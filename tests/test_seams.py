@@ -33,9 +33,8 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 
 @pytest.fixture(autouse=True)
-def here(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder but for my.txt; no picture is drawn, which takes longer than training."""
-    monkeypatch.setattr("minigpt.training.picture.draw_losses", lambda *_: None)
+def here(workplace: Path) -> Path:
+    """An empty folder but for my.txt."""
     torch.manual_seed(0)
     return workplace
 

@@ -50,7 +50,7 @@ def test_train_says_what_it_does_and_prints_the_result_alone(workplace: Path) ->
 
 
 def test_the_tales_are_found_from_any_folder(workplace: Path, type_: Type) -> None:
-    status, out, err = type_("train", *TINY_OPTIONS, "--steps=1", "--eval-tokens=99")
+    status, out, err = type_("train", *TINY_OPTIONS, "--steps=1", "--max-characters=9999")
     assert status == 0 and out.startswith("runs/tales: "), err
 
 

@@ -120,7 +120,7 @@ def test_the_line_of_a_place_in_part_of_a_document_is_right(tmp_path: Path) -> N
 
 
 def test_a_run_tells_what_it_has_copied(
-    workplace: Path, capsys: pytest.CaptureFixture[str]
+    workplace: Path, told_copies: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = train_tiny(validation_fraction=0.4)
     assert re.search(r"copied: of what it writes, \d+\.\d% of ", capsys.readouterr().err)

@@ -37,8 +37,7 @@ FOREIGN = {
 
 
 @pytest.fixture(autouse=True)
-def here(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("minigpt.training.picture.draw_losses", lambda *_: None)
+def here(workplace: Path) -> Path:
     return workplace
 
 

@@ -47,7 +47,6 @@ TEXTS = [some_text(40, seed) for seed in range(30)]
 @pytest.fixture(autouse=True)
 def here(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder but for my.txt; temporary files go there too."""
-    monkeypatch.setattr("minigpt.training.picture.draw_losses", lambda *_: None)
     monkeypatch.setattr(tempfile, "tempdir", str(workplace))
     return workplace
 

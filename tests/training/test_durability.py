@@ -65,7 +65,7 @@ def start(folder: Path, *arguments: str, code: str = "", **streams: Any) -> subp
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
     """Exit status and what it said."""
-    _, err = process.communicate(timeout=300)
+    _, err = process.communicate(timeout=900)  # on a busy machine, too
     return process.returncode, err
 
 
@@ -237,33 +237,30 @@ def written(file: Path) -> float:
 def test_killed_at_twenty_random_moments_a_run_ends_as_if_nothing_had_happened(
     tmp_path: Path,
 ) -> None:
-    """At least 20 SIGKILLs; each time what is there loads, and no earlier state than before."""
-    steps, interval = 12_000, 0.05
+    """Each time what is there loads, and no earlier state than before. Until the last sitting a
+    step takes 30 ms at least, so that also a fast machine is not done before the last kill."""
+    steps = 800
     whole, cut, moments = tmp_path / "whole", tmp_path / "cut", random.Random(4)
     run(whole, *TINY, "--steps", str(steps))
-    kills, step, last = 0, -1, last_of(cut)
-    arguments = [*TINY, "--steps", str(steps), "--checkpoint-seconds", str(interval)]
-    while True:
-        process = start(cut, *arguments)
+    arguments = [*TINY, "--steps", str(steps), "--checkpoint-seconds", "0.05"]
+    step, saved_again, last = -1, 0, last_of(cut)
+    for _ in range(20):
+        process = start(cut, *arguments, code=SLOWLY.replace("0.01", "0.03"))
         arguments = [*RESUME]
-        seen = written(last)
-        while process.poll() is None and written(last) in (0.0, seen):
-            time.sleep(0.005)
+        before = written(last)
+        wait_until(lambda before=before: written(last) not in (0.0, before), process)
+        first = written(last)
         time.sleep(moments.uniform(0.0, 0.6))
-        if kills >= 20 or process.poll() is not None:
-            break
         process.send_signal(signal.SIGKILL)
-        killed = time.time()
         assert finish(process)[0] == -signal.SIGKILL
-        kills += 1
+
+        saved_again += written(last) not in (0.0, first)
         found = _read(last if last.exists() else last.with_name(PREVIOUS)).state  # whole
         assert found.step >= step
-        assert not last.exists() or killed - last.stat().st_mtime < interval + 1.0
         step = found.step
         load_run(cut / "run")
-    status, err = finish(process)
-    assert status == 0, err
-    assert kills >= 20, f"finished after {kills} kills, at step {step}"
+    assert saved_again >= 5  # a save every 50 ms, unless the machine is very busy
+    run(cut, *RESUME)
     assert_same_files(cut, whole)
 
 

@@ -36,12 +36,6 @@ from tests.conftest import some_text
 few = settings(max_examples=40, deadline=None)
 
 
-@pytest.fixture(autouse=True)
-def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are tested in test_report.py, and drawing one takes longer than training."""
-    monkeypatch.setattr("minigpt.training.picture.draw_losses", lambda *_: None)
-
-
 # The line
 
 

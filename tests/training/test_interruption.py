@@ -25,12 +25,6 @@ from tests.conftest import some_text, train_tiny
 from tests.training.runs import after_step, contents, interrupted, resume
 
 
-@pytest.fixture(autouse=True)
-def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are tested in test_report.py, and drawing one takes longer than training."""
-    monkeypatch.setattr("minigpt.training.picture.draw_losses", lambda *_: None)
-
-
 def assert_same_end(one: Path, other: Path) -> None:
     """Weights, optimizer state, evaluations and samples, bit for bit."""
     for path in (one / WEIGHTS, one / CHECKPOINT / LAST):

@@ -24,12 +24,6 @@ from tests.conftest import train_tiny
 from tests.training.runs import contents, interrupted, resume
 
 
-@pytest.fixture(autouse=True)
-def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Drawing one takes longer than training."""
-    monkeypatch.setattr("minigpt.training.picture.draw_losses", lambda *_: None)
-
-
 def assert_same_weights(one: Path, other: Path) -> None:
     weights, others = load_file(one), load_file(other)
     assert weights.keys() == others.keys()

@@ -42,15 +42,10 @@ from minigpt.training.trainer import Trainer
 from tests.conftest import TINY, move_into, some_text, train_tiny
 from tests.training.runs import after_step, resume
 
-TRAINING, VALIDATION = {"train_loss", "train_bits_per_byte"}, {"val_loss", "val_bits_per_byte"}
+TRAINING = {"train_loss", "train_bits_per_byte"}
+VALIDATION = {"val_loss", "val_bits_per_byte", "val_right"}
 OTHERS = {"step", "seconds", "done", "tokens_per_second", "counting_bits_per_byte"}
 FIELDS = OTHERS | TRAINING | VALIDATION
-
-
-@pytest.fixture(autouse=True)
-def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are tested in test_report.py, and drawing one takes longer than training."""
-    monkeypatch.setattr("minigpt.training.picture.draw_losses", lambda *_: None)
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
@@ -354,7 +349,6 @@ def english(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("english")
     with pytest.MonkeyPatch.context() as patch:
         move_into(folder, patch)
-        patch.setattr("minigpt.training.picture.draw_losses", lambda *_: None)
         Path("tales.txt").write_text(TALES.read_text()[:100_000])
         return folder / train_tiny("tales.txt", out="english", **FASTER)
 
