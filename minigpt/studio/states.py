@@ -379,7 +379,7 @@ def _letters(bits: Any, bytes_per_letter: float | None) -> float | None:
     """Among how many equally likely letters there is to choose, at so many bits per byte."""
     if not isinstance(bits, int | float) or bytes_per_letter is None:
         return None
-    return round(2.0 ** min(bits * bytes_per_letter, 64.0), 2)
+    return round(2.0 ** min(bits * bytes_per_letter, 64.0), 4)
 
 
 def _is_held(lock: Path) -> bool:

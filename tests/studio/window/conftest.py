@@ -70,6 +70,7 @@ def page(program: Program, browser: Any) -> Iterator[Any]:
     errors: list[str] = []
     opened.on("pageerror", lambda error: errors.append(str(error)))
     opened.goto(program.address)
+    opened.get_by_role("button", name="Close the studio").wait_for()  # it is logged in
     yield opened
     context.close()
     assert errors == []

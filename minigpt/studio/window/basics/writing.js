@@ -5,6 +5,9 @@ import { button, h } from "./dom.js";
 import { problemOf, sentenceOf } from "./refusals.js";
 import { string } from "./strings.js";
 
+/** How long a text is that is written here, in pieces. */
+export const LENGTH = 120;
+
 /**
  * A line to type how a text begins, a button, and the text that comes. `run()` is the run that writes: where several
  * speak in its text, there is a choice of who answers.
@@ -42,7 +45,7 @@ export function makeWriting(run) {
     words.textContent = string("learning.writing");
     try {
       const path = `/api/runs/${encodeURIComponent(run().name)}/write`;
-      const settings = answerer.value === "" ? {} : { as: answerer.value };
+      const settings = { max_new_tokens: LENGTH, as: answerer.value === "" ? null : answerer.value };
       for await (const row of rows(path, { prompt, settings }, ending.signal)) {
         if (row.text) show(row.text);
         words.textContent = row.problem ? problemOf(row.problem) : "";

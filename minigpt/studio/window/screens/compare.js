@@ -4,7 +4,7 @@ import { get, Refusal } from "../basics/api.js";
 import { button, h } from "../basics/dom.js";
 import { problemOf, sentenceOf } from "../basics/refusals.js";
 import { string } from "../basics/strings.js";
-import { rows, shower } from "../basics/writing.js";
+import { LENGTH, rows, shower } from "../basics/writing.js";
 import { live } from "../live.js";
 import { lettersOf } from "./run/words.js";
 
@@ -52,7 +52,7 @@ export async function show(main) {
     words.textContent = string("compare.writing");
     try {
       const names = sides.map((side) => side.choice.value);
-      const sent = { names, prompt, seed: Number(die.value) || 0 };
+      const sent = { names, prompt, seed: Number(die.value) || 0, settings: { max_new_tokens: LENGTH } };
       for await (const row of rows("/api/compare", sent, mine.signal)) {
         if (row.text) shown[row.side](row.text);
         if (row.problem) sides[row.side].words.textContent = problemOf(row.problem);

@@ -44,9 +44,10 @@ export function makeWrites(record, chosen) {
 
 /** "31 of 40 words are yours." */
 function wordsOf(row) {
+  if (typeof row.words !== "number") return "";
   if (row.words === 0) return string("learning.noWords");
+  if (typeof row.known !== "number") return string("learning.wordsUnknown", { words: number(row.words) });
   if (row.known === row.words) return string("learning.wordsAll", { words: number(row.words) });
-  if (row.known === null) return string("learning.wordsUnknown", { words: number(row.words) });
   return string(row.unknown ? "learning.words" : "learning.wordsNoMark", {
     known: number(row.known),
     words: number(row.words),

@@ -1,0 +1,152 @@
+"""A run that is done: its page, its files, what it copies, and that all of it can be deleted."""
+
+import re
+import shutil
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minigpt.runs.json_lines import read_lines
+
+from .conftest import Program
+from .learners import ask_for, letters_of, rows, shown, until, wait_for_end
+from .pages import axe_finds, is_too_wide
+
+pytestmark = pytest.mark.studio
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a studio in which one text was learned."""
+    folder = tmp_path_factory.mktemp("learned")
+    ask_for(folder, "diary", steps=60)
+    program = Program(folder)
+    wait_for_end(folder / "runs" / "diary")
+    program.kill()
+    return folder
+
+
+@pytest.fixture
+def program(tmp_path: Path, learned: Path) -> Iterator[Program]:
+    """A studio with a copy of what was learned."""
+    folder = tmp_path / "studio"
+    shutil.copytree(learned, folder, symlinks=True)
+    running = Program(folder)
+    yield running
+    for stop in folder.glob("runs/*/journal"):
+        (stop / "stop").write_text("now")
+    running.kill()
+
+
+@pytest.fixture
+def done(page: Any, program: Program) -> Any:
+    """The window of the run."""
+    page.goto(f"{program.url}/run/diary")
+    page.get_by_text(re.compile(r"Done after \d+:\d\d\.")).wait_for()
+    return page
+
+
+def test_the_page_opens_in_a_frame_without_rights_and_writes(done: Any, program: Program) -> None:
+    frame = done.frame_locator(".page iframe")
+    frame.get_by_role("button", name="Write", exact=True).wait_for()
+    assert "allow-same-origin" not in done.locator(".page iframe").get_attribute("sandbox")
+
+    inside = next(one for one in done.frames if one.url.startswith(f"{program.url}/t/"))
+    text = inside.evaluate(
+        "(async () => { await minigpt.ready; return minigpt.generate('The', 5) })()"
+    )
+    assert text is not None
+    assert inside.evaluate("origin") == "null"
+
+
+def test_it_says_whether_it_is_better_than_counting(done: Any, program: Program) -> None:
+    run = program.folder / "runs" / "diary"
+    evaluated = rows(run, "metrics.jsonl")
+    best = letters_of(run, min(row["val_bits_per_byte"] for row in evaluated))
+    counting = letters_of(run, evaluated[-1]["counting_bits_per_byte"])
+    assert f"chooses among {best} letters, a table of counts among {counting}" in shown(
+        done, ".verdict"
+    )
+
+
+@pytest.mark.parametrize("width", [390, 800, 1280])
+def test_axe_finds_nothing_with_everything_open(width: int, done: Any) -> None:
+    done.set_viewport_size({"width": width, "height": 800})
+    for name in ("Take it elsewhere", "Use it from programs", "Childhood", "Delete all"):
+        done.get_by_role("button", name=name).click()
+    done.get_by_role("button", name="Delete all of it").wait_for()
+    done.get_by_role("heading", name="What it writes now").wait_for()
+    for theme in ("Dark", "Light"):
+        assert axe_finds(done) == []
+        done.get_by_role("button", name=theme).click()
+    assert not is_too_wide(done)
+    command = done.locator(".command pre").first.inner_text()
+    assert command == "minigpt serve runs/diary"
+
+
+def test_on_a_phone_the_page_opens_over_the_whole_window(page: Any, program: Program) -> None:
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto(f"{program.url}/run/diary")
+    page.get_by_role("button", name="See it think").click()
+    page.frame_locator(".page iframe").get_by_role("button", name="Write", exact=True).wait_for()
+    page.get_by_role("button", name="Close the page").press("Enter")
+    page.get_by_role("button", name="Save as one file").wait_for()
+    assert page.evaluate("document.activeElement.id") == "see-it-think"
+
+
+def test_it_is_saved_as_one_file_and_taken_elsewhere(done: Any, tmp_path: Path) -> None:
+    with done.expect_download() as saved:
+        done.get_by_role("button", name="Save as one file").click()
+    assert saved.value.suggested_filename == "diary.html"
+    saved.value.save_as(tmp_path / "diary.html")
+    assert b"<html" in (tmp_path / "diary.html").read_bytes()
+
+    done.get_by_role("button", name="Take it elsewhere").click()
+    with done.expect_download() as saved:
+        done.get_by_role("button", name="For Ollama and llama.cpp").click()
+    saved.value.save_as(tmp_path / "gguf.zip")
+    with zipfile.ZipFile(tmp_path / "gguf.zip") as archive:
+        assert any(name.endswith(".gguf") for name in archive.namelist())
+
+
+def test_how_much_it_copies_is_found_out_when_somebody_asks(done: Any) -> None:
+    done.get_by_role("button", name="Does it copy?").click()
+    said = done.get_by_text(re.compile(r"Copied: \d+\.\d% \(an unseen page: \d+\.\d%\)"))
+    said.wait_for(timeout=120_000)
+    done.reload()
+    said.wait_for()
+
+
+def test_it_learns_more_minutes(done: Any, program: Program) -> None:
+    run = program.folder / "runs" / "diary"
+    before = rows(run, "steps.jsonl")[-1]["step"]
+    done.get_by_role("button", name="Learn 5 minutes more").click()
+    done.get_by_role("button", name="Stop and keep").wait_for()
+    until(lambda: rows(run, "steps.jsonl")[-1]["step"] > before)
+    done.get_by_role("button", name="Stop and keep").click()
+    done.locator(".head").get_by_text("Nothing is lost.").wait_for()
+
+
+def test_everything_that_came_from_the_text_is_deleted(done: Any, program: Program) -> None:
+    done.get_by_role("button", name="Delete all that came from my text").click()
+    parts = done.locator(".actions .part li")
+    done.get_by_text("The model diary").wait_for()
+    assert any(part.startswith("The text story") for part in parts.all_inner_texts())
+    done.get_by_role("button", name="Delete all of it").click()
+    done.wait_for_url(f"{program.url}/")
+    left = [path for path in program.folder.rglob("*") if path.is_file()]
+    of_the_studio = [path for path in left if path.name.startswith(".studio")]
+    locks = [path for path in left if path.suffix == ".lock" and path.stat().st_size == 0]
+    assert {*left} - {*of_the_studio, *locks} == set()
+
+
+def test_its_childhood_is_that_of_the_file(done: Any, program: Program) -> None:
+    texts = list(read_lines(program.folder / "runs/diary/journal/samples.jsonl"))
+    done.get_by_role("button", name="Childhood").click()
+    done.get_by_role("button", name="Birth").click()
+    assert shown(done, ".writes .written") == " ".join(texts[0]["text"].split())
+    done.get_by_role("button", name="Now").click()
+    assert shown(done, ".writes .written") == " ".join(texts[-1]["text"].split())

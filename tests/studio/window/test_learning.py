@@ -1,0 +1,234 @@
+"""A run while it learns: watched, looked back at, written with, stopped and gone on with."""
+
+import json
+import re
+import shutil
+from typing import Any
+
+import pytest
+
+from minigpt.runs.json_lines import lines_of
+
+from ..by_hand import END, PHASES, a_job, make_run
+from .conftest import Program
+from .learners import LONG, ask_for, letters_of, rows, shown, until
+from .pages import axe_finds, is_too_wide
+
+pytestmark = pytest.mark.studio
+
+SAMPLES = "journal/samples.jsonl"
+
+
+def evaluations_of(page: Any) -> int:
+    return int(page.locator(".curve circle.validation").count() - 1)  # one is in the legend
+
+
+def test_a_training_is_watched_written_with_stopped_and_gone_on_with(
+    page: Any, program: Program
+) -> None:
+    run = ask_for(program.folder, "diary", LONG)
+    page.goto(f"{program.url}/run/diary")
+    page.get_by_role("heading", name="What it writes now").wait_for()
+    head = page.locator(".head")
+    stop = head.get_by_role("button", name="Stop and keep")
+    stop.wait_for()
+
+    # What is on the screen is what the files say.
+    page.get_by_role("slider").wait_for()  # there are two texts
+    page.locator(".curve .now").get_by_text("Unseen pages").wait_for()
+    first = rows(run, SAMPLES)[0]
+    assert shown(page, ".writes .written b") == " ".join(first["beginning"].split())
+    page.get_by_text(re.compile(r"\d+ steps")).wait_for()
+    bits = rows(run, "metrics.jsonl")[evaluations_of(page) - 1]["val_bits_per_byte"]
+    said = f"Unseen pages: chooses among {letters_of(run, bits)} letters"
+    assert shown(page, ".curve .now") == said
+    assert axe_finds(page) == []
+
+    # Somebody who looks back is left alone by newer texts.
+    page.get_by_role("button", name="Birth").click()
+    assert "before its first step" in shown(page, ".moment")
+    before = shown(page, ".writes .written")
+    count = len(rows(run, SAMPLES))
+    until(lambda: len(rows(run, SAMPLES)) > count + 1)
+    page.get_by_text("newer text").wait_for()
+    assert shown(page, ".writes .written") == before
+    page.get_by_role("button", name="Now").click()
+    page.get_by_role("heading", name="What it writes now").wait_for()
+
+    # It writes with the weights that were saved last.
+    page.get_by_label("How the text begins").fill("The old king")
+    page.get_by_role("button", name="Write").click()
+    page.locator(".try .written").filter(has_text=re.compile("^The old king.{20}", re.S)).wait_for()
+
+    # The studio is killed: learning goes on, the values stay, and it comes back by itself.
+    program.kill()
+    page.get_by_text("The studio is closed. Learning goes on.").wait_for()
+    assert shown(page, ".curve .now").startswith("Unseen pages")
+    steps = len(rows(run, "steps.jsonl"))
+    until(lambda: len(rows(run, "steps.jsonl")) > steps)
+    program.start()
+    page.goto(program.address)
+    page.get_by_role("button", name="Close the studio").wait_for()
+    page.goto(f"{program.url}/run/diary")
+
+    stop.click()
+    head.get_by_text(re.compile(r"Stopped after \d+:\d\d\. Nothing is lost\.")).wait_for()
+    page.reload()
+    head.get_by_text(re.compile(r"Stopped after \d+:\d\d\. Nothing is lost\.")).wait_for()
+    assert axe_finds(page) == []
+    step = rows(run, "steps.jsonl")[-1]["step"]
+
+    page.get_by_role("button", name="Go on").click()
+    head.get_by_text(re.compile(r"Going on from \d+:\d\d")).wait_for()
+    until(lambda: rows(run, "steps.jsonl")[-1]["step"] > step)
+    stop.click()
+    page.locator(".head").get_by_text("Nothing is lost.").wait_for()
+
+
+# States that are rare, of runs written by hand
+
+STATES: dict[str, tuple[dict[str, Any], str, list[str]]] = {
+    "waiting": (
+        {"job": a_job(is_waiting=True, started=None)},
+        "next in line",
+        ["Leave the line"],
+    ),
+    "reading": (
+        {"job": a_job(), "phases": PHASES[:1], "alive": 0.0},
+        "Reading diary",
+        ["Cancel"],
+    ),
+    "measuring": (
+        {"job": a_job(), "phases": PHASES[:2], "alive": 0.0},
+        "Measuring this computer: about 5 seconds",
+        [],
+    ),
+    "stopping": (
+        {"job": a_job(stop="stop"), "phases": PHASES, "steps": 3, "alive": 0.0, "stop": "stop"},
+        "Saving what it has learned",
+        [],
+    ),
+    "died": (
+        {"job": a_job(), "phases": PHASES, "steps": 3, "evaluations": 1, "has_checkpoint": True}
+        | {"log": "Killed\n"},
+        "Ended unexpectedly. At most 30 seconds are lost.",
+        ["Go on", "Details"],
+    ),
+    "failed": (
+        {"job": a_job(), "phases": PHASES[:3]}
+        | {"end": {"how": "failed", "message": "out of memory: 9 GB were asked for"}},
+        "There was not enough memory.",
+        ["Try again", "Details"],
+    ),
+    "stopped": (
+        {"job": a_job(), "phases": PHASES, "steps": 3, "has_checkpoint": True}
+        | {"evaluations": 1, "end": END["stopped"]},
+        "Stopped after 0:30. Nothing is lost.",
+        ["Go on", "Write"],
+    ),
+}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_each_state_has_its_words_and_buttons_and_a_reload_shows_the_same(
+    state: str, page: Any, program: Program
+) -> None:
+    made, words, buttons = STATES[state]
+    if state == "waiting":  # behind one that learns
+        make_run(program.folder / "runs", "busy", job=a_job(), phases=PHASES, alive=0.0)
+    make_run(program.folder / "runs", **made)
+    for width in (390, 800, 1280):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.goto(f"{program.url}/run/diary")
+        page.locator(".head").get_by_text(words).wait_for()
+        assert page.locator(".head button").all_inner_texts() == buttons
+        assert axe_finds(page) == []
+        assert not is_too_wide(page)
+        smallest = page.evaluate(
+            "Math.min(...[...document.querySelectorAll('main button')]"
+            ".filter((b) => b.offsetHeight).map((b) => b.getBoundingClientRect().height), 99)"
+        )
+        assert smallest >= 44
+
+
+def test_a_run_whose_folder_is_gone_is_said_to_be(page: Any, program: Program) -> None:
+    run = make_run(program.folder / "runs", **STATES["stopped"][0])
+    page.goto(f"{program.url}/run/diary")
+    page.locator(".head").get_by_text("Nothing is lost.").wait_for()
+    shutil.rmtree(run)
+    page.locator(".head").get_by_text("Somebody moved or deleted this model.").wait_for()
+    page.locator(".head").get_by_role("link", name="Home").click()
+    page.wait_for_url(f"{program.url}/")
+
+
+def test_the_details_of_a_failure_are_its_message(page: Any, program: Program) -> None:
+    make_run(program.folder / "runs", **STATES["failed"][0])
+    page.goto(f"{program.url}/run/diary")
+    page.get_by_role("button", name="Details").press("Enter")
+    assert page.locator(".details").inner_text() == "out of memory: 9 GB were asked for"
+
+
+def test_words_that_are_not_in_the_text_are_underlined_and_the_head_is_chosen(
+    page: Any, program: Program
+) -> None:
+    run = make_run(program.folder / "runs", **STATES["stopped"][0])
+    sample = {
+        "beginning": "The rain",
+        "text": "The rain had stopped, <b>and</b> the crozzle's gone. Gone!",
+        "words": 8,
+        "known": 6,
+        "unknown": ["crozzle's", "b"],
+        "tokens": ["The", "␣rain"],
+    }
+    first = {**sample, "step": 0, "seconds": 1.0, "looks": [[[0.5, 0.5], [0.9, 0.1]]]}
+    last = {**sample, "step": 3, "seconds": 30.0, "looks": [[[0.5, 0.5], [0.2, 0.8]]]}
+    (run / SAMPLES).write_text(lines_of([first, last]))
+
+    page.goto(f"{program.url}/run/diary")
+    page.get_by_text("6 of 8 words are yours.").wait_for()
+    assert shown(page, ".writes .written") == sample["text"]
+    assert page.locator(".unknown").all_inner_texts() == ["b", "b", "crozzle's"]
+    assert "head 1.2 looks most at rain itself: 80%" in shown(page, ".looks")
+    page.get_by_label("Head").select_option("1.1")
+    assert "head 1.1 looks most at The: 50%" in shown(page, ".looks")
+
+
+def test_the_curve_has_the_numbers_of_the_files_and_each_line_its_sentence(
+    page: Any, program: Program
+) -> None:
+    run = make_run(program.folder / "runs", **{**STATES["stopped"][0], "evaluations": 2})
+    evaluated = rows(run, "metrics.jsonl")
+    evaluated[-1]["val_right"] = 0.4
+    (run / "metrics.jsonl").write_text(lines_of(evaluated))
+    (run / "plan.json").write_text(json.dumps({"bits_per_byte": 1.25}))
+
+    page.goto(f"{program.url}/run/diary")
+    page.get_by_text("Its first guess is right for 2 pieces in 5.").wait_for()
+    assert shown(page, ".curve .now") == "Unseen pages: chooses among 4.0 letters"  # 2 bytes each
+    legend = shown(page, ".legend")
+    assert "Expected: 5.7 letters. Where such runs usually end." in legend
+    assert "Counting: 8.0 letters. A table of which piece followed which four." in legend
+    page.get_by_text("The same in numbers").click()
+    cells = page.locator(".curve tbody tr").last.locator("th, td").all_inner_texts()
+    assert cells == ["0:20", "2", "4.0", "16.0", "8.0", "1.000"]
+
+
+def test_its_childhood_is_played_without_movement_for_those_who_want_none(
+    page: Any, program: Program
+) -> None:
+    run = make_run(program.folder / "runs", **STATES["stopped"][0])
+    texts = [
+        {"step": n, "seconds": n, "beginning": "It", "text": f"It {n}", "words": 0, "known": 0}
+        for n in range(40)
+    ]
+    (run / SAMPLES).write_text(lines_of(texts))
+    page.emulate_media(reduced_motion="reduce")
+    page.goto(f"{program.url}/run/diary")
+    page.get_by_role("button", name="Play").click()
+    assert shown(page, ".writes .written") == "It 0"
+    page.locator(".writes .written").filter(has_text=re.compile("^It 6$")).wait_for()
+    page.get_by_role("button", name="Stop", exact=True).click()
+    slider = page.get_by_role("slider")
+    slider.press("ArrowRight")
+    assert shown(page, ".writes .written") == "It 7"
+    assert slider.get_attribute("aria-valuetext") == "after 0:07, step 7"
