@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from minigpt.config.kinds import KINDS
 from minigpt.studio.app import WINDOW
 
 STRINGS = WINDOW / "strings"
@@ -58,6 +59,16 @@ def test_every_string_is_used_by_some_script() -> None:
         groups |= whole
     unused = ENGLISH.keys() - asked
     assert sorted(name for name in unused if name.partition(".")[0] not in groups) == []
+
+
+def test_each_kind_of_problem_has_a_sentence() -> None:
+    said_by_themselves = {"other", "setting"}  # their messages name what was wrong
+    without = [
+        kind
+        for kind in KINDS.keys() - said_by_themselves
+        if f"kinds.{kind}" not in ENGLISH and f"problems.{kind}" not in ENGLISH
+    ]
+    assert sorted(without) == []
 
 
 def _names_in(script: str) -> tuple[set[str], set[str]]:

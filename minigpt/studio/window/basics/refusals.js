@@ -5,6 +5,7 @@ import { hasString, string } from "./strings.js";
 /** The sentence for a Refusal. */
 export function sentenceOf(refusal) {
   if (refusal.status === 0) return string("notice.noAnswer");
+  if (refusal.status === 401) return string("login.title");
   if (refusal.status === 507) return string("notice.full");
   return refusal.message || string("notice.wrong");
 }

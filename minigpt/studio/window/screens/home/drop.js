@@ -85,7 +85,7 @@ export function makeDrop() {
   }
 
   function paste(event) {
-    if (event.target.closest("input, textarea, dialog") !== null) return;
+    if (event.target instanceof Element && event.target.closest("input, textarea, dialog") !== null) return;
     if (event.clipboardData.items.length === 0) return;
     event.preventDefault();
     take(event.clipboardData);

@@ -57,6 +57,7 @@ export function makeReading(first, look) {
     attempt(problem, async () => {
       await post(`${address}/files/${number_}/remove`);
       await look();
+      if (document.activeElement === document.body) buttons.querySelector("input").focus(); // its button is gone
     });
   }
 
