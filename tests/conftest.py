@@ -113,6 +113,12 @@ def short_ends() -> Iterator[None]:
 
 
 @pytest.fixture
+def drawn_losses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A training draws its losses, as it does for everybody."""
+    monkeypatch.setattr(picture, "draw_losses", real_draw_losses)
+
+
+@pytest.fixture
 def told_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     """A training says how much of what it writes is copied, as it does for everybody."""
     monkeypatch.setattr(recipe_run, "say_copied", real_say_copied)

@@ -70,7 +70,9 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 # Files
 
 
-def test_an_evaluation_is_a_row_and_every_step_is_one_and_both_are_drawn(tmp_path: Path) -> None:
+def test_an_evaluation_is_a_row_and_every_step_is_one_and_both_are_drawn(
+    tmp_path: Path, drawn_losses: None
+) -> None:
     told = Told(tmp_path, Metrics(), Picture())
     for step in range(1, 6):
         told.step(step, loss=step / 4)
