@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from lesson import lesson
 from measuring import MADE, Ran, benchmark, best_evaluation, measured, quoted, run, workplace
 from results_of_base import OF_THE_BASE
 from results_pages import Section, read, store, write_pages
@@ -231,6 +232,7 @@ MEASUREMENTS: dict[str, Callable[[argparse.Namespace], Iterator[Section]]] = {
     "writing": writing,
     "serving": serving,
     "page": page,
+    "lesson": lesson,
 }
 NEEDS = {  # options without which something cannot be measured
     "shakespeare": ("shakespeare",),

@@ -35,6 +35,7 @@ from ..runs.listing import unfinished_run
 from ..runs.weights import read_best, read_network
 from ..tokenizer import ForeignTokenizer
 from ..training.messages import clock, duration, print_result, say, say_command, say_row
+from .speed import LESSON
 
 if TYPE_CHECKING:
     from ..data.batches import Dataset
@@ -111,7 +112,8 @@ def reasons(plan: "Plan") -> list[str]:
     if plan.speed is not None:
         operations = f"{plan.speed.flops / 1e9:,.0f} billion operations a second"
         extent = f"{counted(plan.steps, 'step')} in {duration(plan.seconds)}"
-        lines.append(f"this machine computes {operations}: about {extent}")
+        who = "a lesson counts with" if plan.speed == LESSON else "this machine computes"
+        lines.append(f"{who} {operations}: about {extent}")
     if plan.max_characters is not None:
         most = f"{plan.max_characters / 1e6:,.0f} million characters"
         lines.append(f"of this long text {most} are used, from all over it")
