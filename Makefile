@@ -5,7 +5,7 @@
 # make test-systems: all commands on an emulated Windows, and on a device that is not there.
 # make test-types: what mypy and pyright see in a script that uses the package.
 # make test-page: the page in Chromium, which it installs if apt and root are there.
-# make test-studio: the studio in Chromium, with real trainings.
+# make test-studio: the studio with real trainings, a class of twenty, and in Chromium if that is there.
 # make test-serve: the server with its clients, and 20,000 requests.
 # make test-lens: compares explanations with those of TransformerLens.
 # make test-notebooks: runs all notebooks.
@@ -108,7 +108,8 @@ test-page: chromium .venv/page
 	PATH="$(CURDIR)/$(BIN):$$PATH" node_modules/.bin/biome check
 	$(BIN)/pytest -m page
 
-test-studio: chromium .venv/page
+# Without Chromium, what needs it is skipped.
+test-studio: .venv/page
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m studio
 
 chromium:

@@ -204,11 +204,11 @@ def test_an_exported_run_is_a_model_like_any_other(installed: Installed, run: st
 
 
 def test_what_needs_an_extra_names_it_and_then_works(installed: Installed, run: str) -> None:
-    for command in (["serve"], ["export", "--to", "gguf"]):
+    for command in (["serve"], ["studio"], ["export", "--to", "gguf"]):
         missing = installed.minigpt(*command, status=2).stderr
         assert f'pip install "minigpt-text[{command[-1]}]"' in missing
 
-    installed.install(f"{installed.wheel}[serve,gguf]")
+    installed.install(f"{installed.wheel}[studio]")
     folder = installed.minigpt("export", "--to", "gguf").stdout.strip()
     (file,) = (installed.folder / folder).iterdir()
     assert file.read_bytes().startswith(b"GGUF")
@@ -251,6 +251,36 @@ def serving(installed: Installed) -> Iterator[str]:
         finally:
             server.terminate()
             server.wait(timeout=60)
+
+
+def test_the_studio_opens_and_has_all_of_its_window(installed: Installed, run: str) -> None:
+    command = [installed.script("minigpt"), "studio", "--port", "0", "--no-browser"]
+    with subprocess.Popen(
+        command,
+        cwd=installed.folder,
+        env=installed.variables,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+    ) as studio:
+        assert studio.stdout is not None
+        address = studio.stdout.readline().split()[-1].partition("#")[0]
+        try:
+            html = fetched(address)
+            found = re.findall(r'(?:href|src)="(/static/[^"]+)"', html)
+            assert found
+            script = fetched(f"{address}static/main.js")
+            found += [f"/static/{path}" for path in re.findall(r'from "\./([^"]+)"', script)]
+            assert all(fetched(address.rstrip("/") + path) for path in found)
+            assert json.loads(fetched(f"{address}static/strings/de.json"))
+        finally:
+            studio.terminate()
+            studio.wait(timeout=60)
+
+
+def fetched(address: str) -> str:
+    """What is at an address, which must be there."""
+    with urllib.request.urlopen(address, timeout=60) as answer:
+        return str(answer.read().decode())
 
 
 def test_the_package_writes_from_python(installed: Installed, run: str) -> None:
@@ -315,4 +345,4 @@ def run_notebook(
 
 
 def test_every_command_was_tried(installed: Installed) -> None:
-    assert COMMANDS.keys() - {"serve"} <= installed.tried
+    assert COMMANDS.keys() - {"serve", "studio"} <= installed.tried

@@ -46,6 +46,8 @@ class Program:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     playwright = pytest.importorskip("playwright.sync_api")
+    if shutil.which("chromium") is None:
+        pytest.skip("Chromium is not here: make chromium")
     with playwright.sync_playwright() as started:
         opened = started.chromium.launch(executable_path=shutil.which("chromium"))
         yield opened
