@@ -18,21 +18,24 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from .. import UserError
-from . import class_routes, run_routes, text_routes, texts
 from .bodies import read_json
 from .children import Children
 from .errors import ApiError
-from .events import Streams, Watch
 from .guard import COOKIE, Guard, Logins
-from .line import Line
-from .making import Making
 from .place import Place
-from .states import States
-from .text_work import TextWork
+from .runs import routes as run_routes
+from .runs.events import Streams, Watch
+from .runs.line import Line
+from .runs.making import Making
+from .runs.states import States
+from .school import routes as class_routes
+from .texts import routes as text_routes
+from .texts import store
+from .texts.work import TextWork
 from .tickets import Tickets
 
 if TYPE_CHECKING:
-    from .class_app import ClassApp
+    from .school.app import ClassApp
 
 WINDOW = Path(__file__).parent / "window"
 PAGE = Path(__file__).parent.parent / "page"  # its colours and its helpers are the window's, too
@@ -85,14 +88,14 @@ class Studio:
         pupil.watch = Watch(lambda: run_routes.state_of(pupil))
         pupil.making = Making(place, self.tickets, self.turns)
         pupil.class_app = None
-        texts.restore(place)
+        store.restore(place)
         self.line.admit(place, pupil.states)
         return pupil
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
         """While the studio is open; afterwards nothing of it is left but what it has stored."""
-        texts.restore(self.place)
+        store.restore(self.place)
         self.line.open()
         try:
             yield

@@ -19,7 +19,7 @@ _SECONDS_TO_LEAVE = 5.0  # for a child that was told to end, before it is killed
 
 def program(module: str, arguments: Sequence[str]) -> list[str]:
     """The command that runs a module of the package, such as "minigpt" or
-    "minigpt.studio.reading", with the Python of the studio."""
+    "minigpt.studio.texts.reading", with the Python of the studio."""
     # With -P nothing in the folder where it starts takes the place of a module.
     return [sys.executable, "-P", "-m", module, *arguments]
 

@@ -24,10 +24,10 @@ from ..runs.atomic import replace
 from ..serve.listening import listen
 from ..serve.slow_clients import drop_the_slow
 from .app import Studio, make_app
-from .class_app import ClassApp
-from .classroom import Classroom
 from .guard import KEY_HEADER
 from .place import Place
+from .school.app import ClassApp
+from .school.classroom import Classroom
 
 USUAL_PORT = 8765
 CLASS_PORT = 8766

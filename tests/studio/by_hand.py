@@ -13,7 +13,7 @@ from minigpt.runs.folder import CHECKPOINT, CONFIG, LAST, METRICS, STEPS, WEIGHT
 from minigpt.runs.journal import ALIVE, JOURNAL, ROWS, STOP, TEXTS
 from minigpt.runs.json_lines import lines_of
 from minigpt.runs.weights import metadata_of
-from minigpt.studio.jobs import LOG, Job, write_job
+from minigpt.studio.runs.jobs import LOG, Job, write_job
 
 NOW = time.time()
 BEGAN = NOW - 60.0

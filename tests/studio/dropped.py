@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from minigpt.studio import texts
 from minigpt.studio.place import Place
+from minigpt.studio.texts import store as texts
 
 
 def dropped(root: Path, files: Mapping[str, str | bytes]) -> Path:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from minigpt.studio.classroom import ADMITTED, Classroom, Pupil
 from minigpt.studio.errors import ApiError
+from minigpt.studio.school.classroom import ADMITTED, Classroom, Pupil
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_a_code_can_be_tried_five_times_a_minute(
     classroom: Classroom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 0.0
-    monkeypatch.setattr("minigpt.studio.classroom.time.monotonic", lambda: now)
+    monkeypatch.setattr("minigpt.studio.school.classroom.time.monotonic", lambda: now)
     for _ in range(5):
         assert refusal(classroom, "AAAAAAAA", "Eve") == 403
     assert refusal(classroom, classroom.code, "Eve") == 429

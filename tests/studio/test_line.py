@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from minigpt.runs.journal import JOURNAL, STOP
-from minigpt.studio import line as line_module
 from minigpt.studio.errors import ApiError
-from minigpt.studio.jobs import HELD, LOG, read_job, write_job
-from minigpt.studio.line import Line
-from minigpt.studio.names import free_run, run_name
 from minigpt.studio.place import Place
-from minigpt.studio.states import States
-from minigpt.studio.trainings import ask, go_on, start_command, stop
+from minigpt.studio.runs import line as line_module
+from minigpt.studio.runs.jobs import HELD, LOG, read_job, write_job
+from minigpt.studio.runs.line import Line
+from minigpt.studio.runs.names import free_run, run_name
+from minigpt.studio.runs.states import States
+from minigpt.studio.runs.trainings import ask, go_on, start_command, stop
 
 from .by_hand import PHASES, TEXT, a_job, make_run, write_config
 
@@ -116,7 +116,7 @@ def test_a_request_that_cannot_be_written_leaves_nothing(
     def fail(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("minigpt.studio.jobs.write_text", fail)
+    monkeypatch.setattr("minigpt.studio.runs.jobs.write_text", fail)
     with pytest.raises(OSError, match="No space"):
         ask_for(place, "diary")
     assert [*place.runs.iterdir()] == []

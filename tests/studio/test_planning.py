@@ -13,9 +13,10 @@ from minigpt.data.source import find_source
 from minigpt.recipe.plan import plan_run
 from minigpt.recipe.request import make_request
 from minigpt.recipe.speed import Speed
-from minigpt.studio import planning, settings, text_states
-from minigpt.studio.chosen import checked_settings, options
-from minigpt.studio.text_folder import SETTINGS, read_json, write_json
+from minigpt.studio.texts import planning, settings
+from minigpt.studio.texts import states as text_states
+from minigpt.studio.texts.chosen import checked_settings, options
+from minigpt.studio.texts.folder import SETTINGS, read_json, write_json
 from tests.conftest import some_text
 
 from .dropped import dropped

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from minigpt.studio import reading, text_states
-from minigpt.studio.language import language_of
-from minigpt.studio.text_folder import SETTINGS, write_json
+from minigpt.studio.texts import reading
+from minigpt.studio.texts import states as text_states
+from minigpt.studio.texts.folder import SETTINGS, write_json
+from minigpt.studio.texts.language import language_of
 from tests.conftest import some_text, unix_only
 from tests.data.dialogue.chats import some_chat
 from tests.data.documents.made import epub, p, word, zipped
@@ -176,7 +177,7 @@ def test_a_file_for_which_memory_does_not_suffice_is_named(
 def test_a_program_that_reads_for_too_long_ends_and_names_the_file(tmp_path: Path) -> None:
     folder = dropped(tmp_path, {"endless.txt": some_text(300)})
     program = (
-        "import sys, time; from minigpt.studio import reading; reading.MOST_SECONDS = 0.2; "
+        "import sys, time; from minigpt.studio.texts import reading; reading.MOST_SECONDS = 0.2; "
         "usual = reading._Progress.watch; "
         "reading._Progress.watch = lambda *seen: (usual(*seen), time.sleep(60)); "
         "reading.main(sys.argv[1:])"
@@ -189,7 +190,7 @@ def test_a_program_that_reads_for_too_long_ends_and_names_the_file(tmp_path: Pat
 def test_reading_loads_no_torch(tmp_path: Path) -> None:
     folder = dropped(tmp_path, {"a.txt": some_text(300)})
     program = (
-        "import sys; from minigpt.studio import reading; reading.main(sys.argv[1:]); "
+        "import sys; from minigpt.studio.texts import reading; reading.main(sys.argv[1:]); "
         "sys.exit('torch' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program, str(folder)], check=True)

@@ -7,9 +7,9 @@ import pytest
 
 from minigpt.runs.journal import JOURNAL
 from minigpt.studio.errors import ApiError
-from minigpt.studio.jobs import JOB, LOG
 from minigpt.studio.place import Place
-from minigpt.studio.removal import (
+from minigpt.studio.runs.jobs import JOB, LOG
+from minigpt.studio.runs.removal import (
     empty_bin,
     everything_of_run,
     everything_of_text,
@@ -17,7 +17,7 @@ from minigpt.studio.removal import (
     put_into_bin,
     rename_run,
 )
-from minigpt.studio.states import States
+from minigpt.studio.runs.states import States
 
 from .by_hand import PHASES, TEXT, a_job, make_run
 

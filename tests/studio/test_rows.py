@@ -10,7 +10,7 @@ import pytest
 from minigpt.runs.folder import METRICS, STEPS
 from minigpt.runs.journal import JOURNAL, ROWS, TEXTS
 from minigpt.runs.json_lines import lines_of
-from minigpt.studio.rows import BEGINNING, rows_after
+from minigpt.studio.runs.rows import BEGINNING, rows_after
 
 from .by_hand import PHASES, a_sample, a_step, an_evaluation, make_run
 

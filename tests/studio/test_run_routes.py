@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from minigpt.runs.folder import STEPS
-from minigpt.studio import events as events_module
-from minigpt.studio import line as line_module
-from minigpt.studio import writing as writing_module
 from minigpt.studio.app import Studio
 from minigpt.studio.errors import ApiError
-from minigpt.studio.events import EventStream, Streams, Watch
 from minigpt.studio.place import Place
-from minigpt.studio.writing import Task, WrittenText
+from minigpt.studio.runs import events as events_module
+from minigpt.studio.runs import line as line_module
+from minigpt.studio.runs import writing as writing_module
+from minigpt.studio.runs.events import EventStream, Streams, Watch
+from minigpt.studio.runs.writing import Task, WrittenText
 
 from .by_hand import PHASES, a_job, a_step, make_run
 from .conftest import Window

@@ -12,8 +12,8 @@ from filelock import FileLock
 from minigpt.runs.folder import LOCK, METRICS, STEPS, WEIGHTS
 from minigpt.runs.journal import ALIVE, JOURNAL, ROWS, keep_copied
 from minigpt.runs.json_lines import lines_of
-from minigpt.studio.jobs import HELD, JOB, write_job
-from minigpt.studio.states import States
+from minigpt.studio.runs.jobs import HELD, JOB, write_job
+from minigpt.studio.runs.states import States
 
 from .by_hand import BEGAN, NOW, PHASES, TEXT, a_job, a_step, make_run, write_config
 
@@ -210,8 +210,12 @@ def test_a_second_look_reads_no_file_that_has_not_changed(
     states = States(tmp_path)
     first = states.all(NOW)
 
-    monkeypatch.setattr("minigpt.studio.states.read_facts", lambda *_: pytest.fail("read again"))
-    monkeypatch.setattr("minigpt.studio.states._is_held", lambda *_: pytest.fail("tried again"))
+    monkeypatch.setattr(
+        "minigpt.studio.runs.states.read_facts", lambda *_: pytest.fail("read again")
+    )
+    monkeypatch.setattr(
+        "minigpt.studio.runs.states._is_held", lambda *_: pytest.fail("tried again")
+    )
     assert states.all(NOW) == first
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from minigpt.studio import trainings
 from minigpt.studio.app import Studio
 from minigpt.studio.place import Place
-from minigpt.studio.text_work import TextWork
+from minigpt.studio.runs import trainings
+from minigpt.studio.texts.work import TextWork
 from tests.conftest import some_text
 
 from .conftest import Window

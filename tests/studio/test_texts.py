@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from minigpt.studio import texts
 from minigpt.studio.errors import ApiError
 from minigpt.studio.limits import Limits
 from minigpt.studio.place import Place
+from minigpt.studio.texts import store as texts
 from tests.conftest import unix_only
 
 SMALL = Limits(bytes=1000, files=3, free=0)

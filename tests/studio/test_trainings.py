@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from minigpt.studio.jobs import read_job
-from minigpt.studio.line import Line
 from minigpt.studio.place import Place
-from minigpt.studio.removal import Everything, everything_of_text, put_into_bin
-from minigpt.studio.states import States
-from minigpt.studio.trainings import ask, go_on, stop
+from minigpt.studio.runs.jobs import read_job
+from minigpt.studio.runs.line import Line
+from minigpt.studio.runs.removal import Everything, everything_of_text, put_into_bin
+from minigpt.studio.runs.states import States
+from minigpt.studio.runs.trainings import ask, go_on, stop
 
 from ..conftest import TINY, some_text
 
@@ -25,9 +25,9 @@ SETTINGS = {**TINY, "init": "none", "steps": 100_000, "eval_tokens": 200, "num_w
 STUDIO = """
 import sys
 from pathlib import Path
-from minigpt.studio.line import Line
+from minigpt.studio.runs.line import Line
 from minigpt.studio.place import Place
-from minigpt.studio.states import States
+from minigpt.studio.runs.states import States
 place = Place(Path(sys.argv[1]))
 Line(place, States(place.runs)).open()
 sys.stdin.read()

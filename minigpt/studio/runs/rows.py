@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..runs.folder import METRICS, STEPS
-from ..runs.journal import JOURNAL, ROWS, TEXTS
+from ...runs.folder import METRICS, STEPS
+from ...runs.journal import JOURNAL, ROWS, TEXTS
 
 BEGINNING = ""  # the cursor before all rows
 _FILES = {

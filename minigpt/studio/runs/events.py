@@ -18,7 +18,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from .errors import ApiError
+from ..errors import ApiError
 from .rows import Event, rows_after
 
 State = dict[str, Any]

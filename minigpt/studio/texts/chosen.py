@@ -9,8 +9,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from .. import UserError
-from ..config import (
+from ... import UserError
+from ...config import (
     FROM_NOTHING,
     PLANNED,
     GPTConfig,
@@ -20,7 +20,7 @@ from ..config import (
     check_fields,
     check_given,
 )
-from ..runs.base import BASE
+from ...runs.base import BASE
 
 NEVER = ("files", "validation", "log", "minutes")  # minutes are asked for by themselves
 FEW_CHOICES = {"tokenizer": ("bpe", "char"), "init": (BASE, FROM_NOTHING)}  # of more at a terminal

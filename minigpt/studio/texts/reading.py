@@ -1,5 +1,5 @@
-"""A program: `python -m minigpt.studio.reading FOLDER` reads the files of a text as a training
-would, and writes what it finds to reading.json in the folder, the first time at once.
+"""A program: `python -m minigpt.studio.texts.reading FOLDER` reads the files of a text as a
+training would, and writes what it finds to reading.json in the folder, the first time at once.
 
 It ends itself after two minutes, and takes no more than a gigabyte of memory where the system can
 see to that: a file can be made so that it is never read to its end. torch is not loaded.
@@ -30,17 +30,16 @@ from typing import Any
 
 from filelock import FileLock
 
-from .. import UserError
-from ..config import ReadingConfig
-from ..config.system import is_windows
-from ..data.corpus import Corpus, ShareRead
-from ..data.documents.document import Report
-from ..data.readers import check_is_text
-from ..data.source import Source, check_text_field
-from ..runs.memory import is_out_of_memory
+from ... import UserError
+from ...config import ReadingConfig
+from ...config.system import is_windows
+from ...data.corpus import Corpus, ShareRead
+from ...data.documents.document import Report
+from ...data.readers import check_is_text
+from ...data.source import Source, check_text_field
+from ...runs.memory import is_out_of_memory
 from . import settings
-from .language import language_of
-from .text_folder import (
+from .folder import (
     READING,
     WORKING,
     chosen_settings,
@@ -51,6 +50,7 @@ from .text_folder import (
     write_json,
     write_problem,
 )
+from .language import language_of
 
 MOST_SECONDS = 120.0
 _MOST_MEMORY = 1 << 30  # bytes

@@ -13,13 +13,13 @@ from typing import Any
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from ..config import SampleConfig, check_fields
-from .children import ChildError, read_child
-from .chosen import checked_sampling, options
-from .errors import ApiError
+from ...config import SampleConfig, check_fields
+from ..children import ChildError, read_child
+from ..errors import ApiError
+from ..place import Place
+from ..problems import problem
+from ..texts.chosen import checked_sampling, options
 from .events import has_left, send_body
-from .place import Place
-from .problems import problem
 
 _SECONDS = 60.0  # that a text may take
 _MOST_CHARACTERS = 100_000  # of a prompt

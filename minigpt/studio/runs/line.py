@@ -13,11 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from ..runs.journal import AT_ONCE, JOURNAL, STOP
-from .children import start_detached
+from ...runs.journal import AT_ONCE, JOURNAL, STOP
+from ..children import start_detached
+from ..place import Place
 from .jobs import HELD, LOG, Job, read_job, write_job
-from .place import Place
-from .states import WAITING, States, folders_in
+from .states import WAITING, States, runs_in
 from .trainings import PROGRAM, start_command, write_stop
 
 _SECONDS = 1.0  # from one look to the next
@@ -112,7 +112,7 @@ class Line:
         rooms = self._rooms
         for number, room in enumerate(rooms):
             waiting += _waiting_in(number, room)
-            for run in folders_in(room.place.runs):
+            for run in runs_in(room.place.runs):
                 if room.states.is_busy(run):
                     is_busy = True
                     _repeat_stop(run, read_job(run))
@@ -165,7 +165,7 @@ class Line:
 def _waiting_in(number: int, room: _Room) -> list[_Waiting]:
     """The trainings of a room that wait."""
     found = []
-    for run in folders_in(room.place.runs):
+    for run in runs_in(room.place.runs):
         job = read_job(run) if room.states.of(run)["state"] == WAITING else None
         if job is not None:
             found.append((job.asked, run, job))

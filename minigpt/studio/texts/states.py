@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from . import settings, texts
-from .errors import ApiError
-from .text_folder import (
+from ..errors import ApiError
+from . import settings, store
+from .folder import (
     PLANS,
     READING,
     chosen_settings,
@@ -27,7 +27,7 @@ Told = dict[str, Any]
 def row(folder: Path) -> Told:
     """A text as a row of a list: "id", "name", "size", "changed", "files" (how many), "state".
     An ApiError of status 404 if it is not there."""
-    text = texts.describe(folder)
+    text = store.describe(folder)
     state = _state(text, reading_now(folder))
     names = ("id", "name", "size", "changed")
     return {name: text[name] for name in names} | {"files": len(text["files"]), "state": state}
@@ -36,7 +36,7 @@ def row(folder: Path) -> Told:
 def whole(folder: Path) -> Told:
     """All of a text: the row, with the files themselves in "files", and what was read, what is
     planned, and the settings. An ApiError of status 404 if it is not there."""
-    text = texts.describe(folder)
+    text = store.describe(folder)
     reading = reading_now(folder)
     plans = plans_now(folder)
     problems = {
@@ -59,7 +59,7 @@ def for_run(folder: Path) -> Told:
     """What the request of a training keeps of its text: "id", "name", "size" and "characters" as
     the model sees it, and "beginning". An ApiError of status 404 if it is not there, of 409 if it
     cannot be learned from."""
-    text = texts.describe(folder)
+    text = store.describe(folder)
     reading = reading_now(folder)
     if reading is None or not text["is_complete"] or not is_readable(reading):
         raise ApiError(409, "This text cannot be learned from, or is still being read.")

@@ -12,24 +12,24 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import UserError
-from ..config import TextConfig, from_dict
-from ..config.system import rename
-from ..data.kept_tokens import find_prepared, remove_prepared
-from ..runs.folder import CONFIG, WEIGHTS
-from ..runs.journal import JOURNAL, read_phases
-from . import texts
-from .errors import ApiError
+from ... import UserError
+from ...config import TextConfig, from_dict
+from ...config.system import rename
+from ...data.kept_tokens import find_prepared, remove_prepared
+from ...runs.folder import CONFIG, WEIGHTS
+from ...runs.journal import JOURNAL, read_phases
+from ..errors import ApiError
+from ..place import Place, is_one_name
+from ..texts import store
+from ..texts.folder import ABOUT, FILES
 from .facts import read_json, text_id_of
 from .jobs import STUDIO_FILES, Job, read_job
 from .names import free_place, run_name
-from .place import Place, is_one_name
-from .states import ACTIVE, WAITING, States, folders_in
-from .text_folder import ABOUT, FILES
+from .states import ACTIVE, WAITING, States, runs_in
 from .trainings import leave_line, remove_request
 
 if TYPE_CHECKING:
-    from ..runs.delete import Remains
+    from ...runs.delete import Remains
 
 _SECONDS_TO_LEAVE = 15.0  # that a process takes after it has told its end
 
@@ -75,7 +75,7 @@ def folder_in_bin(place: Place, name: str) -> Path:
 def empty_bin(place: Place) -> None:
     """Remove the runs in the bin, and what the cache holds of their texts. Files of somebody else
     stay."""
-    for run in folders_in(place.bin):
+    for run in runs_in(place.bin):
         remove_run(run)
     with contextlib.suppress(OSError):  # not empty, or not there
         place.bin.rmdir()
@@ -101,7 +101,7 @@ def _remains_of(run: Path) -> "Iterator[Remains | None]":
     if not any((run / name).exists() for name in (CONFIG, WEIGHTS)):
         yield None
         return
-    from ..runs.delete import run_to_delete  # the studio opens sooner without
+    from ...runs.delete import run_to_delete  # the studio opens sooner without
 
     with run_to_delete(run) as remains:
         yield remains
@@ -164,7 +164,7 @@ class Everything:
         for folder in self.prepared:
             remove_prepared(folder)
         if self.text is not None:
-            texts.delete(self.text)
+            store.delete(self.text)
 
 
 def everything_of_text(place: Place, text: str) -> Everything:
@@ -186,7 +186,7 @@ def everything_of_run(place: Place, run: Path) -> Everything:
 
 
 def _everything(place: Place, texts: set[str], fingerprints: set[str]) -> Everything:
-    runs = [*folders_in(place.runs), *folders_in(place.bin)]
+    runs = [*runs_in(place.runs), *runs_in(place.bin)]
     origins = {run: _origin(place, run) for run in runs}
     of_it = [
         run
@@ -220,7 +220,7 @@ def _of_unfinished(place: Place, run: Path, job: Job) -> str | None:
         return None
     names = {one.name for one in fields(TextConfig)} & job.settings.keys()
     settings = {name: job.settings[name] for name in names} | {"files": [str(files)]}
-    from ..data.source import find_source  # the studio opens sooner without
+    from ...data.source import find_source  # the studio opens sooner without
 
     with contextlib.suppress(UserError):
         return find_source(from_dict(TextConfig, settings)).fingerprint

@@ -7,11 +7,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from .bodies import read_json
-from .errors import ApiError
+from ..bodies import read_json
+from ..errors import ApiError
 
 if TYPE_CHECKING:
-    from .class_app import ClassApp
+    from .app import ClassApp
 
 
 def _class_of(request: Request) -> "ClassApp":

@@ -15,11 +15,11 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from ..config.system import rename
-from .errors import ApiError
-from .limits import Limits
-from .place import Place, new_id, safe_name
-from .text_folder import (
+from ...config.system import rename
+from ..errors import ApiError
+from ..limits import Limits
+from ..place import Place, new_id, safe_name
+from .folder import (
     ABOUT,
     ARRIVING,
     FILES,
@@ -58,7 +58,7 @@ def create(place: Place, names: Any, sizes: Any, limits: Limits) -> str:
 
 def create_tales(place: Place) -> str:
     """Make a text of the tales that come with minigpt."""
-    from ..data.files import TALES, find_files
+    from ...data.files import TALES, find_files
 
     (source,) = find_files((TALES,))
     text = create(place, [_TALES], [source.stat().st_size], place.limits)

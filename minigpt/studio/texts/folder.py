@@ -17,7 +17,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ..runs.atomic import replace
+from ...runs.atomic import replace
 
 ABOUT = "text.json"
 FILES = "files"

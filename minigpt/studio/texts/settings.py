@@ -8,7 +8,7 @@ import types
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from ..config import PLANNED, GPTConfig, ReadingConfig, TextConfig, TrainConfig
+from ...config import PLANNED, GPTConfig, ReadingConfig, TextConfig, TrainConfig
 from .chosen import FEW_CHOICES, NEVER
 
 # Besides those that are never chosen here: a number of steps would take the place of the minutes.

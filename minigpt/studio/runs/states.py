@@ -16,11 +16,11 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from ..runs.folder import CONFIG, COUNTING, LOCK
-from ..runs.journal import ALIVE, JOURNAL, ROWS
+from ...runs.folder import CONFIG, COUNTING, LOCK
+from ...runs.journal import ALIVE, JOURNAL, ROWS
+from ..problems import problem
 from .facts import Facts, Row, Version, read_facts, signature_of, version_of
 from .jobs import HELD, JOB, Job, last_line
-from .problems import problem
 
 WAITING = "waiting"
 READING = "reading"
@@ -64,7 +64,7 @@ class States:
         place in line and in how many seconds they start."""
         now = time.time() if now is None else now
         with self._lock:
-            found = {run: self._describe(run, now) for run in folders_in(self._runs)}
+            found = {run: self._describe(run, now) for run in runs_in(self._runs)}
             self._forget(found)
             jobs = {run: self._facts[run].job for run in found if run in self._facts}
 
@@ -210,7 +210,7 @@ _UNKNOWN: dict[str, Any] = {
 }
 
 
-def folders_in(runs: Path) -> list[Path]:
+def runs_in(runs: Path) -> list[Path]:
     """The folders that hold a run, or the request or the journal of one; hidden ones and links are
     left out."""
     try:

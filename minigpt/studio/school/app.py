@@ -15,18 +15,18 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from . import run_routes, text_routes
-from .app import ERRORS, Studio, refuse, window_routes
-from .bodies import read_json
+from ..app import ERRORS, Studio, refuse, window_routes
+from ..bodies import read_json
+from ..errors import ApiError
+from ..guard import KEY_HEADER, Guard
+from ..runs import routes as run_routes
+from ..runs.events import Streams
+from ..runs.removal import everything_of_text
+from ..runs.states import ACTIVE, WAITING, States, runs_in
+from ..runs.trainings import stop
+from ..texts import routes as text_routes
+from ..texts.store import text_folders
 from .classroom import ADMITTED, Classroom, Pupil
-from .errors import ApiError
-from .events import Streams
-from .guard import KEY_HEADER, Guard
-from .place import Place
-from .removal import everything_of_text
-from .states import ACTIVE, WAITING, States, folders_in
-from .texts import text_folders
-from .trainings import stop
 
 COOKIE = "minigpt-class"
 _SECONDS_TO_END = 15.0  # for trainings that were told to end at once
@@ -115,7 +115,7 @@ class ClassApp:
         places = self._studio.line.places()
         waits = [place for run, place in places.items() if run.parent == studio.place.runs]
         told["models"] = sum(bool(state["has_page"]) for state in states)
-        told["bytes"] = sum(_size(text) for text in folders_in(studio.place.texts))
+        told["bytes"] = sum(_size(text) for text in text_folders(studio.place))
         told["learning"] = learning[0] if learning else None
         told["waits"] = min(waits, default=None)
         return told
@@ -149,8 +149,7 @@ class ClassApp:
         if not deletes:
             return
 
-        for of_pupil in folders_in(self._classroom.folder):
-            place = Place(of_pupil)
+        for place in self._classroom.places():
             states = States(place.runs)
             for text in text_folders(place):
                 everything_of_text(place, text.name).remove(states)
@@ -160,14 +159,14 @@ class ClassApp:
     def _leave(self, studio: Studio) -> None:
         """End what somebody's studio does, and wait until the last process is gone."""
         self._studio.line.dismiss(studio.place)
-        for run in folders_in(studio.place.runs):
+        for run in runs_in(studio.place.runs):
             state = studio.states.of(run)["state"]
             if state == WAITING or state in ACTIVE:
                 with contextlib.suppress(ApiError):  # it has ended just now
                     stop(studio.states, run, at_once=True)
         late = time.monotonic() + _SECONDS_TO_END
         while time.monotonic() < late:
-            if not any(studio.states.is_busy(run) for run in folders_in(studio.place.runs)):
+            if not any(studio.states.is_busy(run) for run in runs_in(studio.place.runs)):
                 return
             time.sleep(0.2)
 

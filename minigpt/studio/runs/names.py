@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..runs.counting import COUNTING
-from .place import Place, safe_name
+from ...runs.counting import COUNTING
+from ..place import Place, safe_name
 
 _ELSE = "run"
 _LONGEST_IN_BYTES = 200  # of 255 that a name may have
@@ -16,7 +16,7 @@ _LONGEST_IN_BYTES = 200  # of 255 that a name may have
 def run_name(shown: str) -> str:
     """A safe name that is as near as possible to one that was typed. What follows an @ in the name
     of a run would be a step of it, and what begins with a dash an option."""
-    from ..runs.base import BASE  # the studio opens sooner without
+    from ...runs.base import BASE  # the studio opens sooner without
 
     name = safe_name(shown, _ELSE).replace("@", "_").lstrip("-. ")
     while len(name.encode()) > _LONGEST_IN_BYTES:

@@ -1,6 +1,6 @@
-"""A program: `python -m minigpt.studio.planning FOLDER` measures a text and this computer once, and
-writes to plans.json in the folder what to expect of a training, for each number of minutes that the
-window offers. It loads torch.
+"""A program: `python -m minigpt.studio.texts.planning FOLDER` measures a text and this computer
+once, and writes to plans.json in the folder what to expect of a training, for each number of
+minutes that the window offers. It loads torch.
 
 plans.json has
 
@@ -25,20 +25,20 @@ from typing import Any
 import torch
 from filelock import FileLock
 
-from .. import UserError
-from ..config import check_fields, count_parameters
-from ..data.source import split
-from ..recipe.draft import whole_seconds
-from ..recipe.plan import Measured, Place, Plan, measure, plan_measured
-from ..recipe.predictability import bits_by_counting
-from ..recipe.request import Request, make_request
-from ..recipe.speed import Speed
-from ..recipe.texts import read_source
-from ..runs.folder import PLAN
-from ..runs.journal import ALIVE, JOURNAL
-from ..runs.memory import enough_memory
+from ... import UserError
+from ...config import check_fields, count_parameters
+from ...data.source import split
+from ...recipe.draft import whole_seconds
+from ...recipe.plan import Measured, Place, Plan, measure, plan_measured
+from ...recipe.predictability import bits_by_counting
+from ...recipe.request import Request, make_request
+from ...recipe.speed import Speed
+from ...recipe.texts import read_source
+from ...runs.folder import PLAN
+from ...runs.journal import ALIVE, JOURNAL
+from ...runs.memory import enough_memory
 from . import settings
-from .text_folder import (
+from .folder import (
     FILES,
     PLANS,
     WORKING,

@@ -8,18 +8,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..runs.atomic import unfinished_name, write_text
-from ..runs.folder import CONFIG, WEIGHTS
-from ..runs.journal import AT_ONCE, JOURNAL, JOURNAL_FILES, STOP
-from .chosen import options
-from .errors import ApiError
+from ...runs.atomic import unfinished_name, write_text
+from ...runs.folder import CONFIG, WEIGHTS
+from ...runs.journal import AT_ONCE, JOURNAL, JOURNAL_FILES, STOP
+from ..errors import ApiError
+from ..limits import Limits
+from ..place import Place
+from ..texts.chosen import options
 from .jobs import JOB, STUDIO_FILES, Job, read_job, write_job
-from .limits import Limits
 from .names import free_run
-from .place import Place
-from .states import ACTIVE, DONE, WAITING, Facts, States, folders_in
+from .states import ACTIVE, DONE, WAITING, Facts, States, runs_in
 
-PROGRAM = "minigpt.studio.training_process"
+PROGRAM = "minigpt.studio.runs.training_process"
 
 
 def ask(
@@ -33,7 +33,7 @@ def ask(
     """Put a training of a text into the line; returns the folder of its run, whose name is like
     `name` and taken by no other."""
     limits = place.limits
-    if limits.runs is not None and len(folders_in(place.runs)) >= limits.runs:
+    if limits.runs is not None and len(runs_in(place.runs)) >= limits.runs:
         raise ApiError(409, f"You have {limits.runs} models. Delete one first.")
     job = Job(
         asked=time.time(),

@@ -10,20 +10,22 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from ..runs.counting import COUNTING
-from . import removal, text_states, texts, trainings
-from .bodies import read_json
-from .chosen import checked_settings
-from .errors import ApiError
+from ...runs.counting import COUNTING
+from ..bodies import read_json
+from ..errors import ApiError
+from ..place import Place
+from ..texts import states as text_states
+from ..texts import store
+from ..texts.chosen import checked_settings
+from ..texts.folder import chosen_settings
+from . import removal, trainings
 from .events import EventStream
-from .place import Place
 from .rows import rows_after
-from .states import folders_in, free_space
-from .text_folder import chosen_settings
+from .states import free_space, runs_in
 from .writing import Task, WrittenText, checked_task
 
 if TYPE_CHECKING:
-    from .app import Studio
+    from ..app import Studio
 
 _LITTLE = 300_000_000  # bytes: less is too little for the files of a run
 
@@ -55,12 +57,12 @@ def state_of(studio: "Studio") -> dict[str, Any]:
             run["starts_in"] = None
     waiting = sorted((run for run in runs if run["place"]), key=lambda run: run["place"])
     rows = []
-    for folder in texts.text_folders(place):
+    for folder in store.text_folders(place):
         with contextlib.suppress(ApiError, OSError):  # it was deleted just now
             rows.append(text_states.row(folder))
     return {
         "runs": runs,
-        "bin": [studio.states.of(run) for run in folders_in(place.bin)],
+        "bin": [studio.states.of(run) for run in runs_in(place.bin)],
         "texts": rows,
         "line": [{name: run[name] for name in ("name", "place", "starts_in")} for run in waiting],
         "free": free_space(place.root),

@@ -13,13 +13,13 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from ..runs.folder import KEPT, LAUNCH, LOCK
-from ..runs.journal import keep_copied
-from .children import ChildError, read_child
-from .errors import ApiError
-from .place import Place
-from .problems import kind_of
-from .tickets import Tickets
+from ...runs.folder import KEPT, LAUNCH, LOCK
+from ...runs.journal import keep_copied
+from ..children import ChildError, read_child
+from ..errors import ApiError
+from ..place import Place
+from ..problems import kind_of
+from ..tickets import Tickets
 
 EXPORTS = ("hf", "gguf")
 _SECONDS = 900.0  # that a file may take

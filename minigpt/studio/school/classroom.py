@@ -7,10 +7,10 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .errors import ApiError
-from .guard import Login, is_same
-from .limits import OF_PUPIL
-from .place import Place, safe_name
+from ..errors import ApiError
+from ..guard import Login, is_same
+from ..limits import OF_PUPIL
+from ..place import Place, safe_name
 
 CODE_LENGTH = 8
 # No vowels, so that no word comes up by chance; no letters that look like others.
@@ -122,6 +122,12 @@ class Classroom:
     def place(self, pupil: Pupil) -> Place:
         """Where a pupil's texts and runs lie."""
         return Place(self.folder / pupil.folder, OF_PUPIL)
+
+    def places(self) -> list[Place]:
+        """The places of all who have ever been in this class."""
+        if not self.folder.is_dir():
+            return []
+        return [Place(folder, OF_PUPIL) for folder in self.folder.iterdir() if folder.is_dir()]
 
     def has_been_here(self, pupil: Pupil) -> bool:
         """Whether there is a folder of this name already, from another day."""

@@ -12,9 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from ..children import Children
 from . import settings
-from .children import Children
-from .text_folder import (
+from .folder import (
     PLANS,
     READING,
     chosen_settings,
@@ -23,8 +23,8 @@ from .text_folder import (
     reading_of,
     write_problem,
 )
-from .text_states import is_readable, plans_now, reading_now
-from .texts import describe
+from .states import is_readable, plans_now, reading_now
+from .store import describe
 
 _AT_ONCE = 2  # texts; one of them is planned for, since that measures the computer
 _SECONDS_TO_READ = 130.0  # a little longer than the program gives itself

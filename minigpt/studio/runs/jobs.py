@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..runs.atomic import unfinished_name, write_text
-from ..runs.journal import JOURNAL
+from ...runs.atomic import unfinished_name, write_text
+from ...runs.journal import JOURNAL
 
 JOB = "job.json"
 LOG = "log.txt"  # what the training prints

@@ -9,17 +9,18 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from .. import UserError
-from . import settings, text_states, texts
-from .bodies import read_json
+from ... import UserError
+from ..bodies import read_json
+from ..errors import ApiError
+from ..runs.states import ACTIVE, WAITING
+from . import settings, store
+from . import states as text_states
 from .chosen import checked_settings
-from .errors import ApiError
-from .states import ACTIVE, WAITING
-from .text_folder import PLANS, READING, SETTINGS, write_json
-from .text_folder import read_json as read_stored
+from .folder import PLANS, READING, SETTINGS, write_json
+from .folder import read_json as read_stored
 
 if TYPE_CHECKING:
-    from .app import Studio
+    from ..app import Studio
 
 
 def _studio(request: Request) -> "Studio":
@@ -37,12 +38,12 @@ async def create(request: Request) -> Response:
     studio = _studio(request)
     sent = await read_json(request)
     if sent.get("tales") is True:
-        text = await run_in_threadpool(texts.create_tales, studio.place)
+        text = await run_in_threadpool(store.create_tales, studio.place)
         await run_in_threadpool(studio.text_work.keep_going, studio.place.text_folder(text))
     else:
         names, sizes = sent.get("names"), sent.get("sizes")
         text = await run_in_threadpool(
-            texts.create, studio.place, names, sizes, studio.place.limits
+            store.create, studio.place, names, sizes, studio.place.limits
         )
     return JSONResponse({"id": text}, 201)
 
@@ -63,7 +64,7 @@ async def add(request: Request) -> Response:
 
     def announce() -> int:
         _studio(request).text_work.stop(folder)
-        return texts.add(folder, sent.get("names"), sent.get("sizes"), limits)
+        return store.add(folder, sent.get("names"), sent.get("sizes"), limits)
 
     return JSONResponse({"first": await run_in_threadpool(announce)}, 201)
 
@@ -71,7 +72,7 @@ async def add(request: Request) -> Response:
 async def receive(request: Request) -> Response:
     """POST the bytes of a file that was announced; the name under which it is kept."""
     limits = _studio(request).place.limits
-    kept = await texts.receive(_folder(request), _number(request), request.stream(), limits)
+    kept = await store.receive(_folder(request), _number(request), request.stream(), limits)
     return JSONResponse({"kept": kept}, 201)
 
 
@@ -82,7 +83,7 @@ async def remove_file(request: Request) -> Response:
     def remove() -> None:
         work = _studio(request).text_work
         work.stop(folder)
-        texts.remove_file(folder, _number(request))
+        store.remove_file(folder, _number(request))
         work.keep_going(folder)
 
     await run_in_threadpool(remove)
@@ -94,7 +95,7 @@ async def read(request: Request) -> Response:
     folder = _folder(request)
 
     def begin() -> None:
-        texts.complete(folder)
+        store.complete(folder)
         _forget_problem(folder / READING)
         _studio(request).text_work.keep_going(folder)
 
@@ -131,7 +132,7 @@ async def delete(request: Request) -> Response:
         if (run := training_on(folder.name, _studio(request))) is not None:
             raise ApiError(409, f"{run} is learning from this text. Stop that first.")
         _studio(request).text_work.stop(folder)
-        texts.delete(folder)
+        store.delete(folder)
 
     await run_in_threadpool(remove)
     return Response(status_code=204)

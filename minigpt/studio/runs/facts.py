@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
-from .. import UserError
-from ..data.temporary import kind_of
-from ..runs.folder import (
+from ... import UserError
+from ...data.temporary import kind_of
+from ...runs.folder import (
     CHECKPOINT,
     CONFIG,
     LAST,
@@ -25,9 +25,9 @@ from ..runs.folder import (
     has_checkpoint,
     read_metrics,
 )
-from ..runs.journal import COPIED, JOURNAL, ROWS, STOP, read_phases, read_texts
-from ..runs.weights import count_weights, read_best
-from ..training.schedule import EARLY
+from ...runs.journal import COPIED, JOURNAL, ROWS, STOP, read_phases, read_texts
+from ...runs.weights import count_weights, read_best
+from ...training.schedule import EARLY
 from .jobs import JOB, Job, read_job
 
 _END_OF_STEPS = 4096  # bytes of steps.jsonl that surely hold a whole row

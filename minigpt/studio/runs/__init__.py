@@ -1,0 +1,1 @@
+"""Runs: what they do, the line in which they wait, what they write, and how they are removed."""

@@ -1,0 +1,1 @@
+"""A class: pupils who use the studio from computers of their own."""
