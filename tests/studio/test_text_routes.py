@@ -48,6 +48,7 @@ def quiet(window: Window, monkeypatch: pytest.MonkeyPatch) -> Window:
     return window
 
 
+@pytest.mark.studio
 def test_from_dropped_files_to_the_dial_and_to_other_settings(window: Window) -> None:
     address = _drop(window, {"my.txt": TEXT.encode(), "photo.jpg": b"\xff\xd8\xff" + b"\0" * 99})
     assert window.get(address).json["state"] == "receiving"

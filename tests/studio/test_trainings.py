@@ -19,6 +19,8 @@ from minigpt.studio.runs.trainings import ask, go_on, stop
 
 from ..conftest import TINY, some_text
 
+pytestmark = pytest.mark.studio
+
 TEXT = "0123456789ab"
 SENTENCE = "The purple walrus sang at noon."
 SETTINGS = {**TINY, "init": "none", "steps": 100_000, "eval_tokens": 200, "num_workers": 1}

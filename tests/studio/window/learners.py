@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from minigpt.runs.json_lines import read_lines
-from minigpt.studio import trainings
 from minigpt.studio.place import Place
+from minigpt.studio.runs import trainings
 
 from ..dropped import dropped
 from .pages import STORY
