@@ -33,7 +33,7 @@ _SECONDS_TO_END = 15.0  # for trainings that were told to end at once
 _AT_THE_DOOR = ("/api/join", "/api/joined")
 # What pupils may do with runs; all routes of texts are theirs.
 _OF_RUNS = ("/api/state", "/api/events", "/api/runs", "/api/runs/{name}")
-_WITH_A_RUN = ("stop", "stop-now", "go-on", "rename", "delete", "write", "page")
+_WITH_A_RUN = ("stop", "stop-now", "go-on", "rename", "delete", "restore", "write", "page")
 
 
 class ClassApp:

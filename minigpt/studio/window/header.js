@@ -11,7 +11,7 @@ const THEME = "minigpt-studio-theme";
 export function makeHeader() {
   const title = h("a", { href: "/", className: "title" }, "minigpt studio");
   const learning = h("a", { id: "learning", hidden: true });
-  const close = button(string("header.close"), askToClose);
+  const close = button(string("header.close"), askToClose, { className: "owner-only" });
   byId("header").replaceChildren(title, learning, makeTheme(), close);
 }
 

@@ -12,7 +12,12 @@ export function makeBin() {
   const list = h("ul", { className: "cards" });
   const problem = h("div", { role: "alert" });
   const element = h("section", { className: "bin", "aria-labelledby": "bin", hidden: true }, [
-    h("div", { className: "row" }, h("h2", { id: "bin" }, string("home.bin")), button(string("home.empty"), empty)),
+    h(
+      "div",
+      { className: "row" },
+      h("h2", { id: "bin" }, string("home.bin")),
+      button(string("home.empty"), empty, { className: "owner-only" }),
+    ),
     problem,
     list,
   ]);

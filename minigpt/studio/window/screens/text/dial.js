@@ -11,6 +11,7 @@ import { makeMore } from "./more.js";
 
 /** Minutes that can be chosen, as plans.json has them. */
 const STOPS = [0.5, 1, 2, 3, 5, 10, 20, 30, 60, 120, 240, 480];
+const MOST_OF_PUPIL = 5; // minutes, in a class
 const USUAL = 5;
 const CHOSEN = "minigpt-studio-minutes"; // kept by the browser
 
@@ -19,26 +20,27 @@ export function makeDial(first, look) {
   const { id } = first;
   let text = first;
   let ahead = 0; // seconds until the training could start; null if that is not known
-  let minutes = keptMinutes();
 
-  const stops = STOPS.map((stop) => makeStop(stop, stop === minutes, () => choose(stop)));
+  const isPupil = document.documentElement.dataset.role === "pupil";
+  const offered = STOPS.filter((stop) => !isPupil || stop <= MOST_OF_PUPIL);
+  let minutes = keptMinutes(offered);
+  const stops = offered.map((stop) => makeStop(stop, stop === minutes, () => choose(stop)));
   const legend = h("legend", {}, h("h2", {}, string("dial.howLong")));
   const choices = stops.map((stop) => stop.element);
   const group = h("fieldset", { className: "stops" }, legend, h("div", { className: "choices" }, choices));
   const forecast = h("div", { className: "forecast" });
   const before = h("p", { className: "facts" });
 
-  const name = h("input", { type: "text", id: "name", value: first.name, maxLength: 80, required: true });
-  name.setAttribute("autocomplete", "off");
+  const typed = { type: "text", id: "name", value: first.name, maxLength: 80, autocomplete: "off" };
+  const name = h("input", { ...typed, "aria-describedby": "nameProblem" });
   const nameProblem = h("p", { className: "bad", id: "nameProblem", role: "alert" });
-  name.setAttribute("aria-describedby", "nameProblem");
   const nameField = h("div", { className: "field" }, h("label", { htmlFor: "name" }, string("dial.name")), name);
   const problem = h("div", { role: "alert" });
   const more = makeMore(id, look);
 
   const summary = h("p", { className: "summary" });
   const start = h("button", { type: "submit", className: "main" }, string("dial.start"));
-  const form = h("form", { onsubmit: submit, noValidate: true }, [
+  const form = h("form", { onsubmit: submit }, [
     group,
     forecast,
     before,
@@ -119,9 +121,9 @@ export function makeDial(first, look) {
   };
 }
 
-function keptMinutes() {
+function keptMinutes(offered) {
   const kept = Number(localStorage.getItem(CHOSEN));
-  return STOPS.includes(kept) ? kept : USUAL;
+  return offered.includes(kept) ? kept : USUAL;
 }
 
 /** One of the twelve stops. What to expect of it is its description for a screen reader. */

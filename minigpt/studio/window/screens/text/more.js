@@ -25,7 +25,11 @@ export function makeMore(id, look) {
     h("div", { className: "row" }, usual, last),
     groups,
   ]);
-  const opener = button(string("dial.more"), toggle, { "aria-expanded": "false", "aria-controls": "more" });
+  const opener = button(string("dial.more"), toggle, {
+    className: "owner-only",
+    "aria-expanded": "false",
+    "aria-controls": "more",
+  });
 
   function toggle() {
     element.hidden = !element.hidden;
@@ -160,9 +164,8 @@ function makeControl({ kind, choices, usual }) {
   if (kind === "switch") return select(usual, ["true", "false"], [string("more.on"), string("more.off")]);
   if (kind === "texts") return h("textarea", { rows: 2, placeholder: usual });
   const isNumber = kind === "number" || kind === "whole number";
-  const input = h("input", { type: "text", placeholder: usual, inputMode: isNumber ? "decimal" : "text" });
-  input.setAttribute("autocomplete", "off");
-  return input;
+  const inputMode = isNumber ? "decimal" : "text";
+  return h("input", { type: "text", placeholder: usual, inputMode, autocomplete: "off" });
 }
 
 function select(usual, values, labels) {
