@@ -10,9 +10,11 @@ its command line, where other accounts can read it, works once; whoever uses it 
 refused and ends the login that it has opened.
 """
 
+import asyncio
 import contextlib
 import hmac
 import secrets
+import time
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
@@ -25,6 +27,8 @@ COOKIE = "minigpt-studio"
 KEY_HEADER = "x-studio-key"
 KINDS = ("application/json", "application/octet-stream")  # no form can send them
 _MOST_LOGINS = 32
+_SECONDS_OF_A_REFUSAL = 0.01
+_SECONDS_AT_ONCE = 1.0  # so many refusals are given without a wait
 _POLICY = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -97,6 +101,19 @@ def is_same(given: str, known: str) -> bool:
     return hmac.compare_digest(given.encode(), known.encode())
 
 
+class Turns:
+    """Refusals are given one after another, a hundred a second: whoever is refused again and again
+    waits, and the studio has time for its windows."""
+
+    def __init__(self) -> None:
+        self._next = 0.0
+
+    def wait(self, now: float) -> float:
+        """In how many seconds the next refusal may be given."""
+        self._next = max(self._next, now - _SECONDS_AT_ONCE) + _SECONDS_OF_A_REFUSAL
+        return max(self._next - now, 0.0)
+
+
 class Guard:
     """An ASGI app that lets through to another what is allowed.
 
@@ -123,6 +140,7 @@ class Guard:
         self._is_host = is_host
         self._cookie = cookie
         self._is_open = is_open
+        self._turns = Turns()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
@@ -140,6 +158,7 @@ class Guard:
         refusal = self._refusal(scope, headers)
         if refusal is not None:
             status, message = refusal
+            await asyncio.sleep(self._turns.wait(time.monotonic()))
             answer = JSONResponse({"message": message, "field": None}, status)
             await answer(scope, receive, send_guarded)
             return

@@ -19,11 +19,11 @@ from starlette.types import ASGIApp
 from uvicorn import Config, Server
 
 from .. import UserError
-from ..config.system import is_windows
 from ..runs.atomic import replace
 from ..serve.listening import listen
 from ..serve.slow_clients import drop_the_slow
 from .app import Studio, make_app
+from .connections import Connection, allow_open_files
 from .guard import KEY_HEADER
 from .place import Place
 from .school.app import ClassApp
@@ -31,8 +31,6 @@ from .school.classroom import Classroom
 
 USUAL_PORT = 8765
 CLASS_PORT = 8766
-_MOST_CONNECTIONS = 400  # beyond which those that ask for nothing are dropped
-_OPEN_FILES = 4096  # that the system should allow, if it does
 _SECONDS_TO_CLOSE = 2
 
 
@@ -77,7 +75,7 @@ def open_studio(
     with lock, contextlib.ExitStack() as opened:
         sockets = opened.enter_context(_listening("localhost", port, USUAL_PORT))
         port = sockets[0].getsockname()[1]
-        _allow_open_files()
+        allow_open_files()
 
         def close(*_: object) -> None:
             server.should_exit = True
@@ -151,13 +149,14 @@ async def _serve(served: list[tuple[Server, list[Any]]]) -> None:
 
 
 def _make_server(app: ASGIApp, kind: type[Server] = Server) -> Server:
-    """The app under uvicorn, which writes no log: addresses hold names of runs."""
+    """The app under uvicorn, which writes no log: addresses hold names of runs, and so would the
+    trace of what was cut off when the studio is closed."""
     options = Config(
         app,
-        http="h11",
+        http=Connection,
         ws="none",
         lifespan="off",
-        log_level="error",
+        log_level="critical",
         access_log=False,
         proxy_headers=False,
         server_header=False,
@@ -169,19 +168,6 @@ def _make_server(app: ASGIApp, kind: type[Server] = Server) -> Server:
     seen = set[Any]()
     options.callback_notify = lambda: drop_the_slow(clients, seen)
     return server
-
-
-def _allow_open_files() -> None:
-    """Let a thousand connections not use up the files that this process may open."""
-    if is_windows():
-        return
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
-    if soft < wanted:
-        with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _write_door(place: Place, door: dict[str, str]) -> None:

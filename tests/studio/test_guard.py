@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from minigpt.studio.guard import Turns
 from minigpt.studio.place import Place, is_one_name, safe_name
 
 from .conftest import HOST, PORT, Window
@@ -188,6 +189,18 @@ def test_a_name_that_was_sent_becomes_one_that_every_system_can_store(
 @pytest.mark.parametrize("name", ["", ".", "..", ".bin", "a/b", "a\\b", "a\0b"])
 def test_a_name_that_leaves_its_folder_is_none(name: str) -> None:
     assert not is_one_name(name)
+
+
+def test_whoever_is_refused_again_and_again_waits_and_a_window_that_is_refused_once_does_not() -> (
+    None
+):
+    turns = Turns()
+    waits = [turns.wait(now=50.0) for _ in range(1000)]
+    assert waits[:90] == [0.0] * 90
+    assert waits == sorted(waits)
+    assert waits[-1] == pytest.approx(9.0)  # a hundred a second, after the first hundred
+    assert turns.wait(now=59.0) > 0.0
+    assert turns.wait(now=90.0) == 0.0
 
 
 def test_the_studio_is_reached_by_each_of_its_own_names(window: Window) -> None:

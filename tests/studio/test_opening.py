@@ -7,17 +7,22 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from ..conftest import unix_only
+from .pupils import Person
+
 STARTED = [sys.executable, "-c", "import sys; from minigpt.cli import main; sys.exit(main())"]
 
 
-def start(folder: Path, *options: str, **environment: str) -> "subprocess.Popen[str]":
+def start(
+    folder: Path, *options: str, program: Sequence[str] = STARTED, **environment: str
+) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [*STARTED, "studio", *options],
+        [*program, "studio", *options],
         cwd=folder,
         env=os.environ | environment,
         stdout=subprocess.PIPE,
@@ -27,9 +32,11 @@ def start(folder: Path, *options: str, **environment: str) -> "subprocess.Popen[
 
 
 @contextlib.contextmanager
-def studio(folder: Path, *options: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+def studio(
+    folder: Path, *options: str, program: Sequence[str] = STARTED
+) -> Iterator[tuple["subprocess.Popen[str]", str]]:
     """A studio that is open, and its address."""
-    process = start(folder, "--port", "0", "--no-browser", *options)
+    process = start(folder, "--port", "0", "--no-browser", *options, program=program)
     assert process.stdout is not None
     try:
         line = process.stdout.readline()
@@ -93,3 +100,20 @@ def test_the_studio_never_loads_torch() -> None:
         "assert 'torch' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@unix_only
+def test_idle_connections_never_use_up_the_files_that_the_studio_may_open(tmp_path: Path) -> None:
+    few = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (450, 450))"
+    code = f"{few}; import sys; from minigpt.cli import main; sys.exit(main())"
+    with studio(tmp_path, program=[sys.executable, "-c", code]) as (_, address):
+        port = int(address.partition("#")[0].rstrip("/").rpartition(":")[2])
+        idle = []
+        for _ in range(200):
+            idle.append(socket.create_connection(("localhost", port)))
+            person = Person(port)
+            person.enter(address.partition("#")[2])
+            assert person.get("/api/state")["runs"] == []
+        assert idle[0].recv(1) == b""  # the oldest was dropped
+        for connection in idle:
+            connection.close()
