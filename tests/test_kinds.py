@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import TypeGuard
 
 import pytest
+from safetensors import SafetensorError
 
 import minigpt
 from minigpt import UserError
 from minigpt.config.kinds import KINDS, kind_of_error
 from minigpt.data.documents.kinds import _NO_TEXT
+from minigpt.interop import safetensors_files
+from tests.conftest import unix_only
 
 # Classes of errors, and after how many arguments their kind follows.
 _RAISED = {"UserError": 1, "Refused": 2, "Unreadable": 2, "Told": 1}
@@ -62,3 +65,16 @@ def test_errors_of_the_system_have_a_kind(error: Exception) -> None:
 def test_an_error_keeps_its_kind_and_is_of_no_special_one_by_itself() -> None:
     assert kind_of_error(UserError("no room", kind="disk_full")) == "disk_full"
     assert kind_of_error(UserError("hm")) == "other"
+
+
+@unix_only
+def test_a_full_disk_is_known_by_what_the_library_of_weights_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise SafetensorError("Error: I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr(safetensors_files, "save_file", refuse)
+    with pytest.raises(OSError, match=r"No space left on device$") as raised:
+        safetensors_files.write_tensors({}, tmp_path / "model.safetensors")
+    assert kind_of_error(raised.value) == "disk_full"

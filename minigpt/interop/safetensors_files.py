@@ -62,6 +62,18 @@ def write_tensors(
     usual = path.stat().st_mode
     try:
         save_file(arrays, path, metadata or {"format": "pt"})  # other readers look for it
-    except SafetensorError as error:  # as "I/O error: No space left on device (os error 28)"
-        raise OSError(re.sub(r"^.*error: | \(os error \d+\)$", "", str(error))) from None
+    except SafetensorError as error:
+        raise _error_of_system(str(error)) from None
     path.chmod(usual)
+
+
+def _error_of_system(said: str) -> OSError:
+    """What the library says, as "I/O error: No space left on device (os error 28)", as the error
+    that Python itself would have raised."""
+    reason = re.sub(r"^.*error: | \(os error \d+\)$", "", said)
+    number = re.search(r"\(os error (\d+)\)$", said)
+    if number is None:
+        return OSError(reason)
+    if is_windows():  # which has numbers of its own
+        return OSError(0, reason, None, int(number[1]))
+    return OSError(int(number[1]), reason)
