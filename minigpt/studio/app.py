@@ -7,7 +7,7 @@ import copy
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -31,6 +31,7 @@ from .runs.states import States
 from .school import routes as class_routes
 from .texts import routes as text_routes
 from .texts import store
+from .texts.chosen import checked_settings
 from .texts.work import TextWork
 from .tickets import Tickets
 
@@ -91,6 +92,13 @@ class Studio:
         store.restore(place)
         self.line.admit(place, pupil.states)
         return pupil
+
+    def checked_settings(self, sent: Any) -> dict[str, Any]:
+        """Settings of a training, from JSON; in a lesson those of a lesson. A UserError if one is
+        wrong."""
+        if self.is_lesson and isinstance(sent, dict):
+            sent = {**sent, "lesson": True}
+        return checked_settings(sent)
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:

@@ -1,5 +1,6 @@
 """A class: pupils come in, train one after the other, and see only what is theirs."""
 
+import json
 import os
 import subprocess
 import sys
@@ -8,7 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from minigpt.studio.app import Studio
+from minigpt.studio.place import Place
+
 from ..conftest import TINY, some_text
+from .conftest import Window
 from .pupils import Person
 
 FEW = {**TINY, "init": "none", "steps": 4, "eval_tokens": 200, "num_workers": 1}
@@ -108,6 +113,22 @@ def test_who_is_not_admitted_gets_nothing(school: School) -> None:
     school.teacher.post("/api/class/refuse", {"pupil": "Eve"})
     assert eve.get("/api/joined")["state"] == "refused"
     assert not (school.folder / "classes").exists()
+
+
+def test_in_a_lesson_all_trainings_are_of_a_lesson(tmp_path: Path) -> None:
+    studio = Studio(Place(tmp_path), close=lambda: None, is_lesson=True)
+    with studio.running():
+        window = Window(studio)
+        window.enter(studio.logins.token)
+        text = window.post("/api/texts", {"names": ["a.txt"], "sizes": [5]}).json["id"]
+        chosen = tmp_path / "texts" / text / "settings.json"
+        assert json.loads(chosen.read_text()) == {"lesson": True}
+
+        window.post(f"/api/texts/{text}/plan", {"settings": {"dropout": 0.1}})
+        assert json.loads(chosen.read_text()) == {"dropout": 0.1, "lesson": True}
+        assert window.post(f"/api/texts/{text}/plan", {"settings": {"seed": 3}}).status == 400
+        pupil = studio.of_pupil(Place(tmp_path / "classes" / "6b" / "Ada"))
+        assert pupil.checked_settings({}) == {"lesson": True}
 
 
 @pytest.mark.studio

@@ -16,7 +16,6 @@ from ..errors import ApiError
 from ..place import Place
 from ..texts import states as text_states
 from ..texts import store
-from ..texts.chosen import checked_settings
 from ..texts.folder import chosen_settings
 from . import removal, trainings
 from .events import EventStream
@@ -128,7 +127,7 @@ async def ask(request: Request) -> Response:
         if (free_space(studio.place.root) or _LITTLE) < _LITTLE:
             raise ApiError(507, "The disk is full. Free some space.")
         given = sent.get("settings")
-        chosen = chosen_settings(folder) if given is None else checked_settings(given)
+        chosen = studio.checked_settings(chosen_settings(folder) if given is None else given)
         with studio.line.paused():
             run = trainings.ask(
                 studio.place,

@@ -15,7 +15,6 @@ from ..errors import ApiError
 from ..runs.states import ACTIVE, WAITING
 from . import settings, store
 from . import states as text_states
-from .chosen import checked_settings
 from .folder import PLANS, READING, SETTINGS, write_json
 from .folder import read_json as read_stored
 
@@ -37,15 +36,23 @@ async def create(request: Request) -> Response:
     come with minigpt, which are there at once. The id."""
     studio = _studio(request)
     sent = await read_json(request)
-    if sent.get("tales") is True:
-        text = await run_in_threadpool(store.create_tales, studio.place)
-        await run_in_threadpool(studio.text_work.keep_going, studio.place.text_folder(text))
-    else:
-        names, sizes = sent.get("names"), sent.get("sizes")
-        text = await run_in_threadpool(
-            store.create, studio.place, names, sizes, studio.place.limits
-        )
-    return JSONResponse({"id": text}, 201)
+    names, sizes = sent.get("names"), sent.get("sizes")
+    are_tales = sent.get("tales") is True
+
+    def make() -> str:
+        place = studio.place
+        if are_tales:
+            text = store.create_tales(place)
+        else:
+            text = store.create(place, names, sizes, place.limits)
+
+        folder = place.text_folder(text)
+        write_json(studio.checked_settings({}), folder / SETTINGS)
+        if are_tales:
+            studio.text_work.keep_going(folder)
+        return text
+
+    return JSONResponse({"id": await run_in_threadpool(make)}, 201)
 
 
 async def show(request: Request) -> Response:
@@ -110,7 +117,7 @@ async def plan(request: Request) -> Response:
     sent = await read_json(request)
     chosen = sent.get("settings")
     if chosen is not None:
-        chosen = _checked(chosen)
+        chosen = _checked(_studio(request), chosen)
 
     def begin() -> None:
         work = _studio(request).text_work
@@ -158,10 +165,10 @@ def _forget_problem(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _checked(sent: Any) -> dict[str, Any]:
+def _checked(studio: "Studio", sent: Any) -> dict[str, Any]:
     """The settings that were sent; ApiError if one is wrong."""
     try:
-        return checked_settings(sent)
+        return studio.checked_settings(sent)
     except UserError as error:
         message = settings.for_window(str(error))
         raise ApiError(400, message, settings.named_in(message)) from None
