@@ -88,6 +88,7 @@ def test_words_of_a_text_are_looked_up_and_a_head_looks_at_all_of_the_beginning(
     written = row["text"][len(row["beginning"]) :].split()
     assert row["words"] == len(written)
     assert row["known"] == sum(word in words for word in written)
+    assert set(row["unknown"]) == set(written) - words
     looks = row["looks"]  # (layers, heads, tokens)
     assert "".join(row["tokens"]).replace("␣", " ") == row["beginning"]
     assert [len(head) for layer in looks for head in layer] == [len(row["tokens"])] * 2

@@ -1,5 +1,6 @@
 """What a run is doing, from the files in its folder alone."""
 
+import json
 import os
 import time
 from dataclasses import replace
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-from minigpt.runs.folder import LOCK, METRICS, STEPS, WEIGHTS
+from minigpt.runs.folder import LOCK, METRICS, PLAN, STEPS, WEIGHTS
 from minigpt.runs.journal import ALIVE, JOURNAL, ROWS, keep_copied
 from minigpt.runs.json_lines import lines_of
 from minigpt.studio.runs.jobs import HELD, JOB, write_job
@@ -91,6 +92,21 @@ def test_the_figures_of_a_run_are_those_of_its_files(tmp_path: Path) -> None:
     assert found["parameters"] == 15
     assert found["has_page"]
     assert found["text"] == {name: TEXT[name] for name in ("id", "name", "size", "beginning")}
+
+
+def test_the_curve_of_a_run_is_planned_only_for_its_first_end(tmp_path: Path) -> None:
+    run = make_run(tmp_path, job=a_job(), end={"how": "finished"}, **LEARNED)
+    write_config(run, token_split_prob=0.1, num_evals=10)
+    plan = {"bits_per_byte": 1.9, "seconds": 40.0, "ends_early": True}
+    (run / PLAN).write_text(json.dumps(plan))
+    curve = States(tmp_path).of(run, NOW)["curve"]
+    assert (curve["expected_bits"], curve["ends_early_at"]) == (1.9, 40.0)
+    assert (curve["harder_until"], curve["evaluations"]) == (0.8, 10)
+    assert (curve["bytes_per_letter"], curve["has_letters"]) == (2.0, False)
+
+    write_job(run, a_job(goes_on=True, minutes=9.0))
+    curve = States(tmp_path).of(run, NOW)["curve"]
+    assert (curve["expected_bits"], curve["ends_early_at"]) == (None, None)
 
 
 def test_how_much_a_run_copies_is_not_told_of_newer_weights(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ _FILES = (
     f"{CHECKPOINT}/{LAST}",
     CONFIG,
     METRICS,
+    PLAN,
     STEPS,
     WEIGHTS,
 )

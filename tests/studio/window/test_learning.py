@@ -161,6 +161,31 @@ def test_a_run_whose_folder_is_gone_is_said_to_be(page: Any, program: Program) -
     page.wait_for_url(f"{program.url}/")
 
 
+def test_a_training_that_saves_for_long_can_be_stopped_at_once(page: Any, program: Program) -> None:
+    run = make_run(program.folder / "runs", **STATES["stopping"][0])
+    page.clock.install()
+    page.goto(f"{program.url}/run/diary")
+    page.locator(".head").get_by_text("Saving what it has learned").wait_for()
+    assert page.get_by_role("button", name="Stop at once").count() == 0
+    page.clock.fast_forward(32_000)
+    (run / "journal" / "alive").touch()
+    page.get_by_role("button", name="Stop at once").click()
+    until(lambda: (run / "journal" / "stop").read_text().strip() == "now")
+
+
+def test_the_words_of_another_language_fit_a_phone(program: Program, browser: Any) -> None:
+    make_run(program.folder / "runs", **STATES["stopped"][0])
+    context = browser.new_context(locale="de-DE", viewport={"width": 390, "height": 800})
+    page = context.new_page()
+    page.goto(program.address)
+    page.get_by_role("button", name="Studio schließen").wait_for()
+    page.goto(f"{program.url}/run/diary")
+    page.get_by_text("Angehalten nach 0:30. Nichts ist verloren.").wait_for()
+    page.get_by_text("Dasselbe in Zahlen").wait_for()
+    assert not is_too_wide(page)
+    context.close()
+
+
 def test_the_details_of_a_failure_are_its_message(page: Any, program: Program) -> None:
     make_run(program.folder / "runs", **STATES["failed"][0])
     page.goto(f"{program.url}/run/diary")

@@ -27,7 +27,7 @@ export async function* stream(path, body, signal) {
 
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   while (true) {
-    const { done, value } = await reader.read();
+    const { done, value } = await answered(reader.read());
     if (done) return;
     yield value;
   }
@@ -62,11 +62,16 @@ function asJson(body) {
 }
 
 async function ask(path, options) {
+  return await answered(fetch(path, { credentials: "same-origin", ...options }));
+}
+
+/** What was waited for; a Refusal if nobody listens, or not any more. */
+async function answered(waiting) {
   try {
-    return await fetch(path, { credentials: "same-origin", ...options });
+    return await waiting;
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Refusal(0, error.message); // nobody listens
+    throw new Refusal(0, error.message);
   }
 }
 
