@@ -55,6 +55,9 @@ export function makeActions(record, { seeItThink, showChildhood }) {
   const compare = h("a", { className: "pressed" }, string("done.compare"));
   const copied = copiedPart(record, working, path);
   const removal = removalPart(working, path);
+  for (const one of [...elsewhere, ...programs, compare, copied.element, ...removal]) {
+    one.classList.add("owner-only"); // a pupil takes the page home, and deletes at home
+  }
   const element = h(
     "section",
     { className: "actions card", "aria-label": string("done.actions") },
