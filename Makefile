@@ -71,8 +71,8 @@ test-systems: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m systems
 
 test-serve: .venv/serve
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MINIGPT_REQUESTS=20000 $(BIN)/pytest tests/serve \
-		-m 'serve or not serve'
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MINIGPT_REQUESTS=20000 $(BIN)/pytest \
+		-m 'serve or not serve' tests/serve/test_clients.py tests/serve/test_requests.py
 
 test-lens: .venv/lens
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m lens tests/interop/test_transformer_lens.py
@@ -192,7 +192,7 @@ install = $(BIN)/pip install --disable-pip-version-check --progress-bar off \
 .venv/lowest/ready: pyproject.toml constraints.txt tests/lowest.py
 	@echo "installing the lowest versions that are allowed into .venv/lowest"
 	$(PYTHON) -m venv .venv/lowest
-	$(PYTHON) tests/lowest.py >.venv/lowest/requirements.txt
+	$(PYTHON) -m tests.lowest >.venv/lowest/requirements.txt
 	grep '^torch==' constraints.txt >.venv/lowest/constraints.txt
 	.venv/lowest/bin/pip install --quiet --disable-pip-version-check --no-compile \
 		--constraint .venv/lowest/constraints.txt --requirement .venv/lowest/requirements.txt
