@@ -10,15 +10,21 @@ const THEME = "minigpt-studio-theme";
 
 export function makeHeader() {
   const title = h("a", { href: "/", className: "title" }, "minigpt studio");
+  const ofClass = h("a", { id: "class", href: "/class", hidden: true });
   const learning = h("a", { id: "learning", hidden: true });
   const close = button(string("header.close"), askToClose, { className: "owner-only" });
-  byId("header").replaceChildren(title, learning, makeTheme(), close);
+  byId("header").replaceChildren(title, ofClass, learning, makeTheme(), close);
 }
 
 let ticking = null;
 
-/** Say what is learning now, of a state of the studio: "Learning: diary, 3 min left". */
+/** Say what is learning now, of a state of the studio: "Learning: diary, 3 min left". Lead to the class, if there is
+ * one. */
 export function showState(state) {
+  const ofClass = byId("class");
+  ofClass.hidden = state.class === null;
+  ofClass.textContent = state.class === null ? "" : string("class.title", { name: state.class });
+
   const run = state.runs.find((one) => ACTIVE.includes(one.state));
   const show = () => showLearning(run);
   clearInterval(ticking);

@@ -12,12 +12,15 @@ export async function show(main) {
   const told = await get("/api/class");
   const door = h("section", { className: "card" });
   const inside = h("section", { className: "card" });
-  main.replaceChildren(
+  const screen = h(
+    "div",
+    { className: "class-screen" },
     h("h1", {}, string("class.title", { name: told.name })),
     board(told),
     h("div", { className: "columns" }, door, inside),
     endings(main, told),
   );
+  main.replaceChildren(screen);
 
   let waiting = 0;
   function draw(now) {
@@ -120,7 +123,7 @@ function endings(main, told) {
   );
   return h(
     "section",
-    { className: "buttons" },
+    { className: "endings" },
     button(string("class.end"), () => end(false)),
     button(string("class.endAndDelete"), () => sure.showModal()),
     sure,
