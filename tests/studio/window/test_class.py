@@ -87,7 +87,7 @@ def test_a_pupil_is_warned_joins_is_admitted_and_is_sent_away(teacher: Any, phon
     width = phone.evaluate("document.documentElement.scrollWidth")
     assert width <= 390
 
-    teacher.get_by_role("button", name="Send Ada <b> away").click()
+    teacher.get_by_role("button", name="Send away Ada <b>").click()
     teacher.get_by_text("Nobody has been admitted yet.").wait_for()
     phone.reload()
     phone.get_by_text("Du bist nicht mehr in der Klasse.").wait_for()
