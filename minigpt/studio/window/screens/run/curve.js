@@ -68,7 +68,8 @@ function waitingFor(record) {
   const evaluations = run.curve?.evaluations;
   const planned = record.planned();
   if (run.state !== "learning" || !evaluations || planned === null) return string("curve.noPoint");
-  const left = planned / evaluations - (record.elapsed(Date.now() / 1000) ?? 0);
+  const { done, seconds } = record.steps.at(-1) ?? { done: 0, seconds: record.elapsed(Date.now() / 1000) ?? 0 };
+  const left = ((1 / evaluations - done) * (planned - seconds)) / Math.max(1 - done, 0.01);
   return left > 1 ? string("curve.firstPoint", { time: durationOf(left) }) : string("curve.soon");
 }
 
