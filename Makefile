@@ -62,7 +62,7 @@ test-distributed: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m distributed
 
 test-kill: .venv/ready
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m kill
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m kill
 
 test-fuzz: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m fuzz
