@@ -16,18 +16,20 @@ STARTED = [sys.executable, "-m", "minigpt", "studio", "--no-browser"]
 class Program:
     """A studio in a folder; it can be killed and started again at the same port."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, *options: str):
         self.folder = folder
+        self.options = options
         self.port = "0"
         self.start()
 
     def start(self) -> None:
         """Start it; afterwards `address` is the one that it printed."""
         self.process = subprocess.Popen(
-            [*STARTED, "--port", self.port],
+            [*STARTED, "--port", self.port, *self.options],
             cwd=self.folder,
             env=os.environ | {"MINIGPT_CACHE": str(self.folder / "cache")},
             stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
         )
         assert self.process.stdout is not None
@@ -37,10 +39,15 @@ class Program:
         self.url = self.address.partition("#")[0].rstrip("/")
         self.port = self.url.rpartition(":")[2]
 
-    def kill(self) -> None:
-        """End it at once; trainings go on."""
+    def kill(self) -> str:
+        """End it at once; trainings go on. What it has printed besides its address."""
         self.process.kill()
-        self.process.communicate()
+        self.process.wait()
+        printed = self.process.stdout
+        if printed is None or printed.closed:  # it was killed before
+            return ""
+        with printed:
+            return printed.read()
 
 
 @pytest.fixture(scope="session")
