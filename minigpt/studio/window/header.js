@@ -68,5 +68,7 @@ async function askToClose(event) {
     return;
   }
   await post("/api/close");
-  byId("main").replaceChildren(h("h1", {}, string("closed.title")), h("p", {}, string("closed.how")));
+  const main = byId("main").cloneNode(false); // a screen that is still coming is not to write over it
+  main.append(h("h1", {}, string("closed.title")), h("p", {}, string("closed.how")));
+  byId("main").replaceWith(main);
 }

@@ -30,9 +30,19 @@ async function show() {
   for (const [address, load] of SCREENS) {
     const found = location.pathname.match(address);
     if (found) {
-      const screen = await load();
+      const screen = await loaded(load);
       await screen.show(byId("main"), decodeURIComponent(found[1] ?? ""));
       return;
     }
+  }
+}
+
+/** A module of the window; a Refusal if the studio has gone before it was here. */
+async function loaded(load) {
+  try {
+    return await load();
+  } catch (error) {
+    if (error instanceof TypeError) throw new Refusal(0, error.message);
+    throw error;
   }
 }
