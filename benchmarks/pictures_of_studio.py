@@ -1,0 +1,68 @@
+"""The pictures of docs/studio.md: screenshots of the studio in Chromium.
+
+python benchmarks/pictures_of_studio.py     `make .venv/page` installs what it needs
+
+It opens the studio in an empty folder, drops the fables, lets it learn for two minutes, and writes
+docs/studio-dial.png, docs/studio-learning.png and docs/studio-done.png. Take them again when the
+screens change.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+FABLES = ROOT / "data" / "fables.txt"
+SIZE = {"width": 1280, "height": 800}
+MOST = 300_000  # milliseconds to wait for something
+
+
+def main() -> None:
+    """Write the pictures."""
+    from playwright.sync_api import sync_playwright
+
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        command = [sys.executable, "-m", "minigpt", "studio", "--port", "0", "--no-browser"]
+        cache = {"MINIGPT_CACHE": f"{folder}/cache"}
+        studio = subprocess.Popen(
+            command, cwd=folder, env=os.environ | cache, stdout=subprocess.PIPE, text=True
+        )
+        assert studio.stdout is not None
+        address = studio.stdout.readline().split()[-1]
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"))
+        page = browser.new_page(viewport=SIZE, locale="en-GB", color_scheme="light")
+        try:
+            page.goto(address)
+            take(page)
+        finally:
+            browser.close()
+            studio.terminate()
+            studio.wait()
+
+
+def take(page: Any) -> None:
+    """Go from a text to a model, and take three pictures on the way."""
+    page.set_input_files("input[type=file]", FABLES)
+    start = page.get_by_role("button", name="Start learning")
+    start.wait_for(timeout=MOST)
+    page.get_by_role("radio", name="2 min").first.check(force=True)
+    page.get_by_text("As sure as choosing among").first.wait_for(timeout=MOST)
+    page.screenshot(path=DOCS / "studio-dial.png")
+
+    start.click()
+    page.get_by_text("Unseen pages: chooses among").first.wait_for(timeout=MOST)
+    page.wait_for_timeout(40_000)
+    page.screenshot(path=DOCS / "studio-learning.png")
+
+    page.get_by_role("button", name="Learn 5 minutes more").wait_for(timeout=MOST)
+    page.wait_for_timeout(10_000)  # the page in its frame
+    page.screenshot(path=DOCS / "studio-done.png")
+
+
+if __name__ == "__main__":
+    main()
