@@ -51,17 +51,22 @@ def take(page: Any) -> None:
     start = page.get_by_role("button", name="Start learning")
     start.wait_for(timeout=MOST)
     page.get_by_role("radio", name="2 min").first.check(force=True)
-    page.get_by_text("As sure as choosing among").first.wait_for(timeout=MOST)
+    shown(page, "As sure as choosing among")
     page.screenshot(path=DOCS / "studio-dial.png")
 
     start.click()
-    page.get_by_text("Unseen pages: chooses among").first.wait_for(timeout=MOST)
+    shown(page, "Unseen pages: chooses among")
     page.wait_for_timeout(40_000)
     page.screenshot(path=DOCS / "studio-learning.png")
 
     page.get_by_role("button", name="Learn 5 minutes more").wait_for(timeout=MOST)
     page.wait_for_timeout(10_000)  # the page in its frame
     page.screenshot(path=DOCS / "studio-done.png")
+
+
+def shown(page: Any, words: str) -> None:
+    """Wait until these words can be seen."""
+    page.locator(f":text('{words}'):visible").first.wait_for(timeout=MOST)
 
 
 if __name__ == "__main__":

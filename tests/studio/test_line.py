@@ -284,3 +284,14 @@ def test_in_a_class_whoever_has_learned_least_comes_first(tmp_path: Path, starte
     line.dismiss(rooms[1])
     assert line.places() == {ada: 1}
     assert line.look() == ada
+
+
+def test_a_text_of_one_file_is_learned_under_the_name_of_the_file(place: Place) -> None:
+    files = place.texts / TEXT["id"] / "files"
+    files.mkdir(parents=True)
+    (files / "diary.txt").write_text("text")
+    run = ask_for(place, "diary")
+    job = read_job(run) or a_job()
+    assert start_command(place, run, job)[-1] == f"texts/{TEXT['id']}/files/diary.txt"
+    (files / "more.txt").write_text("text")
+    assert start_command(place, run, job)[-1] == f"texts/{TEXT['id']}/files"

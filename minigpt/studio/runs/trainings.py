@@ -15,6 +15,7 @@ from ..errors import ApiError
 from ..limits import Limits
 from ..place import Place
 from ..texts.chosen import options
+from ..texts.folder import FILES, kept_files
 from .jobs import JOB, STUDIO_FILES, Job, read_job, write_job
 from .names import free_run
 from .states import ACTIVE, DONE, WAITING, Facts, States, runs_in
@@ -65,8 +66,10 @@ def start_command(place: Place, run: Path, job: Job) -> list[str]:
 
     if "steps" not in job.settings:
         words.append(f"--minutes={job.minutes:g}")
-    text = place.texts / Path(str((job.text or {}).get("id"))).name / "files"
-    return [*words, *options(job.settings), "--", str(text.relative_to(place.root))]
+    text = place.texts / Path(str((job.text or {}).get("id"))).name
+    files = kept_files(text)
+    learned = files[0] if len(files) == 1 else text / FILES  # what it has read is called after it
+    return [*words, *options(job.settings), "--", str(learned.relative_to(place.root))]
 
 
 def stop(states: States, run: Path, *, at_once: bool = False) -> None:
