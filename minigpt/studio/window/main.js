@@ -2,7 +2,7 @@
 // files, the stream of events, the screen.
 
 import { byId, h } from "./basics/dom.js";
-import { enter } from "./basics/login.js";
+import { enter, key } from "./basics/login.js";
 import { loadStrings, say, string } from "./basics/strings.js";
 import { makeHeader } from "./header.js";
 import { showScreen } from "./screens.js";
@@ -11,8 +11,10 @@ await loadStrings();
 const hasKey = await enter();
 makeHeader();
 
+const tried = key();
 const isIn = hasKey && (await showScreen());
 if (!isIn) {
   byId("main").replaceChildren(h("h1", {}, string("login.title")), h("p", {}, ...say("login.how")));
   addEventListener("storage", () => location.reload()); // another window of the studio gets a login
+  if (key() !== tried) location.reload(); // it has just got one
 }
