@@ -18,7 +18,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 FABLES = ROOT / "data" / "fables.txt"
-SIZE = {"width": 1280, "height": 800}
+WIDTH, HEIGHT = 1280, 800
 MOST = 300_000  # milliseconds to wait for something
 
 
@@ -35,7 +35,9 @@ def main() -> None:
         assert studio.stdout is not None
         address = studio.stdout.readline().split()[-1]
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"))
-        page = browser.new_page(viewport=SIZE, locale="en-GB", color_scheme="light")
+        page = browser.new_page(
+            viewport={"width": WIDTH, "height": HEIGHT}, locale="en-GB", color_scheme="light"
+        )
         try:
             page.goto(address)
             take(page)
