@@ -15,7 +15,9 @@ from .errors import ApiError
 
 _SECONDS = 60.0  # that a ticket is good for
 # A page of a run has scripts, and it must not have the studio's rights: a sandbox takes its origin.
-_SANDBOX = "sandbox allow-scripts allow-downloads allow-popups allow-modals; frame-ancestors 'self'"
+# Without allow-forms its line to type in would do nothing; its own policy lets no form go anywhere.
+_RIGHTS = "allow-scripts allow-forms allow-downloads allow-popups allow-modals"
+_SANDBOX = f"sandbox {_RIGHTS}; frame-ancestors 'self'"
 
 
 @dataclass

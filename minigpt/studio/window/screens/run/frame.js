@@ -5,7 +5,7 @@ import { button, byId, h } from "../../basics/dom.js";
 import { sentenceOf } from "../../basics/refusals.js";
 import { string } from "../../basics/strings.js";
 
-const RIGHTS = "allow-scripts allow-downloads allow-popups allow-modals";
+const RIGHTS = "allow-scripts allow-forms allow-downloads allow-popups allow-modals";
 const WIDE = matchMedia("(min-width: 761px)"); // narrower ones open the page when somebody asks for it
 
 /** The card of the page; `draw()` opens it where there is room. */
