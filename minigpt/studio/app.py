@@ -21,6 +21,7 @@ from .. import UserError
 from .bodies import read_json
 from .children import Children
 from .errors import ApiError
+from .failures import tell
 from .guard import COOKIE, Guard, Logins
 from .place import Place
 from .runs import routes as run_routes
@@ -40,7 +41,8 @@ if TYPE_CHECKING:
 
 WINDOW = Path(__file__).parent / "window"
 PAGE = Path(__file__).parent.parent / "page"  # its colours and its helpers are the window's, too
-ERRORS = (ApiError, UserError, HTTPException, ClientDisconnect, OSError, Exception)
+REFUSALS = (ApiError, UserError, HTTPException, ClientDisconnect, OSError)
+ERRORS = (*REFUSALS, Exception)
 ADDRESSES = ("/", "/text/{id}", "/run/{name}", "/compare", "/class")
 
 
@@ -158,7 +160,10 @@ def window_routes(page: str, tickets: Tickets) -> list[BaseRoute]:
 
 
 async def refuse(request: Request, error: Exception) -> Response:
-    """What went wrong, as {"message", "field"}."""
+    """What went wrong, as {"message", "field"}. A mistake of the studio is printed."""
+    if not isinstance(error, REFUSALS) and not isinstance(error.__cause__, REFUSALS):
+        tell(error)
+
     status = 500
     message = "Something went wrong in the studio."
     field = None

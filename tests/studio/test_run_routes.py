@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import io
 import json
+import math
 import shutil
 import zipfile
 from collections.abc import AsyncIterator, Iterator
@@ -18,11 +19,12 @@ from minigpt.studio.errors import ApiError
 from minigpt.studio.place import Place
 from minigpt.studio.runs import events as events_module
 from minigpt.studio.runs import line as line_module
+from minigpt.studio.runs import states as states_module
 from minigpt.studio.runs import writing as writing_module
 from minigpt.studio.runs.events import EventStream, Streams, Watch
 from minigpt.studio.runs.writing import Task, WrittenText
 
-from .by_hand import PHASES, a_job, a_step, make_run
+from .by_hand import PHASES, a_job, a_step, make_run, write_weights
 from .conftest import Window
 
 LEARNED: dict[str, Any] = {
@@ -88,6 +90,60 @@ def test_a_run_is_answered_with_its_rows(window: Window, place: Place) -> None:
         file.write(json.dumps(a_step(4)) + "\n")
     second = window.get(f"/api/runs/my diary?after={first['cursor']}").json
     assert second["rows"] == [{"event": "step", "data": a_step(4)}]
+
+
+def test_a_run_that_was_stopped_before_its_first_step_is_shown(
+    window: Window, place: Place
+) -> None:
+    run = make_run(
+        place.runs, phases=PHASES, end={"how": "stopped"}, has_checkpoint=True, job=a_job()
+    )
+    (run / STEPS).touch()
+    write_weights(run, bits=math.inf)  # nothing was evaluated
+    (found,) = window.get("/api/state").json["runs"]
+    assert (found["state"], found["bits"], found["has_page"]) == ("stopped", None, True)
+    assert window.get("/api/runs/diary").json["run"] == found
+
+
+def test_a_number_that_json_does_not_know_is_null(window: Window, place: Place) -> None:
+    run = make_run(place.runs, **LEARNED)
+    with open(run / STEPS, "a") as file:
+        file.write(json.dumps({**a_step(4), "loss": math.nan}) + "\n")
+    rows = window.get("/api/runs/diary").json["rows"]
+    assert [row["data"]["loss"] for row in rows if row["event"] == "step"][-1] is None
+
+
+def test_a_folder_that_cannot_be_described_hides_no_other(
+    window: Window,
+    place: Place,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    make_run(place.runs, "good", **LEARNED)
+    make_run(place.runs, "odd", **LEARNED)
+    read = states_module.read_facts
+
+    def read_or_fail(folder: Path, signature: Any) -> Any:
+        return read(folder, signature) if folder.name == "good" else {}["nowhere"]
+
+    monkeypatch.setattr(states_module, "read_facts", read_or_fail)
+    for _ in range(2):
+        found = {run["name"]: run for run in window.get("/api/state").json["runs"]}
+    assert found["good"]["state"] == "done"
+    assert found["odd"]["state"] == "failed"
+    assert found["odd"]["problem"] == {"kind": "other", "message": "KeyError: 'nowhere'"}
+    assert not window.studio.states.is_busy(place.runs / "odd")
+    assert capsys.readouterr().err.count("Traceback") == 1
+
+
+def test_a_mistake_of_the_studio_is_printed_once(
+    window: Window, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(window.studio.states, "all", lambda: 1 // 0)
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):  # the server gets it, too, after the answer
+            window.get("/api/state")
+    assert capsys.readouterr().err.count("ZeroDivisionError: ") == 1
 
 
 @pytest.mark.parametrize("name", ["nobody", "..", ".bin", "%2e%2e", "a\\b"])

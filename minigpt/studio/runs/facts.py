@@ -5,6 +5,7 @@ Weights are never read, only the header of their file. What is damaged or not th
 
 import contextlib
 import json
+import math
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -76,7 +77,9 @@ def read_facts(folder: Path, signature: Signature) -> Facts:
     evaluations = read_metrics(folder / METRICS)
     saved = read_best(folder / WEIGHTS)
     bits = [row["val_bits_per_byte"] for row in evaluations]
-    if saved is not None:  # a training that was stopped may have no row of it
+    if saved is not None and math.isfinite(saved["val_bits_per_byte"]):
+        # There may be no row of it; infinite are those of a training that was stopped before its
+        # first evaluation.
         bits.append(saved["val_bits_per_byte"])
     step, step_time = _last_step(folder / STEPS)
     bytes_per_letter = _bytes_per_letter(folder, job, plan)
@@ -121,7 +124,8 @@ def version_of(file: str | Path) -> Version | None:
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a file, also of another version of minigpt; empty if it is damaged."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        data = json.loads(text, parse_constant=lambda _: None)  # a window can read no NaN
     except (OSError, ValueError, RecursionError):
         return {}
     return data if isinstance(data, dict) else {}

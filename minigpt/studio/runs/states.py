@@ -6,6 +6,7 @@ runs takes a few milliseconds. Weights are never read, only the header of their 
 """
 
 import contextlib
+import json
 import os
 import shutil
 import threading
@@ -18,7 +19,8 @@ from filelock import FileLock, Timeout
 
 from ...runs.folder import CONFIG, COUNTING, LOCK
 from ...runs.journal import ALIVE, JOURNAL, ROWS
-from ..problems import problem
+from ..failures import tell
+from ..problems import OTHER, problem
 from .facts import Facts, Row, Version, read_facts, signature_of, version_of
 from .jobs import HELD, JOB, Job, last_line
 
@@ -81,8 +83,12 @@ class States:
     def is_busy(self, folder: Path) -> bool:
         """Whether a process trains in a folder now."""
         with self._lock:
-            facts = self._read(folder)
-            return facts is not None and self._has_process(folder, facts, time.time())
+            try:
+                facts = self._read(folder)
+                return facts is not None and self._has_process(folder, facts, time.time())
+            except Exception as error:  # others can train all the same
+                tell(error)
+                return False
 
     def facts(self, folder: Path) -> Facts | None:
         """What the files of a run say; None if it is gone."""
@@ -96,6 +102,18 @@ class States:
             self._ended.pop(gone, None)
 
     def _describe(self, folder: Path, now: float) -> dict[str, Any]:
+        """What a run is doing. One whose files are not what the studio expects has failed, so that
+        the others are still shown."""
+        try:
+            found = self._found(folder, now)
+            json.dumps(found, allow_nan=False)  # as it will be sent
+            return found
+        except Exception as error:
+            tell(error)
+            wrong = problem(f"{type(error).__name__}: {error}", OTHER)
+            return {**_UNKNOWN, "name": folder.name, "state": FAILED, "problem": wrong}
+
+    def _found(self, folder: Path, now: float) -> dict[str, Any]:
         facts = self._read(folder)
         if facts is None:
             return {**_UNKNOWN, "name": folder.name, "state": GONE}
