@@ -7,6 +7,7 @@ import { string } from "./basics/strings.js";
 import { shortDurationOf } from "./basics/units.js";
 
 const THEME = "minigpt-studio-theme";
+const ASKED = 5000; // milliseconds in which a second press closes the studio
 
 export function makeHeader() {
   const title = h("a", { href: "/", className: "title" }, "minigpt studio");
@@ -59,15 +60,20 @@ function makeTheme() {
   return made;
 }
 
-/** The studio closes after a second press. */
+/** The studio closes after a second press, if that comes soon. */
 async function askToClose(event) {
   const pressed = event.currentTarget;
   if (pressed.dataset.asks !== "true") {
     pressed.dataset.asks = "true";
     pressed.textContent = string("header.closeSure");
+    setTimeout(() => {
+      pressed.dataset.asks = "false";
+      pressed.textContent = string("header.close");
+    }, ASKED);
     return;
   }
   await post("/api/close");
+  pressed.hidden = true;
   const main = byId("main").cloneNode(false); // a screen that is still coming is not to write over it
   main.append(h("h1", {}, string("closed.title")), h("p", {}, string("closed.how")));
   byId("main").replaceWith(main);

@@ -134,9 +134,16 @@ def test_everything_that_came_from_the_text_is_deleted(done: Any, program: Progr
     done.get_by_role("button", name="Delete all that came from my text").click()
     parts = done.locator(".actions .part li")
     done.get_by_text("The model diary").wait_for()
-    assert any(part.startswith("The text story") for part in parts.all_inner_texts())
-    done.get_by_role("button", name="Delete all of it").click()
+    assert any("copy of the text story" in part for part in parts.all_inner_texts())
+    sure = done.get_by_role("button", name="Delete all of it")
+    bottom = sure.evaluate("e => e.getBoundingClientRect().bottom")
+    assert bottom <= done.evaluate("innerHeight")  # it has come into view
+    sure.click()
     done.wait_for_url(f"{program.url}/")
+    done.get_by_text("Deleted.").wait_for()
+    done.reload()
+    done.get_by_role("heading", name="Your models").wait_for()
+    assert done.get_by_text("Deleted.").count() == 0
     left = [path for path in program.folder.rglob("*") if path.is_file()]
     of_the_studio = [path for path in left if path.name.startswith(".studio")]
     locks = [path for path in left if path.suffix == ".lock" and path.stat().st_size == 0]

@@ -30,6 +30,6 @@ def test_another_browser_is_not_let_in_without_the_token(
 
 def test_the_studio_closes_after_a_second_press(page: Any, program: Program) -> None:
     page.get_by_role("button", name="Close the studio").click()
-    page.get_by_role("button", name="Press again to close").click()
+    page.get_by_role("button", name="Press again to close; learning goes on").click()
     page.get_by_role("heading", name="The studio is closed.").wait_for()
     assert program.process.wait(30) == 0

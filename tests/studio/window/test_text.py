@@ -73,7 +73,11 @@ def test_what_was_read_and_what_to_expect_is_seen_in_each_tab_and_after_a_reload
     page: Any, program: Program, tmp_path: Path
 ) -> None:
     drop(page, tmp_path, {"diary.txt": STORY.encode()})
+    page.get_by_text("Measuring this computer").wait_for()
+    start = page.get_by_role("button", name="Start learning")
+    place = start.bounding_box()
     page.locator(".sure").wait_for(timeout=60_000)
+    assert start.bounding_box() == place
     page.get_by_label("20 min").check()
     page.get_by_role("button", name="More").click()
     page.get_by_text("Model: 18 settings").click()

@@ -1,6 +1,8 @@
 // The screen `home`: where a text comes in, and all that is here.
 
 import { get, Refusal } from "../basics/api.js";
+import { wasDeleted } from "../basics/deleted.js";
+import { h } from "../basics/dom.js";
 import { sentenceOf } from "../basics/refusals.js";
 import { stateOf } from "../basics/runs.js";
 import { string } from "../basics/strings.js";
@@ -16,7 +18,8 @@ export async function show(main) {
   const models = makeModels();
   const texts = makeTexts();
   const bin = makeBin();
-  main.replaceChildren(makeDrop(), models.element, texts.element, bin.element);
+  const deleted = h("p", { role: "status", className: "deleted" }, wasDeleted() ? string("home.deleted") : "");
+  main.replaceChildren(deleted, makeDrop(), models.element, texts.element, bin.element);
 
   const states = new Map(); // of the runs, as a screen reader has heard them
 

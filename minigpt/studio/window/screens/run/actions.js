@@ -1,6 +1,7 @@
 // What can be done with a run that has learned: learn more, save it, take it along, use it, compare it, delete it.
 
 import { get, post, Refusal } from "../../basics/api.js";
+import { goHomeDeleted } from "../../basics/deleted.js";
 import { button, h } from "../../basics/dom.js";
 import { sentenceOf } from "../../basics/refusals.js";
 import { string } from "../../basics/strings.js";
@@ -162,15 +163,17 @@ function removalPart(working, path) {
   const sure = button(string("done.deleteSure"), () =>
     working(sure, string("done.deleting"), async () => {
       await post(path("delete-all"), { sure: true });
-      location.assign("/");
+      goHomeDeleted();
     }),
   );
   const how = h("p", {}, string("done.deleteHow"));
-  const part = h("div", { className: "part" }, how, parts, sure);
+  const stays = h("p", {}, string("done.deleteStays"));
+  const part = h("div", { className: "part" }, how, parts, stays, sure);
   const [made] = opening("done.delete", part, () =>
     working(sure, "", async () => {
       const found = await post(path("delete-all"), { sure: false });
       parts.replaceChildren(...found.parts.map((one) => h("li", {}, partOf(one))));
+      part.scrollIntoView({ block: "nearest" });
     }),
   );
   made.classList.add("bad");

@@ -120,7 +120,8 @@ export function makeClock(record, look) {
 
       name.textContent = run.name;
       show(clock, clockNow(now));
-      show(words, wordsOf(record, last > (goesOnFrom ?? 0) ? null : goesOnFrom));
+      const said = wordsOf(record, last > (goesOnFrom ?? 0) ? null : goesOnFrom);
+      show(words, said === "" ? string("learning.mayClose") : said); // in one place: nothing below it moves
       show(verdict, ["done", "stopped"].includes(run.state) ? verdictOf(run) : "");
       show(note, noteOf(record));
       details.textContent = run.problem?.message ?? "";
@@ -164,8 +165,9 @@ function wordsOf(record, goesOnFrom) {
     : string("learning.doneAfter", { time: timeOfLearning(run.elapsed) });
 }
 
-/** What happened meanwhile: the disk is full, the computer slept. */
+/** That the window may be closed; or what happened meanwhile: the disk is full, the computer slept. */
 function noteOf(record) {
+  if (record.run.state === "reading" || record.run.state === "measuring") return string("learning.mayClose");
   if (record.run.state !== "learning") return "";
   const wrong = record.run.problem;
   if (wrong !== null) return wrong.kind === "disk_full" ? string("notice.full") : failureOf(wrong);

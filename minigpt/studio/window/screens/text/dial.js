@@ -42,13 +42,13 @@ export function makeDial(first, look) {
   const start = h("button", { type: "submit", className: "main" }, string("dial.start"));
   const form = h("form", { onsubmit: submit }, [
     group,
-    forecast,
-    before,
     nameField,
     nameProblem,
     problem,
     h("div", { className: "row start" }, summary, more.opener, start),
     more.element,
+    forecast, // below the button, which stays in its place when the measuring ends
+    before,
   ]);
   const element = h("section", { className: "dial card", hidden: true, "aria-label": string("dial.howLong") }, form);
 

@@ -2,6 +2,7 @@
 
 import { post } from "../../basics/api.js";
 import { attempt } from "../../basics/attempt.js";
+import { goHomeDeleted } from "../../basics/deleted.js";
 import { ask } from "../../basics/dialog.js";
 import { button, fill, h } from "../../basics/dom.js";
 import { filesOf, transferred } from "../../basics/picked.js";
@@ -48,7 +49,7 @@ export function makeReading(first, look) {
     const content = [h("p", {}, string("home.deleteTextHow"))];
     const act = async () => {
       await post(`${address}/delete`);
-      location.assign("/");
+      goHomeDeleted();
     };
     ask({ title: string("home.deleteTitle", { name: first.name }), content, label: string("home.delete"), act });
   }
