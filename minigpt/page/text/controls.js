@@ -4,7 +4,7 @@ import { button, byId } from "../basics/dom.js";
 import { savePicture } from "../basics/picture.js";
 import { say, string } from "../basics/strings.js";
 import { model } from "./client.js";
-import { copyLink, copyText } from "./link.js";
+import { copyLink, copyText, hasLink } from "./link.js";
 import { area, showEnd } from "./sheet.js";
 import { currentLook } from "./spans.js";
 import { allHeadsOn, lookAtStep, offNames, openView, state } from "./state.js";
@@ -52,7 +52,7 @@ export function makeControls() {
     next,
     button(string("views.branches"), () => openView("branches"), { title: string("branches.all") }),
     button(string("link.copyText"), copyText),
-    button(string("link.copyLink"), copyLink),
+    hasLink() ? button(string("link.copyLink"), copyLink) : "",
     ...["svg", "png"].map((kind) =>
       button(string(`panel.${kind}`), () => savePicture(currentLook().room, "minigpt-text", kind)),
     ),

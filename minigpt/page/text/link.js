@@ -42,6 +42,11 @@ export async function copyText() {
   tell("link.textCopied");
 }
 
+/** Whether the page's address opens it again: not in a frame of the studio, which gets it once. */
+export function hasLink() {
+  return location.protocol === "file:" || window.origin !== "null";
+}
+
 export async function copyLink() {
   const hash = link();
   if (hash.length > LONGEST_LINK) return tell("link.tooLong");

@@ -15,6 +15,8 @@ const tried = key();
 const isIn = hasKey && (await showScreen());
 if (!isIn) {
   byId("main").replaceChildren(h("h1", {}, string("login.title")), h("p", {}, ...say("login.how")));
-  addEventListener("storage", () => location.reload()); // another window of the studio gets a login
-  if (key() !== tried) location.reload(); // it has just got one
+  const isNew = () => key() !== "" && key() !== tried;
+  const enterToo = () => isNew() && location.reload();
+  addEventListener("storage", enterToo); // another window of the studio gets a login
+  enterToo(); // it has just got one
 }

@@ -24,7 +24,7 @@ async function begin() {
   } else if (state === "waiting") {
     showWaiting();
   } else {
-    forgetKey();
+    forgetKey(key());
     showJoin(state === "refused" ? string("class.refused") : "");
   }
 }

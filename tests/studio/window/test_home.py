@@ -37,6 +37,22 @@ def _choose(page: Any, name: str, item: str) -> None:
 # How a text comes in
 
 
+def test_a_file_is_taken_in_without_a_question(page: Any) -> None:
+    questions: list[str] = []
+
+    def answer(dialog: Any) -> None:
+        questions.append(dialog.type)
+        dialog.accept()
+
+    page.on("dialog", answer)
+    page.locator("h1").click()  # a browser asks only where somebody has pressed something
+    page.locator("input[type=file]").first.set_input_files(
+        {"name": "diary.txt", "mimeType": "text/plain", "buffer": STORY.encode()}
+    )
+    page.wait_for_url("**/text/*")
+    assert questions == []
+
+
 def test_by_keyboard_alone_from_the_first_control_to_start_learning(
     page: Any, tmp_path: Path
 ) -> None:

@@ -33,3 +33,35 @@ def test_the_studio_closes_after_a_second_press(page: Any, program: Program) -> 
     page.get_by_role("button", name="Press again to close; learning goes on").click()
     page.get_by_role("heading", name="The studio is closed.").wait_for()
     assert program.process.wait(30) == 0
+
+
+def test_a_window_with_the_login_of_an_earlier_studio_says_so_without_reloading_on_and_on(
+    page: Any, program: Program
+) -> None:
+    program.kill()
+    program.start()
+    loads: list[str] = []
+    page.on("domcontentloaded", lambda loaded: loads.append(loaded.url))
+    page.goto(program.url)
+    page.get_by_text("This window is not logged in.").wait_for()
+    page.wait_for_timeout(1000)
+    assert len(loads) <= 2
+    assert page.evaluate("localStorage.getItem('minigpt-studio-key')") is None
+
+    other = page.context.new_page()
+    other.goto(program.address)
+    page.get_by_label("Choose files").wait_for()
+    assert page.get_by_text("not logged in").count() == 0
+
+
+def test_a_window_that_reloads_again_and_again_has_one_stream(page: Any, program: Program) -> None:
+    refused: list[int] = []
+    page.on("response", lambda answer: answer.status >= 400 and refused.append(answer.status))
+    for _ in range(8):
+        with page.expect_response(lambda answer: "/api/events" in answer.url):
+            page.reload()
+    # A broken stream is read again; the one before does not stay open.
+    for _ in range(8):
+        with page.expect_response(lambda answer: "/api/events" in answer.url):
+            page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    assert refused == []

@@ -1,6 +1,8 @@
 // Requests to the studio. Each carries the key of the login; an answer that is an error is thrown as a Refusal.
 
-import { key } from "./login.js";
+import { ENTER, forgetKey, key } from "./login.js";
+
+const KEY = "x-studio-key";
 
 /** What the studio answers instead: its status (0 if nothing answers), a sentence, the field that was wrong. */
 export class Refusal extends Error {
@@ -26,10 +28,14 @@ export async function* stream(path, body, signal) {
   if (!answer.ok) await answerOf(answer);
 
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  while (true) {
-    const { done, value } = await answered(reader.read());
-    if (done) return;
-    yield value;
+  try {
+    while (true) {
+      const { done, value } = await answered(reader.read());
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    reader.cancel().catch(() => null); // whoever reads no further keeps no connection open
   }
 }
 
@@ -39,7 +45,7 @@ export function send(path, file, told, signal) {
     const request = new XMLHttpRequest(); // fetch does not tell how far it is
     request.open("POST", path);
     request.setRequestHeader("content-type", "application/octet-stream");
-    request.setRequestHeader("x-studio-key", key());
+    request.setRequestHeader(KEY, key());
     request.upload.addEventListener("progress", (event) => told(event.loaded));
     request.addEventListener("error", () => reject(new Refusal(0, "")));
     request.addEventListener("load", () => {
@@ -54,7 +60,7 @@ export function send(path, file, told, signal) {
 }
 
 function headers() {
-  return { "x-studio-key": key() };
+  return { [KEY]: key() };
 }
 
 function asJson(body) {
@@ -62,7 +68,10 @@ function asJson(body) {
 }
 
 async function ask(path, options) {
-  return await answered(fetch(path, { credentials: "same-origin", ...options }));
+  const answer = await answered(fetch(path, { credentials: "same-origin", ...options }));
+  const isPupil = document.documentElement.dataset.role === "pupil"; // the door tells them why
+  if (answer.status === 401 && path !== ENTER && !isPupil) forgetKey(options.headers[KEY]);
+  return answer;
 }
 
 /** What was waited for; a Refusal if nobody listens, or not any more. */

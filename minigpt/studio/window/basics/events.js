@@ -12,16 +12,14 @@ const LONGEST_WAIT = 30; // seconds between two tries
  */
 export function follow(run, cursor, told, isHere) {
   let after = cursor;
-  let ending = new AbortController();
-  let hasEnded = false;
+  let ending = new AbortController(); // of the one that reads now
 
-  async function read() {
+  async function read({ signal }) {
     let wait = 1;
-    while (!hasEnded && !document.hidden) {
-      ending = new AbortController();
+    while (!signal.aborted) {
       try {
         const address = `/api/events?${new URLSearchParams({ run, after })}`;
-        for await (const { event, data, id } of frames(stream(address, null, ending.signal))) {
+        for await (const { event, data, id } of frames(stream(address, null, signal))) {
           wait = 1;
           isHere(true);
           if (id !== "") after = id;
@@ -29,7 +27,10 @@ export function follow(run, cursor, told, isHere) {
         }
       } catch (error) {
         if (error.name === "AbortError") return;
-        if (error.status === 401) location.reload(); // another studio listens there now, and the screen says so
+        if (error.status === 401) {
+          location.reload(); // another studio listens there now; without its key the window says so
+          return;
+        }
         isHere(error.status !== 0);
       }
       await new Promise((done) => setTimeout(done, 1000 * wait));
@@ -39,13 +40,13 @@ export function follow(run, cursor, told, isHere) {
 
   function look() {
     ending.abort();
-    if (!document.hidden && !hasEnded) read();
+    ending = new AbortController();
+    if (!document.hidden) read(ending);
   }
 
   document.addEventListener("visibilitychange", look);
-  read();
+  look();
   return () => {
-    hasEnded = true;
     document.removeEventListener("visibilitychange", look);
     ending.abort();
   };

@@ -3,6 +3,7 @@
 
 import { post } from "./api.js";
 
+export const ENTER = "/api/enter";
 const KEY = "minigpt-studio-key";
 
 /** The key that requests carry; old tabs take the one of a new window. */
@@ -14,8 +15,9 @@ export function keepKey(given) {
   localStorage.setItem(KEY, given);
 }
 
-export function forgetKey() {
-  localStorage.removeItem(KEY);
+/** Forget a key that is good no more, unless another window has a new one already. */
+export function forgetKey(refused) {
+  if (key() === refused) localStorage.removeItem(KEY);
 }
 
 /** Log in with the token behind #, which is then erased from the address. False if this window may not come in. */
@@ -24,7 +26,7 @@ export async function enter() {
   if (token !== "") {
     history.replaceState(null, "", location.pathname + location.search);
     try {
-      const answer = await post("/api/enter", { token });
+      const answer = await post(ENTER, { token });
       keepKey(answer.key);
     } catch (error) {
       if (error.status !== 401) throw error;

@@ -52,10 +52,9 @@ export function makeSending(arrived) {
     ending = new AbortController();
     progress.hidden = false;
     speak(string("sending.begins"));
+    let found = null;
     try {
-      const { id, failed } = await upload(files, text, (told) => show(told, files.length), ending.signal);
-      if (failed.length > 0) offer(failed, id);
-      else arrived(id);
+      found = await upload(files, text, (told) => show(told, files.length), ending.signal);
     } catch (error) {
       if (error instanceof Refusal) say(sentenceOf(error));
       else if (!ending.signal.aborted) throw error;
@@ -64,6 +63,11 @@ export function makeSending(arrived) {
       ending = null;
       progress.hidden = true;
     }
+    if (found === null) return;
+
+    // Only now, since `arrived` may leave the screen, which asks first while an upload goes on.
+    if (found.failed.length > 0) offer(found.failed, found.id);
+    else arrived(found.id);
   }
 
   /** List the files that could not be opened. */
