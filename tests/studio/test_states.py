@@ -172,6 +172,17 @@ def test_a_training_by_steps_ends_as_its_speed_says(tmp_path: Path) -> None:
     assert found["ends_at"] == round(NOW + 270)  # a tenth is done in 30 seconds
 
 
+@pytest.mark.parametrize(("done", "left"), [(0.366, 60), (0.6, 20)])
+def test_the_last_seconds_of_the_minutes_are_for_saving(
+    done: float, left: int, tmp_path: Path
+) -> None:
+    run = make_run(tmp_path, phases=PHASES, steps=3, alive=1.0)
+    with open(run / STEPS, "a") as file:
+        file.write(lines_of([{**a_step(3), "done": done}]))
+    os.utime(run / STEPS, (NOW, NOW))  # by its speed it is done in 52 or in 20 seconds
+    assert States(tmp_path).of(run, NOW)["ends_at"] == round(NOW + left)
+
+
 def test_only_the_learning_counts_of_a_training_that_goes_on(tmp_path: Path) -> None:
     run = make_run(tmp_path, job=a_job(goes_on=True), alive=1.0, **LEARNED)
     os.utime(run / STEPS, (BEGAN - 100, BEGAN - 100))

@@ -39,6 +39,7 @@ ACTIVE = (READING, MEASURING, LEARNING, STOPPING)
 _PHASES = {"reading": READING, "planning": MEASURING, "tokens": MEASURING, "training": LEARNING}
 _YOUNG = 10.0  # seconds since `alive` was touched: the training goes on
 _STARTING = 45.0  # seconds that a process has to begin, on a busy computer
+_AT_END = 20.0  # seconds of the minutes in which it evaluates and saves, and does not learn
 _CLOCK = 0.01  # seconds by which a row may be older than its process: times are rounded
 
 
@@ -357,7 +358,9 @@ def _ends_at(facts: Facts, minutes: float | None, now: float) -> int | None:
     seconds = facts.step.get("seconds", 0.0)
     done = facts.step.get("done")
     if seconds and done and (began is None or facts.step_time >= began):
-        ends.append(facts.step_time + seconds * (1.0 - done) / done)
+        by_speed = facts.step_time + seconds * (1.0 - done) / done
+        if not ends or by_speed < min(ends) - _AT_END:  # it has read its text often enough
+            ends.append(by_speed)
     return round(max(min(ends), now)) if ends else None
 
 

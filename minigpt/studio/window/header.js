@@ -39,7 +39,8 @@ function showLearning(run) {
   link.hidden = run === undefined;
   if (run === undefined) return;
 
-  const left = run.ends_at === null ? null : shortDurationOf(run.ends_at - Date.now() / 1000);
+  const seconds = run.ends_at === null || run.state === "stopping" ? 0 : run.ends_at - Date.now() / 1000;
+  const left = seconds < 1 ? null : shortDurationOf(seconds); // it only saves then
   const words = left === null ? "header.learning" : "header.learningLeft";
   link.href = `/run/${encodeURIComponent(run.name)}`;
   link.textContent = string(words, { name: run.name, left });

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import time
 from typing import Any
 
 import pytest
@@ -171,6 +172,14 @@ def test_a_training_that_saves_for_long_can_be_stopped_at_once(page: Any, progra
     (run / "journal" / "alive").touch()
     page.get_by_role("button", name="Stop at once").click()
     until(lambda: (run / "journal" / "stop").read_text().strip() == "now")
+
+
+def test_the_clock_ends_at_the_planned_time(page: Any, program: Program) -> None:
+    job = a_job(started=time.time() - 200, minutes=2.0)
+    make_run(program.folder / "runs", job=job, phases=PHASES, alive=0.0)
+    page.goto(f"{program.url}/run/diary")
+    page.locator(".head .clock").get_by_text("02:00 of 02:00").wait_for()
+    assert page.locator("#learning").inner_text() == "Learning: diary"
 
 
 def test_the_words_of_another_language_fit_a_phone(program: Program, browser: Any) -> None:

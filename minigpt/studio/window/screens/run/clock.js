@@ -92,7 +92,7 @@ export function makeClock(record, look) {
     const elapsed = record.elapsed(now);
     if (state !== "learning" && state !== "stopping") return "";
     if (elapsed === null) return minutes === null ? "" : string("learning.clockOf", { all: clockOf(60 * minutes) });
-    const time = clockOf(elapsed);
+    const time = clockOf(minutes === null ? elapsed : Math.min(elapsed, 60 * minutes)); // saving takes longer
     if (state === "stopping") return time;
     if (minutes === null) return endsAt === null ? time : string("learning.clockEnds", { time, end: timeOf(endsAt) });
     const values = { time, all: clockOf(60 * minutes) };
