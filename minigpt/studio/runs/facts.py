@@ -14,6 +14,7 @@ from typing import Any
 
 from ... import UserError
 from ...data.temporary import kind_of
+from ...runs.base import BASE
 from ...runs.folder import (
     CHECKPOINT,
     CONFIG,
@@ -102,6 +103,7 @@ def read_facts(folder: Path, signature: Signature) -> Facts:
             "changed": _changed(signature, job),
             "copied": _copied(folder),
             "curve": _curve(plan, job, config, bytes_per_letter),
+            "begins_with_base": _text_settings(config).get("init") == BASE,
             **_speakers(config),
         },
     )
@@ -189,7 +191,7 @@ def _curve(
     byte, the second in which it ends if that is before its minutes are over, and the share of the
     time in which training is made harder."""
     training = config.get("training") or {}
-    text = (config.get("origin") or {}).get("text") or {}
+    text = _text_settings(config)
     context = (config.get("model") or {}).get("context_length") or 0
     is_harder = bool(training.get("token_split_prob"))
     is_harder |= (training.get("warmup_context") or context) < context
@@ -216,6 +218,12 @@ def _copied(folder: Path) -> dict[str, Any] | None:
     return {"share": figures["share"], "unseen": figures["usual_share"]}
 
 
+def _text_settings(config: dict[str, Any]) -> dict[str, Any]:
+    """The settings of the text that it learns from."""
+    settings: dict[str, Any] = (config.get("origin") or {}).get("text") or {}
+    return settings
+
+
 def _speakers(config: dict[str, Any]) -> dict[str, Any]:
     """Who speaks in the text, and which voices it has."""
     origin = config.get("origin") or {}
@@ -236,7 +244,7 @@ def _text(
     if job is not None and job.text is not None:
         return {name: job.text.get(name) for name in ("id", "name", "size", "beginning")}
 
-    text = (config.get("origin") or {}).get("text") or {}
+    text = _text_settings(config)
     files = text.get("files")
     if not files:
         return None

@@ -221,6 +221,7 @@ _UNKNOWN: dict[str, Any] = {
     "place": None,
     "starts_in": None,
     "is_dialogue": False,
+    "begins_with_base": False,
     "speakers": [],
     "voices": [],
     "has_page": False,

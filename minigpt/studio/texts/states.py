@@ -25,12 +25,18 @@ Told = dict[str, Any]
 
 
 def row(folder: Path) -> Told:
-    """A text as a row of a list: "id", "name", "size", "changed", "files" (how many), "state".
+    """A text as a row of a list: "id", "name", "size" (as the model sees it, once it was read),
+    "changed", "files" (how many, without those left out), "state".
     An ApiError of status 404 if it is not there."""
     text = store.describe(folder)
-    state = _state(text, reading_now(folder))
-    names = ("id", "name", "size", "changed")
-    return {name: text[name] for name in names} | {"files": len(text["files"]), "state": state}
+    reading = reading_now(folder)
+    left_out = _left_out(reading)
+    told = {name: text[name] for name in ("id", "name", "size", "changed")}
+    told["files"] = len([file for file in text["files"] if file["kept"] not in left_out])
+    told["state"] = _state(text, reading)
+    if reading is not None and told["state"] == "ready":
+        told["size"] = reading["size"]
+    return told
 
 
 def whole(folder: Path) -> Told:
@@ -39,11 +45,7 @@ def whole(folder: Path) -> Told:
     text = store.describe(folder)
     reading = reading_now(folder)
     plans = plans_now(folder)
-    problems = {
-        left_out["name"]: {"kind": left_out["kind"], "message": left_out["message"]}
-        for left_out in (reading or {}).get("left_out", [])
-        if left_out["kind"] not in _NOT_WHOLE
-    }
+    problems = _left_out(reading)
     files = [file | {"problem": problems.get(file["kept"])} for file in text["files"]]
     return {
         **text,
@@ -52,6 +54,15 @@ def whole(folder: Path) -> Told:
         "reading": _only(reading, _OF_READING),
         "plans": _only(plans, _OF_PLANS),
         "settings": settings.describe(chosen_settings(folder)),
+    }
+
+
+def _left_out(reading: Told | None) -> dict[str, Told]:
+    """The files that were left out, by their kept names, and why."""
+    return {
+        left_out["name"]: {"kind": left_out["kind"], "message": left_out["message"]}
+        for left_out in (reading or {}).get("left_out", [])
+        if left_out["kind"] not in _NOT_WHOLE
     }
 
 

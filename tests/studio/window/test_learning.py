@@ -219,7 +219,7 @@ def test_words_that_are_not_in_the_text_are_underlined_and_the_head_is_chosen(
     (run / SAMPLES).write_text(lines_of([first, last]))
 
     page.goto(f"{program.url}/run/diary")
-    page.get_by_text("6 of 8 words are yours.").wait_for()
+    page.get_by_text("6 of 8 words occur in your text.").wait_for()
     assert shown(page, ".writes .written") == sample["text"]
     assert page.locator(".unknown").all_inner_texts() == ["b", "b", "crozzle's"]
     assert "head 1.2 looks most at rain itself: 80%" in shown(page, ".looks")

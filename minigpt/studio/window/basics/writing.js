@@ -26,7 +26,7 @@ export function makeWriting(run) {
   const write = button(string("learning.write"), () => (ending === null ? begin() : ending.abort()), {
     className: "main",
   });
-  const text = h("p", { className: "written", lang: "", hidden: true });
+  const text = h("p", { className: "written", lang: "", tabIndex: 0, hidden: true });
   const words = h("p", { className: "quiet", role: "status" });
   const form = h("form", { className: "row ask" }, input, write);
   const element = h("div", {}, who, form, words, text);
@@ -40,6 +40,7 @@ export function makeWriting(run) {
   async function begin() {
     const prompt = input.value;
     const show = shower(text, prompt);
+    let written = "";
     ending = new AbortController();
     write.textContent = string("learning.stopWriting");
     words.textContent = string("learning.writing");
@@ -48,8 +49,11 @@ export function makeWriting(run) {
       const settings = { max_new_tokens: LENGTH, as: answerer.value === "" ? null : answerer.value };
       for await (const row of rows(path, { prompt, settings }, ending.signal)) {
         if (row.text) show(row.text);
+        written += row.text ?? "";
         words.textContent = row.problem ? problemOf(row.problem) : "";
       }
+      const isEmpty = written.startsWith(prompt) && written.slice(prompt.length).trim() === "";
+      if (isEmpty && words.textContent === "") words.textContent = string("learning.onlySpace");
     } catch (error) {
       if (error.name !== "AbortError" && !(error instanceof Refusal)) throw error;
       words.textContent = error instanceof Refusal ? sentenceOf(error) : string("learning.writingStopped");

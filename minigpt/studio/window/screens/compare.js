@@ -114,7 +114,7 @@ function makeSide(side, wanted) {
   const choice = h("select", { "aria-label": string(`compare.${side}`) });
   const figures = h("p", { className: "quiet" });
   const words = h("p", { className: "bad", role: "alert" });
-  const text = h("p", { className: "written", lang: "", hidden: true });
+  const text = h("p", { className: "written", lang: "", tabIndex: 0, hidden: true });
   const element = h(
     "section",
     { className: "card", "aria-label": string(`compare.${side}`) },

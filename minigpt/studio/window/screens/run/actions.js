@@ -6,6 +6,7 @@ import { button, h } from "../../basics/dom.js";
 import { sentenceOf } from "../../basics/refusals.js";
 import { string } from "../../basics/strings.js";
 import { bytesOf, percent } from "../../basics/units.js";
+import { makeNonsense } from "./nonsense.js";
 
 const MORE = 5; // minutes
 const KINDS = ["hf", "gguf", "run"]; // ways to take it elsewhere: what the exports are called, and the folder itself
@@ -49,6 +50,7 @@ export function makeActions(record, { seeItThink, showChildhood }) {
     working(more, "", () => post(path("go-on"), { minutes: MORE })),
   );
   const file = saving(string("done.file"), "page", {});
+  const fileHow = h("p", { className: "quiet" }, string("done.fileHow"));
   const elsewhere = opening("done.elsewhere", elsewherePart(saving));
   const inPrograms = h("div", { className: "part" });
   const programs = opening("done.programs", inPrograms, () => inPrograms.replaceChildren(...programsPart(record)));
@@ -59,12 +61,14 @@ export function makeActions(record, { seeItThink, showChildhood }) {
   for (const one of [...elsewhere, ...programs, compare, copied.element, ...removal]) {
     one.classList.add("owner-only"); // a pupil takes the page home, and deletes at home
   }
+  const nonsense = makeNonsense();
   const element = h(
     "section",
     { className: "actions card", "aria-label": string("done.actions") },
     think,
     more,
     file,
+    fileHow,
     ...elsewhere,
     ...programs,
     childhood,
@@ -73,12 +77,14 @@ export function makeActions(record, { seeItThink, showChildhood }) {
     ...removal,
     status,
     problem,
+    nonsense,
   );
 
   function draw(showsChildhood) {
     const { run } = record;
     childhood.setAttribute("aria-expanded", String(showsChildhood));
     childhood.hidden = run.state !== "done"; // else it is on the screen
+    nonsense.hidden = run.state !== "done"; // the same
     more.hidden = run.state !== "done"; // else the head has "Go on"
     compare.href = `/compare?${new URLSearchParams({ left: run.name, right: "counting" })}`;
     copied.draw();
@@ -146,12 +152,12 @@ function copiedPart(record, working, path) {
 
   function draw() {
     const { copied } = record.run;
-    ask.hidden = copied !== null;
+    ask.textContent = string(copied === null ? "done.askCopied" : "done.copiedAgain");
     words.hidden = copied === null;
+    how.hidden = copied === null;
     if (copied === null) return;
     const values = { share: percent(copied.share, 1), unseen: percent(copied.unseen ?? 0, 1) };
     words.textContent = string(copied.unseen === null ? "done.copiedAlone" : "done.copied", values);
-    how.hidden = false;
   }
 
   return { element, draw };

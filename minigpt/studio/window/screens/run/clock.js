@@ -6,7 +6,7 @@ import { failureOf, sentenceOf } from "../../basics/refusals.js";
 import { stateOf } from "../../basics/runs.js";
 import { string } from "../../basics/strings.js";
 import { clockOf, percent, timeOf } from "../../basics/units.js";
-import { lettersOf, timeOfLearning } from "./words.js";
+import { bothLettersOf, lettersOf, timeOfLearning } from "./words.js";
 
 const PATIENCE = 30; // seconds of saving, after which "Stop at once" is offered
 
@@ -165,8 +165,11 @@ function wordsOf(record, goesOnFrom) {
     : string("learning.doneAfter", { time: timeOfLearning(run.elapsed) });
 }
 
-/** That the window may be closed; or what happened meanwhile: the disk is full, the computer slept. */
+/** That the window may be closed; what happened meanwhile: the disk is full, the computer slept; and of one that has
+ * learned, what it had read before. */
 function noteOf(record) {
+  const hasEnded = record.run.state === "done" || record.run.state === "stopped";
+  if (hasEnded && record.run.begins_with_base) return string("done.base");
   if (record.run.state === "reading" || record.run.state === "measuring") return string("learning.mayClose");
   if (record.run.state !== "learning") return "";
   const wrong = record.run.problem;
@@ -178,8 +181,8 @@ function noteOf(record) {
 function verdictOf({ letters, counting_letters: counting }) {
   if (letters === null) return "";
   if (counting === null) return string("done.letters", { letters: lettersOf(letters) });
-  const values = { letters: lettersOf(letters), counting: lettersOf(counting) };
-  return string(letters < counting ? "done.better" : "done.notBetter", values);
+  const [its, tables] = bothLettersOf(letters, counting);
+  return string(letters < counting ? "done.better" : "done.notBetter", { letters: its, counting: tables });
 }
 
 /** "Reading diary.docx: 40%". */

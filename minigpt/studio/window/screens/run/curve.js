@@ -2,6 +2,7 @@
 // are labelled in letters. The same numbers are in a table.
 
 import { fill, h, scrolling, shape, table } from "../../basics/dom.js";
+import { ACTIVE } from "../../basics/runs.js";
 import { string } from "../../basics/strings.js";
 import { durationOf, number } from "../../basics/units.js";
 import { guessOf, lettersOf, timeOfLearning } from "./words.js";
@@ -49,17 +50,24 @@ export function makeCurve(record) {
   return { element, draw };
 }
 
-/** What the newest evaluation says, in two sentences: {now, guess}. */
+/** What the evaluation that counts says, in two sentences: {now, guess}. */
 export function sentences(record) {
-  const row = record.evaluations.at(-1);
+  const row = countingNow(record);
   if (row === undefined) return { now: waitingFor(record), guess: "" };
 
   const letters = lettersOf(record.letters(row.val_bits_per_byte));
   const right = row.val_right;
   return {
-    now: string("curve.now", { letters }),
+    now: string(row === record.evaluations.at(-1) ? "curve.now" : "curve.kept", { letters, step: number(row.step) }),
     guess: typeof right === "number" ? guessOf(right, record.run.curve?.has_letters ?? false) : "",
   };
+}
+
+/** The newest evaluation while it learns; afterwards the best, whose model is kept. */
+function countingNow({ run, evaluations }) {
+  if (ACTIVE.includes(run.state)) return evaluations.at(-1);
+  const least = Math.min(...evaluations.map((row) => row.val_bits_per_byte));
+  return evaluations.find((row) => row.val_bits_per_byte === least);
 }
 
 /** "First point in about 4 seconds". */
@@ -178,7 +186,7 @@ function drawLegend(legend, record, lines) {
     expected: lines.expected !== null,
   };
   const values = {
-    validation: lines.validation.at(-1)?.[1],
+    validation: countingNow(record)?.val_bits_per_byte,
     counting: lines.counting,
     training: lines.training.at(-1)?.[1],
     expected: lines.expected,

@@ -61,8 +61,13 @@ function shownToken(token) {
   return token.replaceAll("␣", " ");
 }
 
+/** A piece in a sentence; one of white space alone is named. */
 function quoted(token) {
-  return h("b", {}, shownToken(token).trim() || token);
+  const isSpace = /^[␣⇥]*$/.test(token);
+  const isBreak = /^[␣⇥↵]*$/.test(token) && !isSpace;
+  if (isSpace) return h("b", {}, string("learning.aSpace"));
+  if (isBreak) return h("b", {}, string("learning.aLineBreak"));
+  return h("b", {}, shownToken(token).trim());
 }
 
 /** The third head of the first layer is 1.3. */

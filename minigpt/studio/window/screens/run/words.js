@@ -8,6 +8,12 @@ export function lettersOf(letters) {
   return number(letters, letters < 100 ? 1 : 0);
 }
 
+/** Two of them that are compared: with one more digit where they would look alike. */
+export function bothLettersOf(one, other) {
+  if (lettersOf(one) !== lettersOf(other)) return [lettersOf(one), lettersOf(other)];
+  return [number(one, 2), number(other, 2)];
+}
+
 /** A time of learning: "2:14". */
 export function timeOfLearning(seconds) {
   return clockOf(seconds).replace(/^0(?=\d:)/, "");

@@ -5,6 +5,7 @@ import { fill, h } from "../../basics/dom.js";
 import { string } from "../../basics/strings.js";
 import { number } from "../../basics/units.js";
 import { makeChildhood } from "./childhood.js";
+import { makeNonsense } from "./nonsense.js";
 import { momentOf } from "./words.js";
 
 const WORD = /\p{L}+(?:['’]\p{L}+)*/gu;
@@ -16,10 +17,19 @@ export function makeWrites(record, chosen) {
     chosen();
   });
   const title = h("h2");
-  const text = h("p", { className: "written", lang: "" });
+  const text = h("p", { className: "written", lang: "", tabIndex: 0 });
   const words = h("p", { className: "quiet words" });
   const moment = h("p", { className: "quiet moment" });
-  const element = h("section", { className: "writes card" }, title, text, words, childhood.element, moment);
+  const element = h(
+    "section",
+    { className: "writes card" },
+    title,
+    text,
+    words,
+    childhood.element,
+    moment,
+    makeNonsense(),
+  );
   let drawn = null; // the text that is on the screen
 
   function draw() {
@@ -42,16 +52,23 @@ export function makeWrites(record, chosen) {
   return { element, draw, shown: childhood.shown };
 }
 
-/** "31 of 40 words are yours." */
+/** "31 of 40 words occur in your text." */
 function wordsOf(row) {
+  if (row.text.slice(row.beginning.length).trim() === "") return string("learning.onlySpace");
   if (typeof row.words !== "number") return "";
   if (row.words === 0) return string("learning.noWords");
+  if (row.words === 1) return oneWord(row.known);
   if (typeof row.known !== "number") return string("learning.wordsUnknown", { words: number(row.words) });
   if (row.known === row.words) return string("learning.wordsAll", { words: number(row.words) });
   return string(row.unknown ? "learning.words" : "learning.wordsNoMark", {
     known: number(row.known),
     words: number(row.words),
   });
+}
+
+function oneWord(known) {
+  if (typeof known !== "number") return string("learning.word1Unknown");
+  return string(known === 1 ? "learning.word1" : "learning.word1New");
 }
 
 /** A text as nodes, the unknown words in it marked. */

@@ -62,7 +62,7 @@ export function makeDial(first, look) {
     const plan = planOf(text, minutes);
     for (const stop of stops) stop.tell(sentencesOf(planOf(text, stop.minutes), stop.minutes, ahead));
     fill(forecast, ...forecastOf(text, plan, minutes, ahead, measureAgain));
-    summary.textContent = doneOf(plan, minutes, ahead);
+    summary.textContent = summaryOf(plan, minutes, ahead);
     start.disabled = plan?.problem != null || text.plans?.problem?.kind === "setting";
   }
 
@@ -158,8 +158,20 @@ function sentencesOf(plan, minutes, ahead) {
 /** "Done about 14:32." */
 function doneOf(plan, minutes, ahead) {
   if (ahead === null) return string("dial.doneUnknown");
+  return string("dial.done", { time: endOf(plan, minutes, ahead) });
+}
+
+/** "5 minutes, done about 14:32": what the button begins. */
+function summaryOf(plan, minutes, ahead) {
+  const time = durationOf(60 * minutes);
+  if (ahead === null) return string("dial.summaryUnknown", { time });
+  return string("dial.summary", { time, end: endOf(plan, minutes, ahead) });
+}
+
+/** The time of day when it is done. */
+function endOf(plan, minutes, ahead) {
   const seconds = plan?.seconds ?? 60 * minutes;
-  return string("dial.done", { time: timeOf(Date.now() / 1000 + ahead + seconds) });
+  return timeOf(Date.now() / 1000 + ahead + seconds);
 }
 
 function forecastOf(text, plan, minutes, ahead, measureAgain) {

@@ -153,7 +153,7 @@ function languageOf(code) {
 function filesList(files, remove, opened) {
   const rows = files.map((file) => {
     const name = h("span", { className: "name" }, file.name);
-    return h("li", {}, name, h("span", { className: "facts" }, bytesOf(file.size)), removeButton(file, remove));
+    return h("li", {}, name, removeButton(file, remove)); // its size would not be that of its text
   });
   if (rows.length <= MOST_FILES) return h("ul", { className: "files" }, rows);
   return folded(rows, "files", string("home.files", { n: number(rows.length) }), opened);

@@ -1,0 +1,14 @@
+// Why what a small model writes makes little sense.
+
+import { h } from "../../basics/dom.js";
+import { string } from "../../basics/strings.js";
+
+export function makeNonsense() {
+  return h(
+    "details",
+    { className: "nonsense" },
+    h("summary", {}, string("nonsense.title")),
+    h("p", {}, string("nonsense.learns")),
+    h("p", {}, string("nonsense.little")),
+  );
+}
