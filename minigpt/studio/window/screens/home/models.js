@@ -84,7 +84,7 @@ function makeCard(name, problem) {
   };
 }
 
-/** "312 KB, chooses among 2.3 letters, today". What is not known yet is said, unless the state says it. */
+/** "312 kB, chooses among 2.3 letters, today". What is not known yet is said, unless the state says it. */
 function factsOf(run) {
   const facts = [run.text?.size ? bytesOf(run.text.size) : string("home.noSize")];
   if (run.letters !== null) facts.push(string("home.letters", { n: number(run.letters, 1) }));

@@ -186,7 +186,7 @@ function removalPart(working, path) {
   return [made, part];
 }
 
-/** "The text diary.txt, 312 KB". */
+/** "The text diary.txt, 312 kB". */
 function partOf({ kind, name, size }) {
   return string(`done.part_${kind}`, { name, size: bytesOf(size) });
 }

@@ -8,10 +8,11 @@ export function lettersOf(letters) {
   return number(letters, letters < 100 ? 1 : 0);
 }
 
-/** Two of them that are compared: with one more digit where they would look alike. */
+/** Two of them that are compared: with more digits where they would look alike. */
 export function bothLettersOf(one, other) {
-  if (lettersOf(one) !== lettersOf(other)) return [lettersOf(one), lettersOf(other)];
-  return [number(one, 2), number(other, 2)];
+  let digits = Math.max(one, other) < 100 ? 1 : 0;
+  while (digits < 4 && number(one, digits) === number(other, digits)) digits += 1;
+  return [number(one, digits), number(other, digits)];
 }
 
 /** A time of learning: "2:14". */

@@ -135,7 +135,7 @@ function stateOf(text, { remove, goOn, isSending }) {
   return [h("p", { className: "facts" }, factsOf(text.reading).join(", "))];
 }
 
-/** "312 KB, 24 parts, English, 2 speakers". */
+/** "312 kB, 24 parts, English, 2 speakers". */
 function factsOf(reading) {
   const facts = [bytesOf(reading.size)];
   facts.push(reading.documents === 1 ? string("text.onePart") : string("text.parts", { n: number(reading.documents) }));
