@@ -60,6 +60,7 @@ def test_the_page_opens_in_a_frame_without_rights_and_writes(done: Any, program:
     )
     assert text is not None
     assert inside.evaluate("origin") == "null"
+    assert frame.get_by_role("button", name="Copy link").count() == 0  # it would open nothing
 
 
 def test_it_says_whether_it_is_better_than_counting(done: Any, program: Program) -> None:
