@@ -12,7 +12,7 @@ from minigpt.runs.json_lines import lines_of
 
 from ..by_hand import END, PHASES, a_job, make_run
 from .conftest import Program
-from .learners import LONG, ask_for, letters_of, rows, shown, until
+from .learners import LONG, ask_for, letters_of, rows, shown, until, wait_for_end
 from .pages import axe_finds, is_too_wide
 
 pytestmark = pytest.mark.studio
@@ -266,3 +266,16 @@ def test_its_childhood_is_played_without_movement_for_those_who_want_none(
     slider.press("ArrowRight")
     assert shown(page, ".writes .written") == "It 7"
     assert slider.get_attribute("aria-valuetext") == "after 0:07, step 7"
+
+
+def test_a_training_that_is_stopped_before_its_first_step_keeps_the_studio_whole(
+    page: Any, program: Program
+) -> None:
+    run = ask_for(program.folder, "diary", LONG)
+    until(lambda: any(row["phase"] == "training" for row in rows(run, "journal/journal.jsonl")))
+    (run / "journal" / "stop").write_text("stop")
+    wait_for_end(run)
+    page.goto(program.url)
+    page.get_by_role("heading", name="diary", exact=True).wait_for()
+    page.goto(f"{program.url}/run/diary")
+    page.locator(".head").get_by_role("button", name=re.compile("Go on|Try again")).wait_for()
