@@ -1,6 +1,6 @@
 // The head of the window: what is learning now, the theme, and the button that closes the studio.
 
-import { post } from "./basics/api.js";
+import { post, Refusal } from "./basics/api.js";
 import { button, byId, h } from "./basics/dom.js";
 import { ACTIVE } from "./basics/runs.js";
 import { string } from "./basics/strings.js";
@@ -73,7 +73,12 @@ async function askToClose(event) {
     }, ASKED);
     return;
   }
-  await post("/api/close");
+  try {
+    await post("/api/close");
+  } catch (error) {
+    const isGone = error instanceof Refusal && error.status === 0; // before its answer has come
+    if (!isGone) throw error;
+  }
   pressed.hidden = true;
   const main = byId("main").cloneNode(false); // a screen that is still coming is not to write over it
   main.append(h("h1", {}, string("closed.title")), h("p", {}, string("closed.how")));
