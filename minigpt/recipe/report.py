@@ -35,7 +35,6 @@ from ..runs.listing import unfinished_run
 from ..runs.weights import read_best, read_network
 from ..tokenizer import ForeignTokenizer
 from ..training.messages import clock, duration, print_result, say, say_command, say_row
-from .speed import LESSON
 
 if TYPE_CHECKING:
     from ..data.batches import Dataset
@@ -108,6 +107,8 @@ def say_plan(plan: "Plan") -> list[str]:
 
 def reasons(plan: "Plan") -> list[str]:
     """What was measured, and why the plan is as it is: a few lines."""
+    from .speed import LESSON  # it loads torch; a report of what was read does not
+
     lines = []
     if plan.speed is not None:
         operations = f"{plan.speed.flops / 1e9:,.0f} billion operations a second"
