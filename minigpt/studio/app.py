@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
@@ -119,7 +119,7 @@ class Studio:
 def make_app(studio: Studio, port: int) -> ASGIApp:
     """The studio at a port of this machine."""
     routes = [
-        *window_routes("index.html", studio.tickets),
+        *window_routes("main.js", studio.tickets),
         Route("/api/enter", _enter, methods=["POST"]),
         Route("/api/token", _token, methods=["POST"]),
         Route("/api/close", _close, methods=["POST"]),
@@ -140,12 +140,15 @@ def make_app(studio: Studio, port: int) -> ASGIApp:
     )
 
 
-def window_routes(page: str, tickets: Tickets) -> list[BaseRoute]:
+def window_routes(script: str, tickets: Tickets) -> list[BaseRoute]:
     """The window at its addresses, which is the same page at each and without any data: its scripts
     ask for that."""
 
+    page = (WINDOW / "index.html").read_text(encoding="utf-8")
+    html = page.replace("/static/main.js", f"/static/{script}")
+
     async def window(request: Request) -> Response:
-        return FileResponse(WINDOW / page)
+        return HTMLResponse(html)
 
     async def helpers(request: Request) -> Response:
         return FileResponse(PAGE / "basics" / "dom.js")

@@ -30,6 +30,7 @@ from ...runs.folder import (
 from ...runs.journal import COPIED, JOURNAL, ROWS, STOP, read_phases, read_texts
 from ...runs.weights import count_weights, read_best
 from ...training.schedule import EARLY
+from ..stored import read_stored
 from .jobs import JOB, Job, read_job
 
 _END_OF_STEPS = 4096  # bytes of steps.jsonl that surely hold a whole row
@@ -72,9 +73,10 @@ class Facts:
 
 def read_facts(folder: Path, signature: Signature) -> Facts:
     """What the files of a run say, which are as its signature tells."""
-    config = read_json(folder / CONFIG)
-    plan = read_json(folder / PLAN)
+    config = read_stored(folder / CONFIG)
+    plan = read_stored(folder / PLAN)
     job = read_job(folder)
+
     evaluations = read_metrics(folder / METRICS)
     saved = read_best(folder / WEIGHTS)
     bits = [row["val_bits_per_byte"] for row in evaluations]
@@ -82,8 +84,10 @@ def read_facts(folder: Path, signature: Signature) -> Facts:
         # There may be no row of it; infinite are those of a training that was stopped before its
         # first evaluation.
         bits.append(saved["val_bits_per_byte"])
+
     step, step_time = _last_step(folder / STEPS)
     bytes_per_letter = _bytes_per_letter(folder, job, plan)
+
     return Facts(
         signature=signature,
         job=job,
@@ -121,16 +125,6 @@ def version_of(file: str | Path) -> Version | None:
     except OSError:
         return None
     return status.st_mtime_ns, status.st_size
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """The object in a file, also of another version of minigpt; empty if it is damaged."""
-    try:
-        text = path.read_text(encoding="utf-8")
-        data = json.loads(text, parse_constant=lambda _: None)  # a window can read no NaN
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return data if isinstance(data, dict) else {}
 
 
 # Single facts
@@ -212,7 +206,7 @@ def _copied(folder: Path) -> dict[str, Any] | None:
     weights = version_of(folder / WEIGHTS)
     if known is None or weights is None or known[0] < weights[0]:
         return None
-    figures = read_json(folder / JOURNAL / COPIED)
+    figures = read_stored(folder / JOURNAL / COPIED)
     if not {"share", "usual_share"} <= figures.keys():
         return None
     return {"share": figures["share"], "unseen": figures["usual_share"]}

@@ -20,9 +20,10 @@ from ...runs.folder import CONFIG, WEIGHTS
 from ...runs.journal import JOURNAL, read_phases
 from ..errors import ApiError
 from ..place import Place, is_one_name
+from ..stored import read_stored
 from ..texts import store
 from ..texts.folder import ABOUT, FILES
-from .facts import read_json, text_id_of
+from .facts import text_id_of
 from .jobs import STUDIO_FILES, Job, read_job
 from .names import free_place, run_name
 from .states import ACTIVE, WAITING, States, runs_in
@@ -138,7 +139,7 @@ class Everything:
         """What would be removed: the kind, name and size of each part."""
         found = []
         if self.text is not None:
-            name = read_json(self.text / ABOUT).get("name") or self.text.name
+            name = read_stored(self.text / ABOUT).get("name") or self.text.name
             found.append({"kind": "text", "name": str(name), "size": _size(self.text)})
         for run in self.runs:
             kind = "bin" if run.parent == place.bin else "run"
@@ -204,7 +205,7 @@ def _everything(place: Place, texts: set[str], fingerprints: set[str]) -> Everyt
 def _origin(place: Place, run: Path) -> tuple[str | None, str | None]:
     """The text of the studio that a run learns from, and the fingerprint of what it has read."""
     job = read_job(run)
-    origin = read_json(run / CONFIG).get("origin") or {}
+    origin = read_stored(run / CONFIG).get("origin") or {}
     fingerprint = origin.get("fingerprint") or None
     if job is not None and job.text is not None:
         return str(job.text.get("id") or "") or None, fingerprint or _of_unfinished(place, run, job)

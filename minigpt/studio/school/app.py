@@ -53,7 +53,7 @@ class ClassApp:
         self._studios: dict[str, Studio] = {}  # by the folders of their pupils
         self._apps: dict[str, ASGIApp] = {}
         routes = [
-            *window_routes("pupil.html", studio.tickets),
+            *window_routes("pupil.js", studio.tickets),
             Route("/api/join", self._join, methods=["POST"]),
             Route("/api/joined", self._joined),
             Mount("/", self._of_pupil),

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from ...runs.atomic import replace
+from ..problems import problem
+from ..stored import read_stored
 
 ABOUT = "text.json"
 FILES = "files"
@@ -55,15 +57,6 @@ def write_json(value: dict[str, Any], path: Path) -> None:
     replace(path, write)
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """What a file holds; nothing if it is not there, or damaged."""
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
 def kept_files(folder: Path) -> list[Path]:
     """The files that have arrived, in the order in which a training reads them."""
     try:
@@ -74,7 +67,7 @@ def kept_files(folder: Path) -> list[Path]:
 
 def chosen_settings(folder: Path) -> dict[str, Any]:
     """The settings that somebody chose, by their names."""
-    return read_json(folder / SETTINGS)
+    return read_stored(folder / SETTINGS)
 
 
 # What a reading and plans are of: they are made again when that changes
@@ -108,18 +101,13 @@ def plans_of(folder: Path) -> dict[str, Any]:
 
 def is_done(path: Path, of: dict[str, Any]) -> bool:
     """Whether a reading.json or plans.json is of just this, and whole."""
-    found = read_json(path)
+    found = read_stored(path)
     return found.get("of") == of and bool(found.get("is_done"))
 
 
 def write_problem(path: Path, of: dict[str, Any], kind: str, message: str) -> None:
     """Let a reading.json or plans.json tell why it will never be whole. What it has stays."""
-    found = read_json(path)
+    found = read_stored(path)
     if found.get("of") != of:
         found = {"of": of}
-    write_json({**found, "is_done": True, "problem": problem(kind, message)}, path)
-
-
-def problem(kind: str, message: str) -> dict[str, str]:
-    """What went wrong: a kind, for which the window has a sentence, and the message itself."""
-    return {"kind": kind, "message": message}
+    write_json({**found, "is_done": True, "problem": problem(message, kind)}, path)

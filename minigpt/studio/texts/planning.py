@@ -37,6 +37,8 @@ from ...recipe.texts import read_source
 from ...runs.folder import PLAN
 from ...runs.journal import ALIVE, JOURNAL
 from ...runs.memory import enough_memory
+from ..problems import problem
+from ..stored import read_stored
 from . import settings
 from .folder import (
     FILES,
@@ -45,8 +47,6 @@ from .folder import (
     chosen_settings,
     is_done,
     plans_of,
-    problem,
-    read_json,
     write_json,
     write_problem,
 )
@@ -83,7 +83,7 @@ def _plan(folder: Path, of: Found) -> None:
         "measured": None,
         "stops": [],
         "problem": None,
-        "speeds": read_json(path).get("speeds", []),
+        "speeds": read_stored(path).get("speeds", []),
     }
     write_json(found, path)
     try:
@@ -152,7 +152,7 @@ def _stop(minutes: float, measured: Measured, request: Request, bytes_per_letter
     try:
         planned = plan_measured(measured, request.with_minutes(minutes))
     except UserError as error:
-        return found | {"problem": problem(error.kind, settings.for_window(str(error)))}
+        return found | {"problem": problem(settings.for_window(str(error)), error.kind)}
 
     return found | {
         "epochs": round(planned.epochs, 3),
@@ -214,9 +214,9 @@ class _StoredSpeeds:
         """Each with its device and precision, and when it was measured, in seconds since 1970."""
         stored = []
         for path in self._root.glob(f"texts/*/{PLANS}"):
-            stored += read_json(path).get("speeds", [])
+            stored += read_stored(path).get("speeds", [])
         for path in self._root.glob(f"runs/*/{PLAN}"):
-            plan = read_json(path)
+            plan = read_stored(path)
             names = ("device", "precision", "speed")
             of_plan = {name: plan.get(name) for name in names}
             stored.append(of_plan | {"time": path.stat().st_mtime})

@@ -38,6 +38,7 @@ from ...data.documents.document import Report
 from ...data.readers import check_is_text
 from ...data.source import Source, check_text_field
 from ...runs.memory import is_out_of_memory
+from ..problems import problem
 from . import settings
 from .folder import (
     READING,
@@ -45,7 +46,6 @@ from .folder import (
     chosen_settings,
     is_done,
     kept_files,
-    problem,
     reading_of,
     write_json,
     write_problem,
@@ -196,7 +196,7 @@ class _Progress:
         training would read it too."""
         found = self._found or _nothing(_of(self._folder))
         name = "This text" if self._file is None else self._file.name
-        why = {"name": name, **problem(kind, f"{name} {reason}. Remove it.")}
+        why = {"name": name, **problem(f"{name} {reason}. Remove it.", kind)}
         if self._file is not None:
             found["left_out"].append(why)
         write_json(found | {"is_done": True, "problem": why}, self._folder / READING)
@@ -208,7 +208,7 @@ class _Progress:
 def _refused(found: Found) -> Found:
     """There is no text at all: why is said of the only file, or of all together."""
     left_out = found["left_out"]
-    why = problem("nothing", "There is no text in these files. Add others.")
+    why = problem("There is no text in these files. Add others.", "nothing")
     if len(left_out) == 1:
         why = left_out[0]
     return found | {"is_done": True, "share": 1.0, "problem": why}
@@ -227,7 +227,7 @@ def _leave_out(found: Found, file: Path, error: UserError) -> None:
 
 def _add_left_out(found: Found, name: str, kind: str, message: str) -> None:
     if len(found["left_out"]) < _MOST_LEFT_OUT:
-        found["left_out"].append({"name": name, **problem(kind, message)})
+        found["left_out"].append({"name": name, **problem(message, kind)})
 
 
 def _add_report(found: Found, report: Report) -> None:
@@ -268,7 +268,7 @@ def _add_text(found: Found, corpus: Corpus) -> None:
     found["lines"] = _first_lines(beginning)
     if characters < _FEWEST_CHARACTERS:
         message = f"Too short: {characters:,} letters. Add a few pages."
-        found["problem"] = problem("too_short", message)
+        found["problem"] = problem(message, "too_short")
 
 
 def _beginning(corpus: Corpus) -> str:

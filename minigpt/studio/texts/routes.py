@@ -13,10 +13,10 @@ from ... import UserError
 from ..bodies import read_json
 from ..errors import ApiError
 from ..runs.states import ACTIVE, WAITING
+from ..stored import read_stored
 from . import settings, store
 from . import states as text_states
 from .folder import PLANS, READING, SETTINGS, write_json
-from .folder import read_json as read_stored
 
 if TYPE_CHECKING:
     from ..app import Studio

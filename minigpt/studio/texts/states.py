@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ApiError
+from ..stored import read_stored
 from . import settings, store
 from .folder import (
     PLANS,
     READING,
     chosen_settings,
     plans_of,
-    read_json,
     reading_of,
 )
 
@@ -86,13 +86,13 @@ def for_run(folder: Path) -> Told:
 def reading_now(folder: Path) -> Told | None:
     """What reading.json holds; None if it is of other files or settings than there are now."""
     fields = settings.reading_fields(chosen_settings(folder))
-    found = read_json(folder / READING)
+    found = read_stored(folder / READING)
     return found if found.get("of") == reading_of(folder, fields) else None
 
 
 def plans_now(folder: Path) -> Told | None:
     """What plans.json holds; None if it is for other files or settings than there are now."""
-    found = read_json(folder / PLANS)
+    found = read_stored(folder / PLANS)
     return found if found.get("of") == plans_of(folder) else None
 
 

@@ -19,13 +19,13 @@ from ...config.system import rename
 from ..errors import ApiError
 from ..limits import Limits
 from ..place import Place, new_id, safe_name
+from ..stored import read_stored
 from .folder import (
     ABOUT,
     ARRIVING,
     FILES,
     make_folder,
     open_new,
-    read_json,
     statuses,
     write_json,
 )
@@ -139,7 +139,7 @@ def text_folders(place: Place) -> list[Path]:
 def describe(folder: Path) -> dict[str, Any]:
     """A text: its id, name, size, when it was changed, how many files it has, whether it is
     complete, and each file with its number, name, kept name, size and whether it has arrived."""
-    about = read_json(folder / ABOUT)
+    about = read_stored(folder / ABOUT)
     if not about:
         raise ApiError(404, "This text is not here any more.")
 
@@ -171,7 +171,7 @@ async def receive(folder: Path, number: int, parts: AsyncIterator[bytes], limits
     If they end too early, or are more than were announced, or the disk is full, nothing is left of
     them.
     """
-    file = _file(read_json(folder / ABOUT), number)
+    file = _file(read_stored(folder / ABOUT), number)
     kept = folder / FILES / file["kept"]
     if kept.exists():
         raise ApiError(409, f"{file['name']} has arrived before.")
@@ -220,7 +220,7 @@ def _write(file: Any, block: bytes, disk: Path, limits: Limits) -> None:
 def _keep(folder: Path, number: int, arriving: Path) -> None:
     """Let a file that has arrived be part of the text, unless it was removed meanwhile."""
     with _changing:
-        file = _file(read_json(folder / ABOUT), number)
+        file = _file(read_stored(folder / ABOUT), number)
         rename(arriving, folder / FILES / file["kept"])
 
 
@@ -311,7 +311,7 @@ def _name_of(first: str) -> str:
 def _about(folder: Path) -> Iterator[dict[str, Any]]:
     """What is known of a text, to be changed; it is stored afterwards, unless there is an error."""
     with _changing:
-        about = read_json(folder / ABOUT)
+        about = read_stored(folder / ABOUT)
         if not about:
             raise ApiError(404, "This text is not here any more.")
         yield about
