@@ -106,11 +106,12 @@ test-lowest: .venv/lowest/ready
 
 test-page: chromium .venv/page
 	PATH="$(CURDIR)/$(BIN):$$PATH" node_modules/.bin/biome check
-	$(BIN)/pytest -m page
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m page
 
 # Without Chromium, what needs it is skipped.
 test-studio: .venv/page
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m studio
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m studio tests/studio --ignore tests/studio/window
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m studio tests/studio/window
 
 chromium:
 	@chromium --version >/dev/null 2>&1 || (test "$$(id -u)" = 0 && command -v apt-get && \

@@ -23,7 +23,14 @@ pytestmark = pytest.mark.studio
 
 TEXT = "0123456789ab"
 SENTENCE = "The purple walrus sang at noon."
-SETTINGS = {**TINY, "init": "none", "steps": 100_000, "eval_tokens": 200, "num_workers": 1}
+SETTINGS = {
+    **TINY,
+    "init": "none",
+    "steps": 100_000,
+    "num_evals": 5_000,
+    "eval_tokens": 200,
+    "num_workers": 1,
+}
 STUDIO = """
 import sys
 from pathlib import Path
@@ -88,7 +95,7 @@ def stopped(place: Place) -> Path:
     assert states.of(waits)["state"] == "waiting"
     stop(states, waits)
     wait_until(run, "learning")
-    wait_for(lambda: (states.of(run)["step"] or 0) > 0, "its first step")
+    wait_for(lambda: states.of(run)["bits"], "its first evaluation")
     stop(states, run)
     wait_until(run, "stopped")
     wait_for(lambda: not states.is_busy(run), "its process to end")
