@@ -39,11 +39,12 @@ USUAL = ["--device", "cpu", "--compile", "off", "--precision", "float32", "--num
 # Runs a command as if the speed of the machine were known.
 RUNNER = """
 import sys
+from minigpt.recipe import speed
 try:
-    from minigpt.recipe import plan, speed
-except ImportError:
-    from minigpt.training import plan, speed
-plan.measure_speed = lambda *_: speed.Speed(flops=1.35e11, start=0.0095, num_workers=2)
+    from minigpt.recipe import planner
+except ImportError:  # of an older checkout
+    from minigpt.recipe import plan as planner
+planner.measure_speed = lambda *_: speed.Speed(flops=1.35e11, start=0.0095, num_workers=2)
 from minigpt.cli import main
 sys.exit(main(sys.argv[1:]))
 """

@@ -97,7 +97,7 @@ def known_speed() -> Iterator[None]:
     """The machine is not measured anew for each of the runs; processes of their own do measure."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         speed = Speed(flops=6e10, start=2e-3)
-        monkeypatch.setattr("minigpt.recipe.plan.measure_speed", lambda *_: speed)
+        monkeypatch.setattr("minigpt.recipe.planner.measure_speed", lambda *_: speed)
         monkeypatch.setattr("minigpt.training.precision.gain_of_bfloat16", lambda: 0.0)
         yield
 

@@ -123,7 +123,7 @@ def _compared_voices(
     """Which voice texts are nearest to: lines, and the figures of the record."""
     given.run = str(chosen_model(given.run))
     print_message(f"minigpt {__version__}: loading torch, to evaluate {given.run}")
-    from ..recipe.report import voice_lines
+    from ..recipe.result import voice_lines
     from ..recipe.voices import NO_VOICE, nearest, voices_of_run, voices_of_text
 
     if given.files:

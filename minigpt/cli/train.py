@@ -104,7 +104,7 @@ def _plan(text: Fields, model: Fields, training: Fields) -> None:
     """Print what would be trained, and why."""
     _say_reading(text)
     source = _read_text(text, model)
-    from ..recipe.plan import plan_run
+    from ..recipe.planner import plan_run
     from ..recipe.request import make_request
     from ..recipe.texts import read_source
 

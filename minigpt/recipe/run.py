@@ -33,12 +33,12 @@ from ..training.interruption import Interrupted, orderly_exit
 from ..training.lesson import threads_of
 from ..training.picture import EXPECTED
 from ..training.trainer import Trainer
-from . import report
+from . import report, result
 from .copied import reserved_seconds, say_copied
 from .counting import Counting
 from .first_model import first_model, fitted_to_tokens
 from .journal_texts import JournalTexts
-from .plan import plan_run
+from .planner import plan_run
 from .request import Fields, make_request
 from .resume import continued_config, expected_of_run, run_to_resume, text_of_run, tokens_of_run
 from .samples import Samples, check_sample_prompt
@@ -274,10 +274,10 @@ def train_and_report(trainer: Trainer, folder: Path, train: Callable[[], object]
         with enough_memory(_smaller(trainer), lambda: has_checkpoint(folder)):
             train()
     except Interrupted as interruption:
-        report.say_interrupted(folder, interruption.saved)
+        result.say_interrupted(folder, interruption.saved)
         raise
 
-    report.say_result(trainer)
+    result.say_result(trainer)
     on_main(say_copied, trainer)
     return Run(folder)
 

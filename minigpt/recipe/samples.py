@@ -9,7 +9,7 @@ from ..generation.torch_gpt import engine_of
 from ..generation.writer import Writer
 from ..runs.folder import SAMPLES
 from ..training.messages import say_text_of_a_model
-from .report import first_words
+from .result import first_words
 
 if TYPE_CHECKING:
     from ..training.trainer import Trainer

@@ -13,8 +13,9 @@ import torch
 import minigpt
 from minigpt import UserError
 from minigpt.data.source import find_source
-from minigpt.recipe import plan
-from minigpt.recipe.plan import Plan, plan_run
+from minigpt.recipe import planner
+from minigpt.recipe.plan import Plan
+from minigpt.recipe.planner import plan_run
 from minigpt.recipe.request import make_request
 from minigpt.recipe.speed import Speed
 from minigpt.runs import device_check, devices
@@ -114,7 +115,7 @@ def on_a_machine_with(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Calla
 
         monkeypatch.setattr(distributed, "usable_gpu", lambda: CUDA)
         monkeypatch.setattr(distributed, "why_no_gpu", lambda: None)
-        monkeypatch.setattr(plan, "measure_speed", measure)
+        monkeypatch.setattr(planner, "measure_speed", measure)
         text = {"files": ("my.txt",), "init": "none"}
         model = {key: given.pop(key) for key in ("emb_dim", "num_layers") if key in given}
         request = make_request(text, model, {"precision": "float32", **given})

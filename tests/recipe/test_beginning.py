@@ -18,7 +18,8 @@ from minigpt.config import GPTConfig
 from minigpt.data.source import find_source, split
 from minigpt.model import GPT
 from minigpt.recipe.first_loss import first_loss
-from minigpt.recipe.plan import Plan, measure, plan_measured, plan_run
+from minigpt.recipe.plan import Plan
+from minigpt.recipe.planner import measure, plan_measured, plan_run
 from minigpt.recipe.report import reasons
 from minigpt.recipe.request import make_request
 from minigpt.recipe.speed import Speed
@@ -122,13 +123,13 @@ def test_one_measurement_serves_for_plans_of_any_minutes(
     one_by_one = [planned(minutes=m) for m in minutes]
     request = make_request({"files": ("my.txt",)}, {}, {})
     measured = measure(find_source(request.text), request)
-    for measuring in ("plan.measure_speed", "plan.measure_text", "request.read_base"):
+    for measuring in ("planner.measure_speed", "planner.measure_text", "request.read_base"):
         monkeypatch.setattr(f"minigpt.recipe.{measuring}", lambda *_, **__: 1 // 0)
     assert [plan_measured(measured, request.with_minutes(m)) for m in minutes] == one_by_one
 
 
 def test_a_machine_whose_speed_is_stored_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("minigpt.recipe.plan.measure_speed", lambda *_: 1 // 0)
+    monkeypatch.setattr("minigpt.recipe.planner.measure_speed", lambda *_: 1 // 0)
     request = make_request({"files": ("my.txt",)}, {}, {"device": "cpu"})
     stored = Speed(flops=3e10, start=1e-3)
     measured = measure(find_source(request.text), request, lambda *_: stored)

@@ -26,8 +26,8 @@ OF_A_LESSON = ("step", "train_loss", "val_loss", "val_right", "counting_bits_per
 def train_at(speed: float, threads: int, out: str) -> None:
     """The command on a machine that seems to have a speed, and so many processors."""
     code = (
-        "from minigpt.cli import main; from minigpt.recipe import plan; "
-        f"plan.measure_speed = lambda *_: plan.Speed({speed}, 1e-3); "
+        "from minigpt.cli import main; from minigpt.recipe import planner; "
+        f"planner.measure_speed = lambda *_: planner.Speed({speed}, 1e-3); "
         f"raise SystemExit(main(['train', 'my.txt', '--lesson', '--out', {out!r}, *{SMALL}]))"
     )
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
@@ -61,7 +61,7 @@ def test_its_plan_follows_from_text_and_minutes_alone(
     Path("my.txt").write_text(some_text(3000))
     found = {}
     for speed in (Speed(1e9, 1e-2), Speed(5e12, 0.0)):
-        monkeypatch.setattr("minigpt.recipe.plan.measure_speed", lambda *_, of=speed: of)
+        monkeypatch.setattr("minigpt.recipe.planner.measure_speed", lambda *_, of=speed: of)
         found[speed] = [plan_of("--lesson", capsys), plan_of("--minutes 3", capsys)]
     (slow, usual_slow), (fast, usual_fast) = found.values()
     assert slow == fast and usual_slow != usual_fast  # which shows that the speeds matter

@@ -19,7 +19,8 @@ from minigpt.config import GPTConfig, TrainConfig, count_parameters
 from minigpt.data.source import find_source
 from minigpt.recipe.given import Given
 from minigpt.recipe.machine import Machine
-from minigpt.recipe.plan import Plan, make_plan, plan_run
+from minigpt.recipe.plan import Plan, make_plan
+from minigpt.recipe.planner import plan_run
 from minigpt.recipe.predictability import Predictability
 from minigpt.recipe.report import reasons
 from minigpt.recipe.request import make_request
@@ -242,7 +243,7 @@ def test_the_same_command_plans_the_same_settings_again_and_forecasts_by_what_it
 
     def planned_at(flops: float, start: float) -> Plan:
         speed = Speed(flops, start, num_workers=2)
-        monkeypatch.setattr("minigpt.recipe.plan.measure_speed", lambda *_: speed)
+        monkeypatch.setattr("minigpt.recipe.planner.measure_speed", lambda *_: speed)
         request = make_request(text, {}, {"minutes": 1.0})
         return plan_run(find_source(request.text), request)
 

@@ -29,7 +29,8 @@ from ... import UserError
 from ...config import check_fields, count_parameters
 from ...data.source import split
 from ...recipe.draft import whole_seconds
-from ...recipe.plan import Measured, Place, Plan, measure, plan_measured
+from ...recipe.plan import Plan
+from ...recipe.planner import Measured, Place, measure, plan_measured
 from ...recipe.predictability import bits_by_counting
 from ...recipe.request import Request, make_request
 from ...recipe.speed import Speed

@@ -11,7 +11,7 @@ import pytest
 from minigpt.config import TextConfig, TrainConfig
 from minigpt.data.source import find_source
 from minigpt.data.token_cache import prepare_tokens
-from minigpt.recipe.report import first_words, say_result
+from minigpt.recipe.result import first_words, say_result
 from minigpt.training.checkpoint import TrainingState
 
 

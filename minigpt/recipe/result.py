@@ -1,0 +1,179 @@
+"""What `train` tells of a run when it ends: the loss, how good that is, what to do next."""
+
+import math
+import textwrap
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .. import UserError
+from ..config import GPT_NAME, counted
+from ..config.system import quote
+from ..data.dialogue.dialogue import MANNER
+from ..generation.talk import read_talk
+from ..runs.commands import command, started_as
+from ..runs.folder import COUNTING, INTERPOLATION, METRICS, WEIGHTS, best_by_voice, read_metrics
+from ..runs.kept import kept_steps, listed
+from ..runs.weights import read_best, read_network
+from ..tokenizer import ForeignTokenizer
+from ..training.messages import clock, duration, print_result, say, say_command
+from .report import called
+
+if TYPE_CHECKING:
+    from ..data.batches import Dataset
+    from ..training.trainer import Trainer
+
+_LEARNED_BY_HEART = 0.8  # of the steps: if the loss was lowest before, it has risen since
+
+
+def say_result(trainer: "Trainer") -> None:
+    """The loss that was reached, why the training ended, how good that is, and what to do next."""
+    state, training, folder = trainer.state, trainer.config, trainer.out
+    assert folder is not None
+    best = state.best_bits_per_byte or math.inf
+    if not math.isfinite(best):
+        raise UserError(f"nothing could be saved in {folder}")
+
+    text_length = len(trainer.dataset.train)
+    epochs = state.step * trainer.text_tokens_per_step / text_length
+    has_read_enough = training.steps is None and epochs >= (training.max_epochs or math.inf)
+    seconds = time.monotonic() - trainer.started
+    say(
+        f"done in {clock(seconds)}, {counted(state.step, 'step')}: {_why(trainer, seconds, epochs)}"
+    )
+    loss = f"{best:.4f} bits/byte ({state.best_loss:.4f} nats/token)"
+    print_result(f"{folder}: validation {loss} at step {state.best_step:,}")
+    for line in voice_lines(best_by_voice(read_metrics(folder / METRICS))):
+        print_result(line)
+    _say_interpolation(trainer)
+    _say_kept(folder)
+
+    is_better = True
+    counting = trainer.figures.get(COUNTING)
+    if counting is not None:
+        is_better = best < counting
+        say(beside_counting(best, counting, trainer.figures["counted_tokens"], text_length))
+
+    rose_early = epochs > 1 and state.best_step < _LEARNED_BY_HEART * state.step
+    if has_read_enough or (rose_early and not is_better):
+        say("to do better: more text; more minutes would not help")
+    elif training.steps is None or training.lesson:
+        more = next((m for m in (1, 5, 20, 60, 240) if m >= 3 * training.minutes), 1000)
+        say(f"to do better: --minutes {more}")
+    elif not is_better:
+        say(f"to do better: --steps {3 * state.step}")
+    _say_next(trainer, folder)
+
+
+def _say_kept(folder: Path) -> None:
+    """Of which steps weights are kept, and how to name one."""
+    steps = kept_steps(folder)
+    if steps:
+        last = f"{folder}@{steps[-1]}"
+        say(f"kept: the weights of step {listed(steps)}; {last} names the last of them")
+
+
+def voice_lines(bits: Mapping[str, float]) -> list[str]:
+    """The bits per byte of each voice, a line each, the lowest first."""
+    if not bits:
+        return []
+    width = max(map(len, bits))
+    ordered = sorted(bits.items(), key=lambda item: item[1])
+    return [f"  {name:<{width}}  {value:.4f} bits/byte" for name, value in ordered]
+
+
+def _say_interpolation(trainer: "Trainer") -> None:
+    """Where the weights that were kept lie, if that is between the first and the trained ones."""
+    share = trainer.figures.get(INTERPOLATION, 1.0)
+    if share < 1.0 and trainer.figures["is_best"]:
+        text = trainer.dataset.origin.text
+        start = "the first weights" if text is None or text.init is None else called(text.init)
+        way = f"{100 * share:g}% of the way from {start} to the trained ones"
+        say(f"the weights that are kept lie {way}: the loss is lowest there")
+
+
+def _why(trainer: "Trainer", seconds: float, epochs: float) -> str:
+    """Why a training has ended that took so many seconds and read the text so often."""
+    training = trainer.config
+    if training.steps is not None:
+        is_short = trainer.state.step < training.steps
+        if is_short:
+            return "a callback has ended it"
+        asked = f"a lesson of {duration(60 * training.minutes)} has" if training.lesson else ""
+        return f"as many as {asked or 'asked for'}"
+    if epochs >= (training.max_epochs or math.inf):
+        return f"the text was read {epochs:.0f} times, more would only teach it by heart"
+
+    why = f"the {duration(60 * training.minutes)} are over"
+    if seconds > 66 * training.minutes + 1:
+        aside = clock(seconds - trainer.state.seconds)
+        why += f", of which starting and ending took {aside}"
+    return why
+
+
+def _say_next(trainer: "Trainer", folder: Path) -> None:
+    """What to do with the run now."""
+    dialogue = trainer.dataset.origin.dialogue
+    voices = trainer.dataset.origin.voices
+    prompt = trainer.config.sample_prompt or first_words(trainer.dataset)
+    own_parts = []  # which no command can make
+    if read_network(folder / WEIGHTS) != GPT_NAME:
+        own_parts.append("model=...")
+    if isinstance(trainer.dataset.tokenizer, ForeignTokenizer):
+        own_parts.append("tokenizer=...")
+    if own_parts:
+        load = f"minigpt.load({', '.join([repr(str(folder)), *own_parts])})"
+        say_command("to generate", f"{load}.generate({prompt!r})")
+        return
+
+    run = quote(str(folder))
+    say_command("to see it think", f"{command('page')} {run} --open")
+    if dialogue is not None and started_as() is not None:
+        text = trainer.dataset.origin.text
+        only = None if text is None else text.only
+        answerer = read_talk(dialogue, prompt, only).answerer
+        talk = f"--interactive --as {quote(answerer)} --run {run}"
+        say_command(f"to talk with it ({MANNER})", f"{command('generate')} {talk}")
+        return
+    if started_as() is not None:
+        voice = f" --as {quote(voices[0])}" if voices else ""
+        typed = f"{quote(prompt)}{voice} --run {run}"
+        say_command("to generate", f"{command('generate')} {typed}")
+    else:
+        voice = f".in_voice({voices[0]!r})" if voices else ""
+        say_command("to generate", f"minigpt.load({str(folder)!r}){voice}.generate({prompt!r})")
+
+
+def beside_counting(best: float, counting: float, counted_tokens: int, text_length: int) -> str:
+    """A model's bits per byte beside those of counting so many tokens of the training text."""
+    counts = "counting which token follows which four"
+    if counted_tokens < text_length:
+        counts += f", in {counted_tokens:,} tokens of the text,"
+    gives = f"{counts} gives {counting:.3f} bits/byte on the same text"
+
+    saved = 1.0 - best / max(counting, 1e-9)
+    if saved >= 0.005:
+        return f"{gives}: attention saves {saved:.0%}"
+    if saved > -0.005:
+        return f"{gives}: the model is about as good"
+    return f"{gives}: the model is not as good yet"
+
+
+def first_words(dataset: "Dataset") -> str:
+    """The beginning of the first line that has letters or digits, to try as a prompt."""
+    lines = dataset.tokenizer.decode(dataset.train[:400].tolist()).splitlines()
+    line = next((line.strip() for line in lines if any(map(str.isalnum, line))), "")
+    return textwrap.shorten(line, 24, placeholder="", break_long_words=False) or line[:24]
+
+
+def say_interrupted(folder: Path, is_saved: bool) -> None:
+    """What is left of a training that was interrupted, and how to continue it."""
+    last = "could not be saved"
+    if is_saved:
+        last = f"is in {folder}/checkpoint"
+    best = "could not be saved"
+    if read_best(folder / WEIGHTS) is not None:
+        best = f"are in {folder / WEIGHTS}"
+    say(f"interrupted: the best weights {best}, the last state {last}")
+    say_command("to continue it", f"{command('train')} --resume --out {quote(str(folder))}")
