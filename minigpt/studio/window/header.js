@@ -83,4 +83,5 @@ async function askToClose(event) {
   const main = byId("main").cloneNode(false); // a screen that is still coming is not to write over it
   main.append(h("h1", {}, string("closed.title")), h("p", {}, string("closed.how")));
   byId("main").replaceWith(main);
+  main.focus();
 }

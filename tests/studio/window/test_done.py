@@ -12,6 +12,7 @@ import pytest
 from minigpt.runs.json_lines import read_lines
 
 from .conftest import Program
+from .keys import Keys
 from .learners import ask_for, letters_of, rows, shown, until, wait_for_end
 from .pages import axe_finds, is_too_wide
 
@@ -159,3 +160,87 @@ def test_its_childhood_is_that_of_the_file(done: Any, program: Program) -> None:
     assert shown(done, ".writes .written") == " ".join(texts[0]["text"].split())
     done.get_by_role("button", name="Now").click()
     assert shown(done, ".writes .written") == " ".join(texts[-1]["text"].split())
+
+
+def test_by_keyboard_alone_from_done_to_deleted(done: Any, program: Program) -> None:
+    keys = Keys(done)
+    heading = done.locator("h1")
+
+    # The page is in front of the buttons: it is used, and it can be skipped.
+    frame = done.frame_locator(".page iframe")
+    frame.get_by_role("button", name="Write", exact=True).wait_for()
+    inside = next(one for one in done.frames if one.url.startswith(f"{program.url}/t/"))
+    keys.tab_to("Write", inside=inside)
+    before = inside.locator("#text").input_value()
+    keys.press("Enter")
+    until(lambda: inside.locator("#text").input_value() != before)
+    keys.tab_to("[data-key=Chances]", inside=inside)
+    keys.press("ArrowLeft")
+    keys.press("Enter")
+    inside.locator(".box[aria-current=true]:not([data-view=draw])").first.wait_for()
+    keys.tab_to("Close the studio", back=True)
+    keys.press("Tab")
+    assert keys.is_at("Skip the page")
+    keys.press("Enter")
+    keys.press("Tab")
+    assert keys.is_at("Learn 5 minutes more")
+
+    # What opens stays where it was opened.
+    for name in ("Take it elsewhere", "Use it from programs", "Childhood"):
+        keys.tab_to(name)
+        keys.press("Space")
+        assert keys.is_at(name)
+        assert keys.at().count('aria-expanded="true"') == 1
+    with done.expect_download():
+        keys.tab_to("Save as one file", back=True)
+        keys.press("Enter")
+    done.get_by_text("Making the file").wait_for(state="hidden")
+    assert keys.is_at("Save as one file")
+
+    # It learns more, and is watched meanwhile.
+    keys.tab_to("Learn 5 minutes more", back=True)
+    keys.press("Enter")
+    done.get_by_role("button", name="Stop and keep").wait_for()
+    done.locator("#spoken").get_by_text("Going on from").wait_for()
+    assert heading.evaluate("e => e === document.activeElement")
+    keys.tab_to("Birth")
+    keys.press("Enter")
+    keys.tab_to("[type=range]")
+    before = shown(done, ".writes .written")
+    keys.press("End")
+    assert shown(done, ".writes .written") != before
+    keys.tab_to("The same in numbers")
+    keys.press("Enter")
+    done.locator(".curve table").wait_for()
+    keys.press("Tab")
+    assert keys.is_at("[role=region]")
+    done.evaluate("document.activeElement.dataset.isOld = true")
+    until(lambda: "old" not in keys.at())
+    assert keys.is_at("[role=region]")  # though it was made anew
+    keys.tab_to("How the text begins")
+    keys.press("Control+A")
+    keys.type("The old king")
+    keys.press("Enter")
+    done.locator("#spoken").get_by_text(re.compile("^The old king.{20}", re.S)).wait_for()
+    keys.tab_to("select[aria-label=Head]")
+    keys.press("ArrowDown")
+    done.get_by_text("head 1.1 looks most at").wait_for()
+
+    keys.tab_to("Stop and keep", back=True)
+    keys.press("Enter")
+    done.locator("#spoken").get_by_text("Nothing is lost.").wait_for()
+    assert heading.evaluate("e => e === document.activeElement")
+    keys.press("Tab")
+    assert keys.is_at("Go on")
+
+    # All of it is deleted.
+    keys.tab_to("Delete all that came from my text")
+    keys.press("Enter")
+    done.get_by_text("The model diary").wait_for()
+    keys.press("Tab")
+    assert keys.is_at("Delete all of it")
+    keys.press("Enter")
+    done.wait_for_url(f"{program.url}/")
+    done.get_by_text("Deleted.").wait_for()
+    assert keys.is_at("Deleted.")
+    assert not (program.folder / "runs/diary").exists()

@@ -10,6 +10,7 @@ import pytest
 from tests.studio.by_hand import END, PHASES, TEXT, a_job, make_run
 
 from .conftest import Program
+from .keys import Keys
 from .pages import STORY, axe_finds, drop, is_too_wide
 
 pytestmark = pytest.mark.studio
@@ -76,14 +77,7 @@ def test_by_keyboard_alone_from_the_first_control_to_start_learning(
     text = tmp_path / "diary.txt"
     text.write_text(STORY)
     page.get_by_text("Your models will appear here.").wait_for()
-    keys = page.keyboard
-
-    def tab_to(what: str) -> None:
-        for _ in range(40):
-            keys.press("Tab")
-            if page.evaluate(f"document.activeElement.matches({json.dumps(what)})"):
-                return
-        raise AssertionError(f"no Tab leads to {what}")
+    keys = Keys(page)
 
     page.locator("main").focus()
     keys.press("Tab")
@@ -91,14 +85,14 @@ def test_by_keyboard_alone_from_the_first_control_to_start_learning(
     press_space_to_choose(page, text)
 
     page.get_by_role("button", name="Start learning").wait_for()
-    tab_to("input[name=minutes]")
+    keys.tab_to("input[name=minutes]")
     for _ in range(4):
         keys.press("ArrowLeft")
     assert page.get_by_label("½ min").is_checked()
-    tab_to("#name")
+    keys.tab_to("#name")
     keys.press("Control+A")
     keys.type("my diary")
-    tab_to("button[type=submit]")
+    keys.tab_to("button[type=submit]")
     keys.press("Enter")
 
     page.wait_for_url("**/run/my%20diary")
@@ -228,6 +222,7 @@ def test_a_model_is_renamed_deleted_put_back_and_deleted_for_good(
     page.get_by_role("button", name="Empty").click()
     page.get_by_role("dialog").get_by_role("button", name="Empty").click()
     page.get_by_role("heading", name="Bin", exact=True).wait_for(state="hidden")
+    assert Keys(page).is_at("Your models")  # what had the focus is gone
     assert list((tmp_path / "runs").glob("*/journal")) == []
 
 

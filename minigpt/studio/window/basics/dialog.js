@@ -1,7 +1,8 @@
 // A question in front of the window, as a dialog of the browser: what has the focus comes back when it closes.
 
 import { Refusal } from "./api.js";
-import { button, h } from "./dom.js";
+import { button, byId, h } from "./dom.js";
+import { isBusy, setBusy } from "./focus.js";
 import { sentenceOf } from "./refusals.js";
 import { string } from "./strings.js";
 
@@ -24,7 +25,8 @@ export function ask({ title, content = [], label, act }) {
 
     async function submit(event) {
       event.preventDefault();
-      yes.disabled = true;
+      if (isBusy(yes)) return;
+      setBusy(yes, true);
       problem.textContent = "";
       try {
         await act();
@@ -34,12 +36,13 @@ export function ask({ title, content = [], label, act }) {
         if (!(error instanceof Refusal)) throw error;
         problem.textContent = sentenceOf(error);
       } finally {
-        yes.disabled = false;
+        setBusy(yes, false);
       }
     }
 
     function close() {
       dialog.remove();
+      if (document.activeElement === document.body) byId("main").focus(); // what had it is gone
       resolve(isDone);
     }
 

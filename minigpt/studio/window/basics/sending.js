@@ -3,6 +3,7 @@
 import { speak } from "../notice.js";
 import { Refusal } from "./api.js";
 import { button, h } from "./dom.js";
+import { keepingFocus } from "./focus.js";
 import { sentenceOf } from "./refusals.js";
 import { string } from "./strings.js";
 import { percent } from "./units.js";
@@ -61,7 +62,9 @@ export function makeSending(arrived) {
       else speak(string("sending.cancelled"));
     } finally {
       ending = null;
-      progress.hidden = true;
+      keepingFocus(() => {
+        progress.hidden = true;
+      });
     }
     if (found === null) return;
 

@@ -1,5 +1,6 @@
 // A text that a model writes, as it comes.
 
+import { speak } from "../notice.js";
 import { Refusal, stream } from "./api.js";
 import { button, h } from "./dom.js";
 import { problemOf, sentenceOf } from "./refusals.js";
@@ -54,6 +55,7 @@ export function makeWriting(run) {
       }
       const isEmpty = written.startsWith(prompt) && written.slice(prompt.length).trim() === "";
       if (isEmpty && words.textContent === "") words.textContent = string("learning.onlySpace");
+      if (!isEmpty) speak(written);
     } catch (error) {
       if (error.name !== "AbortError" && !(error instanceof Refusal)) throw error;
       words.textContent = error instanceof Refusal ? sentenceOf(error) : string("learning.writingStopped");

@@ -3,6 +3,7 @@
 import { get, Refusal } from "../basics/api.js";
 import { wasDeleted } from "../basics/deleted.js";
 import { h } from "../basics/dom.js";
+import { keepingFocus } from "../basics/focus.js";
 import { sentenceOf } from "../basics/refusals.js";
 import { stateOf } from "../basics/runs.js";
 import { string } from "../basics/strings.js";
@@ -18,8 +19,10 @@ export async function show(main) {
   const models = makeModels();
   const texts = makeTexts();
   const bin = makeBin();
-  const deleted = h("p", { role: "status", className: "deleted" }, wasDeleted() ? string("home.deleted") : "");
+  const hasDeleted = wasDeleted();
+  const deleted = h("p", { className: "deleted", tabIndex: -1 }, hasDeleted ? string("home.deleted") : "");
   main.replaceChildren(deleted, makeDrop(), models.element, texts.element, bin.element);
+  if (hasDeleted) deleted.focus(); // a screen reader says it
 
   const states = new Map(); // of the runs, as a screen reader has heard them
 
@@ -30,9 +33,11 @@ export async function show(main) {
         speak(string("home.spoken", { name: run.name, state: stateOf(run) }));
       states.set(run.name, run.state);
     }
-    models.update(state.runs);
-    texts.update(state.texts, state.runs);
-    bin.update(state.bin);
+    keepingFocus(() => {
+      models.update(state.runs);
+      texts.update(state.texts, state.runs);
+      bin.update(state.bin);
+    }, models.heading);
   }
 
   live("", "", (event, data) => {

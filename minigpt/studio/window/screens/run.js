@@ -2,6 +2,7 @@
 
 import { get } from "../basics/api.js";
 import { byId, h } from "../basics/dom.js";
+import { keepingFocus } from "../basics/focus.js";
 import { live } from "../live.js";
 import { speak } from "../notice.js";
 import { makeActions } from "./run/actions.js";
@@ -47,7 +48,7 @@ function hear(record, parts, event, data) {
   if (record.run.state !== before) speak(parts.words());
 }
 
-/** The parts of the screen: {elements, draw, tick, words}. */
+/** The parts of the screen: {elements, draw, tick, words}. What had the focus and is gone leaves it to the heading. */
 function makeParts(record) {
   const clock = makeClock(record, look);
   const writes = makeWrites(record, () => looks.draw());
@@ -56,7 +57,7 @@ function makeParts(record) {
   const trying = makeTry(record);
   const learning = h("div", { className: "learning" }, writes.element, curve.element, trying.element, looks.element);
 
-  const page = makeFrame(record);
+  const page = makeFrame(record, () => actions.element.focus());
   const actions = makeActions(record, { seeItThink: page.seeItThink, showChildhood });
   const done = h("div", { className: "done" }, page.element, actions.element);
   let showsChildhood = false; // of a run that is done
@@ -95,5 +96,10 @@ function makeParts(record) {
     trying.draw();
   }
 
-  return { elements: [clock.element, learning, done], draw, tick: clock.draw, words: clock.words };
+  return {
+    elements: [clock.element, learning, done],
+    draw: () => keepingFocus(draw, clock.heading),
+    tick: () => keepingFocus(clock.draw, clock.heading),
+    words: clock.words,
+  };
 }

@@ -14,12 +14,8 @@ export function makeModels() {
   const none = h("p", { className: "quiet", hidden: true }, string("home.none"));
   const list = h("ul", { className: "cards" });
   const problem = h("div", { role: "alert" });
-  const element = h("section", { "aria-labelledby": "models" }, [
-    h("h2", { id: "models" }, string("home.models")),
-    none,
-    problem,
-    list,
-  ]);
+  const heading = h("h2", { id: "models", tabIndex: -1 }, string("home.models"));
+  const element = h("section", { "aria-labelledby": "models" }, [heading, none, problem, list]);
   const update = makeCards(
     list,
     (run) => run.name,
@@ -28,6 +24,7 @@ export function makeModels() {
 
   return {
     element,
+    heading,
     say: (words) => problem.replaceChildren(h("p", { className: "bad" }, words)),
     update(runs) {
       none.hidden = runs.length > 0;

@@ -3,9 +3,11 @@
 import { get, post, Refusal } from "../../basics/api.js";
 import { goHomeDeleted } from "../../basics/deleted.js";
 import { button, h } from "../../basics/dom.js";
+import { isBusy, setBusy } from "../../basics/focus.js";
 import { sentenceOf } from "../../basics/refusals.js";
 import { string } from "../../basics/strings.js";
 import { bytesOf, percent } from "../../basics/units.js";
+import { speak } from "../../notice.js";
 import { makeNonsense } from "./nonsense.js";
 
 const MORE = 5; // minutes
@@ -19,7 +21,8 @@ export function makeActions(record, { seeItThink, showChildhood }) {
 
   /** Do something that takes a while; what goes wrong is said. */
   async function working(pressed, words, doing) {
-    pressed.disabled = true;
+    if (isBusy(pressed)) return;
+    setBusy(pressed, true);
     problem.textContent = "";
     status.textContent = words;
     try {
@@ -30,7 +33,7 @@ export function makeActions(record, { seeItThink, showChildhood }) {
       status.textContent = "";
       problem.textContent = sentenceOf(error);
     } finally {
-      pressed.disabled = false;
+      setBusy(pressed, false);
     }
   }
 
@@ -64,7 +67,7 @@ export function makeActions(record, { seeItThink, showChildhood }) {
   const nonsense = makeNonsense();
   const element = h(
     "section",
-    { className: "actions card", "aria-label": string("done.actions") },
+    { className: "actions card", "aria-label": string("done.actions"), tabIndex: -1 },
     think,
     more,
     file,
@@ -132,6 +135,7 @@ function copiable(text) {
   const made = button(string("done.copy"), async () => {
     await navigator.clipboard.writeText(text);
     made.textContent = string("done.isCopied");
+    speak(made.textContent);
   });
   return h("div", { className: "command" }, h("pre", { className: "details", tabIndex: 0 }, text), made);
 }

@@ -2,6 +2,7 @@
 
 import { post, Refusal } from "../../basics/api.js";
 import { button, byId, fill, h } from "../../basics/dom.js";
+import { isBusy, setBusy } from "../../basics/focus.js";
 import { failureOf, sentenceOf } from "../../basics/refusals.js";
 import { stateOf } from "../../basics/runs.js";
 import { string } from "../../basics/strings.js";
@@ -12,7 +13,7 @@ const PATIENCE = 30; // seconds of saving, after which "Stop at once" is offered
 
 /** The head of the screen of a run; `look(what)` brings a part of the screen into view. */
 export function makeClock(record, look) {
-  const name = h("h1");
+  const name = h("h1", { tabIndex: -1 });
   const clock = h("p", { className: "clock" });
   const words = h("p", { className: "words" });
   const verdict = h("p", { className: "verdict" });
@@ -27,8 +28,10 @@ export function makeClock(record, look) {
   let shown = ""; // the buttons that are there
 
   async function ask(what, body = {}) {
+    const pressed = [...buttons.children];
+    if (pressed.some(isBusy)) return false;
     problem.textContent = "";
-    for (const one of buttons.children) one.disabled = true;
+    for (const one of pressed) setBusy(one, true);
     try {
       await post(`/api/runs/${encodeURIComponent(record.run.name)}/${what}`, body);
       return true;
@@ -37,7 +40,7 @@ export function makeClock(record, look) {
       problem.textContent = sentenceOf(error);
       return false;
     } finally {
-      for (const one of buttons.children) one.disabled = false;
+      for (const one of pressed) setBusy(one, false);
     }
   }
 
@@ -81,7 +84,9 @@ export function makeClock(record, look) {
     const wanted = buttonsOf(now);
     if (wanted.join() === shown) return;
     shown = wanted.join();
-    fill(buttons, ...wanted.map((one) => made[one]()));
+    const drawn = wanted.map((one) => made[one]());
+    for (const [i, one] of wanted.entries()) drawn[i].dataset.key = one;
+    fill(buttons, ...drawn);
     buttons.hidden = wanted.length === 0;
   }
 
@@ -102,6 +107,7 @@ export function makeClock(record, look) {
 
   return {
     element,
+    heading: name,
 
     /** What the run is doing, in words; empty while the clock says all. */
     words: () => wordsOf(record, goesOnFrom),

@@ -225,6 +225,7 @@ function numbersOf(record) {
     lettersOf(record.letters(row.counting_bits_per_byte)),
     number(row.val_bits_per_byte, 3),
   ]);
-  const caption = string("curve.caption");
-  return scrolling(string("curve.numbers"), table(caption, heads, rows));
+  const element = scrolling(string("curve.numbers"), table(string("curve.caption"), heads, rows));
+  element.dataset.key = "numbers"; // it is made anew at each evaluation
+  return element;
 }

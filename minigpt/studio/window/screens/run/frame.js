@@ -8,8 +8,8 @@ import { string } from "../../basics/strings.js";
 const RIGHTS = "allow-scripts allow-forms allow-downloads allow-popups allow-modals";
 const WIDE = matchMedia("(min-width: 761px)"); // narrower ones open the page when somebody asks for it
 
-/** The card of the page; `draw()` opens it where there is room. */
-export function makeFrame(record) {
+/** The card of the page; `draw()` opens it where there is room. `skip()` leads past its dozens of controls. */
+export function makeFrame(record, skip) {
   const words = h("p", { className: "quiet", role: "status" });
   const again = button(string("done.pageAgain"), open, { hidden: true });
   const place = h("div", { className: "page-place" });
@@ -17,6 +17,7 @@ export function makeFrame(record) {
   const element = h(
     "section",
     { className: "page card", "aria-label": string("done.page") },
+    button(string("done.skipPage"), skip, { className: "skip" }),
     words,
     again,
     place,

@@ -3,6 +3,7 @@
 import { post, Refusal } from "../../basics/api.js";
 import { attempt } from "../../basics/attempt.js";
 import { button, fill, h } from "../../basics/dom.js";
+import { isBusy, setBusy } from "../../basics/focus.js";
 import { failureOf, sentenceOf } from "../../basics/refusals.js";
 import { ACTIVE } from "../../basics/runs.js";
 import { string } from "../../basics/strings.js";
@@ -75,7 +76,8 @@ export function makeDial(first, look) {
 
   async function submit(event) {
     event.preventDefault();
-    start.disabled = true;
+    if (isBusy(start)) return;
+    setBusy(start, true);
     nameProblem.textContent = "";
     problem.replaceChildren();
     try {
@@ -86,7 +88,7 @@ export function makeDial(first, look) {
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       refuse(error);
-      start.disabled = false;
+      setBusy(start, false);
     }
   }
 
