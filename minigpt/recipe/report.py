@@ -98,7 +98,8 @@ def reasons(plan: "Plan") -> list[str]:
         extent = f"{counted(plan.steps, 'step')} in {duration(plan.seconds)}"
         who = "a lesson counts with" if plan.speed == LESSON else "this machine computes"
         lines.append(f"{who} {operations}: about {extent}")
-    if plan.max_characters is not None:
+    characters = plan.text.size / plan.text.bytes_per_character
+    if plan.max_characters is not None and plan.max_characters < characters:
         most = f"{plan.max_characters / 1e6:,.0f} million characters"
         lines.append(f"of this long text {most} are used, from all over it")
     lines.extend(lines_of_beginning(plan))

@@ -198,3 +198,11 @@ def test_a_plan_that_guessed_too_many_tokens_is_corrected_before_it_is_told(
     told = capsys.readouterr().err
     assert f"context: {made['model']['context_length']} tokens" in told
     assert f"{planned['tokens']:,} pieces of text to train on" in told
+
+
+def test_a_part_of_a_text_is_only_spoken_of_where_there_is_more_of_it() -> None:
+    def says_part(most: int) -> bool:
+        return any("of this long text" in line for line in reasons(planned(max_characters=most)))
+
+    assert says_part(MEGABYTE.size // 2)
+    assert not says_part(MEGABYTE.size)
