@@ -36,7 +36,7 @@ _STEPS_WORTHWHILE = 100  # for which the minutes that are proposed suffice
 
 
 @dataclass(frozen=True)
-class Place:
+class MeasuredDevice:
     """Where a training may run, and how fast that is."""
 
     device: torch.device
@@ -51,7 +51,7 @@ class Measured:
 
     text: TextStats
     text_for_base: TextStats | None  # as the base sees it, if a plan may begin with that
-    places: tuple[Place, ...]  # where there is a choice, the GPU and then the CPU
+    devices: tuple[MeasuredDevice, ...]  # where there is a choice, the GPU and then the CPU
 
 
 StoredSpeed = Callable[[torch.device, str, int], Speed | None]  # device, precision, num_workers
@@ -79,13 +79,13 @@ def measure(
     # What does not fit together is refused before the machine is measured.
     make_plan(text, Machine(None, distributed.world_size()), request.given)
 
-    places = tuple(_measured_places(request, stored_speed))
+    devices = tuple(_measured_devices(request, stored_speed))
     base = request.with_base
     text_for_base = None if base is None else known_text(text, source, base)
-    return Measured(text, text_for_base, places)
+    return Measured(text, text_for_base, devices)
 
 
-def _measured_places(request: Request, stored_speed: StoredSpeed) -> Iterator[Place]:
+def _measured_devices(request: Request, stored_speed: StoredSpeed) -> Iterator[MeasuredDevice]:
     """Where a training may run."""
     given = request.given
     device = distributed.device_of_rank(request.training.device)
@@ -109,7 +109,7 @@ def _measured_places(request: Request, stored_speed: StoredSpeed) -> Iterator[Pl
             speed = LESSON
         elif needs_speed:
             speed = stored_speed(device, precision, workers) or _speed(device, precision, workers)
-        yield Place(device, precision, workers, speed)
+        yield MeasuredDevice(device, precision, workers, speed)
 
 
 def _speed(device: torch.device, precision: str, workers: int) -> Speed:
@@ -120,7 +120,7 @@ def _speed(device: torch.device, precision: str, workers: int) -> Speed:
 
 def plan_measured(measured: Measured, request: Request) -> Plan:
     """Plan around what is given, by what was measured for it, as :func:`plan_run` does."""
-    plans = [_plan_at(place, measured, request) for place in measured.places]
+    plans = [_plan_for(device, measured, request) for device in measured.devices]
     plan = plans[0]
     if len(plans) == 2:
         on_gpu, on_cpu = plans
@@ -131,26 +131,26 @@ def plan_measured(measured: Measured, request: Request) -> Plan:
     return plan
 
 
-def _plan_at(place: Place, measured: Measured, request: Request) -> Plan:
-    """The plan for one place."""
+def _plan_for(found: MeasuredDevice, measured: Measured, request: Request) -> Plan:
+    """The plan for one device."""
     given = request.given
     processes = distributed.world_size()
     how: dict[str, Any] = {
-        "device": place.device.type if processes > 1 else str(place.device),
-        "precision": place.precision,
+        "device": found.device.type if processes > 1 else str(found.device),
+        "precision": found.precision,
     }
-    if place.speed is None:
+    if found.speed is None:
         plan = make_plan(measured.text, Machine(None, processes), given)
-        return replace(plan, num_workers=either(given.num_workers, place.num_workers), **how)
+        return replace(plan, num_workers=either(given.num_workers, found.num_workers), **how)
 
     # Settings follow from a rounded speed, so that the same machine plans the same ones again.
-    machine = Machine(place.speed.rounded(), processes)
+    machine = Machine(found.speed.rounded(), processes)
     choice = choose_beginning(measured, machine, request)
     plan = make_plan(
         choice.text,
         machine,
         choice.given,
-        forecast_machine=Machine(place.speed, processes),
+        forecast_machine=Machine(found.speed, processes),
     )
     return replace(plan, from_nothing=choice.from_nothing, with_base=choice.with_base, **how)
 

@@ -17,7 +17,7 @@ from ..config.system import is_windows
 _SECONDS_TO_LEAVE = 5.0  # for a child that was told to end, before it is killed
 
 
-def program(module: str, arguments: Sequence[str]) -> list[str]:
+def module_command(module: str, arguments: Sequence[str]) -> list[str]:
     """The command that runs a module of the package, such as "minigpt" or
     "minigpt.studio.texts.reading", with the Python of the studio."""
     # With -P nothing in the folder where it starts takes the place of a module.
@@ -45,7 +45,7 @@ def start_detached(module: str, arguments: Sequence[str], folder: Path, log: Pat
 
     with open(log, "ab") as printed:
         child = subprocess.Popen(
-            program(module, arguments),
+            module_command(module, arguments),
             cwd=folder,
             env=environment(),
             stdin=subprocess.DEVNULL,
@@ -75,7 +75,7 @@ class Children:
         """Start a module of the package in a folder. What it prints is lost: it tells what it does
         in files."""
         child = subprocess.Popen(
-            program(module, arguments),
+            module_command(module, arguments),
             cwd=folder,
             env=environment(),
             stdin=subprocess.DEVNULL,
@@ -124,7 +124,7 @@ async def read_child(
     ChildError if it fails.
     """
     child = await asyncio.create_subprocess_exec(
-        *program("minigpt", arguments),
+        *module_command("minigpt", arguments),
         cwd=folder,
         env=environment(),
         stdin=asyncio.subprocess.PIPE,

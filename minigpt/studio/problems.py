@@ -14,7 +14,7 @@ _WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 
 
-def kind_of(message: str) -> str:
+def kind_of_problem(message: str) -> str:
     """The kind of a problem, from the line in which a command has told it."""
     said = message.casefold()
     for kind, words in _WORDS:
@@ -25,4 +25,4 @@ def kind_of(message: str) -> str:
 
 def problem(message: str, kind: str | None = None) -> dict[str, str]:
     """A problem as the window gets it."""
-    return {"kind": kind or kind_of(message), "message": message}
+    return {"kind": kind or kind_of_problem(message), "message": message}

@@ -12,7 +12,7 @@ def dropped(root: Path, files: Mapping[str, str | bytes]) -> Path:
     place = Place(root)
     text = texts.create(place, list(files), [0] * len(files), place.limits)
     folder = place.text_folder(text)
-    for file, data in zip(texts.describe(folder)["files"], files.values(), strict=True):
+    for file, data in zip(texts.describe_text(folder)["files"], files.values(), strict=True):
         path = folder / "files" / file["kept"]
         path.write_bytes(data.encode() if isinstance(data, str) else data)
     texts.complete(folder)

@@ -27,7 +27,7 @@ TEXT = some_text(3000).replace("a", "ä")
 
 def _plan(folder: Path) -> dict[str, Any]:
     planning.plan(folder)
-    found = text_states.whole(folder)["plans"]
+    found = text_states.whole_text(folder)["plans"]
     assert isinstance(found, dict)
     return found
 
@@ -157,7 +157,7 @@ def test_minutes_that_are_too_few_for_a_step_are_told_beside_the_others(
 def test_every_setting_that_is_shown_is_an_option_of_train() -> None:
     from minigpt.cli import parse
 
-    shown = settings.describe({})
+    shown = settings.describe_settings({})
     assert len({field["name"] for field in shown}) == len(shown)
     values = {
         "whole number": 300,
@@ -197,7 +197,9 @@ def test_a_setting_that_cannot_be_chosen_is_refused(sent: dict[str, Any], words:
 
 def test_settings_that_are_null_are_not_chosen_and_those_chosen_come_back() -> None:
     chosen = checked_settings({"seed": 7, "emb_dim": None, "rename": ["+49=Anna"]})
-    shown = {field["name"]: field for field in settings.describe(json.loads(json.dumps(chosen)))}
+    shown = {
+        field["name"]: field for field in settings.describe_settings(json.loads(json.dumps(chosen)))
+    }
     assert shown["seed"]["value"] == 7 and shown["rename"]["value"] == ["+49=Anna"]
     assert shown["emb_dim"]["value"] is None and shown["emb_dim"]["planned"]
     assert shown["tokenizer"]["choices"] == ("bpe", "char")

@@ -24,7 +24,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 100
 
 def _read(folder: Path) -> dict[str, Any]:
     reading.read(folder)
-    found = text_states.whole(folder)["reading"]
+    found = text_states.whole_text(folder)["reading"]
     assert isinstance(found, dict)
     return found
 
@@ -48,7 +48,7 @@ def test_nine_files_are_read_and_the_bad_one_is_named(tmp_path: Path) -> None:
             "message": "photo.jpg is a picture (JPEG).",
         }
     ]
-    told = text_states.whole(folder)
+    told = text_states.whole_text(folder)
     assert told["state"] == "ready"
     assert [f["name"] for f in told["files"] if f["problem"]] == ["photo.jpg"]
 
@@ -97,7 +97,7 @@ def test_parts_that_are_left_out_are_told_and_do_not_refuse_the_file(tmp_path: P
         ("inside", "all.zip/b.png is a picture (PNG)"),
         ("parts", "footnotes (1)"),
     ]
-    assert not any(file["problem"] for file in text_states.whole(folder)["files"])
+    assert not any(file["problem"] for file in text_states.whole_text(folder)["files"])
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_a_text_is_read_again_only_if_it_or_a_setting_of_reading_changes(tmp_pat
     assert (folder / "reading.json").stat().st_mtime_ns == written
 
     write_json({"plain": True}, folder / SETTINGS)
-    assert text_states.whole(folder)["reading"] is None
+    assert text_states.whole_text(folder)["reading"] is None
     assert not _read(folder)["is_dialogue"]
 
 
@@ -168,7 +168,7 @@ def test_a_file_for_which_memory_does_not_suffice_is_named(
     monkeypatch.setattr(reading.Corpus, "readable", greedy)
     problem = {"kind": "too_large", "message": "b.txt needs too much memory. Remove it."}
     assert _read(folder)["problem"] == {"name": "b.txt", **problem}
-    told = text_states.whole(folder)
+    told = text_states.whole_text(folder)
     assert told["state"] == "refused"
     assert [file["problem"] for file in told["files"]] == [None, problem]
 
@@ -183,7 +183,7 @@ def test_a_program_that_reads_for_too_long_ends_and_names_the_file(tmp_path: Pat
         "reading.main(sys.argv[1:])"
     )
     assert subprocess.run([sys.executable, "-c", program, str(folder)], check=False).returncode == 1
-    problem = text_states.whole(folder)["reading"]["problem"]
+    problem = text_states.whole_text(folder)["reading"]["problem"]
     assert problem["kind"] == "too_slow" and problem["message"].startswith("endless.txt was still")
 
 

@@ -89,7 +89,7 @@ def test_what_a_studio_that_was_killed_was_reading_is_read_by_the_next(tmp_path:
 def test_a_reader_that_crashes_is_told_and_can_be_tried_again(
     window: Window, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("minigpt.studio.children.program", lambda *_: ["false"])
+    monkeypatch.setattr("minigpt.studio.children.module_command", lambda *_: ["false"])
     address = _drop(window, {"my.txt": b"text"})
     window.post(f"{address}/read")
     text = _wait(window, address, lambda text: text["state"] == "refused")

@@ -95,13 +95,13 @@ def test_names_that_are_one_on_some_system_are_kept_apart(place: Place) -> None:
         "notes (2).txt",
         "notes.txt",
     ]
-    shown = [file["name"] for file in texts.describe(folder)["files"]]
+    shown = [file["name"] for file in texts.describe_text(folder)["files"]]
     assert shown == ["a/notes.txt", "b/notes.txt", "NOTES.TXT", "notes (2).txt"]
 
 
 def test_a_text_is_called_as_its_folder_or_its_first_file(place: Place) -> None:
-    assert texts.describe(_text(place, "Diary/may.txt", "Diary/june.txt"))["name"] == "Diary"
-    assert texts.describe(_text(place, "my novel.tar.gz"))["name"] == "my novel"
+    assert texts.describe_text(_text(place, "Diary/may.txt", "Diary/june.txt"))["name"] == "Diary"
+    assert texts.describe_text(_text(place, "my novel.tar.gz"))["name"] == "my novel"
 
 
 # Limits
@@ -178,9 +178,9 @@ def test_a_text_is_complete_when_all_files_have_arrived(place: Place) -> None:
     _refused(409, texts.complete, folder)
     texts.remove_file(folder, 1)
     texts.complete(folder)
-    assert texts.describe(folder)["is_complete"]
+    assert texts.describe_text(folder)["is_complete"]
     texts.remove_file(folder, 0)
-    assert not texts.describe(folder)["is_complete"]
+    assert not texts.describe_text(folder)["is_complete"]
     _refused(409, texts.complete, folder)
 
 
@@ -194,8 +194,8 @@ def test_a_studio_that_was_ended_loses_only_what_had_not_arrived(place: Place) -
 
     texts.restore(place)
     assert {folder.name for folder in texts.text_folders(place)} == {whole.name, half.name}
-    assert texts.describe(half)["is_complete"]
-    assert [file["name"] for file in texts.describe(half)["files"]] == ["b"]
+    assert texts.describe_text(half)["is_complete"]
+    assert [file["name"] for file in texts.describe_text(half)["files"]] == ["b"]
     assert list((half / "arriving").iterdir()) == []
 
 
@@ -203,7 +203,7 @@ def test_a_text_that_is_deleted_is_gone(place: Place) -> None:
     folder = _text(place, "a")
     texts.delete(folder)
     assert list(place.texts.iterdir()) == []
-    for act in (texts.describe, texts.complete):
+    for act in (texts.describe_text, texts.complete):
         _refused(404, act, folder)
 
 

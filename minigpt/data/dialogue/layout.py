@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import pairwise, takewhile
 
 from ...tokenizer import BETWEEN_TURNS
-from .script import DIRECTION, HEADING, Line, is_a_name, name_pattern, named_lines
+from .script import DIRECTION, HEADING, NamedLine, is_a_name, name_pattern, named_lines
 
 _MOST_LINE_ENDS = 3  # after a turn
 _SELDOM = 0.25  # of the turns: in so many, what ends a turn may be in its text
@@ -49,7 +49,7 @@ def layout_of(text: str) -> Layout:
     return Layout(f"{opening}{{text}}{end}", ends_at_name=holding > _SELDOM * len(turns))
 
 
-def _opening(first: Line) -> str:
+def _opening(first: NamedLine) -> str:
     """What goes before the text of the turn with this first line, with {speaker} as the name."""
     line, name, text = first
     assert name is not None
@@ -59,13 +59,13 @@ def _opening(first: Line) -> str:
     return before.replace(name, "{speaker}", 1)
 
 
-def _end(turn: Sequence[Line]) -> str:
+def _end(turn: Sequence[NamedLine]) -> str:
     """What goes after the text of a turn: a line end, and the empty lines."""
     before = takewhile(lambda line: not line.line.strip(), reversed(turn))
     return "\n" * min(1 + sum(1 for _ in before), _MOST_LINE_ENDS)
 
 
-def _said(turn: Sequence[Line]) -> str:
+def _said(turn: Sequence[NamedLine]) -> str:
     """The text of a turn, up to the first heading or direction after an empty line."""
     said = [turn[0].text]
     for before, line in pairwise(turn):

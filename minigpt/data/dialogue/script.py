@@ -62,7 +62,7 @@ _COVER = 0.5  # of the text that is said by somebody
 _ANSWERED = 0.2  # of the turns; in plays and meetings it is 0.22 and more, in records 0.18 and less
 
 
-class Line(NamedTuple):
+class NamedLine(NamedTuple):
     """A line of the text, and the name and the rest if it begins with a name."""
 
     line: str
@@ -75,7 +75,7 @@ def is_script(text: str) -> bool:
     return any(_is_in_form(_read(text, form)) for form in (_COLON, _FULL_STOP))
 
 
-def named_lines(text: str) -> list[Line]:
+def named_lines(text: str) -> list[NamedLine]:
     """The lines of a play or an interview, and the name that each of them begins with."""
     return next(lines for form in (_COLON, _FULL_STOP) if _is_in_form(lines := _read(text, form)))
 
@@ -129,20 +129,20 @@ def _without_directions(line: str) -> str:
     return "" if is_direction else line
 
 
-def _read(text: str, form: re.Pattern[str]) -> list[Line]:
+def _read(text: str, form: re.Pattern[str]) -> list[NamedLine]:
     """The lines, and the name that each of them begins with."""
     lines = []
     for line in text.splitlines():
         match = form.match(line)
         name = match["name"].strip() if match else None
         if match is None or name is None or not is_a_name(name):
-            lines.append(Line(line, None, ""))
+            lines.append(NamedLine(line, None, ""))
         else:
-            lines.append(Line(line, name, match["text"] or ""))
+            lines.append(NamedLine(line, name, match["text"] or ""))
     return lines
 
 
-def _is_in_form(lines: Sequence[Line]) -> bool:
+def _is_in_form(lines: Sequence[NamedLine]) -> bool:
     """Whether these lines are turns that people take."""
     names = [line.name for line in lines if line.name]
     counts = Counter(names)
@@ -169,7 +169,7 @@ def _are_records(names: Sequence[str]) -> bool:
     return answered < _ANSWERED * len(triples)
 
 
-def _are_in_sentences(lines: Sequence[Line]) -> bool:
+def _are_in_sentences(lines: Sequence[NamedLine]) -> bool:
     """Whether most names before a full stop end sentences that began in the lines before, as words
     of a licence in capitals do."""
     stopped = [
@@ -186,7 +186,7 @@ def _seldom_alternate(names: Sequence[str]) -> bool:
     return changes < 0.4 * (len(names) - 1)
 
 
-def _share_said(lines: Sequence[Line], counts: Counter[str]) -> float:
+def _share_said(lines: Sequence[NamedLine], counts: Counter[str]) -> float:
     """The share of the text, from its first turn on, in paragraphs that begin with a name, or in
     lines that do."""
     said = characters = 0
@@ -207,7 +207,7 @@ def _share_said(lines: Sequence[Line], counts: Counter[str]) -> float:
     return min(said / max(characters, 1), 2 * said / max(whole, 1))
 
 
-def _is_line_by_line(lines: Sequence[Line]) -> bool:
+def _is_line_by_line(lines: Sequence[NamedLine]) -> bool:
     """Whether nearly every line begins with a name."""
     filled = [line for line in lines if line.line.strip()]
     return sum(line.name is not None for line in filled) >= 0.8 * len(filled)

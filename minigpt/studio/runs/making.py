@@ -18,7 +18,7 @@ from ...runs.journal import keep_copied
 from ..children import ChildError, read_child
 from ..errors import ApiError
 from ..place import Place
-from ..problems import kind_of
+from ..problems import kind_of_problem
 from ..tickets import Tickets
 
 EXPORTS = ("hf", "gguf")
@@ -88,7 +88,7 @@ class Making:
                 async for part in read_child(arguments, self._place.root, seconds=_SECONDS):
                     printed += part
             except ChildError as error:
-                status = 507 if kind_of(error.message) == "disk_full" else 409
+                status = 507 if kind_of_problem(error.message) == "disk_full" else 409
                 raise ApiError(status, error.message) from None
             return bytes(printed)
 

@@ -38,7 +38,7 @@ def free_run(place: Place, name: str) -> Path:
     raise AssertionError("there is always another number")
 
 
-def free_place(place: Place, run: Path, into: Path, name: str) -> Path:
+def free_folder(place: Place, run: Path, into: Path, name: str) -> Path:
     """Where a run can be moved to in `runs/` or the bin, to be called like `name`."""
     return next(_like(place, into, name, but=run))
 

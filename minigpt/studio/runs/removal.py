@@ -25,7 +25,7 @@ from ..texts import store
 from ..texts.folder import ABOUT, FILES
 from .facts import text_id_of
 from .jobs import STUDIO_FILES, Job, read_job
-from .names import free_place, run_name
+from .names import free_folder, run_name
 from .states import ACTIVE, WAITING, States, runs_in
 from .trainings import leave_line, remove_request
 
@@ -40,7 +40,7 @@ _SECONDS_TO_LEAVE = 15.0  # that a process takes after it has told its end
 def rename_run(place: Place, states: States, run: Path, name: str) -> Path:
     """Give a run another name, or one like it that is free; returns its folder."""
     _check_is_idle(states, run)
-    new = free_place(place, run, place.runs, run_name(name))
+    new = free_folder(place, run, place.runs, run_name(name))
     rename(run, new)
     return new
 
@@ -53,14 +53,14 @@ def put_into_bin(place: Place, states: States, run: Path) -> None:
         if not run.exists():  # it had learned nothing
             return
     place.bin.mkdir(exist_ok=True)
-    rename(run, free_place(place, run, place.bin, run.name))
+    rename(run, free_folder(place, run, place.bin, run.name))
 
 
 def put_back(place: Place, name: str) -> Path:
     """Move a run out of the bin; returns its folder."""
     run = folder_in_bin(place, name)
     place.runs.mkdir(exist_ok=True)
-    back = free_place(place, run, place.runs, name)
+    back = free_folder(place, run, place.runs, name)
     rename(run, back)
     return back
 

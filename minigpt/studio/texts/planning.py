@@ -30,7 +30,7 @@ from ...config import check_fields, count_parameters
 from ...data.source import split
 from ...recipe.draft import whole_seconds
 from ...recipe.plan import Plan
-from ...recipe.planner import Measured, Place, measure, plan_measured
+from ...recipe.planner import Measured, MeasuredDevice, measure, plan_measured
 from ...recipe.predictability import bits_by_counting
 from ...recipe.request import Request, make_request
 from ...recipe.speed import Speed
@@ -110,7 +110,7 @@ def _steps(folder: Path) -> Iterator[Found]:
     measured = measure(source, request, stored)
     speeds = stored.used
     if not speeds and not request.training.lesson:  # which is for a speed of its own
-        speeds = [_as_stored(place) for place in measured.places]
+        speeds = [_as_stored(device) for device in measured.devices]
     yield {
         "phase": "planning",
         "measured": not (is_beside and stored.used),
@@ -224,12 +224,12 @@ class _StoredSpeeds:
         yield from (speed for speed in stored if speed.get("time", 0.0) > self._oldest)
 
 
-def _as_stored(place: Place) -> Found:
+def _as_stored(found: MeasuredDevice) -> Found:
     """A speed that was measured just now."""
     return {
-        "device": place.device.type,
-        "precision": place.precision,
-        "speed": None if place.speed is None else asdict(place.speed),
+        "device": found.device.type,
+        "precision": found.precision,
+        "speed": None if found.speed is None else asdict(found.speed),
         "time": time.time(),
     }
 

@@ -59,7 +59,7 @@ async def show(request: Request) -> Response:
     """GET: all of a text. What was left undone for it goes on."""
     folder = _folder(request)
     await run_in_threadpool(_studio(request).text_work.keep_going, folder)
-    return JSONResponse(await run_in_threadpool(text_states.whole, folder))
+    return JSONResponse(await run_in_threadpool(text_states.whole_text, folder))
 
 
 async def add(request: Request) -> Response:

@@ -36,7 +36,7 @@ _GROUPS = {
 }
 
 
-def describe(chosen: Mapping[str, Any]) -> list[Fields]:
+def describe_settings(chosen: Mapping[str, Any]) -> list[Fields]:
     """Each setting: its name, group, help, kind ("whole number", "number", "switch", "text",
     "texts" or "choice"), choices (null but of a choice), default (null where it is planned, or
     there is none), whether it is planned, and the value that was chosen (null if none was)."""

@@ -28,7 +28,7 @@ def row(folder: Path) -> Told:
     """A text as a row of a list: "id", "name", "size" (as the model sees it, once it was read),
     "changed", "files" (how many, without those left out), "state".
     An ApiError of status 404 if it is not there."""
-    text = store.describe(folder)
+    text = store.describe_text(folder)
     reading = reading_now(folder)
     left_out = _left_out(reading)
     told = {name: text[name] for name in ("id", "name", "size", "changed")}
@@ -39,10 +39,10 @@ def row(folder: Path) -> Told:
     return told
 
 
-def whole(folder: Path) -> Told:
+def whole_text(folder: Path) -> Told:
     """All of a text: the row, with the files themselves in "files", and what was read, what is
     planned, and the settings. An ApiError of status 404 if it is not there."""
-    text = store.describe(folder)
+    text = store.describe_text(folder)
     reading = reading_now(folder)
     plans = plans_now(folder)
     problems = _left_out(reading)
@@ -53,7 +53,7 @@ def whole(folder: Path) -> Told:
         "state": _state(text, reading),
         "reading": _only(reading, _OF_READING),
         "plans": _only(plans, _OF_PLANS),
-        "settings": settings.describe(chosen_settings(folder)),
+        "settings": settings.describe_settings(chosen_settings(folder)),
     }
 
 
@@ -70,7 +70,7 @@ def for_run(folder: Path) -> Told:
     """What the request of a training keeps of its text: "id", "name", "size" and "characters" as
     the model sees it, and "beginning". An ApiError of status 404 if it is not there, of 409 if it
     cannot be learned from."""
-    text = store.describe(folder)
+    text = store.describe_text(folder)
     reading = reading_now(folder)
     if reading is None or not text["is_complete"] or not is_readable(reading):
         raise ApiError(409, "This text cannot be learned from, or is still being read.")

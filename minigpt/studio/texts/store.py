@@ -112,7 +112,7 @@ def restore(place: Place) -> None:
     """Bring all texts in order that a studio has left when it was ended: what has not arrived is
     forgotten, and a text of which nothing has arrived is deleted."""
     for folder in text_folders(place):
-        text = describe(folder)
+        text = describe_text(folder)
         if text["is_complete"]:
             continue
         if not any(file["has_arrived"] for file in text["files"]):
@@ -136,7 +136,7 @@ def text_folders(place: Place) -> list[Path]:
         return []
 
 
-def describe(folder: Path) -> dict[str, Any]:
+def describe_text(folder: Path) -> dict[str, Any]:
     """A text: its id, name, size, when it was changed, how many files it has, whether it is
     complete, and each file with its number, name, kept name, size and whether it has arrived."""
     about = read_stored(folder / ABOUT)

@@ -24,7 +24,7 @@ from .folder import (
     write_problem,
 )
 from .states import is_readable, plans_now, reading_now
-from .store import describe
+from .store import describe_text
 
 _AT_ONCE = 2  # texts; one of them is planned for, since that measures the computer
 _SECONDS_TO_READ = 130.0  # a little longer than the program gives itself
@@ -46,7 +46,7 @@ class TextWork:
 
     def keep_going(self, folder: Path) -> None:
         """Have done whatever is to be done for a text."""
-        text = describe(folder)
+        text = describe_text(folder)
         if not text["is_complete"] or not _is_something_left(folder):
             return
         with self._changing:
