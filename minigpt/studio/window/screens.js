@@ -30,8 +30,9 @@ async function show() {
   for (const [address, load] of SCREENS) {
     const found = location.pathname.match(address);
     if (found) {
+      const main = byId("main"); // another one is there if the studio is closed meanwhile
       const screen = await loaded(load);
-      await screen.show(byId("main"), decodeURIComponent(found[1] ?? ""));
+      await screen.show(main, decodeURIComponent(found[1] ?? ""));
       return;
     }
   }

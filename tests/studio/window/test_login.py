@@ -78,3 +78,23 @@ def test_a_stream_that_a_window_cannot_read_does_not_stay_open(page: Any, progra
         page.wait_for_timeout(100)
         page.clock.fast_forward(31_000)
     assert {*answers} == {200}
+
+
+def test_a_screen_that_comes_after_the_studio_has_closed_is_not_shown(
+    page: Any, program: Program
+) -> None:
+    held: list[Any] = []
+    page.route("**/home/texts.js", lambda route: held.append((route, route.fetch())))
+    page.reload(wait_until="commit")
+    page.get_by_role("button", name="Close the studio").click()
+    while not held:
+        page.wait_for_timeout(100)
+    page.wait_for_timeout(500)  # the other parts of the screen have come
+    page.get_by_role("button", name="Press again to close; learning goes on").click()
+    closed = page.get_by_role("heading", name="The studio is closed.")
+    closed.wait_for()
+    route, answer = held.pop()
+    route.fulfill(response=answer)
+    page.get_by_text("To come back, start minigpt studio again.").wait_for()
+    page.wait_for_timeout(500)
+    assert closed.is_visible()
