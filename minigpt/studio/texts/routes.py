@@ -56,10 +56,13 @@ async def create(request: Request) -> Response:
 
 
 async def show(request: Request) -> Response:
-    """GET: all of a text. What was left undone for it goes on."""
+    """GET: all of a text, and how many minutes may be chosen. What was left undone for it goes
+    on."""
+    studio = _studio(request)
     folder = _folder(request)
-    await run_in_threadpool(_studio(request).text_work.keep_going, folder)
-    return JSONResponse(await run_in_threadpool(text_states.whole_text, folder))
+    await run_in_threadpool(studio.text_work.keep_going, folder)
+    text = await run_in_threadpool(text_states.whole_text, folder)
+    return JSONResponse({**text, "most_minutes": studio.place.limits.minutes})
 
 
 async def add(request: Request) -> Response:

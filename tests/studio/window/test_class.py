@@ -87,6 +87,10 @@ def test_a_pupil_is_warned_joins_is_admitted_and_is_sent_away(teacher: Any, phon
     width = phone.evaluate("document.documentElement.scrollWidth")
     assert width <= 390
 
+    phone.get_by_role("button", name="Märchen nehmen").click()
+    phone.get_by_label("5 min").wait_for()
+    assert phone.get_by_role("radio").count() == 5  # none beyond five minutes
+
     teacher.get_by_role("button", name="Send away Ada <b>").click()
     teacher.get_by_text("Nobody has been admitted yet.").wait_for()
     phone.reload()

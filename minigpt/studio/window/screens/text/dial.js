@@ -12,7 +12,6 @@ import { makeMore } from "./more.js";
 
 /** Minutes that can be chosen, as plans.json has them. */
 const STOPS = [0.5, 1, 2, 3, 5, 10, 20, 30, 60, 120, 240, 480];
-const MOST_OF_PUPIL = 5; // minutes, in a class
 const USUAL = 5;
 const CHOSEN = "minigpt-studio-minutes"; // kept by the browser
 
@@ -22,8 +21,7 @@ export function makeDial(first, look) {
   let text = first;
   let ahead = 0; // seconds until the training could start; null if that is not known
 
-  const isPupil = document.documentElement.dataset.role === "pupil";
-  const offered = STOPS.filter((stop) => !isPupil || stop <= MOST_OF_PUPIL);
+  const offered = STOPS.filter((stop) => stop <= first.most_minutes);
   let minutes = keptMinutes(offered);
   const stops = offered.map((stop) => makeStop(stop, stop === minutes, () => choose(stop)));
   const legend = h("legend", {}, h("h2", {}, string("dial.howLong")));
@@ -125,7 +123,7 @@ export function makeDial(first, look) {
 
 function keptMinutes(offered) {
   const kept = Number(localStorage.getItem(CHOSEN));
-  return offered.includes(kept) ? kept : USUAL;
+  return offered.includes(kept) ? kept : Math.min(USUAL, offered.at(-1));
 }
 
 /** One of the twelve stops. What to expect of it is its description for a screen reader. */
