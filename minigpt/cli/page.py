@@ -19,6 +19,8 @@ def options(parser: Parser) -> None:
     add("--with-text", action="store_true", help="also put the training text into the file")
     steps = "how many of the steps that --keep has kept it holds (default: as many as fit in 20 MB)"
     add("--steps", type=int, metavar="N", help=steps)
+    called = "what the page calls the text that the model has read (default: as its file)"
+    add("--text-name", metavar="NAME", help=called)
     add("--open", action="store_true", help="open the page in a browser")
 
 
@@ -51,7 +53,12 @@ def run(given: argparse.Namespace) -> None:
 
     steps = steps_in_page(found, np.dtype(given.weights), given.steps)
     page = build_page(
-        found, name, weights=given.weights, with_text=given.with_text, steps=given.steps
+        found,
+        name,
+        weights=given.weights,
+        with_text=given.with_text,
+        steps=given.steps,
+        text_name=given.text_name,
     )
     write_text(page, out)
     if given.with_text:

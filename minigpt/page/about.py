@@ -36,25 +36,25 @@ _SAMPLE = re.compile(r"^--- step (\d+)\n", re.MULTILINE)
 _SENTENCE_ENDS = re.compile(r"(?<=[.!?…。！？])[\"'”’»」]*\s+|(?<=[。！？])|\n+")
 
 
-def facts(found: FoundModel) -> dict[str, Any]:
+def facts(found: FoundModel, text_name: str | None = None) -> dict[str, Any]:
     """What the model is, for the first sentence of the page; what is not known is None.
 
-    text: the name of what it has read, without its folders; bytes: of all its text; seconds: of
-    training; beginning: what the training began with.
+    text: what to call what it has read, `text_name` or the name of its file; bytes: of all its
+    text; seconds: of training; beginning: what the training began with.
     """
     seconds = [row["seconds"] for row in _evaluations(found)]
     text = found.config.origin.text if found.config else None
     is_the_base = is_base(found.folder)
     return {
         "kind": "base" if is_the_base else "run" if found.is_run else "other",
-        "text": text_name(text) if text else None,
+        "text": text_name or (name_of_text(text) if text else None),
         "bytes": bytes_read() if is_the_base else _text_bytes(found, text),
         "seconds": seconds[-1] if seconds else None,
         "beginning": beginning(found),
     }
 
 
-def text_name(text: TextConfig) -> str:
+def name_of_text(text: TextConfig) -> str:
     """What to call a text: the name of its file without its folder and ending, and how many more
     there are."""
     first = title(text.files[0])

@@ -98,10 +98,12 @@ def build_page(
     weights: Literal["float16", "float32"] = "float16",
     with_text: bool = False,
     steps: int | None = None,
+    text_name: str | None = None,
 ) -> str:
     """The page of a model as HTML. `weights` is how they are stored, `with_text` puts the training
     text into the page too. Of a run that has kept weights of single steps it holds those of `steps`
-    of them at most; unset: as many as are not larger than LARGEST_KEPT together.
+    of them at most; unset: as many as are not larger than LARGEST_KEPT together. `text_name` is
+    what to call the text that the model has read; unset: as its file.
 
     Raises:
         UserError: if the model is too large for a page, its tokenizer is of a kind that the page
@@ -116,7 +118,7 @@ def build_page(
 
     dtype = np.dtype(weights)
     kept = [_kept_model(found, step, dtype) for step in steps_in_page(found, dtype, steps)]
-    model, packed = page_model(found, title, weights, kept)
+    model, packed = page_model(found, title, weights, kept, text_name)
     text = training_text(found) if with_text else None
 
     script = bundle(PAGE)
@@ -173,6 +175,7 @@ def page_model(
     title: str,
     weights: Literal["float16", "float32"],
     kept: Sequence[KeptModel] = (),
+    text_name: str | None = None,
 ) -> tuple[dict[str, Any], str]:
     """What the page knows of a model, and its weights in base64."""
     packed, tensors = _packed(found, np.dtype(weights))
@@ -181,7 +184,7 @@ def page_model(
     model = {
         "title": title,
         "parameters": found.glass.num_parameters,
-        "facts": facts(found),
+        "facts": facts(found, text_name),
         "openings": openings(found),
         "history": history(found),
         "bestStep": _best_step(found),

@@ -31,6 +31,15 @@ def test_a_run_becomes_one_file_that_names_no_other(
     file.unlink()
 
 
+def test_a_page_calls_the_text_as_it_is_told_to(
+    tiny_run: Path, type_: Type, tmp_path: Path
+) -> None:
+    for name, options in (("my", ()), ("old chats", ("--text-name", "old chats"))):
+        page = tmp_path / "page.html"
+        assert type_("page", tiny_run, "--out", page, *options)[0] == 0
+        assert f'"text":"{name}"' in page.read_text()
+
+
 def test_a_page_replaces_no_file_that_is_not_a_page(tiny_run: Path, type_: Type) -> None:
     weights = tiny_run / "model.safetensors"
     before = weights.read_bytes()

@@ -70,9 +70,9 @@ def test_what_is_not_known_of_a_model_is_none(tmp_path: Path) -> None:
 
 def test_a_text_is_named_without_the_folders_of_its_machine() -> None:
     files = ("/home/ada/secret/My tales.txt", "b.txt")
-    assert about.text_name(TextConfig(files=files)) == "My tales and 1 more"
-    assert about.text_name(TextConfig(files=(r"C:\\Users\\ada\\tales.txt",))) == "tales"
-    assert about.text_name(TextConfig(files=("/home/ada/letters/",))) == "letters"
+    assert about.name_of_text(TextConfig(files=files)) == "My tales and 1 more"
+    assert about.name_of_text(TextConfig(files=(r"C:\\Users\\ada\\tales.txt",))) == "tales"
+    assert about.name_of_text(TextConfig(files=("/home/ada/letters/",))) == "letters"
 
 
 def test_nothing_in_a_page_names_a_folder_of_its_machine(tiny_run: Path) -> None:

@@ -22,9 +22,10 @@ from minigpt.studio.runs import line as line_module
 from minigpt.studio.runs import states as states_module
 from minigpt.studio.runs import writing as writing_module
 from minigpt.studio.runs.events import EventStream, Streams, Watch
+from minigpt.studio.runs.jobs import write_job
 from minigpt.studio.runs.writing import Task, WrittenText
 
-from .by_hand import PHASES, a_job, a_step, make_run, write_weights
+from .by_hand import PHASES, TEXT, a_job, a_step, make_run, write_weights
 from .conftest import Window
 
 LEARNED: dict[str, Any] = {
@@ -310,6 +311,15 @@ def test_a_page_is_fetched_once(learned: Window) -> None:
     answer = learned.get(address)
     assert answer.body.startswith(b"<!doctype html>") and b"tiny" in answer.body
     assert learned.get(address).status == 404
+
+
+def test_the_page_of_a_text_of_several_files_says_how_many(learned: Window) -> None:
+    runs = learned.studio.place.runs
+    shutil.copytree(runs / "tiny", runs / "of vault")
+    write_job(runs / "of vault", a_job(text=TEXT | {"name": "vault", "files": 12}))
+    address = learned.post("/api/runs/of vault/page").json["address"]
+    assert b'"text":"vault, 12 files"' in learned.get(address).body
+    shutil.rmtree(runs / "of vault")
 
 
 def test_a_download_holds_a_run_without_its_checkpoint(learned: Window) -> None:

@@ -10,6 +10,7 @@ import pytest
 from minigpt.studio.app import Studio
 from minigpt.studio.place import Place
 from minigpt.studio.runs import trainings
+from minigpt.studio.texts.states import for_run
 from minigpt.studio.texts.work import TextWork
 from tests.conftest import some_text
 
@@ -59,6 +60,7 @@ def test_from_dropped_files_to_the_dial_and_to_other_settings(window: Window) ->
     assert text["state"] == "ready" and text["plans"]["measured"]
     assert text["reading"]["lines"][0] == TEXT.splitlines()[0]
     assert [f["problem"] and f["problem"]["kind"] for f in text["files"]] == [None, "picture"]
+    assert for_run(window.studio.place.text_folder(text["id"]))["files"] == 1
 
     sent = {"settings": {"emb_dim": 64, "rename": ["a=b"]}}
     assert window.post(f"{address}/plan", sent).status == 202

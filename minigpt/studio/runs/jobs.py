@@ -28,7 +28,7 @@ class Job:
     asked: float
     is_waiting: bool  # in line
     minutes: float | None = None  # of the whole training; None: as the run has them already
-    text: dict[str, Any] | None = None  # its id, name, size and beginning
+    text: dict[str, Any] | None = None  # its id, name, files, size, characters and beginning
     settings: dict[str, Any] = field(default_factory=dict)
     goes_on: bool = False  # with the run that is there
     max_epochs: float | None = None  # of one that goes on

@@ -20,6 +20,7 @@ from ..errors import ApiError
 from ..place import Place
 from ..problems import kind_of_problem
 from ..tickets import Tickets
+from .jobs import read_job
 
 EXPORTS = ("hf", "gguf")
 _SECONDS = 900.0  # that a file may take
@@ -38,7 +39,8 @@ class Making:
         """The address of a run's page, to be shown or saved."""
         async with self._folder() as folder:
             file = folder / f"{run.name}.html"
-            await self._child("page", f"--out={file}", "--", self._name(run))
+            called = await run_in_threadpool(_name_of_text, run)
+            await self._child("page", f"--out={file}", *called, "--", self._name(run))
             return self._tickets.issue(file, file.name, is_shown=is_shown)
 
     async def export(self, run: Path, kind: Any) -> str:
@@ -91,6 +93,17 @@ class Making:
                 status = 507 if kind_of_problem(error.message) == "disk_full" else 409
                 raise ApiError(status, error.message) from None
             return bytes(printed)
+
+
+def _name_of_text(run: Path) -> list[str]:
+    """The option that says what the text of a run is called here: the file that it has read may be
+    the folder of all of them."""
+    text = getattr(read_job(run), "text", None) or {}
+    name = text.get("name")
+    if not name:
+        return []
+    count = text.get("files", 1)
+    return [f"--text-name={name}" if count == 1 else f"--text-name={name}, {count:,} files"]
 
 
 def _files_to_copy(run: Path) -> list[Path]:

@@ -30,9 +30,8 @@ def row(folder: Path) -> Told:
     An ApiError of status 404 if it is not there."""
     text = store.describe_text(folder)
     reading = reading_now(folder)
-    left_out = _left_out(reading)
     told = {name: text[name] for name in ("id", "name", "size", "changed")}
-    told["files"] = len([file for file in text["files"] if file["kept"] not in left_out])
+    told["files"] = _count_of_read(text, reading)
     told["state"] = _state(text, reading)
     if reading is not None and told["state"] == "ready":
         told["size"] = reading["size"]
@@ -66,10 +65,16 @@ def _left_out(reading: Told | None) -> dict[str, Told]:
     }
 
 
+def _count_of_read(text: Told, reading: Told | None) -> int:
+    """How many files a text has, without those that were left out."""
+    left_out = _left_out(reading)
+    return len([file for file in text["files"] if file["kept"] not in left_out])
+
+
 def for_run(folder: Path) -> Told:
-    """What the request of a training keeps of its text: "id", "name", "size" and "characters" as
-    the model sees it, and "beginning". An ApiError of status 404 if it is not there, of 409 if it
-    cannot be learned from."""
+    """What the request of a training keeps of its text: "id", "name", "files" (how many), "size"
+    and "characters" as the model sees it, and "beginning". An ApiError of status 404 if it is not
+    there, of 409 if it cannot be learned from."""
     text = store.describe_text(folder)
     reading = reading_now(folder)
     if reading is None or not text["is_complete"] or not is_readable(reading):
@@ -77,6 +82,7 @@ def for_run(folder: Path) -> Told:
     return {
         "id": text["id"],
         "name": text["name"],
+        "files": _count_of_read(text, reading),
         "size": reading["size"],
         "characters": reading["characters"],
         "beginning": reading["lines"][0],
