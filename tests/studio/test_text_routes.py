@@ -1,6 +1,9 @@
 """From files that a window sends to a dial of minutes, by the programs that the studio starts."""
 
+import errno
+import io
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,7 @@ import pytest
 from minigpt.studio.app import Studio
 from minigpt.studio.place import Place
 from minigpt.studio.runs import trainings
+from minigpt.studio.texts import store
 from minigpt.studio.texts.states import for_run
 from minigpt.studio.texts.work import TextWork
 from tests.conftest import some_text
@@ -125,6 +129,38 @@ def test_files_come_and_go(quiet: Window) -> None:
     for number in (1, 2):
         quiet.post(f"{address}/files/{number}/remove")
     assert quiet.get(address).json["state"] == "empty"
+
+
+class FullDisk(io.FileIO):
+    """A file on a disk that fills up while it is written: some bytes still fit."""
+
+    room = 1000
+
+    def write(self, data: Any) -> int:
+        fitting = min(self.room - self.tell(), len(data))
+        if fitting == 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return super().write(memoryview(data)[:fitting])
+
+
+def test_of_a_file_that_fills_the_disk_nothing_stays_and_the_others_are_kept(
+    quiet: Window, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = _drop(quiet, {"a.txt": b"a" * 10})
+    folder = quiet.studio.place.text_folder(address.rpartition("/")[2])
+    novel = b"b" * 3000
+    quiet.post(f"{address}/files", {"names": ["novel.txt"], "sizes": [len(novel)]})
+
+    with monkeypatch.context() as full:
+        full.setattr(store, "open", lambda file, *_, **__: FullDisk(file, "wb"), raising=False)
+        answer = quiet.post(f"{address}/files/1", novel)
+    said = {"message": "Nothing new can be saved. Free some space.", "field": None}
+    assert (answer.status, answer.json) == (507, said)
+    assert list((folder / "arriving").iterdir()) == []
+    assert [path.read_bytes() for path in (folder / "files").iterdir()] == [b"a" * 10]
+
+    assert quiet.post(f"{address}/files/1", novel).status == 201  # there is room again
+    assert (folder / "files/novel.txt").read_bytes() == novel
 
 
 @pytest.mark.parametrize(
