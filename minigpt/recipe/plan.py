@@ -185,14 +185,19 @@ def forecast(draft: Draft, text: TextStats, machine: Machine, given: Given) -> F
     shape = draft.shape
     steps = count_steps(shape, draft.batch_size, machine, given)
     trained_tokens = steps.number * draft.batch_size * shape.model.context_length
-    read = trained_tokens * rules.bytes_per_token(text, shape.model.vocab_size)
-    work = trained_tokens * rules.parameters_to_train(shape.model)
-
-    bits_per_byte: float | None = None
-    if text.before is not None:
-        bits_per_byte = expected_after_tuning(text.before, text, read=read, work=work)
-    elif given.init is None:
-        bits_per_byte = expected_bits_per_byte(
-            text.predictability, known=text.size, read=read, work=work
-        )
+    bits_per_byte = expected_after_tokens(trained_tokens, text, shape.model, given.init)
     return Forecast(steps.number, steps.seconds, bits_per_byte, steps.ends_early)
+
+
+def expected_after_tokens(
+    trained_tokens: float, text: TextStats, model: GPTConfig, init: str | None
+) -> float | None:
+    """The bits per byte to expect of a model on the validation text, trained on so many tokens;
+    None if it begins with a model, `init`, of which it is not known how good it is."""
+    read = trained_tokens * rules.bytes_per_token(text, model.vocab_size)
+    work = trained_tokens * rules.parameters_to_train(model)
+    if text.before is not None:
+        return expected_after_tuning(text.before, text, read=read, work=work)
+    if init is not None:
+        return None
+    return expected_bits_per_byte(text.predictability, known=text.size, read=read, work=work)

@@ -22,6 +22,9 @@ from ..training.messages import clock, progress_bar, say
 from ..training.precision import resolved
 from .draft import training_seconds
 from .machine import count_workers
+from .plan import expected_after_tokens
+from .predictability import Predictability
+from .text_stats import TextStats
 
 
 def run_to_resume(out: str | Path | None, files: tuple[str, ...] = ()) -> Run:
@@ -125,9 +128,29 @@ def tokens_of_run(folder: Path, config: RunConfig, source: Source) -> Dataset:
     return dataset
 
 
-def expected_of_run(folder: Path) -> float | None:
-    """The bits per byte that were planned for a run; None for a run without a plan."""
+def expected_of_run(folder: Path, config: RunConfig) -> float | None:
+    """The bits per byte to expect of a run at its end, which may be later than was planned at
+    first; None for a run without a plan."""
+    state = read_state(folder)
     try:
-        return float(json.loads((folder / PLAN).read_text(encoding="utf-8"))["bits_per_byte"])
+        plan = json.loads((folder / PLAN).read_text(encoding="utf-8"))
+        predictability = Predictability(**plan["text"]["predictability"])
+        text = TextStats(**{**plan["text"], "predictability": predictability})
+        tokens = _tokens_at_end(config, state, plan)
+        return expected_after_tokens(tokens, text, config.gpt, plan["init"])
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
+
+
+def _tokens_at_end(config: RunConfig, state: TrainingState, plan: Mapping[str, Any]) -> float:
+    """On how many tokens a run will have trained that goes on at the speed that it has had."""
+    training = config.training
+    of_a_step = training.batch_size * config.gpt.context_length
+    if training.steps is not None:
+        return training.steps * of_a_step
+    if state.step == 0:  # nothing is known of its speed yet
+        return float(plan["steps"] * of_a_step)
+
+    in_time = state.step / state.seconds * 60 * training.minutes * of_a_step
+    epochs = training.max_epochs
+    return in_time if epochs is None else min(in_time, epochs * plan["tokens"])

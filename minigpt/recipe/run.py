@@ -231,7 +231,7 @@ def _continue(folder: Path, config: RunConfig, network: nn.Module | None, starte
         network = GPT(config.gpt)
 
     trainer = make_trainer(network, dataset, config.training, out=folder, started=started)
-    trainer.figures[EXPECTED] = on_main(expected_of_run, folder)
+    trainer.figures[EXPECTED] = on_main(expected_of_run, folder, config)
     return train_and_report(trainer, folder, trainer.resume)
 
 

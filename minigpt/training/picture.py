@@ -21,7 +21,7 @@ _CAPTION = (
     "is the validation text,\nfrom which it learns nothing. Up to the dotted line training may be "
     "harder (tokens split, fewer at a time), and its loss higher."
 )
-EXPECTED = "expected_bits_per_byte"  # of the figures: what was planned
+EXPECTED = "expected_bits_per_byte"  # of the figures: where such trainings usually end
 
 
 class Picture:

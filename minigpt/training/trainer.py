@@ -42,7 +42,7 @@ from .loggers import make_loggers
 from .loss import Loss, LossFunction
 from .metrics import Metrics
 from .optimizer import OptimizersOf, chosen_optimizers, optimized, set_rates
-from .picture import Picture
+from .picture import EXPECTED, Picture
 from .precision import STEPS_TO_DOUBLE, dtype_of, resolved
 from .progress import Progress
 from .saving import BestWeights, Checkpoints
@@ -276,14 +276,16 @@ class Trainer:
         self._check_callbacks()
 
     def _tell_journal(self) -> None:
-        """Tell who watches that training begins, and when the minutes will be over."""
+        """Tell who watches that training begins, when the minutes will be over, and what to expect
+        of it."""
         if self.journal is None:
             return
         ends = None
         if self.config.steps is None:
             left = self.started + 60 * self.config.minutes - time.monotonic()
             ends = round(time.time() + left, 3)
-        self.journal.tell("training", ends=ends)
+        expected = self.figures.get(EXPECTED)
+        self.journal.tell("training", ends=ends, expected_bits_per_byte=expected)
 
     # The loop
 

@@ -226,7 +226,9 @@ def test_what_a_window_shows_from_the_start_is_in_the_folder(workplace: Path) ->
     assert plan["bits_per_byte"] > 0 and plan["seconds"] > 0
     assert config["training"]["minutes"] == 0.1 and config["training"]["num_evals"] == 1
     assert config["origin"]["text"]["tokenizer"] == "char"
-    assert begun < read_phases(run)[0]["ends"] < begun + 60 * 0.1 + 5
+    (training, *_) = read_phases(run)
+    assert begun < training["ends"] < begun + 60 * 0.1 + 5
+    assert training["expected_bits_per_byte"] == plan["bits_per_byte"]
 
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     assert 0.1 < rows[-1]["val_right"] < 1

@@ -108,6 +108,10 @@ def test_the_curve_of_a_run_is_planned_only_for_its_first_end(tmp_path: Path) ->
     curve = States(tmp_path).of(run, NOW)["curve"]
     assert (curve["expected_bits"], curve["ends_early_at"]) == (None, None)
 
+    with open(run / JOURNAL / ROWS, "a") as file:  # what its training tells
+        file.write(lines_of([{"time": NOW, "phase": "training", "expected_bits_per_byte": 1.7}]))
+    assert States(tmp_path).of(run, NOW)["curve"]["expected_bits"] == 1.7
+
 
 def test_how_much_a_run_copies_is_not_told_of_newer_weights(tmp_path: Path) -> None:
     run = make_run(tmp_path, end={"how": "finished"}, **LEARNED)

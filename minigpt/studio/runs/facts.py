@@ -76,6 +76,7 @@ def read_facts(folder: Path, signature: Signature) -> Facts:
     config = read_stored(folder / CONFIG)
     plan = read_stored(folder / PLAN)
     job = read_job(folder)
+    phases = read_phases(folder)
 
     evaluations = read_metrics(folder / METRICS)
     saved = read_best(folder / WEIGHTS)
@@ -91,7 +92,7 @@ def read_facts(folder: Path, signature: Signature) -> Facts:
     return Facts(
         signature=signature,
         job=job,
-        phases=read_phases(folder),
+        phases=phases,
         step=step,
         step_time=step_time,
         evaluation=evaluations[-1] if evaluations else {},
@@ -106,7 +107,7 @@ def read_facts(folder: Path, signature: Signature) -> Facts:
             "parameters": _parameters(folder),
             "changed": _changed(signature, job),
             "copied": _copied(folder),
-            "curve": _curve(plan, job, config, bytes_per_letter),
+            "curve": _curve(plan, phases, job, config, bytes_per_letter),
             "begins_with_base": _text_settings(config).get("init") == BASE,
             **_speakers(config),
         },
@@ -179,7 +180,11 @@ def _parameters(folder: Path) -> int | None:
 
 
 def _curve(
-    plan: dict[str, Any], job: Job | None, config: dict[str, Any], bytes_per_letter: float | None
+    plan: dict[str, Any],
+    phases: list[Row],
+    job: Job | None,
+    config: dict[str, Any],
+    bytes_per_letter: float | None,
 ) -> dict[str, Any]:
     """What the picture of the losses is drawn with: where such a run usually ends, in bits per
     byte, the second in which it ends if that is before its minutes are over, and the share of the
@@ -190,8 +195,10 @@ def _curve(
     is_harder = bool(training.get("token_split_prob"))
     is_harder |= (training.get("warmup_context") or context) < context
     has_own_plan = job is None or not job.goes_on  # else it was planned for fewer minutes
+    planned = plan.get("bits_per_byte") if has_own_plan else None
+    told = [row for row in phases if row["phase"] == "training"][-1:]
     return {
-        "expected_bits": plan.get("bits_per_byte") if has_own_plan else None,
+        "expected_bits": told[0].get("expected_bits_per_byte", planned) if told else planned,
         "ends_early_at": plan.get("seconds") if has_own_plan and plan.get("ends_early") else None,
         "harder_until": EARLY if is_harder else None,
         "bytes_per_letter": bytes_per_letter,

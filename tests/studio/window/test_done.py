@@ -129,6 +129,7 @@ def test_it_learns_more_minutes(done: Any, program: Program) -> None:
     done.get_by_role("button", name="Learn 5 minutes more").click()
     done.get_by_role("button", name="Stop and keep").wait_for()
     until(lambda: rows(run, "steps.jsonl")[-1]["step"] > before)
+    assert "Expected" in shown(done, ".legend")
     done.get_by_role("button", name="Stop and keep").click()
     done.locator(".head").get_by_text("Nothing is lost.").wait_for()
 

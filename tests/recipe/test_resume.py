@@ -1,0 +1,45 @@
+"""What is expected of a run that goes on."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minigpt.recipe.resume import expected_of_run
+from minigpt.runs.folder import PLAN, read_config
+from minigpt.training.checkpoint import read_state
+
+
+def _expected(run: Path, **training: Any) -> float:
+    config = read_config(run)
+    changed = replace(config, training=replace(config.training, **training))
+    found = expected_of_run(run, changed)
+    assert found is not None
+    return found
+
+
+def test_a_run_that_goes_on_to_its_planned_end_is_expected_to_end_as_planned(
+    tiny_run: Path,
+) -> None:
+    plan = json.loads((tiny_run / PLAN).read_text())
+    assert _expected(tiny_run) == pytest.approx(plan["bits_per_byte"], rel=0.05)
+
+
+def test_more_minutes_count_as_many_steps_as_the_run_would_take_in_them(tiny_run: Path) -> None:
+    state = read_state(tiny_run)
+    minutes = 1000 * state.seconds / 60
+    longer = _expected(tiny_run, steps=None, minutes=minutes, max_epochs=None)
+    assert longer == pytest.approx(_expected(tiny_run, steps=1000 * state.step))
+    assert longer < _expected(tiny_run)
+    assert longer < _expected(tiny_run, steps=None, minutes=minutes, max_epochs=1.0)
+
+
+@pytest.mark.parametrize("plan", ["", "{}", '{"text": {"predictability": {}}}', "[]"])
+def test_without_a_plan_nothing_is_expected(plan: str, tiny_run: Path, tmp_path: Path) -> None:
+    state = read_state(tiny_run)
+    (tmp_path / PLAN).write_text(plan)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("minigpt.recipe.resume.read_state", lambda _: state)
+        assert expected_of_run(tmp_path, read_config(tiny_run)) is None
