@@ -63,7 +63,7 @@ PAGE = (
     "views/branches",
     "views/learned",
     "frame/map_pictures", "frame/map",
-    "frame/panel", "frame/bottom_sheet", "frame/header", "frame/opening",
+    "frame/panel", "frame/bottom_sheet", "frame/theme", "frame/header", "frame/opening",
     "frame/tour_example", "frame/tour",
     "frame/main",
 )  # fmt: skip

@@ -68,6 +68,7 @@ def test_each_thing_that_is_left_out_has_a_kind_and_a_sentence_without_advice_fo
         "old.doc": b"\xd0\xcf\x11\xe0" + b"\0" * 100,
         "noise.bin": bytes(range(256)) * 10,
         "table.csv": "a,b\n1,2\n",
+        "nothing.txt": "",
     }
     found = _read(dropped(tmp_path, files))
     assert _kinds(found) == {
@@ -80,6 +81,7 @@ def test_each_thing_that_is_left_out_has_a_kind_and_a_sentence_without_advice_fo
         "old.doc": "office",
         "noise.bin": "no_text",
         "table.csv": "column",
+        "nothing.txt": "empty",
     }
     for left_out in found["left_out"]:
         assert left_out["message"].startswith(left_out["name"])
@@ -105,7 +107,8 @@ def test_parts_that_are_left_out_are_told_and_do_not_refuse_the_file(tmp_path: P
     [
         ({"a.png": PNG}, "picture", "a.png is a picture (PNG)."),
         ({"a.png": PNG, "b.png": PNG}, "nothing", "There is no text in these files. Add others."),
-        ({"a.txt": ""}, "too_short", "Too short: 0 letters. Add a few pages."),
+        ({"a.txt": "\n"}, "empty", "a.txt holds no text."),
+        ({"a.txt": "", "b.txt": ""}, "nothing", "There is no text in these files. Add others."),
         ({"a.txt": "x" * 200}, "too_short", "Too short: 200 letters. Add a few pages."),
     ],
     ids=str,

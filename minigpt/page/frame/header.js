@@ -1,10 +1,10 @@
-// The head of the page: what this model is, in plain words and from the run's own facts, and the theme.
+// The head of the page: what this model is, in plain words and from the run's own facts.
 
 import { button, byId, h } from "../basics/dom.js";
 import { say, string } from "../basics/strings.js";
 import { bytesOf, durationOf } from "../basics/units.js";
 import { model } from "../text/client.js";
-import { changed, state } from "../text/state.js";
+import { makeTheme } from "./theme.js";
 
 /** Fill the head; `others` are buttons that come first in it. */
 export function makeHeader(...others) {
@@ -54,22 +54,4 @@ function makeAbout() {
   });
   document.body.append(dialog);
   return button(string("header.about"), () => dialog.showModal(), { id: "open-about", "aria-haspopup": "dialog" });
-}
-
-/** The button between the light and the dark theme; at first the page follows the system. */
-function makeTheme() {
-  const theme = button("", () => setTheme(state.theme === "dark" ? "light" : "dark"), { id: "theme" });
-
-  function setTheme(name) {
-    state.theme = name;
-    document.documentElement.dataset.theme = name;
-    theme.textContent = string(name === "dark" ? "header.light" : "header.dark");
-    changed();
-  }
-
-  const dark = matchMedia("(prefers-color-scheme: dark)");
-  const follow = () => setTheme(dark.matches ? "dark" : "light");
-  dark.addEventListener("change", follow);
-  follow();
-  return theme;
 }

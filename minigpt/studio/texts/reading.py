@@ -159,6 +159,8 @@ def _found(folder: Path, of: Found, progress: "_Progress") -> Found:
 
     for report in reports:
         _add_report(found, report)
+    if not any(report.characters for report in reports):
+        return _refused(found)
     _add_text(found, corpus)
     return found | {"is_done": True, "share": 1.0}
 
@@ -235,6 +237,9 @@ def _add_report(found: Found, report: Report) -> None:
     name = report.file.name
     if report.error is not None:
         _leave_out(found, report.file, report.error)
+        return
+    if report.characters == 0:
+        _add_left_out(found, name, "empty", f"{name} holds no text.")
         return
 
     if report.left_out:

@@ -4,9 +4,9 @@ import { post, Refusal } from "./basics/api.js";
 import { button, byId, h } from "./basics/dom.js";
 import { ACTIVE } from "./basics/runs.js";
 import { string } from "./basics/strings.js";
+import { choose, followTheme, themeNow } from "./basics/theme.js";
 import { shortDurationOf } from "./basics/units.js";
 
-const THEME = "minigpt-studio-theme";
 const ASKED = 5000; // milliseconds in which a second press closes the studio
 
 export function makeHeader() {
@@ -46,18 +46,13 @@ function showLearning(run) {
   link.textContent = string(words, { name: run.name, left });
 }
 
-/** The button between the light and the dark theme; at first the window follows the system. */
+/** The button between the light and the dark theme. */
 function makeTheme() {
-  const system = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
-  const made = button("", () => use(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
-
-  function use(theme) {
+  const made = button("", () => choose(themeNow() === "dark" ? "light" : "dark"));
+  followTheme((theme) => {
     document.documentElement.dataset.theme = theme;
-    localStorage.setItem(THEME, theme);
     made.textContent = string(theme === "dark" ? "header.light" : "header.dark");
-  }
-
-  use(localStorage.getItem(THEME) ?? system);
+  });
   return made;
 }
 

@@ -64,6 +64,14 @@ def test_the_page_opens_in_a_frame_without_rights_and_writes(done: Any, program:
     assert frame.get_by_role("button", name="Copy link").count() == 0  # it would open nothing
 
 
+def test_the_page_has_the_theme_of_the_window_and_no_button_of_its_own(done: Any) -> None:
+    frame = done.frame_locator(".page iframe")
+    for name in ("Dark", "Light"):
+        done.get_by_role("button", name=name).click()
+        frame.locator(f"html[data-theme={name.lower()}] #title").wait_for()
+    assert not frame.locator("#theme").is_visible()
+
+
 def test_it_says_whether_it_is_better_than_counting(done: Any, program: Program) -> None:
     run = program.folder / "runs" / "diary"
     evaluated = rows(run, "metrics.jsonl")
@@ -80,7 +88,7 @@ def test_axe_finds_nothing_with_everything_open(width: int, done: Any) -> None:
     for name in ("Take it elsewhere", "Use it from programs", "Childhood", "Delete all"):
         done.get_by_role("button", name=name).click()
     done.get_by_role("button", name="Delete all of it").wait_for()
-    done.get_by_role("heading", name="What it writes now").wait_for()
+    done.get_by_role("heading", name="What it wrote last").wait_for()
     for theme in ("Dark", "Light"):
         assert axe_finds(done) == []
         done.get_by_role("button", name=theme).click()
@@ -92,7 +100,7 @@ def test_axe_finds_nothing_with_everything_open(width: int, done: Any) -> None:
 def test_on_a_phone_the_page_opens_over_the_whole_window(page: Any, program: Program) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
     page.goto(f"{program.url}/run/diary")
-    page.get_by_role("button", name="See it think").click()
+    page.get_by_role("button", name="Write, and see it think").click()
     page.frame_locator(".page iframe").get_by_role("button", name="Write", exact=True).wait_for()
     page.get_by_role("button", name="Close the page").press("Enter")
     page.get_by_role("button", name="Save as one file").wait_for()
@@ -117,7 +125,9 @@ def test_it_is_saved_as_one_file_and_taken_elsewhere(done: Any, tmp_path: Path) 
 def test_how_much_it_copies_is_found_out_when_somebody_asks(done: Any) -> None:
     ask = done.get_by_role("button", name=re.compile("Does it copy|Measure again"))
     ask.click()
-    said = done.get_by_text(re.compile(r"Copied: \d+\.\d% \(an unseen page: \d+\.\d%\)"))
+    said = done.get_by_text(
+        re.compile(r"Copied: \d+\.\d%. Of a page of yours that it never saw: \d+\.\d%")
+    )
     said.wait_for(timeout=120_000)
     done.reload()
     said.wait_for()

@@ -305,3 +305,13 @@ def test_axe_finds_nothing_and_nothing_scrolls_sideways(page: Any, tmp_path: Pat
 
     page.get_by_role("button", name="Paste text").click()
     assert axe_finds(page) == []
+
+
+def test_the_window_follows_the_system_until_a_theme_is_chosen(page: Any) -> None:
+    for system in ("dark", "light"):
+        page.emulate_media(color_scheme=system)
+        page.locator(f"html[data-theme={system}]").wait_for()
+    page.get_by_role("button", name="Dark").click()
+    page.reload()
+    page.get_by_role("button", name="Light").wait_for()
+    assert page.locator("html").get_attribute("data-theme") == "dark"

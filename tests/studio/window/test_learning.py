@@ -178,7 +178,7 @@ def test_the_clock_ends_at_the_planned_time(page: Any, program: Program) -> None
     job = a_job(started=time.time() - 200, minutes=2.0)
     make_run(program.folder / "runs", job=job, phases=PHASES, alive=0.0)
     page.goto(f"{program.url}/run/diary")
-    page.locator(".head .clock").get_by_text("02:00 of 02:00").wait_for()
+    page.locator(".head .clock").get_by_text("2:00 of 2:00").wait_for()
     assert page.locator("#learning").inner_text() == "Learning: diary"
 
 
@@ -237,7 +237,7 @@ def test_the_curve_has_the_numbers_of_the_files_and_each_line_its_sentence(
     (run / "plan.json").write_text(json.dumps({"bits_per_byte": 1.25}))
 
     page.goto(f"{program.url}/run/diary")
-    page.get_by_text("Its first guess is right for 2 pieces in 5.").wait_for()
+    page.get_by_text("Its first guess is right for 4 pieces in 10.").wait_for()
     assert shown(page, ".curve .now") == "Unseen pages: chooses among 4.0 letters"  # 2 bytes each
     legend = shown(page, ".legend")
     assert "Expected: 5.7 letters. Where such runs usually end." in legend

@@ -26,6 +26,7 @@ def test_another_browser_is_not_let_in_without_the_token(
     other = browser.new_context(locale="en-US").new_page()
     other.goto(program.url)
     other.get_by_text("This window is not logged in.").wait_for()
+    assert not other.get_by_role("button", name="Close the studio").is_visible()
     other.context.close()
 
 

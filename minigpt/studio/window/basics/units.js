@@ -19,13 +19,13 @@ export function bytesOf(count) {
   return string("units.gigabytes", { n: number(count / 1e9, 1) });
 }
 
-/** Seconds as a clock: "02:14", or "1:02:14". */
+/** Seconds as a clock: "2:14", or "1:02:14". */
 export function clockOf(seconds) {
-  const whole = Math.max(0, Math.floor(seconds));
+  const whole = Math.max(0, Math.round(seconds));
   const two = (n) => String(n).padStart(2, "0");
-  const minutes = two(Math.floor(whole / 60) % 60);
+  const minutes = Math.floor(whole / 60) % 60;
   const hours = Math.floor(whole / 3600);
-  return `${hours > 0 ? `${hours}:` : ""}${minutes}:${two(whole % 60)}`;
+  return `${hours > 0 ? `${hours}:${two(minutes)}` : minutes}:${two(whole % 60)}`;
 }
 
 /** Seconds in words, at least one second: "4 minutes". */

@@ -80,7 +80,8 @@ export function makeWriting(run) {
       if (answerer.options.length === names.length + 1) return;
       const nobody = h("option", { value: "" }, string("learning.nobodyAnswers"));
       answerer.replaceChildren(nobody, ...names.map((name) => h("option", { value: name }, name)));
-      answerer.value = run().is_dialogue ? (names[0] ?? "") : "";
+      const other = names.find((name) => !input.value.startsWith(`${name}:`)); // who speaks is answered
+      answerer.value = run().is_dialogue ? (other ?? names[0] ?? "") : "";
     },
 
     allow(why) {

@@ -26,7 +26,7 @@ export function makeDrop() {
     "section",
     { className: "drop card", "aria-labelledby": "drop" },
     h("h1", { id: "drop" }, string("home.drop")),
-    h("p", {}, string("home.whatever")),
+    h("p", {}, string("home.what")),
     buttons,
     h("p", { className: "stays" }, string(isPupil ? "home.staysAtTeacher" : "home.stays")),
     sending.element,

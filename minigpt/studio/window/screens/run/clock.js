@@ -7,7 +7,7 @@ import { failureOf, sentenceOf } from "../../basics/refusals.js";
 import { stateOf } from "../../basics/runs.js";
 import { string } from "../../basics/strings.js";
 import { clockOf, percent, timeOf } from "../../basics/units.js";
-import { bothLettersOf, lettersOf, timeOfLearning } from "./words.js";
+import { bothLettersOf, lettersOf } from "./words.js";
 
 const PATIENCE = 30; // seconds of saving, after which "Stop at once" is offered
 
@@ -90,7 +90,7 @@ export function makeClock(record, look) {
     buttons.hidden = wanted.length === 0;
   }
 
-  /** "02:14 of 05:00, done about 14:32". */
+  /** "2:14 of 5:00, done about 14:32". */
   function clockNow(now) {
     const { state, minutes } = record.run;
     const endsAt = record.endsAt();
@@ -153,12 +153,12 @@ function wordsOf(record, goesOnFrom) {
   if (run.state === "reading") return reading(record);
   if (run.state === "measuring") return string("learning.measuring");
   if (run.state === "learning") {
-    if (goesOnFrom !== null) return string("learning.goingOn", { time: timeOfLearning(goesOnFrom) });
+    if (goesOnFrom !== null) return string("learning.goingOn", { time: clockOf(goesOnFrom) });
     return record.steps.length > 0 ? "" : string("learning.starting");
   }
   if (run.state === "stopping") return string("learning.saving");
   if (run.state === "stopped") {
-    const time = run.elapsed === null ? null : timeOfLearning(run.elapsed);
+    const time = run.elapsed === null ? null : clockOf(run.elapsed);
     return time === null ? string("learning.stoppedNow") : string("learning.stopped", { time });
   }
   if (run.state === "died") return string("learning.died");
@@ -166,9 +166,7 @@ function wordsOf(record, goesOnFrom) {
     return run.problem === null ? string("learning.failed") : failureOf(run.problem);
   }
   if (run.state === "gone") return string("learning.gone");
-  return run.elapsed === null
-    ? string("learning.done")
-    : string("learning.doneAfter", { time: timeOfLearning(run.elapsed) });
+  return run.elapsed === null ? string("learning.done") : string("learning.doneAfter", { time: clockOf(run.elapsed) });
 }
 
 /** That the window may be closed; what happened meanwhile: the disk is full, the computer slept; and of one that has

@@ -4,8 +4,8 @@
 import { fill, h, scrolling, shape, table } from "../../basics/dom.js";
 import { ACTIVE } from "../../basics/runs.js";
 import { string } from "../../basics/strings.js";
-import { durationOf, number } from "../../basics/units.js";
-import { guessOf, lettersOf, timeOfLearning } from "./words.js";
+import { clockOf, durationOf, number } from "../../basics/units.js";
+import { guessOf, lettersOf } from "./words.js";
 
 const HEIGHT = 260; // of the picture, in pixels
 const EDGE = { left: 46, right: 14, top: 10, bottom: 26 };
@@ -169,9 +169,9 @@ function axes(record, { x, y, end, low, high, right, bottom }) {
   const step = TIMES.find((seconds) => x(seconds) - x(0) >= ROOM) ?? TIMES.at(-1);
   for (let seconds = 0; right - x(seconds) > ROOM; seconds += step) {
     const place = { x: x(seconds), y: bottom + 18, "text-anchor": seconds === 0 ? "start" : "middle" };
-    parts.push(shape("text", place, timeOfLearning(seconds)));
+    parts.push(shape("text", place, clockOf(seconds)));
   }
-  parts.push(shape("text", { x: right + EDGE.right, y: bottom + 18, "text-anchor": "end" }, timeOfLearning(end)));
+  parts.push(shape("text", { x: right + EDGE.right, y: bottom + 18, "text-anchor": "end" }, clockOf(end)));
   parts.push(shape("line", { class: "edge", x1: EDGE.left, x2: right, y1: bottom, y2: bottom }));
   parts.push(shape("line", { class: "edge", x1: right, x2: right, y1: EDGE.top, y2: bottom }));
   return parts;
@@ -218,7 +218,7 @@ function numbersOf(record) {
   const names = ["time", "step", "validation", "training", "counting", "bits"];
   const heads = names.map((name) => string(`curve.${name}Head`));
   const rows = record.evaluations.map((row) => [
-    timeOfLearning(row.seconds),
+    clockOf(row.seconds),
     number(row.step),
     lettersOf(record.letters(row.val_bits_per_byte)),
     lettersOf(record.letters(row.train_bits_per_byte)),

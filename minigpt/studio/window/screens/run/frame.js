@@ -4,6 +4,7 @@ import { post, Refusal } from "../../basics/api.js";
 import { button, byId, h } from "../../basics/dom.js";
 import { sentenceOf } from "../../basics/refusals.js";
 import { string } from "../../basics/strings.js";
+import { followTheme, themeNow } from "../../basics/theme.js";
 
 const RIGHTS = "allow-scripts allow-forms allow-downloads allow-popups allow-modals";
 const WIDE = matchMedia("(min-width: 761px)"); // narrower ones open the page when somebody asks for it
@@ -37,6 +38,7 @@ export function makeFrame(record, skip) {
       frame.setAttribute("sandbox", RIGHTS);
       frame.addEventListener("load", () => {
         words.textContent = "";
+        tellTheme();
       });
       frame.src = address;
       place.replaceChildren(frame);
@@ -45,6 +47,11 @@ export function makeFrame(record, skip) {
       words.textContent = sentenceOf(error);
       again.hidden = false;
     }
+  }
+
+  /** The page has the theme of the window. Its frame has no origin that could be named. */
+  function tellTheme() {
+    place.firstChild?.contentWindow.postMessage({ theme: themeNow() }, "*");
   }
 
   /** The page over the whole window, or in its place again. */
@@ -58,6 +65,7 @@ export function makeFrame(record, skip) {
     else byId("see-it-think")?.focus();
   }
 
+  followTheme(tellTheme);
   element.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && element.classList.contains("full")) fullScreen(false);
   });

@@ -15,36 +15,17 @@ export function bothLettersOf(one, other) {
   return [number(one, digits), number(other, digits)];
 }
 
-/** A time of learning: "2:14". */
-export function timeOfLearning(seconds) {
-  return clockOf(seconds).replace(/^0(?=\d:)/, "");
-}
-
 /** When a row was written: "after 2:14, step 512", or "before its first step". */
 export function momentOf(row) {
   if (row.step === 0) return string("learning.beforeFirst");
-  return string("learning.moment", { time: timeOfLearning(row.seconds), step: number(row.step) });
+  return string("learning.moment", { time: clockOf(row.seconds), step: number(row.step) });
 }
 
-/** "Its first guess is right for 2 pieces in 5." */
+/** "Its first guess is right for 4 pieces in 10.": always in 10, so that one can be compared with the next. */
 export function guessOf(share, hasLetters) {
-  const [n, of] = hasLetters ? inWords(1 - share) : inWords(share);
-  if (n === 0) return string(hasLetters ? "curve.allRight" : "curve.noneRight");
-  if (hasLetters) return string(n === 1 ? "curve.letterWrong" : "curve.lettersWrong", { n, of });
-  return string(n === 1 ? "curve.pieceRight" : "curve.piecesRight", { n, of });
-}
-
-/** The nearest fraction with a small denominator. */
-function inWords(share) {
-  let best = [0, 1];
-  let error = share;
-  for (let of = 2; of <= 10; of++) {
-    const n = Math.round(share * of);
-    const found = Math.abs(share - n / of);
-    if (found < error - 0.005) {
-      best = [n, of];
-      error = found;
-    }
-  }
-  return best;
+  const n = Math.round(10 * (hasLetters ? 1 - share : share));
+  if (n === 0) return string(hasLetters ? "curve.lettersRight" : "curve.noneRight");
+  if (n === 10) return string(hasLetters ? "curve.noneRight" : "curve.allRight");
+  if (hasLetters) return string(n === 1 ? "curve.letterWrong" : "curve.lettersWrong", { n });
+  return string(n === 1 ? "curve.pieceRight" : "curve.piecesRight", { n });
 }

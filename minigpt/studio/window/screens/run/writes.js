@@ -2,6 +2,7 @@
 // are underlined.
 
 import { fill, h } from "../../basics/dom.js";
+import { ACTIVE } from "../../basics/runs.js";
 import { string } from "../../basics/strings.js";
 import { number } from "../../basics/units.js";
 import { makeChildhood } from "./childhood.js";
@@ -35,7 +36,7 @@ export function makeWrites(record, chosen) {
   function draw() {
     childhood.draw();
     const row = childhood.shown();
-    title.textContent = string(childhood.isNow() ? "learning.writes" : "learning.wrote");
+    title.textContent = string(titleOf(record.run, childhood.isNow()));
     if (row === drawn) return;
     drawn = row;
     if (row === undefined) {
@@ -50,6 +51,12 @@ export function makeWrites(record, chosen) {
   }
 
   return { element, draw, shown: childhood.shown };
+}
+
+/** What the text that is shown is: of now, of the end, or of a moment before. */
+function titleOf(run, isNewest) {
+  if (!isNewest) return "learning.wrote";
+  return ACTIVE.includes(run.state) ? "learning.writes" : "learning.wroteLast";
 }
 
 /** "31 of 40 words occur in your text." */

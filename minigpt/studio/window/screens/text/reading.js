@@ -135,10 +135,13 @@ function stateOf(text, { remove, goOn, isSending }) {
   return [h("p", { className: "facts" }, factsOf(text.reading).join(", "))];
 }
 
-/** "312 kB, 24 parts, English, 2 speakers". */
+/** "312 kB, 24 separate texts, English". */
 function factsOf(reading) {
   const facts = [bytesOf(reading.size)];
-  facts.push(reading.documents === 1 ? string("text.onePart") : string("text.parts", { n: number(reading.documents) }));
+  if (reading.documents > 1) {
+    const words = reading.is_dialogue ? "text.conversations" : "text.separate";
+    facts.push(string(words, { n: number(reading.documents) }));
+  }
   facts.push(reading.language === null ? string("text.noLanguage") : languageOf(reading.language));
   const speakers = reading.speakers.length;
   if (speakers > 0) facts.push(speakers === 1 ? string("text.oneSpeaker") : string("text.speakers", { n: speakers }));
