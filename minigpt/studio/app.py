@@ -163,22 +163,26 @@ def window_routes(script: str, tickets: Tickets) -> list[BaseRoute]:
 
 
 async def refuse(request: Request, error: Exception) -> Response:
-    """What went wrong, as {"message", "field"}. A mistake of the studio is printed."""
+    """What went wrong, as {"message", "field", "kind", "values"}. A mistake of the studio is
+    printed."""
     if not isinstance(error, REFUSALS) and not isinstance(error.__cause__, REFUSALS):
         tell(error)
 
     status = 500
     message = "Something went wrong in the studio."
-    field = None
+    field = kind = None
+    values: dict[str, str] = {}
     if isinstance(error, ApiError):
         status, message, field = error.status, error.message, error.field
+        kind, values = error.kind, error.values
     elif isinstance(error, HTTPException):
         status, message = error.status_code, f"{error.detail}."
     elif isinstance(error, UserError | ClientDisconnect):
         status, message = 400, str(error) or "The window left."
     elif isinstance(error, OSError) and error.strerror:
         status, message = _of_system(error)
-    return JSONResponse({"message": message, "field": field}, status)
+    told = {"message": message, "field": field, "kind": kind, "values": values}
+    return JSONResponse(told, status)
 
 
 def _of_system(error: OSError) -> tuple[int, str]:

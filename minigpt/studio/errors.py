@@ -9,10 +9,22 @@ class ApiError(Exception):
             413 for too much, 507 for a full disk.
         message: what was wrong and what to do, in a sentence.
         field: the name of the field that was wrong, if it was one.
+        kind: under which name the window has this sentence in its own languages, if it has.
+        values: what is filled in there.
     """
 
-    def __init__(self, status: int, message: str, field: str | None = None):
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        field: str | None = None,
+        *,
+        kind: str | None = None,
+        **values: str,
+    ):
         super().__init__(message)
         self.status = status
         self.message = message
         self.field = field
+        self.kind = kind
+        self.values = values

@@ -51,13 +51,13 @@ class Place:
         """The folder of a text that is there. An ApiError of status 404 if it is not."""
         folder = self.texts / text
         if not _ID.fullmatch(text) or not folder.is_dir():
-            raise ApiError(404, "This text is not here any more.")
+            raise ApiError(404, "This text is not here any more.", kind="text_gone")
         return folder
 
     def run_folder(self, name: str) -> Path:
         """The folder of a run that is there. An ApiError of status 404 if it is not."""
         if not is_one_name(name) or not (self.runs / name).is_dir():
-            raise ApiError(404, "Somebody moved or deleted this model.")
+            raise ApiError(404, "Somebody moved or deleted this model.", kind="run_gone")
         return self.runs / name
 
 

@@ -117,6 +117,15 @@ def test_who_is_not_admitted_gets_nothing(school: School) -> None:
     assert not (school.folder / "classes").exists()
 
 
+def test_the_teacher_is_told_who_waits_on_every_screen(school: School) -> None:
+    assert school.teacher.get("/api/state")["class"] == {"name": "6b", "waiting": 0}
+    person = Person(school.port)
+    person.join(school.code, "Ada")
+    assert school.teacher.get("/api/state")["class"] == {"name": "6b", "waiting": 1}
+    school.teacher.post("/api/class/admit", {"pupil": "Ada"})
+    assert school.teacher.get("/api/state")["class"] == {"name": "6b", "waiting": 0}
+
+
 def test_in_a_lesson_all_trainings_are_of_a_lesson(tmp_path: Path) -> None:
     studio = Studio(Place(tmp_path), close=lambda: None, is_lesson=True)
     with studio.running():

@@ -1,5 +1,6 @@
 """The words of the window: each language has all of them, and the scripts use no others."""
 
+import ast
 import json
 import re
 from pathlib import Path
@@ -69,6 +70,20 @@ def test_each_kind_of_problem_has_a_sentence() -> None:
         if f"kinds.{kind}" not in ENGLISH and f"problems.{kind}" not in ENGLISH
     ]
     assert sorted(without) == []
+
+
+def test_each_refusal_that_has_a_kind_has_a_sentence_with_its_values() -> None:
+    raised = dict[str, list[str]]()
+    for module in WINDOW.parent.rglob("*.py"):
+        for call in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+            if isinstance(call, ast.Call) and ast.unparse(call.func) == "ApiError":
+                given = {str(word.arg): word.value for word in call.keywords}
+                kind = given.pop("kind", None)
+                given.pop("field", None)
+                if isinstance(kind, ast.Constant):
+                    raised[f"refusals.{kind.value}"] = sorted(given)
+    said = {name: words for name, words in ENGLISH.items() if name.startswith("refusals.")}
+    assert raised == {name: _placeholders(words) for name, words in said.items()}
 
 
 def _names_in(script: str) -> tuple[set[str], set[str]]:

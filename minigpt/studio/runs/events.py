@@ -43,6 +43,7 @@ class Watch:
         self._seen: State = {}
         self._key = ""
         self._until = 0.0
+        self.is_over = False  # then no stream goes on
 
     def state(self) -> tuple[State, str]:
         """The state, at most half a second old, and what differs where it has changed."""
@@ -67,7 +68,7 @@ class Streams:
         key = id(login)
         with self._lock:
             if self._open[key] >= _MOST_OF_A_LOGIN or self._open.total() >= _MOST:
-                raise ApiError(429, "Too many windows are open.")
+                raise ApiError(429, "Too many windows are open. Close some.", kind="many_windows")
             self._open[key] += 1
         try:
             yield
@@ -78,7 +79,8 @@ class Streams:
 
 
 class EventStream(Response):
-    """The answer to GET /api/events: goes on until the client leaves, or does not keep up."""
+    """The answer to GET /api/events: goes on until the client leaves, does not keep up, or has
+    nothing more to see here."""
 
     media_type = "text/event-stream"
 
@@ -105,7 +107,7 @@ class EventStream(Response):
         """Send what happens, until the client leaves."""
         spoke = time.monotonic()
         is_first = True
-        while not leaving.done():
+        while not leaving.done() and not self._watch.is_over:
             events = await run_in_threadpool(self._look)
             rows = sum(event["event"] != "state" for event in events)
             if rows > _MOST_ROWS and not is_first:

@@ -69,7 +69,7 @@ def folder_in_bin(place: Place, name: str) -> Path:
     """The folder of a run in the bin. An ApiError of status 404 if there is none."""
     run = place.bin / name
     if not is_one_name(name) or run.is_symlink() or not run.is_dir():
-        raise ApiError(404, "This model is not in the bin any more.")
+        raise ApiError(404, "This model is not in the bin any more.", kind="bin_gone")
     return run
 
 
@@ -120,7 +120,8 @@ def _check_is_idle(states: States, run: Path) -> None:
     end = time.monotonic() + _SECONDS_TO_LEAVE
     while states.is_busy(run):
         if states.of(run)["state"] in ACTIVE or time.monotonic() > end:
-            raise ApiError(409, f"{run.name} is learning; stop that first.")
+            message = f"{run.name} is learning. Stop that first."
+            raise ApiError(409, message, kind="run_learning", name=run.name)
         time.sleep(0.1)
 
 

@@ -66,7 +66,7 @@ def state_of(studio: "Studio") -> dict[str, Any]:
         "line": [{name: run[name] for name in ("name", "place", "starts_in")} for run in waiting],
         "free": free_space(place.root),
         "folder": place.root.resolve().name,
-        "class": None if studio.class_app is None else studio.class_app.name,
+        "class": None if studio.class_app is None else studio.class_app.in_short(),
     }
 
 
@@ -231,7 +231,7 @@ async def _delete_all(request: Request, find: Callable[[], removal.Everything]) 
             everything = find()
             parts = everything.parts(studio.place)
             if not parts:
-                raise ApiError(404, "Nothing is left of this text.")
+                raise ApiError(404, "Nothing is left of this text.", kind="text_gone")
             if is_sure:
                 if everything.text is not None:
                     studio.text_work.stop(everything.text)
@@ -320,7 +320,8 @@ async def _made(request: Request, make: Callable[[Path], Awaitable[str]]) -> Res
 def _check_has_learned(studio: "Studio", run: Path) -> None:
     """Refuse what needs weights, before there are any that an evaluation has chosen."""
     if not studio.states.of(run)["has_page"]:
-        raise ApiError(409, f"{run.name} has saved nothing yet. Wait a little.")
+        message = f"{run.name} has saved nothing yet. Wait a little."
+        raise ApiError(409, message, kind="nothing_saved", name=run.name)
 
 
 async def _change(request: Request, change: Callable[["Studio", Path], Path | None]) -> Response:

@@ -35,7 +35,8 @@ def ask(
     `name` and taken by no other."""
     limits = place.limits
     if limits.runs is not None and len(runs_in(place.runs)) >= limits.runs:
-        raise ApiError(409, f"You have {limits.runs} models. Delete one first.")
+        message = f"You have {limits.runs} models. Delete one first."
+        raise ApiError(409, message, kind="many_runs", n=str(limits.runs))
     job = Job(
         asked=time.time(),
         is_waiting=True,
@@ -79,7 +80,7 @@ def stop(states: States, run: Path, *, at_once: bool = False) -> None:
         leave_line(run)
         return
     if state not in ACTIVE:
-        raise ApiError(409, f"{run.name} is not learning")
+        raise ApiError(409, f"{run.name} is not learning.", kind="not_learning", name=run.name)
 
     job = read_job(run)
     how = AT_ONCE if at_once else "stop"
@@ -97,7 +98,8 @@ def leave_line(run: Path) -> None:
     """Take a training out of the line. What has learned nothing yet is gone then."""
     job = read_job(run)
     if job is None or not job.is_waiting:
-        raise ApiError(409, f"{run.name} does not wait in line")
+        message = f"{run.name} does not wait in line."
+        raise ApiError(409, message, kind="not_waiting", name=run.name)
     write_job(run, replace(job, is_waiting=False))
     if not job.goes_on:
         remove_request(run)
@@ -109,7 +111,8 @@ def go_on(place: Place, states: States, run: Path, minutes: float | None) -> Non
     state = states.of(run)["state"]
     facts = states.facts(run)
     if facts is None or state in (*ACTIVE, WAITING):
-        raise ApiError(409, f"{run.name} is learning or waits in line already")
+        message = f"{run.name} is learning or waits in line already."
+        raise ApiError(409, message, kind="learns_already", name=run.name)
     job = facts.job or Job(asked=0.0, is_waiting=False)
     now = time.time()
 

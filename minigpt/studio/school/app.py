@@ -83,6 +83,10 @@ class ClassApp:
         """What pupils type into their browsers."""
         return f"http://{own_address()}:{self._port}/"
 
+    def in_short(self) -> dict[str, Any]:
+        """Its name, and how many wait at the door."""
+        return {"name": self._classroom.name, "waiting": self._classroom.waiting}
+
     def told(self) -> dict[str, Any]:
         """The class as the teacher's window shows it."""
         return {
@@ -158,6 +162,7 @@ class ClassApp:
 
     def _leave(self, studio: Studio) -> None:
         """End what somebody's studio does, and wait until the last process is gone."""
+        studio.watch.is_over = True  # their windows ask anew, and are told
         self._studio.line.dismiss(studio.place)
         for run in runs_in(studio.place.runs):
             state = studio.states.of(run)["state"]

@@ -67,23 +67,23 @@ class Classroom:
         is taken, or if the class has ended or is full.
         """
         if self.has_ended:
-            raise ApiError(409, "This class has ended.")
+            raise ApiError(409, "This class has ended.", kind="class_ended")
         self._check_tries(address)
         if not is_same(code.strip().upper(), self.code):
             self._tries.append((time.monotonic(), address))
-            raise ApiError(403, "That is not the code of this class.", "code")
+            raise ApiError(403, "That is not the code of this class.", "code", kind="wrong_code")
 
         shown = " ".join(name.split())[:_NAME_LENGTH]
         folder = safe_name(shown, "")
         if not folder:
-            raise ApiError(400, "Type your name.", "name")
+            raise ApiError(400, "Type your name.", "name", kind="no_name")
         taken = {pupil.folder.casefold(): pupil for pupil in self._pupils.values()}
         found = taken.get(folder.casefold())
         if found is not None and found.state != REFUSED:
             message = f"There is a {shown} here already. Add a letter to your name."
-            raise ApiError(409, message, "name")
+            raise ApiError(409, message, "name", kind="name_taken", name=shown)
         if len(self.pupils) >= _MOST_PUPILS:
-            raise ApiError(409, "This class is full.")
+            raise ApiError(409, "This class is full.", kind="class_full")
 
         pupil = Pupil(shown, folder)
         self._pupils[folder] = pupil
@@ -118,6 +118,11 @@ class Classroom:
     def pupils(self) -> list[Pupil]:
         """Those who wait and those who were admitted, in the order in which they came."""
         return [pupil for pupil in self._pupils.values() if pupil.state != REFUSED]
+
+    @property
+    def waiting(self) -> int:
+        """How many wait at the door."""
+        return sum(pupil.state == WAITING for pupil in self._pupils.values())
 
     def place(self, pupil: Pupil) -> Place:
         """Where a pupil's texts and runs lie."""
@@ -155,4 +160,4 @@ class Classroom:
         self._tries = [(when, who) for when, who in self._tries if now - when < _MINUTE]
         own = sum(who == address for _, who in self._tries)
         if own >= _TRIES or len(self._tries) >= _ALL_TRIES:
-            raise ApiError(429, "Those were too many tries. Wait a minute.")
+            raise ApiError(429, "Those were too many tries. Wait a minute.", kind="many_tries")

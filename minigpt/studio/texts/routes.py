@@ -140,7 +140,8 @@ async def delete(request: Request) -> Response:
 
     def remove() -> None:
         if (run := training_on(folder.name, _studio(request))) is not None:
-            raise ApiError(409, f"{run} is learning from this text. Stop that first.")
+            message = f"{run} is learning from this text. Stop that first."
+            raise ApiError(409, message, kind="text_learned", name=str(run))
         _studio(request).text_work.stop(folder)
         store.delete(folder)
 

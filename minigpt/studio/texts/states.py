@@ -78,7 +78,8 @@ def for_run(folder: Path) -> Told:
     text = store.describe_text(folder)
     reading = reading_now(folder)
     if reading is None or not text["is_complete"] or not is_readable(reading):
-        raise ApiError(409, "This text cannot be learned from, or is still being read.")
+        message = "This text cannot be learned from, or is still being read."
+        raise ApiError(409, message, kind="text_not_ready")
     return {
         "id": text["id"],
         "name": text["name"],

@@ -141,7 +141,7 @@ def describe_text(folder: Path) -> dict[str, Any]:
     complete, and each file with its number, name, kept name, size and whether it has arrived."""
     about = read_stored(folder / ABOUT)
     if not about:
-        raise ApiError(404, "This text is not here any more.")
+        raise ApiError(404, "This text is not here any more.", kind="text_gone")
 
     there = statuses(folder)
     files = []
@@ -184,7 +184,8 @@ async def receive(folder: Path, number: int, parts: AsyncIterator[bytes], limits
     try:
         size = await _store(parts, opened, arriving.parent, file["size"], limits)
         if size < file["size"]:
-            raise ApiError(400, f"{file['name']} ended too early. Add it again.")
+            message = f"{file['name']} ended too early. Add it again."
+            raise ApiError(400, message, kind="broken_file", name=file["name"])
         await run_in_threadpool(_keep, folder, number, arriving)
     finally:
         arriving.unlink(missing_ok=True)
@@ -246,13 +247,15 @@ def _announce(
     """Add files to what is known of a text, if they are not too many, and fit on the disk."""
     there = _there(about)
     if len(there) + len(announced) > limits.files:
-        raise ApiError(413, f"A text can have {limits.files:,} files.", "names")
+        most = f"{limits.files:,}"
+        raise ApiError(413, f"A text can have {most} files.", "names", kind="many_files", most=most)
 
     coming = sum(size for _, size in announced)
     together = coming + sum(file["size"] for file in there)
     if together > limits.bytes:
         most = f"{limits.bytes / 1e6:,g} MB"
-        raise ApiError(413, f"A text can have {most}, and these files have more.", "sizes")
+        message = f"A text can have {most}, and these files have more."
+        raise ApiError(413, message, "sizes", kind="large_text", most=most)
     _check_free(disk, coming, limits)
 
     taken = {_key(file["kept"]) for file in about["files"]}
@@ -313,7 +316,7 @@ def _about(folder: Path) -> Iterator[dict[str, Any]]:
     with _changing:
         about = read_stored(folder / ABOUT)
         if not about:
-            raise ApiError(404, "This text is not here any more.")
+            raise ApiError(404, "This text is not here any more.", kind="text_gone")
         yield about
         write_json(about, folder / ABOUT)
 

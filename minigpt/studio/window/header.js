@@ -24,13 +24,19 @@ let ticking = null;
 export function showState(state) {
   const ofClass = byId("class");
   ofClass.hidden = state.class === null;
-  ofClass.textContent = state.class === null ? "" : string("class.title", { name: state.class });
+  ofClass.textContent = state.class === null ? "" : classOf(state.class);
 
   const run = state.runs.find((one) => ACTIVE.includes(one.state));
   const show = () => showLearning(run);
   clearInterval(ticking);
   if (run !== undefined && run.ends_at !== null) ticking = setInterval(show, 1000);
   show();
+}
+
+/** "Class 6b", or "Class 6b: 2 at the door". */
+function classOf({ name, waiting }) {
+  if (waiting === 0) return string("class.title", { name });
+  return string("class.titleWaiting", { name, n: waiting });
 }
 
 /** Say that a run is learning, and how long it will; nothing without a run. */

@@ -4,6 +4,7 @@
 import { get, post, Refusal } from "./basics/api.js";
 import { button, byId, h } from "./basics/dom.js";
 import { forgetKey, keepKey, key } from "./basics/login.js";
+import { sentenceOf } from "./basics/refusals.js";
 import { loadStrings, say, string } from "./basics/strings.js";
 import { makeHeader } from "./header.js";
 import { speak } from "./notice.js";
@@ -51,7 +52,7 @@ function showJoin(words = "") {
       showWaiting();
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      problem.textContent = error.message;
+      problem.textContent = sentenceOf(error);
       if (error.field !== null) byId(error.field).focus();
     }
   }

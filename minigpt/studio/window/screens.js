@@ -2,6 +2,7 @@
 
 import { Refusal } from "./basics/api.js";
 import { byId, h } from "./basics/dom.js";
+import { sentenceOf } from "./basics/refusals.js";
 import { string } from "./basics/strings.js";
 import { notice } from "./notice.js";
 
@@ -21,7 +22,7 @@ export async function showScreen() {
     if (!(error instanceof Refusal)) throw error;
     if (error.status === 401) return false;
     if (error.status === 0) notice(string("closed.how"));
-    else byId("main").replaceChildren(h("h1", {}, error.message), h("a", { href: "/" }, string("header.home")));
+    else byId("main").replaceChildren(h("h1", {}, sentenceOf(error)), h("a", { href: "/" }, string("header.home")));
   }
   return true;
 }
@@ -43,7 +44,7 @@ async function loaded(load) {
   try {
     return await load();
   } catch (error) {
-    if (error instanceof TypeError) throw new Refusal(0, error.message);
+    if (error instanceof TypeError) throw new Refusal(0, error);
     throw error;
   }
 }

@@ -71,7 +71,7 @@ def test_a_pupil_is_warned_joins_is_admitted_and_is_sent_away(teacher: Any, phon
     assert phone.get_by_text("Andere in diesem Netz könnten mitlesen").is_visible()
     accessible(phone)
     join(phone, "BBBBBBBB", "Ada <b>")
-    phone.get_by_role("alert").filter(has_text="code").wait_for()
+    phone.get_by_role("alert").filter(has_text="Das ist nicht der Code dieser Klasse.").wait_for()
     join(phone, teacher.code.lower(), "Ada <b>")
     phone.get_by_role("heading", name="Gleich wirst du eingelassen.").wait_for()
     phone.reload()
@@ -93,7 +93,6 @@ def test_a_pupil_is_warned_joins_is_admitted_and_is_sent_away(teacher: Any, phon
 
     teacher.get_by_role("button", name="Send away Ada <b>").click()
     teacher.get_by_text("Nobody has been admitted yet.").wait_for()
-    phone.reload()
     phone.get_by_text("Du bist nicht mehr in der Klasse.").wait_for()
 
 
@@ -105,6 +104,10 @@ def test_the_teacher_ends_the_class_and_deletes_it(
     phone.get_by_role("heading", name="Zieh einen Text hierher").wait_for()
     assert (tmp_path / "classes" / "6b" / "Bob").is_dir()
 
+    teacher.get_by_role("button", name="End class", exact=True).click()
+    teacher.get_by_role("dialog").get_by_text("stays in the folder").wait_for()
+    teacher.get_by_role("button", name="Cancel").click()  # nobody was sent away
+    teacher.get_by_role("rowheader", name="Bob").wait_for()
     teacher.get_by_role("button", name="End class and delete everything").click()
     teacher.get_by_role("button", name="Delete everything", exact=True).click()
     teacher.get_by_role("heading", name="everything of it is deleted").wait_for()

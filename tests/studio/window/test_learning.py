@@ -102,7 +102,7 @@ STATES: dict[str, tuple[dict[str, Any], str, list[str]]] = {
     "measuring": (
         {"job": a_job(), "phases": PHASES[:2], "alive": 0.0},
         "Measuring this computer: about 5 seconds",
-        [],
+        ["Cancel"],
     ),
     "stopping": (
         {"job": a_job(stop="stop"), "phases": PHASES, "steps": 3, "alive": 0.0, "stop": "stop"},
@@ -245,6 +245,20 @@ def test_the_curve_has_the_numbers_of_the_files_and_each_line_its_sentence(
     page.get_by_text("The same in numbers").click()
     cells = page.locator(".curve tbody tr").last.locator("th, td").all_inner_texts()
     assert cells == ["0:20", "2", "4.0", "16.0", "8.0", "1.000"]
+
+
+def test_the_first_steps_are_seen_whole_however_far_above_the_expected_end(
+    page: Any, program: Program
+) -> None:
+    run = make_run(program.folder / "runs", **{**STATES["stopped"][0], "evaluations": 0})
+    steps = [{**row, "bits_per_byte": 8.0 / row["step"]} for row in rows(run, "steps.jsonl")]
+    (run / "steps.jsonl").write_text(lines_of(steps))
+    (run / "plan.json").write_text(json.dumps({"bits_per_byte": 0.4}))
+    page.goto(f"{program.url}/run/diary")
+    page.locator(".curve line.expected").first.wait_for(state="attached")
+    points = page.locator(".curve polyline.training").get_attribute("points").split()
+    heights = [float(point.split(",")[1]) for point in points]
+    assert len(heights) > 1 and heights[0] < heights[1]
 
 
 def test_its_childhood_is_played_without_movement_for_those_who_want_none(

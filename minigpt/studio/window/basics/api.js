@@ -4,12 +4,15 @@ import { ENTER, forgetKey, key } from "./login.js";
 
 const KEY = "x-studio-key";
 
-/** What the studio answers instead: its status (0 if nothing answers), a sentence, the field that was wrong. */
+/** What the studio answers instead: its status (0 if nothing answers), a sentence, the field that was wrong, and the
+ * kind and values of the sentence, if the window has it in its own languages. */
 export class Refusal extends Error {
-  constructor(status, message, field = null) {
-    super(message);
+  constructor(status, told) {
+    super(told?.message ?? "");
     this.status = status;
-    this.field = field;
+    this.field = told?.field ?? null;
+    this.kind = told?.kind ?? null;
+    this.values = told?.values ?? {};
   }
 }
 
@@ -47,11 +50,11 @@ export function send(path, file, told, signal) {
     request.setRequestHeader("content-type", "application/octet-stream");
     request.setRequestHeader(KEY, key());
     request.upload.addEventListener("progress", (event) => told(event.loaded));
-    request.addEventListener("error", () => reject(new Refusal(0, "")));
+    request.addEventListener("error", () => reject(new Refusal(0)));
     request.addEventListener("load", () => {
       const answer = parsed(request.responseText);
       if (request.status < 400) resolve(answer);
-      else reject(new Refusal(request.status, answer?.message ?? "", answer?.field));
+      else reject(new Refusal(request.status, answer));
     });
     request.addEventListener("abort", () => reject(signal.reason));
     signal.addEventListener("abort", () => request.abort());
@@ -80,13 +83,13 @@ async function answered(waiting) {
     return await waiting;
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Refusal(0, error.message);
+    throw new Refusal(0, error);
   }
 }
 
 async function answerOf(answer) {
   const found = parsed(await answer.text());
-  if (!answer.ok) throw new Refusal(answer.status, found?.message ?? "", found?.field);
+  if (!answer.ok) throw new Refusal(answer.status, found);
   return found;
 }
 

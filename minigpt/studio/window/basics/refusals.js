@@ -2,11 +2,13 @@
 
 import { hasString, string } from "./strings.js";
 
-/** The sentence for a Refusal. */
+/** The sentence for a Refusal: that of its kind, or its message. */
 export function sentenceOf(refusal) {
   if (refusal.status === 0) return string("notice.noAnswer");
   if (refusal.status === 401) return string("login.title");
   if (refusal.status === 507) return string("notice.full");
+  const name = `refusals.${refusal.kind}`;
+  if (hasString(name)) return string(name, refusal.values);
   return refusal.message || string("notice.wrong");
 }
 

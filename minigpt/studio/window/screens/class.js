@@ -1,6 +1,7 @@
 // The teacher's class: its address and code for the board, who waits at the door, and what each pupil does.
 
 import { get, post } from "../basics/api.js";
+import { ask } from "../basics/dialog.js";
 import { button, fill, h } from "../basics/dom.js";
 import { say, string } from "../basics/strings.js";
 import { bytesOf, number } from "../basics/units.js";
@@ -101,7 +102,7 @@ function doing(pupil) {
   return string(pupil.models > 0 ? "class.hasModels" : "class.begins");
 }
 
-/** The two ways to end a class; the second asks, and names what it removes. */
+/** The two ways to end a class; both ask, and say what stays and what goes. */
 function endings(main, told) {
   async function end(deletes) {
     await post("/api/class/end", { deletes });
@@ -110,22 +111,24 @@ function endings(main, told) {
     speak(words);
   }
 
-  const title = h("h2", { id: "delete-class" }, string("class.deleteTitle", { name: told.name }));
-  const sure = h(
-    "dialog",
-    { "aria-labelledby": "delete-class" },
-    title,
-    h("p", {}, ...say("class.deleteHow", { folder: told.folder })),
-  );
-  sure.append(
-    button(string("class.deleteSure"), () => end(true), { className: "main" }),
-    button(string("class.cancel"), () => sure.close()),
-  );
+  const askToEnd = () =>
+    ask({
+      title: string("class.endTitle", { name: told.name }),
+      content: [h("p", {}, string("class.endHow", { folder: told.folder }))],
+      label: string("class.endSure"),
+      act: () => end(false),
+    });
+  const askToDelete = () =>
+    ask({
+      title: string("class.deleteTitle", { name: told.name }),
+      content: [h("p", {}, string("class.deleteHow", { folder: told.folder }))],
+      label: string("class.deleteSure"),
+      act: () => end(true),
+    });
   return h(
     "section",
     { className: "endings" },
-    button(string("class.end"), () => end(false)),
-    button(string("class.endAndDelete"), () => sure.showModal()),
-    sure,
+    button(string("class.end"), askToEnd),
+    button(string("class.endAndDelete"), askToDelete),
   );
 }

@@ -2,6 +2,7 @@
 
 import { get, Refusal } from "../basics/api.js";
 import { h } from "../basics/dom.js";
+import { sentenceOf } from "../basics/refusals.js";
 import { string } from "../basics/strings.js";
 import { live } from "../live.js";
 import { speak } from "../notice.js";
@@ -35,7 +36,7 @@ export async function show(main, id) {
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       if (error.status === 404) {
-        leave(main, error.message);
+        leave(main, sentenceOf(error));
         return;
       }
     }

@@ -71,7 +71,7 @@ export function makeClock(record, look) {
     const { state, has_page: canWrite, problem: wrong } = record.run;
     const told = wrong?.message ? ["details"] : [];
     if (state === "waiting") return ["leave"];
-    if (state === "reading") return ["cancel"];
+    if (state === "reading" || state === "measuring") return ["cancel"];
     if (state === "learning") return ["stop"];
     if (state === "stopping") return now - stoppingSince > PATIENCE ? ["stopNow"] : [];
     if (state === "stopped") return canWrite ? ["goOn", "write", ...told] : ["goOn", ...told];

@@ -146,7 +146,7 @@ function rangeOf({ training, validation, counting, expected }) {
   const all = [...marks, ...training.map((point) => point[1])];
   if (all.length === 0) return [0, 4];
 
-  const most = marks.length > 0 ? 1.6 * Math.max(...marks) : Number.POSITIVE_INFINITY;
+  const most = validation.length > 0 ? 1.6 * Math.max(...marks) : Number.POSITIVE_INFINITY; // alone it is seen whole
   const low = Math.min(...all);
   const high = Math.min(Math.max(...all), most);
   const room = Math.max(0.08 * (high - low), 0.02);
