@@ -143,3 +143,18 @@ def test_axe_finds_nothing_and_nothing_scrolls_sideways(page: Any, tmp_path: Pat
             assert not is_too_wide(page)
             assert axe_finds(page) == []
         page.get_by_role("button", name=theme).click()
+
+
+def test_what_looks_alike_beside_counting_is_told_with_more_digits(
+    page: Any, program: Program, tmp_path: Path
+) -> None:
+    def answer(route: Any) -> None:
+        told = route.fetch().json()
+        for stop in (told["plans"] or {}).get("stops", []):
+            stop |= {"letters": 1.29, "counting_letters": 1.31}
+        route.fulfill(json=told)
+
+    page.route("**/api/texts/*", answer)
+    drop(page, tmp_path, {"diary.txt": STORY.encode()})
+    page.get_by_text("As sure as choosing among 1.29 letters.").wait_for(timeout=60_000)
+    page.get_by_text("Counting alone chooses among 1.31 letters.").wait_for()

@@ -66,3 +66,15 @@ export function roughly(count) {
   if (count >= 1e6) return string("units.million", { n: number(count / 1e6, 1) });
   return number(count >= 10_000 ? 1000 * Math.round(count / 1000) : count);
 }
+
+/** Among how many letters: "2.3", or "140". */
+export function lettersOf(letters) {
+  return number(letters, letters < 100 ? 1 : 0);
+}
+
+/** Two of them that are compared: with more digits where they would look alike. */
+export function bothLettersOf(one, other) {
+  let digits = Math.max(one, other) < 100 ? 1 : 0;
+  while (digits < 4 && number(one, digits) === number(other, digits)) digits += 1;
+  return [number(one, digits), number(other, digits)];
+}

@@ -4,9 +4,9 @@ import { get, Refusal } from "../basics/api.js";
 import { button, h } from "../basics/dom.js";
 import { problemOf, sentenceOf } from "../basics/refusals.js";
 import { string } from "../basics/strings.js";
+import { lettersOf } from "../basics/units.js";
 import { LENGTH, rows, shower } from "../basics/writing.js";
 import { live } from "../live.js";
-import { lettersOf } from "./run/words.js";
 
 const COUNTING = "counting"; // only what followed what in the text of the other side
 const SIDES = ["left", "right"];

@@ -8,7 +8,7 @@ import { h } from "../../basics/dom.js";
 import { makeMenu } from "../../basics/menu.js";
 import { ACTIVE, stateOf } from "../../basics/runs.js";
 import { string } from "../../basics/strings.js";
-import { bytesOf, dayOf, number } from "../../basics/units.js";
+import { bytesOf, dayOf, lettersOf } from "../../basics/units.js";
 
 export function makeModels() {
   const none = h("p", { className: "quiet", hidden: true }, string("home.none"));
@@ -84,7 +84,7 @@ function makeCard(name, problem) {
 /** "312 kB, chooses among 2.3 letters, today". What is not known yet is said, unless the state says it. */
 function factsOf(run) {
   const facts = [run.text?.size ? bytesOf(run.text.size) : string("home.noSize")];
-  if (run.letters !== null) facts.push(string("home.letters", { n: number(run.letters, 1) }));
+  if (run.letters !== null) facts.push(string("home.letters", { n: lettersOf(run.letters) }));
   else if (run.state !== "waiting") facts.push(string("home.noLetters"));
   if (run.changed !== null) facts.push(dayOf(run.changed));
   return facts;

@@ -6,8 +6,7 @@ import { isBusy, setBusy } from "../../basics/focus.js";
 import { failureOf, sentenceOf } from "../../basics/refusals.js";
 import { stateOf } from "../../basics/runs.js";
 import { string } from "../../basics/strings.js";
-import { clockOf, percent, timeOf } from "../../basics/units.js";
-import { bothLettersOf, lettersOf } from "./words.js";
+import { bothLettersOf, clockOf, lettersOf, percent, timeOf } from "../../basics/units.js";
 
 const PATIENCE = 30; // seconds of saving, after which "Stop at once" is offered
 

@@ -4,8 +4,8 @@
 import { fill, h, scrolling, shape, table } from "../../basics/dom.js";
 import { ACTIVE } from "../../basics/runs.js";
 import { string } from "../../basics/strings.js";
-import { clockOf, durationOf, number } from "../../basics/units.js";
-import { guessOf, lettersOf } from "./words.js";
+import { clockOf, durationOf, lettersOf, number } from "../../basics/units.js";
+import { guessOf } from "./words.js";
 
 const HEIGHT = 260; // of the picture, in pixels
 const EDGE = { left: 46, right: 14, top: 10, bottom: 26 };

@@ -3,18 +3,6 @@
 import { string } from "../../basics/strings.js";
 import { clockOf, number } from "../../basics/units.js";
 
-/** "2.3", or "140". */
-export function lettersOf(letters) {
-  return number(letters, letters < 100 ? 1 : 0);
-}
-
-/** Two of them that are compared: with more digits where they would look alike. */
-export function bothLettersOf(one, other) {
-  let digits = Math.max(one, other) < 100 ? 1 : 0;
-  while (digits < 4 && number(one, digits) === number(other, digits)) digits += 1;
-  return [number(one, digits), number(other, digits)];
-}
-
 /** When a row was written: "after 2:14, step 512", or "before its first step". */
 export function momentOf(row) {
   if (row.step === 0) return string("learning.beforeFirst");

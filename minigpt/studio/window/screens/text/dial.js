@@ -7,7 +7,7 @@ import { isBusy, setBusy } from "../../basics/focus.js";
 import { failureOf, sentenceOf } from "../../basics/refusals.js";
 import { ACTIVE } from "../../basics/runs.js";
 import { string } from "../../basics/strings.js";
-import { durationOf, number, roughly, timeOf } from "../../basics/units.js";
+import { bothLettersOf, durationOf, lettersOf, number, roughly, timeOf } from "../../basics/units.js";
 import { makeMore } from "./more.js";
 
 /** Minutes that can be chosen, as plans.json has them. */
@@ -151,7 +151,7 @@ function planOf(text, minutes) {
 function sentencesOf(plan, minutes, ahead) {
   if (plan?.problem) return failureOf(plan.problem);
   const sentences = [doneOf(plan, minutes, ahead)];
-  if (plan?.letters != null) sentences.push(string("dial.letters", { n: number(plan.letters, 1) }));
+  if (plan?.letters != null) sentences.push(string("dial.letters", { n: lettersOf(plan.letters) }));
   return sentences.join(" ");
 }
 
@@ -205,13 +205,15 @@ function readsOf({ epochs }) {
 /** Among how many letters the model will choose, beside what counting alone gives: shorter bars are better. */
 function comparisonOf(plan) {
   if (plan.letters === null) return [h("p", {}, string("dial.lettersUnknown"))];
-  const words = string("dial.letters", { n: number(plan.letters, 1) });
-  if (plan.counting_letters === null) return [h("p", { className: "sure" }, words)];
+  if (plan.counting_letters === null) {
+    return [h("p", { className: "sure" }, string("dial.letters", { n: lettersOf(plan.letters) }))];
+  }
 
   const most = Math.max(plan.letters, plan.counting_letters);
-  const counting = string("dial.counting", { n: number(plan.counting_letters, 1) });
+  const [its, tables] = bothLettersOf(plan.letters, plan.counting_letters);
+  const counting = string("dial.counting", { n: tables });
   return [
-    h("p", { className: "sure" }, words),
+    h("p", { className: "sure" }, string("dial.letters", { n: its })),
     h("div", { className: "bar", "--share": plan.letters / most }),
     h("p", { className: "facts" }, counting),
     h("div", { className: "bar counting", "--share": plan.counting_letters / most }),
