@@ -315,3 +315,8 @@ def test_the_window_follows_the_system_until_a_theme_is_chosen(page: Any) -> Non
     page.reload()
     page.get_by_role("button", name="Light").wait_for()
     assert page.locator("html").get_attribute("data-theme") == "dark"
+
+
+def test_a_training_that_somebody_cancelled_has_not_failed(page: Any, program: Program) -> None:
+    make_run(program.folder / "runs", job=a_job(), phases=PHASES[:2], end=END["stopped"])
+    _card(page, "diary").get_by_text("today, stopped before it had learned anything").wait_for()

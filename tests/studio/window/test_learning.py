@@ -121,6 +121,11 @@ STATES: dict[str, tuple[dict[str, Any], str, list[str]]] = {
         "There was not enough memory.",
         ["Try again", "Details"],
     ),
+    "cancelled": (
+        {"job": a_job(), "phases": PHASES[:2], "end": END["stopped"]},
+        "It was stopped before it had learned anything.",
+        ["Try again"],
+    ),
     "stopped": (
         {"job": a_job(), "phases": PHASES, "steps": 3, "has_checkpoint": True}
         | {"evaluations": 1, "end": END["stopped"]},

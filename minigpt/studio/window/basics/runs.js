@@ -7,6 +7,9 @@ import { clockOf, durationOf } from "./units.js";
 /** The states of a run whose training goes on. */
 export const ACTIVE = ["reading", "measuring", "learning", "stopping"];
 
+/** The kind of problem of one that somebody has stopped before its first step. */
+export const CANCELLED = "nothing";
+
 /** The state of a run: "learning, about 3 minutes left". */
 export function stateOf(run, now = Date.now() / 1000) {
   if (run.state === "waiting") return waitingOf(run);
@@ -14,6 +17,7 @@ export function stateOf(run, now = Date.now() / 1000) {
     return string("states.learningLeft", { left: durationOf(run.ends_at - now) });
   if (run.state === "stopped" && run.elapsed !== null)
     return string("states.stoppedAfter", { time: clockOf(run.elapsed) });
+  if (run.state === "failed" && run.problem?.kind === CANCELLED) return string("states.cancelled");
   if (run.state === "failed" && run.problem !== null) {
     return string("states.failedBecause", { why: failureOf(run.problem) });
   }

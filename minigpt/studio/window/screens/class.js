@@ -29,6 +29,7 @@ export async function show(main) {
     fill(inside, h("h2", {}, string("class.inside")), pupilTable(now, look));
     const there = now.pupils.filter((pupil) => pupil.state === "waiting").length;
     if (there > waiting) speak(string("class.someoneWaits"));
+    if (there === 0 && waiting > 0) speak(string("class.nobodyWaits"));
     waiting = there;
   }
 

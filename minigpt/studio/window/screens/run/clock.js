@@ -4,7 +4,7 @@ import { post, Refusal } from "../../basics/api.js";
 import { button, byId, fill, h } from "../../basics/dom.js";
 import { isBusy, setBusy } from "../../basics/focus.js";
 import { failureOf, sentenceOf } from "../../basics/refusals.js";
-import { stateOf } from "../../basics/runs.js";
+import { CANCELLED, stateOf } from "../../basics/runs.js";
 import { string } from "../../basics/strings.js";
 import { bothLettersOf, clockOf, lettersOf, percent, timeOf } from "../../basics/units.js";
 
@@ -68,7 +68,7 @@ export function makeClock(record, look) {
   /** The buttons of the state. */
   function buttonsOf(now) {
     const { state, has_page: canWrite, problem: wrong } = record.run;
-    const told = wrong?.message ? ["details"] : [];
+    const told = wrong?.message && wrong.kind !== CANCELLED ? ["details"] : [];
     if (state === "waiting") return ["leave"];
     if (state === "reading" || state === "measuring") return ["cancel"];
     if (state === "learning") return ["stop"];
