@@ -20,7 +20,7 @@ from starlette.types import ASGIApp
 from .. import UserError
 from .bodies import read_json
 from .children import Children
-from .errors import ApiError
+from .errors import Refusal
 from .failures import tell
 from .guard import COOKIE, Guard, Logins
 from .place import Place
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 WINDOW = Path(__file__).parent / "window"
 PAGE = Path(__file__).parent.parent / "page"  # its colours and its helpers are the window's, too
-REFUSALS = (ApiError, UserError, HTTPException, ClientDisconnect, OSError)
+REFUSALS = (Refusal, UserError, HTTPException, ClientDisconnect, OSError)
 ERRORS = (*REFUSALS, Exception)
 ADDRESSES = ("/", "/text/{id}", "/run/{name}", "/compare", "/class")
 
@@ -172,7 +172,7 @@ async def refuse(request: Request, error: Exception) -> Response:
     message = "Something went wrong in the studio."
     field = kind = None
     values: dict[str, str] = {}
-    if isinstance(error, ApiError):
+    if isinstance(error, Refusal):
         status, message, field = error.status, error.message, error.field
         kind, values = error.kind, error.values
     elif isinstance(error, HTTPException):
@@ -200,7 +200,7 @@ async def _enter(request: Request) -> Response:
     token = sent.get("token")
     login = studio.logins.enter(token) if isinstance(token, str) else None
     if login is None:
-        raise ApiError(401, "This address has been used before. Open the one that was printed.")
+        raise Refusal(401, "This address has been used before. Open the one that was printed.")
 
     answer = JSONResponse({"key": login.key})
     port = request.url.port

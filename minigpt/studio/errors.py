@@ -1,7 +1,7 @@
 """What the studio answers where it cannot do what it was asked for."""
 
 
-class ApiError(Exception):
+class Refusal(Exception):
     """A refusal, with the status of HTTP.
 
     Attributes:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..config.system import name_problem
-from .errors import ApiError
+from .errors import Refusal
 from .limits import OF_OWNER, Limits
 
 NAME_LENGTH = 80  # characters
@@ -48,16 +48,16 @@ class Place:
         return self.runs / ".studio.json"
 
     def text_folder(self, text: str) -> Path:
-        """The folder of a text that is there. An ApiError of status 404 if it is not."""
+        """The folder of a text that is there. A Refusal of status 404 if it is not."""
         folder = self.texts / text
         if not _ID.fullmatch(text) or not folder.is_dir():
-            raise ApiError(404, "This text is not here any more.", kind="text_gone")
+            raise Refusal(404, "This text is not here any more.", kind="text_gone")
         return folder
 
     def run_folder(self, name: str) -> Path:
-        """The folder of a run that is there. An ApiError of status 404 if it is not."""
+        """The folder of a run that is there. A Refusal of status 404 if it is not."""
         if not is_one_name(name) or not (self.runs / name).is_dir():
-            raise ApiError(404, "Somebody moved or deleted this model.", kind="run_gone")
+            raise Refusal(404, "Somebody moved or deleted this model.", kind="run_gone")
         return self.runs / name
 
 

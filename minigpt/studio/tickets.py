@@ -11,7 +11,7 @@ from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
-from .errors import ApiError
+from .errors import Refusal
 
 _SECONDS = 60.0  # that a ticket is good for
 # A page of a run has scripts, and it must not have the studio's rights: a sandbox takes its origin.
@@ -55,7 +55,7 @@ class Tickets:
         self._drop_old()
         found = self._waiting.pop(request.path_params["ticket"], None)
         if found is None:
-            raise ApiError(404, "This address has been used, or is older than a minute.")
+            raise Refusal(404, "This address has been used, or is older than a minute.")
 
         remove = BackgroundTask(shutil.rmtree, found.path.parent, ignore_errors=True)
         if found.is_shown:

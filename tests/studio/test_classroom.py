@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from minigpt.studio.errors import ApiError
+from minigpt.studio.errors import Refusal
 from minigpt.studio.school.classroom import ADMITTED, Classroom, Pupil
 
 
@@ -14,7 +14,7 @@ def classroom(tmp_path: Path) -> Classroom:
 
 
 def refusal(classroom: Classroom, code: str, name: str, address: str = "1") -> int:
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(Refusal) as refused:
         classroom.join(code, name, address)
     return refused.value.status
 

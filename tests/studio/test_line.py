@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from minigpt.runs.journal import JOURNAL, STOP
-from minigpt.studio.errors import ApiError
+from minigpt.studio.errors import Refusal
 from minigpt.studio.place import Place
 from minigpt.studio.runs import line as line_module
 from minigpt.studio.runs.jobs import HELD, LOG, read_job, write_job
@@ -216,7 +216,7 @@ def test_a_run_goes_on_to_its_planned_end(place: Place, states: States) -> None:
 def test_what_is_done_goes_on_only_for_minutes_more(place: Place, states: States) -> None:
     run = end(place.runs / "old")
     for minutes in (None, 0, -1, True, "5", float("nan")):
-        with pytest.raises(ApiError) as refused:
+        with pytest.raises(Refusal) as refused:
             go_on(place, states, run, minutes)  # type: ignore[arg-type]
         assert (refused.value.status, refused.value.field) == (400, "minutes")
     assert states.of(run)["state"] == "done"
@@ -236,7 +236,7 @@ def test_one_that_failed_begins_anew(place: Place, states: States, started: Star
 
 def test_what_does_not_train_cannot_be_stopped(place: Place, states: States) -> None:
     run = make_run(place.runs, phases=PHASES, end={"how": "finished"}, has_checkpoint=True)
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(Refusal) as refused:
         stop(states, run)
     assert refused.value.status == 409
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from minigpt.runs.journal import JOURNAL
-from minigpt.studio.errors import ApiError
+from minigpt.studio.errors import Refusal
 from minigpt.studio.place import Place
 from minigpt.studio.runs.jobs import JOB, LOG
 from minigpt.studio.runs.removal import (
@@ -55,7 +55,7 @@ def test_a_run_gets_another_name_that_is_free(place: Place, states: States) -> N
 @pytest.mark.parametrize("change", [put_into_bin, lambda p, s, run: rename_run(p, s, run, "new")])
 def test_a_run_that_learns_stays_where_it_is(change: Any, place: Place, states: States) -> None:
     run = make_run(place.runs, phases=PHASES, alive=0.0)
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(Refusal) as refused:
         change(place, states, run)
     assert refused.value.status == 409
     assert run.exists()
@@ -74,7 +74,7 @@ def test_what_was_deleted_can_be_put_back(place: Place, states: States) -> None:
 def test_what_is_not_in_the_bin_cannot_be_put_back(name: str, place: Place) -> None:
     make_run(place.runs, "diary", **LEARNED)
     place.bin.mkdir()
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(Refusal) as refused:
         put_back(place, name)
     assert refused.value.status == 404
 
@@ -125,7 +125,7 @@ def test_nothing_is_removed_while_a_run_of_the_text_learns(place: Place, states:
     folder.mkdir(parents=True)
     make_run(place.runs, "done", job=a_job(), **LEARNED)
     make_run(place.runs, "learns", job=a_job(), phases=PHASES, alive=0.0)
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(Refusal) as refused:
         everything_of_text(place, TEXT["id"]).remove(states)
     assert refused.value.status == 409
     assert (place.runs / "done").exists()

@@ -15,7 +15,7 @@ import pytest
 
 from minigpt.runs.folder import STEPS
 from minigpt.studio.app import Studio
-from minigpt.studio.errors import ApiError
+from minigpt.studio.errors import Refusal
 from minigpt.studio.place import Place
 from minigpt.studio.runs import events as events_module
 from minigpt.studio.runs import line as line_module
@@ -439,12 +439,12 @@ def test_a_client_that_reads_nothing_is_cut_off(soon: None) -> None:
 
 def test_a_login_has_four_streams_and_all_have_64() -> None:
     streams = Streams()
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(Refusal) as refused:
         with_all(streams, ["one"] * 5)
     assert refused.value.status == 429
     assert with_all(streams, ["one"] * 4) == 4  # those before are closed
     logins = [str(number // 4) for number in range(65)]
-    with pytest.raises(ApiError):
+    with pytest.raises(Refusal):
         with_all(streams, logins)
     assert with_all(streams, logins[:64]) == 64
 

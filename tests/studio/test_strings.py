@@ -76,7 +76,7 @@ def test_each_refusal_that_has_a_kind_has_a_sentence_with_its_values() -> None:
     raised = dict[str, list[str]]()
     for module in WINDOW.parent.rglob("*.py"):
         for call in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
-            if isinstance(call, ast.Call) and ast.unparse(call.func) == "ApiError":
+            if isinstance(call, ast.Call) and ast.unparse(call.func) == "Refusal":
                 given = {str(word.arg): word.value for word in call.keywords}
                 kind = given.pop("kind", None)
                 given.pop("field", None)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from minigpt.studio.errors import ApiError
+from minigpt.studio.errors import Refusal
 from minigpt.studio.limits import Limits
 from minigpt.studio.place import Place
 from minigpt.studio.texts import store as texts
@@ -42,7 +42,7 @@ def _text(place: Place, *names: str, data: bytes = b"text") -> Path:
 
 
 def _refused(status: int, act: Any, *arguments: Any) -> None:
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(Refusal) as refused:
         act(*arguments)
     assert refused.value.status == status
 

@@ -18,7 +18,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from ..errors import ApiError
+from ..errors import Refusal
 from .rows import Event, rows_after
 
 State = dict[str, Any]
@@ -64,11 +64,11 @@ class Streams:
 
     @contextlib.contextmanager
     def one(self, login: object) -> Iterator[None]:
-        """While a stream is open. An ApiError of status 429 if there are too many."""
+        """While a stream is open. A Refusal of status 429 if there are too many."""
         key = id(login)
         with self._lock:
             if self._open[key] >= _MOST_OF_A_LOGIN or self._open.total() >= _MOST:
-                raise ApiError(429, "Too many windows are open. Close some.", kind="many_windows")
+                raise Refusal(429, "Too many windows are open. Close some.", kind="many_windows")
             self._open[key] += 1
         try:
             yield

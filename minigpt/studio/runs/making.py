@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from ...runs.folder import KEPT, LAUNCH, LOCK
 from ...runs.journal import keep_copied
 from ..children import ChildError, read_child
-from ..errors import ApiError
+from ..errors import Refusal
 from ..place import Place
 from ..problems import kind_of_problem
 from ..tickets import Tickets
@@ -46,7 +46,7 @@ class Making:
     async def export(self, run: Path, kind: Any) -> str:
         """The address of an archive with a run for other programs."""
         if kind not in EXPORTS:
-            raise ApiError(400, f"The kind must be one of {', '.join(EXPORTS)}.", "kind")
+            raise Refusal(400, f"The kind must be one of {', '.join(EXPORTS)}.", "kind")
         async with self._folder() as folder:
             out = folder / f"{run.name}-{kind}"
             await self._child("export", f"--to={kind}", f"--out={out}", "--", self._name(run))
@@ -83,7 +83,7 @@ class Making:
             raise
 
     async def _child(self, *arguments: str) -> bytes:
-        """What a command prints. An ApiError if it fails."""
+        """What a command prints. A Refusal if it fails."""
         async with self._turns:
             printed = bytearray()
             try:
@@ -91,7 +91,7 @@ class Making:
                     printed += part
             except ChildError as error:
                 status = 507 if kind_of_problem(error.message) == "disk_full" else 409
-                raise ApiError(status, error.message) from None
+                raise Refusal(status, error.message) from None
             return bytes(printed)
 
 

@@ -18,7 +18,7 @@ from ...config.system import rename
 from ...data.kept_tokens import find_prepared, remove_prepared
 from ...runs.folder import CONFIG, WEIGHTS
 from ...runs.journal import JOURNAL, read_phases
-from ..errors import ApiError
+from ..errors import Refusal
 from ..place import Place, is_one_name
 from ..stored import read_stored
 from ..texts import store
@@ -66,10 +66,10 @@ def put_back(place: Place, name: str) -> Path:
 
 
 def folder_in_bin(place: Place, name: str) -> Path:
-    """The folder of a run in the bin. An ApiError of status 404 if there is none."""
+    """The folder of a run in the bin. A Refusal of status 404 if there is none."""
     run = place.bin / name
     if not is_one_name(name) or run.is_symlink() or not run.is_dir():
-        raise ApiError(404, "This model is not in the bin any more.", kind="bin_gone")
+        raise Refusal(404, "This model is not in the bin any more.", kind="bin_gone")
     return run
 
 
@@ -121,7 +121,7 @@ def _check_is_idle(states: States, run: Path) -> None:
     while states.is_busy(run):
         if states.of(run)["state"] in ACTIVE or time.monotonic() > end:
             message = f"{run.name} is learning. Stop that first."
-            raise ApiError(409, message, kind="run_learning", name=run.name)
+            raise Refusal(409, message, kind="run_learning", name=run.name)
         time.sleep(0.1)
 
 
@@ -153,7 +153,7 @@ class Everything:
         """Remove all of it. The text goes last: if this is interrupted, it can be done again.
 
         Raises:
-            ApiError: if one of the runs is learning; nothing is removed then.
+            Refusal: if one of the runs is learning; nothing is removed then.
         """
         for run in self.runs:
             _check_is_idle(states, run)

@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from ...runs.counting import COUNTING
 from ..bodies import read_json
-from ..errors import ApiError
+from ..errors import Refusal
 from ..place import Place
 from ..texts import states as text_states
 from ..texts import store
@@ -57,7 +57,7 @@ def state_of(studio: "Studio") -> dict[str, Any]:
     waiting = sorted((run for run in runs if run["place"]), key=lambda run: run["place"])
     rows = []
     for folder in store.text_folders(place):
-        with contextlib.suppress(ApiError, OSError):  # it was deleted just now
+        with contextlib.suppress(Refusal, OSError):  # it was deleted just now
             rows.append(text_states.row(folder))
     return {
         "runs": runs,
@@ -104,7 +104,7 @@ async def events(request: Request) -> Response:
 
 
 def _folder_or_none(place: Place, name: str) -> Path | None:
-    with contextlib.suppress(ApiError):
+    with contextlib.suppress(Refusal):
         return place.run_folder(name)
     return None
 
@@ -119,13 +119,13 @@ async def ask(request: Request) -> Response:
     sent = await read_json(request)
     text = sent.get("text")
     if not isinstance(text, str):
-        raise ApiError(400, "Say which text.", "text")
+        raise Refusal(400, "Say which text.", "text")
     folder = studio.place.text_folder(text)
 
     def put() -> dict[str, Any]:
         about = text_states.for_run(folder)
         if (free_space(studio.place.root) or _LITTLE) < _LITTLE:
-            raise ApiError(507, "The disk is full. Free some space.")
+            raise Refusal(507, "The disk is full. Free some space.")
         given = sent.get("settings")
         chosen = studio.checked_settings(chosen_settings(folder) if given is None else given)
         with studio.line.paused():
@@ -231,7 +231,7 @@ async def _delete_all(request: Request, find: Callable[[], removal.Everything]) 
             everything = find()
             parts = everything.parts(studio.place)
             if not parts:
-                raise ApiError(404, "Nothing is left of this text.", kind="text_gone")
+                raise Refusal(404, "Nothing is left of this text.", kind="text_gone")
             if is_sure:
                 if everything.text is not None:
                     studio.text_work.stop(everything.text)
@@ -263,9 +263,9 @@ async def compare(request: Request) -> Response:
     names: Any = sent.get("names")
     is_pair = isinstance(names, list) and len(names) == 2
     if not is_pair or not all(isinstance(name, str) for name in names):
-        raise ApiError(400, "Name two runs, or one and counting.", "names")
+        raise Refusal(400, "Name two runs, or one and counting.", "names")
     if names == [COUNTING, COUNTING]:
-        raise ApiError(400, "Counting can be only one of the two.", "names")
+        raise Refusal(400, "Counting can be only one of the two.", "names")
 
     def tasks() -> list[Task]:
         found = []
@@ -321,7 +321,7 @@ def _check_has_learned(studio: "Studio", run: Path) -> None:
     """Refuse what needs weights, before there are any that an evaluation has chosen."""
     if not studio.states.of(run)["has_page"]:
         message = f"{run.name} has saved nothing yet. Wait a little."
-        raise ApiError(409, message, kind="nothing_saved", name=run.name)
+        raise Refusal(409, message, kind="nothing_saved", name=run.name)
 
 
 async def _change(request: Request, change: Callable[["Studio", Path], Path | None]) -> Response:
@@ -339,7 +339,7 @@ async def _change(request: Request, change: Callable[["Studio", Path], Path | No
 
 def _text(value: Any, field: str) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise ApiError(400, f"{field} must be a text.", field)
+        raise Refusal(400, f"{field} must be a text.", field)
     return value
 
 

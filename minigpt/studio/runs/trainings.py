@@ -11,7 +11,7 @@ from typing import Any
 from ...runs.atomic import unfinished_name, write_text
 from ...runs.folder import CONFIG, WEIGHTS
 from ...runs.journal import AT_ONCE, JOURNAL, JOURNAL_FILES, STOP
-from ..errors import ApiError
+from ..errors import Refusal
 from ..limits import Limits
 from ..place import Place
 from ..texts.chosen import options
@@ -36,7 +36,7 @@ def ask(
     limits = place.limits
     if limits.runs is not None and len(runs_in(place.runs)) >= limits.runs:
         message = f"You have {limits.runs} models. Delete one first."
-        raise ApiError(409, message, kind="many_runs", n=str(limits.runs))
+        raise Refusal(409, message, kind="many_runs", n=str(limits.runs))
     job = Job(
         asked=time.time(),
         is_waiting=True,
@@ -80,7 +80,7 @@ def stop(states: States, run: Path, *, at_once: bool = False) -> None:
         leave_line(run)
         return
     if state not in ACTIVE:
-        raise ApiError(409, f"{run.name} is not learning.", kind="not_learning", name=run.name)
+        raise Refusal(409, f"{run.name} is not learning.", kind="not_learning", name=run.name)
 
     job = read_job(run)
     how = AT_ONCE if at_once else "stop"
@@ -99,7 +99,7 @@ def leave_line(run: Path) -> None:
     job = read_job(run)
     if job is None or not job.is_waiting:
         message = f"{run.name} does not wait in line."
-        raise ApiError(409, message, kind="not_waiting", name=run.name)
+        raise Refusal(409, message, kind="not_waiting", name=run.name)
     write_job(run, replace(job, is_waiting=False))
     if not job.goes_on:
         remove_request(run)
@@ -112,18 +112,18 @@ def go_on(place: Place, states: States, run: Path, minutes: float | None) -> Non
     facts = states.facts(run)
     if facts is None or state in (*ACTIVE, WAITING):
         message = f"{run.name} is learning or waits in line already."
-        raise ApiError(409, message, kind="learns_already", name=run.name)
+        raise Refusal(409, message, kind="learns_already", name=run.name)
     job = facts.job or Job(asked=0.0, is_waiting=False)
     now = time.time()
 
     if not facts.has_checkpoint:
         if job.text is None:
-            raise ApiError(409, f"{run.name} has no checkpoint to go on from")
+            raise Refusal(409, f"{run.name} has no checkpoint to go on from")
         more = job.minutes if minutes is None else _checked(minutes, place.limits)
         write_job(run, job.waiting(asked=now, minutes=more, goes_on=False))
         return
     if minutes is None and state == DONE:
-        raise ApiError(400, "How many minutes more?", field="minutes")
+        raise Refusal(400, "How many minutes more?", field="minutes")
 
     limits: dict[str, Any] = {"minutes": None, "max_epochs": None}
     if minutes is not None:
@@ -162,5 +162,5 @@ def _checked(minutes: Any, limits: Limits) -> float:
     """Minutes that a training may take."""
     is_number = isinstance(minutes, int | float) and not isinstance(minutes, bool)
     if not is_number or not 0 < minutes <= limits.minutes:
-        raise ApiError(400, f"minutes must be above 0 and at most {limits.minutes:,g}", "minutes")
+        raise Refusal(400, f"minutes must be above 0 and at most {limits.minutes:,g}", "minutes")
     return float(minutes)

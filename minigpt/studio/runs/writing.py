@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from ...config import SampleConfig, check_fields
 from ..children import ChildError, read_child
-from ..errors import ApiError
+from ..errors import Refusal
 from ..place import Place
 from ..problems import problem
 from ..texts.chosen import checked_sampling, options
@@ -52,18 +52,18 @@ def checked_task(run: str, sent: Row, *, is_counting: bool = False) -> Task:
     SampleConfig, and "as": who answers, or the voice; without it the prompt is continued.
 
     Raises:
-        ApiError, UserError: if one of them is wrong.
+        Refusal, UserError: if one of them is wrong.
     """
     prompt = sent.get("prompt", "")
     if not isinstance(prompt, str) or len(prompt) > _MOST_CHARACTERS:
         most = f"{_MOST_CHARACTERS:,}"
-        raise ApiError(400, f"The beginning must be a text of at most {most} characters.", "prompt")
+        raise Refusal(400, f"The beginning must be a text of at most {most} characters.", "prompt")
     settings = {} if sent.get("settings") is None else sent["settings"]
     if not isinstance(settings, dict):
-        raise ApiError(400, "The settings must be an object.", "settings")
+        raise Refusal(400, "The settings must be an object.", "settings")
     answerer = settings.get("as")
     if answerer is not None and (not isinstance(answerer, str) or len(answerer) > _LONGEST_NAME):
-        raise ApiError(400, "Who answers must be a name.", "as")
+        raise Refusal(400, "Who answers must be a name.", "as")
     chosen = checked_sampling({name: settings[name] for name in settings if name != "as"})
     seed = sent.get("seed")
     if seed is not None:
@@ -96,7 +96,7 @@ class WrittenText(Response):
         self._turns = turns
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on what the children write. ApiError if the only one fails before it has begun."""
+        """Pass on what the children write. Refusal if the only one fails before it has begun."""
         rows: asyncio.Queue[Row] = asyncio.Queue(maxsize=64)
         writing = [
             asyncio.create_task(self._write(side, task, rows))
@@ -126,7 +126,7 @@ class WrittenText(Response):
             if row.get("end"):
                 running -= 1
                 if not has_begun and not running and row["problem"] is not None:
-                    raise ApiError(409, row["problem"]["message"])
+                    raise Refusal(409, row["problem"]["message"])
             if not has_begun:
                 has_begun = True
                 start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}

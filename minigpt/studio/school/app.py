@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..app import ERRORS, Studio, refuse, window_routes
 from ..bodies import read_json
-from ..errors import ApiError
+from ..errors import Refusal
 from ..guard import KEY_HEADER, Guard
 from ..runs import routes as run_routes
 from ..runs.events import Streams
@@ -167,7 +167,7 @@ class ClassApp:
         for run in runs_in(studio.place.runs):
             state = studio.states.of(run)["state"]
             if state == WAITING or state in ACTIVE:
-                with contextlib.suppress(ApiError):  # it has ended just now
+                with contextlib.suppress(Refusal):  # it has ended just now
                     stop(studio.states, run, at_once=True)
         late = time.monotonic() + _SECONDS_TO_END
         while time.monotonic() < late:
@@ -195,7 +195,7 @@ class ClassApp:
         sent = await read_json(request)
         code, name = sent.get("code"), sent.get("name")
         if not isinstance(code, str) or not isinstance(name, str):
-            raise ApiError(400, "Type the code and your name.")
+            raise Refusal(400, "Type the code and your name.")
         address = request.client.host if request.client else ""
         pupil = self._classroom.join(code, name, address)
 
@@ -209,7 +209,7 @@ class ClassApp:
         cookie = request.cookies.get(f"{COOKIE}-{self._port}", "")
         pupil = self._classroom.at_the_door(cookie, request.headers.get(KEY_HEADER, ""))
         if pupil is None:
-            raise ApiError(401, "This window has not joined.")
+            raise Refusal(401, "This window has not joined.")
         return JSONResponse({"state": pupil.state, "name": pupil.name})
 
     async def _of_pupil(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -217,7 +217,7 @@ class ClassApp:
         pupil = scope.get("state", {}).get("login")
         app = self._apps.get(pupil.folder) if isinstance(pupil, Pupil) else None
         if app is None:
-            raise ApiError(404, "Nothing is here.")
+            raise Refusal(404, "Nothing is here.")
         await app(scope, receive, send)
 
 

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..errors import ApiError
+from ..errors import Refusal
 from ..guard import Login, is_same
 from ..limits import OF_PUPIL
 from ..place import Place, safe_name
@@ -63,27 +63,27 @@ class Classroom:
     def join(self, code: str, name: str, address: str) -> Pupil:
         """Let somebody who knows the code wait at the door.
 
-        ApiError: 429 after too many tries, 403 for another code, 400 for no name, 409 for one that
+        Refusal: 429 after too many tries, 403 for another code, 400 for no name, 409 for one that
         is taken, or if the class has ended or is full.
         """
         if self.has_ended:
-            raise ApiError(409, "This class has ended.", kind="class_ended")
+            raise Refusal(409, "This class has ended.", kind="class_ended")
         self._check_tries(address)
         if not is_same(code.strip().upper(), self.code):
             self._tries.append((time.monotonic(), address))
-            raise ApiError(403, "That is not the code of this class.", "code", kind="wrong_code")
+            raise Refusal(403, "That is not the code of this class.", "code", kind="wrong_code")
 
         shown = " ".join(name.split())[:_NAME_LENGTH]
         folder = safe_name(shown, "")
         if not folder:
-            raise ApiError(400, "Type your name.", "name", kind="no_name")
+            raise Refusal(400, "Type your name.", "name", kind="no_name")
         taken = {pupil.folder.casefold(): pupil for pupil in self._pupils.values()}
         found = taken.get(folder.casefold())
         if found is not None and found.state != REFUSED:
             message = f"There is a {shown} here already. Add a letter to your name."
-            raise ApiError(409, message, "name", kind="name_taken", name=shown)
+            raise Refusal(409, message, "name", kind="name_taken", name=shown)
         if len(self.pupils) >= _MOST_PUPILS:
-            raise ApiError(409, "This class is full.", kind="class_full")
+            raise Refusal(409, "This class is full.", kind="class_full")
 
         pupil = Pupil(shown, folder)
         self._pupils[folder] = pupil
@@ -152,7 +152,7 @@ class Classroom:
     def _pupil(self, folder: str) -> Pupil:
         found = self._pupils.get(folder)
         if found is None:
-            raise ApiError(404, "Nobody of this name is here.")
+            raise Refusal(404, "Nobody of this name is here.")
         return found
 
     def _check_tries(self, address: str) -> None:
@@ -160,4 +160,4 @@ class Classroom:
         self._tries = [(when, who) for when, who in self._tries if now - when < _MINUTE]
         own = sum(who == address for _, who in self._tries)
         if own >= _TRIES or len(self._tries) >= _ALL_TRIES:
-            raise ApiError(429, "Those were too many tries. Wait a minute.", kind="many_tries")
+            raise Refusal(429, "Those were too many tries. Wait a minute.", kind="many_tries")

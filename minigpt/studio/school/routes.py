@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from ..bodies import read_json
-from ..errors import ApiError
+from ..errors import Refusal
 
 if TYPE_CHECKING:
     from .app import ClassApp
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def _class_of(request: Request) -> "ClassApp":
     found: ClassApp | None = request.app.state.studio.class_app
     if found is None:
-        raise ApiError(404, "This studio has no class. Start one with --class NAME.")
+        raise Refusal(404, "This studio has no class. Start one with --class NAME.")
     return found
 
 
@@ -48,7 +48,7 @@ async def end(request: Request) -> Response:
 async def _pupil(request: Request) -> str:
     pupil = (await read_json(request)).get("pupil")
     if not isinstance(pupil, str):
-        raise ApiError(400, "Which pupil?", "pupil")
+        raise Refusal(400, "Which pupil?", "pupil")
     return pupil
 
 

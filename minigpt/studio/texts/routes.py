@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from ... import UserError
 from ..bodies import read_json
-from ..errors import ApiError
+from ..errors import Refusal
 from ..runs.states import ACTIVE, WAITING
 from ..stored import read_stored
 from . import settings, store
@@ -141,7 +141,7 @@ async def delete(request: Request) -> Response:
     def remove() -> None:
         if (run := training_on(folder.name, _studio(request))) is not None:
             message = f"{run} is learning from this text. Stop that first."
-            raise ApiError(409, message, kind="text_learned", name=str(run))
+            raise Refusal(409, message, kind="text_learned", name=str(run))
         _studio(request).text_work.stop(folder)
         store.delete(folder)
 
@@ -170,12 +170,12 @@ def _forget_problem(path: Path) -> None:
 
 
 def _checked(studio: "Studio", sent: Any) -> dict[str, Any]:
-    """The settings that were sent; ApiError if one is wrong."""
+    """The settings that were sent; Refusal if one is wrong."""
     try:
         return studio.checked_settings(sent)
     except UserError as error:
         message = settings.for_window(str(error))
-        raise ApiError(400, message, settings.named_in(message)) from None
+        raise Refusal(400, message, settings.named_in(message)) from None
 
 
 _Act = Callable[[Request], Awaitable[Response]]

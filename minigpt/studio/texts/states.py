@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from ..errors import ApiError
+from ..errors import Refusal
 from ..stored import read_stored
 from . import settings, store
 from .folder import (
@@ -27,7 +27,7 @@ Told = dict[str, Any]
 def row(folder: Path) -> Told:
     """A text as a row of a list: "id", "name", "size" (as the model sees it, once it was read),
     "changed", "files" (how many, without those left out), "state".
-    An ApiError of status 404 if it is not there."""
+    A Refusal of status 404 if it is not there."""
     text = store.describe_text(folder)
     reading = reading_now(folder)
     told = {name: text[name] for name in ("id", "name", "size", "changed")}
@@ -40,7 +40,7 @@ def row(folder: Path) -> Told:
 
 def whole_text(folder: Path) -> Told:
     """All of a text: the row, with the files themselves in "files", and what was read, what is
-    planned, and the settings. An ApiError of status 404 if it is not there."""
+    planned, and the settings. A Refusal of status 404 if it is not there."""
     text = store.describe_text(folder)
     reading = reading_now(folder)
     plans = plans_now(folder)
@@ -73,13 +73,13 @@ def _count_of_read(text: Told, reading: Told | None) -> int:
 
 def for_run(folder: Path) -> Told:
     """What the request of a training keeps of its text: "id", "name", "files" (how many), "size"
-    and "characters" as the model sees it, and "beginning". An ApiError of status 404 if it is not
+    and "characters" as the model sees it, and "beginning". A Refusal of status 404 if it is not
     there, of 409 if it cannot be learned from."""
     text = store.describe_text(folder)
     reading = reading_now(folder)
     if reading is None or not text["is_complete"] or not is_readable(reading):
         message = "This text cannot be learned from, or is still being read."
-        raise ApiError(409, message, kind="text_not_ready")
+        raise Refusal(409, message, kind="text_not_ready")
     return {
         "id": text["id"],
         "name": text["name"],

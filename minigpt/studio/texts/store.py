@@ -16,7 +16,7 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 
 from ...config.system import rename
-from ..errors import ApiError
+from ..errors import Refusal
 from ..limits import Limits
 from ..place import Place, new_id, safe_name
 from ..stored import read_stored
@@ -80,14 +80,14 @@ def add(folder: Path, names: Any, sizes: Any, limits: Limits) -> int:
 
 
 def complete(folder: Path) -> None:
-    """Take a text to be complete: it can be read. An ApiError of status 409 if a file is still to
+    """Take a text to be complete: it can be read. A Refusal of status 409 if a file is still to
     come, or there is none."""
     with _about(folder) as about:
         missing = [file for file in _there(about) if not (folder / FILES / file["kept"]).exists()]
         if missing:
-            raise ApiError(409, f"{missing[0]['name']} has not arrived yet.")
+            raise Refusal(409, f"{missing[0]['name']} has not arrived yet.")
         if not _there(about):
-            raise ApiError(409, "There is no file in this text.")
+            raise Refusal(409, "There is no file in this text.")
         about["is_complete"] = True
 
 
@@ -141,7 +141,7 @@ def describe_text(folder: Path) -> dict[str, Any]:
     complete, and each file with its number, name, kept name, size and whether it has arrived."""
     about = read_stored(folder / ABOUT)
     if not about:
-        raise ApiError(404, "This text is not here any more.", kind="text_gone")
+        raise Refusal(404, "This text is not here any more.", kind="text_gone")
 
     there = statuses(folder)
     files = []
@@ -174,18 +174,18 @@ async def receive(folder: Path, number: int, parts: AsyncIterator[bytes], limits
     file = _file(read_stored(folder / ABOUT), number)
     kept = folder / FILES / file["kept"]
     if kept.exists():
-        raise ApiError(409, f"{file['name']} has arrived before.")
+        raise Refusal(409, f"{file['name']} has arrived before.")
 
     arriving = folder / ARRIVING / str(number)
     try:
         opened = await run_in_threadpool(open_new, arriving)
     except FileExistsError:
-        raise ApiError(409, f"{file['name']} is arriving already.") from None
+        raise Refusal(409, f"{file['name']} is arriving already.") from None
     try:
         size = await _store(parts, opened, arriving.parent, file["size"], limits)
         if size < file["size"]:
             message = f"{file['name']} ended too early. Add it again."
-            raise ApiError(400, message, kind="broken_file", name=file["name"])
+            raise Refusal(400, message, kind="broken_file", name=file["name"])
         await run_in_threadpool(_keep, folder, number, arriving)
     finally:
         arriving.unlink(missing_ok=True)
@@ -202,7 +202,7 @@ async def _store(
         async for part in parts:
             size += len(part)
             if size > most:
-                raise ApiError(413, "More came than was announced. Add the file again.")
+                raise Refusal(413, "More came than was announced. Add the file again.")
             block += part
             if len(block) >= _BLOCK:
                 await run_in_threadpool(_write, file, bytes(block), disk, limits)
@@ -231,9 +231,9 @@ def _keep(folder: Path, number: int, arriving: Path) -> None:
 def _checked(names: Any, sizes: Any) -> list[tuple[str, int]]:
     """The names and sizes that were sent, as pairs."""
     if not _is_list_of(names, str) or not names:
-        raise ApiError(400, "Send the names of the files as a list.", "names")
+        raise Refusal(400, "Send the names of the files as a list.", "names")
     if not _is_list_of(sizes, int) or min(sizes, default=0) < 0 or len(sizes) != len(names):
-        raise ApiError(400, "Send the size of each file, in bytes.", "sizes")
+        raise Refusal(400, "Send the size of each file, in bytes.", "sizes")
     return list(zip(names, sizes, strict=True))
 
 
@@ -248,14 +248,14 @@ def _announce(
     there = _there(about)
     if len(there) + len(announced) > limits.files:
         most = f"{limits.files:,}"
-        raise ApiError(413, f"A text can have {most} files.", "names", kind="many_files", most=most)
+        raise Refusal(413, f"A text can have {most} files.", "names", kind="many_files", most=most)
 
     coming = sum(size for _, size in announced)
     together = coming + sum(file["size"] for file in there)
     if together > limits.bytes:
         most = f"{limits.bytes / 1e6:,g} MB"
         message = f"A text can have {most}, and these files have more."
-        raise ApiError(413, message, "sizes", kind="large_text", most=most)
+        raise Refusal(413, message, "sizes", kind="large_text", most=most)
     _check_free(disk, coming, limits)
 
     taken = {_key(file["kept"]) for file in about["files"]}
@@ -269,7 +269,7 @@ def _announce(
 
 def _check_free(disk: Path, coming: int, limits: Limits) -> None:
     if shutil.disk_usage(disk).free < coming + limits.free:
-        raise ApiError(507, "The disk is full. Free some space.")
+        raise Refusal(507, "The disk is full. Free some space.")
 
 
 def _free_name(name: str, taken: set[str]) -> str:
@@ -316,7 +316,7 @@ def _about(folder: Path) -> Iterator[dict[str, Any]]:
     with _changing:
         about = read_stored(folder / ABOUT)
         if not about:
-            raise ApiError(404, "This text is not here any more.", kind="text_gone")
+            raise Refusal(404, "This text is not here any more.", kind="text_gone")
         yield about
         write_json(about, folder / ABOUT)
 
@@ -327,8 +327,8 @@ def _there(about: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _file(about: dict[str, Any], number: int) -> dict[str, Any]:
-    """The file of a number. An ApiError of status 404 if there is none, or it was removed."""
+    """The file of a number. A Refusal of status 404 if there is none, or it was removed."""
     files: list[dict[str, Any]] = about.get("files", [])
     if not 0 <= number < len(files) or files[number]["is_removed"]:
-        raise ApiError(404, "There is no such file in this text.")
+        raise Refusal(404, "There is no such file in this text.")
     return files[number]
