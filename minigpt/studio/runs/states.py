@@ -23,6 +23,7 @@ from ..failures import tell
 from ..problems import OTHER, problem
 from .facts import Facts, Row, Version, read_facts, signature_of, version_of
 from .jobs import HELD, JOB, Job, last_line
+from .times import CLOCK, elapsed_of, end_of, minutes_of, share_of, time_of
 
 WAITING = "waiting"
 READING = "reading"
@@ -39,8 +40,6 @@ ACTIVE = (READING, MEASURING, LEARNING, STOPPING)
 _PHASES = {"reading": READING, "planning": MEASURING, "tokens": MEASURING, "training": LEARNING}
 _YOUNG = 10.0  # seconds since `alive` was touched: the training goes on
 _STARTING = 45.0  # seconds that a process has to begin, on a busy computer
-_AT_END = 20.0  # seconds of the minutes in which it evaluates and saves, and does not learn
-_CLOCK = 0.01  # seconds by which a row may be older than its process: times are rounded
 
 
 class States:
@@ -120,9 +119,9 @@ class States:
             return {**_UNKNOWN, "name": folder.name, "state": GONE}
 
         state, wrong = self._state(folder, facts, now)
-        elapsed = _elapsed(facts, state, now)
-        minutes = _minutes(facts)
-        ends_at = _ends_at(facts, minutes, now) if state in ACTIVE else None
+        elapsed = elapsed_of(facts, now, is_active=state in ACTIVE)
+        minutes = minutes_of(facts)
+        ends_at = end_of(facts, minutes, now) if state in ACTIVE else None
         counting = facts.evaluation.get(COUNTING)
         size = facts.bytes_per_letter
         return {
@@ -137,7 +136,7 @@ class States:
             "minutes": minutes,
             "ends_at": ends_at,
             "step": facts.step.get("step", facts.evaluation.get("step")),
-            "share": _share(facts) if state in (READING, MEASURING) else None,
+            "share": share_of(facts) if state in (READING, MEASURING) else None,
             "problem": wrong,
             "has_page": facts.has_learned,
         }
@@ -152,7 +151,7 @@ class States:
 
         rows = [row for row in facts.phases if row["phase"] in _PHASES or row["phase"] == "end"]
         began = None if job is None else job.started
-        of_job = rows if began is None else [row for row in rows if _time(row) >= began - _CLOCK]
+        of_job = rows if began is None else [row for row in rows if time_of(row) >= began - CLOCK]
         last = of_job[-1] if of_job else None
         if last is not None and last["phase"] == "end":
             return _how_it_ended(last, facts)
@@ -304,73 +303,7 @@ def _of_older_run(facts: Facts) -> str:
     return STOPPED
 
 
-# Time
-
-
-def _minutes(facts: Facts) -> float | None:
-    """How long the whole training may take; None if it ends by its steps."""
-    job = facts.job
-    training = facts.config.get("training") or {}
-    if job is not None and job.minutes is not None:
-        return job.minutes
-    if training.get("steps") is not None:
-        return None
-    minutes = training.get("minutes")
-    return minutes if isinstance(minutes, int | float) else None
-
-
-def _elapsed(facts: Facts, state: str, now: float) -> float | None:
-    """The seconds that the training has taken so far."""
-    last = max(facts.step.get("seconds", 0.0), facts.evaluation.get("seconds", 0.0))
-    if state not in ACTIVE:
-        return last or None
-
-    began = _began(facts)
-    if last > 0 and (began is None or facts.step_time >= began):  # in this sitting
-        return last + max(now - facts.step_time, 0.0)
-    if last > 0:  # it goes on; only learning counts
-        began = max((_time(row) for row in facts.phases if row["phase"] == "training"), default=now)
-        if facts.job is not None and began < (facts.job.started or 0.0):
-            return last
-    return last + max(now - began, 0.0) if began is not None else None
-
-
-def _began(facts: Facts) -> float | None:
-    """When the training began that goes on now."""
-    if facts.job is not None and facts.job.started is not None:
-        return facts.job.started
-    begun: float | None = None
-    for row in facts.phases:
-        if row["phase"] == "end":
-            begun = None
-        elif begun is None:
-            begun = _time(row)
-    return begun
-
-
-def _ends_at(facts: Facts, minutes: float | None, now: float) -> int | None:
-    """When a training is expected to end; None if only its steps end it, before the first one."""
-    began = _began(facts)
-    ends = [] if began is None or minutes is None else [began + 60 * minutes]
-    for row in facts.phases:
-        if row["phase"] == "training" and _time(row) >= (began or 0.0) - _CLOCK and row.get("ends"):
-            ends = [row["ends"]]
-
-    seconds = facts.step.get("seconds", 0.0)
-    done = facts.step.get("done")
-    if seconds and done and (began is None or facts.step_time >= began):
-        by_speed = facts.step_time + seconds * (1.0 - done) / done
-        if not ends or by_speed < min(ends) - _AT_END:  # it has read its text often enough
-            ends.append(by_speed)
-    return round(max(min(ends), now)) if ends else None
-
-
-def _share(facts: Facts) -> float | None:
-    """How much of what goes on before the training is done, from 0 to 1."""
-    last = facts.phases[-1] if facts.phases else {}
-    share = last.get("share")
-    is_now = _time(last) >= (_began(facts) or 0.0) - _CLOCK
-    return share if is_now and isinstance(share, int | float) else None
+# Of all runs
 
 
 def _time_left(runs: Iterable[dict[str, Any]], now: float) -> float | None:
@@ -386,11 +319,6 @@ def _time_left(runs: Iterable[dict[str, Any]], now: float) -> float | None:
         else:
             return None
     return left
-
-
-def _time(row: Row) -> float:
-    time_ = row.get("time")
-    return float(time_) if isinstance(time_, int | float) else 0.0
 
 
 def _asked(job: Job | None) -> float:
