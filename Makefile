@@ -44,7 +44,7 @@ export NEXT
 
 # Without the base it goes on.
 demo: .venv/ready
-	@$(BIN)/python generate.py "Once upon a time" --run base --seed 7 --temperature 0.6 \
+	@$(BIN)/python generate.py "Once upon a time" --run base --seed 6 --temperature 0.5 \
 		--max-new-tokens 80 --whole-sentences --wrap 80 || true
 	@echo
 	@$(BIN)/python train.py --minutes $(MINUTES)
