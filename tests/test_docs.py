@@ -1,4 +1,4 @@
-"""The links of README, docs and notebooks lead somewhere, and files that are named exist."""
+"""The links of the documents and notebooks lead somewhere, and files that are named exist."""
 
 import json
 import re
@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("notebooks/*.md")])
+FOLDERS = (".", "docs", "notebooks", "data/base")
+PAGES = sorted(page for folder in FOLDERS for page in ROOT.glob(f"{folder}/*.md"))
 NOTEBOOKS = sorted(ROOT.glob("notebooks/*.ipynb"))
 PICTURES = sorted(ROOT.glob("docs/*.svg")) + sorted(ROOT.glob("docs/*.png"))
 

@@ -21,13 +21,18 @@ def fences(text: str, language: str) -> list[str]:
 
 
 def commands(page: Path) -> list[str]:
-    """The commands of minigpt in a page, without their comments."""
-    lines = "".join(fences(page.read_text(encoding="utf-8"), "sh")).splitlines()
-    ours = [re.sub(r"^.*\| ", "", line) for line in lines]
-    return [line for line in ours if re.match(r"python (train|generate)\.py|minigpt ", line)]
+    """The commands of minigpt in a page, without what stands before them in their lines."""
+    code = "".join(fences(page.read_text(encoding="utf-8"), "sh"))
+    lines = code.replace("\\\n", " ").splitlines()
+    before = r"^.*\| |^ *torchrun .*(?=train\.py)|^python (?=\w+\.py)|^\w+=.*(?=minigpt )"
+    ours = [re.sub(before, "", line) for line in lines]
+    return [line for line in ours if re.match(r"(train|generate)\.py |minigpt ", line)]
 
 
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "data/base/README.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 COMMANDS = [(page.name, command) for page in PAGES for command in commands(page)]
 EXAMPLES = [*fences(README, "python"), *fences(PYTHON_PAGE, "python")]
 PARTS = fences(COMPONENTS, "python")
@@ -49,10 +54,9 @@ def test_the_examples_of_parts_run_and_their_assertions_hold(code: str, workplac
 
 @pytest.mark.parametrize(("page", "command"), COMMANDS)
 def test_the_options_of_the_commands_are_known(page: str, command: str) -> None:
-    words = shlex.split(command, comments=True)
-    if words[0] == "python":
-        words = ["python", words[1].removesuffix(".py"), *words[2:]]
-    parse(words[1:], None)
+    program, *words = shlex.split(command, comments=True)
+    typed = words if program == "minigpt" else [program.removesuffix(".py"), *words]
+    parse(typed, None)
 
 
 def test_the_examples_were_found() -> None:
