@@ -47,9 +47,10 @@ from minigpt.recipe.text_stats import measure_text
 from minigpt.training.average import WeightAverage
 from minigpt.training.candidates import Candidate, Candidates
 from minigpt.training.checkpoint import TrainingState
+from minigpt.training.descent import GradientDescent
+from minigpt.training.gradients import BatchResult
 from minigpt.training.precision import choose_precision
 from minigpt.training.schedule import EARLY
-from minigpt.training.trainer import Trainer
 
 TALES = Path(__file__).parent.parent / "data/tales.txt"
 RESULTS = Path(__file__).parent / "results"
@@ -418,15 +419,16 @@ def timed(part: Part, text: Text, precision: str) -> tuple[float, float]:
     starts: list[float] = []
     early: list[float] = []
     late: list[float] = []
-    step_as_usual = Trainer._step
+    step_as_usual = GradientDescent.step
 
-    def step(of: Trainer, done: float) -> None:
+    def step(of: GradientDescent, state: TrainingState, done: float) -> BatchResult:
         starts.append(time.perf_counter())
-        step_as_usual(of, done)
+        result = step_as_usual(of, state, done)
         seconds = early if done < EARLY else late
         seconds.append(time.perf_counter() - starts[-1])
+        return result
 
-    with patch.object(Trainer, "_step", step):
+    with patch.object(GradientDescent, "step", step):
         short = {"steps": TIMED_STEPS, "num_evals": 1, "eval_tokens": 1024}
         train_without(part, text, precision=precision, **short)
     seconds = EARLY * statistics.median(early) + (1 - EARLY) * statistics.median(late)

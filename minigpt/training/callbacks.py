@@ -13,6 +13,7 @@ The figures are a dict by the names of metrics.jsonl and more, see `Trainer.figu
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from .. import UserError
@@ -79,13 +80,16 @@ class CallbackList:
                     self.failure = error
                     self.failed = f"{type(callback).__name__}.{event}"
 
-    def told_failure(self, kept: str) -> Exception:
-        """What has been raised, here or in another process; which callback failed is said first,
-        and what is kept of the run."""
+    def told_failure(self, kept_in: Path | None, can_resume: bool) -> Exception:
+        """What has been raised, here or in another process. A line says first which callback failed
+        and, if the run is kept in a folder, where that is and whether it can be resumed."""
         if self.failure is None:
             return UserError("a callback failed in another process")
+
         line = f"callback {self.failed} failed: {type(self.failure).__name__}: {self.failure}"
-        if kept:
-            line += f"; {kept}"
+        if kept_in is not None:
+            line += f"; the run is kept in {kept_in}"
+            if can_resume:
+                line += " and can be resumed"
         say(line)
         return self.failure

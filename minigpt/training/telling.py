@@ -1,4 +1,4 @@
-"""Keeps the figures of a training up to date, and calls its callbacks with them."""
+"""Keeps the figures of a training up to date, and tells them to its callbacks and its journal."""
 
 import time
 from collections.abc import Sequence
@@ -10,13 +10,15 @@ from .callbacks import CallbackList
 from .evaluation import Evaluation
 from .gradients import BatchResult
 from .limits import Speedometer, TrainingLimits
+from .picture import EXPECTED
 
 if TYPE_CHECKING:
     from .trainer import Trainer
 
 
 class Telling:
-    """Tells callbacks how a trainer gets on, from one call of it to the end."""
+    """Tells callbacks how a training goes, from its beginning to its end; the journal is told that
+    it begins."""
 
     def __init__(self, trainer: "Trainer", callbacks: Sequence[object], limits: TrainingLimits):
         self.callbacks = CallbackList(callbacks, distributed.is_main())
@@ -24,11 +26,26 @@ class Telling:
         self._limits = limits
         self._speedometer = Speedometer(trainer.tokens_per_step)
 
+    def begin(self) -> None:
+        """Training begins: the journal is told when the minutes will be over, and how good the
+        model is expected to become."""
+        trainer = self._trainer
+        if trainer.journal is None:
+            return
+
+        ends = None
+        if trainer.config.steps is None:
+            left = trainer.started + 60 * trainer.config.minutes - time.monotonic()
+            ends = round(time.time() + left, 3)
+        expected = trainer.figures.get(EXPECTED)
+        trainer.journal.tell("training", ends=ends, expected_bits_per_byte=expected)
+
     def start(self, done: float) -> None:
         """The first step comes next; a training that is resumed has done a share already."""
-        state = self._trainer.state
+        trainer = self._trainer
+        state = trainer.state
         if state.step > 0:
-            self._trainer.figures |= {
+            trainer.figures |= {
                 "loss": state.train_loss,
                 "bits_per_byte": state.train_bits_per_byte,
             }
@@ -36,7 +53,8 @@ class Telling:
 
     def step(self, result: BatchResult) -> None:
         """A step has been taken."""
-        trainer, state = self._trainer, self._trainer.state
+        trainer = self._trainer
+        state = trainer.state
         self._speedometer.note(state.step)
         seconds = self._limits.seconds()
         done = self._limits.done(state.step, seconds)
@@ -54,8 +72,9 @@ class Telling:
 
     def evaluation(self, result: Evaluation, is_best: bool, done: float) -> None:
         """The weights that are in the model have been evaluated."""
-        state = self._trainer.state
-        self._trainer.figures |= {
+        trainer = self._trainer
+        state = trainer.state
+        trainer.figures |= {
             "train_loss": state.train_loss,
             "train_bits_per_byte": state.train_bits_per_byte,
             "tokens_per_second": round(self._speedometer.speed, 1),
@@ -65,7 +84,7 @@ class Telling:
             "is_best": is_best,
         }
         if result.voices:
-            self._trainer.figures[BY_VOICE] = dict(result.voices)
+            trainer.figures[BY_VOICE] = dict(result.voices)
         self._call("on_evaluation", done)
         self._speedometer.pause()
 

@@ -1,4 +1,4 @@
-"""The training loop: batch, forward, backward, step, report; now and then evaluate and save."""
+"""The training loop: take a step and report it; now and then evaluate and save."""
 
 import contextlib
 import math
@@ -21,9 +21,9 @@ from . import distributed, workers
 from .callbacks import Figures, check_callbacks
 from .candidates import Candidates
 from .checkpoint import Trained, TrainingState
-from .compilation import prepared
+from .descent import GradientDescent
 from .disk import Disk
-from .divergence import Diverged, advice, check_finite, check_growth, check_weights
+from .divergence import Diverged, advice, check_finite, check_weights
 from .evaluation import evaluating
 from .folder import (
     check_same_text,
@@ -33,20 +33,18 @@ from .folder import (
     settings_of_run,
     update_settings,
 )
-from .gradients import BatchResult, Part, seed_step, set_gradients, training_batch
 from .interruption import GracefulStop, Interrupted
 from .kept import KeptWeights
 from .lesson import as_lesson, check_lesson, threads_of
 from .limits import TrainingLimits
 from .loggers import make_loggers
-from .loss import Loss, LossFunction
+from .loss import LossFunction
 from .metrics import Metrics
-from .optimizer import OptimizersOf, chosen_optimizers, optimized, set_rates
-from .picture import EXPECTED, Picture
-from .precision import STEPS_TO_DOUBLE, dtype_of, resolved
+from .optimizer import OptimizersOf, chosen_optimizers
+from .picture import Picture
+from .precision import resolved
 from .progress import Progress
 from .saving import BestWeights, Checkpoints
-from .schedule import learning_rate, smoothed
 from .setup import (
     as_before,
     check_dataset,
@@ -150,10 +148,15 @@ class Trainer:
         self._files = dict(files or {})
         self._callbacks = self._builtin_callbacks() + list(callbacks)
         self._optimizers_are_given = optimizers is not None
-        self._plain_loss = Loss(model, loss, has_ignored=dataset.has_ignored)
-        self._loss: nn.Module = self._plain_loss
         self._trained = Trained.of(model, self.optimizers, self.config)
-        self._average = self._trained.average
+        self._descent = GradientDescent(
+            self._trained,
+            dataset,
+            self.config,
+            loss=loss,
+            context_length=self.context_length,
+            byte_lengths=self.byte_lengths,
+        )
         self._best = BestWeights(model, self.disk)
         self._checkpoints = Checkpoints(self._trained, self.disk, config.checkpoint_seconds)
         self._kept = KeptWeights(model, self.disk, config)
@@ -223,19 +226,19 @@ class Trainer:
         deadline = self.started + 60 * self.config.minutes - self._reserve
         steps_in_epoch = len(self.dataset.train) / self.text_tokens_per_step
         self.disk.journal = self.journal
-        self._tell_journal()
         self._limits = TrainingLimits(self.config, deadline, steps_in_epoch)
         self._tell = Telling(self, self._callbacks, self._limits)
+        self._tell.begin()
 
         with contextlib.ExitStack() as stack:
             stack.enter_context(as_before(self.model))
             stack.enter_context(threads_of(self.config))
             stack.enter_context(workers.team(workers.number_for(self.model, self.config)))
-            stack.enter_context(self._plain_loss.watching())
             stop = stack.enter_context(GracefulStop())
             try:
-                self._prepare()
-                self._loop(stop)
+                with self._descent.under_way():
+                    self._prepare()
+                    self._loop(stop)
                 self._best.load()
             except Diverged as problem:
                 is_kept = self.state.best_step > 0
@@ -247,18 +250,11 @@ class Trainer:
                     learning_rate=rate,
                 ) from None
             finally:
-                self._loss = self._plain_loss  # DDP's would keep its threads until Python ends
-                set_rates(self.optimizers, share=1.0)
                 self._tell.end()
             self._check_callbacks(is_over=True)
 
     def _prepare(self) -> None:
-        """Compile, and find out how much time there is."""
-        self.model.zero_grad()  # gradients that the caller has left would add to the first step's
-        if not self.model.training:  # else the parts that are to stay in evaluation mode do
-            self.model.train()
-        early, late = (self._batch(step=0, done=done)[0] for done in (0.0, 1.0))
-        self._loss = prepared(self._plain_loss, [early, late], self.config)
+        """Find out how much time there is."""
         self._validation.plan(self.state, self.config, self._limits)
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
         self._limits.begin(
@@ -274,18 +270,6 @@ class Trainer:
 
         self._tell.start(begun)
         self._check_callbacks()
-
-    def _tell_journal(self) -> None:
-        """Tell who watches that training begins, when the minutes will be over, and what to expect
-        of it."""
-        if self.journal is None:
-            return
-        ends = None
-        if self.config.steps is None:
-            left = self.started + 60 * self.config.minutes - time.monotonic()
-            ends = round(time.time() + left, 3)
-        expected = self.figures.get(EXPECTED)
-        self.journal.tell("training", ends=ends, expected_bits_per_byte=expected)
 
     # The loop
 
@@ -305,7 +289,8 @@ class Trainer:
                 self._save()
             if self._kept.are_due(self.state.step, done):
                 self._keep()
-            self._step(done)
+            result = self._descent.step(self.state, done)
+            self._tell.step(result)
 
     def _progress(self, stop: GracefulStop) -> float:
         """The share of the training that is done, by the clock of rank 0.
@@ -313,89 +298,31 @@ class Trainer:
         Raises Interrupted after a signal to any process or a `stop` in the journal, and what a
         callback has raised; the run is saved before. UserError if the folder is gone.
         """
-        state, callbacks = self.state, self._tell.callbacks
-        seconds = self._limits.seconds() if distributed.is_main() else 0.0
-        own = (
-            seconds,
+        state = self.state
+        callbacks = self._tell.callbacks
+
+        # What one process has noticed, all of them have to act on.
+        noticed = (
+            self._limits.seconds() if distributed.is_main() else 0.0,
             stop.signal_number,
             self.journal is not None and self.journal.is_stop_asked,
             callbacks.wants_stop,
             callbacks.failure is not None,
             distributed.is_main() and self.disk.is_gone(),
         )
-        state.seconds, signal_number, stop_asked, wants_stop, any_failed, is_gone = (
-            distributed.highest(*own)
-        )
+        in_any = distributed.highest(*noticed)
+        state.seconds, signal_number, stop_asked, wants_stop, any_failed, is_gone = in_any
 
         if is_gone:
             raise self.disk.gone()
         if any_failed:
             self._raise_failure()
+
         done = 1.0 if wants_stop else self._limits.done(state.step, state.seconds)
         if (signal_number or stop_asked) and done < 1.0:
             is_saved = self._save_unfinished()  # before a word is said
             raise Interrupted(int(signal_number), saved=is_saved)
         return done
-
-    def _step(self, done: float) -> None:
-        """One step of gradient descent."""
-        config, state = self.config, self.state
-        rate = learning_rate(done, 1.0, config.warmup_ratio, config.min_lr_ratio)
-        set_rates(self.optimizers, rate)
-        is_scaled = config.precision == "float16"
-        if is_scaled and state.step - state.scaled_since >= STEPS_TO_DOUBLE:
-            state.rescale(2.0)
-        result = self._gradients(done)
-        while is_scaled and not math.isfinite(result.gradient_norm) and state.loss_scale > 1.0:
-            state.rescale(0.5)  # until no gradient is too large
-            self.model.zero_grad()
-            result = self._gradients(done)
-        check_finite("loss", result.minimised)
-        check_finite("loss", result.loss)
-        check_finite("gradient", result.gradient_norm)
-
-        for optimizer in self.optimizers:
-            optimizer.step()
-        self.model.zero_grad()
-        self._average.update(state.step)
-
-        self._count(result)
-        check_growth(state.train_loss, state.first_loss, self.vocab_size)
-        self._tell.step(result)
-
-    def _gradients(self, done: float) -> BatchResult:
-        """Set the gradients of this step's batch."""
-        config, state = self.config, self.state
-        seed_step(config.seed, state.step)
-        return set_gradients(
-            self._loss,
-            optimized(self.model, self.optimizers),
-            self._batch(state.step, done),
-            self.byte_lengths,
-            grad_clip=config.grad_clip,
-            precision=dtype_of(config),
-            scale=state.loss_scale if config.precision == "float16" else 1.0,
-        )
-
-    def _batch(self, step: int, done: float) -> list[Part]:
-        """This process's part of the batch."""
-        return training_batch(
-            self.dataset,
-            self.config,
-            self.context_length,
-            step=step,
-            done=done,
-            rows=distributed.share(self.config.batch_size),
-        )
-
-    def _count(self, result: BatchResult) -> None:
-        """A step has been taken."""
-        state, bits = self.state, result.bits_per_byte
-        if state.step == 0:
-            state.first_loss = result.loss
-        state.train_loss = smoothed(state.train_loss, result.loss, state.step)
-        state.train_bits_per_byte = smoothed(state.train_bits_per_byte, bits, state.step)
-        state.step += 1
 
     # Evaluations and checkpoints
 
@@ -431,7 +358,7 @@ class Trainer:
 
     def _keep(self) -> None:
         """Keep the weights that an evaluation after this step is of."""
-        with self._average.in_place():
+        with self._trained.average.in_place():
             self._kept.save(self.state.step)
 
     def _save(self) -> None:
@@ -445,7 +372,7 @@ class Trainer:
         whether the checkpoint could be written."""
         is_written = self._checkpoints.save(self.state)
         if self.state.best_loss is None:
-            with self._average.in_place():
+            with self._trained.average.in_place():
                 self._best.keep(self.state, math.inf, math.inf)
         self._best.write_again()
         if not self._best.are_kept:
@@ -467,9 +394,5 @@ class Trainer:
         is_saved = self.out is not None
         if not is_over:
             is_saved = self.state.step > 0 and self._save_unfinished()
-        kept = ""
-        if is_saved:
-            kept = f"the run is kept in {self.out}"
-            if not self.state.finished:
-                kept += " and can be resumed"
-        raise self._tell.callbacks.told_failure(kept)
+        kept_in = self.out if is_saved else None
+        raise self._tell.callbacks.told_failure(kept_in, can_resume=not self.state.finished)

@@ -329,7 +329,7 @@ def test_weights_that_become_nan_in_the_step_before_an_evaluation_are_not_kept(
 ) -> None:
     """The loss of that step was still a number; that of the evaluation is none."""
     rates = iter([1e-3] * step + [math.inf] * 100)
-    monkeypatch.setattr("minigpt.training.trainer.learning_rate", lambda *_: next(rates))
+    monkeypatch.setattr("minigpt.training.descent.learning_rate", lambda *_: next(rates))
     with pytest.raises(UserError, match="--learning-rate"):
         train_tiny(num_evals=8)
     folder = Path("runs/my")

@@ -1,0 +1,146 @@
+"""Gradient descent: one step draws a batch, sets the gradients of its loss, and has the optimizers
+change the weights.
+"""
+
+import contextlib
+import math
+from collections.abc import Iterator
+
+from torch import Tensor, nn
+
+from ..config import TrainConfig
+from ..data.batches import Dataset
+from . import distributed
+from .checkpoint import Trained, TrainingState
+from .compilation import prepared
+from .divergence import check_finite, check_growth
+from .gradients import BatchResult, Part, seed_step, set_gradients, training_batch
+from .loss import Loss, LossFunction
+from .optimizer import optimized, set_rates
+from .precision import STEPS_TO_DOUBLE, dtype_of
+from .schedule import learning_rate, smoothed
+
+
+class GradientDescent:
+    """Takes the steps of a training, and counts them in its state.
+
+    Args:
+        trained: the model, its optimizers and the average of its weights.
+        dataset: the tokens to train on.
+        config: how to train, with nothing left "auto".
+        loss: what to minimise, see `Trainer`; None: the cross-entropy.
+        context_length: how many tokens the model sees.
+        byte_lengths: of the text that each token stands for, ``(vocab_size,)``.
+    """
+
+    def __init__(
+        self,
+        trained: Trained,
+        dataset: Dataset,
+        config: TrainConfig,
+        *,
+        loss: LossFunction | None,
+        context_length: int,
+        byte_lengths: Tensor,
+    ):
+        self._model = trained.model
+        self._average = trained.average
+        self._optimizers = trained.optimizers.optimizers
+        self._dataset = dataset
+        self._config = config
+        self._context_length = context_length
+        self._byte_lengths = byte_lengths
+        self._plain_loss = Loss(trained.model, loss, has_ignored=dataset.has_ignored)
+        self._loss: nn.Module = self._plain_loss  # which is compiled, or DDP's, while under way
+
+    @contextlib.contextmanager
+    def under_way(self) -> Iterator[None]:
+        """Within, steps can be taken: the model is in training mode, and compiled if the config
+        says so. Afterwards every learning rate is the highest of its group."""
+        self._model.zero_grad()  # gradients that the caller has left would add to the first step's
+        if not self._model.training:  # else the parts that are to stay in evaluation mode do
+            self._model.train()
+
+        with self._plain_loss.watching():
+            try:
+                early = self._batch(step=0, done=0.0)[0]
+                late = self._batch(step=0, done=1.0)[0]
+                self._loss = prepared(self._plain_loss, [early, late], self._config)
+                yield
+            finally:
+                self._loss = self._plain_loss  # DDP's would keep its threads until Python ends
+                set_rates(self._optimizers, share=1.0)
+
+    def step(self, state: TrainingState, done: float) -> BatchResult:
+        """Take one step, before which a share of the training is `done`.
+
+        Raises:
+            Diverged: if its loss or a gradient is not finite, or the loss has grown.
+        """
+        config = self._config
+        rate = learning_rate(done, 1.0, config.warmup_ratio, config.min_lr_ratio)
+        set_rates(self._optimizers, rate)
+
+        if config.precision == "float16":
+            result = self._scaled_gradients(state, done)
+        else:
+            result = self._gradients(state, done, scale=1.0)
+        check_finite("loss", result.minimised)
+        check_finite("loss", result.loss)
+        check_finite("gradient", result.gradient_norm)
+
+        for optimizer in self._optimizers:
+            optimizer.step()
+        self._model.zero_grad()
+        self._average.update(state.step)
+
+        _count(result, state)
+        check_growth(state.train_loss, state.first_loss, self._dataset.tokenizer.vocab_size)
+        return result
+
+    def _scaled_gradients(self, state: TrainingState, done: float) -> BatchResult:
+        """Set the gradients of this step's batch, computed in float16: the scale of its loss is
+        lowered until none is too large."""
+        if state.step - state.scaled_since >= STEPS_TO_DOUBLE:
+            state.rescale(2.0)
+
+        result = self._gradients(state, done, state.loss_scale)
+        while not math.isfinite(result.gradient_norm) and state.loss_scale > 1.0:
+            state.rescale(0.5)
+            self._model.zero_grad()
+            result = self._gradients(state, done, state.loss_scale)
+        return result
+
+    def _gradients(self, state: TrainingState, done: float, scale: float) -> BatchResult:
+        """Set the gradients of this step's batch."""
+        seed_step(self._config.seed, state.step)
+        return set_gradients(
+            self._loss,
+            optimized(self._model, self._optimizers),
+            self._batch(state.step, done),
+            self._byte_lengths,
+            grad_clip=self._config.grad_clip,
+            precision=dtype_of(self._config),
+            scale=scale,
+        )
+
+    def _batch(self, step: int, done: float) -> list[Part]:
+        """This process's part of the batch."""
+        return training_batch(
+            self._dataset,
+            self._config,
+            self._context_length,
+            step=step,
+            done=done,
+            rows=distributed.share(self._config.batch_size),
+        )
+
+
+def _count(result: BatchResult, state: TrainingState) -> None:
+    """A step has been taken."""
+    bits = result.bits_per_byte
+    if state.step == 0:
+        state.first_loss = result.loss
+    state.train_loss = smoothed(state.train_loss, result.loss, state.step)
+    state.train_bits_per_byte = smoothed(state.train_bits_per_byte, bits, state.step)
+    state.step += 1
