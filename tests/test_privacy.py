@@ -1,5 +1,6 @@
 """What docs/privacy.md says: no connection is opened, and what of a text is in which file."""
 
+import re
 import shutil
 import socket
 from pathlib import Path
@@ -11,6 +12,7 @@ from minigpt.cli import main
 
 from .conftest import TINY, move_into
 
+ROOT = Path(__file__).parent.parent
 STRETCH = 30  # characters that nobody writes by chance
 
 
@@ -51,6 +53,15 @@ def test_no_file_of_a_run_a_page_or_an_export_holds_the_text(offline_run: Path) 
     for file in files:
         content = file.read_bytes()
         assert not any(stretch in content for stretch in stretches(offline_run)), file
+
+
+def test_the_page_on_privacy_has_a_row_for_each_file_of_a_run(offline_run: Path) -> None:
+    page = (ROOT / "docs/privacy.md").read_text(encoding="utf-8")
+    section = page.partition("## What a run contains\n")[2].partition("\n## ")[0]
+    first_cells = "".join(re.findall(r"^\| (.*?) \|", section, re.M))
+    named = {name.rstrip("/") for name in re.findall("`(.*?)`", first_cells)}
+    made = {path.name for path in (offline_run / "runs/my").iterdir()}
+    assert {name for name in made if not name.startswith(".")} <= named
 
 
 def test_the_text_is_in_a_page_only_if_that_is_asked_for(

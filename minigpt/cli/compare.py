@@ -35,7 +35,8 @@ def options(parser: Parser) -> None:
     add("files", nargs="*", help=f"{files} (default: what the runs were validated on)")
     add("--json", action="store_true", help="print one JSON record")
     add("--html", metavar="FILE", help="write a page, one HTML file, with the text in two colours")
-    add("--seed", type=int, default=0, metavar="N", help="of the texts that both write")
+    seed = "seed of the texts that both write (default: 0)"
+    add("--seed", type=int, default=0, metavar="N", help=seed)
     add_fields(parser, EvaluationConfig, "evaluation")
 
 

@@ -48,7 +48,7 @@ def options(parser: Parser) -> None:
     prompt = "how the text begins; from standard input with -, or in a pipe"
     parser.add_argument("prompt", nargs="*", help=prompt)
     parser.add_argument("--run", metavar="NAME", help=A_MODEL)
-    counting = "write what counting expects, in the text that the run has learned from"
+    counting = "let counting in the text of the run write, instead of the model"
     parser.add_argument("--counting", action="store_true", help=counting)
 
     talking = parser.add_argument_group("speakers and voices")

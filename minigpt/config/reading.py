@@ -19,7 +19,7 @@ class ReadingConfig(Checked):
         None, "encoding of plain files, such as latin1 (default: UTF-8, UTF-16 or Windows-1252)"
     )
     raise_limits: Factor = setting(
-        1.0, "read files that are so many times larger inside than is allowed (docs/documents.md)"
+        1.0, "multiply by this what a file may hold and how long it may take (docs/documents.md)"
     )
 
     plain: bool = setting(False, "read chats, interviews and plays as the text that they are")
