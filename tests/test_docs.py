@@ -10,6 +10,7 @@ ROOT = Path(__file__).parent.parent
 FOLDERS = (".", "docs", "notebooks", "data/base")
 PAGES = sorted(page for folder in FOLDERS for page in ROOT.glob(f"{folder}/*.md"))
 NOTEBOOKS = sorted(ROOT.glob("notebooks/*.ipynb"))
+NOT_THERE = "minigpt/page/views/mine.js"  # a reader is to write it
 PICTURES = sorted(ROOT.glob("docs/*.svg")) + sorted(ROOT.glob("docs/*.png"))
 
 
@@ -64,6 +65,21 @@ def test_the_files_that_how_the_pieces_fit_names_exist() -> None:
     for name in names:
         is_there = any(path.endswith(f"/{name.rstrip('/')}") for path in known)
         assert is_there or (ROOT / name).exists(), name
+
+
+def test_the_files_of_code_that_documents_name_exist() -> None:
+    folders = ("minigpt", "benchmarks", "tests", "notebooks", "docs", "data")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*.*")]
+    known = [f"/{path.relative_to(ROOT).as_posix()}" for path in [*files, *ROOT.glob("*.py")]]
+    found = 0
+    for page in PAGES:
+        if page.name == "CHANGELOG.md":  # it tells of earlier versions too
+            continue
+        text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+        for name in set(re.findall(r"`([\w./]+\.(?:py|js))\b", text)) - {NOT_THERE}:
+            found += 1
+            assert any(path.endswith(f"/{name}") for path in known), (page.name, name)
+    assert found > 60
 
 
 def test_no_sentence_stands_in_two_places() -> None:
