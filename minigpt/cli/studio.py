@@ -55,7 +55,7 @@ def run(given: argparse.Namespace) -> None:
         from ..studio.opening import ClassOptions, open_studio
     except ImportError:
         raise UserError(f"minigpt studio needs: {how_to_install('studio')}") from None
-    from ..studio.place import Place, is_one_name
+    from ..studio.workspace import Workspace, is_one_name
 
     if given.of_class is None and given.class_port is not None:
         raise UserError("--class-port is for a class; add --class NAME")
@@ -66,7 +66,7 @@ def run(given: argparse.Namespace) -> None:
         of_class = ClassOptions(given.of_class, given.class_port)
 
     open_studio(
-        Place(Path.cwd()),
+        Workspace(Path.cwd()),
         port=given.port,
         opens_browser=given.opens_browser,
         of_class=of_class,

@@ -21,13 +21,13 @@ from ..tokenizer import Encoded, Tokenizer, UnknownCharacter, encode_in_pieces
 from .dialogue.dialogue import Dialogue
 from .dialogue.layout import Layout, SpeakerCounter
 from .dialogue.names import Names
+from .file_version import FileVersion, version_of
 from .pieces import LineCounter, Piece, chunks, place_of
 from .readers import Document, Report, read_file
 
 _STRETCH = 1 << 14  # characters of a stretch, where only a sample of a text is taken
 CHANGED = "changed while it was read; start again when it is complete"
 
-FileVersion = tuple[int, int]  # when a file was last written to, in nanoseconds, and its size
 TellShare = Callable[[float], None]  # gets a share of the work that is done, 0 to 1
 Watch = Callable[[Path, int], object]  # gets a file that is read, and its characters so far
 
@@ -253,15 +253,6 @@ def text_of(document: Document, names: Names) -> str:
     if document.turns:
         return Dialogue().write(names.turns(document.turns))
     return document.text
-
-
-def version_of(file: Path) -> FileVersion | None:
-    """A value that changes when the file is written to; None if there is no file."""
-    try:
-        status = file.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size
 
 
 @dataclass(frozen=True)

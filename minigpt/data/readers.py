@@ -13,6 +13,7 @@ from .documents.document import STANDARD_INPUT, Document, Refused, Report, Unrea
 from .documents.kept import KEPT
 from .documents.kinds import recognise
 from .documents.rows import text_in
+from .file_version import version_of
 
 __all__ = [
     "BLOCK",
@@ -43,8 +44,7 @@ def read_file(
 
 def _documents(file: Path, reading: ReadingConfig, report: Report) -> Iterator[Document]:
     """The documents of a file; those of a slow reader are read once."""
-    status = _status(file)
-    key = (str(file), status, reading)
+    key = (str(file), version_of(file), reading)
     kept = KEPT.documents(key, report)
     if kept is not None:
         return kept
@@ -54,15 +54,6 @@ def _documents(file: Path, reading: ReadingConfig, report: Report) -> Iterator[D
     report.kind = kind.name
     documents = kind.read(content, report)
     return KEPT.keep(key, documents, report) if kind.is_converted else documents
-
-
-def _status(file: Path) -> tuple[int, int] | None:
-    """What changes when a file is written to."""
-    try:
-        status = file.stat()
-    except (OSError, ValueError):
-        return None
-    return status.st_mtime_ns, status.st_size
 
 
 def check_is_text(file: Path, reading: ReadingConfig) -> None:

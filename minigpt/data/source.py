@@ -18,10 +18,11 @@ from typing import Any
 
 from .. import UserError
 from ..config import ReadingConfig, TextConfig
-from .corpus import CHANGED, Corpus, Part, ShareRead, TellShare, version_of
+from .corpus import CHANGED, Corpus, Part, ShareRead, TellShare
 from .dialogue.dialogue import Dialogue
 from .dialogue.rows import is_conversation
 from .documents.summary import problems
+from .file_version import version_of
 from .files import Say, each_once, find_files, identity
 from .origin import Origin
 from .readers import STANDARD_INPUT, has_fields, text_in, title

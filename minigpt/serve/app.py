@@ -1,4 +1,4 @@
-"""The server: `make_app` is it as an ASGI app, `serve` runs that under uvicorn. Each request is
+"""The server: `make_api_app` is it as an ASGI app, `serve` runs that under uvicorn. Each request is
 checked (`Api.check`), read (`protocol.py`) and answered (`answers.py`); `scheduler.py` writes the
 texts."""
 
@@ -71,7 +71,7 @@ def serve(found: FoundModel, name: str, config: ServeConfig) -> None:
     writer = load(found.folder, device="cpu")
     config = with_answerer(config, writer)
     scheduler = Scheduler(writer, config)
-    app = make_app(scheduler, found, name, key=key)
+    app = make_api_app(scheduler, found, name, key=key)
     server = make_server(app, config)
     scheduler.is_leaving = lambda: server.should_exit
     scheduler.start()
@@ -156,7 +156,7 @@ def make_server(app: ASGIApp, config: ServeConfig) -> Server:
     return server
 
 
-def make_app(scheduler: Scheduler, found: FoundModel, name: str, *, key: str = "") -> ASGIApp:
+def make_api_app(scheduler: Scheduler, found: FoundModel, name: str, *, key: str = "") -> ASGIApp:
     """The API on a model; `key` is what clients have to send, if it is not empty."""
     api = Api(scheduler, found, name, key=key)
     got = {

@@ -23,7 +23,6 @@ from .children import Children
 from .errors import Refusal
 from .failures import tell
 from .guard import COOKIE, Guard, Logins
-from .place import Place
 from .runs import routes as run_routes
 from .runs.events import Streams, Watch
 from .runs.line import Line
@@ -35,6 +34,7 @@ from .texts import store
 from .texts.chosen import checked_settings
 from .texts.work import TextWork
 from .tickets import Tickets
+from .workspace import Workspace
 
 if TYPE_CHECKING:
     from .school.app import ClassApp
@@ -50,7 +50,7 @@ class Studio:
     """What the routes share: a request finds it as ``request.app.state.studio``.
 
     Attributes:
-        place: where everything lies.
+        workspace: where everything lies.
         states: what all runs are doing.
         line: the trainings that wait.
         watch: looks at the state of everything, for all windows together.
@@ -66,33 +66,33 @@ class Studio:
         class_app: the class that goes on, if there is one.
     """
 
-    def __init__(self, place: Place, close: Callable[[], None], *, is_lesson: bool = False):
-        self.place = place
-        self.states = States(place.runs)
-        self.line = Line(place, self.states)
+    def __init__(self, workspace: Workspace, close: Callable[[], None], *, is_lesson: bool = False):
+        self.workspace = workspace
+        self.states = States(workspace.runs)
+        self.line = Line(workspace, self.states)
         self.watch = Watch(lambda: run_routes.state_of(self))
         self.streams = Streams()
         self.children = Children()
-        self.text_work = TextWork(self.children, place.root)
+        self.text_work = TextWork(self.children, workspace.root)
         self.tickets = Tickets()
         self.turns = asyncio.Semaphore(max(2, os.cpu_count() or 1))
-        self.making = Making(place, self.tickets, self.turns)
+        self.making = Making(workspace, self.tickets, self.turns)
         self.logins = Logins()
         self.close = close
         self.is_lesson = is_lesson
         self.class_app: ClassApp | None = None
 
-    def of_pupil(self, place: Place) -> "Studio":
-        """A studio with another place, whose trainings stand in the line of this one. Whatever
+    def of_pupil(self, workspace: Workspace) -> "Studio":
+        """A studio with another workspace, whose trainings stand in the line of this one. Whatever
         computes is shared."""
         pupil = copy.copy(self)
-        pupil.place = place
-        pupil.states = States(place.runs)
+        pupil.workspace = workspace
+        pupil.states = States(workspace.runs)
         pupil.watch = Watch(lambda: run_routes.state_of(pupil))
-        pupil.making = Making(place, self.tickets, self.turns)
+        pupil.making = Making(workspace, self.tickets, self.turns)
         pupil.class_app = None
-        store.restore(place)
-        self.line.admit(place, pupil.states)
+        store.restore(workspace)
+        self.line.admit(workspace, pupil.states)
         return pupil
 
     def checked_settings(self, sent: Any) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class Studio:
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
         """While the studio is open; afterwards nothing of it is left but what it has stored."""
-        store.restore(self.place)
+        store.restore(self.workspace)
         self.line.open()
         try:
             yield

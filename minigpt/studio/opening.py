@@ -25,9 +25,9 @@ from ..serve.slow_clients import drop_the_slow
 from .app import Studio, make_app
 from .connections import Connection, allow_open_files
 from .guard import KEY_HEADER
-from .place import Place
 from .school.app import ClassApp
 from .school.classroom import Classroom
+from .workspace import Workspace
 
 USUAL_PORT = 8765
 CLASS_PORT = 8766
@@ -48,7 +48,7 @@ class ClassOptions:
 
 
 def open_studio(
-    place: Place,
+    workspace: Workspace,
     *,
     port: int | None,
     opens_browser: bool,
@@ -60,8 +60,8 @@ def open_studio(
 
     A UserError if it cannot listen at `port`; None is the usual one, or any if that is taken.
     """
-    place.runs.mkdir(exist_ok=True)
-    lock = FileLock(place.lock)
+    workspace.runs.mkdir(exist_ok=True)
+    lock = FileLock(workspace.lock)
     try:
         lock.acquire(blocking=False)
     except Timeout:
@@ -69,7 +69,7 @@ def open_studio(
             raise UserError(
                 "the studio of this folder is open already; close it before you begin a class"
             ) from None
-        _open_other_window(place, opens_browser)
+        _open_other_window(workspace, opens_browser)
         return
 
     with lock, contextlib.ExitStack() as opened:
@@ -80,21 +80,21 @@ def open_studio(
         def close(*_: object) -> None:
             server.should_exit = True
 
-        studio = Studio(place, close, is_lesson=is_lesson)
+        studio = Studio(workspace, close, is_lesson=is_lesson)
         server = _make_server(make_app(studio, port))
         served = [(server, sockets)]
         address = f"http://localhost:{port}/"
         if of_class is not None:
             # On all networks, since pupils come from other computers.
             sockets = opened.enter_context(_listening("", of_class.port, CLASS_PORT))
-            classroom = Classroom(of_class.name, place.root / "classes" / of_class.name)
+            classroom = Classroom(of_class.name, workspace.root / "classes" / of_class.name)
             studio.class_app = ClassApp(classroom, studio, sockets[0].getsockname()[1])
             served.append((_make_server(studio.class_app, _FollowingServer), sockets))
         # uvicorn has handlers of its own while it runs, and sends the signal again at its end.
         for ending in (signal.SIGINT, signal.SIGTERM):
             signal.signal(ending, close)
 
-        _write_door(place, {"address": address, "token": studio.logins.token})
+        _write_door(workspace, {"address": address, "token": studio.logins.token})
 
         print(f"minigpt studio: {address}#{studio.logins.token}", flush=True)
         print(
@@ -110,7 +110,7 @@ def open_studio(
             with studio.running():
                 asyncio.run(_serve(served))
         finally:
-            place.door.unlink(missing_ok=True)
+            workspace.door.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -170,7 +170,7 @@ def _make_server(app: ASGIApp, kind: type[Server] = Server) -> Server:
     return server
 
 
-def _write_door(place: Place, door: dict[str, str]) -> None:
+def _write_door(workspace: Workspace, door: dict[str, str]) -> None:
     """Tell a second command of the same account where the studio is."""
 
     def write(path: Path) -> None:
@@ -178,18 +178,18 @@ def _write_door(place: Place, door: dict[str, str]) -> None:
         with open(opened, "w", encoding="utf-8") as file:
             json.dump(door, file)
 
-    replace(place.door, write)
+    replace(workspace.door, write)
 
 
-def _open_other_window(place: Place, opens_browser: bool) -> None:
+def _open_other_window(workspace: Workspace, opens_browser: bool) -> None:
     """Open one more window of the studio that has the lock."""
     try:
-        door = json.loads(place.door.read_text(encoding="utf-8"))
+        door = json.loads(workspace.door.read_text(encoding="utf-8"))
         address = door["address"]
         token = door["token"]
     except (OSError, ValueError, KeyError, TypeError):
         raise UserError(
-            f"another studio is opening or closing in {place.root}; try again in a moment"
+            f"another studio is opening or closing in {workspace.root}; try again in a moment"
         ) from None
 
     print(f"The studio is open already: {address}#{token}", flush=True)

@@ -66,7 +66,7 @@ class Local:
     """The app itself, called as a server would call it, with few places and short limits."""
 
     def __init__(self, run: Path, key: str = "", writer: Writer | None = None, **settings: Any):
-        from minigpt.serve.app import make_app
+        from minigpt.serve.app import make_api_app
         from minigpt.serve.scheduler import Scheduler
 
         found = find_model(run)
@@ -74,7 +74,7 @@ class Local:
         self.writer = writer or Writer(found.glass, found.tokenizer)
         self.scheduler = Scheduler(self.writer, self.config)
         self.scheduler.start()
-        self.app = make_app(self.scheduler, found, "tiny", key=key)
+        self.app = make_api_app(self.scheduler, found, "tiny", key=key)
         self._loop = asyncio.Runner()
 
     def complete(self, **body: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from minigpt.runs.folder import CHECKPOINT, CONFIG, LAST, METRICS, STEPS, WEIGHT
 from minigpt.runs.journal import ALIVE, JOURNAL, ROWS, STOP, TEXTS
 from minigpt.runs.json_lines import lines_of
 from minigpt.runs.weights import metadata_of
-from minigpt.studio.runs.jobs import LOG, Job, write_job
+from minigpt.studio.runs.jobs import LOG, TrainingJob, write_job
 
 NOW = time.time()
 BEGAN = NOW - 60.0
@@ -22,17 +22,17 @@ TEXT = {"id": "0123456789ab", "name": "diary", "size": 3000, "characters": 1500,
 END = {"finished": {"how": "finished"}, "stopped": {"how": "stopped"}}
 
 
-def a_job(**changes: Any) -> Job:
+def a_job(**changes: Any) -> TrainingJob:
     """A request that was started a minute ago."""
     usual = {"asked": BEGAN - 5, "is_waiting": False, "minutes": 2.0, "text": TEXT}
-    return Job(**{**usual, "started": BEGAN, **changes})
+    return TrainingJob(**{**usual, "started": BEGAN, **changes})
 
 
 def make_run(
     runs: Path,
     name: str = "diary",
     *,
-    job: Job | None = None,
+    job: TrainingJob | None = None,
     phases: tuple[str, ...] = (),
     end: dict[str, Any] | None = None,
     alive: float | None = None,

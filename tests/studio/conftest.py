@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from minigpt.studio.app import Studio, make_app
-from minigpt.studio.place import Place
+from minigpt.studio.workspace import Workspace
 
 PORT = 8765
 HOST = f"localhost:{PORT}"
@@ -99,7 +99,7 @@ class Window:
 @pytest.fixture
 def window(tmp_path: Path) -> Iterator[Window]:
     """A window of a studio in an empty folder, logged in."""
-    studio = Studio(Place(tmp_path), close=lambda: None)
+    studio = Studio(Workspace(tmp_path), close=lambda: None)
     with studio.running():
         found = Window(studio)
         assert found.enter(studio.logins.token).status == 200

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from minigpt.studio.app import Studio
-from minigpt.studio.place import Place
+from minigpt.studio.workspace import Workspace
 
 from ..conftest import TINY, some_text
 from .conftest import Window
@@ -127,7 +127,7 @@ def test_the_teacher_is_told_who_waits_on_every_screen(school: School) -> None:
 
 
 def test_in_a_lesson_all_trainings_are_of_a_lesson(tmp_path: Path) -> None:
-    studio = Studio(Place(tmp_path), close=lambda: None, is_lesson=True)
+    studio = Studio(Workspace(tmp_path), close=lambda: None, is_lesson=True)
     with studio.running():
         window = Window(studio)
         window.enter(studio.logins.token)
@@ -138,7 +138,7 @@ def test_in_a_lesson_all_trainings_are_of_a_lesson(tmp_path: Path) -> None:
         window.post(f"/api/texts/{text}/plan", {"settings": {"dropout": 0.1}})
         assert json.loads(chosen.read_text()) == {"dropout": 0.1, "lesson": True}
         assert window.post(f"/api/texts/{text}/plan", {"settings": {"seed": 3}}).status == 400
-        pupil = studio.of_pupil(Place(tmp_path / "classes" / "6b" / "Ada"))
+        pupil = studio.of_pupil(Workspace(tmp_path / "classes" / "6b" / "Ada"))
         assert pupil.checked_settings({}) == {"lesson": True}
 
 

@@ -30,7 +30,7 @@ def test_only_the_teacher_lets_somebody_in(classroom: Classroom) -> None:
 
     classroom.admit(pupil.folder)
     assert is_in(classroom, pupil)
-    assert classroom.place(pupil).runs.is_dir()
+    assert classroom.workspace(pupil).runs.is_dir()
     classroom.refuse(pupil.folder)
     assert not is_in(classroom, pupil)
 
@@ -72,7 +72,7 @@ def test_a_name_of_which_no_folder_can_be_made_is_refused(classroom: Classroom, 
 def test_folders_of_pupils_lie_in_that_of_the_class(classroom: Classroom) -> None:
     pupil = classroom.join(classroom.code, "../../CON", "1")
     classroom.admit(pupil.folder)
-    assert classroom.place(pupil).root.parent == classroom.folder
+    assert classroom.workspace(pupil).root.parent == classroom.folder
 
 
 def test_somebody_who_was_sent_away_may_come_again_and_must_be_admitted_again(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from minigpt.studio.guard import Turns
-from minigpt.studio.place import Place, is_one_name, safe_name
+from minigpt.studio.workspace import Workspace, is_one_name, safe_name
 
 from .conftest import HOST, PORT, Window
 
@@ -80,7 +80,7 @@ def test_cookie_and_key_are_both_needed(window: Window, path: str) -> None:
 
 
 def test_without_a_login_the_addresses_say_nothing_of_what_is_there(window: Window) -> None:
-    (window.studio.place.runs / "diary").mkdir(parents=True)
+    (window.studio.workspace.runs / "diary").mkdir(parents=True)
     window.login = {}
     pages = [window.get(path) for path in ("/", "/text/0123456789ab", "/run/diary", "/compare")]
     assert {page.status for page in pages} == {200}
@@ -105,7 +105,7 @@ def test_the_printed_token_lasts_and_another_one_works_once(window: Window) -> N
 
 
 def test_secrets_are_new_at_each_start(window: Window, tmp_path: Path) -> None:
-    later = Window(type(window.studio)(Place(tmp_path), close=lambda: None))
+    later = Window(type(window.studio)(Workspace(tmp_path), close=lambda: None))
     later.login = window.login
     assert later.post("/api/token").status == 401
     assert later.enter(window.studio.logins.token).status == 401

@@ -9,13 +9,13 @@ import pytest
 
 from minigpt.runs.journal import JOURNAL, STOP
 from minigpt.studio.errors import Refusal
-from minigpt.studio.place import Place
 from minigpt.studio.runs import line as line_module
 from minigpt.studio.runs.jobs import HELD, LOG, read_job, write_job
 from minigpt.studio.runs.line import Line
 from minigpt.studio.runs.names import free_run, run_name
 from minigpt.studio.runs.states import States
 from minigpt.studio.runs.trainings import ask, go_on, start_command, stop
+from minigpt.studio.workspace import Workspace
 
 from .by_hand import PHASES, TEXT, a_job, make_run, write_config
 
@@ -23,13 +23,13 @@ Started = list[list[str]]
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def workspace(tmp_path: Path) -> Workspace:
+    return Workspace(tmp_path)
 
 
 @pytest.fixture
-def states(place: Place) -> States:
-    return States(place.runs)
+def states(workspace: Workspace) -> States:
+    return States(workspace.runs)
 
 
 @pytest.fixture
@@ -45,8 +45,8 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Started:
     return commands
 
 
-def ask_for(place: Place, name: str, **settings: Any) -> Path:
-    return ask(place, text=TEXT, name=name, minutes=2.0, settings=settings)
+def ask_for(workspace: Workspace, name: str, **settings: Any) -> Path:
+    return ask(workspace, text=TEXT, name=name, minutes=2.0, settings=settings)
 
 
 def end(run: Path, how: str = "finished") -> Path:
@@ -64,12 +64,12 @@ def end(run: Path, how: str = "finished") -> Path:
 
 
 def test_the_oldest_request_starts_and_the_others_wait_for_its_end(
-    place: Place, states: States, started: Started
+    workspace: Workspace, states: States, started: Started
 ) -> None:
-    second = ask_for(place, "second")
+    second = ask_for(workspace, "second")
     write_job(second, replace(read_job(second) or a_job(), asked=time.time() + 5))
-    first = ask_for(place, "first")
-    line = Line(place, states)
+    first = ask_for(workspace, "first")
+    line = Line(workspace, states)
 
     assert line.look() == first
     assert [line.look() for _ in range(3)] == [None, None, None]
@@ -79,31 +79,33 @@ def test_the_oldest_request_starts_and_the_others_wait_for_its_end(
 
 
 def test_nothing_starts_while_a_terminal_trains(
-    place: Place, states: States, started: Started
+    workspace: Workspace, states: States, started: Started
 ) -> None:
-    make_run(place.runs, "terminal", phases=PHASES, alive=0.0)
-    ask_for(place, "waits")
-    assert Line(place, states).look() is None
+    make_run(workspace.runs, "terminal", phases=PHASES, alive=0.0)
+    ask_for(workspace, "waits")
+    assert Line(workspace, states).look() is None
     assert started == []
 
 
 def test_a_studio_that_was_killed_is_followed_by_one_that_goes_on_with_the_line(
-    place: Place, states: States, started: Started
+    workspace: Workspace, states: States, started: Started
 ) -> None:
-    first, second = ask_for(place, "first"), ask_for(place, "second")
-    assert Line(place, states).look() == first
-    new_states = States(place.runs)
-    assert Line(place, new_states).look() is None  # the first one has just begun
+    first, second = ask_for(workspace, "first"), ask_for(workspace, "second")
+    assert Line(workspace, states).look() == first
+    new_states = States(workspace.runs)
+    assert Line(workspace, new_states).look() is None  # the first one has just begun
     assert {run["name"]: run["state"] for run in new_states.all()} == {
         "first": "reading",
         "second": "waiting",
     }
     end(first)
-    assert Line(place, new_states).look() == second
+    assert Line(workspace, new_states).look() == second
 
 
-def test_nothing_starts_just_after_the_computer_has_slept(place: Place, states: States) -> None:
-    line = Line(place, states)
+def test_nothing_starts_just_after_the_computer_has_slept(
+    workspace: Workspace, states: States
+) -> None:
+    line = Line(workspace, states)
     now = time.time()
     assert line._is_awake(now + 1)
     assert not line._is_awake(now + 3600)  # a training touches its file within two seconds
@@ -111,26 +113,26 @@ def test_nothing_starts_just_after_the_computer_has_slept(place: Place, states: 
 
 
 def test_a_request_that_cannot_be_written_leaves_nothing(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("minigpt.studio.runs.jobs.write_text", fail)
     with pytest.raises(OSError, match="No space"):
-        ask_for(place, "diary")
-    assert [*place.runs.iterdir()] == []
+        ask_for(workspace, "diary")
+    assert [*workspace.runs.iterdir()] == []
 
 
 def test_what_cannot_be_started_has_failed_and_holds_up_nobody(
-    place: Place, states: States, monkeypatch: pytest.MonkeyPatch
+    workspace: Workspace, states: States, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*arguments: Any, **settings: Any) -> int:
         raise OSError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr(line_module, "start_detached", refuse)
-    run = ask_for(place, "unlucky")
-    line = Line(place, states)
+    run = ask_for(workspace, "unlucky")
+    line = Line(workspace, states)
     assert line.look() == run
     found = states.of(run)
     assert found["state"] == "failed"
@@ -138,9 +140,9 @@ def test_what_cannot_be_started_has_failed_and_holds_up_nobody(
     assert line.look() is None
 
 
-def test_settings_and_names_are_never_taken_for_options(place: Place) -> None:
+def test_settings_and_names_are_never_taken_for_options(workspace: Workspace) -> None:
     job = a_job(settings={"seed": 3, "sample_prompt": "--out x", "voices": True, "silence": 2.0})
-    command = start_command(place, place.runs / "my run", job)
+    command = start_command(workspace, workspace.runs / "my run", job)
     assert command[:6] == [
         "runs/my run",
         "train",
@@ -158,16 +160,16 @@ def test_settings_and_names_are_never_taken_for_options(place: Place) -> None:
     ]
 
 
-def test_a_text_outside_of_the_studio_is_not_read(place: Place) -> None:
-    command = start_command(place, place.runs / "x", a_job(text={"id": "../../etc"}))
+def test_a_text_outside_of_the_studio_is_not_read(workspace: Workspace) -> None:
+    command = start_command(workspace, workspace.runs / "x", a_job(text={"id": "../../etc"}))
     assert command[-1] == "texts/etc/files"
 
 
 def test_a_stop_that_came_before_the_training_looked_is_repeated(
-    place: Place, states: States, started: Started
+    workspace: Workspace, states: States, started: Started
 ) -> None:
-    run = ask_for(place, "hasty")
-    line = Line(place, states)
+    run = ask_for(workspace, "hasty")
+    line = Line(workspace, states)
     line.look()
     stop(states, run, at_once=True)
     (run / JOURNAL / STOP).unlink()  # as a training does that begins
@@ -176,26 +178,26 @@ def test_a_stop_that_came_before_the_training_looked_is_repeated(
     assert (run / JOURNAL / STOP).read_text() == "now\n"
 
 
-def test_who_leaves_the_line_leaves_nothing(place: Place, states: States) -> None:
-    run = ask_for(place, "shy")
+def test_who_leaves_the_line_leaves_nothing(workspace: Workspace, states: States) -> None:
+    run = ask_for(workspace, "shy")
     stop(states, run)
     assert not run.exists()
 
 
-def test_a_run_that_leaves_the_line_is_what_it_was(place: Place, states: States) -> None:
-    run = end(place.runs / "old")
-    go_on(place, states, run, 5)
+def test_a_run_that_leaves_the_line_is_what_it_was(workspace: Workspace, states: States) -> None:
+    run = end(workspace.runs / "old")
+    go_on(workspace, states, run, 5)
     assert states.of(run)["state"] == "waiting"
     stop(states, run)
     assert states.of(run)["state"] == "done"
     assert (run / "config.json").exists()
 
 
-def test_more_minutes_are_added_to_those_before(place: Place, states: States) -> None:
-    run = end(place.runs / "old")
+def test_more_minutes_are_added_to_those_before(workspace: Workspace, states: States) -> None:
+    run = end(workspace.runs / "old")
     write_config(run, max_epochs=4.0)  # which it has read in 30 seconds
-    go_on(place, states, run, 5)
-    command = start_command(place, run, read_job(run) or a_job())
+    go_on(workspace, states, run, 5)
+    command = start_command(workspace, run, read_job(run) or a_job())
     assert command[1:] == [
         "train",
         "--out",
@@ -206,36 +208,38 @@ def test_more_minutes_are_added_to_those_before(place: Place, states: States) ->
     ]
 
 
-def test_a_run_goes_on_to_its_planned_end(place: Place, states: States) -> None:
-    run = end(place.runs / "old", how="stopped")
-    go_on(place, states, run, None)
-    command = start_command(place, run, read_job(run) or a_job())
+def test_a_run_goes_on_to_its_planned_end(workspace: Workspace, states: States) -> None:
+    run = end(workspace.runs / "old", how="stopped")
+    go_on(workspace, states, run, None)
+    command = start_command(workspace, run, read_job(run) or a_job())
     assert command[1:] == ["train", "--out", "runs/old", "--resume"]
 
 
-def test_what_is_done_goes_on_only_for_minutes_more(place: Place, states: States) -> None:
-    run = end(place.runs / "old")
+def test_what_is_done_goes_on_only_for_minutes_more(workspace: Workspace, states: States) -> None:
+    run = end(workspace.runs / "old")
     for minutes in (None, 0, -1, True, "5", float("nan")):
         with pytest.raises(Refusal) as refused:
-            go_on(place, states, run, minutes)  # type: ignore[arg-type]
+            go_on(workspace, states, run, minutes)  # type: ignore[arg-type]
         assert (refused.value.status, refused.value.field) == (400, "minutes")
     assert states.of(run)["state"] == "done"
 
 
-def test_one_that_failed_begins_anew(place: Place, states: States, started: Started) -> None:
+def test_one_that_failed_begins_anew(
+    workspace: Workspace, states: States, started: Started
+) -> None:
     failed = {"how": "failed", "message": "the text is too short"}
-    run = make_run(place.runs, job=a_job(), phases=PHASES[:1], end=failed)
+    run = make_run(workspace.runs, job=a_job(), phases=PHASES[:1], end=failed)
     assert states.of(run)["state"] == "failed"
-    go_on(place, states, run, None)
-    assert Line(place, states).look() == run
+    go_on(workspace, states, run, None)
+    assert Line(workspace, states).look() == run
     assert started[0][-1] == "texts/0123456789ab/files"
     assert states.of(run)["state"] == "reading"
     assert not (run / JOURNAL / LOG).exists()
     assert not (run / JOURNAL / HELD).exists()
 
 
-def test_what_does_not_train_cannot_be_stopped(place: Place, states: States) -> None:
-    run = make_run(place.runs, phases=PHASES, end={"how": "finished"}, has_checkpoint=True)
+def test_what_does_not_train_cannot_be_stopped(workspace: Workspace, states: States) -> None:
+    run = make_run(workspace.runs, phases=PHASES, end={"how": "finished"}, has_checkpoint=True)
     with pytest.raises(Refusal) as refused:
         stop(states, run)
     assert refused.value.status == 409
@@ -259,15 +263,15 @@ def test_a_name_is_made_safe(typed: str, name: str) -> None:
     assert run_name(typed) == name
 
 
-def test_no_two_runs_have_one_name(place: Place) -> None:
-    place.bin.mkdir(parents=True)
-    (place.bin / "diary-2").mkdir()
-    names = [free_run(place, name).name for name in ("diary", "Diary", "DIARY")]
+def test_no_two_runs_have_one_name(workspace: Workspace) -> None:
+    workspace.bin.mkdir(parents=True)
+    (workspace.bin / "diary-2").mkdir()
+    names = [free_run(workspace, name).name for name in ("diary", "Diary", "DIARY")]
     assert names == ["diary", "Diary-3", "DIARY-4"]
 
 
 def test_in_a_class_whoever_has_learned_least_comes_first(tmp_path: Path, started: Started) -> None:
-    rooms = [Place(tmp_path / name) for name in ("Ada", "Bob")]
+    rooms = [Workspace(tmp_path / name) for name in ("Ada", "Bob")]
     states = [States(room.runs) for room in rooms]
     end(ask_for(rooms[0], "earlier"))
     ada = ask_for(rooms[0], "later")
@@ -286,12 +290,12 @@ def test_in_a_class_whoever_has_learned_least_comes_first(tmp_path: Path, starte
     assert line.look() == ada
 
 
-def test_a_text_of_one_file_is_learned_under_the_name_of_the_file(place: Place) -> None:
-    files = place.texts / TEXT["id"] / "files"
+def test_a_text_of_one_file_is_learned_under_the_name_of_the_file(workspace: Workspace) -> None:
+    files = workspace.texts / TEXT["id"] / "files"
     files.mkdir(parents=True)
     (files / "diary.txt").write_text("text")
-    run = ask_for(place, "diary")
+    run = ask_for(workspace, "diary")
     job = read_job(run) or a_job()
-    assert start_command(place, run, job)[-1] == f"texts/{TEXT['id']}/files/diary.txt"
+    assert start_command(workspace, run, job)[-1] == f"texts/{TEXT['id']}/files/diary.txt"
     (files / "more.txt").write_text("text")
-    assert start_command(place, run, job)[-1] == f"texts/{TEXT['id']}/files"
+    assert start_command(workspace, run, job)[-1] == f"texts/{TEXT['id']}/files"

@@ -7,7 +7,6 @@ import pytest
 
 from minigpt.runs.journal import JOURNAL
 from minigpt.studio.errors import Refusal
-from minigpt.studio.place import Place
 from minigpt.studio.runs.jobs import JOB, LOG
 from minigpt.studio.runs.removal import (
     empty_bin,
@@ -18,6 +17,7 @@ from minigpt.studio.runs.removal import (
     rename_run,
 )
 from minigpt.studio.runs.states import States
+from minigpt.studio.workspace import Workspace
 
 from .by_hand import PHASES, TEXT, a_job, make_run
 
@@ -31,73 +31,75 @@ LEARNED: dict[str, Any] = {
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     monkeypatch.setenv("MINIGPT_CACHE", str(tmp_path / "cache"))
-    return Place(tmp_path)
+    return Workspace(tmp_path)
 
 
 @pytest.fixture
-def states(place: Place) -> States:
-    return States(place.runs)
+def states(workspace: Workspace) -> States:
+    return States(workspace.runs)
 
 
-def test_a_run_gets_another_name_that_is_free(place: Place, states: States) -> None:
-    run = make_run(place.runs, "diary", **LEARNED)
-    make_run(place.runs, "novel", **LEARNED)
-    assert rename_run(place, states, run, "diary") == run
-    run = rename_run(place, states, run, "Diary")
+def test_a_run_gets_another_name_that_is_free(workspace: Workspace, states: States) -> None:
+    run = make_run(workspace.runs, "diary", **LEARNED)
+    make_run(workspace.runs, "novel", **LEARNED)
+    assert rename_run(workspace, states, run, "diary") == run
+    run = rename_run(workspace, states, run, "Diary")
     assert run.name == "Diary"
-    run = rename_run(place, states, run, "NOVEL")
+    run = rename_run(workspace, states, run, "NOVEL")
     assert run.name == "NOVEL-2"
     assert states.of(run)["state"] == "done"
 
 
 @pytest.mark.parametrize("change", [put_into_bin, lambda p, s, run: rename_run(p, s, run, "new")])
-def test_a_run_that_learns_stays_where_it_is(change: Any, place: Place, states: States) -> None:
-    run = make_run(place.runs, phases=PHASES, alive=0.0)
+def test_a_run_that_learns_stays_where_it_is(
+    change: Any, workspace: Workspace, states: States
+) -> None:
+    run = make_run(workspace.runs, phases=PHASES, alive=0.0)
     with pytest.raises(Refusal) as refused:
-        change(place, states, run)
+        change(workspace, states, run)
     assert refused.value.status == 409
     assert run.exists()
 
 
-def test_what_was_deleted_can_be_put_back(place: Place, states: States) -> None:
-    run = make_run(place.runs, "diary", **LEARNED)
-    put_into_bin(place, states, run)
+def test_what_was_deleted_can_be_put_back(workspace: Workspace, states: States) -> None:
+    run = make_run(workspace.runs, "diary", **LEARNED)
+    put_into_bin(workspace, states, run)
     assert states.all() == []
-    make_run(place.runs, "diary", **LEARNED)
-    assert put_back(place, "diary").name == "diary-2"
+    make_run(workspace.runs, "diary", **LEARNED)
+    assert put_back(workspace, "diary").name == "diary-2"
     assert {found["name"] for found in states.all()} == {"diary", "diary-2"}
 
 
 @pytest.mark.parametrize("name", ["nobody", "../diary", ".", "..", "", "a/b"])
-def test_what_is_not_in_the_bin_cannot_be_put_back(name: str, place: Place) -> None:
-    make_run(place.runs, "diary", **LEARNED)
-    place.bin.mkdir()
+def test_what_is_not_in_the_bin_cannot_be_put_back(name: str, workspace: Workspace) -> None:
+    make_run(workspace.runs, "diary", **LEARNED)
+    workspace.bin.mkdir()
     with pytest.raises(Refusal) as refused:
-        put_back(place, name)
+        put_back(workspace, name)
     assert refused.value.status == 404
 
 
-def test_who_waits_is_gone_once_deleted(place: Place, states: States) -> None:
-    run = make_run(place.runs, job=a_job(is_waiting=True, started=None))
-    put_into_bin(place, states, run)
+def test_who_waits_is_gone_once_deleted(workspace: Workspace, states: States) -> None:
+    run = make_run(workspace.runs, job=a_job(is_waiting=True, started=None))
+    put_into_bin(workspace, states, run)
     assert not run.exists()
-    assert not place.bin.exists()
+    assert not workspace.bin.exists()
 
 
-def test_an_emptied_bin_holds_only_what_is_not_ours(place: Place, states: States) -> None:
-    outside = place.root / "outside.txt"
+def test_an_emptied_bin_holds_only_what_is_not_ours(workspace: Workspace, states: States) -> None:
+    outside = workspace.root / "outside.txt"
     outside.write_text("mine")
     for name, files in (("plain", LEARNED), ("with-mine", LEARNED), ("failed", {})):
-        run = make_run(place.runs, name, job=a_job(), log="a log", **files)
+        run = make_run(workspace.runs, name, job=a_job(), log="a log", **files)
         if name == "with-mine":
             (run / "mine.txt").write_text("mine")
             (run / JOURNAL / "link").symlink_to(outside)
-        put_into_bin(place, states, run)
+        put_into_bin(workspace, states, run)
 
-    empty_bin(place)
-    left = sorted(str(path.relative_to(place.bin)) for path in place.bin.rglob("*"))
+    empty_bin(workspace)
+    left = sorted(str(path.relative_to(workspace.bin)) for path in workspace.bin.rglob("*"))
     assert left == [
         "with-mine",
         "with-mine/journal",
@@ -107,56 +109,58 @@ def test_an_emptied_bin_holds_only_what_is_not_ours(place: Place, states: States
     assert outside.read_text() == "mine"
 
 
-def test_a_journal_that_is_a_link_is_not_followed(place: Place, states: States) -> None:
-    run = make_run(place.runs, **LEARNED)
-    elsewhere = place.root / "elsewhere"
+def test_a_journal_that_is_a_link_is_not_followed(workspace: Workspace, states: States) -> None:
+    run = make_run(workspace.runs, **LEARNED)
+    elsewhere = workspace.root / "elsewhere"
     (run / JOURNAL).rename(elsewhere)
     for name in (JOB, LOG):
         (elsewhere / name).write_text("mine")
     (run / JOURNAL).symlink_to(elsewhere)
     before = sorted(elsewhere.iterdir())
-    put_into_bin(place, states, run)
-    empty_bin(place)
+    put_into_bin(workspace, states, run)
+    empty_bin(workspace)
     assert sorted(elsewhere.iterdir()) == before
 
 
-def test_nothing_is_removed_while_a_run_of_the_text_learns(place: Place, states: States) -> None:
-    folder = place.texts / TEXT["id"] / "files"
+def test_nothing_is_removed_while_a_run_of_the_text_learns(
+    workspace: Workspace, states: States
+) -> None:
+    folder = workspace.texts / TEXT["id"] / "files"
     folder.mkdir(parents=True)
-    make_run(place.runs, "done", job=a_job(), **LEARNED)
-    make_run(place.runs, "learns", job=a_job(), phases=PHASES, alive=0.0)
+    make_run(workspace.runs, "done", job=a_job(), **LEARNED)
+    make_run(workspace.runs, "learns", job=a_job(), phases=PHASES, alive=0.0)
     with pytest.raises(Refusal) as refused:
-        everything_of_text(place, TEXT["id"]).remove(states)
+        everything_of_text(workspace, TEXT["id"]).remove(states)
     assert refused.value.status == 409
-    assert (place.runs / "done").exists()
+    assert (workspace.runs / "done").exists()
     assert folder.exists()
 
 
-def test_all_of_a_text_is_named_and_runs_of_other_texts_are_not(place: Place) -> None:
-    make_run(place.runs, "mine", job=a_job(), **LEARNED)
-    make_run(place.runs, "of-a-terminal", **LEARNED)  # its files are those of the text
-    make_run(place.runs, "other", job=a_job(text={**TEXT, "id": "ba9876543210"}))
-    make_run(place.bin, "deleted", job=a_job(), **LEARNED)
+def test_all_of_a_text_is_named_and_runs_of_other_texts_are_not(workspace: Workspace) -> None:
+    make_run(workspace.runs, "mine", job=a_job(), **LEARNED)
+    make_run(workspace.runs, "of-a-terminal", **LEARNED)  # its files are those of the text
+    make_run(workspace.runs, "other", job=a_job(text={**TEXT, "id": "ba9876543210"}))
+    make_run(workspace.bin, "deleted", job=a_job(), **LEARNED)
 
-    parts = everything_of_text(place, TEXT["id"]).parts(place)
+    parts = everything_of_text(workspace, TEXT["id"]).parts(workspace)
     named = {(part["kind"], part["name"]) for part in parts}
     assert named == {("run", "mine"), ("run", "of-a-terminal"), ("bin", "deleted")}
-    assert everything_of_run(place, place.runs / "mine").parts(place) == parts
-    (alone,) = everything_of_run(place, place.runs / "other").parts(place)
+    assert everything_of_run(workspace, workspace.runs / "mine").parts(workspace) == parts
+    (alone,) = everything_of_run(workspace, workspace.runs / "other").parts(workspace)
     assert alone["name"] == "other"
 
 
-def test_the_same_text_that_was_dropped_twice_is_two_texts(place: Place) -> None:
-    make_run(place.runs, "first", job=a_job(), **LEARNED)
+def test_the_same_text_that_was_dropped_twice_is_two_texts(workspace: Workspace) -> None:
+    make_run(workspace.runs, "first", job=a_job(), **LEARNED)
     second = make_run(
-        place.runs, "second", job=a_job(text={**TEXT, "id": "ba9876543210"}), **LEARNED
+        workspace.runs, "second", job=a_job(text={**TEXT, "id": "ba9876543210"}), **LEARNED
     )
-    assert everything_of_text(place, TEXT["id"]).runs == [place.runs / "first"]
-    assert everything_of_run(place, second).runs == [second]
+    assert everything_of_text(workspace, TEXT["id"]).runs == [workspace.runs / "first"]
+    assert everything_of_run(workspace, second).runs == [second]
 
 
 @pytest.mark.parametrize("text", ["..", "../runs", "", "a/b", ".bin"])
-def test_no_other_folder_is_taken_for_a_text(text: str, place: Place) -> None:
-    make_run(place.runs, "mine", job=a_job(), **LEARNED)
-    place.texts.mkdir()
-    assert everything_of_text(place, text).parts(place) == []
+def test_no_other_folder_is_taken_for_a_text(text: str, workspace: Workspace) -> None:
+    make_run(workspace.runs, "mine", job=a_job(), **LEARNED)
+    workspace.texts.mkdir()
+    assert everything_of_text(workspace, text).parts(workspace) == []

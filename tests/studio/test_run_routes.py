@@ -16,14 +16,14 @@ import pytest
 from minigpt.runs.folder import STEPS
 from minigpt.studio.app import Studio
 from minigpt.studio.errors import Refusal
-from minigpt.studio.place import Place
 from minigpt.studio.runs import events as events_module
 from minigpt.studio.runs import line as line_module
 from minigpt.studio.runs import states as states_module
 from minigpt.studio.runs import writing as writing_module
 from minigpt.studio.runs.events import EventStream, Streams, Watch
 from minigpt.studio.runs.jobs import write_job
-from minigpt.studio.runs.writing import Task, WrittenText
+from minigpt.studio.runs.writing import GenerateCommand, WrittenText
+from minigpt.studio.workspace import Workspace
 
 from .by_hand import PHASES, TEXT, a_job, a_step, make_run, write_weights
 from .conftest import Window
@@ -43,17 +43,17 @@ def nothing_starts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def place(window: Window) -> Place:
-    return window.studio.place
+def workspace(window: Window) -> Workspace:
+    return window.studio.workspace
 
 
 @pytest.fixture(scope="module")
 def learned(tiny_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Window]:
     """A window of a studio with a run that can write, "tiny", and a run of letters."""
-    place = Place(tmp_path_factory.mktemp("learned"))
-    shutil.copytree(tiny_run, place.runs / "tiny")
-    shutil.copy(tiny_run.parents[1] / "my.txt", place.root / "my.txt")
-    studio = Studio(place, close=lambda: None)
+    workspace = Workspace(tmp_path_factory.mktemp("learned"))
+    shutil.copytree(tiny_run, workspace.runs / "tiny")
+    shutil.copy(tiny_run.parents[1] / "my.txt", workspace.root / "my.txt")
+    studio = Studio(workspace, close=lambda: None)
     with studio.running():
         window = Window(studio)
         window.enter(studio.logins.token)
@@ -67,11 +67,11 @@ def rows_of(body: bytes) -> list[dict[str, Any]]:
 # States
 
 
-def test_the_state_holds_runs_the_bin_and_the_line(window: Window, place: Place) -> None:
-    make_run(place.runs, "done", job=a_job(), **LEARNED)
-    make_run(place.runs, "learns", phases=PHASES, alive=0.0)
-    make_run(place.runs, "waits", job=a_job(is_waiting=True, started=None))
-    make_run(place.bin, "deleted", **LEARNED)
+def test_the_state_holds_runs_the_bin_and_the_line(window: Window, workspace: Workspace) -> None:
+    make_run(workspace.runs, "done", job=a_job(), **LEARNED)
+    make_run(workspace.runs, "learns", phases=PHASES, alive=0.0)
+    make_run(workspace.runs, "waits", job=a_job(is_waiting=True, started=None))
+    make_run(workspace.bin, "deleted", **LEARNED)
     found = window.get("/api/state").json
     states = {run["name"]: run["state"] for run in found["runs"]}
     assert states == {"done": "done", "learns": "learning", "waits": "waiting"}
@@ -79,11 +79,11 @@ def test_the_state_holds_runs_the_bin_and_the_line(window: Window, place: Place)
     assert [(one["name"], one["place"]) for one in found["line"]] == [("waits", 1)]
     assert found["texts"] == []
     assert found["free"] > 0
-    assert found["folder"] == place.root.name
+    assert found["folder"] == workspace.root.name
 
 
-def test_a_run_is_answered_with_its_rows(window: Window, place: Place) -> None:
-    run = make_run(place.runs, "my diary", **LEARNED)
+def test_a_run_is_answered_with_its_rows(window: Window, workspace: Workspace) -> None:
+    run = make_run(workspace.runs, "my diary", **LEARNED)
     first = window.get("/api/runs/my diary").json
     assert first["run"]["name"] == "my diary"
     assert [row["event"] for row in first["rows"]].count("step") == 3
@@ -94,10 +94,10 @@ def test_a_run_is_answered_with_its_rows(window: Window, place: Place) -> None:
 
 
 def test_a_run_that_was_stopped_before_its_first_step_is_shown(
-    window: Window, place: Place
+    window: Window, workspace: Workspace
 ) -> None:
     run = make_run(
-        place.runs, phases=PHASES, end={"how": "stopped"}, has_checkpoint=True, job=a_job()
+        workspace.runs, phases=PHASES, end={"how": "stopped"}, has_checkpoint=True, job=a_job()
     )
     (run / STEPS).touch()
     write_weights(run, bits=math.inf)  # nothing was evaluated
@@ -106,8 +106,8 @@ def test_a_run_that_was_stopped_before_its_first_step_is_shown(
     assert window.get("/api/runs/diary").json["run"] == found
 
 
-def test_a_number_that_json_does_not_know_is_null(window: Window, place: Place) -> None:
-    run = make_run(place.runs, **LEARNED)
+def test_a_number_that_json_does_not_know_is_null(window: Window, workspace: Workspace) -> None:
+    run = make_run(workspace.runs, **LEARNED)
     with open(run / STEPS, "a") as file:
         file.write(json.dumps({**a_step(4), "loss": math.nan}) + "\n")
     rows = window.get("/api/runs/diary").json["rows"]
@@ -116,12 +116,12 @@ def test_a_number_that_json_does_not_know_is_null(window: Window, place: Place) 
 
 def test_a_folder_that_cannot_be_described_hides_no_other(
     window: Window,
-    place: Place,
+    workspace: Workspace,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    make_run(place.runs, "good", **LEARNED)
-    make_run(place.runs, "odd", **LEARNED)
+    make_run(workspace.runs, "good", **LEARNED)
+    make_run(workspace.runs, "odd", **LEARNED)
     read = states_module.read_facts
 
     def read_or_fail(folder: Path, signature: Any) -> Any:
@@ -133,7 +133,7 @@ def test_a_folder_that_cannot_be_described_hides_no_other(
     assert found["good"]["state"] == "done"
     assert found["odd"]["state"] == "failed"
     assert found["odd"]["problem"] == {"kind": "other", "message": "KeyError: 'nowhere'"}
-    assert not window.studio.states.is_busy(place.runs / "odd")
+    assert not window.studio.states.is_busy(workspace.runs / "odd")
     assert capsys.readouterr().err.count("Traceback") == 1
 
 
@@ -148,8 +148,8 @@ def test_a_mistake_of_the_studio_is_printed_once(
 
 
 @pytest.mark.parametrize("name", ["nobody", "..", ".bin", "%2e%2e", "a\\b"])
-def test_a_run_that_is_not_there_is_gone(name: str, window: Window, place: Place) -> None:
-    make_run(place.bin, "deleted", **LEARNED)
+def test_a_run_that_is_not_there_is_gone(name: str, window: Window, workspace: Workspace) -> None:
+    make_run(workspace.bin, "deleted", **LEARNED)
     answer = window.get(f"/api/runs/{name}")
     assert answer.json["run"]["state"] == "gone"
     assert answer.json["rows"] == []
@@ -160,8 +160,8 @@ def test_a_run_that_is_not_there_is_gone(name: str, window: Window, place: Place
 # Changes
 
 
-def test_a_run_is_renamed_deleted_and_put_back(window: Window, place: Place) -> None:
-    make_run(place.runs, "diary", **LEARNED)
+def test_a_run_is_renamed_deleted_and_put_back(window: Window, workspace: Workspace) -> None:
+    make_run(workspace.runs, "diary", **LEARNED)
     assert window.post("/api/runs/diary/rename", {"name": "novel"}).json["name"] == "novel"
     assert window.post("/api/runs/novel/delete").json["state"] == "gone"
     assert window.post("/api/runs/novel/restore").json["state"] == "done"
@@ -171,8 +171,10 @@ def test_a_run_is_renamed_deleted_and_put_back(window: Window, place: Place) -> 
     assert window.get("/api/state").json["bin"] == []
 
 
-def test_a_wrong_request_names_its_field_and_changes_nothing(window: Window, place: Place) -> None:
-    run = make_run(place.runs, "diary", **LEARNED)
+def test_a_wrong_request_names_its_field_and_changes_nothing(
+    window: Window, workspace: Workspace
+) -> None:
+    run = make_run(workspace.runs, "diary", **LEARNED)
     for act, sent, field in [
         ("rename", {"name": ""}, "name"),
         ("rename", {"name": 3}, "name"),
@@ -191,8 +193,8 @@ def test_a_wrong_request_names_its_field_and_changes_nothing(window: Window, pla
     assert run.exists()
 
 
-def test_a_training_is_asked_for_and_stopped(window: Window, place: Place) -> None:
-    run = make_run(place.runs, "diary", job=a_job(), **LEARNED)
+def test_a_training_is_asked_for_and_stopped(window: Window, workspace: Workspace) -> None:
+    run = make_run(workspace.runs, "diary", job=a_job(), **LEARNED)
     answer = window.post("/api/runs/diary/go-on", {"minutes": 5}).json
     assert answer["state"] in ("waiting", "reading")
     window.studio.line.look()
@@ -202,20 +204,20 @@ def test_a_training_is_asked_for_and_stopped(window: Window, place: Place) -> No
 
 
 @pytest.mark.parametrize("text", [None, 3, "nobody", "../runs"])
-def test_a_training_needs_a_text(text: Any, window: Window, place: Place) -> None:
+def test_a_training_needs_a_text(text: Any, window: Window, workspace: Workspace) -> None:
     answer = window.post("/api/runs", {"text": text, "name": "x", "minutes": 1})
     assert answer.status in (400, 404)
-    assert not place.runs.exists() or [*place.runs.iterdir()] == []
+    assert not workspace.runs.exists() or [*workspace.runs.iterdir()] == []
 
 
-def test_all_of_a_text_is_named_before_it_is_removed(window: Window, place: Place) -> None:
-    make_run(place.runs, "diary", job=a_job(), **LEARNED)
+def test_all_of_a_text_is_named_before_it_is_removed(window: Window, workspace: Workspace) -> None:
+    make_run(workspace.runs, "diary", job=a_job(), **LEARNED)
     asked = window.post("/api/texts/0123456789ab/delete-all").json
     assert [part["name"] for part in asked["parts"]] == ["diary"]
     assert not asked["removed"]
-    assert (place.runs / "diary").exists()
+    assert (workspace.runs / "diary").exists()
     assert window.post("/api/runs/diary/delete-all", {"sure": True}).json["removed"]
-    assert not (place.runs / "diary").exists()
+    assert not (workspace.runs / "diary").exists()
     assert window.post("/api/texts/0123456789ab/delete-all").status == 404
 
 
@@ -239,7 +241,7 @@ def test_a_prompt_is_never_an_option_or_a_command(prompt: str, learned: Window) 
     *texts, end = rows_of(learned.post("/api/runs/tiny/write", sent).body)
     assert end["problem"] is None
     assert "".join(row["text"] for row in texts).startswith(prompt)
-    assert not (learned.studio.place.root / "x").exists()
+    assert not (learned.studio.workspace.root / "x").exists()
 
 
 def test_a_child_ends_when_its_reader_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,7 +269,7 @@ def test_a_child_ends_when_its_reader_leaves(monkeypatch: pytest.MonkeyPatch) ->
             has_left.set()
 
     async def read() -> None:
-        text = WrittenText(Place(Path()), [Task("runs/x", "")], asyncio.Semaphore(1))
+        text = WrittenText(Workspace(Path()), [GenerateCommand("runs/x", "")], asyncio.Semaphore(1))
         async with asyncio.timeout(10):
             await text({"type": "http"}, receive, send)
             await ended.wait()
@@ -281,8 +283,10 @@ def test_what_a_run_cannot_write_is_refused_with_a_sentence(learned: Window) -> 
     assert "--as" in answer.json["message"]
 
 
-def test_a_run_that_has_saved_nothing_yet_writes_nothing(window: Window, place: Place) -> None:
-    make_run(place.runs, "young", phases=PHASES, alive=0.0)
+def test_a_run_that_has_saved_nothing_yet_writes_nothing(
+    window: Window, workspace: Workspace
+) -> None:
+    make_run(workspace.runs, "young", phases=PHASES, alive=0.0)
     for act in ("write", "page", "download", "copied", "export"):
         answer = window.post(f"/api/runs/young/{act}", {"kind": "hf"})
         assert answer.status == 409
@@ -314,7 +318,7 @@ def test_a_page_is_fetched_once(learned: Window) -> None:
 
 
 def test_the_page_of_a_text_of_several_files_says_how_many(learned: Window) -> None:
-    runs = learned.studio.place.runs
+    runs = learned.studio.workspace.runs
     shutil.copytree(runs / "tiny", runs / "of vault")
     write_job(runs / "of vault", a_job(text=TEXT | {"name": "vault", "files": 12}))
     address = learned.post("/api/runs/of vault/page").json["address"]

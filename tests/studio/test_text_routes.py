@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from minigpt.studio.app import Studio
-from minigpt.studio.place import Place
 from minigpt.studio.runs import trainings
 from minigpt.studio.texts import store
 from minigpt.studio.texts.states import for_run
 from minigpt.studio.texts.work import TextWork
+from minigpt.studio.workspace import Workspace
 from tests.conftest import some_text
 
 from .conftest import Window
@@ -64,7 +64,7 @@ def test_from_dropped_files_to_the_dial_and_to_other_settings(window: Window) ->
     assert text["state"] == "ready" and text["plans"]["measured"]
     assert text["reading"]["lines"][0] == TEXT.splitlines()[0]
     assert [f["problem"] and f["problem"]["kind"] for f in text["files"]] == [None, "picture"]
-    assert for_run(window.studio.place.text_folder(text["id"]))["files"] == 1
+    assert for_run(window.studio.workspace.text_folder(text["id"]))["files"] == 1
 
     sent = {"settings": {"emb_dim": 64, "rename": ["a=b"]}}
     assert window.post(f"{address}/plan", sent).status == 202
@@ -76,13 +76,13 @@ def test_from_dropped_files_to_the_dial_and_to_other_settings(window: Window) ->
     # What is being done for it ends with it.
     assert window.post(f"{address}/delete").status == 204
     assert window.get(address).status == 404
-    assert list(window.studio.place.texts.iterdir()) == []
+    assert list(window.studio.workspace.texts.iterdir()) == []
 
 
 def test_what_a_studio_that_was_killed_was_reading_is_read_by_the_next(tmp_path: Path) -> None:
     folder = dropped(tmp_path, {"my.txt": "too short"})
     (folder / "reading.json").write_text(json.dumps({"share": 0.4, "is_done": False}))
-    studio = Studio(Place(tmp_path), close=lambda: None)
+    studio = Studio(Workspace(tmp_path), close=lambda: None)
     with studio.running():
         window = Window(studio)
         window.enter(studio.logins.token)
@@ -147,7 +147,7 @@ def test_of_a_file_that_fills_the_disk_nothing_stays_and_the_others_are_kept(
     quiet: Window, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     address = _drop(quiet, {"a.txt": b"a" * 10})
-    folder = quiet.studio.place.text_folder(address.rpartition("/")[2])
+    folder = quiet.studio.workspace.text_folder(address.rpartition("/")[2])
     novel = b"b" * 3000
     quiet.post(f"{address}/files", {"names": ["novel.txt"], "sizes": [len(novel)]})
 
@@ -186,7 +186,7 @@ def test_a_wrong_setting_is_refused_by_name_and_changes_nothing(
 def test_a_text_that_is_learned_from_is_not_deleted(quiet: Window) -> None:
     address = _drop(quiet, {"a.txt": b"a"})
     run = trainings.ask(
-        quiet.studio.place,
+        quiet.studio.workspace,
         text={"id": address.rpartition("/")[2]},
         name="diary",
         minutes=5,

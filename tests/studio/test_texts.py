@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
+from minigpt.studio.allowance import Allowance
 from minigpt.studio.errors import Refusal
-from minigpt.studio.limits import Limits
-from minigpt.studio.place import Place
 from minigpt.studio.texts import store as texts
+from minigpt.studio.workspace import Workspace
 from tests.conftest import unix_only
 
-SMALL = Limits(bytes=1000, files=3, free=0)
+SMALL = Allowance(bytes=1000, files=3, free=0)
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def workspace(tmp_path: Path) -> Workspace:
+    return Workspace(tmp_path)
 
 
 async def _parts(data: bytes) -> AsyncIterator[bytes]:
@@ -28,14 +28,14 @@ async def _parts(data: bytes) -> AsyncIterator[bytes]:
         yield data[begin : begin + 100]
 
 
-def _receive(folder: Path, number: int, data: bytes, limits: Limits = SMALL) -> str:
-    return asyncio.run(texts.receive(folder, number, _parts(data), limits))
+def _receive(folder: Path, number: int, data: bytes, allowance: Allowance = SMALL) -> str:
+    return asyncio.run(texts.receive(folder, number, _parts(data), allowance))
 
 
-def _text(place: Place, *names: str, data: bytes = b"text") -> Path:
+def _text(workspace: Workspace, *names: str, data: bytes = b"text") -> Path:
     """The folder of a text whose files have arrived."""
-    text = texts.create(place, list(names), [len(data)] * len(names), Limits(free=0))
-    folder = place.text_folder(text)
+    text = texts.create(workspace, list(names), [len(data)] * len(names), Allowance(free=0))
+    folder = workspace.text_folder(text)
     for number in range(len(names)):
         _receive(folder, number, data)
     return folder
@@ -73,22 +73,22 @@ def _names(folder: Path) -> list[str]:
     ],
 )
 def test_a_file_is_kept_under_a_name_that_is_safe_everywhere(
-    sent: str, kept: str, place: Place
+    sent: str, kept: str, workspace: Workspace
 ) -> None:
-    folder = _text(place, sent)
+    folder = _text(workspace, sent)
     assert _names(folder) == [kept]
-    assert not list(place.root.glob("x*"))
+    assert not list(workspace.root.glob("x*"))
 
 
-def test_a_long_name_keeps_its_ending_and_fits_every_disk(place: Place) -> None:
-    folder = _text(place, "x" * 300 + ".docx", "長" * 300 + ".txt", "🦊" * 300 + "字" * 99)
+def test_a_long_name_keeps_its_ending_and_fits_every_disk(workspace: Workspace) -> None:
+    folder = _text(workspace, "x" * 300 + ".docx", "長" * 300 + ".txt", "🦊" * 300 + "字" * 99)
     latin, *others = sorted(_names(folder), key=len, reverse=True)
     assert latin == "x" * 75 + ".docx"
     assert all(len(name.encode()) <= 200 for name in others)
 
 
-def test_names_that_are_one_on_some_system_are_kept_apart(place: Place) -> None:
-    folder = _text(place, "a/notes.txt", "b/notes.txt", "NOTES.TXT", "notes (2).txt")
+def test_names_that_are_one_on_some_system_are_kept_apart(workspace: Workspace) -> None:
+    folder = _text(workspace, "a/notes.txt", "b/notes.txt", "NOTES.TXT", "notes (2).txt")
     assert _names(folder) == [
         "NOTES (3).TXT",
         "notes (2) (2).txt",
@@ -99,9 +99,11 @@ def test_names_that_are_one_on_some_system_are_kept_apart(place: Place) -> None:
     assert shown == ["a/notes.txt", "b/notes.txt", "NOTES.TXT", "notes (2).txt"]
 
 
-def test_a_text_is_called_as_its_folder_or_its_first_file(place: Place) -> None:
-    assert texts.describe_text(_text(place, "Diary/may.txt", "Diary/june.txt"))["name"] == "Diary"
-    assert texts.describe_text(_text(place, "my novel.tar.gz"))["name"] == "my novel"
+def test_a_text_is_called_as_its_folder_or_its_first_file(workspace: Workspace) -> None:
+    assert (
+        texts.describe_text(_text(workspace, "Diary/may.txt", "Diary/june.txt"))["name"] == "Diary"
+    )
+    assert texts.describe_text(_text(workspace, "my novel.tar.gz"))["name"] == "my novel"
 
 
 # Limits
@@ -112,45 +114,47 @@ def test_a_text_is_called_as_its_folder_or_its_first_file(place: Place) -> None:
     [([], []), ("a", [1]), (["a"], [-1]), (["a"], ["1"]), (["a"], [True]), (["a"], [1, 2])],
     ids=str,
 )
-def test_what_is_announced_wrongly_makes_no_text(names: Any, sizes: Any, place: Place) -> None:
-    _refused(400, texts.create, place, names, sizes, SMALL)
-    assert texts.text_folders(place) == []
+def test_what_is_announced_wrongly_makes_no_text(
+    names: Any, sizes: Any, workspace: Workspace
+) -> None:
+    _refused(400, texts.create, workspace, names, sizes, SMALL)
+    assert texts.text_folders(workspace) == []
 
 
-def test_a_text_with_too_many_files_or_bytes_is_refused(place: Place) -> None:
-    _refused(413, texts.create, place, ["a"] * 4, [1] * 4, SMALL)
-    _refused(413, texts.create, place, ["a", "b"], [600, 600], SMALL)
-    folder = place.text_folder(texts.create(place, ["a", "b"], [500, 400], SMALL))
+def test_a_text_with_too_many_files_or_bytes_is_refused(workspace: Workspace) -> None:
+    _refused(413, texts.create, workspace, ["a"] * 4, [1] * 4, SMALL)
+    _refused(413, texts.create, workspace, ["a", "b"], [600, 600], SMALL)
+    folder = workspace.text_folder(texts.create(workspace, ["a", "b"], [500, 400], SMALL))
     _refused(413, texts.add, folder, ["c"], [200], SMALL)
     _refused(413, texts.add, folder, ["c", "d"], [1, 1], SMALL)
     texts.remove_file(folder, 0)
     assert texts.add(folder, ["c"], [200], SMALL) == 2
 
 
-def test_a_disk_without_room_is_told_before_anything_comes(place: Place) -> None:
-    _refused(507, texts.create, place, ["a"], [1], Limits(free=1 << 60))
-    folder = place.text_folder(texts.create(place, ["a"], [4], SMALL))
-    _refused(507, _receive, folder, 0, b"text", Limits(free=1 << 60))
+def test_a_disk_without_room_is_told_before_anything_comes(workspace: Workspace) -> None:
+    _refused(507, texts.create, workspace, ["a"], [1], Allowance(free=1 << 60))
+    folder = workspace.text_folder(texts.create(workspace, ["a"], [4], SMALL))
+    _refused(507, _receive, folder, 0, b"text", Allowance(free=1 << 60))
     assert _names(folder) == []
 
 
 @pytest.mark.parametrize(("data", "status"), [(b"x" * 500, 413), (b"x" * 3, 400)])
 def test_of_more_or_fewer_bytes_than_were_announced_nothing_stays(
-    data: bytes, status: int, place: Place
+    data: bytes, status: int, workspace: Workspace
 ) -> None:
-    folder = place.text_folder(texts.create(place, ["a"], [150], SMALL))
+    folder = workspace.text_folder(texts.create(workspace, ["a"], [150], SMALL))
     _refused(status, _receive, folder, 0, data)
     assert _names(folder) == [] == list((folder / "arriving").iterdir())
     _receive(folder, 0, b"x" * 150)
     assert _names(folder) == ["a"]
 
 
-def test_of_an_upload_that_is_broken_off_nothing_stays(place: Place) -> None:
+def test_of_an_upload_that_is_broken_off_nothing_stays(workspace: Workspace) -> None:
     async def broken() -> AsyncIterator[bytes]:
         yield b"x" * 100
         raise ConnectionError
 
-    folder = place.text_folder(texts.create(place, ["a"], [150], SMALL))
+    folder = workspace.text_folder(texts.create(workspace, ["a"], [150], SMALL))
     with pytest.raises(ConnectionError):
         asyncio.run(texts.receive(folder, 0, broken(), SMALL))
     assert _names(folder) == [] == list((folder / "arriving").iterdir())
@@ -159,8 +163,8 @@ def test_of_an_upload_that_is_broken_off_nothing_stays(place: Place) -> None:
 # What becomes of a text
 
 
-def test_a_file_never_takes_the_place_of_another(place: Place) -> None:
-    folder = _text(place, "a", data=b"first")
+def test_a_file_never_takes_the_place_of_another(workspace: Workspace) -> None:
+    folder = _text(workspace, "a", data=b"first")
     _refused(409, _receive, folder, 0, b"other")
     _refused(404, _receive, folder, 1, b"other")
     assert (folder / "files/a").read_bytes() == b"first"
@@ -172,8 +176,8 @@ def test_a_file_never_takes_the_place_of_another(place: Place) -> None:
     assert _names(folder) == ["a (2)"]
 
 
-def test_a_text_is_complete_when_all_files_have_arrived(place: Place) -> None:
-    folder = place.text_folder(texts.create(place, ["a", "b"], [4, 4], SMALL))
+def test_a_text_is_complete_when_all_files_have_arrived(workspace: Workspace) -> None:
+    folder = workspace.text_folder(texts.create(workspace, ["a", "b"], [4, 4], SMALL))
     _receive(folder, 0, b"text")
     _refused(409, texts.complete, folder)
     texts.remove_file(folder, 1)
@@ -184,32 +188,32 @@ def test_a_text_is_complete_when_all_files_have_arrived(place: Place) -> None:
     _refused(409, texts.complete, folder)
 
 
-def test_a_studio_that_was_ended_loses_only_what_had_not_arrived(place: Place) -> None:
-    whole = _text(place, "a")
+def test_a_studio_that_was_ended_loses_only_what_had_not_arrived(workspace: Workspace) -> None:
+    whole = _text(workspace, "a")
     texts.complete(whole)
-    half = place.text_folder(texts.create(place, ["b", "c"], [4, 4], SMALL))
+    half = workspace.text_folder(texts.create(workspace, ["b", "c"], [4, 4], SMALL))
     _receive(half, 0, b"text")
     (half / "arriving/1").write_bytes(b"te")
-    texts.create(place, ["d"], [4], SMALL)
+    texts.create(workspace, ["d"], [4], SMALL)
 
-    texts.restore(place)
-    assert {folder.name for folder in texts.text_folders(place)} == {whole.name, half.name}
+    texts.restore(workspace)
+    assert {folder.name for folder in texts.text_folders(workspace)} == {whole.name, half.name}
     assert texts.describe_text(half)["is_complete"]
     assert [file["name"] for file in texts.describe_text(half)["files"]] == ["b"]
     assert list((half / "arriving").iterdir()) == []
 
 
-def test_a_text_that_is_deleted_is_gone(place: Place) -> None:
-    folder = _text(place, "a")
+def test_a_text_that_is_deleted_is_gone(workspace: Workspace) -> None:
+    folder = _text(workspace, "a")
     texts.delete(folder)
-    assert list(place.texts.iterdir()) == []
+    assert list(workspace.texts.iterdir()) == []
     for act in (texts.describe_text, texts.complete):
         _refused(404, act, folder)
 
 
 @unix_only
-def test_nobody_else_on_this_computer_can_read_a_text(place: Place) -> None:
-    folder = _text(place, "a")
-    for path in (place.texts, folder, *folder.rglob("*")):
+def test_nobody_else_on_this_computer_can_read_a_text(workspace: Workspace) -> None:
+    folder = _text(workspace, "a")
+    for path in (workspace.texts, folder, *folder.rglob("*")):
         assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600), path
     assert os.access(folder / "files/a", os.R_OK)

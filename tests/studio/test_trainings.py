@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from minigpt.studio.place import Place
 from minigpt.studio.runs.jobs import read_job
 from minigpt.studio.runs.line import Line
 from minigpt.studio.runs.removal import Everything, everything_of_text, put_into_bin
 from minigpt.studio.runs.states import States
 from minigpt.studio.runs.trainings import ask, go_on, stop
+from minigpt.studio.workspace import Workspace
 
 from ..conftest import TINY, some_text
 
@@ -35,25 +35,25 @@ STUDIO = """
 import sys
 from pathlib import Path
 from minigpt.studio.runs.line import Line
-from minigpt.studio.place import Place
+from minigpt.studio.workspace import Workspace
 from minigpt.studio.runs.states import States
-place = Place(Path(sys.argv[1]))
-Line(place, States(place.runs)).open()
+workspace = Workspace(Path(sys.argv[1]))
+Line(workspace, States(workspace.runs)).open()
 sys.stdin.read()
 """
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    """A place with a text, and a cache of its own."""
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    """A workspace with a text, and a cache of its own."""
     folder = tmp_path_factory.mktemp("studio")
-    place = Place(folder)
-    files = place.texts / TEXT / "files"
+    workspace = Workspace(folder)
+    files = workspace.texts / TEXT / "files"
     files.mkdir(parents=True)
     (files / "diary.txt").write_text(f"{some_text()}{SENTENCE}\n{some_text(seed=1)}")
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setenv("MINIGPT_CACHE", str(folder / "cache"))
-        yield place
+        yield workspace
 
 
 def wait_for(look: Callable[[], Any], what: str) -> None:
@@ -77,21 +77,21 @@ def wait_until(run: Path, *wanted: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def stopped(place: Place) -> Path:
+def stopped(workspace: Workspace) -> Path:
     """A run that one studio began, which was killed, and that another one has stopped."""
     text = {"id": TEXT, "name": "diary", "size": 1, "characters": 1, "beginning": "the"}
-    run = ask(place, text=text, name="diary", minutes=1.0, settings=SETTINGS)
-    waits = ask(place, text=text, name="waits", minutes=1.0, settings=SETTINGS)
+    run = ask(workspace, text=text, name="diary", minutes=1.0, settings=SETTINGS)
+    waits = ask(workspace, text=text, name="waits", minutes=1.0, settings=SETTINGS)
 
     studio = subprocess.Popen(
-        [sys.executable, "-c", STUDIO, str(place.root)], stdin=subprocess.PIPE
+        [sys.executable, "-c", STUDIO, str(workspace.root)], stdin=subprocess.PIPE
     )
     wait_until(run, "reading", "measuring", "learning")
     studio.kill()
     studio.wait()
 
-    states = States(place.runs)
-    assert Line(place, states).look() is None
+    states = States(workspace.runs)
+    assert Line(workspace, states).look() is None
     assert states.of(waits)["state"] == "waiting"
     stop(states, waits)
     wait_until(run, "learning")
@@ -110,11 +110,11 @@ def test_a_training_outlives_the_studio_and_is_stopped_by_the_next(stopped: Path
     assert found["bits"] > 0
 
 
-def test_it_goes_on_for_as_long_as_it_is_told(place: Place, stopped: Path) -> None:
-    states = States(place.runs)
+def test_it_goes_on_for_as_long_as_it_is_told(workspace: Workspace, stopped: Path) -> None:
+    states = States(workspace.runs)
     before = states.of(stopped)["elapsed"]
-    go_on(place, states, stopped, 0.02)
-    assert Line(place, states).look() == stopped
+    go_on(workspace, states, stopped, 0.02)
+    assert Line(workspace, states).look() == stopped
     wait_until(stopped, "done")
     wait_for(lambda: not states.is_busy(stopped), "its process to end")
 
@@ -125,20 +125,20 @@ def test_it_goes_on_for_as_long_as_it_is_told(place: Place, stopped: Path) -> No
 
 
 def test_deleting_all_that_came_from_a_text_leaves_no_sentence_of_it(
-    place: Place, stopped: Path
+    workspace: Workspace, stopped: Path
 ) -> None:
-    other = place.texts / "ba9876543210" / "files" / "other.txt"
+    other = workspace.texts / "ba9876543210" / "files" / "other.txt"
     other.parent.mkdir(parents=True)
     other.write_text("untouched")
-    outside = place.root / "outside.txt"
+    outside = workspace.root / "outside.txt"
     outside.write_text("untouched")
-    (place.texts / TEXT / "files" / "link.txt").symlink_to(outside)
-    states = States(place.runs)
-    put_into_bin(place, states, stopped)
-    assert holding(place.root, SENTENCE.encode())
+    (workspace.texts / TEXT / "files" / "link.txt").symlink_to(outside)
+    states = States(workspace.runs)
+    put_into_bin(workspace, states, stopped)
+    assert holding(workspace.root, SENTENCE.encode())
 
-    everything = everything_of_text(place, TEXT)
-    parts = everything.parts(place)
+    everything = everything_of_text(workspace, TEXT)
+    parts = everything.parts(workspace)
     assert [(part["kind"], part["name"]) for part in parts[:2]] == [
         ("text", TEXT),
         ("bin", "diary"),
@@ -147,12 +147,12 @@ def test_deleting_all_that_came_from_a_text_leaves_no_sentence_of_it(
     assert all(part["size"] > 0 for part in parts)
 
     everything.remove(states)
-    assert holding(place.root, SENTENCE.encode()) == []
-    assert not [*(place.root / "cache").rglob("*.bin")]
-    assert not (place.texts / TEXT).exists()
-    assert [*place.bin.iterdir()] == []
+    assert holding(workspace.root, SENTENCE.encode()) == []
+    assert not [*(workspace.root / "cache").rglob("*.bin")]
+    assert not (workspace.texts / TEXT).exists()
+    assert [*workspace.bin.iterdir()] == []
     assert other.read_text() == outside.read_text() == "untouched"
-    assert everything_of_text(place, TEXT) == Everything(None)
+    assert everything_of_text(workspace, TEXT) == Everything(None)
 
 
 def holding(folder: Path, sought: bytes) -> list[Path]:

@@ -35,7 +35,7 @@ def without_invisible(text: str) -> str:
     return _INVISIBLE.sub("", text)
 
 
-def lines_of(text: str) -> str:
+def with_line_breaks(text: str) -> str:
     """The text of a paragraph in which lines are broken on purpose, without empty lines."""
     lines = (in_one_line(line) for line in text.split("\n"))
     return "\n".join(line for line in lines if line)

@@ -3,7 +3,7 @@ footnotes, comments, deleted text and tables of contents."""
 
 from collections.abc import Iterable, Iterator
 
-from .blocks import Block, chapters, documents_of, lines_of, verses
+from .blocks import Block, chapters, documents_of, verses, with_line_breaks
 from .content import Content
 from .document import Document, Report, Unreadable
 from .table_rows import TextWithTables
@@ -55,7 +55,7 @@ class _Paragraph:
         self.parts: list[str] = []
 
     def block(self) -> Block:
-        text = lines_of("".join(self.parts))
+        text = with_line_breaks("".join(self.parts))
         if self.is_item and text and not self.level:
             return Block(f"- {text}", is_line=True)
         return Block(text, self.level)

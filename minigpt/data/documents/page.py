@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import NamedTuple
 
-from .blocks import Block, lines_of, without_invisible
+from .blocks import Block, with_line_breaks, without_invisible
 from .content import Content
 from .document import Report
 from .main_part import Inside, PageBlock, without_contents, without_frame
@@ -248,7 +248,7 @@ class _Reader:
         if inside.is_verbatim:
             block = Block(without_invisible(text).strip("\n").rstrip())
         else:
-            written = lines_of(text)
+            written = with_line_breaks(text)
             is_item = inside.is_item and bool(written)
             block = Block(f"- {written}" if is_item else written, inside.level, is_line=is_item)
         if block.text:

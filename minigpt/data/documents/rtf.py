@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from .blocks import Block, chapters, documents_of, in_one_line, lines_of, verses
+from .blocks import Block, chapters, documents_of, in_one_line, verses, with_line_breaks
 from .content import Content
 from .document import Document, Report
 from .xml import MOST_NESTED, too_deep
@@ -218,7 +218,7 @@ class _Reader:
         is_item = self._is_item
         self._is_item = False
         if not self._is_row:
-            self._blocks.append(_paragraph(lines_of(pairs), self._group.level, is_item))
+            self._blocks.append(_paragraph(with_line_breaks(pairs), self._group.level, is_item))
             return
         self._is_row = False
         cells = (in_one_line(cell) for cell in pairs.split("\t"))

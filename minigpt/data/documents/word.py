@@ -5,7 +5,7 @@ import re
 import zipfile
 from collections.abc import Iterable, Iterator
 
-from .blocks import Block, chapters, documents_of, lines_of, verses
+from .blocks import Block, chapters, documents_of, verses, with_line_breaks
 from .content import Content
 from .document import Document, Report
 from .table_rows import TextWithTables
@@ -85,7 +85,7 @@ class _Paragraph:
         """The paragraph; empty for an entry of a table of contents."""
         if self.style.startswith("toc ") or self.style == "toc heading":
             return Block("")
-        text = lines_of("".join(self.parts))
+        text = with_line_breaks("".join(self.parts))
         if self.is_item and text and not self.level:
             return Block(f"- {text}", is_line=True)
         return Block(text, self.level)

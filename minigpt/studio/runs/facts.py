@@ -13,6 +13,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from ... import UserError
+from ...data.file_version import FileVersion, version_of
 from ...data.temporary import kind_of
 from ...runs.base import BASE
 from ...runs.folder import (
@@ -31,7 +32,7 @@ from ...runs.journal import COPIED, JOURNAL, ROWS, STOP, read_phases, read_texts
 from ...runs.weights import count_weights, read_best
 from ...training.schedule import EARLY
 from ..stored import read_stored
-from .jobs import JOB, Job, read_job
+from .jobs import JOB, TrainingJob, read_job
 
 _END_OF_STEPS = 4096  # bytes of steps.jsonl that surely hold a whole row
 _FILES = (
@@ -48,8 +49,7 @@ _FILES = (
 )
 
 Row = dict[str, Any]
-Version = tuple[int, int]  # of a file: when it was written, in nanoseconds, and its size
-Signature = tuple[Version | None, ...]
+Signature = tuple[FileVersion | None, ...]
 
 
 @dataclass
@@ -57,7 +57,7 @@ class Facts:
     """What the files of a run say."""
 
     signature: Signature
-    job: Job | None
+    job: TrainingJob | None
     phases: list[Row]  # of its journal
     step: Row  # the last one of which there is a row; empty if none
     step_time: float  # when that was written
@@ -119,19 +119,10 @@ def signature_of(folder: Path) -> Signature:
     return tuple(version_of(f"{folder}/{name}") for name in _FILES)
 
 
-def version_of(file: str | Path) -> Version | None:
-    """When a file was written last, in nanoseconds, and its size; None if it is not there."""
-    try:
-        status = os.stat(file)
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size
-
-
 # Single facts
 
 
-def _changed(signature: Signature, job: Job | None) -> float | None:
+def _changed(signature: Signature, job: TrainingJob | None) -> float | None:
     """When a run changed last, in seconds since 1970."""
     times = [version[0] / 1e9 for version in signature if version is not None]
     if times:
@@ -156,7 +147,7 @@ def _last_step(path: Path) -> tuple[Row, float]:
     return {}, 0.0
 
 
-def _bytes_per_letter(folder: Path, job: Job | None, plan: dict[str, Any]) -> float | None:
+def _bytes_per_letter(folder: Path, job: TrainingJob | None, plan: dict[str, Any]) -> float | None:
     """How many bytes a letter of the text takes: counted when it was read or planned for or, where
     it was neither, in what the model has written."""
     text = (job.text if job is not None else None) or {}
@@ -182,7 +173,7 @@ def _parameters(folder: Path) -> int | None:
 def _curve(
     plan: dict[str, Any],
     phases: list[Row],
-    job: Job | None,
+    job: TrainingJob | None,
     config: dict[str, Any],
     bytes_per_letter: float | None,
 ) -> dict[str, Any]:
@@ -238,7 +229,7 @@ def _speakers(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _text(
-    folder: Path, job: Job | None, config: dict[str, Any], plan: dict[str, Any]
+    folder: Path, job: TrainingJob | None, config: dict[str, Any], plan: dict[str, Any]
 ) -> dict[str, Any] | None:
     """The text that a run learns from: as it was asked for or, of a run that was begun in a
     terminal, as far as its own files tell."""

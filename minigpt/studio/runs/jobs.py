@@ -22,7 +22,7 @@ STUDIO_FILES = (JOB, unfinished_name(JOB), LOG, HELD)
 
 
 @dataclass(frozen=True)
-class Job:
+class TrainingJob:
     """One request. Times are seconds since 1970."""
 
     asked: float
@@ -35,23 +35,23 @@ class Job:
     started: float | None = None  # when its process was, the last time
     stop: str | None = None  # "stop" or "now", once that was asked for
 
-    def waiting(self, **changes: Any) -> "Job":
+    def waiting(self, **changes: Any) -> "TrainingJob":
         """The same in line again."""
         return replace(self, is_waiting=True, stop=None, **changes)
 
 
-def read_job(run: Path) -> Job | None:
+def read_job(run: Path) -> TrainingJob | None:
     """The request of a run; None if there is none, or it is damaged."""
     try:
         data = json.loads((run / JOURNAL / JOB).read_text(encoding="utf-8"))
-        job = Job(**data)
+        job = TrainingJob(**data)
         numbers = [job.asked, job.minutes or 0.0, job.max_epochs or 0.0, job.started or 0.0]
         return job if all(isinstance(number, int | float) for number in numbers) else None
     except (OSError, ValueError, TypeError, RecursionError):
         return None
 
 
-def write_job(run: Path, job: Job) -> None:
+def write_job(run: Path, job: TrainingJob) -> None:
     """Write down a request, whole or not at all."""
     (run / JOURNAL).mkdir(parents=True, exist_ok=True)
     write_text(json.dumps(asdict(job), indent=2) + "\n", run / JOURNAL / JOB)

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from ...runs.journal import AT_ONCE, JOURNAL, STOP
 from ..children import start_detached
-from ..place import Place
-from .jobs import HELD, LOG, Job, read_job, write_job
+from ..workspace import Workspace
+from .jobs import HELD, LOG, TrainingJob, read_job, write_job
 from .states import WAITING, States, runs_in
 from .trainings import PROGRAM, start_command, write_stop
 
@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 class _Room(NamedTuple):
     """Somebody's runs."""
 
-    place: Place
+    workspace: Workspace
     states: States
 
     def seconds_learned(self) -> float:
@@ -45,7 +45,7 @@ class _Waiting(NamedTuple):
     asked: float  # seconds since 1970
     number: int  # of the room
     run: Path
-    job: Job
+    job: TrainingJob
 
 
 class Line:
@@ -55,8 +55,8 @@ class Line:
     training so far comes first.
     """
 
-    def __init__(self, place: Place, states: States):
-        self._rooms = [_Room(place, states)]
+    def __init__(self, workspace: Workspace, states: States):
+        self._rooms = [_Room(workspace, states)]
         self._is_closing = threading.Event()
         self._nudge = threading.Event()
         self._changing = threading.RLock()
@@ -81,13 +81,13 @@ class Line:
             yield
         self._nudge.set()
 
-    def admit(self, place: Place, states: States) -> None:
+    def admit(self, workspace: Workspace, states: States) -> None:
         """Let somebody else's trainings stand in the line, too."""
-        self._rooms = [*self._rooms, _Room(place, states)]
+        self._rooms = [*self._rooms, _Room(workspace, states)]
 
-    def dismiss(self, place: Place) -> None:
-        """Let the trainings of a place stand in the line no more."""
-        self._rooms = [room for room in self._rooms if room.place != place]
+    def dismiss(self, workspace: Workspace) -> None:
+        """Let the trainings of a workspace stand in the line no more."""
+        self._rooms = [room for room in self._rooms if room.workspace != workspace]
 
     @property
     def has_several(self) -> bool:
@@ -112,7 +112,7 @@ class Line:
         rooms = self._rooms
         for number, room in enumerate(rooms):
             waiting += _waiting_in(number, room)
-            for run in runs_in(room.place.runs):
+            for run in runs_in(room.workspace.runs):
                 if room.states.is_busy(run):
                     is_busy = True
                     _repeat_stop(run, read_job(run))
@@ -120,10 +120,10 @@ class Line:
             return None
 
         first = min(waiting)
-        self._start(rooms[first.number].place, first.run, first.job)
+        self._start(rooms[first.number].workspace, first.run, first.job)
         return first.run
 
-    def _start(self, place: Place, run: Path, job: Job) -> None:
+    def _start(self, workspace: Workspace, run: Path, job: TrainingJob) -> None:
         """Start a training. That it was started is written down first: two of them would disturb
         each other, while one that was not can be asked for again."""
         for name in (HELD, STOP, LOG):
@@ -132,8 +132,8 @@ class Line:
         try:
             start_detached(
                 PROGRAM,
-                start_command(place, run, job),
-                folder=place.root,
+                start_command(workspace, run, job),
+                folder=workspace.root,
                 log=run / JOURNAL / LOG,
             )
         except OSError as error:
@@ -165,7 +165,7 @@ class Line:
 def _waiting_in(number: int, room: _Room) -> list[_Waiting]:
     """The trainings of a room that wait."""
     found = []
-    for run in runs_in(room.place.runs):
+    for run in runs_in(room.workspace.runs):
         job = read_job(run) if room.states.of(run)["state"] == WAITING else None
         if job is not None:
             found.append((job.asked, run, job))
@@ -176,7 +176,7 @@ def _waiting_in(number: int, room: _Room) -> list[_Waiting]:
     return [_Waiting(learned, asked, number, run, job) for asked, run, job in found]
 
 
-def _repeat_stop(run: Path, job: Job | None) -> None:
+def _repeat_stop(run: Path, job: TrainingJob | None) -> None:
     """Make the file `stop` again, if a process that has just begun has removed it."""
     if job is None or job.stop is None:
         return

@@ -17,9 +17,9 @@ from ...runs.folder import KEPT, LAUNCH, LOCK
 from ...runs.journal import keep_copied
 from ..children import ChildError, read_child
 from ..errors import Refusal
-from ..place import Place
 from ..problems import kind_of_problem
 from ..tickets import Tickets
+from ..workspace import Workspace
 from .jobs import read_job
 
 EXPORTS = ("hf", "gguf")
@@ -30,8 +30,8 @@ _NEW = ".new-"  # a file that is being written
 class Making:
     """Makes files of runs, a few at a time."""
 
-    def __init__(self, place: Place, tickets: Tickets, turns: asyncio.Semaphore):
-        self._place = place
+    def __init__(self, workspace: Workspace, tickets: Tickets, turns: asyncio.Semaphore):
+        self._workspace = workspace
         self._tickets = tickets
         self._turns = turns
 
@@ -70,7 +70,7 @@ class Making:
 
     def _name(self, run: Path) -> str:
         """A run as a command that starts in the studio's folder names it."""
-        return run.relative_to(self._place.root).as_posix()
+        return run.relative_to(self._workspace.root).as_posix()
 
     @asynccontextmanager
     async def _folder(self) -> AsyncIterator[Path]:
@@ -87,7 +87,7 @@ class Making:
         async with self._turns:
             printed = bytearray()
             try:
-                async for part in read_child(arguments, self._place.root, seconds=_SECONDS):
+                async for part in read_child(arguments, self._workspace.root, seconds=_SECONDS):
                     printed += part
             except ChildError as error:
                 status = 507 if kind_of_problem(error.message) == "disk_full" else 409

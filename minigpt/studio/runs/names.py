@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...runs.counting import COUNTING
-from ..place import Place, safe_name
+from ..workspace import Workspace, safe_name
 
 _ELSE = "run"
 _LONGEST_IN_BYTES = 200  # of 255 that a name may have
@@ -26,10 +26,10 @@ def run_name(shown: str) -> str:
     return name or _ELSE
 
 
-def free_run(place: Place, name: str) -> Path:
+def free_run(workspace: Workspace, name: str) -> Path:
     """A new folder in `runs/` that is called like `name`."""
-    place.runs.mkdir(parents=True, exist_ok=True)
-    for run in _like(place, place.runs, run_name(name)):
+    workspace.runs.mkdir(parents=True, exist_ok=True)
+    for run in _like(workspace, workspace.runs, run_name(name)):
         try:
             run.mkdir()
         except FileExistsError:  # another request has just made it
@@ -38,15 +38,15 @@ def free_run(place: Place, name: str) -> Path:
     raise AssertionError("there is always another number")
 
 
-def free_folder(place: Place, run: Path, into: Path, name: str) -> Path:
+def free_folder(workspace: Workspace, run: Path, into: Path, name: str) -> Path:
     """Where a run can be moved to in `runs/` or the bin, to be called like `name`."""
-    return next(_like(place, into, name, but=run))
+    return next(_like(workspace, into, name, but=run))
 
 
-def _like(place: Place, into: Path, name: str, but: Path | None = None) -> Iterator[Path]:
+def _like(workspace: Workspace, into: Path, name: str, but: Path | None = None) -> Iterator[Path]:
     """Folders called `name`, name-2, name-3 and so on that no run has, nor one in the bin, `but`
     one. Some systems take large and small letters for the same."""
-    there = [path for path in (*_inside(place.runs), *_inside(place.bin)) if path != but]
+    there = [path for path in (*_inside(workspace.runs), *_inside(workspace.bin)) if path != but]
     taken = {path.name.casefold() for path in there}
     for number in itertools.count(1):
         candidate = name if number == 1 else f"{name}-{number}"

@@ -19,12 +19,12 @@ from ...data.kept_tokens import find_prepared, remove_prepared
 from ...runs.folder import CONFIG, WEIGHTS
 from ...runs.journal import JOURNAL, read_phases
 from ..errors import Refusal
-from ..place import Place, is_one_name
 from ..stored import read_stored
 from ..texts import store
 from ..texts.folder import ABOUT, FILES
+from ..workspace import Workspace, is_one_name
 from .facts import text_id_of
-from .jobs import STUDIO_FILES, Job, read_job
+from .jobs import STUDIO_FILES, TrainingJob, read_job
 from .names import free_folder, run_name
 from .states import ACTIVE, WAITING, States, runs_in
 from .trainings import leave_line, remove_request
@@ -37,49 +37,49 @@ _SECONDS_TO_LEAVE = 15.0  # that a process takes after it has told its end
 # One run
 
 
-def rename_run(place: Place, states: States, run: Path, name: str) -> Path:
+def rename_run(workspace: Workspace, states: States, run: Path, name: str) -> Path:
     """Give a run another name, or one like it that is free; returns its folder."""
     _check_is_idle(states, run)
-    new = free_folder(place, run, place.runs, run_name(name))
+    new = free_folder(workspace, run, workspace.runs, run_name(name))
     rename(run, new)
     return new
 
 
-def put_into_bin(place: Place, states: States, run: Path) -> None:
+def put_into_bin(workspace: Workspace, states: States, run: Path) -> None:
     """Move a run into the bin. One that waits leaves the line."""
     _check_is_idle(states, run)
     if states.of(run)["state"] == WAITING:
         leave_line(run)
         if not run.exists():  # it had learned nothing
             return
-    place.bin.mkdir(exist_ok=True)
-    rename(run, free_folder(place, run, place.bin, run.name))
+    workspace.bin.mkdir(exist_ok=True)
+    rename(run, free_folder(workspace, run, workspace.bin, run.name))
 
 
-def put_back(place: Place, name: str) -> Path:
+def put_back(workspace: Workspace, name: str) -> Path:
     """Move a run out of the bin; returns its folder."""
-    run = folder_in_bin(place, name)
-    place.runs.mkdir(exist_ok=True)
-    back = free_folder(place, run, place.runs, name)
+    run = folder_in_bin(workspace, name)
+    workspace.runs.mkdir(exist_ok=True)
+    back = free_folder(workspace, run, workspace.runs, name)
     rename(run, back)
     return back
 
 
-def folder_in_bin(place: Place, name: str) -> Path:
+def folder_in_bin(workspace: Workspace, name: str) -> Path:
     """The folder of a run in the bin. A Refusal of status 404 if there is none."""
-    run = place.bin / name
+    run = workspace.bin / name
     if not is_one_name(name) or run.is_symlink() or not run.is_dir():
         raise Refusal(404, "This model is not in the bin any more.", kind="bin_gone")
     return run
 
 
-def empty_bin(place: Place) -> None:
+def empty_bin(workspace: Workspace) -> None:
     """Remove the runs in the bin, and what the cache holds of their texts. Files of somebody else
     stay."""
-    for run in runs_in(place.bin):
+    for run in runs_in(workspace.bin):
         remove_run(run)
     with contextlib.suppress(OSError):  # not empty, or not there
-        place.bin.rmdir()
+        workspace.bin.rmdir()
 
 
 def remove_run(run: Path) -> None:
@@ -136,14 +136,14 @@ class Everything:
     runs: list[Path] = field(default_factory=list)  # those in the bin too
     prepared: list[Path] = field(default_factory=list)  # folders of the cache
 
-    def parts(self, place: Place) -> list[dict[str, Any]]:
+    def parts(self, workspace: Workspace) -> list[dict[str, Any]]:
         """What would be removed: the kind, name and size of each part."""
         found = []
         if self.text is not None:
             name = read_stored(self.text / ABOUT).get("name") or self.text.name
             found.append({"kind": "text", "name": str(name), "size": _size(self.text)})
         for run in self.runs:
-            kind = "bin" if run.parent == place.bin else "run"
+            kind = "bin" if run.parent == workspace.bin else "run"
             found.append({"kind": kind, "name": run.name, "size": _size(run)})
         if self.prepared:
             found.append({"kind": "cache", "name": "", "size": sum(map(_size, self.prepared))})
@@ -169,27 +169,27 @@ class Everything:
             store.delete(self.text)
 
 
-def everything_of_text(place: Place, text: str) -> Everything:
+def everything_of_text(workspace: Workspace, text: str) -> Everything:
     """All that came from a text of the studio."""
-    return _everything(place, {text}, set())
+    return _everything(workspace, {text}, set())
 
 
-def everything_of_run(place: Place, run: Path) -> Everything:
+def everything_of_run(workspace: Workspace, run: Path) -> Everything:
     """All that came from the text of a run: of one that was begun in a terminal, the runs that have
     learned from the same text. Its files elsewhere stay where they are."""
-    text, fingerprint = _origin(place, run)
+    text, fingerprint = _origin(workspace, run)
     if text:
-        everything = _everything(place, {text}, set())
+        everything = _everything(workspace, {text}, set())
     else:
-        everything = _everything(place, set(), {fingerprint} if fingerprint else set())
+        everything = _everything(workspace, set(), {fingerprint} if fingerprint else set())
     if run not in everything.runs:
         everything.runs.append(run)
     return everything
 
 
-def _everything(place: Place, texts: set[str], fingerprints: set[str]) -> Everything:
-    runs = [*runs_in(place.runs), *runs_in(place.bin)]
-    origins = {run: _origin(place, run) for run in runs}
+def _everything(workspace: Workspace, texts: set[str], fingerprints: set[str]) -> Everything:
+    runs = [*runs_in(workspace.runs), *runs_in(workspace.bin)]
+    origins = {run: _origin(workspace, run) for run in runs}
     of_it = [
         run
         for run, (text, fingerprint) in origins.items()
@@ -198,26 +198,27 @@ def _everything(place: Place, texts: set[str], fingerprints: set[str]) -> Everyt
 
     read = {origins[run][1] or "" for run in of_it} or {""}
     prepared = {folder for fingerprint in read for folder in find_prepared(fingerprint)}
-    folders = [place.texts / text for text in texts if is_one_name(text)]
+    folders = [workspace.texts / text for text in texts if is_one_name(text)]
     there = [folder for folder in folders if folder.is_dir() and not folder.is_symlink()]
     return Everything(there[0] if there else None, of_it, sorted(prepared))
 
 
-def _origin(place: Place, run: Path) -> tuple[str | None, str | None]:
+def _origin(workspace: Workspace, run: Path) -> tuple[str | None, str | None]:
     """The text of the studio that a run learns from, and the fingerprint of what it has read."""
     job = read_job(run)
     origin = read_stored(run / CONFIG).get("origin") or {}
     fingerprint = origin.get("fingerprint") or None
     if job is not None and job.text is not None:
-        return str(job.text.get("id") or "") or None, fingerprint or _of_unfinished(place, run, job)
+        text = str(job.text.get("id") or "") or None
+        return text, fingerprint or _of_unfinished(workspace, run, job)
     return text_id_of((origin.get("text") or {}).get("files") or ()), fingerprint
 
 
-def _of_unfinished(place: Place, run: Path, job: Job) -> str | None:
+def _of_unfinished(workspace: Workspace, run: Path, job: TrainingJob) -> str | None:
     """The fingerprint of a text whose tokens a training has made that then came no further; of any
     other None."""
     has_tokens = any(row["phase"] == "tokens" for row in read_phases(run))
-    files = place.texts / Path(str((job.text or {}).get("id"))).name / FILES
+    files = workspace.texts / Path(str((job.text or {}).get("id"))).name / FILES
     if not has_tokens or not files.is_dir():
         return None
     names = {one.name for one in fields(TextConfig)} & job.settings.keys()

@@ -13,15 +13,15 @@ from starlette.routing import Route
 from ...runs.counting import COUNTING
 from ..bodies import read_json
 from ..errors import Refusal
-from ..place import Place
 from ..texts import states as text_states
 from ..texts import store
 from ..texts.folder import chosen_settings
+from ..workspace import Workspace
 from . import removal, trainings
 from .events import EventStream
 from .rows import rows_after
 from .states import free_space, runs_in
-from .writing import Task, WrittenText, checked_task
+from .writing import GenerateCommand, WrittenText, checked_command
 
 if TYPE_CHECKING:
     from ..app import Studio
@@ -39,7 +39,7 @@ def _name(request: Request) -> str:
 
 
 def _run(request: Request) -> Path:
-    return _studio(request).place.run_folder(_name(request))
+    return _studio(request).workspace.run_folder(_name(request))
 
 
 # What there is
@@ -48,24 +48,24 @@ def _run(request: Request) -> Path:
 def state_of(studio: "Studio") -> dict[str, Any]:
     """All runs, texts, and the line."""
     runs = studio.states.all()
-    place = studio.place
+    workspace = studio.workspace
     if studio.line.has_several:  # other people's trainings stand in it, too
         places = studio.line.places()
         for run in runs:
-            run["place"] = places.get(place.runs / run["name"])
+            run["place"] = places.get(workspace.runs / run["name"])
             run["starts_in"] = None
     waiting = sorted((run for run in runs if run["place"]), key=lambda run: run["place"])
     rows = []
-    for folder in store.text_folders(place):
+    for folder in store.text_folders(workspace):
         with contextlib.suppress(Refusal, OSError):  # it was deleted just now
             rows.append(text_states.row(folder))
     return {
         "runs": runs,
-        "bin": [studio.states.of(run) for run in runs_in(place.bin)],
+        "bin": [studio.states.of(run) for run in runs_in(workspace.bin)],
         "texts": rows,
         "line": [{name: run[name] for name in ("name", "place", "starts_in")} for run in waiting],
-        "free": free_space(place.root),
-        "folder": place.root.resolve().name,
+        "free": free_space(workspace.root),
+        "folder": workspace.root.resolve().name,
         "class": None if studio.class_app is None else studio.class_app.in_short(),
     }
 
@@ -82,9 +82,9 @@ async def show(request: Request) -> Response:
     after = request.query_params.get("after", "")
 
     def look() -> dict[str, Any]:
-        run = _folder_or_none(studio.place, _name(request))
+        run = _folder_or_none(studio.workspace, _name(request))
         if run is None:
-            gone = studio.states.of(studio.place.runs / ".nothing")
+            gone = studio.states.of(studio.workspace.runs / ".nothing")
             return {"run": {**gone, "name": _name(request)}, "rows": [], "cursor": ""}
         rows, cursor = rows_after(run, after)
         found = {one["name"]: one for one in studio.states.all()}
@@ -98,14 +98,14 @@ async def events(request: Request) -> Response:
     """GET ?run=NAME&after=CURSOR: a stream of what happens, and of the rows of a run."""
     studio = _studio(request)
     name = request.query_params.get("run")
-    run = None if name is None else _folder_or_none(studio.place, name)
+    run = None if name is None else _folder_or_none(studio.workspace, name)
     after = request.query_params.get("after", "")
     return EventStream(studio.watch, studio.streams, run, after)
 
 
-def _folder_or_none(place: Place, name: str) -> Path | None:
+def _folder_or_none(workspace: Workspace, name: str) -> Path | None:
     with contextlib.suppress(Refusal):
-        return place.run_folder(name)
+        return workspace.run_folder(name)
     return None
 
 
@@ -120,17 +120,17 @@ async def ask(request: Request) -> Response:
     text = sent.get("text")
     if not isinstance(text, str):
         raise Refusal(400, "Say which text.", "text")
-    folder = studio.place.text_folder(text)
+    folder = studio.workspace.text_folder(text)
 
     def put() -> dict[str, Any]:
         about = text_states.for_run(folder)
-        if (free_space(studio.place.root) or _LITTLE) < _LITTLE:
+        if (free_space(studio.workspace.root) or _LITTLE) < _LITTLE:
             raise Refusal(507, "The disk is full. Free some space.")
         given = sent.get("settings")
         chosen = studio.checked_settings(chosen_settings(folder) if given is None else given)
         with studio.line.paused():
             run = trainings.ask(
-                studio.place,
+                studio.workspace,
                 text=about,
                 name=_text(sent.get("name") or about["name"], "name"),
                 minutes=sent.get("minutes", 5.0),
@@ -160,7 +160,7 @@ async def go_on(request: Request) -> Response:
     minutes = (await read_json(request)).get("minutes")
 
     def change(studio: "Studio", run: Path) -> None:
-        trainings.go_on(studio.place, studio.states, run, minutes)
+        trainings.go_on(studio.workspace, studio.states, run, minutes)
 
     return await _change(request, change)
 
@@ -173,14 +173,14 @@ async def rename(request: Request) -> Response:
     sent = await read_json(request)
     name = _text(sent.get("name"), "name")
     return await _change(
-        request, lambda studio, run: removal.rename_run(studio.place, studio.states, run, name)
+        request, lambda studio, run: removal.rename_run(studio.workspace, studio.states, run, name)
     )
 
 
 async def delete(request: Request) -> Response:
     """POST: move a run into the bin."""
     return await _change(
-        request, lambda studio, run: removal.put_into_bin(studio.place, studio.states, run)
+        request, lambda studio, run: removal.put_into_bin(studio.workspace, studio.states, run)
     )
 
 
@@ -190,7 +190,7 @@ async def restore(request: Request) -> Response:
 
     def put_back() -> dict[str, Any]:
         with studio.line.paused():
-            return studio.states.of(removal.put_back(studio.place, _name(request)))
+            return studio.states.of(removal.put_back(studio.workspace, _name(request)))
 
     return JSONResponse(await run_in_threadpool(put_back))
 
@@ -201,7 +201,7 @@ async def empty_bin(request: Request) -> Response:
 
     def empty() -> None:
         with studio.line.paused():
-            removal.empty_bin(studio.place)
+            removal.empty_bin(studio.workspace)
 
     await run_in_threadpool(empty)
     return Response(status_code=204)
@@ -211,14 +211,14 @@ async def delete_all_of_text(request: Request) -> Response:
     """POST {"sure"}: what came from a text, with its size; if that is true it is removed."""
     text = str(request.path_params["text"])
     studio = _studio(request)
-    return await _delete_all(request, lambda: removal.everything_of_text(studio.place, text))
+    return await _delete_all(request, lambda: removal.everything_of_text(studio.workspace, text))
 
 
 async def delete_all_of_run(request: Request) -> Response:
     """POST {"sure"}: the same of the text that a run has learned from."""
     studio = _studio(request)
     run = _run(request)
-    return await _delete_all(request, lambda: removal.everything_of_run(studio.place, run))
+    return await _delete_all(request, lambda: removal.everything_of_run(studio.workspace, run))
 
 
 async def _delete_all(request: Request, find: Callable[[], removal.Everything]) -> Response:
@@ -229,7 +229,7 @@ async def _delete_all(request: Request, find: Callable[[], removal.Everything]) 
     def act() -> dict[str, Any]:
         with studio.line.paused():
             everything = find()
-            parts = everything.parts(studio.place)
+            parts = everything.parts(studio.workspace)
             if not parts:
                 raise Refusal(404, "Nothing is left of this text.", kind="text_gone")
             if is_sure:
@@ -251,8 +251,8 @@ async def write(request: Request) -> Response:
     studio = _studio(request)
     run = _run(request)
     sent = await read_json(request)
-    task = await run_in_threadpool(_task, studio, run, sent)
-    return WrittenText(studio.place, [task], studio.turns)
+    command = await run_in_threadpool(_command, studio, run, sent)
+    return WrittenText(studio.workspace, [command], studio.turns)
 
 
 async def compare(request: Request) -> Response:
@@ -267,21 +267,23 @@ async def compare(request: Request) -> Response:
     if names == [COUNTING, COUNTING]:
         raise Refusal(400, "Counting can be only one of the two.", "names")
 
-    def tasks() -> list[Task]:
+    def commands() -> list[GenerateCommand]:
         found = []
         for name, other in (names, names[::-1]):
             is_counting = name == COUNTING  # in the text of the other
-            run = studio.place.run_folder(other if is_counting else name)
-            found.append(_task(studio, run, sent, is_counting=is_counting))
+            run = studio.workspace.run_folder(other if is_counting else name)
+            found.append(_command(studio, run, sent, is_counting=is_counting))
         return found
 
-    return WrittenText(studio.place, await run_in_threadpool(tasks), studio.turns)
+    return WrittenText(studio.workspace, await run_in_threadpool(commands), studio.turns)
 
 
-def _task(studio: "Studio", run: Path, sent: dict[str, Any], *, is_counting: bool = False) -> Task:
+def _command(
+    studio: "Studio", run: Path, sent: dict[str, Any], *, is_counting: bool = False
+) -> GenerateCommand:
     _check_has_learned(studio, run)
-    name = run.relative_to(studio.place.root).as_posix()
-    return checked_task(name, sent, is_counting=is_counting)
+    name = run.relative_to(studio.workspace.root).as_posix()
+    return checked_command(name, sent, is_counting=is_counting)
 
 
 async def page(request: Request) -> Response:

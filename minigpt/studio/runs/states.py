@@ -17,12 +17,13 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from ...data.file_version import FileVersion, version_of
 from ...runs.folder import CONFIG, COUNTING, LOCK
 from ...runs.journal import ALIVE, JOURNAL, ROWS
 from ..failures import tell
 from ..problems import OTHER, problem
-from .facts import Facts, Row, Version, read_facts, signature_of, version_of
-from .jobs import HELD, JOB, Job, last_line
+from .facts import Facts, Row, read_facts, signature_of
+from .jobs import HELD, JOB, TrainingJob, last_line
 from .times import CLOCK, elapsed_of, end_of, minutes_of, share_of, time_of
 
 WAITING = "waiting"
@@ -51,9 +52,8 @@ class States:
     def __init__(self, runs: Path):
         self._runs = runs
         self._facts: dict[Path, Facts] = {}
-        self._ended: dict[
-            Path, tuple[Version | None, float | None]
-        ] = {}  # whose process was seen to be gone
+        # Whose process was seen to be gone: when `alive` was touched, and when the run was started.
+        self._ended: dict[Path, tuple[FileVersion | None, float | None]] = {}
         self._lock = threading.Lock()
 
     def of(self, folder: Path, now: float | None = None) -> dict[str, Any]:
@@ -321,7 +321,7 @@ def _time_left(runs: Iterable[dict[str, Any]], now: float) -> float | None:
     return left
 
 
-def _asked(job: Job | None) -> float:
+def _asked(job: TrainingJob | None) -> float:
     return 0.0 if job is None else job.asked
 
 

@@ -11,12 +11,12 @@ from typing import Any
 from ...runs.atomic import unfinished_name, write_text
 from ...runs.folder import CONFIG, WEIGHTS
 from ...runs.journal import AT_ONCE, JOURNAL, JOURNAL_FILES, STOP
+from ..allowance import Allowance
 from ..errors import Refusal
-from ..limits import Limits
-from ..place import Place
 from ..texts.chosen import options
 from ..texts.folder import FILES, kept_files
-from .jobs import JOB, STUDIO_FILES, Job, read_job, write_job
+from ..workspace import Workspace
+from .jobs import JOB, STUDIO_FILES, TrainingJob, read_job, write_job
 from .names import free_run
 from .states import ACTIVE, DONE, WAITING, Facts, States, runs_in
 
@@ -24,7 +24,7 @@ PROGRAM = "minigpt.studio.runs.training_process"
 
 
 def ask(
-    place: Place,
+    workspace: Workspace,
     *,
     text: dict[str, Any],
     name: str,
@@ -33,18 +33,18 @@ def ask(
 ) -> Path:
     """Put a training of a text into the line; returns the folder of its run, whose name is like
     `name` and taken by no other."""
-    limits = place.limits
-    if limits.runs is not None and len(runs_in(place.runs)) >= limits.runs:
-        message = f"You have {limits.runs} models. Delete one first."
-        raise Refusal(409, message, kind="many_runs", n=str(limits.runs))
-    job = Job(
+    allowance = workspace.allowance
+    if allowance.runs is not None and len(runs_in(workspace.runs)) >= allowance.runs:
+        message = f"You have {allowance.runs} models. Delete one first."
+        raise Refusal(409, message, kind="many_runs", n=str(allowance.runs))
+    job = TrainingJob(
         asked=time.time(),
         is_waiting=True,
-        minutes=_checked(minutes, limits),
+        minutes=_checked(minutes, allowance),
         text=text,
         settings=settings,
     )
-    run = free_run(place, name)
+    run = free_run(workspace, name)
     try:
         write_job(run, job)
     except OSError:  # the disk is full
@@ -53,9 +53,9 @@ def ask(
     return run
 
 
-def start_command(place: Place, run: Path, job: Job) -> list[str]:
+def start_command(workspace: Workspace, run: Path, job: TrainingJob) -> list[str]:
     """The arguments of PROGRAM for a training, in the folder of the studio."""
-    out = str(run.relative_to(place.root))
+    out = str(run.relative_to(workspace.root))
     words = [out, "train", "--out", out]
     if job.goes_on:
         words.append("--resume")
@@ -67,10 +67,10 @@ def start_command(place: Place, run: Path, job: Job) -> list[str]:
 
     if "steps" not in job.settings:
         words.append(f"--minutes={job.minutes:g}")
-    text = place.texts / Path(str((job.text or {}).get("id"))).name
+    text = workspace.texts / Path(str((job.text or {}).get("id"))).name
     files = kept_files(text)
     learned = files[0] if len(files) == 1 else text / FILES  # what it has read is called after it
-    return [*words, *options(job.settings), "--", str(learned.relative_to(place.root))]
+    return [*words, *options(job.settings), "--", str(learned.relative_to(workspace.root))]
 
 
 def stop(states: States, run: Path, *, at_once: bool = False) -> None:
@@ -105,7 +105,7 @@ def leave_line(run: Path) -> None:
         remove_request(run)
 
 
-def go_on(place: Place, states: States, run: Path, minutes: float | None) -> None:
+def go_on(workspace: Workspace, states: States, run: Path, minutes: float | None) -> None:
     """Put a training that has ended into the line again: to its planned end or, with `minutes`,
     for so many more. One of which nothing was saved begins anew."""
     state = states.of(run)["state"]
@@ -113,13 +113,13 @@ def go_on(place: Place, states: States, run: Path, minutes: float | None) -> Non
     if facts is None or state in (*ACTIVE, WAITING):
         message = f"{run.name} is learning or waits in line already."
         raise Refusal(409, message, kind="learns_already", name=run.name)
-    job = facts.job or Job(asked=0.0, is_waiting=False)
+    job = facts.job or TrainingJob(asked=0.0, is_waiting=False)
     now = time.time()
 
     if not facts.has_checkpoint:
         if job.text is None:
             raise Refusal(409, f"{run.name} has no checkpoint to go on from")
-        more = job.minutes if minutes is None else _checked(minutes, place.limits)
+        more = job.minutes if minutes is None else _checked(minutes, workspace.allowance)
         write_job(run, job.waiting(asked=now, minutes=more, goes_on=False))
         return
     if minutes is None and state == DONE:
@@ -127,7 +127,7 @@ def go_on(place: Place, states: States, run: Path, minutes: float | None) -> Non
 
     limits: dict[str, Any] = {"minutes": None, "max_epochs": None}
     if minutes is not None:
-        limits = _more(facts, _checked(minutes, place.limits))
+        limits = _more(facts, _checked(minutes, workspace.allowance))
     write_job(run, job.waiting(asked=now, goes_on=True, **limits))
 
 
@@ -158,9 +158,9 @@ def remove_request(run: Path) -> None:
             folder.rmdir()
 
 
-def _checked(minutes: Any, limits: Limits) -> float:
+def _checked(minutes: Any, allowance: Allowance) -> float:
     """Minutes that a training may take."""
     is_number = isinstance(minutes, int | float) and not isinstance(minutes, bool)
-    if not is_number or not 0 < minutes <= limits.minutes:
-        raise Refusal(400, f"minutes must be above 0 and at most {limits.minutes:,g}", "minutes")
+    if not is_number or not 0 < minutes <= allowance.minutes:
+        raise Refusal(400, f"minutes must be above 0 and at most {allowance.minutes:,g}", "minutes")
     return float(minutes)

@@ -16,9 +16,9 @@ from starlette.types import Receive, Scope, Send
 from ...config import SampleConfig, check_fields
 from ..children import ChildError, read_child
 from ..errors import Refusal
-from ..place import Place
 from ..problems import problem
 from ..texts.chosen import checked_sampling, options
+from ..workspace import Workspace
 from .events import has_left, send_body
 
 _SECONDS = 60.0  # that a text may take
@@ -29,8 +29,8 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Task:
-    """What a run, or counting in its text, is to write."""
+class GenerateCommand:
+    """The command by which a run, or counting in its text, writes."""
 
     run: str  # the folder, as seen from the studio's
     prompt: str
@@ -38,7 +38,7 @@ class Task:
 
     @property
     def arguments(self) -> list[str]:
-        """The command of minigpt; the prompt is its standard input."""
+        """The words after minigpt; the prompt is its standard input."""
         return ["generate", "-", f"--run={self.run}", *self.options]
 
     @property
@@ -47,9 +47,10 @@ class Task:
         return self.prompt.encode("utf-8", errors="replace") + b"\n"
 
 
-def checked_task(run: str, sent: Row, *, is_counting: bool = False) -> Task:
-    """What is to be written, from {"prompt", "settings", "seed"}. The settings are fields of
-    SampleConfig, and "as": who answers, or the voice; without it the prompt is continued.
+def checked_command(run: str, sent: Row, *, is_counting: bool = False) -> GenerateCommand:
+    """The command that writes what is asked for, from {"prompt", "settings", "seed"}. The settings
+    are fields of SampleConfig, and "as": who answers, or the voice; without it the prompt is
+    continued.
 
     Raises:
         Refusal, UserError: if one of them is wrong.
@@ -74,33 +75,35 @@ def checked_task(run: str, sent: Row, *, is_counting: bool = False) -> Task:
     words.append("--plain" if answerer is None else f"--as={answerer}")
     if is_counting:
         words.append("--counting")
-    return Task(run, prompt, words)
+    return GenerateCommand(run, prompt, words)
 
 
 class WrittenText(Response):
     """The answer to a request to write: a JSON object on each line, as soon as it is written.
 
-    ``{"side": 0, "text": "..."}`` for each piece of the text of a task, its beginning too, and
+    ``{"side": 0, "text": "..."}`` for each piece of the text of a command, its beginning too, and
     ``{"side": 0, "end": true, "problem": null}`` when it has ended. It is cut off when the client
     leaves, or after a minute.
     """
 
     media_type = "application/x-ndjson"
 
-    def __init__(self, place: Place, tasks: Sequence[Task], turns: asyncio.Semaphore):
+    def __init__(
+        self, workspace: Workspace, commands: Sequence[GenerateCommand], turns: asyncio.Semaphore
+    ):
         """`turns` says how many children may write at once; others wait until one has ended."""
         super().__init__()
         del self.headers["content-length"]
-        self._place = place
-        self._tasks = tasks
+        self._workspace = workspace
+        self._commands = commands
         self._turns = turns
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on what the children write. Refusal if the only one fails before it has begun."""
         rows: asyncio.Queue[Row] = asyncio.Queue(maxsize=64)
         writing = [
-            asyncio.create_task(self._write(side, task, rows))
-            for side, task in enumerate(self._tasks)
+            asyncio.create_task(self._write(side, command, rows))
+            for side, command in enumerate(self._commands)
         ]
         leaving = asyncio.create_task(has_left(receive))
         try:
@@ -114,7 +117,7 @@ class WrittenText(Response):
         self, rows: "asyncio.Queue[Row]", leaving: "asyncio.Task[None]", send: Send
     ) -> None:
         has_begun = False
-        running = len(self._tasks)
+        running = len(self._commands)
         while running:
             next_row = asyncio.create_task(rows.get())
             await asyncio.wait({next_row, leaving}, return_when=asyncio.FIRST_COMPLETED)
@@ -135,14 +138,14 @@ class WrittenText(Response):
             await send_body(send, line.encode(), more_body=True)
         await send_body(send, b"", more_body=False)
 
-    async def _write(self, side: int, task: Task, rows: "asyncio.Queue[Row]") -> None:
+    async def _write(self, side: int, command: GenerateCommand, rows: "asyncio.Queue[Row]") -> None:
         """Let a child write, and pass on what it writes as rows."""
         decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         wrong = None
         async with self._turns:
             try:
-                root = self._place.root
-                written = read_child(task.arguments, root, sent=task.sent, seconds=_SECONDS)
+                root = self._workspace.root
+                written = read_child(command.arguments, root, sent=command.sent, seconds=_SECONDS)
                 async for part in written:
                     if text := decoder.decode(part):
                         await rows.put({"side": side, "text": text})

@@ -117,9 +117,9 @@ class ClassApp:
         states = studio.states.all()
         learning = [state["name"] for state in states if state["state"] in ACTIVE]
         places = self._studio.line.places()
-        waits = [place for run, place in places.items() if run.parent == studio.place.runs]
+        waits = [place for run, place in places.items() if run.parent == studio.workspace.runs]
         told["models"] = sum(bool(state["has_page"]) for state in states)
-        told["bytes"] = sum(_size(text) for text in text_folders(studio.place))
+        told["bytes"] = sum(_size(text) for text in text_folders(studio.workspace))
         told["learning"] = learning[0] if learning else None
         told["waits"] = min(waits, default=None)
         return told
@@ -130,7 +130,7 @@ class ClassApp:
         if folder in self._studios:
             return
         pupil = next(one for one in self._classroom.pupils if one.folder == folder)
-        studio = self._studio.of_pupil(self._classroom.place(pupil))
+        studio = self._studio.of_pupil(self._classroom.workspace(pupil))
         studio.streams = self._streams
         self._studios[folder] = studio
         self._apps[folder] = _app_of(studio)
@@ -153,25 +153,25 @@ class ClassApp:
         if not deletes:
             return
 
-        for place in self._classroom.places():
-            states = States(place.runs)
-            for text in text_folders(place):
-                everything_of_text(place, text.name).remove(states)
+        for workspace in self._classroom.workspaces():
+            states = States(workspace.runs)
+            for text in text_folders(workspace):
+                everything_of_text(workspace, text.name).remove(states)
         self._studio.tickets.drop_all()
         self._classroom.delete()
 
     def _leave(self, studio: Studio) -> None:
         """End what somebody's studio does, and wait until the last process is gone."""
         studio.watch.is_over = True  # their windows ask anew, and are told
-        self._studio.line.dismiss(studio.place)
-        for run in runs_in(studio.place.runs):
+        self._studio.line.dismiss(studio.workspace)
+        for run in runs_in(studio.workspace.runs):
             state = studio.states.of(run)["state"]
             if state == WAITING or state in ACTIVE:
                 with contextlib.suppress(Refusal):  # it has ended just now
                     stop(studio.states, run, at_once=True)
         late = time.monotonic() + _SECONDS_TO_END
         while time.monotonic() < late:
-            if not any(studio.states.is_busy(run) for run in runs_in(studio.place.runs)):
+            if not any(studio.states.is_busy(run) for run in runs_in(studio.workspace.runs)):
                 return
             time.sleep(0.2)
 

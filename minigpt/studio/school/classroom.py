@@ -7,10 +7,10 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..allowance import OF_PUPIL
 from ..errors import Refusal
 from ..guard import Login, is_same
-from ..limits import OF_PUPIL
-from ..place import Place, safe_name
+from ..workspace import Workspace, safe_name
 
 CODE_LENGTH = 8
 # No vowels, so that no word comes up by chance; no letters that look like others.
@@ -92,8 +92,8 @@ class Classroom:
     def admit(self, folder: str) -> None:
         """Let a pupil in, whose folder is made."""
         pupil = self._pupil(folder)
-        place = self.place(pupil)
-        place.runs.mkdir(parents=True, exist_ok=True)
+        workspace = self.workspace(pupil)
+        workspace.runs.mkdir(parents=True, exist_ok=True)
         pupil.state = ADMITTED
 
     def refuse(self, folder: str) -> None:
@@ -124,15 +124,15 @@ class Classroom:
         """How many wait at the door."""
         return sum(pupil.state == WAITING for pupil in self._pupils.values())
 
-    def place(self, pupil: Pupil) -> Place:
+    def workspace(self, pupil: Pupil) -> Workspace:
         """Where a pupil's texts and runs lie."""
-        return Place(self.folder / pupil.folder, OF_PUPIL)
+        return Workspace(self.folder / pupil.folder, OF_PUPIL)
 
-    def places(self) -> list[Place]:
-        """The places of all who have ever been in this class."""
+    def workspaces(self) -> list[Workspace]:
+        """The workspaces of all who have ever been in this class."""
         if not self.folder.is_dir():
             return []
-        return [Place(folder, OF_PUPIL) for folder in self.folder.iterdir() if folder.is_dir()]
+        return [Workspace(folder, OF_PUPIL) for folder in self.folder.iterdir() if folder.is_dir()]
 
     def has_been_here(self, pupil: Pupil) -> bool:
         """Whether there is a folder of this name already, from another day."""

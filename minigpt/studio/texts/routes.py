@@ -28,7 +28,7 @@ def _studio(request: Request) -> "Studio":
 
 
 def _folder(request: Request) -> Path:
-    return _studio(request).place.text_folder(request.path_params["text"])
+    return _studio(request).workspace.text_folder(request.path_params["text"])
 
 
 async def create(request: Request) -> Response:
@@ -40,13 +40,13 @@ async def create(request: Request) -> Response:
     are_tales = sent.get("tales") is True
 
     def make() -> str:
-        place = studio.place
+        workspace = studio.workspace
         if are_tales:
-            text = store.create_tales(place)
+            text = store.create_tales(workspace)
         else:
-            text = store.create(place, names, sizes, place.limits)
+            text = store.create(workspace, names, sizes, workspace.allowance)
 
-        folder = place.text_folder(text)
+        folder = workspace.text_folder(text)
         write_json(studio.checked_settings({}), folder / SETTINGS)
         if are_tales:
             studio.text_work.keep_going(folder)
@@ -62,7 +62,7 @@ async def show(request: Request) -> Response:
     folder = _folder(request)
     await run_in_threadpool(studio.text_work.keep_going, folder)
     text = await run_in_threadpool(text_states.whole_text, folder)
-    return JSONResponse({**text, "most_minutes": studio.place.limits.minutes})
+    return JSONResponse({**text, "most_minutes": studio.workspace.allowance.minutes})
 
 
 async def add(request: Request) -> Response:
@@ -70,19 +70,19 @@ async def add(request: Request) -> Response:
     folder = _folder(request)
     sent = await read_json(request)
 
-    limits = _studio(request).place.limits
+    allowance = _studio(request).workspace.allowance
 
     def announce() -> int:
         _studio(request).text_work.stop(folder)
-        return store.add(folder, sent.get("names"), sent.get("sizes"), limits)
+        return store.add(folder, sent.get("names"), sent.get("sizes"), allowance)
 
     return JSONResponse({"first": await run_in_threadpool(announce)}, 201)
 
 
 async def receive(request: Request) -> Response:
     """POST the bytes of a file that was announced; the name under which it is kept."""
-    limits = _studio(request).place.limits
-    kept = await store.receive(_folder(request), _number(request), request.stream(), limits)
+    allowance = _studio(request).workspace.allowance
+    kept = await store.receive(_folder(request), _number(request), request.stream(), allowance)
     return JSONResponse({"kept": kept}, 201)
 
 

@@ -16,10 +16,10 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 
 from ...config.system import rename
+from ..allowance import Allowance
 from ..errors import Refusal
-from ..limits import Limits
-from ..place import Place, new_id, safe_name
 from ..stored import read_stored
+from ..workspace import Workspace, new_id, safe_name
 from .folder import (
     ABOUT,
     ARRIVING,
@@ -41,14 +41,14 @@ _changing = threading.Lock()  # text.json is read, changed and written by one at
 # A text
 
 
-def create(place: Place, names: Any, sizes: Any, limits: Limits) -> str:
+def create(workspace: Workspace, names: Any, sizes: Any, allowance: Allowance) -> str:
     """Make a text of files with these names and sizes, which are to come; its id."""
     announced = _checked(names, sizes)
-    make_folder(place.texts)
+    make_folder(workspace.texts)
     text = new_id()
-    folder = place.texts / text
+    folder = workspace.texts / text
     about: dict[str, Any] = {"name": _name_of(announced[0][0]), "is_complete": False, "files": []}
-    _announce(about, announced, place.texts, limits)
+    _announce(about, announced, workspace.texts, allowance)
 
     for path in (folder, folder / FILES, folder / ARRIVING):
         make_folder(path)
@@ -56,25 +56,25 @@ def create(place: Place, names: Any, sizes: Any, limits: Limits) -> str:
     return text
 
 
-def create_tales(place: Place) -> str:
+def create_tales(workspace: Workspace) -> str:
     """Make a text of the tales that come with minigpt."""
     from ...data.files import TALES, find_files
 
     (source,) = find_files((TALES,))
-    text = create(place, [_TALES], [source.stat().st_size], place.limits)
-    folder = place.texts / text
+    text = create(workspace, [_TALES], [source.stat().st_size], workspace.allowance)
+    folder = workspace.texts / text
     with open(source, "rb") as tales, open(open_new(folder / FILES / _TALES), "wb") as copy:
         shutil.copyfileobj(tales, copy)
     complete(folder)
     return text
 
 
-def add(folder: Path, names: Any, sizes: Any, limits: Limits) -> int:
+def add(folder: Path, names: Any, sizes: Any, allowance: Allowance) -> int:
     """Announce more files of a text; the number of the first."""
     announced = _checked(names, sizes)
     with _about(folder) as about:
         first = len(about["files"])
-        _announce(about, announced, folder, limits)
+        _announce(about, announced, folder, allowance)
         about["is_complete"] = False
     return first
 
@@ -108,10 +108,10 @@ def delete(folder: Path) -> None:
         shutil.rmtree(folder)
 
 
-def restore(place: Place) -> None:
+def restore(workspace: Workspace) -> None:
     """Bring all texts in order that a studio has left when it was ended: what has not arrived is
     forgotten, and a text of which nothing has arrived is deleted."""
-    for folder in text_folders(place):
+    for folder in text_folders(workspace):
         text = describe_text(folder)
         if text["is_complete"]:
             continue
@@ -127,10 +127,10 @@ def restore(place: Place) -> None:
             about["is_complete"] = True
 
 
-def text_folders(place: Place) -> list[Path]:
+def text_folders(workspace: Workspace) -> list[Path]:
     """The folders of all texts, the newest first."""
     try:
-        folders = [path.parent for path in place.texts.glob(f"*/{ABOUT}")]
+        folders = [path.parent for path in workspace.texts.glob(f"*/{ABOUT}")]
         return sorted(folders, key=lambda folder: (folder / ABOUT).stat().st_mtime, reverse=True)
     except OSError:  # one was deleted just now
         return []
@@ -165,7 +165,9 @@ def describe_text(folder: Path) -> dict[str, Any]:
 # The bytes of a file
 
 
-async def receive(folder: Path, number: int, parts: AsyncIterator[bytes], limits: Limits) -> str:
+async def receive(
+    folder: Path, number: int, parts: AsyncIterator[bytes], allowance: Allowance
+) -> str:
     """Store the bytes of a file that was announced, as they come; the name under which it is kept.
 
     If they end too early, or are more than were announced, or the disk is full, nothing is left of
@@ -182,7 +184,7 @@ async def receive(folder: Path, number: int, parts: AsyncIterator[bytes], limits
     except FileExistsError:
         raise Refusal(409, f"{file['name']} is arriving already.") from None
     try:
-        size = await _store(parts, opened, arriving.parent, file["size"], limits)
+        size = await _store(parts, opened, arriving.parent, file["size"], allowance)
         if size < file["size"]:
             message = f"{file['name']} ended too early. Add it again."
             raise Refusal(400, message, kind="broken_file", name=file["name"])
@@ -193,7 +195,7 @@ async def receive(folder: Path, number: int, parts: AsyncIterator[bytes], limits
 
 
 async def _store(
-    parts: AsyncIterator[bytes], opened: int, disk: Path, most: int, limits: Limits
+    parts: AsyncIterator[bytes], opened: int, disk: Path, most: int, allowance: Allowance
 ) -> int:
     """Write the parts into an open file, a megabyte at a time; how many bytes they were."""
     size = 0
@@ -205,14 +207,14 @@ async def _store(
                 raise Refusal(413, "More came than was announced. Add the file again.")
             block += part
             if len(block) >= _BLOCK:
-                await run_in_threadpool(_write, file, bytes(block), disk, limits)
+                await run_in_threadpool(_write, file, bytes(block), disk, allowance)
                 block.clear()
-        await run_in_threadpool(_write, file, bytes(block), disk, limits)
+        await run_in_threadpool(_write, file, bytes(block), disk, allowance)
     return size
 
 
-def _write(file: Any, block: bytes, disk: Path, limits: Limits) -> None:
-    _check_free(disk, len(block), limits)
+def _write(file: Any, block: bytes, disk: Path, allowance: Allowance) -> None:
+    _check_free(disk, len(block), allowance)
     left = memoryview(block)
     while left:
         left = left[file.write(left) :]
@@ -242,21 +244,21 @@ def _is_list_of(values: Any, kind: type) -> bool:
 
 
 def _announce(
-    about: dict[str, Any], announced: Sequence[tuple[str, int]], disk: Path, limits: Limits
+    about: dict[str, Any], announced: Sequence[tuple[str, int]], disk: Path, allowance: Allowance
 ) -> None:
     """Add files to what is known of a text, if they are not too many, and fit on the disk."""
     there = _there(about)
-    if len(there) + len(announced) > limits.files:
-        most = f"{limits.files:,}"
+    if len(there) + len(announced) > allowance.files:
+        most = f"{allowance.files:,}"
         raise Refusal(413, f"A text can have {most} files.", "names", kind="many_files", most=most)
 
     coming = sum(size for _, size in announced)
     together = coming + sum(file["size"] for file in there)
-    if together > limits.bytes:
-        most = f"{limits.bytes / 1e6:,g} MB"
+    if together > allowance.bytes:
+        most = f"{allowance.bytes / 1e6:,g} MB"
         message = f"A text can have {most}, and these files have more."
         raise Refusal(413, message, "sizes", kind="large_text", most=most)
-    _check_free(disk, coming, limits)
+    _check_free(disk, coming, allowance)
 
     taken = {_key(file["kept"]) for file in about["files"]}
     for name, size in announced:
@@ -267,8 +269,8 @@ def _announce(
         about["files"].append(file)
 
 
-def _check_free(disk: Path, coming: int, limits: Limits) -> None:
-    if shutil.disk_usage(disk).free < coming + limits.free:
+def _check_free(disk: Path, coming: int, allowance: Allowance) -> None:
+    if shutil.disk_usage(disk).free < coming + allowance.free:
         raise Refusal(507, "The disk is full. Free some space.")
 
 

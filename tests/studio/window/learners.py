@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from minigpt.runs.json_lines import read_lines
-from minigpt.studio.place import Place
 from minigpt.studio.runs import trainings
+from minigpt.studio.workspace import Workspace
 
 from ..dropped import dropped
 from .pages import STORY
@@ -37,7 +37,7 @@ def ask_for(root: Path, name: str, steps: int) -> Path:
         "beginning": STORY[:60],
     }
     settings = {**SMALL, "steps": steps, "num_evals": steps // _BETWEEN}
-    return trainings.ask(Place(root), text=about, name=name, minutes=5.0, settings=settings)
+    return trainings.ask(Workspace(root), text=about, name=name, minutes=5.0, settings=settings)
 
 
 def rows(run: Path, file: str) -> list[dict[str, Any]]:

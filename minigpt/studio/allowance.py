@@ -7,7 +7,7 @@ _WEEK = 60.0 * 24 * 7  # minutes
 
 
 @dataclass(frozen=True)
-class Limits:
+class Allowance:
     """How much may be in a folder with texts and runs."""
 
     bytes: int = 2 * _GIGABYTE  # of a file, and of all files of a text together
@@ -17,5 +17,5 @@ class Limits:
     runs: int | None = None  # None: any number
 
 
-OF_OWNER = Limits()
-OF_PUPIL = Limits(bytes=5_000_000, files=20, minutes=5.0, runs=3)
+OF_OWNER = Allowance()
+OF_PUPIL = Allowance(bytes=5_000_000, files=20, minutes=5.0, runs=3)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..config.system import name_problem
+from .allowance import OF_OWNER, Allowance
 from .errors import Refusal
-from .limits import OF_OWNER, Limits
 
 NAME_LENGTH = 80  # characters
 _UNSAFE = re.compile(r"[^\w .,()\[\]+=@-]+")  # in the name of a file or a run
@@ -16,11 +16,11 @@ _ID = re.compile(r"[0-9a-f]{12}")
 
 
 @dataclass(frozen=True)
-class Place:
+class Workspace:
     """A folder with texts and runs. The folders in it are made when they are first needed."""
 
     root: Path
-    limits: Limits = OF_OWNER
+    allowance: Allowance = OF_OWNER
 
     @property
     def texts(self) -> Path:
