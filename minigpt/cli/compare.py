@@ -18,7 +18,7 @@ from .terminal import has_colours, print_message, terminal_width, write, write_c
 if TYPE_CHECKING:
     from ..generation.comparison import Comparison, Guess, Place, ShownPiece
 
-_MODEL = "a run, base, a model such as hf:gpt2, or counting: what attention adds to it"
+_MODEL = "a run, base, a model such as hf:gpt2, or counting, to see what attention adds"
 _SHOWN = 1200  # characters of the text
 _WIDTH = 80  # columns where there is no terminal
 _COLOURS = (("48;5;25;38;5;255", "48;5;27;38;5;255", "1;48;5;33;38;5;16"),

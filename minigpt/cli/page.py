@@ -17,9 +17,9 @@ def options(parser: Parser) -> None:
     stored = "type of the stored weights (default: float16)"
     add("--weights", choices=("float16", "float32"), default="float16", help=stored)
     add("--with-text", action="store_true", help="also put the training text into the file")
-    steps = "how many of the steps that --keep has kept it holds (default: as many as fit in 20 MB)"
+    steps = "at most this many of the steps that --keep has kept (default: as many as fit in 20 MB)"
     add("--steps", type=int, metavar="N", help=steps)
-    called = "what the page calls the text that the model has read (default: as its file)"
+    called = "what the page calls the text that the model has read (default: the name of its file)"
     add("--text-name", metavar="NAME", help=called)
     add("--open", action="store_true", help="open the page in a browser")
 

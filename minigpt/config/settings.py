@@ -84,7 +84,9 @@ class TextConfig(ReadingConfig):
         "text", "start the token embeddings from counts of the text, or at random"
     )
     init: str | None = setting(
-        None, "begin with this run, base, a model such as hf:gpt2, or none (default: base or none)"
+        None,
+        "begin with this run, base, a model such as hf:gpt2, or none (default: base or none, "
+        "whichever should end lower)",
     )
 
     def _check(self) -> None:
