@@ -27,6 +27,7 @@ def _placeholders(words: str) -> list[str]:
 
 ENGLISH = _strings("en")
 GROUPS = {name.partition(".")[0] for name in ENGLISH}
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -93,3 +94,21 @@ def _names_in(script: str) -> tuple[set[str], set[str]]:
     whole = re.findall(r"`(\w+)\.\$\{", script)
     names = {*called, *(name for name, group in mentioned if group in GROUPS)}
     return names, {group for group in whole if group in GROUPS}
+
+
+def test_the_documents_call_the_parts_of_the_window_as_the_window_does() -> None:
+    studio = (DOCS / "studio.md").read_text(encoding="utf-8")
+    lesson = " ".join((DOCS / "lesson.md").read_text(encoding="utf-8").split())
+    _, _, table = studio.partition("| button | what it does |\n|---|---|\n")
+    named = [
+        *re.findall(r"^\| (.*?) \|", table.partition("\n\n")[0], re.M),
+        *re.findall(r"(?<!\*)\*([A-Z][^*\n]+)\*(?!\*)", studio),
+        *re.findall(r"^- \*\*(.*?)\*\*", studio, re.M),
+        *re.findall(r'(?:[Pp]ress|Set|Show|With|of|to|at|in) "([A-Z][^"]*)"', lesson),
+    ]
+    assert len(named) > 30
+
+    patterns = [re.sub(r"\\\{\w+\\\}", ".+", re.escape(words)) for words in ENGLISH.values()]
+    for name in named:
+        begins = any(words.startswith(name) for words in ENGLISH.values())
+        assert begins or any(re.fullmatch(pattern, name) for pattern in patterns), name
