@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from minigpt.cli import COMMANDS as CLI
 from minigpt.cli import parse
+from minigpt.cli.options import Parser
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -57,6 +59,25 @@ def test_the_options_of_the_commands_are_known(page: str, command: str) -> None:
     program, *words = shlex.split(command, comments=True)
     typed = words if program == "minigpt" else [program.removesuffix(".py"), *words]
     parse(typed, None)
+
+
+def test_the_options_that_sentences_name_are_known() -> None:
+    known = {"--help", "--version", "--base"}  # the last one is of benchmarks/tuning.py
+    for name, (_, add_options, _) in CLI.items():
+        parser = Parser(name)
+        add_options(parser)
+        known |= parser._option_string_actions.keys()
+
+    named = 0
+    for page in PAGES:
+        text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+        for code in re.findall(r"`([^`\n]+)`", text):
+            if re.match(r"hf |(\w+=\d )?torchrun ", code):  # other programs
+                continue
+            options = set(re.findall(r"(?<![\w-])--[a-z][\w-]*", code))
+            named += len(options)
+            assert options <= known, (page.name, code)
+    assert named > 100
 
 
 def test_the_examples_were_found() -> None:
