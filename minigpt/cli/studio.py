@@ -13,6 +13,7 @@ def options(parser: Parser) -> None:
     parser.add_argument(
         "--port", type=_port, metavar="N", help="port to listen at (default: 8765, or any free one)"
     )
+
     parser.add_argument(
         "--class",
         dest="of_class",
@@ -25,6 +26,7 @@ def options(parser: Parser) -> None:
         metavar="N",
         help="port for the pupils of a class (default: 8766, or any free one)",
     )
+
     parser.add_argument(
         "--lesson",
         dest="is_lesson",

@@ -47,22 +47,24 @@ def _run(request: Request) -> Path:
 
 def state_of(studio: "Studio") -> dict[str, Any]:
     """All runs, texts, and the line."""
-    runs = studio.states.all()
     workspace = studio.workspace
+    runs = studio.states.all()
     if studio.line.has_several:  # other people's trainings stand in it, too
         places = studio.line.places()
         for run in runs:
             run["place"] = places.get(workspace.runs / run["name"])
             run["starts_in"] = None
     waiting = sorted((run for run in runs if run["place"]), key=lambda run: run["place"])
-    rows = []
+
+    texts = []
     for folder in store.text_folders(workspace):
         with contextlib.suppress(Refusal, OSError):  # it was deleted just now
-            rows.append(text_states.row(folder))
+            texts.append(text_states.row(folder))
+
     return {
         "runs": runs,
         "bin": [studio.states.of(run) for run in runs_in(workspace.bin)],
-        "texts": rows,
+        "texts": texts,
         "line": [{name: run[name] for name in ("name", "place", "starts_in")} for run in waiting],
         "free": free_space(workspace.root),
         "folder": workspace.root.resolve().name,

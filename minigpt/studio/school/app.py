@@ -52,6 +52,7 @@ class ClassApp:
         self._streams = Streams()  # beside those of the teacher
         self._studios: dict[str, Studio] = {}  # by the folders of their pupils
         self._apps: dict[str, ASGIApp] = {}
+
         routes = [
             *window_routes("pupil.js", studio.tickets),
             Route("/api/join", self._join, methods=["POST"]),
@@ -59,6 +60,7 @@ class ClassApp:
             Mount("/", self._of_pupil),
         ]
         app = Starlette(routes=routes, exception_handlers=dict.fromkeys(ERRORS, refuse))
+
         self._guard = Guard(
             app,
             classroom.find,

@@ -76,6 +76,7 @@ def plan(folder: Path) -> None:
 def _plan(folder: Path, of: Found) -> None:
     """Write what to expect, piece by piece."""
     path = folder / PLANS
+    speeds = read_stored(path).get("speeds", [])
     found: Found = {
         "of": of,
         "is_done": False,
@@ -84,9 +85,10 @@ def _plan(folder: Path, of: Found) -> None:
         "measured": None,
         "stops": [],
         "problem": None,
-        "speeds": read_stored(path).get("speeds", []),
+        "speeds": speeds,
     }
     write_json(found, path)
+
     try:
         with enough_memory("a smaller model"):
             for more in _steps(folder):
@@ -95,6 +97,7 @@ def _plan(folder: Path, of: Found) -> None:
     except UserError as error:
         write_problem(path, of, error.kind, settings.for_window(str(error)))
         return
+
     write_json(found | {"is_done": True, "share": 1.0}, path)
 
 
