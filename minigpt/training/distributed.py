@@ -150,12 +150,14 @@ def _say(line: str) -> None:  # also on a silenced rank
 
 
 def launch(number: int) -> list[str]:
-    """Names the torchrun processes that started these, one on each machine, and the training among
-    those that they do in turn. After a restart at least one name is the same. Without torchrun
-    there is none."""
+    """Names by which a training is known again after torchrun has restarted its processes: at least
+    one of them stays the same. There is a name for each torchrun, one on each machine; without
+    torchrun there is none. `number` counts the trainings that the processes do in turn."""
     if "TORCHELASTIC_RUN_ID" not in os.environ:
         return []
-    parent, started = os.getppid(), ""
+
+    parent = os.getppid()
+    started = ""
     with contextlib.suppress(OSError, IndexError):  # another process may have had its number before
         status = Path(f"/proc/{parent}/stat").read_text(encoding="utf-8")
         started = status.rpartition(")")[2].split()[19]  # see proc(5)
@@ -233,7 +235,8 @@ def broadcast(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def check_batch(batch_size: int) -> None:
     """Refuse a batch that cannot be divided evenly."""
-    if batch_size % (size := world_size()):
+    size = world_size()
+    if batch_size % size != 0:
         raise UserError(f"batch_size must be a multiple of {size}, the processes; got {batch_size}")
 
 

@@ -155,7 +155,7 @@ def spread_windows(tokens: TokenSequence, context_length: int, max_tokens: int) 
     starts = np.arange(0, len(tokens) - 1, T)  # of each window; the last one may be short
     if len(starts) * T > max_tokens:
         full = starts[: max(len(starts) - 1, 1)]
-        starts = full[:: -(-len(full) * T // max_tokens)]
+        starts = full[:: math.ceil(len(full) * T / max_tokens)]
 
     for start in starts.tolist():
         yield tokens[start : start + T + 1]
@@ -220,16 +220,20 @@ def predictions(
         return Predictions(tokens, known, losses.cpu().double(), are_right.cpu())
 
     groups = _groups(windows, max(at_once // workers.count(), 1), overlap)
-    ranks, rank = distributed.world_size(), distributed.rank()
+    ranks = distributed.world_size()
+    in_a_turn = ranks * workers.count()  # a group for each worker of each process
     with evaluating(model):
-        while turn := list(itertools.islice(groups, ranks * workers.count())):
-            yield from workers.compute(predict, turn[rank::ranks])
+        while turn := list(itertools.islice(groups, in_a_turn)):
+            own = turn[distributed.rank() :: ranks]
+            yield from workers.compute(predict, own)
 
 
 def evaluation_of(totals: list[Totals], *, context_length: int, stride: int) -> Evaluation:
     """The evaluation of which each process has some totals."""
-    of_all = itertools.chain.from_iterable(distributed.gather([Totals(0.0, 0, 0, 0.0), *totals]))
+    none = Totals(0.0, 0, 0, 0.0)  # so that there is one where a process has none
+    of_all = itertools.chain.from_iterable(distributed.gather([none, *totals]))
     nats, count, size, right = map(math.fsum, zip(*of_all, strict=True))  # exact in any order
+
     loss = nats / max(count, 1)
     bits = nats / math.log(2) / max(size, 1)
     return Evaluation(

@@ -46,9 +46,11 @@ def training_batch(
 
     at_once = min(config.micro_batch_size or len(inputs), len(inputs))
     at_once = math.ceil(at_once / workers.count())
-    length = (config.warmup_context if is_early else None) or context_length
-    zipped = zip(inputs.split(at_once), targets.split(at_once), strict=True)
-    parts = [(_cut(x, length), _cut(y, length)) for x, y in zipped]
+    length = context_length
+    if is_early and config.warmup_context:
+        length = config.warmup_context
+    in_parts = zip(inputs.split(at_once), targets.split(at_once), strict=True)
+    parts = [(_cut(x, length), _cut(y, length)) for x, y in in_parts]
     if dataset.voices is None:
         return parts
 

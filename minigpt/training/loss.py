@@ -47,10 +47,12 @@ class Loss(nn.Module):
             loss = mean_cross_entropy(self.model, inputs, targets)
             return loss, loss.detach()
 
-        self._seen.inputs, self._seen.logits = inputs, None
+        self._seen.inputs = inputs
+        self._seen.logits = None
         loss = self._function(self.model, inputs, targets)
         logits = self._seen.logits
-        self._seen.inputs, self._seen.logits = None, None
+        self._seen.inputs = None
+        self._seen.logits = None
 
         with torch.no_grad():
             if logits is None:

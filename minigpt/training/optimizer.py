@@ -158,9 +158,11 @@ class Muon(torch.optim.Optimizer):
             for p in matrices:
                 if not self.state[p]:
                     self.state[p]["momentum"] = torch.zeros_like(p)
-            matrices.sort(key=lambda p: tuple(p.shape))
+
+            matrices.sort(key=lambda p: tuple(p.shape))  # each worker gets its share of every shape
             n = min(workers.count(), len(matrices))
-            workers.compute(partial(self._update, group), [matrices[k::n] for k in range(n)])
+            shares = [matrices[k::n] for k in range(n)]
+            workers.compute(partial(self._update, group), shares)
 
     @torch.no_grad()
     def _update(self, group: dict[str, Any], matrices: list[Tensor]) -> None:
@@ -169,11 +171,14 @@ class Muon(torch.optim.Optimizer):
         torch._foreach_lerp_(averages, gradients, 1 - group["momentum"])
         updates = torch._foreach_lerp(gradients, averages, group["momentum"])  # Nesterov
         torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
+
         by_shape: dict[torch.Size, list[tuple[Tensor, Tensor]]] = defaultdict(list)
         for matrix, update in zip(matrices, updates, strict=True):
             by_shape[matrix.shape].append((matrix, update))
+
         for shape, same in by_shape.items():
-            scale, count = 0.2 * max(shape) ** 0.5, max(_AT_ONCE // shape.numel(), 4)
+            scale = 0.2 * max(shape) ** 0.5
+            count = max(_AT_ONCE // shape.numel(), 4)  # of matrices side by side
             for i in range(0, len(same), count):
                 chosen, theirs = zip(*same[i : i + count], strict=True)
                 stacked = torch.stack(theirs)  # (n, rows, columns)
@@ -188,22 +193,36 @@ def orthogonalized(updates: Tensor, dtype: torch.dtype = torch.float32) -> Tenso
     brings them near 1 ("Muon: An optimizer for hidden layers in neural networks", Jordan et al.
     2024). `updates` are matrices side by side, ``(n, rows, columns)``, since one large product is
     faster than n small ones; so is the result, in `dtype`.
-
-    Of wide matrices, steps are taken by the factor P of ``P X``, from ``X Xᵀ`` alone: its products
-    are smaller. That needs more digits than bfloat16 has.
     """
     # Divided before they are made narrow: float16 has no numbers as small as some gradients.
     x = (updates / (_MARGIN * updates.norm(dim=(-2, -1), keepdim=True) + 1e-7)).to(dtype)
     is_tall = x.shape[-2] > x.shape[-1]
     if is_tall:
         x = x.mT  # the shorter side first makes the products below smaller
-    gram, whole_x, small = x @ x.mT, x, None  # (n, rows, rows)
-    if x.shape[-1] > 1.5 * x.shape[-2] and dtype == torch.float32:
-        small, x = gram, torch.eye(x.shape[-2], device=x.device).expand_as(gram)
-    for i, (a, b, c) in enumerate(_POLYNOMIALS):
-        if i > 0:
-            gram = x @ x.mT if small is None else x @ small @ x.mT
+
+    is_wide = x.shape[-1] > 1.5 * x.shape[-2]
+    x = _steps_of_wide(x) if is_wide and dtype == torch.float32 else _steps(x)
+    return x.mT if is_tall else x
+
+
+def _steps(x: Tensor) -> Tensor:
+    """Apply the polynomials to the singular values of X ``(n, rows, columns)``."""
+    for a, b, c in _POLYNOMIALS:
+        gram = x @ x.mT  # (n, rows, rows)
         mixed = torch.baddbmm(gram, gram, gram, beta=b, alpha=c)
         x = torch.baddbmm(x, mixed, x, beta=a)
-    x = x if small is None else x @ whole_x
-    return x.mT if is_tall else x
+    return x
+
+
+def _steps_of_wide(x: Tensor) -> Tensor:
+    """The same for wide matrices, of which each step gives ``P X``: the factor P is computed from
+    ``X Xᵀ`` alone, by products that are smaller. That needs more digits than bfloat16 has."""
+    gram_of_x = x @ x.mT  # (n, rows, rows)
+    gram = gram_of_x  # that of P X
+    factor = torch.eye(x.shape[-2], device=x.device).expand_as(gram)  # (n, rows, rows)
+    for i, (a, b, c) in enumerate(_POLYNOMIALS):
+        if i > 0:
+            gram = factor @ gram_of_x @ factor.mT
+        mixed = torch.baddbmm(gram, gram, gram, beta=b, alpha=c)
+        factor = torch.baddbmm(factor, mixed, factor, beta=a)
+    return factor @ x

@@ -39,7 +39,8 @@ class OptimizerKeeper:
 
     def state(self) -> OptimizerState:
         """The state that they are in now."""
-        about, tensors = [], dict[str, Tensor]()
+        about = []
+        tensors = dict[str, Tensor]()
         for i, optimizer in enumerate(self.optimizers):
             groups = zip(optimizer.param_groups, self._beginning[i], strict=True)
             changed = [_changed(_settings(group), beginning) for group, beginning in groups]

@@ -43,15 +43,18 @@ class Picture:
 def draw_losses(folder: Path, marks: dict[str, float | None]) -> None:
     """Draw a run: the loss of single steps, of the evaluations, and a line for each mark, what to
     compare with, in bits per byte."""
-    evaluations, steps = read_metrics(folder / METRICS), read_steps(folder / STEPS)
     try:
         from matplotlib.figure import Figure
     except ImportError:
         return
+    evaluations = read_metrics(folder / METRICS)
+    steps = read_steps(folder / STEPS)
     if not evaluations:
         return
 
-    unit, size = ("minutes", 60) if evaluations[-1]["seconds"] >= 180 else ("seconds", 1)
+    is_long = evaluations[-1]["seconds"] >= 180
+    unit = "minutes" if is_long else "seconds"
+    size = 60 if is_long else 1  # of the unit, in seconds
     figure = Figure(figsize=(7, 5))
     axes: Any = figure.add_axes((0.11, 0.23, 0.86, 0.69))  # laying it out would take 0.1 s
 

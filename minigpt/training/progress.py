@@ -31,7 +31,8 @@ class Progress:
         self._bar.update(100 * done - self._bar.n)
 
     def on_evaluation(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
-        training, validation = figures["train_bits_per_byte"], figures["val_bits_per_byte"]
+        training = figures["train_bits_per_byte"]
+        validation = figures["val_bits_per_byte"]
         losses = f"training {training:.3f}, validation {validation:.3f} bits/byte"
         best = " (best so far)" if figures["is_best"] else ""
         say(f"step {figures['step']:,} at {clock(figures['seconds'])}: {losses}{best}")

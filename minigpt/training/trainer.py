@@ -189,8 +189,15 @@ class Trainer:
             return None
 
         settings = settings_of_run(self.model, self.dataset, self.config, self.context_length)
-        begun = (self.out, settings, self.model, self.dataset, self._files)
-        with distributed.process_group(), new_run(*begun, self.journal) as self.journal:
+        run = new_run(  # which is made when it is entered
+            self.out,
+            settings,
+            self.model,
+            self.dataset,
+            files=self._files,
+            journal=self.journal,
+        )
+        with distributed.process_group(), run as self.journal:
             self._train()
         return Run(self.out)
 
@@ -241,14 +248,10 @@ class Trainer:
                     self._loop(stop)
                 self._best.load()
             except Diverged as problem:
-                is_kept = self.state.best_step > 0
+                kept_in = self.out if self.state.best_step > 0 else None
                 rate = None if self._optimizers_are_given else self.config.learning_rate
-                raise advice(
-                    problem,
-                    self.state.step,
-                    kept_in=self.out if is_kept else None,
-                    learning_rate=rate,
-                ) from None
+                said = advice(problem, self.state.step, kept_in=kept_in, learning_rate=rate)
+                raise said from None
             finally:
                 self._tell.end()
             self._check_callbacks(is_over=True)
@@ -256,12 +259,9 @@ class Trainer:
     def _prepare(self) -> None:
         """Find out how much time there is."""
         self._validation.plan(self.state, self.config, self._limits)
+        seconds_at_end = self._candidates.seconds_at_end(self.state.eval_tokens)
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
-        self._limits.begin(
-            self.state.seconds,
-            self._candidates.seconds_at_end(self.state.eval_tokens),
-            parameters,
-        )
+        self._limits.begin(self.state.seconds, seconds_at_end, parameters)
 
         # A run that is continued for longer than planned has its evaluations spread anew.
         begun = self._limits.done(self.state.step, self.state.seconds)

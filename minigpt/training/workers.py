@@ -32,11 +32,13 @@ def team(size: int) -> Iterator[None]:
     if size == 1:
         yield
         return
+
     torch_threads = torch.get_num_threads()
     torch.set_num_threads(1)  # in this thread; each has a number of its own
     others = ThreadPoolExecutor(size - 1, "worker", torch.set_num_threads, (1,))
     try:
-        _team.size, _team.others = size, others
+        _team.size = size
+        _team.others = others
         yield
     finally:
         _team.size = 1
@@ -118,7 +120,8 @@ def backward(
     by torch's seed. They are added in a fixed order: the result depends on the seed and n alone.
     A parameter that no loss depends on, or that is not trained, has no gradient.
     """
-    seed, n = torch.initial_seed(), count()
+    seed = torch.initial_seed()
+    n = count()
     trained = [p for p in parameters if p.requires_grad]
 
     def share(k: int) -> tuple[Tensor, Gradients]:
