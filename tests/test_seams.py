@@ -448,6 +448,15 @@ def of_another(model: nn.Module) -> list[Optimizer]:
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no module": ({"model": 7}, "model must be a torch.nn.Module, got int"),
+    "no dataset": ({"dataset": "my.txt"}, "dataset must be what minigpt.prepare returns, got str"),
+    "no config": ({"config": {"steps": 3}}, "config must be a minigpt.TrainConfig, got dict"),
+    "no function": ({"loss": "mse"}, "loss must be a function of model, inputs and targets"),
+    "no callbacks": ({"callbacks": 7}, "callbacks is a list: put the callback in brackets"),
+    "no optimizers": ({"optimizers": lambda model: None}, "optimizers must be a list of them"),
+    "no context": (
+        {"model": lambda: Bigram(300), "context_length": 0},
+        "context_length must be a whole number, at least 1, got 0",
+    ),
     "nothing trained": ({"model": frozen_gpt}, "the model has no parameter that is trained"),
     "other tokens": (
         {"model": Pairs},
@@ -487,10 +496,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("what", REFUSED)
 def test_what_does_not_fit_is_refused_in_one_line(what: str, dataset: Dataset) -> None:
     changes, words = REFUSED[what]
-    given: dict[str, Any] = {"model": lambda: GPT(SHAPE), "out": "runs/mine"} | changes
+    usual = {"model": lambda: GPT(SHAPE), "dataset": dataset, "config": CONFIG, "out": "runs/mine"}
+    given: dict[str, Any] = usual | changes
     model = given.pop("model")
     with pytest.raises(UserError, match=words):
-        Trainer(model() if callable(model) else model, dataset, CONFIG, **given).train()
+        Trainer(model() if callable(model) else model, **given).train()
     assert not Path("runs/mine").exists()
 
 

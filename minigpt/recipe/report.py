@@ -147,8 +147,9 @@ def lines_of_beginning(plan: "Plan") -> list[str]:
         if size is not None:
             name += f", which has read {size / 1e6:,.0f} MB of English"
     line = f"begins with {name}: {plan.text.before:.3g} bits/byte on this text"
-    if plan.from_nothing is not None:
-        line += f" before the first step; from nothing about {plan.from_nothing:.3g} at the end"
+    if plan.with_base is not None and plan.from_nothing is not None:
+        line += f" before the first step and about {plan.with_base:.3g} at the end"
+        line += f"; from nothing about {plan.from_nothing:.3g}"
     return [line]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from .. import UserError, __version__
 from ..config import TrainConfig, check_given, check_interpolation, counted
+from ..config.system import quote
 from ..data.batches import Dataset
 from ..data.readers import title
 from ..data.source import Source, find_again
@@ -111,9 +112,17 @@ def _is_more(old: TrainConfig, asked: TrainConfig, state: TrainingState) -> bool
     return not was_by_time or asked.minutes > old.minutes
 
 
-def text_of_run(config: RunConfig) -> Source:
+def text_of_run(folder: Path, config: RunConfig) -> Source:
     """The text that a run learned from; UserError if it has changed or is not there any more."""
-    return find_again(config.text, config.origin.fingerprint, say)
+    try:
+        return find_again(config.text, config.origin.fingerprint, say)
+    except UserError as error:
+        if error.kind != "text_changed":
+            raise
+        new_run = f"--init {quote(str(folder))}"
+        raise UserError(
+            f"{error}; a new run can begin with its model: {new_run}", kind=error.kind
+        ) from None
 
 
 def tokens_of_run(folder: Path, config: RunConfig, source: Source) -> Dataset:

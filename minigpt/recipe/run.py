@@ -225,7 +225,7 @@ def _go_on(folder: Path, network: nn.Module | None, started: float) -> Run:
 
 def _continue(folder: Path, config: RunConfig, network: nn.Module | None, started: float) -> Run:
     """Train a run from its checkpoint to its end. Without a network it is of a `GPT`."""
-    source = on_main(text_of_run, config)
+    source = on_main(text_of_run, folder, config)
     dataset = on_all(tokens_of_run, folder, config, source)
     if network is None:
         network = GPT(config.gpt)

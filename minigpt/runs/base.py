@@ -55,7 +55,11 @@ def find_base() -> Path:
     for name in (CONFIG, *_CHECKED):
         if not (folder / name).is_file():
             raise UserError(f"the base is missing: there is no {folder / name}; {_REMEDY}")
-    if _said(folder, _CHECKSUMS) != _checksums(folder):
+    try:
+        is_whole = _said(folder, _CHECKSUMS) == _checksums(folder)
+    except OSError as error:  # somebody else may read it, as in a system's folder
+        raise UserError(f"the base cannot be read: {error}; {_REMEDY}") from None
+    if not is_whole:
         raise UserError(f"the base in {folder} is damaged; {_REMEDY}")
     return folder
 

@@ -12,7 +12,7 @@ A callback is an object with any of these methods, each of which gets the traine
 The figures are a dict by the names of metrics.jsonl and more, see `Trainer.figures`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,8 @@ def check_callbacks(callbacks: Sequence[object]) -> None:
     """Refuse what would never be called: an object with none of the methods, or one whose name is
     mistyped."""
     events = ", ".join(_EVENTS)
+    if not isinstance(callbacks, Iterable):
+        raise UserError("callbacks is a list: put the callback in brackets")
     for callback in callbacks:
         methods = [name for name in dir(callback) if name.startswith("on_")]
         name = type(callback).__name__

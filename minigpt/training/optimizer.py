@@ -88,6 +88,8 @@ def chosen_optimizers(
         made = given(model) if callable(given) else given
         if isinstance(made, torch.optim.Optimizer):
             raise UserError("optimizers is a list: put the optimizer in brackets")
+        if not isinstance(made, Iterable):
+            raise UserError(f"optimizers must be a list of them, got {type(made).__name__}")
         optimizers = list(made)
         _check(optimizers, model)
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import UserError
+from ..config import TrainConfig
 from ..data.batches import Dataset
 from ..data.lengths import check_context
 from ..model import GPT
@@ -27,11 +28,25 @@ def device_for(model: nn.Module, name: str) -> torch.device:
 def context_length_of(model: nn.Module, given: int | None) -> int:
     """How many tokens a model sees: what its config says, or what was given."""
     own = getattr(getattr(model, "config", None), "context_length", None)
+    if own is None and given is not None and (not isinstance(given, int) or given < 1):
+        raise UserError(f"context_length must be a whole number, at least 1, got {given!r}")
     if own is None:
         return _CONTEXT_LENGTH if given is None else given
     if given not in (None, own):
         raise UserError(f"the model's own context_length is {own:,}; leave context_length out")
     return own
+
+
+def check_kinds(dataset: Any, config: Any, loss: Any) -> None:
+    """Refuse arguments of another kind than a trainer takes."""
+    if not isinstance(dataset, Dataset):
+        kind = type(dataset).__name__
+        raise UserError(f"dataset must be what minigpt.prepare returns, got {kind}")
+    if not isinstance(config, TrainConfig):
+        raise UserError(f"config must be a minigpt.TrainConfig, got {type(config).__name__}")
+    if loss is not None and not callable(loss):
+        kind = type(loss).__name__
+        raise UserError(f"loss must be a function of model, inputs and targets, got {kind}")
 
 
 def check_model(model: Any) -> None:

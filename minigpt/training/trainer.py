@@ -48,6 +48,7 @@ from .saving import BestWeights, Checkpoints
 from .setup import (
     as_before,
     check_dataset,
+    check_kinds,
     check_logits,
     check_model,
     context_length_of,
@@ -117,6 +118,7 @@ class Trainer:
     ):
         distributed.join()
         config = TrainConfig() if config is None else config
+        check_kinds(dataset, config, loss)
         distributed.check_batch(config.batch_size)
         check_lesson(config)
         check_model(model)

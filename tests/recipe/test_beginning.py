@@ -6,6 +6,7 @@ import json
 import shlex
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -69,7 +70,8 @@ def test_a_text_like_those_that_the_base_has_read_is_begun_with_it(tiny_base: Pa
 
     (line,) = [line for line in reasons(plan) if line.startswith("begins with")]
     assert "which has read 0 MB of English" in line
-    assert f"{plan.text.before:.3g} bits/byte on this text" in line
+    assert f"{plan.text.before:.3g} bits/byte on this text before the first step" in line
+    assert f"about {plan.with_base:.3g} at the end" in line
     assert f"from nothing about {plan.from_nothing:.3g}" in line
 
 
@@ -211,12 +213,18 @@ def test_a_plan_can_be_typed_back(tiny_base: Path, capsys: pytest.CaptureFixture
 # A base that cannot be read
 
 
-@pytest.mark.parametrize("damage", ["missing", "damaged"])
+@pytest.mark.parametrize("damage", ["missing", "damaged", "cannot be read"])
 def test_without_a_whole_base_a_training_says_so_in_a_line_and_goes_on_from_nothing(
-    damage: str, tiny_base: Path, capsys: pytest.CaptureFixture[str]
+    damage: str,
+    tiny_base: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if damage == "missing":
         (tiny_base / WEIGHTS).unlink()
+    elif damage == "cannot be read":
+        refusal = PermissionError(13, "Permission denied", str(tiny_base / WEIGHTS))
+        monkeypatch.setattr("minigpt.runs.base._checksums", Mock(side_effect=refusal))
     else:
         (tiny_base / CONFIG).write_text("{}")
     run = minigpt.train("my.txt", **SHORT)
