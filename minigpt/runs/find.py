@@ -213,7 +213,7 @@ def _full_name_of_folder(folder: Path, runs: Path, say: Say) -> str | Path:
     problem = f"no such run: {folder} or {in_runs}"
     if folder.is_dir():
         problem = f"{folder} is not a run, and there is no {in_runs}"
-    raise UserError(f"{problem} ({_meant(folder, runs)})")
+    raise UserError(f"{problem} ({_meant(folder, runs)})", kind="not_found")
 
 
 def _holds_model(folder: Path) -> bool:

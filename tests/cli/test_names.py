@@ -72,3 +72,4 @@ def test_a_name_of_no_run_is_refused_with_the_one_that_may_be_meant(
     with pytest.raises(UserError) as refused:
         find_model(name)
     assert str(refused.value).startswith(words)
+    assert refused.value.kind == ("damaged_run" if name == ".." else "not_found")
