@@ -100,7 +100,7 @@ def compare(
             not know, or the tokenizers do not give back the same text.
     """
     config = EvaluationConfig(**settings)
-    names = str(first), str(second)
+    names = (str(first), str(second))
     if all(map(means_counting, names)):
         raise UserError("counting can be only one of the two; name a run beside it")
 
@@ -111,6 +111,7 @@ def compare(
         None if model is None else ModelContender(name, model, config, device)
         for name, model in zip(names, found, strict=True)
     ]
+
     with computing(config, device):
         return _compare(_contenders(models), text, seed=seed, progress=progress)
 

@@ -139,7 +139,7 @@ class ModelContender(Contender):
     def _losses(self, windows: Iterator[NDArray[np.integer]]) -> Iterator[tuple[Losses, Totals]]:
         overlap = self._length - self.stride
         for group in predictions(self._model, windows, overlap=overlap, at_once=self._at_once):
-            losses = group.tokens.numpy(), group.known, group.nats.numpy()
+            losses = (group.tokens.numpy(), group.known, group.nats.numpy())
             yield losses, group.totals(self._byte_lengths)
 
     def _logits_after(self, context: TokenIds) -> Array:

@@ -64,8 +64,10 @@ def evaluate(
     """
     config = EvaluationConfig(**settings)
     reading = config.reading()
-    paths = find_files(tuple(map(str, files)), reading=reading)
+    names = tuple(map(str, files))
+    paths = find_files(names, reading=reading)
     check_text_field(paths, reading)
+
     found = find_model(run)
     context_length = found.glass.config.context_length
     mark: list[int] = []
@@ -74,9 +76,7 @@ def evaluate(
         mark = mark_ids(found.tokenizer, find_voice(voices, voice))
     stride = stride_of(found, config)
 
-    names = tuple(map(str, files))
     text = read_corpus(Corpus(paths, reading), names, say)
-
     reach = context_length - len(mark)  # tokens of the text in a window
     ids = ids_of(found.tokenizer, text, progress)
     windows = windows_of(ids, reach, min(stride, reach))

@@ -13,7 +13,8 @@ from ..runs.found import FoundModel
 from ..training.evaluation import spread_windows
 
 _OPERATIONS = 6e10  # of the forward pass: about half a second on two cores
-_FEWEST, _MOST = 512, 4_096  # tokens of the sample
+_FEWEST = 512  # tokens of the sample
+_MOST = 4_096
 _CHARACTERS = 5  # of the text for each of them: enough in any language
 _STRETCH = 2_048  # characters of each stretch of the sample
 _WINDOW = 256  # tokens that the model sees, at most

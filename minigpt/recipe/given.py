@@ -90,7 +90,8 @@ def gather_given(
     brought = asdict(config)
     if isinstance(start.tokenizer, CharacterTokenizer):
         brought["tokenizer"] = "char"
-    for name in (_PLANNED_FOR_RUNS if start.is_run else _PLANNED_FOR_OTHERS) - model.keys():
+    planned_anew = _PLANNED_FOR_RUNS if start.is_run else _PLANNED_FOR_OTHERS
+    for name in planned_anew - model.keys():
         del brought[name]
     check_given(given, brought)
     return Given.of({**text, **brought, **training, "start": config})

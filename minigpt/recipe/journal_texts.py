@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from ..training.trainer import Trainer
 
 _TOKENS = 60  # of each text
-# From one text to the next pass at least
+# From one text to the next passes the longest of these times:
 _SECONDS_BETWEEN = 3.0
 _SHARE_BETWEEN = 1 / 50  # of the time so far, so that a long training writes few texts
-_TIMES_THE_COST = 50  # the seconds that writing a text takes: a fiftieth of the time goes into it
+_TIMES_THE_COST = 50  # what writing a text takes, so that a fiftieth of the time goes into it
 
 # To find the words of the training text
 _LOOKING_UP = 0.005  # share of the time that this may take
@@ -71,6 +71,7 @@ class JournalTexts:
         start = time.monotonic()
         with evaluating(trainer.model):
             trainer.journal.add_text(self._text(trainer))
+
         cost = time.monotonic() - start
         elapsed = time.monotonic() - trainer.started
         pause = max(_SECONDS_BETWEEN, elapsed * _SHARE_BETWEEN, cost * _TIMES_THE_COST)
@@ -80,12 +81,14 @@ class JournalTexts:
         writer = writer_of(trainer)
         text = writer.generate(self._beginning, max_new_tokens=_TOKENS, seed=trainer.config.seed)
         written = _WORD.findall(text[len(self._beginning) :])
+
         known = None
         unknown = None
         if self._known_words is not None:
             missed = [word for word in written if word.casefold() not in self._known_words]
             known = len(written) - len(missed)
             unknown = list(dict.fromkeys(missed))
+
         return {
             "step": trainer.state.step,
             "seconds": round(time.monotonic() - trainer.started, 3),

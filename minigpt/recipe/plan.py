@@ -85,6 +85,7 @@ def make_plan(
     asked = given
     if text.before is not None:
         given = with_tuning(given, plan_tuning(text.before, text, given))
+
     draft = choose_draft(text, machine, given)
     regularisation = plan_regularisation(draft, text, given)
     expected = forecast(draft, text, forecast_machine, given)
@@ -94,6 +95,7 @@ def make_plan(
         dropout=regularisation.dropout,
         tie_embeddings=regularisation.tie_embeddings,
     )
+
     is_pretrained = given.init is not None
     learning_rate = rules.plan_learning_rate(model.emb_dim, is_pretrained)
     warmup_context = rules.plan_warmup_context(model, is_pretrained)

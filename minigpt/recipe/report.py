@@ -33,13 +33,15 @@ BITS = (  # what is meant by bits/byte
 
 def say_text(source: Source) -> None:
     """What was read, and what a person should know of it."""
-    files, size = source.training.files, source.training.scan.text_bytes
+    files = source.training.files
+    size = source.training.scan.text_bytes
     reports = source.training.scan.reports
     names = title(files[0]) if len(files) == 1 else counted(len(files), "file")
     kinds = kinds_read(reports)
     if kinds:
         names += f" ({kinds}), {documents_read(reports)}"
     say_row("text", f"{names}, {tqdm.format_sizeof(size, 'B')}")
+
     left_out = all_left_out(reports)
     if left_out:
         say_row("", f"left out: {left_out}")
@@ -75,7 +77,8 @@ def _say_conversations(source: Source) -> None:
 
 def say_unfinished(text: TextConfig, source: Source) -> None:
     """If a run on the same text was not finished: where it is, and how to continue it."""
-    if folder := unfinished_run(text, source.fingerprint):
+    folder = unfinished_run(text, source.fingerprint)
+    if folder is not None:
         resume = f"{command('train')} --resume --out {quote(str(folder))}"
         say_command(f"{folder} is an unfinished run on this text; to continue it instead", resume)
 
@@ -98,6 +101,7 @@ def reasons(plan: "Plan") -> list[str]:
         extent = f"{counted(plan.steps, 'step')} in {duration(plan.seconds)}"
         who = "a lesson counts with" if plan.speed == LESSON else "this machine computes"
         lines.append(f"{who} {operations}: about {extent}")
+
     characters = plan.text.size / plan.text.bytes_per_character
     if plan.max_characters is not None and plan.max_characters < characters:
         most = f"{plan.max_characters / 1e6:,.0f} million characters"
@@ -172,7 +176,8 @@ def _keeping(trainer: "Trainer") -> str:
     """Of how many steps weights are kept, where, and how much of the disk they take."""
     from ..model import tensors_of
 
-    keep, steps = trainer.config.keep, trainer.config.steps
+    keep = trainer.config.keep
+    steps = trainer.config.steps
     assert keep is not None
     assert trainer.out is not None
     if steps is not None:  # there may be fewer
@@ -191,6 +196,7 @@ def _tokens(dataset: "Dataset") -> str:
         made_by = f" ({tokenizer.name})"
     elif text is not None:
         made_by = f" from {text.init}" if text.init else f" ({text.tokenizer})"
+
     training = len(dataset.train)
     validation = len(dataset.validation)
     aside = validation / (training + validation)
@@ -226,6 +232,7 @@ def _training(trainer: "Trainer") -> str:
         goal = counted(training.steps, "step")
         if training.lesson:
             goal += f", a lesson of {duration(60 * training.minutes)},"
+
     device = trainer.device.type
     if world_size() > 1:
         device = f"{world_size()} processes, each {device}"

@@ -70,8 +70,10 @@ class Request:
             training=replace(self.training, minutes=minutes),
             given=replace(self.given, minutes=minutes),
         )
+
         base = self.with_base
-        vars(request)["with_base"] = base and base.with_minutes(minutes)  # not read again
+        of_base = None if base is None else base.with_minutes(minutes)
+        vars(request)["with_base"] = of_base  # as if it had been asked for: it is not read again
         return request
 
     def with_plan(self, plan: "Plan | None") -> "Request":
@@ -113,9 +115,11 @@ def make_request(
         text = {**text, "init": None}
     if text.get("only") is not None:  # which tokens count is known of whole ones
         training = {**training, "token_split_prob": 0.0}
+
     _check_own_parts(text, model, has_network=network is not None, has_tokenizer=bool(tokenizer))
     if network is None:
         check_interpolation(training.get("interpolate"), text.get("init"))
+
     start = starting_point(text, model)
     if start is not None:
         if init == BASE and not is_base(start.folder):  # it has the same name
@@ -124,12 +128,12 @@ def make_request(
 
     given = gather_given(text, model, training)
     request = Request(TextConfig(**text), as_lesson(TrainConfig(**training)), given)
+    is_open = network is None and init is None and leaves_shape_open(text, model)
+    may_begin_with_base = is_open and not given.lesson  # a lesson begins with nothing
     if tokenizer is not None:
         kind = "char" if isinstance(tokenizer, CharacterTokenizer) else "bpe"
         given = replace(given, tokenizer=kind, vocab_size=tokenizer.vocab_size)
-    elif given.lesson:  # which begins with nothing
-        pass
-    elif network is None and init is None and leaves_shape_open(text, model):
+    elif may_begin_with_base:
         request = replace(request, asked=Asked(text, model, training))
     return replace(request, given=given, network=network, tokenizer=tokenizer)
 

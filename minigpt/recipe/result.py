@@ -29,7 +29,9 @@ _LEARNED_BY_HEART = 0.8  # of the steps: if the loss was lowest before, it has r
 
 def say_result(trainer: "Trainer") -> None:
     """The loss that was reached, why the training ended, how good that is, and what to do next."""
-    state, training, folder = trainer.state, trainer.config, trainer.out
+    state = trainer.state
+    training = trainer.config
+    folder = trainer.out
     assert folder is not None
     best = state.best_bits_per_byte or math.inf
     if not math.isfinite(best):
@@ -97,11 +99,12 @@ def _why(trainer: "Trainer", seconds: float, epochs: float) -> str:
     """Why a training has ended that took so many seconds and read the text so often."""
     training = trainer.config
     if training.steps is not None:
-        is_short = trainer.state.step < training.steps
-        if is_short:
+        if trainer.state.step < training.steps:
             return "a callback has ended it"
-        asked = f"a lesson of {duration(60 * training.minutes)} has" if training.lesson else ""
-        return f"as many as {asked or 'asked for'}"
+        if training.lesson:
+            return f"as many as a lesson of {duration(60 * training.minutes)} has"
+        return "as many as asked for"
+
     if epochs >= (training.max_epochs or math.inf):
         return f"the text was read {epochs:.0f} times, more would only teach it by heart"
 

@@ -63,6 +63,7 @@ def continued_config(folder: Path, training: Mapping[str, Any]) -> RunConfig:
     asked = replace(old.training, **changed)
     if "device" not in changed:
         asked = _on_a_device_that_is_here(asked)
+
     check_given(changed, {**asdict(old.text), **asdict(old.gpt), **asdict(asked)})
     check_interpolation(changed.get("interpolate"), old.text.init)
     distributed.check_batch(asked.batch_size)
@@ -74,6 +75,7 @@ def continued_config(folder: Path, training: Mapping[str, Any]) -> RunConfig:
     if state.finished and not _is_more(old.training, asked, state):
         more = "give it more with a larger --minutes or --steps"
         raise UserError(f"{folder} is finished ({extent}); {more}", kind="finished")
+
     say(f"minigpt {__version__}: continuing {folder} after {extent}")
     count_workers(
         training.get("num_workers"),

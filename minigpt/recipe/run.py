@@ -89,6 +89,7 @@ def train(
         own_tokenizer = as_tokenizer(tokenizer)
     if isinstance(settings.get("init"), Path):
         settings["init"] = str(settings["init"])
+
     given_text, given_model, given_training = _split_settings(settings)
     most = most_to_copy(settings)
 
@@ -156,13 +157,16 @@ def start_run(
             tokenizer=tokenizer,
         )
         source = on_main(read_source, request, source)
+
         _tell(journal, "planning")
         plan = None if request.network is not None else on_main(plan_run, source, request)
         request = on_all(request.with_plan, plan)
+
         _tell(journal, "tokens")
         dataset = on_all(tokens_of, source, request, _tell_share(journal, "tokens"))
         if plan is not None:
             plan = fitted_to_tokens(plan, dataset, request.given.context_length)
+
         with threads_of(request.training):
             network = first_model(request, plan, dataset)
         request = replace(request, start=None)  # the network has a copy of its weights
@@ -196,7 +200,12 @@ def _tell(journal: Journal | None, phase: str) -> None:
 
 def _tell_share(journal: Journal | None, phase: str) -> Callable[[float], None]:
     """What tells who has opened the journal which share of a phase is done."""
-    return lambda share: None if journal is None else journal.tell_share(phase, share)
+
+    def tell(share: float) -> None:
+        if journal is not None:
+            journal.tell_share(phase, share)
+
+    return tell
 
 
 def resume_run(
@@ -250,14 +259,17 @@ def make_trainer(
 ) -> Trainer:
     """A trainer that shows samples and what counting gives, and leaves time to tell how much of
     what the model writes is copied."""
+    callbacks: list[object] = [Samples(), JournalTexts()]
     # What counting gives is of all tokens, and not to be compared with the loss of some.
-    has_marks = dataset.marked_train is not None
+    if dataset.marked_train is None:
+        callbacks.insert(0, Counting())
+
     trainer = Trainer(
         network,
         dataset,
         training,
         out=out,
-        callbacks=[*([] if has_marks else [Counting()]), Samples(), JournalTexts()],
+        callbacks=callbacks,
         files=files,
         started=started,
         reserve=reserved_seconds(network, dataset, training.minutes),

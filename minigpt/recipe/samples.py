@@ -26,6 +26,7 @@ class Samples:
         if writer.voices:  # one after another
             turn = max(trainer.state.evaluations - 1, 0) % len(writer.voices)
             writer = writer.in_voice(writer.voices[turn])
+
         prompt = config.sample_prompt or _usual_prompt(trainer)
         sample = writer.generate(prompt, max_new_tokens=_TOKENS, seed=config.seed)
         if writer.voice is not None:

@@ -15,7 +15,8 @@ from ..training.average import WeightAverage
 from ..training.optimizer import make_optimizers
 from ..training.precision import autocast, matmul_seconds
 
-_FEW, _MANY = 1, 32  # sequences in the steps timed; at least 1 and 8 a worker
+_FEW = 1  # sequences in the short steps that are timed; at least 1 a worker
+_MANY = 32  # and in the long ones; at least 8 a worker
 _TIMES = 12  # each, in turn, since others may use the machine for a moment
 _LIMIT = 1.6  # seconds; a slow or busy machine is judged by what was timed by then
 _GPU_WARM_UP = 3  # rounds: a GPU loads its libraries in the first, and chooses how to compute
@@ -80,6 +81,7 @@ def measure_speed(
                 step(many)
         times_of_few, times_of_many = _times(step, few, many, clock)
 
+    # A step takes so many seconds to start, and so many more for each token.
     short = _usual(times_of_few)
     # Without a time of many, starting and computing may have taken the same time.
     guess = short * (few + many) / (2 * few)

@@ -25,6 +25,7 @@ def starting_point(text: Mapping[str, Any], model: Mapping[str, Any]) -> FoundMo
     if refused:
         kept = "the model's shape, tokenizer and weights"
         raise UserError(f"--init keeps {kept}; leave out --{min(refused).replace('_', '-')}")
+
     found = find_model(text["init"])
     if not all(np.isfinite(array).all() for array in found.glass.weights.values()):
         raise UserError(f"{text['init']} is damaged: some of its weights are not finite numbers")

@@ -11,7 +11,8 @@ from .predictability import Predictability, measure_predictability
 
 _SAMPLE = 320_000  # characters of a text in which repetitions are looked for
 _SAME = 12  # characters that have to be the same
-_NEAR, _FAR = 256, 2_048  # characters that most of a short and of a long context see
+_NEAR = 256  # characters that most of a short context sees
+_FAR = 2_048  # and of a long one
 _MUCH = 0.06  # of the characters repeat what is far away: programs have 0.13, prose 0.02
 
 
@@ -63,7 +64,8 @@ def repeated_afar(part: Part) -> float:
 
     A short context does not reach that far, and a long one does.
     """
-    read = repeated = 0
+    read = 0  # characters
+    repeated = 0
     for piece in part.at_most(_SAMPLE, stretch=4 * _FAR).pieces():
         text = piece.text
         read += len(text)
