@@ -120,11 +120,13 @@ def _say_next(trainer: "Trainer", folder: Path) -> None:
     dialogue = trainer.dataset.origin.dialogue
     voices = trainer.dataset.origin.voices
     prompt = trainer.config.sample_prompt or first_words(trainer.dataset)
+
     own_parts = []  # which no command can make
     if read_network(folder / WEIGHTS) != GPT_NAME:
         own_parts.append("model=...")
     if isinstance(trainer.dataset.tokenizer, ForeignTokenizer):
         own_parts.append("tokenizer=...")
+
     if own_parts:
         load = f"minigpt.load({', '.join([repr(str(folder)), *own_parts])})"
         say_command("to generate", f"{load}.generate({prompt!r})")
@@ -139,6 +141,7 @@ def _say_next(trainer: "Trainer", folder: Path) -> None:
         talk = f"--interactive --as {quote(answerer)} --run {run}"
         say_command(f"to talk with it ({MANNER})", f"{command('generate')} {talk}")
         return
+
     if started_as() is not None:
         voice = f" --as {quote(voices[0])}" if voices else ""
         typed = f"{quote(prompt)}{voice} --run {run}"

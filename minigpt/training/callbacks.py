@@ -72,6 +72,7 @@ class CallbackList:
             is_broken = any(callback is broken for broken in self._broken)
             if method is None or (is_broken and event != "on_end"):
                 continue
+
             try:
                 method(trainer, figures)
             except StopTraining:

@@ -164,17 +164,20 @@ def _last_whole(folder: Path, trained: Trained | None = None) -> tuple[_Checkpoi
     for path in (folder / CHECKPOINT / name for name in (LAST, PREVIOUS)):
         if not path.exists():
             continue
+
         try:
             found = _read(path)
         except UserError as error:
             problems.append(f"{path}: {error}")
             continue
+
         if trained is not None:
             try:
                 _check_fits(found, trained)
             except UserError as error:
                 raise UserError(f"{path}: {error}") from None
         return found, problems
+
     problem = "; ".join([f"{folder} has no checkpoint to resume from", *problems])
     raise UserError(problem, kind="damaged_run")
 

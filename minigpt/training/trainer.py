@@ -234,6 +234,7 @@ class Trainer:
         self.started = start - self.state.seconds
         deadline = self.started + 60 * self.config.minutes - self._reserve
         steps_in_epoch = len(self.dataset.train) / self.text_tokens_per_step
+
         self.disk.journal = self.journal
         self._limits = TrainingLimits(self.config, deadline, steps_in_epoch)
         self._tell = Telling(self, self._callbacks, self._limits)
@@ -282,6 +283,7 @@ class Trainer:
             if evaluation_is_due:  # the last one when all is done
                 self._evaluate(done)
                 self._save()
+
             if done >= 1.0:
                 distributed.on_main(self.disk.check_is_there)
                 self._best.check()
@@ -290,7 +292,9 @@ class Trainer:
                 self._best.write_again()
                 self._save()
             if self._kept.are_due(self.state.step, done):
-                self._keep()
+                with self._trained.average.in_place():  # the weights that an evaluation is of
+                    self._kept.save(self.state.step)
+
             result = self._descent.step(self.state, done)
             self._tell.step(result)
 
@@ -333,12 +337,14 @@ class Trainer:
         state = self.state
         state.evaluations = math.floor(done * self.config.num_evals)
         state.finished = done >= 1.0
+
         candidate = self._candidates.best(state)
         result = candidate.result
         check_finite("validation loss", result.loss)
         is_best = state.best_loss is None or result.loss < state.best_loss
         if candidate.share is not None:
             self.figures[INTERPOLATION] = candidate.share
+
         with candidate.in_place():
             check_weights(self.model)
             if is_best:
@@ -357,11 +363,6 @@ class Trainer:
             # Continued, the run makes this evaluation again.
             state.finished = False
             state.evaluations -= 1
-
-    def _keep(self) -> None:
-        """Keep the weights that an evaluation after this step is of."""
-        with self._trained.average.in_place():
-            self._kept.save(self.state.step)
 
     def _save(self) -> None:
         """Write a checkpoint."""
