@@ -17,7 +17,7 @@ from ..generation.comparison import Comparison, Place, Side, Written
 from ..generation.places import Found, Passages, Places
 from ..runs.base import NO_TEXTS, is_base
 from ..runs.counting import counting_model, means_counting
-from ..runs.find import find_model
+from ..runs.find import check_is_name, find_model
 from ..runs.found import FoundModel
 from ..training import distributed
 from ..training.messages import say
@@ -100,6 +100,8 @@ def compare(
             not know, or the tokenizers do not give back the same text.
     """
     config = EvaluationConfig(**settings)
+    for name in (first, second):
+        check_is_name(name)
     names = (str(first), str(second))
     if all(map(means_counting, names)):
         raise UserError("counting can be only one of the two; name a run beside it")

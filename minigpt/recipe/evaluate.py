@@ -63,6 +63,8 @@ def evaluate(
             length.
     """
     config = EvaluationConfig(**settings)
+    if not files:
+        raise UserError("name a text to predict, as in minigpt.evaluate('runs/my', 'my.txt')")
     reading = config.reading()
     names = tuple(map(str, files))
     paths = find_files(names, reading=reading)

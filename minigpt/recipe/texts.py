@@ -5,6 +5,7 @@ Python code may hand over documents, too; they are copied to a file.
 
 import contextlib
 import itertools
+import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -29,6 +30,7 @@ from .rules import vocabulary_of_words
 _LONGEST_CONTEXT = 512  # tokens, that is planned
 _CHARACTERS_IN_A_TOKEN = 5  # of English, or a little more than there are
 _BESIDE_TRAINING = 2  # times what is trained on is copied: a part is to validate on
+_LONGEST_NAME = 255  # characters, of a file or a folder
 _FEWEST_CHARACTERS = 20_000_000  # which are quick to copy
 
 Text = str | Path | Iterable[Any]  # a name, or documents
@@ -151,7 +153,7 @@ def _names(
     text: Text, field: str, copies: contextlib.ExitStack, most_characters: int | None
 ) -> tuple[str, ...]:
     """The names of text files: those given, or that of a temporary copy of the documents."""
-    if isinstance(text, str) and "\n" in text:
+    if isinstance(text, str) and _cannot_be_a_name(text):
         raise UserError(
             f"{text[:20]!r}... is not the name of a file; put the text itself into a list"
         )
@@ -171,6 +173,12 @@ def _names(
     wanted = _first(itertools.chain(first, documents), field, most_characters)
     copy = copies.enter_context(spooled(wanted, field))
     return (str(copy),)
+
+
+def _cannot_be_a_name(text: str) -> bool:
+    """Whether somebody has given a text itself: it has lines, or more letters between two slashes
+    than a name may have."""
+    return "\n" in text or max(map(len, re.split(r"[/\\]", text))) > _LONGEST_NAME
 
 
 def _first(documents: Iterator[Any], field: str, most_characters: int | None) -> Iterator[Any]:

@@ -94,6 +94,8 @@ def _load_into(
 
     from ..generation.torch_gpt import engine_of
 
+    if not isinstance(model, torch.nn.Module):
+        raise UserError(f"model must be a torch.nn.Module, got {type(model).__name__}")
     folder, step = _place_of(run)
     config = read_config(folder)
     chosen = tokenizer_of(folder, tokenizer)
@@ -179,8 +181,9 @@ def full_name(
     step of the run before the @: "fables@120" is "runs/fables@120".
 
     Raises:
-        UserError: if there is no such folder, or no such step.
+        UserError: if there is no such folder, or no such step, or this is no name.
     """
+    check_is_name(name)
     if str(name).startswith(PREFIX):
         return name
     try:
@@ -191,6 +194,15 @@ def full_name(
             raise
     folder = full_name(run, runs=runs, say=say)
     return Path(f"{folder}@{find_kept(Path(folder), step)}")
+
+
+def check_is_name(name: Any) -> None:
+    """Refuse what cannot name a model, such as a writer of it."""
+    if not isinstance(name, str | Path):
+        given = type(name).__name__
+        raise UserError(f"a model is named by a text or a Path, such as 'runs/my', got {given}")
+    if str(name) == "":
+        raise UserError("the name of the model is empty; name a run, such as runs/my")
 
 
 def _full_name_of_folder(folder: Path, runs: Path, say: Say) -> str | Path:

@@ -73,3 +73,21 @@ def test_a_name_of_no_run_is_refused_with_the_one_that_may_be_meant(
         find_model(name)
     assert str(refused.value).startswith(words)
     assert refused.value.kind == ("damaged_run" if name == ".." else "not_found")
+
+
+def test_what_is_no_name_is_refused_as_such(place: Path) -> None:
+    writer = minigpt.load("fables")
+    Path("a.txt").write_text("the fox asked")
+    for call in (
+        lambda: minigpt.load(None),  # type: ignore[arg-type]
+        lambda: minigpt.evaluate(writer, "a.txt"),  # type: ignore[arg-type]
+        lambda: minigpt.compare("fables", writer),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(UserError, match=r"^a model is named by a text or a Path, such as"):
+            call()
+    with pytest.raises(UserError, match=r"^the name of the model is empty"):
+        minigpt.load("")
+    with pytest.raises(UserError, match=r"^model must be a torch\.nn\.Module, got int$"):
+        minigpt.load("fables", model=7)  # type: ignore[arg-type]
+    with pytest.raises(UserError, match=r"^name a text to predict"):
+        minigpt.evaluate("fables")

@@ -172,6 +172,8 @@ def test_a_name_among_documents_is_not_taken_for_a_text() -> None:
         UserError, match=r"^'the fox\\n.*is not the name of a file; put the text itself into a"
     ):
         train_tiny("the fox\n" * 1000)
+    with pytest.raises(UserError, match="is not the name of a file; put the text itself into a"):
+        train_tiny("the fox in one long line " * 20)
     with pytest.raises(UserError, match="there is no text in documents"):
         train_tiny("my.txt", validation=[])
     with pytest.raises(UserError, match="texts come first"):
