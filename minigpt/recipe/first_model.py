@@ -23,11 +23,12 @@ from .start import as_planned
 def fitted_to_tokens(plan: Plan, dataset: Dataset, given_context: int | None) -> Plan:
     """The plan for the number of tokens that were found. A context is shortened to fit these,
     unless its length was given; the plan had to guess their number."""
-    if plan.init is not None:  # its tokens were counted
-        return plan
     model = replace(plan.model, vocab_size=dataset.tokenizer.vocab_size)
     tokens = len(dataset.train)
-    longest = plan_context(tokens, plan.text.tokenizer, times=4)
+    if plan.init is None:
+        longest = plan_context(tokens, plan.text.tokenizer, times=4)
+    else:  # guessed from the model's own tokens, which seldom misses by much
+        longest = tokens - 1
     if given_context is not None or model.context_length <= longest:
         return replace(plan, model=model)
 

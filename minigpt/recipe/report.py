@@ -93,7 +93,8 @@ def say_plan(plan: "Plan") -> list[str]:
 
 def reasons(plan: "Plan") -> list[str]:
     """What was measured, and why the plan is as it is: a few lines."""
-    from .speed import LESSON  # it loads torch; a report of what was read does not
+    from .reasons import rough  # these load torch; a report of what was read does not
+    from .speed import LESSON
 
     lines = []
     if plan.speed is not None:
@@ -102,9 +103,9 @@ def reasons(plan: "Plan") -> list[str]:
         who = "a lesson counts with" if plan.speed == LESSON else "this machine computes"
         lines.append(f"{who} {operations}: about {extent}")
 
-    characters = plan.text.size / plan.text.bytes_per_character
+    characters = (plan.text.whole or plan.text.size) / plan.text.bytes_per_character
     if plan.max_characters is not None and plan.max_characters < characters:
-        most = f"{plan.max_characters / 1e6:,.0f} million characters"
+        most = f"{rough(plan.max_characters)} characters"
         lines.append(f"of this long text {most} are used, from all over it")
     lines.extend(lines_of_beginning(plan))
     lines.extend(plan.reasons)

@@ -20,12 +20,13 @@ _MUCH = 0.06  # of the characters repeat what is far away: programs have 0.13, p
 class TextStats:
     """What is known of a text."""
 
-    size: int  # bytes of text to train on
+    size: int  # bytes of text to train on, at most what --max-characters takes
     validation: int = 0  # bytes of text to validate on
     bytes_per_character: float = 1.0  # in UTF-8
     tokenizer: str = "bpe"  # as in TextConfig
     predictability: Predictability = field(default_factory=Predictability)
     repeats_afar: bool = False  # as programs do, and the model can copy it
+    whole: int | None = None  # bytes, if --max-characters takes only a part of them
 
     # Of a model to begin with, on the validation text, if it is a run or the base:
     before: float | None = None  # its loss before the first step, in bits per byte
@@ -44,6 +45,13 @@ def measure_text(source: Source, text: TextConfig, tokenizer: str, can_copy: boo
         to_validate_on = size - to_train_on
 
     training, validation = split(source, text)
+    bytes_per_character = size / sum(scan.lengths)
+    whole = None
+    if text.max_characters is not None:
+        whole = to_train_on
+        to_train_on = min(whole, round(training.size * bytes_per_character))
+        to_validate_on = min(to_validate_on, round(validation.size * bytes_per_character))
+
     predictability = measure_predictability(training, validation)
     if not can_copy:
         predictability = replace(predictability, copying=predictability.counting)
@@ -51,10 +59,11 @@ def measure_text(source: Source, text: TextConfig, tokenizer: str, can_copy: boo
     return TextStats(
         size=to_train_on,
         validation=to_validate_on,
-        bytes_per_character=size / sum(scan.lengths),
+        bytes_per_character=bytes_per_character,
         tokenizer=tokenizer,
         predictability=predictability,
         repeats_afar=can_copy and repeated_afar(training) >= _MUCH,
+        whole=whole,
     )
 
 

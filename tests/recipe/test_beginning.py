@@ -273,6 +273,20 @@ def test_a_short_text_has_a_shorter_context_of_the_base(tiny_base: Path) -> None
     assert read_config(run).model == plan.model
 
 
+def test_a_text_of_which_the_plan_expects_more_tokens_than_there_are_is_trained_on(
+    tiny_base: Path,
+) -> None:
+    """Those of the validation text, by which the plan guesses, are shorter."""
+    Path("my.txt").write_text("the fox asked the crow")
+    Path("other.txt").write_text("ЖЗЯЩ" * 40, encoding="utf-8")
+    run = minigpt.train("my.txt", validation="other.txt", init="base", **SHORT)
+    made = read_config(run).gpt
+    planned_for = json.loads((run / PLAN).read_text())
+    assert (
+        made.context_length == planned_for["model"]["context_length"] == planned_for["tokens"] - 1
+    )
+
+
 # The loss before the first step
 
 

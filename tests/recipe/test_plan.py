@@ -235,6 +235,15 @@ def stats(file: Path, **given: Any) -> TextStats:
     return plan_run(find_source(request.text), request).text
 
 
+def test_a_part_of_a_text_is_planned_for_as_if_there_were_no_more(tmp_path: Path) -> None:
+    text = some_text(words=20_000)
+    (tmp_path / "long.txt").write_text(text)
+    part = stats(tmp_path / "long.txt", max_characters=9_000)
+    assert (part.size, part.whole) == (9_000, round(0.9 * len(text)))
+    all_of_it = stats(tmp_path / "long.txt", max_characters=10**6)
+    assert all_of_it.size == pytest.approx(part.whole, abs=1)
+
+
 def test_the_same_command_plans_the_same_settings_again_and_forecasts_by_what_it_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
