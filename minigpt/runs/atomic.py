@@ -31,7 +31,7 @@ def replace(
     path: Path, write: Callable[[Path], Any], make_room: Callable[[], None] = lambda: None
 ) -> None:
     """Let `write` fill a new file, sync it to disk and, after `make_room`, rename it to `path`. If
-    that fails, the file at `path` stays as it was, and OSError is raised."""
+    that fails, the file at `path` stays as it was, and OSError with its name is raised."""
     if (problem := name_problem(path)) is not None:
         raise OSError(errno.EINVAL, problem, str(path))
     new = path.with_name(unfinished_name(path.name))
@@ -45,6 +45,10 @@ def replace(
             descriptor = os.open(path.parent, os.O_RDONLY)
             os.fsync(descriptor)
             os.close(descriptor)
+    except OSError as error:
+        if str(error.filename) == str(new):  # which nobody has chosen
+            error.filename = str(path)
+        raise
     finally:
         with contextlib.suppress(OSError):
             new.unlink(missing_ok=True)

@@ -203,6 +203,9 @@ def test_a_wide_encoding_without_a_mark_is_refused_unless_it_is_named(
     assert f"{file} is not text" in refusal(file)
     refusal(write(tmp_path / "a.jsonl", b'{"text": "a"}'.decode().encode(encoding)))
     assert documents(file, encoding=encoding) == ["é🙂\nb"]
+    if encoding.startswith("utf-16"):  # which some programs of Windows write
+        english = write(tmp_path / "b.txt", "The fox asked.".encode(encoding))
+        assert refusal(english).endswith(f"name its encoding: --encoding {encoding}")
 
 
 def test_a_truncated_wide_file_is_refused(tmp_path: Path) -> None:

@@ -262,6 +262,14 @@ def test_only_what_a_killed_start_left_is_removed(run: Path, more: str) -> None:
     assert left == held
 
 
+def test_a_file_that_cannot_be_written_is_called_by_its_own_name(tmp_path: Path) -> None:
+    """And not by that which it has until it is whole."""
+    page = tmp_path / "nowhere" / "page.html"
+    with pytest.raises(FileNotFoundError) as failed:
+        write_text("a page", page)
+    assert failed.value.filename == str(page)
+
+
 @pytest.mark.parametrize("place", ["new", "a/b/new", "empty", "link"])
 def test_a_new_or_an_empty_folder_is_filled(tmp_path: Path, place: str) -> None:
     (tmp_path / "empty").mkdir()

@@ -86,7 +86,7 @@ class _Decoder:
         is_first = self._position == 0
         is_wide = self._content.reading.encoding is not None or "8" not in self._encoding
         if is_first and not is_wide:
-            self._refuse_nul(block.find(b"\0"))
+            self._refuse_nul(block.find(b"\0"), _wide_encoding(block))
         self._position += len(block)
 
         try:
@@ -134,11 +134,27 @@ class _Decoder:
         remedy = "name its encoding, as --encoding latin1"
         return Refused(self._content.source, f"{found}; {remedy}", "encoding")
 
-    def _refuse_nul(self, offset: int) -> None:
-        """Refuse a file that has a NUL in its first block: it is not text."""
-        if offset >= 0:
-            reason = f"is not text: it has a NUL byte at offset {offset}"
-            raise Refused(self._content.source, reason)
+    def _refuse_nul(self, offset: int, likely: str | None = None) -> None:
+        """Refuse a file that has a NUL in its first block: it is not text, or it is in a `likely`
+        encoding that nobody has named."""
+        if offset < 0:
+            return
+        reason = f"is not text: it has a NUL byte at offset {offset}"
+        if likely is not None:
+            reason += f"; if it is UTF-16, name its encoding: --encoding {likely}"
+        raise Refused(self._content.source, reason)
+
+
+def _wide_encoding(block: bytes) -> str | None:
+    """UTF-16, in one of its two orders, if every other byte is a NUL, as in English without the
+    mark of that encoding; else None."""
+    for encoding, high, low in (
+        ("utf-16-le", block[1::2], block[0::2]),
+        ("utf-16-be", block[0::2], block[1::2]),
+    ):
+        if high.count(0) > 0.9 * len(high) and 0 not in low:
+            return encoding
+    return None
 
 
 def decoded_whole(data: bytes, encoding: str, content: Content, report: Report) -> str:
