@@ -37,8 +37,9 @@ def context_length_of(model: nn.Module, given: int | None) -> int:
     return own
 
 
-def check_kinds(dataset: Any, config: Any, loss: Any) -> None:
-    """Refuse arguments of another kind than a trainer takes."""
+def check_kinds(model: Any, dataset: Any, config: Any, loss: Any) -> None:
+    """Refuse arguments that no trainer takes, and a network with nothing to train."""
+    _check_model(model)
     if not isinstance(dataset, Dataset):
         kind = type(dataset).__name__
         raise UserError(f"dataset must be what minigpt.prepare returns, got {kind}")
@@ -49,7 +50,7 @@ def check_kinds(dataset: Any, config: Any, loss: Any) -> None:
         raise UserError(f"loss must be a function of model, inputs and targets, got {kind}")
 
 
-def check_model(model: Any) -> None:
+def _check_model(model: Any) -> None:
     """Refuse what is no network, or has nothing to train."""
     if not isinstance(model, nn.Module):
         raise UserError(f"model must be a torch.nn.Module, got {type(model).__name__}")

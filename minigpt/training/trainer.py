@@ -50,7 +50,6 @@ from .setup import (
     check_dataset,
     check_kinds,
     check_logits,
-    check_model,
     context_length_of,
     device_for,
 )
@@ -118,10 +117,9 @@ class Trainer:
     ):
         distributed.join()
         config = TrainConfig() if config is None else config
-        check_kinds(dataset, config, loss)
+        check_kinds(model, dataset, config, loss)
         distributed.check_batch(config.batch_size)
         check_lesson(config)
-        check_model(model)
         check_callbacks(callbacks)
 
         self.model = model
