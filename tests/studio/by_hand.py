@@ -43,7 +43,8 @@ def make_run(
     log: str | None = None,
 ) -> Path:
     """A folder in `runs`. `phases` are those that began, five seconds after one another; `alive`
-    was touched so many seconds ago; a step takes ten seconds."""
+    was touched so many seconds ago, or with 0 for as long as the test takes; a step takes ten
+    seconds."""
     run = runs / name
     (run / JOURNAL).mkdir(parents=True, exist_ok=True)
     if job is not None:
@@ -57,8 +58,8 @@ def make_run(
         (run / JOURNAL / ROWS).write_text(lines_of(rows))
     if alive is not None:
         (run / JOURNAL / ALIVE).touch()
-        if alive > 0.0:  # else just now, however long ago this module was loaded
-            os.utime(run / JOURNAL / ALIVE, (NOW - alive, NOW - alive))
+        touched = NOW - alive if alive > 0.0 else time.time() + 3600  # however slow a browser is
+        os.utime(run / JOURNAL / ALIVE, (touched, touched))
     if stop is not None:
         (run / JOURNAL / STOP).write_text(stop)
     if log is not None:
