@@ -119,7 +119,9 @@ def chosen_model(name: str | None) -> str | Path:
         return full_name(name, say=print_message)
     newest = newest_run_or_base()
     if newest == BASE:
-        print_message(f"no run yet: this is the base; {command('train')} my.txt makes it yours")
+        newest = full_name(BASE)  # a folder of that name comes first
+        which = "the base" if newest == BASE else f"the model in the folder {newest}"
+        print_message(f"no run yet: this is {which}; {command('train')} my.txt makes it yours")
     return newest
 
 

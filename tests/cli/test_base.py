@@ -151,6 +151,14 @@ def test_before_the_first_run_every_command_takes_the_base_and_says_so(
     assert "no run" not in type_(command)[2]
 
 
+def test_before_the_first_run_a_folder_called_base_comes_first_too(
+    tiny_base: Path, tiny_run: Path, workplace: Path, type_: Type
+) -> None:
+    shutil.copytree(tiny_run, "base")
+    err = type_("generate the --max-new-tokens 3")[2]
+    assert err.startswith("no run yet: this is the model in the folder base; minigpt train")
+
+
 def test_the_hint_names_train_as_the_program_was_started(
     tiny_base: Path, workplace: Path, type_: Type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
