@@ -32,13 +32,16 @@ def replace(
 ) -> None:
     """Let `write` fill a new file, sync it to disk and, after `make_room`, rename it to `path`. If
     that fails, the file at `path` stays as it was, and OSError with its name is raised."""
-    if (problem := name_problem(path)) is not None:
+    problem = name_problem(path)
+    if problem is not None:
         raise OSError(errno.EINVAL, problem, str(path))
+
     new = path.with_name(unfinished_name(path.name))
     try:
         write(new)
         with open(new, "rb+") as file:
             os.fsync(file.fileno())
+
         make_room()
         rename(new, path)
         if os.name == "posix":  # make the renaming outlast a crash of the machine
