@@ -28,10 +28,12 @@ def device_for(model: nn.Module, name: str) -> torch.device:
 def context_length_of(model: nn.Module, given: int | None) -> int:
     """How many tokens a model sees: what its config says, or what was given."""
     own = getattr(getattr(model, "config", None), "context_length", None)
-    if own is None and given is not None and (not isinstance(given, int) or given < 1):
-        raise UserError(f"context_length must be a whole number, at least 1, got {given!r}")
+    if own is None and given is None:
+        return _CONTEXT_LENGTH
     if own is None:
-        return _CONTEXT_LENGTH if given is None else given
+        if not isinstance(given, int) or given < 1:
+            raise UserError(f"context_length must be a whole number, at least 1, got {given!r}")
+        return given
     if given not in (None, own):
         raise UserError(f"the model's own context_length is {own:,}; leave context_length out")
     return own
