@@ -3,6 +3,7 @@
 # make test: lint, types and tests.
 # make test-distributed, make test-kill, make test-fuzz: the long tests.
 # make test-systems: all commands on an emulated Windows, and on a device that is not there.
+# make test-gpu: the tests of a GPU; without one they are skipped.
 # make test-types: what mypy and pyright see in a script that uses the package.
 # make test-page: the page in Chromium, which it installs if apt and root are there.
 # make test-studio: the studio with real trainings, a class of twenty, and in Chromium if that is there.
@@ -24,7 +25,7 @@ SIZE := 1.5 GB
 # Tests are compiled by the first target, and not again by each process of each other one.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-distributed test-kill test-fuzz test-serve test-lens test-notebooks test-types test-systems \
+.PHONY: demo test test-distributed test-kill test-fuzz test-serve test-lens test-notebooks test-types test-systems test-gpu \
 	test-wheel test-lowest test-page test-studio chromium docs lock bench bench-page clean
 
 define NEXT
@@ -69,6 +70,9 @@ test-fuzz: .venv/ready
 
 test-systems: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m systems
+
+test-gpu: .venv/ready
+	$(BIN)/pytest -m gpu -r s tests/devices
 
 test-serve: .venv/serve
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MINIGPT_REQUESTS=20000 $(BIN)/pytest \

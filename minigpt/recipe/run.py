@@ -13,7 +13,6 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import nn
 
 from .. import UserError
@@ -32,6 +31,7 @@ from ..training.distributed import on_all, on_main
 from ..training.interruption import Interrupted, orderly_exit
 from ..training.lesson import threads_of
 from ..training.picture import EXPECTED
+from ..training.setup import same_random_numbers
 from ..training.trainer import Trainer
 from . import report, result
 from .copied import reserved_seconds, say_copied
@@ -95,7 +95,7 @@ def train(
 
     with contextlib.ExitStack() as stack:
         stack.enter_context(orderly_exit())
-        stack.enter_context(torch.random.fork_rng(range(torch.cuda.device_count())))
+        stack.enter_context(same_random_numbers())
         return start_run(
             stack.enter_context(named_texts(texts, given_text, most)),
             given_model,

@@ -260,13 +260,13 @@ def device_of_rank(name: str) -> torch.device:
         _say_once(f"{name} computes wrongly here: {problem}; --device cpu would not")
     if world_size() == 1 or device.type == "cpu":
         return device
-    local_rank = int(os.environ["LOCAL_RANK"])
-    if device != torch.device("cuda") or local_rank >= torch.cuda.device_count():
+    processes_here = int(os.environ["LOCAL_WORLD_SIZE"])  # so that all of them refuse
+    if device != torch.device("cuda") or processes_here > torch.cuda.device_count():
         raise UserError(
             "several processes train on --device cpu, or each on a GPU of its own: "
             "torchrun --nproc-per-node gpu -m minigpt train ..."
         )
-    return torch.device("cuda", local_rank)
+    return torch.device("cuda", int(os.environ["LOCAL_RANK"]))
 
 
 @functools.cache

@@ -112,12 +112,19 @@ def as_before(model: nn.Module) -> Iterator[None]:
     """Afterwards random numbers go on as if there had been no training, and each part of the model
     is in the mode, training or not, that it was in."""
     modes = {part: part.training for part in model.modules()}
-    with torch.random.fork_rng(range(torch.cuda.device_count())):
+    with same_random_numbers():
         try:
             yield
         finally:
             for part, was_training in modes.items():
                 part.training = was_training
+
+
+def same_random_numbers() -> contextlib.AbstractContextManager[None]:
+    """Afterwards random numbers go on as before. A GPU that this process has not used is left
+    alone: it may be busy, and to use it takes seconds and memory."""
+    count = torch.cuda.device_count() if torch.cuda.is_initialized() else 0
+    return torch.random.fork_rng(range(count))
 
 
 def _device_of(model: nn.Module) -> torch.device:

@@ -102,6 +102,34 @@ def test_a_device_that_was_asked_for_is_used_although_it_is_wrong(
     assert "its losses differ by 30%; --device cpu would not" in capsys.readouterr().err
 
 
+def test_a_training_on_the_cpu_leaves_a_gpu_alone(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(*_: Any) -> None:
+        raise RuntimeError("all CUDA-capable devices are busy")
+
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "get_rng_state", busy)
+    train_tiny(steps=1, num_evals=1)
+
+
+@pytest.mark.parametrize("local_rank", ["0", "1"])
+def test_each_of_two_processes_refuses_to_share_a_gpu(
+    local_rank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCAL_RANK", local_rank)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    monkeypatch.setattr(distributed, "world_size", lambda: 2)
+    monkeypatch.setattr(distributed, "find_device", torch.device)
+    monkeypatch.setattr(distributed, "why_wrong", lambda device: None)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    with pytest.raises(UserError, match="or each on a GPU of its own: torchrun"):
+        distributed.device_of_rank("cuda")
+
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert distributed.device_of_rank("cuda") == torch.device("cuda", int(local_rank))
+
+
 # Which of two is taken for a training
 
 

@@ -1,0 +1,471 @@
+"""On a GPU all goes as on the CPU: attention, losses, trainings of every kind, and the use of their
+runs. `make test-gpu` runs it.
+
+MINIGPT_TEST_DEVICE=cpu tries the tests themselves on a machine without a GPU.
+
+Trainings on both devices differ by rounding alone: in float32 losses, near 5.6, agree to 1e-3. Some
+kernels of a GPU add up in another order each time, and so does an interrupted training: it agrees
+with an uninterrupted one to 1e-4, not bit for bit.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+import minigpt
+from minigpt.attention import KeyValueCache, MultiHeadAttention
+from minigpt.cli import main
+from minigpt.config import GPTConfig, TrainConfig
+from minigpt.model import GPT
+from minigpt.runs.device_check import why_wrong
+from minigpt.runs.devices import find_device, usable_gpu, why_no_gpu
+from minigpt.runs.folder import METRICS, read_config, read_metrics
+from minigpt.training.callbacks import Figures
+from minigpt.training.distributed import device_of_rank
+from tests.conftest import TINY, move_into, some_text, train_tiny
+from tests.data.dialogue.chats import some_chat
+from tests.training.runs import interrupted, resume
+
+DEVICE = os.environ.get("MINIGPT_TEST_DEVICE", "cuda")
+IS_CUDA = DEVICE == "cuda"
+ROOT = Path(__file__).parents[2]
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(
+        IS_CUDA and not torch.cuda.is_available(), reason="torch finds no GPU of NVIDIA or AMD here"
+    ),
+]
+on_cuda = pytest.mark.skipif(not IS_CUDA, reason="is about CUDA alone")
+
+
+def command(line: str) -> None:
+    """A command as it is typed, which must succeed."""
+    assert main(line.split()) == 0, line
+
+
+def losses(run: Path) -> list[float]:
+    """Of the validation text, at each evaluation."""
+    return [float(row["val_loss"]) for row in read_metrics(run / METRICS)]
+
+
+# Whether it computes rightly
+
+
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16, torch.float16])
+def test_the_device_passes_the_check_in_each_precision(precision: torch.dtype) -> None:
+    assert why_wrong(torch.device(DEVICE), precision) is None
+
+
+@on_cuda
+def test_it_is_found_where_nobody_names_a_device(capsys: pytest.CaptureFixture[str]) -> None:
+    assert why_no_gpu() is None
+    assert usable_gpu() == find_device("auto") == device_of_rank("auto") == torch.device("cuda")
+    assert capsys.readouterr().err == ""
+
+
+@on_cuda
+def test_a_training_says_which_device_it_takes_and_why(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = train_tiny(device="auto", steps=1, num_evals=1)
+    assert read_config(run).training.device in ("cpu", "cuda")
+    assert re.search("training on cuda: for |cuda is here, but for ", capsys.readouterr().err)
+
+
+@on_cuda
+def test_a_gpu_that_is_not_there_is_one_line(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main("train my.txt --device cuda:99 --steps 1 --init none".split()) == 2
+    said = capsys.readouterr().err
+    assert "no device 'cuda:99' on this machine" in said and "Traceback" not in said
+
+
+# Attention and the model
+
+
+def gradients(module: nn.Module) -> dict[str, Tensor]:
+    return {n: p.grad.cpu() for n, p in module.named_parameters() if p.grad is not None}
+
+
+def drawn_anew(module: nn.Module) -> nn.Module:
+    """All weights at random: as some begin, attention changes nothing."""
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.copy_(0.3 * torch.randn(parameter.shape))
+    return module
+
+
+ATTENTION: list[dict[str, Any]] = [
+    {},
+    {"num_kv_heads": 1, "rotary_base": 10_000.0, "qk_norm": True},
+    {"num_kv_heads": 2, "head_dim": 64, "qkv_bias": True},
+    {"causal": False},
+]
+
+
+@pytest.mark.parametrize("parts", ATTENTION, ids=str)
+@pytest.mark.parametrize("length", [1, 7, 33, 300])
+def test_attention_and_its_gradients_are_those_of_the_cpu(
+    parts: dict[str, Any], length: int
+) -> None:
+    torch.manual_seed(0)
+    layer = drawn_anew(MultiHeadAttention(24, 32, 300, 0.0, 4, **parts))
+    x = torch.randn(2, length, 24)
+
+    found = {}
+    for device in ("cpu", DEVICE):
+        layer.zero_grad()
+        layer.to(device)
+        y = layer(x.to(device))
+        (y**2).mean().backward()
+        found[device] = {"output": y.detach().cpu(), **gradients(layer)}
+    torch.testing.assert_close(found[DEVICE], found["cpu"], rtol=2e-3, atol=2e-4)
+
+
+@pytest.mark.parametrize("parts", ATTENTION[:3], ids=str)
+def test_attention_with_a_cache_is_that_without(parts: dict[str, Any]) -> None:
+    torch.manual_seed(0)
+    layer = drawn_anew(MultiHeadAttention(24, 32, 40, 0.0, 4, **parts)).to(DEVICE)
+    x = torch.randn(2, 40, 24, device=DEVICE)
+    cache = KeyValueCache(2, layer.num_kv_heads, 40, layer.head_dim, device=DEVICE)
+
+    with torch.no_grad():
+        in_parts = [layer(part, cache) for part in x.split([33, 1, 1, 4, 1], dim=1)]
+        torch.testing.assert_close(torch.cat(in_parts, dim=1), layer(x), rtol=1e-3, atol=1e-4)
+        _, weights = layer.forward_with_weights(x)  # (b, num_heads, T, T)
+    assert weights.triu(diagonal=1).abs().max() == 0.0
+
+
+ARCHITECTURES: dict[str, dict[str, Any]] = {
+    "gpt2": {"architecture": "gpt2", "num_heads": 2},
+    "qwen3": {"architecture": "qwen3", "num_heads": 4, "num_kv_heads": 2},
+}
+
+
+@pytest.fixture(params=ARCHITECTURES)
+def model(request: pytest.FixtureRequest) -> GPT:
+    """A small model of each architecture, on the CPU."""
+    torch.manual_seed(0)
+    shape = {"vocab_size": 61, "context_length": 37, "emb_dim": 32, "num_layers": 2}
+    model = GPT(GPTConfig(**shape, **ARCHITECTURES[request.param]))
+    drawn_anew(model)
+    return model.eval()
+
+
+@pytest.mark.parametrize("length", [1, 20, 37])
+def test_the_loss_of_a_model_and_its_gradients_are_those_of_the_cpu(
+    model: GPT, length: int
+) -> None:
+    inputs, targets = torch.randint(61, (2, 3, length))
+    found = {}
+    for device in ("cpu", DEVICE):
+        model.zero_grad()
+        model.to(device)
+        loss = model.loss(inputs.to(device), targets.to(device))
+        loss.backward()
+        single, _ = model.token_losses(inputs.to(device), targets.to(device))
+        found[device] = {"loss": loss.detach().cpu(), "of each": single.cpu(), **gradients(model)}
+    torch.testing.assert_close(found[DEVICE], found["cpu"], rtol=5e-3, atol=1e-3)
+
+
+def test_a_model_with_a_cache_predicts_as_without(model: GPT) -> None:
+    model.to(DEVICE)
+    ids = torch.randint(61, (3, 37), device=DEVICE)
+    caches = model.new_caches(3)
+    with torch.no_grad():
+        parts = [model(part, caches=caches) for part in ids.split([20, 1, 5, 1, 10], dim=1)]
+        torch.testing.assert_close(torch.cat(parts, dim=1), model(ids), rtol=1e-3, atol=1e-3)
+
+
+def test_later_tokens_change_nothing_before_them(model: GPT) -> None:
+    model.to(DEVICE)
+    ids = torch.randint(61, (2, 37), device=DEVICE)
+    changed = ids.clone()
+    changed[:, 20:] = (changed[:, 20:] + 1) % 61
+    with torch.no_grad():
+        before, after = model(ids), model(changed)
+    torch.testing.assert_close(after[:, :20], before[:, :20], rtol=1e-4, atol=1e-4)
+    assert not torch.allclose(after[:, 20:], before[:, 20:], atol=1e-2)
+
+
+# Trainings
+
+
+class Noted:
+    """The loss of each step."""
+
+    def __init__(self) -> None:
+        self.losses: list[float] = []
+
+    def on_step(self, trainer: minigpt.Trainer, figures: Figures) -> None:
+        self.losses.append(float(figures["loss"]))
+
+
+def trained_losses(network: dict[str, Any] | None = None, **settings: Any) -> list[float]:
+    """The loss of each of 12 steps of a small model."""
+    dataset = minigpt.prepare("my.txt", vocab_size=300)
+    torch.manual_seed(0)
+    shape = {"context_length": 24, "emb_dim": 32, "num_layers": 2, "num_heads": 2}
+    shape |= network or {}
+    model = GPT(GPTConfig(dataset.tokenizer.vocab_size, **shape))
+    usual = {"steps": 12, "num_evals": 1, "batch_size": 8, "compile": "off"}
+    usual |= {"precision": "float32", "learning_rate": 1e-2}
+    noted = Noted()
+    config = TrainConfig(**(usual | settings))
+    minigpt.Trainer(model, dataset, config, callbacks=[noted]).train()
+    return noted.losses
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"optimizer": "adamw"}, {"micro_batch_size": 3, "token_split_prob": 0.2}],
+    ids=str,
+)
+def test_a_training_in_float32_follows_that_of_the_cpu(
+    settings: dict[str, Any], workplace: Path
+) -> None:
+    here = trained_losses(device=DEVICE, **settings)
+    assert here == pytest.approx(trained_losses(device="cpu", **settings), abs=1e-3)
+    assert here[-1] < here[0] - 1.0
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_a_training_in_a_narrow_precision_learns_as_in_float32(
+    precision: str, workplace: Path
+) -> None:
+    narrow = trained_losses(device=DEVICE, precision=precision)
+    assert narrow == pytest.approx(trained_losses(device=DEVICE), abs=0.05)
+
+
+def test_it_learns_with_dropout_of_both_kinds(workplace: Path) -> None:
+    dropout = {"dropout": 0.1, "attention_dropout": 0.1}
+    first = trained_losses(dropout, device=DEVICE, precision="bfloat16")
+    assert first[-1] < first[0] - 0.8
+    assert first != trained_losses(device=DEVICE, precision="bfloat16")
+
+
+def test_compiled_losses_are_those_without_and_it_is_compiled_once(workplace: Path) -> None:
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    compiled = trained_losses(device=DEVICE, compile="on")
+    once = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+    assert compiled == pytest.approx(trained_losses(device=DEVICE), abs=2e-3)
+    assert 1 <= once <= 2
+
+
+def test_an_interrupted_training_ends_as_an_uninterrupted_one(workplace: Path) -> None:
+    settings = {"device": DEVICE, "steps": 8, "num_evals": 2}
+    whole = train_tiny(out="whole", **settings)
+    interrupted("parts", step=3, **settings)
+    parts = resume(Path("parts"))
+    assert losses(parts) == pytest.approx(losses(whole), abs=1e-4)
+    weights = [load_file(run / "model.safetensors") for run in (whole, parts)]
+    torch.testing.assert_close(weights[1], weights[0], rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize(("first", "second"), [(DEVICE, "cpu"), ("cpu", DEVICE)])
+@pytest.mark.parametrize("optimizer", ["muon", "adamw"])
+def test_a_training_goes_on_on_another_device(
+    first: str, second: str, optimizer: str, workplace: Path
+) -> None:
+    settings = {"steps": 8, "num_evals": 2, "optimizer": optimizer}
+    whole = train_tiny(out="whole", device="cpu", **settings)
+    interrupted("moved", step=3, device=first, **settings)
+    command(f"train --resume --out moved --device {second}")
+    assert losses(Path("moved")) == pytest.approx(losses(whole), abs=1e-3)
+    assert read_config(Path("moved")).training.device == second
+
+
+class Bigrams(nn.Module):
+    """A network of somebody's own: each token's logits for the next one."""
+
+    def __init__(self, vocab_size: int):
+        super().__init__()
+        self.table = nn.Embedding(vocab_size, vocab_size)
+
+    def forward(self, token_ids: Tensor) -> Tensor:
+        return self.table(token_ids)
+
+
+def test_a_network_a_loss_and_an_optimizer_of_ones_own(workplace: Path) -> None:
+    def squared(model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
+        return nn.functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten()) ** 2
+
+    dataset = minigpt.prepare("my.txt", vocab_size=300)
+    network = Bigrams(dataset.tokenizer.vocab_size)
+    noted = Noted()
+    trainer = minigpt.Trainer(
+        network,
+        dataset,
+        TrainConfig(steps=20, num_evals=1, batch_size=4, device=DEVICE, learning_rate=0.1),
+        out="own",
+        loss=squared,
+        optimizers=lambda model: [torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.9)],
+        callbacks=[noted],
+    )
+    trainer.train()
+    assert noted.losses[-1] < noted.losses[0] - 1.0
+
+    again = Bigrams(dataset.tokenizer.vocab_size)
+    text = minigpt.load("own", DEVICE, model=again).generate("the", max_new_tokens=3)
+    assert str(text)
+
+
+# What is done with runs
+
+SHAPE = "--num-layers 2 --emb-dim 32 --num-heads 2 --context-length 32 --batch-size 8"
+SHORT = "--steps 20 --num-evals 2 --eval-tokens 512 --vocab-size 300 --compile off"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run that learned on the device, in bfloat16."""
+    folder = tmp_path_factory.mktemp("gpu")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        move_into(folder, monkeypatch)
+        (folder / "chat.txt").write_text(some_chat(200))
+        (folder / "LOUD.txt").write_text(some_text(1500, seed=1).upper())
+        (folder / "quiet.txt").write_text(some_text(1500, seed=2))
+        narrow = "--precision bfloat16 --init none"
+        command(f"train my.txt --out runs/here {SHAPE} {SHORT} {narrow} --device {DEVICE}")
+    return folder
+
+
+@pytest.fixture
+def in_place(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("MINIGPT_CACHE", str(place / "cache"))
+    return place
+
+
+def test_a_run_is_evaluated_alike_on_both_devices(in_place: Path) -> None:
+    here, there = (minigpt.evaluate("runs/here", "my.txt", device=d) for d in (DEVICE, "cpu"))
+    assert here.loss == pytest.approx(there.loss, abs=1e-4)
+    overlapping = minigpt.evaluate("runs/here", "my.txt", stride=8, batch_size=3, device=DEVICE)
+    assert overlapping.loss < here.loss + 0.1
+
+
+def test_the_likeliest_text_is_the_same_on_both_devices(
+    in_place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written = []
+    for device in (DEVICE, "cpu"):
+        command(
+            f"generate the --run runs/here --max-new-tokens 40 --temperature 0 --device {device}"
+        )
+        written.append(capsys.readouterr().out)
+    assert written[0] == written[1] and len(written[0]) > 40
+
+
+def test_several_samples_are_written_in_each_precision(
+    in_place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = "--run runs/here --max-new-tokens 50 --samples 3 --seed 1"
+    command(f"generate the {options} --device {DEVICE}")
+    command(f"generate the {options} --device {DEVICE} --precision bfloat16")
+    assert len(capsys.readouterr().out) > 200
+
+
+def test_it_is_explained_and_exported(
+    in_place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    transformers = pytest.importorskip("transformers")
+    command("explain runs/here the_fox_asked")
+    command(f"export runs/here --out {tmp_path / 'out'}")
+
+    ids = torch.randint(300, (1, 20))
+    run = minigpt.load("runs/here", DEVICE)
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(
+        tmp_path / "out", dtype=torch.float32
+    )
+    with torch.no_grad():
+        logits = theirs.eval().to(DEVICE)(ids.to(DEVICE)).logits.cpu()
+        expected = run.model.to(DEVICE)(ids.to(DEVICE)).cpu()
+    torch.testing.assert_close(logits, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_a_run_is_trained_further_and_interpolated(in_place: Path) -> None:
+    command(
+        "train my.txt --out runs/tuned --init runs/here --interpolate --batch-size 8 --steps 4 "
+        f"--micro-batch-size 4 --eval-tokens 512 --device {DEVICE}"
+    )
+    assert losses(Path("runs/tuned"))[-1] <= losses(Path("runs/here"))[-1] + 0.05
+
+
+def test_a_chat_and_voices_are_learned(in_place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = f"{SHAPE} {SHORT} --init none --device {DEVICE}"
+    command(f"train chat.txt --only Otto --out runs/chat {settings}")
+    command(f"train LOUD.txt quiet.txt --voices --out runs/voices {settings}")
+    capsys.readouterr()
+    command(f"generate THE --as LOUD --run runs/voices --max-new-tokens 5 --device {DEVICE}")
+    assert capsys.readouterr().out.strip()
+    for run in ("chat", "voices"):
+        first, last = losses(Path("runs") / run)
+        assert last < first
+
+
+@on_cuda
+def test_out_of_memory_is_one_line_that_says_what_to_make_smaller(
+    in_place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    too_large = "--batch-size 40000 --context-length 512 --emb-dim 256 --num-heads 4"
+    line = f"train my.txt --out runs/large --num-layers 1 {too_large} --vocab-size 300 --steps 1"
+    assert main(f"{line} --precision float32 --init none --device cuda".split()) == 2
+
+    said = capsys.readouterr().err
+    assert "error: out of memory; try --micro-batch-size 20000" in said and "Traceback" not in said
+    command("generate the --run runs/here --max-new-tokens 2 --device cuda")  # memory is free again
+
+
+# Several processes
+
+
+def torchrun(folder: Path, processes: int, line: str) -> tuple[int, str]:
+    """The exit status of a training in processes that torchrun starts, and what they print."""
+    program = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(processes)]
+    settings = [f"--{name.replace('_', '-')}={value}" for name, value in TINY.items()]
+    places = {"MINIGPT_CACHE": str(folder / "cache"), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [*program, "-m", "minigpt", "train", "my.txt", "--init=none", *settings, *line.split()],
+        cwd=folder,
+        env={**os.environ, **places, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+def test_one_process_trains_on_the_device(workplace: Path) -> None:
+    status, said = torchrun(workplace, 1, f"--device {DEVICE} --out one")
+    assert status == 0, said
+    assert read_config(workplace / "one").training.device == DEVICE
+
+
+@on_cuda
+@pytest.mark.skipif(torch.cuda.device_count() > 1, reason="there is a GPU for each process")
+@pytest.mark.parametrize("device", ["cuda", "auto"])
+def test_two_processes_do_not_share_a_gpu(device: str, workplace: Path) -> None:
+    status, said = torchrun(workplace, 2, f"--device {device} --out two")
+    assert status == 1 and said.count("error: several processes train on --device cpu") == 1, said
+    assert "exitcode  : 2" in said, said
+    assert not (workplace / "two").exists()
+
+
+def test_two_processes_train_on_the_cpu_beside_a_gpu(workplace: Path) -> None:
+    status, said = torchrun(workplace, 2, "--device cpu --out two")
+    assert status == 0, said
+    alone = train_tiny(out="alone", init="none")
+    assert losses(workplace / "two") == pytest.approx(losses(alone), abs=1e-4)
