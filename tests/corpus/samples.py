@@ -53,11 +53,32 @@ CHAPTER III
 The licence in full.
 """
 
+OLD_GUTENBERG = f"""The Project Gutenberg Etext of The Ferryman
+*END*THE SMALL PRINT! FOR PUBLIC DOMAIN ETEXTS*Ver.04.07.00*END*
+
+E-text prepared by Some Volunteers
+
+BAKER. Row faster.{{3}}
+
+The river is wide,
+The river is deep,       10
+
+{STORY}
+
+{REPLY}
+
+GLOSSARY
+
+OAR, a pole with a blade.
+
+End of The Project Gutenberg Etext of The Ferryman
+"""
+
 EBOOK = f"""<?xml version="1.0" encoding="utf-8"?>
 <html xmlns="http://www.w3.org/1999/xhtml" xmlns:epub="http://www.idpf.org/2007/ops">
 <head><title>I</title></head>
 <body epub:type="bodymatter"><section epub:type="chapter"><h2>I</h2>
-<p>{STORY}<a href="endnotes.xhtml" epub:type="noteref">1</a></p>
+<p><sup>1</sup>{STORY}<a href="endnotes.xhtml" epub:type="noteref">1</a></p>
 <blockquote><p><span>The river is <em>wide</em>,</span><br/><span>the river is deep.</span></p>
 </blockquote><p>{REPLY}</p>
 <table><tr><td epub:type="z3998:persona">Baker</td><td>Row faster.</td></tr>

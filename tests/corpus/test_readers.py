@@ -29,13 +29,24 @@ def test_a_book_of_gutenberg_is_its_chapters_without_header_licence_and_notes(
     assert third.paragraphs == ["CHAPTER III", END]
 
 
+def test_an_old_book_of_gutenberg_loses_its_small_print_its_glossary_and_the_numbers_of_lines(
+    tmp_path: Path,
+) -> None:
+    assert paragraphs("gutenberg", put(tmp_path / "b.txt", samples.OLD_GUTENBERG)) == [
+        "BAKER. Row faster.",
+        "The river is wide,\nThe river is deep,",
+        STORY,
+        REPLY,
+    ]
+
+
 def test_a_book_of_gutenberg_in_latin_1_is_read(tmp_path: Path) -> None:
     file = tmp_path / "b.txt"
     file.write_bytes("The café was closed.".encode("latin-1"))
     assert paragraphs("gutenberg", file) == ["The café was closed."]
 
 
-def test_a_chapter_of_standard_ebooks_keeps_its_verse_and_loses_the_marks_of_notes(
+def test_a_chapter_of_standard_ebooks_keeps_its_verse_and_loses_the_marks_of_notes_and_verses(
     tmp_path: Path,
 ) -> None:
     assert paragraphs("standard-ebooks", put(tmp_path / "chapter-1.xhtml", samples.EBOOK)) == [
