@@ -2,7 +2,7 @@
 `base/` of an installed package.
 
 It is a run of which only three files are left: weights in float16, the tokenizer, and a config
-without texts, which also holds the checksums of the other two.
+without texts, which also holds the checksums of all three.
 """
 
 import hashlib
@@ -55,18 +55,19 @@ def find_base() -> Path:
     for name in (CONFIG, *_CHECKED):
         if not (folder / name).is_file():
             raise UserError(f"the base is missing: there is no {folder / name}; {_REMEDY}")
+    content = _read_config(folder)
     try:
-        is_whole = _said(folder, _CHECKSUMS) == _checksums(folder)
+        found = {**_checksums(folder), CONFIG: _checksum_of_config(content)}
     except OSError as error:  # somebody else may read it, as in a system's folder
         raise UserError(f"the base cannot be read: {error}; {_REMEDY}") from None
-    if not is_whole:
+    if content.get(_CHECKSUMS) != found:
         raise UserError(f"the base in {folder} is damaged; {_REMEDY}")
     return folder
 
 
 def bytes_read() -> int | None:
     """How many bytes of text the base has learned from; None if it does not say so."""
-    size = _said(base_folder(), _READ)
+    size = _read_config(base_folder()).get(_READ)
     return size if isinstance(size, int) else None
 
 
@@ -121,8 +122,9 @@ def _config(found: FoundModel, checksums: dict[str, str], size: int | None) -> s
         alphabet=found.config.origin.alphabet,
     )
     config = RunConfig(found.config.model, found.config.training, origin)
-    content = json.loads(config.to_json())
-    return json.dumps({**content, _CHECKSUMS: checksums, _READ: size}, indent=2) + "\n"
+    content = {**json.loads(config.to_json()), _READ: size}
+    checksums = {**checksums, CONFIG: _checksum_of_config(content)}
+    return json.dumps({**content, _CHECKSUMS: checksums}, indent=2) + "\n"
 
 
 def _checksums(folder: Path) -> dict[str, str]:
@@ -130,12 +132,19 @@ def _checksums(folder: Path) -> dict[str, str]:
     return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in _CHECKED}
 
 
-def _said(folder: Path, key: str) -> Any:
-    """What the base's config says under a key; None if it is damaged or does not say it."""
+def _checksum_of_config(content: dict[str, Any]) -> str:
+    """The SHA-256 of what a config says beside the checksums, in hexadecimal."""
+    rest = {key: value for key, value in content.items() if key != _CHECKSUMS}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    """What the base's config says; nothing if it is damaged."""
     try:
-        return json.loads((folder / CONFIG).read_text(encoding="utf-8"))[key]
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        return None
+        content = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 def _text_size(run: Path) -> int | None:

@@ -71,6 +71,14 @@ def test_a_base_of_which_one_bit_has_changed_is_refused(tiny_base: Path, name: s
         read_base()
 
 
+def test_a_base_of_whose_config_one_number_has_changed_is_refused(tiny_base: Path) -> None:
+    content = json.loads((tiny_base / CONFIG).read_text())
+    content["model"]["norm_eps"] *= 10
+    (tiny_base / CONFIG).write_text(json.dumps(content))
+    with pytest.raises(UserError, match="damaged"):
+        read_base()
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"sha256": 3}', "\0" * 900])
 def test_a_base_with_a_damaged_config_is_refused(tiny_base: Path, content: str) -> None:
     (tiny_base / CONFIG).write_text(content)
