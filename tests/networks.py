@@ -38,7 +38,7 @@ def shapes(draw: st.DrawFn, vocab_size: int | None = None) -> dict[str, Any]:
     size = 2 * draw(st.integers(1, 4))
     if draw(st.booleans()):
         return shape | {"emb_dim": heads * size}
-    return shape | {"emb_dim": draw(st.integers(4, 30)), "head_dim": size}
+    return shape | {"emb_dim": draw(st.integers(1, 30)), "head_dim": size}
 
 
 @st.composite

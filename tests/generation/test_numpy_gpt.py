@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
@@ -33,6 +33,7 @@ few = settings(max_examples=25, deadline=None)
 def models(draw: st.DrawFn) -> GPT:
     """Any small model with wide random weights."""
     config = draw(configs(VOCAB))
+    assume(config.emb_dim > 1)  # a norm of one number magnifies float32's own errors, torch's too
     torch.manual_seed(draw(st.integers(0, 99)))
     model = GPT(config)
     randomize(model)
