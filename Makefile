@@ -1,13 +1,13 @@
 # make demo: print a text of the base, train on data/tales.txt for about two minutes and print a
 #   story or two.
 # make test: lint, types and tests.
-# make test-distributed, make test-kill, make test-fuzz: the long tests.
+# make test-long, make test-distributed, make test-kill, make test-fuzz: the longer tests.
 # make test-systems: all commands on an emulated Windows, and on a device that is not there.
 # make test-gpu: the tests of a GPU; without one they are skipped.
 # make test-types: what mypy and pyright see in a script that uses the package.
 # make test-page: the page in Chromium, which it installs if apt and root are there.
-# make test-studio: the studio with real trainings, a class of twenty, and in Chromium if that is there.
-# make test-serve: the server with its clients, and 20,000 requests.
+# make test-studio: the studio with real trainings, a class, and in Chromium if that is there.
+# make test-serve: the server with its clients, and 5,000 requests.
 # make test-lens: compares explanations with those of TransformerLens.
 # make test-notebooks: runs all notebooks.
 # make test-wheel: builds the package and tries all commands of it in an environment of its own.
@@ -25,7 +25,7 @@ SIZE := 1.5 GB
 # Tests are compiled by the first target, and not again by each process of each other one.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-distributed test-kill test-fuzz test-serve test-lens test-notebooks test-types test-systems test-gpu \
+.PHONY: demo test test-long test-distributed test-kill test-fuzz test-serve test-lens test-notebooks test-types test-systems test-gpu \
 	test-wheel test-lowest test-page test-studio chromium docs lock bench bench-page clean
 
 define NEXT
@@ -59,33 +59,39 @@ test: .venv/ready
 	$(BIN)/mypy
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 
+# The tests with a mark; only the files that have such tests are read.
+marked = -m $(1) $$(grep -rl --include='*.py' 'mark\.$(1)\b' tests | sort)
+
+test-long: .venv/ready
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal $(call marked,long)
+
 test-distributed: .venv/ready
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m distributed
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 $(call marked,distributed)
 
 test-kill: .venv/ready
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m kill
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 $(call marked,kill)
 
 test-fuzz: .venv/ready
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m fuzz
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 $(call marked,fuzz)
 
 test-systems: .venv/ready
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m systems
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 $(call marked,systems)
 
 test-gpu: .venv/ready
-	$(BIN)/pytest -m gpu -r s tests/devices
+	$(BIN)/pytest -r s $(call marked,gpu)
 
 test-serve: .venv/serve
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MINIGPT_REQUESTS=20000 $(BIN)/pytest \
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MINIGPT_REQUESTS=5000 $(BIN)/pytest \
 		-m 'serve or not serve' tests/serve/test_clients.py tests/serve/test_requests.py
 
 test-lens: .venv/lens
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m lens tests/interop/test_transformer_lens.py
+	OMP_NUM_THREADS=1 $(BIN)/pytest $(call marked,lens)
 
 test-notebooks: .venv/ready
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m notebooks
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 $(call marked,notebooks)
 
 test-types: .venv/page
-	$(BIN)/pytest -m types
+	$(BIN)/pytest $(call marked,types)
 
 test-wheel: .venv/wheel
 	rm -rf dist
@@ -94,7 +100,7 @@ test-wheel: .venv/wheel
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
-	$(BIN)/pytest -m wheel tests/test_wheel.py
+	$(BIN)/pytest $(call marked,wheel)
 
 # They use each package that pyproject.toml names. Old packages warn of newer ones that they use.
 LOWEST := tests/tokenizer/test_foreign.py tests/data/test_batches.py tests/training/test_loggers.py \
@@ -110,12 +116,11 @@ test-lowest: .venv/lowest/ready
 
 test-page: chromium .venv/page
 	PATH="$(CURDIR)/$(BIN):$$PATH" node_modules/.bin/biome check
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m page
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile $(call marked,page)
 
 # Without Chromium, what needs it is skipped.
 test-studio: .venv/page
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m studio tests/studio --ignore tests/studio/window
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m studio tests/studio/window
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal $(call marked,studio)
 
 chromium:
 	@chromium --version >/dev/null 2>&1 || (test "$$(id -u)" = 0 && command -v apt-get && \

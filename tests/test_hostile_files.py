@@ -2,7 +2,7 @@
 UserError; never another exception, a crash, a hang, or memory without end.
 
 A valid file of each kind is damaged in every way we could think of. A few hundred cases run with
-the other tests, 20,000 and more with `make test-fuzz`.
+the other tests, 8,000 with `make test-fuzz`.
 """
 
 import json
@@ -199,7 +199,7 @@ def test_a_damaged_file_is_read_right_or_refused(name: str, kinds: dict[str, Kin
 
 
 @pytest.mark.fuzz
-@pytest.mark.parametrize("seed", range(2, 7))
+@pytest.mark.parametrize("seed", range(2, 4))
 @pytest.mark.parametrize("name", KINDS)
 def test_thousands_of_damaged_files(name: str, seed: int, kinds: dict[str, Kind]) -> None:
     check(kinds[name], 520, seed)

@@ -40,6 +40,7 @@ EXAMPLES = [*fences(README, "python"), *fences(PYTHON_PAGE, "python")]
 PARTS = fences(COMPONENTS, "python")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("code", EXAMPLES)
 def test_the_examples_run(code: str, workplace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     os.symlink(ROOT / "data", workplace / "data")

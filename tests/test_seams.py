@@ -201,6 +201,7 @@ KINDS: dict[str, Any] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_training_with_any_optimizers_is_resumed_bit_for_bit(kind: str, dataset: Dataset) -> None:
     def train(out: str, *callbacks: object) -> Trainer:
@@ -532,6 +533,7 @@ def test_a_callback_that_would_never_be_called_is_refused(
         Trainer(GPT(SHAPE), dataset, CONFIG, callbacks=[mistyped])
 
 
+@pytest.mark.long
 def test_a_network_in_bfloat16_is_resumed_bit_for_bit(dataset: Dataset) -> None:
     def trainer(out: str, *callbacks: object) -> Trainer:
         torch.manual_seed(0)

@@ -92,7 +92,7 @@ def _say_interpolation(trainer: "Trainer") -> None:
         text = trainer.dataset.origin.text
         start = "the first weights" if text is None or text.init is None else called(text.init)
         way = f"{100 * share:g}% of the way from {start} to the trained ones"
-        say(f"the weights that are kept lie {way}: the loss is lowest there")
+        say(f"the weights that are kept lie {way}: beyond, the loss is higher")
 
 
 def _why(trainer: "Trainer", seconds: float, epochs: float) -> str:

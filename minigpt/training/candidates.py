@@ -56,7 +56,8 @@ class Candidates:
         return tokens_to_search(self._validation.count(eval_tokens))
 
     def _on_line(self, trained: Candidate, state: TrainingState) -> Candidate:
-        """The best on the line from the first weights to the trained ones, which end it."""
+        """Of the line from the first weights to the trained ones, which end it, the farthest with
+        nearly the lowest loss."""
         max_tokens = self._tokens_to_search(state.eval_tokens)
 
         def loss_at(share: float) -> float:

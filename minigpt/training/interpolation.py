@@ -1,5 +1,5 @@
 """The straight line from the weights that a training began with to the trained ones, on which the
-best weights are sought.
+weights to keep are sought.
 
 A model that is trained further on a small text gains what the text teaches and loses some of what
 it knew. Between both ends of the line it often predicts better than at either ("Robust fine-tuning
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 _COARSE = (1.0, 0.75, 0.5, 0.25)  # shares of the way that are tried first
 _FINE = 0.125  # from the best of these to those that are tried next, on both sides
+NEARLY = 0.005  # the part by which a loss may be above the lowest one
 SHARES_TRIED = len(_COARSE) + 2
 _TOKENS = (1024, 4096)  # that each of them is tried on, at least and at most
 
@@ -49,14 +50,21 @@ def interpolated_in_place(
 
 
 def best_share(loss_at: Callable[[float], float]) -> float:
-    """The share of the way, in eighths above 0, with the lowest loss, if the loss has a single
-    minimum on the line. Of equal losses it is the largest share."""
+    """The largest share of the way that has nearly the lowest loss.
+
+    The lowest is sought among the eighths above 0, and found if the loss has a single minimum on
+    the line. The farther a share is from the first weights, the more the model writes as its text
+    does; near the minimum the loss hardly tells the shares apart.
+    """
     losses = {share: loss_at(share) for share in _COARSE}
     best = min(losses, key=losses.__getitem__)
     for share in (best + _FINE, best - _FINE):
         if share < 1.0:
             losses[share] = loss_at(share)
-    return min(sorted(losses, reverse=True), key=losses.__getitem__)
+
+    lowest = min(losses.values())
+    nearly = [share for share, loss in losses.items() if loss <= (1.0 + NEARLY) * lowest]
+    return max(nearly, default=1.0)  # no number is as low as one that is not a number
 
 
 def tokens_to_search(evaluated: int) -> int:

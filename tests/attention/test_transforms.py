@@ -20,6 +20,8 @@ from minigpt.model import GPT, Dropout
 
 from .examples import CONTEXT, D_IN, EXTRAS, attention, every_extra, normal
 
+pytestmark = pytest.mark.long
+
 Weights = dict[str, Tensor]
 
 in_both_modes = pytest.mark.parametrize("training", [True, False], ids=["train", "eval"])

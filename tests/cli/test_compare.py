@@ -12,6 +12,8 @@ import minigpt
 from ..conftest import some_text
 from .conftest import Type, assert_refused
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(autouse=True)
 def where_they_lie(tiny_run: Path, letters_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,8 @@ from minigpt.runs.listing import Run
 from ..conftest import move_into, some_text, train_tiny
 from .conftest import Type, assert_refused
 
+pytestmark = pytest.mark.long
+
 KINDS = {
     "qwen3": {},
     "llama": {"architecture": "llama"},

@@ -38,6 +38,7 @@ def start(
 # What train prints
 
 
+@pytest.mark.long
 def test_train_says_what_it_does_and_prints_the_result_alone(workplace: Path) -> None:
     process = start(workplace, ROOT / "train.py", "my.txt", *TINY_OPTIONS)
     out, err = (text.decode() for text in process.communicate())
@@ -251,6 +252,7 @@ def test_the_commands_answer_and_refuse_without_loading_torch() -> None:
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
+@pytest.mark.long
 @unix_only
 @pytest.mark.parametrize(("name", "status"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
 @pytest.mark.parametrize("command", ["train", "evaluate"])

@@ -15,6 +15,8 @@ from ..conftest import tiny_settings
 from ..data.dialogue.chats import some_chat, some_script
 from .conftest import Outcome, Type, assert_refused
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def chat(workplace: Path) -> Path:

@@ -15,6 +15,8 @@ from minigpt.runs.folder import BY_VOICE, METRICS, read_config, read_metrics
 from ..conftest import some_text, tiny_settings
 from .conftest import Type, assert_refused
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def texts(workplace: Path) -> Path:

@@ -20,6 +20,8 @@ from minigpt import UserError
 from . import samples
 from .samples import END, REPLY, STORY, clone, put, sentences, table
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 OWN = ROOT / "data"
 CHAPTERS = 60

@@ -24,6 +24,8 @@ from tests.conftest import some_text, train_tiny
 
 from .texts import json_lines, piece, whole, write
 
+pytestmark = pytest.mark.long
+
 pieces = st.lists(st.builds(piece, st.integers(0, 2), st.text("ab", max_size=150)), max_size=5)
 cuts = st.lists(st.tuples(st.integers(0, 400), st.integers(0, 90), st.text("ax", max_size=1)))
 

@@ -12,6 +12,7 @@ DATA = Path(__file__).parents[2] / "data"
 PROGRAM: dict[str, Any] = runpy.run_path(str(DATA / "check_tales.py"))
 
 
+@pytest.mark.long
 def test_nothing_is_wrong_with_the_tales() -> None:
     command = [sys.executable, DATA / "check_tales.py", DATA / "tales.txt"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

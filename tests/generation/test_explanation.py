@@ -22,6 +22,8 @@ from minigpt.model import GPT
 from ..interop.examples import byte_pairs, random_model, randomize
 from ..networks import COMBINATIONS, configs, shapes
 
+pytestmark = pytest.mark.long
+
 VOCAB = 31
 few = settings(max_examples=20, deadline=None)
 

@@ -51,6 +51,8 @@ from .examples import (
 )
 from .test_tokenizer_import import SMOLLM
 
+pytestmark = pytest.mark.long
+
 THEIRS: dict[str, Any] = {
     "GPT-2": lambda: GPT2LMHeadModel(_gpt2()),
     "GPT-2 untied": lambda: GPT2LMHeadModel(

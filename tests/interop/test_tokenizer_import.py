@@ -27,6 +27,8 @@ from minigpt.tokenizer.bpe import bytes_to_printable
 
 from .examples import HARD_TEXT, TRAINING_TEXT, byte_pairs, random_model, weights_of, with_gaps
 
+pytestmark = pytest.mark.long
+
 
 def trained_elsewhere(end_first: bool = False) -> Tokenizer:
     """A byte-level BPE as the tokenizers library trains it, with its own merges."""

@@ -23,6 +23,8 @@ from .examples import HARD_TEXT, byte_pairs, randomize, weights_of
 from .test_huggingface import GPT2_124M, SMOLLM2_135M
 from .test_tokenizer_import import SMOLLM
 
+pytestmark = pytest.mark.long
+
 TOKENIZERS = {"SmolLM2": SMOLLM["all bytes"].to_str, "GPT-2": byte_pairs().to_json}
 SHORT: dict[str, Any] = {
     "steps": 2,

@@ -2,7 +2,7 @@
 
 Somebody does twenty things, at random but from a fixed seed. After each the page must come to
 rest, and every number of the model that is in sight is computed again with the glass engine, for
-the window that the model saw. MINIGPT_SEQUENCES=300 tries so many people instead of 30.
+the window that the model saw. MINIGPT_SEQUENCES=300 tries so many people instead of 10.
 """
 
 import os
@@ -22,7 +22,7 @@ from .facts import Predicted, check_facts
 
 pytestmark = pytest.mark.page
 
-SEQUENCES = int(os.environ.get("MINIGPT_SEQUENCES", "30"))
+SEQUENCES = int(os.environ.get("MINIGPT_SEQUENCES", "10"))
 ACTIONS = 20
 CONTEXT = 24  # tokens, so that most texts are longer
 SHAPES: dict[str, dict[str, Any]] = {

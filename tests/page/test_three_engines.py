@@ -26,6 +26,8 @@ from ..interop.examples import randomize, weights_of
 from ..networks import COMBINATIONS, shapes
 from .in_node import Worker
 
+pytestmark = pytest.mark.long
+
 TOKENIZER = make_tokenizer("char", None, ["abcdefghijkl"])
 VOCAB = TOKENIZER.vocab_size
 

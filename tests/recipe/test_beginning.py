@@ -30,6 +30,8 @@ from minigpt.runs.folder import CONFIG, PLAN, WEIGHTS, read_config
 from tests.conftest import TINY, some_text, train_tiny
 from tests.training.runs import resume
 
+pytestmark = pytest.mark.long
+
 SHORT: dict[str, Any] = {"steps": 2, "num_evals": 1, "device": "cpu", "precision": "float32"}
 FOREIGN = {
     "German": "Es war einmal ein Müller, der hatte drei Söhne und eine Mühle. " * 80,

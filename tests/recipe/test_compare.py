@@ -19,6 +19,8 @@ from minigpt.runs.found import load_run
 
 from ..conftest import some_text, train_tiny
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(autouse=True)
 def where_they_lie(tiny_run: Path, letters_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

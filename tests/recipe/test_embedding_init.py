@@ -21,6 +21,8 @@ from minigpt.tokenizer import make_tokenizer
 
 from ..conftest import train_tiny
 
+pytestmark = pytest.mark.long
+
 
 def some_tokens(count: int = 300, vocab_size: int = 12) -> np.ndarray:
     return np.random.default_rng(0).integers(0, vocab_size, count).astype(np.uint16)

@@ -18,6 +18,8 @@ from minigpt.recipe.speed import LESSON, Speed
 from tests.conftest import some_text
 from tests.training.runs import resume
 
+pytestmark = pytest.mark.long
+
 SHAPE = ["--emb-dim=16", "--num-layers=1", "--num-heads=1", "--context-length=16"]
 SMALL = [*SHAPE, "--vocab-size=320", "--minutes=0.15"]
 OF_A_LESSON = ("step", "train_loss", "val_loss", "val_right", "counting_bits_per_byte")

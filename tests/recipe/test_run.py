@@ -231,6 +231,7 @@ FAILURES = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("failure", FAILURES, ids=repr)
 def test_a_run_with_a_checkpoint_is_kept_whatever_ends_it(
     failure: BaseException, monkeypatch: pytest.MonkeyPatch

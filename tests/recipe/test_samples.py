@@ -11,6 +11,8 @@ from minigpt.runs.folder import SAMPLES, read_config
 from tests.conftest import TINY, train_tiny
 from tests.training.runs import contents, interrupted, resume
 
+pytestmark = pytest.mark.long
+
 
 def samples(folder: Path) -> list[str]:
     text = (folder / SAMPLES).read_text(encoding="utf-8")

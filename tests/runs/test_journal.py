@@ -212,6 +212,7 @@ def test_a_share_is_told_once_a_second_at_most(tmp_path: Path) -> None:
     assert phases(tmp_path) == ["reading", "finished"]
 
 
+@pytest.mark.long
 def test_what_a_window_shows_from_the_start_is_in_the_folder(workplace: Path) -> None:
     """docs/runs.md says where."""
     Path("my.txt").write_text(some_text().replace("a", "ä"))

@@ -101,6 +101,7 @@ def test_any_request_is_answered(local: Local, path: str, body: Any, leaves: boo
             assert not any(s in new for s in ([stops] if isinstance(stops, str) else stops))
 
 
+@pytest.mark.long
 def test_nothing_is_left_running_and_memory_is_flat(local: Local) -> None:
     """After all of the above, and with whole, streamed, refused and left answers once more."""
 

@@ -17,6 +17,8 @@ pytest.importorskip("uvicorn", reason="make test-serve installs what these tests
 from minigpt.serve.app import with_answerer
 from minigpt.serve.settings import ServeConfig
 
+pytestmark = pytest.mark.long
+
 NAMES = ("LOUD", "quiet")
 
 

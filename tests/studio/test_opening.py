@@ -15,6 +15,8 @@ import pytest
 from ..conftest import unix_only
 from .pupils import Person
 
+pytestmark = pytest.mark.long
+
 STARTED = [sys.executable, "-c", "import sys; from minigpt.cli import main; sys.exit(main())"]
 
 

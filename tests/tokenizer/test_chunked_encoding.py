@@ -48,6 +48,7 @@ def encoded(encoder: Tokenizer, chunks: list[TextChunk], size: int) -> list[int]
     return [i for _, ids in encode_in_pieces(encoder, chunks, size) for i in ids.tolist()]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PATTERNS)
 @given(texts=st.lists(some_text, max_size=6), size=st.integers(1, 40))
 @example(texts=["a 'll", "\r\n", "x"], size=1)
@@ -63,6 +64,7 @@ def test_no_cut_changes_the_words(name: str, texts: list[str], size: int) -> Non
     assert [match[0] for _, piece in pieces for match in pattern.finditer(piece)] == words
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["bpe", *PATTERNS])
 @given(
     texts=st.lists(st.lists(some_text, min_size=1, max_size=4), max_size=4), size=st.integers(1, 60)

@@ -17,6 +17,8 @@ from minigpt.training.gradients import Part
 from minigpt.training.loss import Loss
 from tests.conftest import train_tiny
 
+pytestmark = pytest.mark.long
+
 
 def test_on_a_cpu_nothing_is_compiled_unless_asked_for(
     workplace: Path, monkeypatch: pytest.MonkeyPatch

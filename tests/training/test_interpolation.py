@@ -23,6 +23,7 @@ from minigpt.runs.found import load_run
 from minigpt.training.checkpoint import LAST, read_state
 from minigpt.training.evaluation import evaluate_tokens
 from minigpt.training.interpolation import (
+    NEARLY,
     SHARES_TRIED,
     best_share,
     first_weights,
@@ -70,18 +71,21 @@ def test_every_weight_is_interpolated_once_and_comes_back(is_tied: bool) -> None
 
 @given(minimum=st.integers(0, 80), slope=st.floats(0.1, 10.0))
 @few
-def test_the_eighth_with_the_lowest_loss_is_found(minimum: int, slope: float) -> None:
+def test_the_largest_share_with_nearly_the_lowest_loss_is_found(minimum: int, slope: float) -> None:
     """Of a curve with a single minimum, by no more evaluations than time is kept for."""
     tried: list[float] = []
 
     def loss_at(share: float) -> float:
         tried.append(share)
         distance = share - minimum / 80
-        return max(slope * distance, -distance)
+        return 1.0 + max(slope * distance, -distance)
 
-    found = loss_at(best_share(loss_at))
+    found = best_share(loss_at)
     assert len(set(tried)) <= SHARES_TRIED
-    assert found == min(loss_at(eighth / 8) for eighth in range(1, 9))
+
+    enough = (1 + NEARLY) * min(loss_at(eighth / 8) for eighth in range(1, 9))
+    assert loss_at(found) <= enough
+    assert all(loss_at(share) > enough for share in set(tried) if share > found)
 
 
 @pytest.mark.parametrize("loss", [1.5, float("nan")])

@@ -24,6 +24,8 @@ from minigpt.training.interruption import Interrupted
 from tests.conftest import some_text, train_tiny
 from tests.training.runs import after_step, contents, interrupted, resume
 
+pytestmark = pytest.mark.long
+
 
 def assert_same_end(one: Path, other: Path) -> None:
     """Weights, optimizer state, evaluations and samples, bit for bit."""

@@ -23,6 +23,8 @@ from minigpt.training.kept import KeptWeights, steps_to_keep
 from tests.conftest import train_tiny
 from tests.training.runs import contents, interrupted, resume
 
+pytestmark = pytest.mark.long
+
 
 def assert_same_weights(one: Path, other: Path) -> None:
     weights, others = load_file(one), load_file(other)

@@ -360,6 +360,7 @@ FOREIGN = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("language", FOREIGN)
 def test_a_model_is_trained_further_on_what_it_does_not_know_yet(
     language: str, english: Path, workplace: Path

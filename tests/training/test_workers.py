@@ -22,6 +22,8 @@ from minigpt.training.workers import can_share
 from tests.conftest import train_tiny
 from tests.training.runs import interrupted, resume
 
+pytestmark = pytest.mark.long
+
 SHAPE = GPTConfig(50, context_length=8, emb_dim=16, num_layers=2, num_heads=2)
 
 

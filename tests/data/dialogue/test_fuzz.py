@@ -20,6 +20,8 @@ from .test_exports import MBOX, TELEGRAM
 from .test_scripts import HAMLET
 from .test_whatsapp import GERMAN
 
+pytestmark = pytest.mark.long
+
 odd = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),

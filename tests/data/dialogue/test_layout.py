@@ -51,6 +51,7 @@ def test_how_turns_are_written_is_found(layout: Layout, tmp_path: Path) -> None:
     assert stats[0] == stats[1]  # all that a plan depends on
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("layout", LAYOUTS[:4], ids=lambda layout: repr(layout.template))
 def test_the_weights_are_those_of_a_plain_text(layout: Layout, workplace: Path) -> None:
     Path("play.txt").write_text(some_script(120, layout.template))

@@ -14,6 +14,8 @@ from ..texts import documents, refusal, write
 from .made import parquet, pdf, pdf_of, scan
 from .reading import left_out
 
+pytestmark = pytest.mark.long
+
 LINE = "This is a line of a paragraph that is about as long as the others, and then"
 
 

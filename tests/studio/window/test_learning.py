@@ -3,14 +3,13 @@
 import json
 import re
 import shutil
-import time
 from typing import Any
 
 import pytest
 
 from minigpt.runs.json_lines import lines_of
 
-from ..by_hand import END, PHASES, a_job, make_run
+from ..by_hand import BEGAN, END, PHASES, a_job, make_run
 from .conftest import Program
 from .learners import LONG, ask_for, letters_of, rows, shown, until, wait_for_end
 from .pages import axe_finds, is_too_wide
@@ -180,7 +179,7 @@ def test_a_training_that_saves_for_long_can_be_stopped_at_once(page: Any, progra
 
 
 def test_the_clock_ends_at_the_planned_time(page: Any, program: Program) -> None:
-    job = a_job(started=time.time() - 200, minutes=2.0)
+    job = a_job(started=BEGAN - 140, minutes=2.0)  # at least 200 seconds ago
     make_run(program.folder / "runs", job=job, phases=PHASES, alive=0.0)
     page.goto(f"{program.url}/run/diary")
     page.locator(".head .clock").get_by_text("2:00 of 2:00").wait_for()
