@@ -120,7 +120,7 @@ test-page: chromium .venv/page
 
 # Without Chromium, what needs it is skipped.
 test-studio: .venv/page
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal $(call marked,studio)
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile $(call marked,studio)
 
 chromium:
 	@chromium --version >/dev/null 2>&1 || (test "$$(id -u)" = 0 && command -v apt-get && \
