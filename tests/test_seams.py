@@ -356,7 +356,7 @@ def test_15_without_out_nothing_is_written_and_the_model_has_the_best_weights(
 
     class Keep:
         def on_evaluation(self, trainer: Trainer, figures: dict[str, Any]) -> None:
-            if figures["is_best"]:
+            if figures["is_kept"]:
                 evaluated.append(bits(trainer))
 
     trainer = Trainer(model, dataset, CONFIG, callbacks=[Keep()])

@@ -123,7 +123,8 @@ class TrainConfig(Checked):
     warmup_ratio: Share = setting(0.02, "share of the training in which the learning rate rises")
     weight_decay: Share = setting(0.1, "decoupled weight decay of the matrices")
     interpolate: bool = setting(
-        False, "end with the best weights on the line from those of --init to the trained ones"
+        False,
+        "end between the weights of --init and the trained ones, where the loss is lowest",
     )
     momentum: Probability = setting(0.9, "how long Muon remembers gradients")
     beta1: Probability = setting(0.9, "how long AdamW remembers gradients")

@@ -13,7 +13,7 @@ from ..config.system import quote
 from ..data.dialogue.dialogue import MANNER
 from ..generation.talk import read_talk
 from ..runs.commands import command, started_as
-from ..runs.folder import COUNTING, INTERPOLATION, METRICS, WEIGHTS, best_by_voice, read_metrics
+from ..runs.folder import COUNTING, INTERPOLATION, METRICS, WEIGHTS, kept_by_voice, read_metrics
 from ..runs.kept import kept_steps, listed
 from ..runs.weights import read_best, read_network
 from ..tokenizer import ForeignTokenizer
@@ -46,7 +46,7 @@ def say_result(trainer: "Trainer") -> None:
     )
     loss = f"{best:.4f} bits/byte ({state.best_loss:.4f} nats/token)"
     print_result(f"{folder}: validation {loss} at step {state.best_step:,}")
-    for line in voice_lines(best_by_voice(read_metrics(folder / METRICS))):
+    for line in voice_lines(kept_by_voice(read_metrics(folder / METRICS))):
         print_result(line)
     _say_interpolation(trainer)
     _say_kept(folder)
@@ -88,7 +88,7 @@ def voice_lines(bits: Mapping[str, float]) -> list[str]:
 def _say_interpolation(trainer: "Trainer") -> None:
     """Where the weights that were kept lie, if that is between the first and the trained ones."""
     share = trainer.figures.get(INTERPOLATION, 1.0)
-    if share < 1.0 and trainer.figures["is_best"]:
+    if share < 1.0 and trainer.figures["is_kept"]:
         text = trainer.dataset.origin.text
         start = "the first weights" if text is None or text.init is None else called(text.init)
         way = f"{100 * share:g}% of the way from {start} to the trained ones"

@@ -20,7 +20,7 @@ from ..data.voices import mark_of
 from ..interop.hub import PREFIX
 from .base import BASE, is_base
 from .find import beginning
-from .folder import COUNTING, METRICS, PLAN, read_metrics
+from .folder import COUNTING, METRICS, PLAN, kept_row, read_metrics
 from .found import FoundModel
 
 CARD = "README.md"
@@ -119,7 +119,7 @@ def _quality(found: FoundModel) -> str:
         "",
         "| | bits per byte |",
         "|---|---|",
-        f"| this model | {min(row['val_bits_per_byte'] for row in rows):.3f} |",
+        f"| this model | {kept_row(rows)['val_bits_per_byte']:.3f} |",
     ]
     counting = rows[-1].get(COUNTING)
     if counting is not None:

@@ -57,6 +57,7 @@ _FIGURES = ("step", "seconds", "done", "train_loss", "val_loss", "tokens_per_sec
 FIGURES_OF_A_STEP = ("step", "seconds", "loss", "bits_per_byte")
 COUNTING = "counting_bits_per_byte"  # what counting gives; older runs do not have it
 BY_VOICE = "val_bits_per_byte_by_voice"  # of a run with voices
+NEARLY = 0.005  # the part by which a loss may be above the lowest one
 INTERPOLATION = "interpolation"  # how far from the first weights those lie that were kept
 
 
@@ -170,11 +171,30 @@ def _read_rows(path: Path, names: tuple[str, ...]) -> list[dict[str, Any]]:
     return rows
 
 
-def best_by_voice(rows: list[dict[str, Any]]) -> dict[str, float]:
-    """The bits per byte of each voice in the best evaluation of a metrics.jsonl; none are known of
-    a text without voices."""
-    best = min(rows, key=lambda row: row["val_bits_per_byte"], default={})
-    found = best.get(BY_VOICE)
+def is_kept(loss: float, best: float | None, *, is_on_line: bool) -> bool:
+    """Whether evaluated weights are kept in the place of those with the loss `best`.
+
+    The last weights of a training that began with a model (`is_on_line`) are kept with nearly the
+    lowest loss too: the longer it has trained, the more the model writes as its text does.
+    """
+    if best is None:
+        return True
+    return loss < (best * (1.0 + NEARLY) if is_on_line else best)
+
+
+def kept_row(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The evaluation in a metrics.jsonl whose weights are kept; empty if there is none."""
+    kept: dict[str, Any] = {}
+    for row in rows:
+        if is_kept(row["val_loss"], kept.get("val_loss"), is_on_line=INTERPOLATION in row):
+            kept = row
+    return kept
+
+
+def kept_by_voice(rows: list[dict[str, Any]]) -> dict[str, float]:
+    """The bits per byte of each voice with the weights that are kept; none are known of a text
+    without voices."""
+    found = kept_row(rows).get(BY_VOICE)
     return found if isinstance(found, dict) else {}
 
 

@@ -42,7 +42,7 @@ class TrainingState:
     first_loss: float = 0.0  # of the first step, nats a token
     train_loss: float = 0.0  # of the latest steps on average, nats a token
     train_bits_per_byte: float = 0.0  # the same in bits for each byte that the tokens stand for
-    best_loss: float | None = None  # lowest validation loss so far, nats a token
+    best_loss: float | None = None  # validation loss of the weights that are kept, nats a token
     best_bits_per_byte: float | None = None  # the same in bits a byte
     best_step: Natural = 0  # when it was reached
     finished: bool = False  # whether all its steps or all its time are used up

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator, Mapping
 import torch
 from torch import Tensor, nn
 
+from ..runs.folder import NEARLY
+
 _COARSE = (1.0, 0.75, 0.5, 0.25)  # shares of the way that are tried first
 _FINE = 0.125  # from the best of these to those that are tried next, on both sides
-NEARLY = 0.005  # the part by which a loss may be above the lowest one
 SHARES_TRIED = len(_COARSE) + 2
 _TOKENS = (1024, 4096)  # that each of them is tried on, at least and at most
 

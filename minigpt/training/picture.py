@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..runs.atomic import replace
-from ..runs.folder import COUNTING, METRICS, PICTURE, STEPS, read_metrics, read_steps
+from ..runs.folder import COUNTING, METRICS, PICTURE, STEPS, kept_row, read_metrics, read_steps
 from .schedule import EARLY
 
 if TYPE_CHECKING:
@@ -67,9 +67,9 @@ def draw_losses(folder: Path, marks: dict[str, float | None]) -> None:
     times = np.array([row["seconds"] for row in evaluations]) / size
     losses = np.array([row["val_bits_per_byte"] for row in evaluations])
     axes.plot(times, losses, ".-", color="C1", label="validation")
-    best = int(losses.argmin())
-    label = f"best: {losses[best]:.3f}"
-    axes.plot(times[best], losses[best], "o", color="C2", label=label)
+    kept = evaluations.index(kept_row(evaluations))
+    label = f"kept: {losses[kept]:.3f}"
+    axes.plot(times[kept], losses[kept], "o", color="C2", label=label)
 
     for name, mark in marks.items():
         if mark is not None:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
+from ..runs.folder import INTERPOLATION
 from .messages import bar, clock, say
 
 if TYPE_CHECKING:
@@ -34,7 +35,9 @@ class Progress:
         training = figures["train_bits_per_byte"]
         validation = figures["val_bits_per_byte"]
         losses = f"training {training:.3f}, validation {validation:.3f} bits/byte"
-        best = " (best so far)" if figures["is_best"] else ""
+        best = ""
+        if figures["is_kept"]:
+            best = " (kept)" if INTERPOLATION in figures else " (best so far)"
         say(f"step {figures['step']:,} at {clock(figures['seconds'])}: {losses}{best}")
 
     def on_end(self, trainer: "Trainer", figures: dict[str, Any]) -> None:

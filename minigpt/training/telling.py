@@ -70,7 +70,7 @@ class Telling:
         }
         self._call("on_step", done)
 
-    def evaluation(self, result: Evaluation, is_best: bool, done: float) -> None:
+    def evaluation(self, result: Evaluation, is_kept: bool, done: float) -> None:
         """The weights that are in the model have been evaluated."""
         trainer = self._trainer
         state = trainer.state
@@ -81,7 +81,7 @@ class Telling:
             "val_loss": result.loss,
             "val_bits_per_byte": result.bits_per_byte,
             "val_right": result.right,
-            "is_best": is_best,
+            "is_kept": is_kept,
         }
         if result.voices:
             trainer.figures[BY_VOICE] = dict(result.voices)

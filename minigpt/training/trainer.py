@@ -14,7 +14,7 @@ from .. import UserError
 from ..config import TrainConfig
 from ..data.batches import Dataset
 from ..model import GPT
-from ..runs.folder import INTERPOLATION
+from ..runs.folder import INTERPOLATION, is_kept
 from ..runs.journal import Journal
 from ..runs.listing import Run
 from . import distributed, workers
@@ -60,8 +60,9 @@ from .validation import Validation
 class Trainer:
     """Trains any network from token ids ``(b, T)`` to logits ``(b, T, vocab_size)``.
 
-    At the end the module that was given holds the best weights by validation. It is moved to the
-    device of the config; each of its parts stays in training or evaluation mode as it was.
+    At the end the module that was given holds the best weights by validation, or with
+    `config.interpolate` the last ones that are nearly as good. It is moved to the device of the
+    config; each of its parts stays in training or evaluation mode as it was.
 
     Args:
         model: any module with a parameter that is trained.
@@ -91,9 +92,9 @@ class Trainer:
             `learning_rate` and `gradient_norm`; smoothed over steps `train_loss` and
             `train_bits_per_byte`; `tokens_per_second`, `seconds_left`; of the last evaluation
             `val_loss`, `val_bits_per_byte`, `val_right`, the share of the tokens that the model
-            found likeliest, and whether it `is_best`; of the last, if `config.interpolate`, the
-            `interpolation`: how far its weights lie on the way from the first ones (0) to the
-            trained ones (1). Callbacks may add others.
+            found likeliest, and whether its weights are kept (`is_kept`); of the last, if
+            `config.interpolate`, the `interpolation`: how far its weights lie on the way from the
+            first ones (0) to the trained ones (1). Callbacks may add others.
 
     Raises:
         UserError: if these do not fit together.
@@ -331,7 +332,7 @@ class Trainer:
     # Evaluations and checkpoints
 
     def _evaluate(self, done: float) -> None:
-        """Evaluate, and keep the weights if they are the best."""
+        """Evaluate, and keep the weights if they are the best or nearly so."""
         state = self.state
         state.evaluations = math.floor(done * self.config.num_evals)
         state.finished = done >= 1.0
@@ -339,20 +340,21 @@ class Trainer:
         candidate = self._candidates.best(state)
         result = candidate.result
         check_finite("validation loss", result.loss)
-        is_best = state.best_loss is None or result.loss < state.best_loss
-        if candidate.share is not None:
+        is_on_line = candidate.share is not None
+        keeps = is_kept(result.loss, state.best_loss, is_on_line=is_on_line)
+        if is_on_line:
             self.figures[INTERPOLATION] = candidate.share
 
         with candidate.in_place():
             check_weights(self.model)
-            if is_best:
+            if keeps:
                 self._best.keep(state, result.loss, result.bits_per_byte)
             else:
                 self._best.write_again()
             if state.finished:
                 self._kept.save(state.step)
             with evaluating(self.model):
-                self._tell.evaluation(result, is_best, done)
+                self._tell.evaluation(result, keeps, done)
 
         self._check_callbacks()
         if state.finished:

@@ -18,12 +18,11 @@ from minigpt.config import GPTConfig
 from minigpt.data.source import find_source
 from minigpt.data.token_cache import prepare_tokens
 from minigpt.model import GPT
-from minigpt.runs.folder import CHECKPOINT, METRICS, WEIGHTS, read_metrics
+from minigpt.runs.folder import CHECKPOINT, METRICS, NEARLY, WEIGHTS, kept_row, read_metrics
 from minigpt.runs.found import load_run
 from minigpt.training.checkpoint import LAST, read_state
 from minigpt.training.evaluation import evaluate_tokens
 from minigpt.training.interpolation import (
-    NEARLY,
     SHARES_TRIED,
     best_share,
     first_weights,
@@ -93,6 +92,21 @@ def test_where_no_loss_is_lower_the_trained_weights_are_best(loss: float) -> Non
     assert best_share(lambda share: loss) == 1.0
 
 
+def a_row(loss: float, **more: float) -> dict[str, float]:
+    return {"val_loss": loss, **more}
+
+
+def test_the_last_weights_are_kept_with_nearly_the_lowest_loss_too() -> None:
+    """Only those on the line, and only if nothing before them is clearly better."""
+    earlier = [a_row(1.0), a_row(0.9), a_row(0.95)]
+    near, far = a_row(0.904, interpolation=1.0), a_row(0.905, interpolation=1.0)
+    assert kept_row([*earlier, near]) is near
+    assert kept_row([*earlier, far]) is earlier[1]
+    assert kept_row([*earlier, a_row(0.9001)]) is earlier[1]
+    assert kept_row([*earlier, near, a_row(0.903)])["val_loss"] == 0.903
+    assert kept_row([]) == {}
+
+
 # A training that uses it
 
 
@@ -158,6 +172,7 @@ def test_the_weights_that_are_kept_lie_on_the_line_and_are_better_than_both_ends
     assert loss(kept) < min(loss(first), loss(trained))
     assert loss(kept) == pytest.approx(last["val_loss"], rel=1e-6)
     assert (state.best_loss, state.best_step) == (last["val_loss"], 40)
+    assert kept_row(read_metrics(folder / METRICS)) == last
     assert f"{last['val_bits_per_byte']:.4f} bits/byte" in told.out
 
 

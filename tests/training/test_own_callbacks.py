@@ -26,7 +26,7 @@ from minigpt.training.metrics import Metrics
 from minigpt.training.picture import Picture, draw_losses
 from minigpt.training.progress import Progress
 
-FOUND = {"val_loss": 3.0, "val_bits_per_byte": 1.5, "is_best": True}
+FOUND = {"val_loss": 3.0, "val_bits_per_byte": 1.5, "is_kept": True}
 
 
 def figures_of(step: int, **changes: Any) -> dict[str, Any]:

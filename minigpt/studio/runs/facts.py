@@ -26,6 +26,7 @@ from ...runs.folder import (
     STEPS,
     WEIGHTS,
     has_checkpoint,
+    kept_row,
     read_metrics,
 )
 from ...runs.journal import COPIED, JOURNAL, ROWS, STOP, read_phases, read_texts
@@ -62,7 +63,7 @@ class Facts:
     step: Row  # the last one of which there is a row; empty if none
     step_time: float  # when that was written
     evaluation: Row  # the last one
-    best: float | None  # bits per byte
+    kept: float | None  # bits per byte, with the weights that are kept
     config: dict[str, Any]
     has_checkpoint: bool
     has_learned: bool  # whether its weights can be written with
@@ -80,11 +81,11 @@ def read_facts(folder: Path, signature: Signature) -> Facts:
 
     evaluations = read_metrics(folder / METRICS)
     saved = read_best(folder / WEIGHTS)
-    bits = [row["val_bits_per_byte"] for row in evaluations]
+    bits = kept_row(evaluations).get("val_bits_per_byte")
     if saved is not None and math.isfinite(saved["val_bits_per_byte"]):
         # There may be no row of it; infinite are those of a training that was stopped before its
         # first evaluation.
-        bits.append(saved["val_bits_per_byte"])
+        bits = saved["val_bits_per_byte"]
 
     step, step_time = _last_step(folder / STEPS)
     bytes_per_letter = _bytes_per_letter(folder, job, plan)
@@ -96,7 +97,7 @@ def read_facts(folder: Path, signature: Signature) -> Facts:
         step=step,
         step_time=step_time,
         evaluation=evaluations[-1] if evaluations else {},
-        best=min(bits, default=None),
+        kept=bits,
         config=config,
         has_checkpoint=has_checkpoint(folder),
         has_learned=saved is not None,

@@ -63,11 +63,10 @@ export function sentences(record) {
   };
 }
 
-/** The newest evaluation while it learns; afterwards the best, whose model is kept. */
+/** The newest evaluation while it learns; afterwards the one whose model is kept. */
 function countingNow({ run, evaluations }) {
   if (ACTIVE.includes(run.state)) return evaluations.at(-1);
-  const least = Math.min(...evaluations.map((row) => row.val_bits_per_byte));
-  return evaluations.find((row) => row.val_bits_per_byte === least);
+  return evaluations.findLast((row) => row.val_bits_per_byte === run.bits);
 }
 
 /** "First point in about 4 seconds". */
