@@ -118,9 +118,11 @@ test-page: chromium .venv/page
 	PATH="$(CURDIR)/$(BIN):$$PATH" node_modules/.bin/biome check
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile $(call marked,page)
 
-# Without Chromium, what needs it is skipped.
+# Without Chromium, what needs it is skipped. The browser has an event loop of its own, in which the
+# other tests cannot run.
 test-studio: .venv/page
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile $(call marked,studio)
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m studio tests/studio --ignore tests/studio/window
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m studio tests/studio/window
 
 chromium:
 	@chromium --version >/dev/null 2>&1 || (test "$$(id -u)" = 0 && command -v apt-get && \

@@ -71,7 +71,7 @@ def make_run(
         (run / STEPS).write_text(lines_of(a_step(n) for n in range(1, steps + 1)))
     if evaluations:
         (run / METRICS).write_text(lines_of(an_evaluation(n) for n in range(1, evaluations + 1)))
-        write_weights(run)
+        write_weights(run, bits=3.0 - evaluations)
         (run / JOURNAL / TEXTS).write_text(lines_of([a_sample(0)]))
     if has_checkpoint:
         (run / CHECKPOINT).mkdir(exist_ok=True)
@@ -90,7 +90,7 @@ def an_evaluation(number: int) -> dict[str, Any]:
         "seconds": 10.0 * number,
         "done": 0.1,
         "train_loss": 2.0,
-        "val_loss": 2.0,
+        "val_loss": 3.0 - number,
         "train_bits_per_byte": 2.0,
         "val_bits_per_byte": 3.0 - number,
         "counting_bits_per_byte": 1.5,
