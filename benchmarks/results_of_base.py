@@ -19,9 +19,9 @@ def tuning(given: argparse.Namespace) -> Iterator[Section]:
         if column not in ("at most", "seconds")  # what is aimed at, and whether it ended on time
     }
     note = (
-        "Bits per byte of the last tenth, the mean of the seeds: up to as many of prose and of the\n"
-        "30 KB of other languages as the command says, one of the others. A row without the name of\n"
-        "a text is the mean of its texts; a ratio is the mean of the pairs' ratios."
+        "Bits per byte of the last tenth, the mean of the seeds: up to as many of prose and of "
+        "the\n30 KB of other languages as the command says, one of the others. A row without the "
+        "name of\na text is the mean of its texts; a ratio is the mean of the pairs' ratios."
     )
     yield measured("With the base", shown_command("tuning", options), figures, note=note)
 
