@@ -186,9 +186,8 @@ class Disk:
         return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
     def fill(self) -> None:
-        """Leave no room."""
-        used = shutil.disk_usage(self.folder).used
-        assert self.mount("remount", f"size={used}")
+        """Leave no room; if something is written at that moment, it is tried again."""
+        until(lambda: self.mount("remount", f"size={shutil.disk_usage(self.folder).used}"))
 
     def free(self) -> None:
         assert self.mount("remount", "size=2g")

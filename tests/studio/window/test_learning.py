@@ -183,7 +183,7 @@ def test_the_clock_ends_at_the_planned_time(page: Any, program: Program) -> None
     make_run(program.folder / "runs", job=job, phases=PHASES, alive=0.0)
     page.goto(f"{program.url}/run/diary")
     page.locator(".head .clock").get_by_text("2:00 of 2:00").wait_for()
-    assert page.locator("#learning").inner_text() == "Learning: diary"
+    page.locator("#learning", has_text="Learning: diary").wait_for()
 
 
 def test_the_words_of_another_language_fit_a_phone(program: Program, browser: Any) -> None:
