@@ -340,9 +340,8 @@ class Trainer:
         candidate = self._candidates.best(state)
         result = candidate.result
         check_finite("validation loss", result.loss)
-        is_on_line = candidate.share is not None
-        keeps = is_kept(result.loss, state.best_loss, is_on_line=is_on_line)
-        if is_on_line:
+        keeps = is_kept(result.loss, state.best_loss, is_on_line=candidate.share is not None)
+        if candidate.share is not None:
             self.figures[INTERPOLATION] = candidate.share
 
         with candidate.in_place():
