@@ -5,7 +5,6 @@ rank 0 reads and plans while the others wait; all of them train.
 """
 
 import contextlib
-import itertools
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -20,13 +19,12 @@ from ..config import GPTConfig, TextConfig, TrainConfig
 from ..data.batches import Dataset
 from ..data.source import Source
 from ..model import GPT
-from ..runs.folder import LAUNCH, PLAN, RunConfig, check_free, has_checkpoint, read_config
+from ..runs.folder import PLAN, check_free, has_checkpoint
 from ..runs.journal import Journal
-from ..runs.listing import Run, run_of_launch
+from ..runs.listing import Run
 from ..runs.memory import enough_memory
 from ..tokenizer import Tokenizer, as_tokenizer
 from ..training import distributed
-from ..training.checkpoint import read_state
 from ..training.distributed import on_all, on_main
 from ..training.interruption import Interrupted, orderly_exit
 from ..training.lesson import threads_of
@@ -45,7 +43,6 @@ from .samples import Samples, check_sample_prompt
 from .texts import Text, free_place, most_to_copy, named_texts, read_source, tokens_of
 
 _SMALLER = "a smaller --micro-batch-size or --context-length, or a smaller model"  # in memory
-_starts = itertools.count()  # trainings that this process has begun
 
 
 def train(
@@ -139,12 +136,6 @@ def start_run(
     has been read already, and `journal` that of the run, if it is open.
     """
     with distributed.process_group(), enough_memory(_SMALLER):
-        launch = distributed.launch(next(_starts))
-        begun = on_main(run_of_launch, launch, None if out is None else Path(out))
-        if begun is not None:  # torchrun has restarted these processes
-            if on_main(has_checkpoint, begun):
-                return _go_on(begun, network, started)
-            out = begun
         if out is not None:
             on_main(check_free, Path(out))
 
@@ -171,7 +162,7 @@ def start_run(
             network = first_model(request, plan, dataset)
         request = replace(request, start=None)  # the network has a copy of its weights
 
-        files = {LAUNCH: "\n".join(launch) + "\n"} if launch else {}
+        files = {}
         expected = None
         if plan is not None:
             reasons = report.say_plan(plan)
@@ -219,29 +210,12 @@ def resume_run(
     with distributed.process_group(), enough_memory(_SMALLER):
         run = on_main(run_to_resume, out, files)
         config = on_main(continued_config, run, training)
-        return _continue(run, config, None, started)
+        source = on_main(text_of_run, run, config)
+        dataset = on_all(tokens_of_run, run, config, source)
 
-
-def _go_on(folder: Path, network: nn.Module | None, started: float) -> Run:
-    """The run that these processes began before torchrun restarted them: continued, if it is not
-    finished. `network` is what it trains if that is none of our own."""
-    if on_main(read_state, folder).finished:
-        return Run(folder)
-    if network is None:
-        return resume_run(folder, {}, started)
-    return _continue(folder, on_main(read_config, folder), network, started)
-
-
-def _continue(folder: Path, config: RunConfig, network: nn.Module | None, started: float) -> Run:
-    """Train a run from its checkpoint to its end. Without a network it is of a `GPT`."""
-    source = on_main(text_of_run, folder, config)
-    dataset = on_all(tokens_of_run, folder, config, source)
-    if network is None:
-        network = GPT(config.gpt)
-
-    trainer = make_trainer(network, dataset, config.training, out=folder, started=started)
-    trainer.figures[EXPECTED] = on_main(expected_of_run, folder, config)
-    return train_and_report(trainer, folder, trainer.resume)
+        trainer = make_trainer(GPT(config.gpt), dataset, config.training, out=run, started=started)
+        trainer.figures[EXPECTED] = on_main(expected_of_run, run, config)
+        return train_and_report(trainer, run, trainer.resume)
 
 
 # Of a new run and of one that is continued

@@ -25,7 +25,6 @@ from .folder import (
     CONFIG,
     KEPT,
     LAST,
-    LAUNCH,
     LOCK,
     METRICS,
     PAGE,
@@ -42,7 +41,19 @@ from .journal import JOURNAL, JOURNAL_FILES
 from .kept import kept_file, kept_page, steps_in
 from .weights import read_about
 
-_OURS = (WEIGHTS, TOKENIZER, PLAN, METRICS, STEPS, SAMPLES, PICTURE, PAGE, LAUNCH, CONFIG)
+_OF_OLDER_VERSIONS = (".torchrun",)
+_OURS = (
+    *_OF_OLDER_VERSIONS,
+    WEIGHTS,
+    TOKENIZER,
+    PLAN,
+    METRICS,
+    STEPS,
+    SAMPLES,
+    PICTURE,
+    PAGE,
+    CONFIG,
+)
 _OURS_IN_CHECKPOINT = (LAST, PREVIOUS, BEST)
 _TENSORBOARD = "events.out.tfevents.*"  # which --log tensorboard writes
 

@@ -49,7 +49,6 @@ KEPT = "kept"  # a folder, which holds the weights of single steps
 FIRST = "0.safetensors"  # in it: those before training
 BEST = "best.safetensors"  # the best weights, if model.safetensors could not be replaced
 LOCK = ".lock"
-LAUNCH = ".torchrun"  # which torchrun processes began the run, to find it again when they restart
 
 _FORMAT = 8  # of config.json: another number whenever what a run holds changes its name or meaning
 _BITS = ("train_bits_per_byte", "val_bits_per_byte")

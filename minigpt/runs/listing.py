@@ -22,7 +22,6 @@ from .folder import (
     CONFIG,
     COUNTING,
     LAST,
-    LAUNCH,
     METRICS,
     PREVIOUS,
     WEIGHTS,
@@ -145,16 +144,6 @@ def all_runs(runs: str | Path = "runs") -> list[Run]:
     weights = [f for f in Path(runs).glob(f"[!.]*/{WEIGHTS}") if (f.parent / CONFIG).exists()]
     newest_first = sorted(weights, key=lambda f: f.stat().st_mtime, reverse=True)
     return [Run(f.parent) for f in newest_first]
-
-
-def run_of_launch(launch: list[str], out: Path | None, runs: str | Path = "runs") -> Path | None:
-    """The run that one of these torchrun processes began: `out`, or in a folder of runs."""
-    for folder in all_runs(runs) if out is None else [out]:
-        with contextlib.suppress(OSError, ValueError):
-            began = (folder / LAUNCH).read_text(encoding="utf-8").splitlines()
-            if {*began} & {*launch}:
-                return folder
-    return None
 
 
 def free_name(name: str, runs: str | Path = "runs") -> Path:

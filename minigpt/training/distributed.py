@@ -10,12 +10,10 @@ import functools
 import itertools
 import os
 import signal
-import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import torch
@@ -147,22 +145,6 @@ def _all_fail(store: dist.Store, failures: str) -> bool:
 def _say(line: str) -> None:  # also on a silenced rank
     with contextlib.suppress(OSError, ValueError):  # nobody can read it any more
         print(f"error: {line}", file=sys.__stderr__, flush=True)
-
-
-def launch(number: int) -> list[str]:
-    """Names by which a training is known again after torchrun has restarted its processes: at least
-    one of them stays the same. There is a name for each torchrun, one on each machine; without
-    torchrun there is none. `number` counts the trainings that the processes do in turn."""
-    if "TORCHELASTIC_RUN_ID" not in os.environ:
-        return []
-
-    parent = os.getppid()
-    started = ""
-    with contextlib.suppress(OSError, IndexError):  # another process may have had its number before
-        status = Path(f"/proc/{parent}/stat").read_text(encoding="utf-8")
-        started = status.rpartition(")")[2].split()[19]  # see proc(5)
-    own = f"{os.environ['TORCHELASTIC_RUN_ID']} {socket.gethostname()} {parent} {started} {number}"
-    return sorted({*gather(own)})
 
 
 def on_main(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

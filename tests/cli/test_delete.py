@@ -13,6 +13,7 @@ import pytest
 import minigpt
 from minigpt.data.kept_tokens import remove_prepared
 from minigpt.data.temporary import left_copies, temporary_copy
+from minigpt.runs.delete import _OF_OLDER_VERSIONS
 from minigpt.runs.folder import locked
 
 from ..conftest import some_text, train_tiny
@@ -63,6 +64,8 @@ def test_a_run_goes_with_all_that_the_cache_holds_of_its_text(place: Path, type_
     assert len(prepared()) == 3
     assert type_("page my")[0] == 0
     Path("runs/my/events.out.tfevents.1").touch()  # of TensorBoard
+    for name in _OF_OLDER_VERSIONS:
+        (Path("runs/my") / name).touch()
 
     status, out, err = type_("runs --delete my --yes")
     assert (status, out) == (0, "deleted: runs/my, 2 prepared texts\n")

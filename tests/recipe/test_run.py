@@ -21,13 +21,11 @@ from safetensors.torch import load_file
 import minigpt
 from minigpt import UserError
 from minigpt.cli import main
-from minigpt.config import GPTConfig, TextConfig
+from minigpt.config import TextConfig
 from minigpt.data.batches import Dataset
 from minigpt.data.origin import Origin
 from minigpt.data.source import find_source
 from minigpt.data.token_cache import prepare_tokens
-from minigpt.model import GPT
-from minigpt.recipe import run as run_module
 from minigpt.recipe.copied import reserved_seconds
 from minigpt.recipe.run import resume_run
 from minigpt.runs import weights
@@ -431,33 +429,6 @@ def test_a_run_is_not_resumed_on_another_text_or_with_what_would_do_nothing() ->
     assert contents(run) == before
 
 
-def test_a_network_of_ones_own_goes_on_after_a_restart_by_torchrun(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def network() -> GPT:
-        torch.manual_seed(3)
-        model = GPT(GPTConfig(300, context_length=16, emb_dim=8, num_layers=1, num_heads=1))
-        model.final_norm = torch.nn.LayerNorm(8)
-        return model
-
-    given = {"steps": 8, "num_evals": 2, "batch_size": 4, "vocab_size": 300, "device": "cpu"}
-    whole = minigpt.train("my.txt", out="whole", model=network(), **given)
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        after_step(patch, lambda step: step == 6, interrupt)
-        minigpt.train("my.txt", out="cut", model=network(), **given)
-
-    monkeypatch.setattr(run_module, "run_of_launch", lambda launch, out: out)
-    run = minigpt.train("my.txt", out="cut", model=network(), **given)
-    assert (run / WEIGHTS).read_bytes() == (whole / WEIGHTS).read_bytes()
-    state = read_state(run)
-    assert minigpt.train("my.txt", out="cut", model=network(), **given) == run
-    assert read_state(run) == state and state.finished
-
-
-def interrupt() -> None:
-    raise KeyboardInterrupt
-
-
 def test_a_run_that_is_continued_is_drawn_with_what_is_expected_of_all_of_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -509,5 +480,5 @@ def test_it_is_said_why_workers_are_not_used(
 def test_a_new_training_reads_no_earlier_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
     """One of gigabytes would take long."""
     train_tiny(steps=1)
-    monkeypatch.setattr(run_module, "read_state", lambda folder: 1 // 0)
+    monkeypatch.setattr("minigpt.training.checkpoint._read", lambda path: 1 // 0)
     train_tiny(steps=1)

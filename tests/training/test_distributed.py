@@ -7,7 +7,6 @@ every evaluation, and weights, of up to 1 in size, to 1e-3 at the end.
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -24,7 +23,7 @@ from minigpt.runs.folder import read_config, read_metrics
 from minigpt.training import distributed
 from minigpt.training.checkpoint import read_state
 from tests.conftest import TINY, move_into
-from tests.training.runs import contents, interrupted
+from tests.training.runs import interrupted
 
 several = pytest.mark.distributed
 
@@ -198,37 +197,23 @@ sys.exit(main(["train", "my.txt", "--out", "killed", *command_line(**SETTINGS)])
 
 
 @several
-def test_after_a_restart_by_torchrun_the_run_goes_on_from_its_last_checkpoint(place: Path) -> None:
-    """That in --out, or the one that these processes began. One that had no checkpoint yet is begun
-    again, one that is finished is left as it is."""
+def test_a_restart_by_torchrun_does_what_the_same_command_would(place: Path) -> None:
+    """One that resumes goes on; one that begins a run is refused, as its --out is taken."""
     code = """
 attempt = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
-def die_at(steps):
-    at_step(steps.get(attempt), lambda: os.kill(os.getpid(), signal.SIGKILL))
-
-die_at({0: 5})
-assert main(["train", "my.txt", "--out", "restarted", *command_line(**SETTINGS)]) == 0
-os.chdir("elsewhere")
-die_at({1: 1, 2: 6})
-assert main(["train", "my.txt", *command_line(**SETTINGS)]) == 0
-print("the last attempt:", attempt, flush=True)
+if attempt < 2:
+    at_step(5 + attempt, lambda: os.kill(os.getpid(), signal.SIGKILL))
+begun = ["my.txt", *command_line(**SETTINGS)]
+sys.exit(main(["train", "--out", "restarted", *(["--resume"] if RESUMES else begun)]))
 """
-    (place / "elsewhere").mkdir()
-    shutil.copy(place / "my.txt", place / "elsewhere")
-    status, said = launch(place, 2, code, "--max-restarts", "3")
-    assert status == 0 and "the last attempt: 3" in said, said
-    for run in ("restarted", "elsewhere/runs/my"):
-        assert_same_run(place / run, place / "one muon")
-    assert [run.name for run in (place / "elsewhere/runs").iterdir()] == ["my"]
+    new = code.replace("RESUMES", "False")
+    status, said = launch(place, 2, new, "--max-restarts", "1")
+    assert status != 0 and said.count("restarted already holds a run") == 1, said
+    assert read_state(place / "restarted").step == 4  # when it was evaluated
 
-
-@several
-def test_a_run_of_an_earlier_launch_is_not_continued_by_a_restart(place: Path) -> None:
-    before = contents(place / "one muon")
-    code = 'sys.exit(main(["train", "my.txt", "--out", "one muon", *command_line(**SETTINGS)]))'
-    status, said = launch(place, 1, code, "--max-restarts", "1")
-    assert status != 0 and said.count("one muon already holds a run") == 2, said
-    assert contents(place / "one muon") == before
+    status, said = launch(place, 2, code.replace("RESUMES", "True"), "--max-restarts", "2")
+    assert status == 0, said
+    assert_same_run(place / "restarted", place / "one muon")
 
 
 @several

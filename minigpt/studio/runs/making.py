@@ -13,7 +13,7 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from ...runs.folder import KEPT, LAUNCH, LOCK
+from ...runs.folder import KEPT, LOCK
 from ...runs.journal import keep_copied
 from ..children import ChildError, read_child
 from ..errors import Refusal
@@ -111,7 +111,7 @@ def _files_to_copy(run: Path) -> list[Path]:
     held = [*run.iterdir()]
     if not (run / KEPT).is_symlink() and (run / KEPT).is_dir():
         held += (run / KEPT).iterdir()
-    return sorted(path for path in held if path.name not in (LOCK, LAUNCH))
+    return sorted(path for path in held if path.name != LOCK)
 
 
 def _pack(paths: Sequence[Path], above: Path, archive: Path) -> None:
