@@ -8,7 +8,6 @@ import shutil
 import sys
 import textwrap
 import unicodedata
-from collections.abc import Iterable
 from typing import TextIO
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tab and line feed
@@ -69,22 +68,6 @@ def _wrapped(line: str) -> str:
 def write(text: str, end: str = "\n") -> None:
     """Print a result to standard output."""
     print(_fit(text, sys.stdout), end=end, flush=True)
-
-
-def has_colours() -> bool:
-    """Whether standard output is a terminal that shows colours, and nobody has asked for none
-    (no-color.org)."""
-    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return sys.stdout.isatty() and not is_plain
-
-
-def write_coloured(parts: Iterable[tuple[str, str]]) -> None:
-    """Print texts one after the other to a terminal, each in a style: the numbers of an SGR
-    sequence such as "4;34", or none."""
-    for text, style in parts:
-        shown = _fit(text, sys.stdout)
-        print(f"\x1b[{style}m{shown}\x1b[0m" if style else shown, end="")
-    print(flush=True)
 
 
 def terminal_width() -> int | None:

@@ -9,21 +9,6 @@ from typing import NamedTuple
 Bits = tuple[float, float]
 
 
-class ShownPiece(NamedTuple):
-    """A piece of the text; one without text is the end of a document."""
-
-    text: str
-    bits: Bits | None  # what it costs each model; None where it was given to one of them
-
-
-@dataclass(frozen=True)
-class Passage:
-    """A part of the text, in pieces."""
-
-    start: int  # characters of the text before it
-    pieces: tuple[ShownPiece, ...]
-
-
 class Guess(NamedTuple):
     """A token that a model found likely at some place."""
 
@@ -37,7 +22,7 @@ class Place:
 
     start: int  # characters of the text before it
     before: str  # the text before it
-    text: str
+    text: str  # none where a document ends
     after: str
     bits: Bits
     instead: tuple[tuple[Guess, ...], tuple[Guess, ...]]  # the likeliest others, by each
@@ -46,11 +31,6 @@ class Place:
     def probabilities(self) -> tuple[float, float]:
         """Of the piece of text, under each."""
         return 2.0 ** -self.bits[0], 2.0 ** -self.bits[1]
-
-    @property
-    def winner(self) -> int:
-        """Who expected it more: 0 for the first, 1 for the second."""
-        return int(self.bits[1] < self.bits[0])
 
 
 @dataclass(frozen=True)
@@ -65,23 +45,12 @@ class Side:
     loss: float  # nats a token
     bits_per_byte: float
     has_read_it: bool | None  # whether it learned from this text; None if that is not known
-    seconds: float  # that it took to predict the text
 
     def title(self) -> str:
         """Its name, and how large it is."""
         if self.parameters == 0:
             return self.name
         return f"{self.name} ({self.parameters / 1e6:.2f} M parameters)"
-
-
-@dataclass(frozen=True)
-class Written:
-    """A text of each with the same beginning and the same seed."""
-
-    prompt: str
-    seed: int
-    texts: tuple[str, str]  # what follows the prompt
-    seconds: tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -98,10 +67,7 @@ class Comparison:
     pieces: int
     likelier: tuple[int, int]  # how many each found at least twice as likely as the other did
 
-    is_whole: bool  # whether the passages are the whole text
-    passages: tuple[Passage, ...]
     places: tuple[Place, ...]  # where they differ most, the largest difference first
-    written: tuple[Written, ...]
 
     @property
     def bits_per_byte(self) -> Bits:

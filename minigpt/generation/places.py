@@ -1,5 +1,5 @@
-"""What is kept of a text that two models were compared on, while it streams by: passages to show,
-and the places where the two differ most. The memory for it does not grow with the text."""
+"""The places of a text where two models differ most, found while it streams by: the memory for them
+does not grow with the text."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -7,12 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from .common_pieces import CommonPiece, PredictedToken
-from .comparison import Bits, Passage, ShownPiece
+from .comparison import Bits
 from .window import TokenIds
 
 PLACES = 20
-SHOWN = 60_000  # characters: of a longer text there are passages
-_PASSAGES = 20
 _STRETCHES = 5 * PLACES  # each has one place at most
 _SHORTEST = 40  # characters of a stretch
 _BEFORE = 60  # characters shown before a place
@@ -81,31 +79,3 @@ class Places:
 def _context(token: PredictedToken) -> TokenIds:
     """The tokens that a model saw before one; a copy, so that no longer array stays in memory."""
     return np.array(token.window[: token.place])
-
-
-class Passages:
-    """A text of up to 60,000 characters, or twenty passages that lie all over a longer one."""
-
-    def __init__(self, characters: int):
-        self.is_whole = characters <= SHOWN
-        count = 1 if self.is_whole else _PASSAGES
-        self._apart = max(characters // count, 1)
-        self._length = max(characters if self.is_whole else SHOWN // _PASSAGES, 1)
-        self._pieces: dict[int, list[ShownPiece]] = {}
-        self._starts: dict[int, int] = {}
-
-    def add(self, piece: CommonPiece, bits: Bits | None) -> None:
-        """Look at the next piece of the text."""
-        number, place = divmod(piece.start, self._apart)
-        if self.is_whole:
-            number = 0
-        elif place >= self._length:
-            return
-        self._starts.setdefault(number, piece.start)
-        self._pieces.setdefault(number, []).append(ShownPiece(piece.text, bits))
-
-    def all(self) -> tuple[Passage, ...]:
-        """The passages, in the order of the text."""
-        return tuple(
-            Passage(self._starts[number], tuple(pieces)) for number, pieces in self._pieces.items()
-        )

@@ -67,7 +67,6 @@ PAGE = (
     "frame/tour_example", "frame/tour",
     "frame/main",
 )  # fmt: skip
-COMPARISON = ("frame/comparison",)  # the page of `minigpt compare`
 STYLE = (
     "base", "frame", "map", "sheet", "talk", "bars", "draw", "vectors", "feed_forward", "why",
     "attention", "numbers", "layers", "heads", "sources", "branches", "learned", "tour",
@@ -122,9 +121,9 @@ def build_page(
     text = training_text(found) if with_text else None
 
     script = bundle(PAGE)
-    style = stylesheet(STYLE)
+    style = _style()
     parts = {
-        "policy": policy(script, style),
+        "policy": POLICY.format(script=_hash(script), style=_hash(style)),
         "style": style,
         "model": _json(model),
         "text": _json(text),
@@ -133,7 +132,7 @@ def build_page(
         "worker": bundle(WORKER),
         "script": script,
     }
-    return filled("index.html", parts)
+    return _filled(parts)
 
 
 def steps_in_page(found: FoundModel, dtype: np.dtype, most: int | None = None) -> list[int]:
@@ -344,19 +343,14 @@ def bundle(names: tuple[str, ...]) -> str:
     return "\n".join(modules)
 
 
-def stylesheet(names: tuple[str, ...]) -> str:
-    """Style sheets as one."""
-    return "\n".join((_FOLDER / "style" / f"{name}.css").read_text("utf-8") for name in names)
+def _style() -> str:
+    """The style sheets as one."""
+    return "\n".join((_FOLDER / "style" / f"{name}.css").read_text("utf-8") for name in STYLE)
 
 
-def policy(script: str, style: str) -> str:
-    """What a page may do: run this script, and use this style."""
-    return POLICY.format(script=_hash(script), style=_hash(style))
-
-
-def filled(name: str, parts: dict[str, str]) -> str:
-    """A page with its parts filled in; nothing in a part is a place to fill."""
-    page = (_FOLDER / name).read_text(encoding="utf-8")
+def _filled(parts: dict[str, str]) -> str:
+    """The page with its parts filled in; nothing in a part is a place to fill."""
+    page = (_FOLDER / "index.html").read_text(encoding="utf-8")
     return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], page)
 
 

@@ -1,8 +1,5 @@
-"""Two models beside one another: how well they predict the same text, where they differ, and what
-they write."""
+"""Two models beside one another: how well they predict the same text, and where they differ."""
 
-import math
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,25 +10,17 @@ from ..data.corpus import Corpus, Part
 from ..data.files import find_files
 from ..data.source import Source, check_text_field, read_again, read_corpus
 from ..generation.common_pieces import common_pieces
-from ..generation.comparison import Comparison, Place, Side, Written
-from ..generation.places import Found, Passages, Places
+from ..generation.comparison import Comparison, Place, Side
+from ..generation.places import Found, Places
 from ..runs.base import NO_TEXTS, is_base
 from ..runs.counting import counting_model, means_counting
 from ..runs.find import check_is_name, find_model
 from ..runs.found import FoundModel
 from ..training import distributed
 from ..training.messages import say
-from .contenders import Contender, CountingContender, ModelContender, written
+from .contenders import Contender, CountingContender, ModelContender
 from .evaluate import Progress, computing
 
-_TEXTS = 3  # of each, with the same beginning
-_LENGTH = 240  # characters of such a text, about
-_PROMPT = 40  # characters of a beginning, at most
-_WORDS = 6
-_WITHOUT_SPACES = 8  # characters of a beginning in a script without spaces between words
-_NEARBY = 2000  # characters in which a beginning is looked for
-_BEGINNING = re.compile(r"(?:(?<=[.!?…][\s\"'”’»)])|(?<=[。！？\n]))\s*(?=\w)")
-_ENDED = re.compile(r"[.!?…][\"'”’»)]*$")
 # What makes the validation text of two runs the same, if they learned from the same text.
 _SET_ASIDE = ("split", "validation_fraction", "max_characters")
 
@@ -67,7 +56,6 @@ def compare(
     first: str | Path,
     second: str | Path,
     *files: str | Path,
-    seed: int = 0,
     progress: Progress = lambda characters: None,
     **settings: Any,
 ) -> Comparison:
@@ -86,13 +74,12 @@ def compare(
         second: likewise; only one of the two may be "counting".
         files: text files, folders or patterns. If there are none, the text is the one that the runs
             were validated on: of two runs it must be the same.
-        seed: with which each writes three texts that begin as places of the text do.
         progress: called with the number of characters whenever some have been read, by either.
         settings: fields of :class:`minigpt.EvaluationConfig`, such as ``device="cpu"``.
 
     Returns:
-        Figures of both, the text or passages of it with the bits of each piece, the twenty places
-        where the two differ most and what each expected there, and three texts of each.
+        Figures of both, and the twenty places where the two differ most with what each expected
+        there.
 
     Raises:
         UserError: if a model or the text cannot be read, there is no text that both were validated
@@ -115,7 +102,7 @@ def compare(
     ]
 
     with computing(config, device):
-        return _compare(_contenders(models), text, seed=seed, progress=progress)
+        return _compare(_contenders(models), text, progress)
 
 
 def _contenders(models: list[ModelContender | None]) -> tuple[Contender, Contender]:
@@ -211,12 +198,9 @@ def _named_text(
 # What is found
 
 
-def _compare(
-    pair: tuple[Contender, Contender], text: _Text, *, seed: int, progress: Progress
-) -> Comparison:
+def _compare(pair: tuple[Contender, Contender], text: _Text, progress: Progress) -> Comparison:
     sums = _Sums()
     places = Places(text.characters)
-    passages = Passages(text.characters)
     first, second = (contender.predict(text.text, progress) for contender in pair)
     for piece in common_pieces(first, second):
         bits = piece.bits
@@ -228,7 +212,6 @@ def _compare(
             sums.first_likelier += bits[1] - bits[0] >= 1.0
             sums.second_likelier += bits[0] - bits[1] >= 1.0
         places.add(piece, bits)
-        passages.add(piece, bits)
 
     if sums.bytes == 0:
         raise UserError(f"{text.title}: too short to compare on, a few words are needed")
@@ -241,10 +224,7 @@ def _compare(
         bits=(sums.first, sums.second),
         pieces=sums.pieces,
         likelier=(sums.first_likelier, sums.second_likelier),
-        is_whole=passages.is_whole,
-        passages=passages.all(),
         places=tuple(_place(pair, found) for found in places.largest()),
-        written=_written(pair, text, sides, seed),
     )
 
 
@@ -252,14 +232,13 @@ def _side(contender: Contender, has_read_it: bool | None) -> Side:
     result = contender.evaluation()
     return Side(
         name=contender.name,
-        parameters=contender.writer.engine.num_parameters,
+        parameters=contender.parameters,
         context_length=result.context_length,
         tokens=result.tokens,
         bytes=result.bytes,
         loss=result.loss,
         bits_per_byte=result.bits_per_byte,
         has_read_it=has_read_it,
-        seconds=contender.seconds,
     )
 
 
@@ -276,55 +255,3 @@ def _place(pair: tuple[Contender, Contender], found: Found) -> Place:
         bits=found.bits,
         instead=(first, second),
     )
-
-
-# What they write
-
-
-def _written(
-    pair: tuple[Contender, Contender], text: _Text, sides: list[Side], seed: int
-) -> tuple[Written, ...]:
-    """Three texts of each, about equally long, that begin as three places of the text do."""
-    texts = []
-    for number, prompt in enumerate(beginnings(text.text, text.characters)):
-        own_seed = seed + number
-        by_each = []
-        for contender, side in zip(pair, sides, strict=True):
-            per_character = side.tokens / max(text.characters, 1)
-            count = max(math.ceil(_LENGTH * per_character), 1)
-            by_each.append(written(contender, prompt, max_new_tokens=count, seed=own_seed))
-        (one, seconds), (other, other_seconds) = by_each
-        texts.append(Written(prompt, own_seed, (one, other), (seconds, other_seconds)))
-    return tuple(texts)
-
-
-def beginnings(text: Corpus | Part, characters: int) -> list[str]:
-    """How sentences near the beginning, the first third and the second third of a text begin."""
-    wanted = [characters * i // _TEXTS for i in range(_TEXTS)]
-    found = []
-    passed = 0
-    for piece in text.pieces():
-        while wanted and wanted[0] < passed + len(piece.text):
-            start = max(wanted.pop(0) - passed, 0)
-            found.append(_beginning(piece.text[start : start + _NEARBY], is_first=start == 0))
-        passed += len(piece.text)
-    return found
-
-
-def _beginning(text: str, *, is_first: bool) -> str:
-    """The first words of a sentence in a text, which may begin within one: of the first that goes
-    on after these words or, if there is none, of any."""
-    starts = [found.end() for found in _BEGINNING.finditer(text)]
-    if is_first and not text[:1].islower():
-        starts.insert(0, 0)
-    if not starts:
-        word = re.search(r"\s+(?=\w)", text)
-        starts = [0 if word is None else word.end()]
-
-    lines = [text[start:].lstrip().partition("\n")[0] for start in starts]
-    line = next((line for line in lines if len(line.split(" ")) > _WORDS), lines[0])
-    words = line.split(" ")[:_WORDS]
-    while len(words) > 1 and (len(" ".join(words)) > _PROMPT or _ENDED.search(words[-1])):
-        words.pop()  # what begins is to be continued
-    beginning = " ".join(words)
-    return beginning if len(beginning) <= _PROMPT else beginning[:_WITHOUT_SPACES]

@@ -1,12 +1,9 @@
 """What can be compared: a model, or counting in the text that a model learned from. Both say how
-well they predict every token of a text, which tokens they find likely instead, and write."""
+well they predict every token of a text, and which tokens they find likely instead."""
 
 import math
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,16 +12,14 @@ from numpy.typing import NDArray
 from .. import UserError
 from ..config import EvaluationConfig
 from ..data.corpus import Corpus, Part
-from ..data.counting import CountingModel
+from ..data.counting import ORDER, CountingModel
 from ..generation.common_pieces import PredictedToken
 from ..generation.comparison import Guess
-from ..generation.counting_engine import CountingEngine
 from ..generation.results import visible
+from ..generation.scoring import likeliest
 from ..generation.torch_gpt import TorchGPT
-from ..generation.window import Array, TokenIds, Window
-from ..generation.writer import Writer
+from ..generation.window import Array, TokenIds
 from ..runs.counting import COUNTING
-from ..runs.find import glass_writer
 from ..runs.found import FoundModel
 from ..tokenizer import UnknownCharacter
 from ..training.evaluation import Evaluation, Totals, evaluation_of, predictions, windows_of
@@ -40,13 +35,12 @@ Losses = tuple[NDArray[np.integer], int, NDArray[np.float64]]
 class Contender(ABC):
     """A model, or counting, that is compared with another."""
 
-    def __init__(self, name: str, found: FoundModel, writer: Writer, stride: int, length: int):
+    def __init__(self, name: str, parameters: int, found: FoundModel, stride: int, length: int):
         """`found` is the model or, of counting, the one whose text and tokenizer it has. Windows of
         `length` tokens begin `stride` tokens after one another."""
         self.name = name
+        self.parameters = parameters
         self.found = found
-        self.writer = writer
-        self.seconds = 0.0  # spent on predicting
         self.stride = stride
         self._length = length
         self._totals: list[Totals] = []
@@ -57,7 +51,7 @@ class Contender(ABC):
 
     @abstractmethod
     def _logits_after(self, context: TokenIds) -> Array:
-        """Those of the token after some tokens ``(T,)``: ``(1, vocab_size)``."""
+        """Those of the token after some tokens ``(T,)``: ``(vocab_size,)``."""
 
     def predict(self, text: Corpus | Part, progress: Progress) -> Iterator[PredictedToken]:
         """Every token of the text, in the windows in which `evaluate` reads it.
@@ -76,46 +70,37 @@ class Contender(ABC):
         ids = ids_of(tokenizer, text, progress)
         windows = windows_of(ids, self._length, self.stride)
         is_first = True
-        for rows, known, nats in self._timed(self._losses(windows)):
-            if is_first:  # nothing predicts the first token
-                is_first = False
-                yield token(rows[0], 0, None)
-            for window, losses in zip(rows, nats.tolist(), strict=True):
-                for place, loss in enumerate(losses, start=known + 1):
-                    yield token(window, place, loss)
+        try:
+            for (rows, known, nats), totals in self._losses(windows):
+                if not math.isfinite(totals[0]):
+                    raise UserError(f"{self.name} is damaged: its loss is {totals[0]}")
+                self._totals.append(totals)
 
-    def _timed(self, groups: Iterator[tuple[Losses, Totals]]) -> Iterator[Losses]:
-        """The losses; how long they take is noted, and the totals are kept."""
-        while True:
-            start = time.perf_counter()
-            try:
-                group = next(groups, None)
-            except UnknownCharacter as unknown:
-                raise UserError(f"{self.name}: {unknown}") from None
-            self.seconds += time.perf_counter() - start
-            if group is None:
-                return
-
-            losses, totals = group
-            if not math.isfinite(totals[0]):
-                raise UserError(f"{self.name} is damaged: its loss is {totals[0]}")
-            self._totals.append(totals)
-            yield losses
+                if is_first:  # nothing predicts the first token
+                    is_first = False
+                    yield token(rows[0], 0, None)
+                for window, losses in zip(rows, nats.tolist(), strict=True):
+                    for place, loss in enumerate(losses, start=known + 1):
+                        yield token(window, place, loss)
+        except UnknownCharacter as unknown:
+            raise UserError(f"{self.name}: {unknown}") from None
 
     def evaluation(self) -> Evaluation:
         """What `evaluate` returns for the text, once all of it is predicted."""
-        return evaluation_of(
-            self._totals, context_length=self.writer.engine.context_length, stride=self.stride
-        )
+        context_length = self.found.glass.config.context_length
+        return evaluation_of(self._totals, context_length=context_length, stride=self.stride)
 
     def instead(self, context: TokenIds, text: str) -> tuple[Guess, ...]:
         """What it finds likeliest after some tokens ``(T,)``, other than how `text` begins."""
+        logits = self._logits_after(context)
+        ((ids, nats),) = likeliest(logits[None], 2 * _GUESSES)
+
         guesses = []
-        for token in self.writer.likeliest(self._logits_after(context), 2 * _GUESSES)[0]:
-            is_it = bool(token.bytes) and text.encode().startswith(token.bytes)
-            if is_it or (not token.bytes and not text):
-                continue
-            guesses.append(Guess(visible(token.bytes) or "(end)", token.probability))
+        for token_id, log_probability in zip(ids, nats, strict=True):
+            token = self.found.tokenizer.token_bytes(token_id)
+            is_it = text.encode().startswith(token) if token else not text
+            if not is_it:
+                guesses.append(Guess(visible(token) or "(end)", math.exp(log_probability)))
         return tuple(guesses[:_GUESSES])
 
 
@@ -125,14 +110,10 @@ class ModelContender(Contender):
     def __init__(
         self, name: str, found: FoundModel, config: EvaluationConfig, device: torch.device
     ):
-        writer = glass_writer(found)
         self._model = found.model.to(device)
-        self._torch = TorchGPT(self._model)  # reads a whole window sooner than the glass engine
-        if device.type != "cpu":
-            writer = replace(writer, engine=self._torch)
-        super().__init__(
-            name, found, writer, stride_of(found, config), writer.engine.context_length
-        )
+        stride = stride_of(found, config)
+        length = found.glass.config.context_length
+        super().__init__(name, found.glass.num_parameters, found, stride, length)
         self._at_once = config.batch_size
         self._byte_lengths = torch.tensor(found.tokenizer.byte_lengths())
 
@@ -143,18 +124,16 @@ class ModelContender(Contender):
             yield losses, group.totals(self._byte_lengths)
 
     def _logits_after(self, context: TokenIds) -> Array:
-        return self._torch(context[None])[:, -1]
+        return TorchGPT(self._model)(context[None])[0, -1]
 
 
 class CountingContender(Contender):
     """Counting which token follows which four in the text that a model learned from."""
 
     def __init__(self, model: Contender, counting: CountingModel):
-        context_length = model.writer.engine.context_length
+        context_length = model.found.glass.config.context_length
         length = counting_length(context_length, stride=model.stride)
-        engine = CountingEngine(counting, context_length)
-        writer = replace(model.writer, engine=engine)
-        super().__init__(COUNTING, model.found, writer, stride=length, length=length)
+        super().__init__(COUNTING, 0, model.found, stride=length, length=length)
         self._counting = counting
         self._byte_lengths = np.array(model.found.tokenizer.byte_lengths())
 
@@ -166,10 +145,7 @@ class CountingContender(Contender):
             yield (rows, 0, nats), Totals(float(nats.sum()), predicted.size, size, right=math.nan)
 
     def _logits_after(self, context: TokenIds) -> Array:
-        return Window(self.writer.engine, context.tolist()).next_logits()
-
-
-def written(contender: Contender, prompt: str, **settings: Any) -> tuple[str, float]:
-    """A text that it writes, and the seconds that it took."""
-    (sample,) = contender.writer.samples(prompt, **settings)
-    return sample.text, sample.seconds
+        candidates = np.arange(self._counting.vocab_size)[:, None]  # (vocab_size, 1)
+        seen = np.tile(context[1 - ORDER :], (len(candidates), 1))  # (vocab_size, 4 at most)
+        continued = np.concatenate((seen, candidates), axis=1)
+        return self._counting.log_probabilities(continued)[:, -1]

@@ -1,9 +1,9 @@
-"""The places where two models differ most, and the passages that are shown."""
+"""The places where two models differ most."""
 
 import numpy as np
 
 from minigpt.generation.common_pieces import CommonPiece, PredictedToken
-from minigpt.generation.places import PLACES, SHOWN, Passages, Places
+from minigpt.generation.places import PLACES, Places
 
 
 def pieces(count: int, length: int = 5) -> list[CommonPiece]:
@@ -46,22 +46,3 @@ def test_where_nothing_differs_there_is_no_place() -> None:
         places.add(piece, (3.0, 3.2))
     places.add(pieces(1)[0], None)  # nobody predicts the first
     assert places.largest() == []
-
-
-def test_a_short_text_is_kept_whole_and_of_a_long_one_passages_from_all_over_it() -> None:
-    short = Passages(characters=500)
-    for piece in pieces(100):
-        short.add(piece, (1.0, 2.0))
-    (passage,) = short.all()
-    assert short.is_whole and len(passage.pieces) == 100
-
-    count = 40_000
-    long = Passages(characters=count * 5)
-    for piece in pieces(count):
-        long.add(piece, (1.0, 2.0))
-    passages = long.all()
-    assert not long.is_whole and len(passages) == 20
-    kept = sum(len(piece.text) for passage in passages for piece in passage.pieces)
-    assert SHOWN * 0.99 <= kept <= SHOWN * 1.01
-    starts = [passage.start for passage in passages]
-    assert starts == [count * 5 // 20 * i for i in range(20)]

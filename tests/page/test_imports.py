@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import minigpt.page
-from minigpt.page.build import COMPARISON, PAGE, WORKER
+from minigpt.page.build import PAGE, WORKER
 
 FOLDER = Path(minigpt.page.__file__).parent
 MODULES = sorted(
@@ -59,4 +59,4 @@ def test_each_script_holds_a_module_after_all_that_it_imports(script: tuple[str,
 
 
 def test_every_module_is_in_a_script() -> None:
-    assert set(MODULES) == {*PAGE, *WORKER, *COMPARISON}
+    assert set(MODULES) == {*PAGE, *WORKER}

@@ -1,9 +1,10 @@
-"""Two models on the same text: their figures, where they differ, what they write; refusals."""
+"""Two models on the same text: their figures, where they differ; refusals."""
 
 import dataclasses
 import json
 import math
 import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 import minigpt
 from minigpt import Comparison, UserError
+from minigpt.generation.common_pieces import CommonPiece, PredictedToken, common_pieces
 from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.recipe import compare as compare_module
 from minigpt.runs.folder import METRICS
@@ -34,6 +36,22 @@ def text(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.fixture
+def pieces(monkeypatch: pytest.MonkeyPatch) -> list[CommonPiece]:
+    """Those in which a text is compared, noted as they come."""
+    noted = []
+
+    def noting(
+        first: Iterable[PredictedToken], second: Iterable[PredictedToken]
+    ) -> Iterator[CommonPiece]:
+        for piece in common_pieces(first, second):
+            noted.append(piece)
+            yield piece
+
+    monkeypatch.setattr(compare_module, "common_pieces", noting)
+    return noted
+
+
 def assert_as_evaluated(comparison: Comparison, *files: Path, **settings: Any) -> None:
     for side in comparison.sides:
         if side.name != "counting":
@@ -48,18 +66,18 @@ def last_row(run: Path) -> dict[str, float]:
 
 
 def test_the_figures_are_those_of_evaluate_for_a_bpe_beside_characters(
-    tiny_run: Path, letters_run: Path, text: Path
+    tiny_run: Path, letters_run: Path, text: Path, pieces: list[CommonPiece]
 ) -> None:
     """With contexts of 16 tokens and of 24 characters; also with windows that overlap."""
     for settings in ({}, {"stride": 5}):
+        pieces.clear()
         result = minigpt.compare(tiny_run, letters_run, text, device="cpu", **settings)
         assert_as_evaluated(result, text, device="cpu", **settings)
         assert [side.context_length for side in result.sides] == [16, 24]
         assert [side.parameters > 0 for side in result.sides] == [True, True]
 
-    (passage,) = result.passages
-    assert "".join(piece.text for piece in passage.pieces) == text.read_text()
-    bits = [piece.bits for piece in passage.pieces if piece.bits]
+    assert "".join(piece.text for piece in pieces) == text.read_text()
+    bits = [piece.bits for piece in pieces if piece.bits]
     assert result.pieces == len(bits)
     assert np.sum(bits, axis=0) == pytest.approx(result.bits)
     assert result.likelier[0] == sum(second - first >= 1 for first, second in bits)
@@ -78,12 +96,11 @@ def test_a_run_is_like_itself_everywhere(tiny_run: Path) -> None:
     result = minigpt.compare(tiny_run, tiny_run)
     assert result.bits[0] == result.bits[1]
     assert (result.places, result.likelier) == ((), (0, 0))
-    assert all(written.texts[0] == written.texts[1] for written in result.written)
     assert "equally well" in result.verdict()
 
 
 def test_runs_on_one_text_are_compared_on_what_both_were_validated_on(
-    tiny_run: Path, letters_run: Path
+    tiny_run: Path, letters_run: Path, pieces: list[CommonPiece]
 ) -> None:
     """The figures are those of the last evaluation of each training."""
     result = minigpt.compare("my", "letters", device="cpu")
@@ -96,11 +113,8 @@ def test_runs_on_one_text_are_compared_on_what_both_were_validated_on(
             if row
         )
         assert side.bits_per_byte == pytest.approx(best, rel=1e-5)
-    assert (
-        (tiny_run.parents[1] / "my.txt")
-        .read_text()
-        .endswith("".join(piece.text for piece in result.passages[0].pieces))
-    )
+    whole = (tiny_run.parents[1] / "my.txt").read_text()
+    assert whole.endswith("".join(piece.text for piece in pieces))
 
 
 @pytest.mark.parametrize("order", [("my", "counting"), ("counting", "my")])
@@ -156,22 +170,6 @@ def test_a_place_says_how_likely_each_found_it_and_what_it_expected_instead(
         assert same.probability == pytest.approx(place.probabilities[0], rel=1e-3)
 
 
-def test_three_texts_of_each_begin_as_places_of_the_text_do_and_come_again(
-    tiny_run: Path, text: Path
-) -> None:
-    result, again = (minigpt.compare(tiny_run, "counting", text, seed=3) for _ in range(2))
-    assert [written.seed for written in result.written] == [3, 4, 5]
-    content = text.read_text()
-    places = [content.index(written.prompt) for written in result.written]
-    assert places == sorted(places) and places[1] > len(content) / 4
-    assert all(written.texts[0] != written.texts[1] for written in result.written)
-    assert [written.texts for written in again.written] == [w.texts for w in result.written]
-
-    first = result.written[0]
-    alone = minigpt.load(tiny_run).generate(first.prompt, max_new_tokens=20, seed=3)
-    assert f"{first.prompt}{first.texts[0]}".startswith(alone)
-
-
 def test_text_that_a_run_has_learned_from_is_called_so(tiny_run: Path, letters_run: Path) -> None:
     result = minigpt.compare(tiny_run, "counting", "my.txt")
     assert [side.has_read_it for side in result.sides] == [True, True]
@@ -179,13 +177,17 @@ def test_text_that_a_run_has_learned_from_is_called_so(tiny_run: Path, letters_r
 
 
 def test_documents_and_dialogue_are_read_as_in_training(
-    talking_run: Path, monkeypatch: pytest.MonkeyPatch, tiny_base: Path
+    talking_run: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tiny_base: Path,
+    pieces: list[CommonPiece],
 ) -> None:
     """A model with marks for turns beside one without, on the turns of a chat and on its lines."""
     monkeypatch.chdir(talking_run.parents[1])
     for settings in ({}, {"plain": True}):
+        pieces.clear()
         result = minigpt.compare(talking_run, "base", "chat.txt", **settings)
-        text = "".join(piece.text for piece in result.passages[0].pieces)
+        text = "".join(piece.text for piece in pieces)
         assert ("08:0" in text) == bool(settings)
         assert "Otto" in text
         assert_as_evaluated(result, Path("chat.txt"), **settings)
