@@ -43,7 +43,7 @@ WINDOW = Path(__file__).parent / "window"
 PAGE = Path(__file__).parent.parent / "page"  # its colours and its helpers are the window's, too
 REFUSALS = (Refusal, UserError, HTTPException, ClientDisconnect, OSError)
 ERRORS = (*REFUSALS, Exception)
-ADDRESSES = ("/", "/text/{id}", "/run/{name}", "/compare", "/class")
+ADDRESSES = ("/", "/text/{id}", "/run/{name}", "/class")
 
 
 class Studio:

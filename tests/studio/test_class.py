@@ -88,7 +88,6 @@ def test_what_is_the_owners_is_not_there_for_pupils(school: School) -> None:
         "/api/token",
         "/api/enter",
         "/api/class/end",
-        "/api/compare",
         "/api/empty-bin",
         "/api/runs/x/export",
         "/api/runs/x/download",

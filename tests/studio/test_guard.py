@@ -82,7 +82,7 @@ def test_cookie_and_key_are_both_needed(window: Window, path: str) -> None:
 def test_without_a_login_the_addresses_say_nothing_of_what_is_there(window: Window) -> None:
     (window.studio.workspace.runs / "diary").mkdir(parents=True)
     window.login = {}
-    pages = [window.get(path) for path in ("/", "/text/0123456789ab", "/run/diary", "/compare")]
+    pages = [window.get(path) for path in ("/", "/text/0123456789ab", "/run/diary")]
     assert {page.status for page in pages} == {200}
     assert len({page.body for page in pages}) == 1
     assert b"diary" not in pages[0].body

@@ -10,7 +10,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from ...runs.counting import COUNTING
 from ..bodies import read_json
 from ..errors import Refusal
 from ..texts import states as text_states
@@ -21,7 +20,7 @@ from . import removal, trainings
 from .events import EventStream
 from .rows import rows_after
 from .states import free_space, runs_in
-from .writing import GenerateCommand, WrittenText, checked_command
+from .writing import WrittenText, checked_command
 
 if TYPE_CHECKING:
     from ..app import Studio
@@ -249,43 +248,13 @@ async def _delete_all(request: Request, find: Callable[[], removal.Everything]) 
 
 
 async def write(request: Request) -> Response:
-    """POST {"prompt", "settings", "seed"}: what a run writes, as it writes it."""
+    """POST {"prompt", "settings"}: what a run writes, as it writes it."""
     studio = _studio(request)
     run = _run(request)
     sent = await read_json(request)
-    command = await run_in_threadpool(_command, studio, run, sent)
-    return WrittenText(studio.workspace, [command], studio.turns)
-
-
-async def compare(request: Request) -> Response:
-    """POST {"names", "prompt", "settings", "seed"}: what two runs write, side by side. One of the
-    two may be "counting": in the text of the other."""
-    studio = _studio(request)
-    sent = await read_json(request)
-    names: Any = sent.get("names")
-    is_pair = isinstance(names, list) and len(names) == 2
-    if not is_pair or not all(isinstance(name, str) for name in names):
-        raise Refusal(400, "Name two runs, or one and counting.", "names")
-    if names == [COUNTING, COUNTING]:
-        raise Refusal(400, "Counting can be only one of the two.", "names")
-
-    def commands() -> list[GenerateCommand]:
-        found = []
-        for name, other in (names, names[::-1]):
-            is_counting = name == COUNTING  # in the text of the other
-            run = studio.workspace.run_folder(other if is_counting else name)
-            found.append(_command(studio, run, sent, is_counting=is_counting))
-        return found
-
-    return WrittenText(studio.workspace, await run_in_threadpool(commands), studio.turns)
-
-
-def _command(
-    studio: "Studio", run: Path, sent: dict[str, Any], *, is_counting: bool = False
-) -> GenerateCommand:
-    _check_has_learned(studio, run)
-    name = run.relative_to(studio.workspace.root).as_posix()
-    return checked_command(name, sent, is_counting=is_counting)
+    await run_in_threadpool(_check_has_learned, studio, run)
+    command = checked_command(run.relative_to(studio.workspace.root).as_posix(), sent)
+    return WrittenText(studio.workspace, command, studio.turns)
 
 
 async def page(request: Request) -> Response:
@@ -364,7 +333,6 @@ _POSTED: dict[str, _Act] = {
     f"{_ONE}/copied": copied,
     f"{_ONE}/delete-all": delete_all_of_run,
     "/api/texts/{text}/delete-all": delete_all_of_text,
-    "/api/compare": compare,
     "/api/empty-bin": empty_bin,
 }
 _READ: dict[str, _Act] = {"/api/state": show_all, "/api/events": events, _ONE: show}

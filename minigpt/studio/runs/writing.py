@@ -1,19 +1,17 @@
-"""Texts that runs write: by children, whose output is passed on as it comes.
+"""Texts that runs write: by a child, whose output is passed on as it comes.
 
-What is typed goes to the standard input of a child and never becomes a part of its command line.
+What is typed goes to the standard input of the child and never becomes a part of its command line.
 """
 
 import asyncio
 import codecs
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from ...config import SampleConfig, check_fields
 from ..children import ChildError, read_child
 from ..errors import Refusal
 from ..problems import problem
@@ -30,7 +28,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class GenerateCommand:
-    """The command by which a run, or counting in its text, writes."""
+    """The command by which a run writes."""
 
     run: str  # the folder, as seen from the studio's
     prompt: str
@@ -47,10 +45,9 @@ class GenerateCommand:
         return self.prompt.encode("utf-8", errors="replace") + b"\n"
 
 
-def checked_command(run: str, sent: Row, *, is_counting: bool = False) -> GenerateCommand:
-    """The command that writes what is asked for, from {"prompt", "settings", "seed"}. The settings
-    are fields of SampleConfig, and "as": who answers, or the voice; without it the prompt is
-    continued.
+def checked_command(run: str, sent: Row) -> GenerateCommand:
+    """The command that writes what is asked for, from {"prompt", "settings"}. The settings are
+    fields of SampleConfig, and "as": who answers, or the voice; without it the prompt is continued.
 
     Raises:
         Refusal, UserError: if one of them is wrong.
@@ -66,81 +63,69 @@ def checked_command(run: str, sent: Row, *, is_counting: bool = False) -> Genera
     if answerer is not None and (not isinstance(answerer, str) or len(answerer) > _LONGEST_NAME):
         raise Refusal(400, "Who answers must be a name.", "as")
     chosen = checked_sampling({name: settings[name] for name in settings if name != "as"})
-    seed = sent.get("seed")
-    if seed is not None:
-        check_fields(SampleConfig, {"seed": seed})
-        chosen["seed"] = seed
 
     words = options(chosen)
     words.append("--plain" if answerer is None else f"--as={answerer}")
-    if is_counting:
-        words.append("--counting")
     return GenerateCommand(run, prompt, words)
 
 
 class WrittenText(Response):
     """The answer to a request to write: a JSON object on each line, as soon as it is written.
 
-    ``{"side": 0, "text": "..."}`` for each piece of the text of a command, its beginning too, and
-    ``{"side": 0, "end": true, "problem": null}`` when it has ended. It is cut off when the client
-    leaves, or after a minute.
+    ``{"text": "..."}`` for each piece of the text, its beginning too, and
+    ``{"end": true, "problem": null}`` when it has ended. It is cut off when the client leaves, or
+    after a minute.
     """
 
     media_type = "application/x-ndjson"
 
-    def __init__(
-        self, workspace: Workspace, commands: Sequence[GenerateCommand], turns: asyncio.Semaphore
-    ):
+    def __init__(self, workspace: Workspace, command: GenerateCommand, turns: asyncio.Semaphore):
         """`turns` says how many children may write at once; others wait until one has ended."""
         super().__init__()
         del self.headers["content-length"]
         self._workspace = workspace
-        self._commands = commands
+        self._command = command
         self._turns = turns
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on what the children write. Refusal if the only one fails before it has begun."""
+        """Pass on what the child writes. Refusal if it fails before it has begun."""
         rows: asyncio.Queue[Row] = asyncio.Queue(maxsize=64)
-        writing = [
-            asyncio.create_task(self._write(side, command, rows))
-            for side, command in enumerate(self._commands)
-        ]
+        writing = asyncio.create_task(self._write(rows))
         leaving = asyncio.create_task(has_left(receive))
         try:
             await self._send(rows, leaving, send)
         finally:
-            for task in (*writing, leaving):
+            for task in (writing, leaving):
                 task.cancel()
-            await asyncio.gather(*writing, leaving, return_exceptions=True)
+            await asyncio.gather(writing, leaving, return_exceptions=True)
 
     async def _send(
         self, rows: "asyncio.Queue[Row]", leaving: "asyncio.Task[None]", send: Send
     ) -> None:
         has_begun = False
-        running = len(self._commands)
-        while running:
+        has_ended = False
+        while not has_ended:
             next_row = asyncio.create_task(rows.get())
             await asyncio.wait({next_row, leaving}, return_when=asyncio.FIRST_COMPLETED)
             if leaving.done():
                 next_row.cancel()
                 return
             row = next_row.result()
+            has_ended = "end" in row
 
-            if row.get("end"):
-                running -= 1
-                if not has_begun and not running and row["problem"] is not None:
-                    raise Refusal(409, row["problem"]["message"])
             if not has_begun:
+                if has_ended and row["problem"] is not None:
+                    raise Refusal(409, row["problem"]["message"])
                 has_begun = True
                 start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
                 await send(start)
             line = json.dumps(row, ensure_ascii=False) + "\n"
-            await send_body(send, line.encode(), more_body=True)
-        await send_body(send, b"", more_body=False)
+            await send_body(send, line.encode(), more_body=not has_ended)
 
-    async def _write(self, side: int, command: GenerateCommand, rows: "asyncio.Queue[Row]") -> None:
-        """Let a child write, and pass on what it writes as rows."""
+    async def _write(self, rows: "asyncio.Queue[Row]") -> None:
+        """Let the child write, and pass on what it writes as rows."""
         decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        command = self._command
         wrong = None
         async with self._turns:
             try:
@@ -148,9 +133,9 @@ class WrittenText(Response):
                 written = read_child(command.arguments, root, sent=command.sent, seconds=_SECONDS)
                 async for part in written:
                     if text := decoder.decode(part):
-                        await rows.put({"side": side, "text": text})
+                        await rows.put({"text": text})
             except ChildError as error:
                 wrong = problem(error.message)
             except OSError as error:
                 wrong = problem(error.strerror or "It could not be started.")
-        await rows.put({"side": side, "end": True, "problem": wrong})
+        await rows.put({"end": True, "problem": wrong})

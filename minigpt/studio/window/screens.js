@@ -10,7 +10,6 @@ const SCREENS = [
   [/^\/text\/([^/]+)$/, () => import("./screens/text.js")],
   [/^\/run\/([^/]+)$/, () => import("./screens/run.js")],
   [/^\/class$/, () => import("./screens/class.js")],
-  [/^\/compare$/, () => import("./screens/compare.js")],
   [/^\/$/, () => import("./screens/home.js")],
 ];
 

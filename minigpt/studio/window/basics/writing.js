@@ -6,8 +6,7 @@ import { button, h } from "./dom.js";
 import { problemOf, sentenceOf } from "./refusals.js";
 import { string } from "./strings.js";
 
-/** How long a text is that is written here, in pieces. */
-export const LENGTH = 120;
+const LENGTH = 120; // of a text that is written here, in pieces
 
 /**
  * A line to type how a text begins, a button, and the text that comes. `run()` is the run that writes: where several
@@ -97,7 +96,7 @@ export function makeWriting(run) {
 }
 
 /** Shows a text as it comes, with its beginning in bold. */
-export function shower(element, beginning) {
+function shower(element, beginning) {
   let all = "";
   element.hidden = false;
   element.replaceChildren(h("b", {}, beginning));
@@ -110,8 +109,8 @@ export function shower(element, beginning) {
   };
 }
 
-/** What is written, as rows: {side, text}, and at the end {side, end, problem}. */
-export async function* rows(path, body, signal) {
+/** What is written, as rows: {text}, and at the end {end, problem}. */
+async function* rows(path, body, signal) {
   let kept = "";
   for await (const part of stream(path, body, signal)) {
     kept += part;

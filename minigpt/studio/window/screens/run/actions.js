@@ -1,4 +1,4 @@
-// What can be done with a run that has learned: learn more, save it, take it along, use it, compare it, delete it.
+// What can be done with a run that has learned: learn more, save it, take it along, use it, delete it.
 
 import { get, post, Refusal } from "../../basics/api.js";
 import { goHomeDeleted } from "../../basics/deleted.js";
@@ -58,10 +58,9 @@ export function makeActions(record, { seeItThink, showChildhood }) {
   const inPrograms = h("div", { className: "part" });
   const programs = opening("done.programs", inPrograms, () => inPrograms.replaceChildren(...programsPart(record)));
   const childhood = button(string("done.childhood"), showChildhood);
-  const compare = h("a", { className: "pressed" }, string("done.compare"));
   const copied = copiedPart(record, working, path);
   const removal = removalPart(working, path);
-  for (const one of [...elsewhere, ...programs, compare, copied.element, ...removal]) {
+  for (const one of [...elsewhere, ...programs, copied.element, ...removal]) {
     one.classList.add("owner-only"); // a pupil takes the page home, and deletes at home
   }
   const nonsense = makeNonsense();
@@ -75,7 +74,6 @@ export function makeActions(record, { seeItThink, showChildhood }) {
     ...elsewhere,
     ...programs,
     childhood,
-    compare,
     copied.element,
     ...removal,
     status,
@@ -89,7 +87,6 @@ export function makeActions(record, { seeItThink, showChildhood }) {
     childhood.hidden = run.state !== "done"; // else it is on the screen
     nonsense.hidden = run.state !== "done"; // the same
     more.hidden = run.state !== "done"; // else the head has "Go on"
-    compare.href = `/compare?${new URLSearchParams({ left: run.name, right: "counting" })}`;
     copied.draw();
   }
 
