@@ -36,11 +36,6 @@ def lesson(given: argparse.Namespace) -> Iterator[Section]:
             note=f"The texts are what `{writing(BEGINNING, 'tales@STEP')}` writes.",
         )
 
-        command = writing(BEGINNING, "tales", "--max-new-tokens 40")
-        both = [f"model: {written(folder, command)}"]
-        both.append(f"counting: {written(folder, f'{command} --counting')}")
-        yield measured("A model and counting", command, {}, output=block(both))
-
         asked = [
             writing(prompt, "tales", "--temperature 0 --max-new-tokens 8") for prompt in PROMPTS
         ]

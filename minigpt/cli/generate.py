@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ..generation.writer import Writer
     from ..tokenizer import Tokenizer
 
-_OTHERS = ("interactive", "json", "show", "min_words", "wrap", "counting")  # options
+_OTHERS = ("interactive", "json", "show", "min_words", "wrap")  # options
 _ALTERNATIVES = 4  # to ask for with --show: one of them may be the token itself
 _BETWEEN = "* * *"  # two texts that --min-words asks for
 _MOST_TEXTS = 100  # that it begins: a model may always end at once
@@ -48,8 +48,6 @@ def options(parser: Parser) -> None:
     prompt = "how the text begins; from standard input with -, or in a pipe"
     parser.add_argument("prompt", nargs="*", help=prompt)
     parser.add_argument("--run", metavar="NAME", help=A_MODEL)
-    counting = "let counting in the text of the run write, instead of the model"
-    parser.add_argument("--counting", action="store_true", help=counting)
 
     talking = parser.add_argument_group("speakers and voices")
     talking.add_argument("--as", dest="answerer", metavar="NAME", help=AS)
@@ -105,7 +103,7 @@ def _generate(
     from ..generation.processors import without
 
     name = str(chosen_model(given.run))
-    writer = _counting_writer(name) if given.counting else _model_writer(name, machine)
+    writer = _writer(name, machine)
     if writer.voices and given.answerer is not None:
         writer = writer.in_voice(given.answerer)
     processors = [without(text, writer.tokenizer) for text in given.without]
@@ -113,8 +111,6 @@ def _generate(
 
     millions = writer.engine.num_parameters / 1e6
     model = f"{name} ({millions:.2f} M parameters)"
-    if given.counting:
-        model = f"counting in the text of {name}"
     if writer.voice is not None:
         model += f" as {writer.voice}"
     dialogue = _dialogue(task, given)
@@ -144,7 +140,7 @@ def _generate(
         _write_text(task, given, model)
 
 
-def _model_writer(name: str, machine: InferenceConfig) -> "Writer":
+def _writer(name: str, machine: InferenceConfig) -> "Writer":
     """The writer of a model."""
     from ..runs.find import load
 
@@ -153,18 +149,6 @@ def _model_writer(name: str, machine: InferenceConfig) -> "Writer":
     for problem in problems:  # such as a GPU that is not used
         print_message(str(problem.message))
     return writer
-
-
-def _counting_writer(name: str) -> "Writer":
-    """What writes as counting expects it, in the text that a run has learned from."""
-    from ..runs.base import NO_TEXTS, is_base
-    from ..runs.counting import counting_writer
-    from ..runs.find import find_model
-
-    found = find_model(name)
-    if is_base(found.folder):
-        raise UserError(f"{NO_TEXTS}: nothing can be counted in them")
-    return counting_writer(found)
 
 
 def _dialogue(task: Task, given: argparse.Namespace) -> "Dialogue | None":
@@ -188,8 +172,7 @@ def _answer(task: Task, talk: "Talk") -> Task:
 def _check(given: argparse.Namespace, config: SampleConfig) -> None:
     """Refuse options that do not fit together, or have no meaning."""
     others = {name: vars(given)[name] for name in _OTHERS}
-    machine = given_fields(given, InferenceConfig)
-    check_given({**given_fields(given, SampleConfig), **machine, **others})
+    check_given({**given_fields(given, SampleConfig), **others})
 
     for option, value in (("--min-words", given.min_words), ("--wrap", given.wrap)):
         if value is not None and value < 0:

@@ -246,8 +246,6 @@ _USELESS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
     ("wrap", "json", bool),
     ("wrap", "show", bool),
     ("samples", "min_words", bool),
-    ("device", "counting", bool),
-    ("precision", "counting", bool),
     ("json", "delete", bool),
     ("stride", "copied", bool),
     ("batch_size", "copied", bool),

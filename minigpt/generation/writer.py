@@ -20,7 +20,6 @@ from ..data.voices import find_voice, mark_ids
 from ..tokenizer import Tokenizer
 from . import scoring
 from .continuation import Continuation, most_tokens
-from .counting_engine import CountingEngine
 from .explanation import Explanation, explain_token
 from .numpy_gpt import NumpyGPT
 from .processors import Processor, ProcessorChain
@@ -40,8 +39,7 @@ class Writer:
     A setting out of range, or a text that cannot be encoded, is a UserError.
 
     Attributes:
-        engine: computes logits: a `NumpyGPT`, the glass engine; on a GPU a `TorchGPT`; or a
-            `CountingEngine`, which has counts instead of a network.
+        engine: computes logits: a `NumpyGPT`, the glass engine; on a GPU a `TorchGPT`.
         tokenizer: has encode(text), decode(ids) and vocab_size.
         knows_documents: whether the model was trained on many documents, so that after the
             token between two of them it begins one.
@@ -52,7 +50,7 @@ class Writer:
         read_text: reads the text that it learned from, and that it was validated on, again.
     """
 
-    engine: "NumpyGPT | TorchGPT | CountingEngine"
+    engine: "NumpyGPT | TorchGPT"
     tokenizer: Tokenizer
     knows_documents: bool = False
     alphabet: str = ""
@@ -81,23 +79,16 @@ class Writer:
         """The torch model, loaded when it is first asked for: ids ``(b, T)`` to logits."""
         from .torch_gpt import torch_of
 
-        return torch_of(self._network)
+        return torch_of(self.engine)
 
     @cached_property
     def glass(self) -> NumpyGPT:
         """The glass engine, which shows what happens inside the model."""
-        if isinstance(self._network, NumpyGPT):
-            return self._network
+        if isinstance(self.engine, NumpyGPT):
+            return self.engine
         from .torch_gpt import glass_of
 
-        return glass_of(self._network.model)
-
-    @property
-    def _network(self) -> "NumpyGPT | TorchGPT":
-        """The engine, if it is a network."""
-        if isinstance(self.engine, CountingEngine):
-            raise UserError("counting has no network to look into")
-        return self.engine
+        return glass_of(self.engine.model)
 
     def generate(
         self, prompt: str = "", *, processors: Sequence[Processor] = (), **settings: Any

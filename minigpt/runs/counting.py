@@ -3,14 +3,12 @@ text that a run has learned from. Whoever asks for the name alone does not wait 
 """
 
 import contextlib
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .. import UserError
 
 if TYPE_CHECKING:
     from ..data.counting import CountingModel
-    from ..generation.writer import Writer
     from .found import FoundModel
 
 COUNTING = "counting"
@@ -45,13 +43,3 @@ def counting_model(found: "FoundModel") -> "CountingModel":
     text = training.at_most(_CHARACTERS)
     tokens = np.concatenate([piece for _, piece in encode(found.tokenizer, text)])
     return fit_in_time(tokens, found.tokenizer.vocab_size, _SECONDS)
-
-
-def counting_writer(found: "FoundModel") -> "Writer":
-    """A writer that chooses each token as counting expects it. Errors as of
-    :func:`counting_model`."""
-    from ..generation.counting_engine import CountingEngine
-    from .find import glass_writer
-
-    engine = CountingEngine(counting_model(found), found.glass.config.context_length)
-    return replace(glass_writer(found), engine=engine)

@@ -52,16 +52,6 @@ def test_the_text_stands_alone_on_standard_output(at_home: None, type_: Type) ->
     assert type_(*given, "--run", "runs/my")[1] == out
 
 
-def test_counting_writes_in_the_place_of_a_model(at_home: None, type_: Type) -> None:
-    given = ["generate", "the fox", "--seed", "3", "--max-new-tokens", "20"]
-    status, out, err = type_(*given, "--counting")
-    assert status == 0 and out.startswith("the fox")
-    assert "counting in the text of runs/my" in err
-    assert out != type_(*given)[1]
-    assert type_(*given, "--counting")[1] == out
-    assert_refused(type_(*given, "--counting", "--device", "cpu"), "--device", "--counting")
-
-
 def test_the_seed_that_was_drawn_is_told_and_writes_the_same_text(
     at_home: None, type_: Type
 ) -> None:

@@ -14,7 +14,6 @@ pytestmark = pytest.mark.long
     [
         "import minigpt.cli as cli; cli.main(['generate', 'the fox', '--run', RUN, '--show'])",
         "import minigpt.cli as cli; cli.main(['generate', '--interactive', '--run', RUN])",
-        "import minigpt.cli as cli; cli.main(['generate', 'the fox', '--counting', '--run', RUN])",
         "import minigpt.cli as cli; cli.main(['export', RUN, '--out', 'exported'])",
         "import minigpt.cli as cli; cli.main(['page', RUN, '--out', 'page.html'])",
         "import minigpt.cli as cli; cli.main(['runs', '--delete', 'nothing'])",
