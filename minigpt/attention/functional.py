@@ -40,7 +40,13 @@ def causal_mask(T: int, device: torch.device | str | None = None) -> Tensor:
     Returns:
         A boolean tensor ``(T, T)``; entry ``[i, j]`` is True when key j lies after query i.
     """
-    return torch.ones(T, T, dtype=torch.bool, device=device).triu(diagonal=1)
+    return later_keys(0, T, device)
+
+
+def later_keys(start: int, end: int, device: torch.device | str | None = None) -> Tensor:
+    """The rows from `start` to `end` of a causal mask, ``(end - start, end)``."""
+    mask = torch.ones(end - start, end, dtype=torch.bool, device=device)
+    return mask.triu(diagonal=start + 1)
 
 
 def attention_weights(queries: Tensor, keys: Tensor, *, mask: Tensor | None = None) -> Tensor:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 from torch.nn import functional as F
 
-from .functional import attention_weights, causal_mask, scaled_dot_product_attention
+from .functional import attention_weights, causal_mask, later_keys
 
 _LOGITS = 1 << 18  # computed at once: they stay in the cache
 _LEAST_ROWS = 128  # of logits at once: with fewer, adding up the weight's gradient takes longer
@@ -37,10 +37,13 @@ def attention(
     dropout: float = 0.0,
     causal: bool = False,
 ) -> Tensor:
-    """``softmax(Q Kᵀ / sqrt(d)) V``, all ``(b, heads, T, d)``; a mask is True where attended."""
+    """``softmax(Q Kᵀ / sqrt(d)) V``, all ``(b, heads, T, d)``. A mask is True where attention is
+    forbidden; `causal` takes the place of one of whole sequences."""
     # Torch's fused kernels know neither forward mode nor second derivatives.
     if is_transformed() or queries.device.type in _EXPLICIT_ON:
-        return _explicit_attention(queries, keys, values, mask=mask, dropout=dropout, causal=causal)
+        if causal:
+            mask = causal_mask(queries.shape[-2], queries.device)
+        return explicit_attention(queries, keys, values, mask=mask, dropout=dropout)[0]
 
     is_short = queries.shape == keys.shape and queries.shape[-2] <= _LONGEST
     if _is_fast(queries, keys, values) and causal and not dropout and is_short:
@@ -54,11 +57,28 @@ def attention(
         queries,
         keys,
         values,
-        attn_mask=mask,
+        attn_mask=None if mask is None else ~mask,
         dropout_p=dropout,
         is_causal=causal,
         enable_gqa=shared,
     )
+
+
+def explicit_attention(
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    *,
+    mask: Tensor | None,
+    dropout: float,
+) -> tuple[Tensor, Tensor]:
+    """The same as :func:`attention`, step by step; the weights before dropout, too."""
+    group_size = queries.shape[1] // keys.shape[1]
+    keys = keys.repeat_interleave(group_size, dim=1)  # (b, heads, S, d)
+    values = values.repeat_interleave(group_size, dim=1)  # (b, heads, S, d)
+
+    weights = attention_weights(queries, keys, mask=mask)  # (b, heads, T, S)
+    return F.dropout(weights, dropout) @ values, weights
 
 
 def linear_cross_entropy(x: Tensor, weight: Tensor, targets: Tensor) -> Tensor:
@@ -93,26 +113,6 @@ def _must_be_differentiable() -> bool:
     """Whether a backward pass that runs now will itself be differentiated (``create_graph=True``),
     or is given many gradients at once (``is_grads_batched=True``)."""
     return torch.is_grad_enabled() or is_transformed()
-
-
-def _explicit_attention(
-    queries: Tensor,
-    keys: Tensor,
-    values: Tensor,
-    *,
-    mask: Tensor | None,
-    dropout: float,
-    causal: bool,
-) -> Tensor:
-    """The same as :func:`attention`, step by step."""
-    group_size = queries.shape[1] // keys.shape[1]
-    keys = keys.repeat_interleave(group_size, dim=1)  # (b, heads, S, d)
-    values = values.repeat_interleave(group_size, dim=1)  # (b, heads, S, d)
-
-    forbidden = None if mask is None else ~mask
-    if causal:
-        forbidden = causal_mask(queries.shape[-2], queries.device)
-    return scaled_dot_product_attention(queries, keys, values, mask=forbidden, dropout=dropout)
 
 
 class _CausalAttention(torch.autograd.Function):
@@ -184,8 +184,10 @@ def _rows(queries: Tensor) -> list[tuple[int, int]]:
 def _mask(start: int, end: int, dtype: torch.dtype) -> Tensor:
     """What is added to the scores ``(end - start, end)`` of some rows of queries."""
     with torch.inference_mode(False):
-        shape = (end - start, end)
-        return torch.full(shape, -math.inf, dtype=dtype, device="cpu").triu_(start + 1)
+        forbidden = later_keys(start, end, "cpu")
+        return torch.zeros(forbidden.shape, dtype=dtype, device="cpu").masked_fill_(
+            forbidden, -math.inf
+        )
 
 
 class _LinearCrossEntropy(torch.autograd.Function):

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .functional import attention_weights, check_dropout
-from .fused import attention
+from .functional import check_dropout, later_keys
+from .fused import attention, explicit_attention
 from .rotary import RotaryPositions
 
 # From queries (b, num_heads, T, head_dim) and keys (b, num_kv_heads, T, head_dim) to others of the
@@ -190,7 +190,7 @@ class MultiHeadAttention(nn.Module):
             queries,
             keys,
             values,
-            mask=None if mask is None else ~mask,
+            mask=mask,
             dropout=self.dropout if self.training else 0.0,
             causal=self.causal and T > 1 and start == 0,
         )  # (b, num_heads, T, head_dim)
@@ -214,14 +214,13 @@ class MultiHeadAttention(nn.Module):
         """
         start = 0 if cache is None else cache.length
         queries, keys, values = self._project(x, cache)
-
-        group_size = self.num_heads // self.num_kv_heads
-        keys = keys.repeat_interleave(group_size, dim=1)  # (b, num_heads, S, head_dim)
-        values = values.repeat_interleave(group_size, dim=1)  # (b, num_heads, S, head_dim)
-
-        mask = self._mask(x.shape[1], start, x.device)
-        weights = attention_weights(queries, keys, mask=mask)  # (b, num_heads, T, S)
-        context = F.dropout(weights, self.dropout, self.training) @ values
+        context, weights = explicit_attention(
+            queries,
+            keys,
+            values,
+            mask=self._mask(x.shape[1], start, x.device),
+            dropout=self.dropout if self.training else 0.0,
+        )  # (b, num_heads, T, head_dim), (b, num_heads, T, S)
         return self._merge(context), weights
 
     def _project(self, x: Tensor, cache: KeyValueCache | None) -> tuple[Tensor, Tensor, Tensor]:
@@ -278,8 +277,7 @@ class MultiHeadAttention(nn.Module):
         """Forbidden pairs ``(T, start + T)`` of queries whose first one follows `start` keys."""
         if not self.causal:
             return None
-        forbidden = torch.ones(T, start + T, dtype=torch.bool, device=device)
-        return forbidden.triu(diagonal=start + 1)
+        return later_keys(start, start + T, device)
 
 
 class HeadNorm(nn.RMSNorm):

@@ -250,13 +250,20 @@ def evaluation_of(totals: list[Totals], *, context_length: int, stride: int) -> 
 @contextlib.contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
     """Within, the model is in evaluation mode; then each of its parts is in the mode it was in."""
-    were_training = [part for part in model.modules() if part.training]
-    model.eval()
+    with same_modes(model):
+        model.eval()
+        yield
+
+
+@contextlib.contextmanager
+def same_modes(model: nn.Module) -> Iterator[None]:
+    """Afterwards each part of the model is in the mode, training or not, that it was in."""
+    modes = {part: part.training for part in model.modules()}
     try:
         yield
     finally:
-        for part in were_training:
-            part.training = True
+        for part, was_training in modes.items():
+            part.training = was_training
 
 
 def windows_of(

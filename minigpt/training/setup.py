@@ -1,7 +1,6 @@
 """Whether a network, a dataset and a device fit together, found out before anything is written."""
 
 import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -13,6 +12,7 @@ from ..data.batches import Dataset
 from ..data.lengths import check_context
 from ..model import GPT
 from . import distributed
+from .evaluation import evaluating
 
 _CONTEXT_LENGTH = 256  # of a network that does not say how far back it looks
 
@@ -90,13 +90,8 @@ def check_logits(model: nn.Module, context_length: int, vocab_size: int) -> None
 
     length = min(context_length, 8)
     ids = torch.zeros((2, length), dtype=torch.int64, device=_device_of(model))  # (b, T)
-    were_training = [part for part in model.modules() if part.training]
-    try:
-        with torch.no_grad():
-            logits = model.eval()(ids)
-    finally:
-        for part in were_training:
-            part.training = True
+    with evaluating(model), torch.no_grad():
+        logits = model(ids)
 
     expected = (2, length, vocab_size)
     found = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
@@ -105,19 +100,6 @@ def check_logits(model: nn.Module, context_length: int, vocab_size: int) -> None
             f"for ids (2, {length}) the model returns {found}; it must return logits {expected}, "
             "(b, T, vocab_size)"
         )
-
-
-@contextlib.contextmanager
-def as_before(model: nn.Module) -> Iterator[None]:
-    """Afterwards random numbers go on as if there had been no training, and each part of the model
-    is in the mode, training or not, that it was in."""
-    modes = {part: part.training for part in model.modules()}
-    with same_random_numbers():
-        try:
-            yield
-        finally:
-            for part, was_training in modes.items():
-                part.training = was_training
 
 
 def same_random_numbers() -> contextlib.AbstractContextManager[None]:

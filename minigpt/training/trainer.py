@@ -24,7 +24,7 @@ from .checkpoint import Trained, TrainingState
 from .descent import GradientDescent
 from .disk import Disk
 from .divergence import Diverged, advice, check_finite, check_weights
-from .evaluation import evaluating
+from .evaluation import evaluating, same_modes
 from .folder import (
     check_same_text,
     kept_journal,
@@ -46,12 +46,12 @@ from .precision import resolved
 from .progress import Progress
 from .saving import BestWeights, Checkpoints
 from .setup import (
-    as_before,
     check_dataset,
     check_kinds,
     check_logits,
     context_length_of,
     device_for,
+    same_random_numbers,
 )
 from .telling import Telling
 from .validation import Validation
@@ -240,7 +240,8 @@ class Trainer:
         self._tell.begin()
 
         with contextlib.ExitStack() as stack:
-            stack.enter_context(as_before(self.model))
+            stack.enter_context(same_random_numbers())
+            stack.enter_context(same_modes(self.model))
             stack.enter_context(threads_of(self.config))
             stack.enter_context(workers.team(workers.number_for(self.model, self.config)))
             stop = stack.enter_context(GracefulStop())
