@@ -18,13 +18,12 @@ from torch import nn
 
 from minigpt.config import PRESETS, GPTConfig, TrainConfig, count_parameters
 from minigpt.model import GPT, flops_per_token
-from minigpt.recipe.speed import matmul_gflops
 from minigpt.training import workers
 from minigpt.training.average import WeightAverage
 from minigpt.training.compilation import compile_loss
 from minigpt.training.loss import Loss
 from minigpt.training.optimizer import make_optimizers
-from minigpt.training.precision import autocast
+from minigpt.training.precision import autocast, matmul_seconds
 
 RESULTS = Path(__file__).parent / "results"
 CORES = torch.get_num_threads()
@@ -56,7 +55,7 @@ def main() -> None:
     seconds: dict[str, list[float]] = {name: [] for name in VARIANTS}
     for _ in range(given.rounds):
         for dtype, peak in peaks.items():
-            peak.append(matmul_gflops(dtype, size=2048))
+            peak.append(matmul_gflops(dtype))
         for name, step in steps.items():
             with workers.team(VARIANTS[name][2]):
                 seconds[name].append(timed(step, given.steps))
@@ -138,6 +137,12 @@ def training_step(
 
     timed(step, 3)
     return step
+
+
+def matmul_gflops(dtype: torch.dtype) -> float:
+    """Measured speed of a large square matrix product, in 10⁹ operations a second."""
+    size = 2048
+    return 2 * size**3 / matmul_seconds(dtype, size, repeat=6) / 1e9
 
 
 def timed(step: Callable[[], None], count: int) -> float:

@@ -4,7 +4,6 @@ It needs no torch: what only deletes is not to wait for that.
 """
 
 import contextlib
-import json
 import re
 import shutil
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from ..config import cache_folder
+from ..config.json_objects import read_object
 from ..config.system import rename
 
 FOLDER = "tokens"  # in the cache folder, which may hold other programs' files
@@ -97,8 +97,4 @@ def _size(folder: Path) -> int:
 
 def _is_of_text(folder: Path, fingerprint: str) -> bool:
     """Whether the tokens in a folder were made of the text with this fingerprint."""
-    try:
-        meta = json.loads((folder / META).read_text(encoding="utf-8"))
-        return bool(meta["text"] == fingerprint)
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        return False
+    return bool(read_object(folder / META).get("text") == fingerprint)

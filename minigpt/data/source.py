@@ -32,7 +32,7 @@ from .voices import find_voiced_files, list_names
 _TO_VALIDATE = 1 << 20  # characters of a longer text; evaluations read fewer
 _MAYBE_NAMES = 100  # documents that are checked for being the names of files
 _ENOUGH_DOCUMENTS = 10  # to learn from them how one begins
-_LONGEST_NAME = 255  # characters
+LONGEST_NAME = 255  # characters, of a file or a folder
 
 
 @dataclass(frozen=True)
@@ -375,7 +375,7 @@ def _text_of(document: Any, number: int, text_field: str) -> str:
 
 def _refuse_name(document: str, number: int) -> None:
     """Refuse a document that is the name of a file: a list of names would else be the text."""
-    may_be_a_name = 0 < len(document) <= _LONGEST_NAME and "\0" not in document
+    may_be_a_name = 0 < len(document) <= LONGEST_NAME and "\0" not in document
     if may_be_a_name and os.path.isfile(document):
         remedy = "give its name itself, or several as Paths"
         raise UserError(f"document {number} is {document!r}, the name of a file; {remedy}")

@@ -2,10 +2,10 @@
 machine, or downloaded into it. A name without that prefix never reaches the network. And how a
 folder in the hub's format is known."""
 
-import json
 from pathlib import Path
 
 from .. import UserError
+from ..config.json_objects import read_object
 from ..config.system import how_to_install
 from ..tokenizer import has_tokenizer
 
@@ -17,11 +17,7 @@ _FILES = ["config.json", "model.safetensors", "model-*.safetensors", *_TOKENIZER
 
 def is_huggingface_folder(folder: Path) -> bool:
     """Whether the folder's config.json is in transformers' format."""
-    try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(config, dict) and "model_type" in config
+    return "model_type" in read_object(folder / "config.json")
 
 
 def hub_folder(name: str) -> Path:

@@ -1,7 +1,6 @@
 """What a page tells of a model besides its weights: what it has read and for how long, how texts of
 its own begin, and how it learned. Nothing of it names a place on the machine that made the page."""
 
-import json
 import re
 from pathlib import PurePath, PureWindowsPath
 from typing import Any
@@ -16,7 +15,7 @@ from ..data.readers import title
 from ..generation.talk import read_talk
 from ..runs.base import bytes_read, is_base
 from ..runs.find import beginning, glass_writer
-from ..runs.folder import METRICS, PLAN, SAMPLES, STEPS, WEIGHTS, read_metrics, read_steps
+from ..runs.folder import METRICS, SAMPLES, STEPS, WEIGHTS, read_metrics, read_plan, read_steps
 from ..runs.found import FoundModel
 from ..runs.weights import read_best
 from ..tokenizer import Tokenizer
@@ -66,11 +65,11 @@ def name_of_text(text: TextConfig) -> str:
 def _text_bytes(found: FoundModel, text: TextConfig | None) -> int | None:
     """The size of the text that the run was planned for."""
     try:
-        planned = json.loads((found.folder / PLAN).read_text(encoding="utf-8"))["text"]
+        planned = read_plan(found.folder)["text"]
         size = int(planned["size"])
         if text is not None and not text.validation:  # a part of the same text was set aside
             size += int(planned["validation"])
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+    except (ValueError, LookupError, TypeError):
         return None
     return size
 

@@ -99,8 +99,6 @@ def _why(trainer: "Trainer", seconds: float, epochs: float) -> str:
     """Why a training has ended that took so many seconds and read the text so often."""
     training = trainer.config
     if training.steps is not None:
-        if trainer.state.step < training.steps:
-            return "a callback has ended it"
         if training.lesson:
             return f"as many as a lesson of {duration(60 * training.minutes)} has"
         return "as many as asked for"

@@ -1,7 +1,6 @@
 """What a run that is continued begins with: its folder, its settings from now on, its tokens."""
 
 import contextlib
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from ..data.batches import Dataset
 from ..data.readers import title
 from ..data.source import Source, find_again
 from ..data.token_cache import prepare_tokens
-from ..runs.folder import CHECKPOINT, PLAN, TOKENIZER, RunConfig, check_is_gpt, read_config
+from ..runs.folder import CHECKPOINT, TOKENIZER, RunConfig, check_is_gpt, read_config, read_plan
 from ..runs.listing import Run, all_runs
 from ..tokenizer import load_tokenizer
 from ..training import distributed
@@ -143,13 +142,13 @@ def expected_of_run(folder: Path, config: RunConfig) -> float | None:
     """The bits per byte to expect of a run at its end, which may be later than was planned at
     first; None for a run without a plan."""
     state = read_state(folder)
+    plan = read_plan(folder)
     try:
-        plan = json.loads((folder / PLAN).read_text(encoding="utf-8"))
         predictability = Predictability(**plan["text"]["predictability"])
         text = TextStats(**{**plan["text"], "predictability": predictability})
         tokens = _tokens_at_end(config, state, plan)
         return expected_after_tokens(tokens, text, config.gpt, plan["init"])
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+    except (ValueError, LookupError, TypeError):
         return None
 
 

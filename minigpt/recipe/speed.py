@@ -13,7 +13,7 @@ from ..model import GPT, flops_per_token
 from ..training import workers
 from ..training.average import WeightAverage
 from ..training.optimizer import make_optimizers
-from ..training.precision import autocast, matmul_seconds
+from ..training.precision import autocast
 
 _FEW = 1  # sequences in the short steps that are timed; at least 1 a worker
 _MANY = 32  # and in the long ones; at least 8 a worker
@@ -140,8 +140,3 @@ def _usual(times: Sequence[float]) -> float:
     """The lower quartile: other programs make a step longer, never shorter, so that of all
     quantiles the lower ones repeat best, and a single lucky step does not decide."""
     return sorted(times)[(len(times) - 1) // 4]
-
-
-def matmul_gflops(dtype: torch.dtype, size: int = 256) -> float:
-    """Measured speed of a square matrix product on the CPU, in 10⁹ operations a second."""
-    return 2 * size**3 / matmul_seconds(dtype, size, repeat=6) / 1e9

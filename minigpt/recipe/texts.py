@@ -18,7 +18,7 @@ from ..data import token_cache
 from ..data.batches import Dataset
 from ..data.lengths import check_short_text
 from ..data.readers import STANDARD_INPUT, title
-from ..data.source import Source, find_source, spooled
+from ..data.source import LONGEST_NAME, Source, find_source, spooled
 from ..runs.listing import free_name
 from ..tokenizer import TokenizerLike, as_tokenizer
 from ..training import distributed
@@ -30,7 +30,6 @@ from .rules import vocabulary_of_words
 _LONGEST_CONTEXT = 512  # tokens, that is planned
 _CHARACTERS_IN_A_TOKEN = 5  # of English, or a little more than there are
 _BESIDE_TRAINING = 2  # times what is trained on is copied: a part is to validate on
-_LONGEST_NAME = 255  # characters, of a file or a folder
 _FEWEST_CHARACTERS = 20_000_000  # which are quick to copy
 
 Text = str | Path | Iterable[Any]  # a name, or documents
@@ -178,7 +177,7 @@ def _names(
 def _cannot_be_a_name(text: str) -> bool:
     """Whether somebody has given a text itself: it has lines, or more letters between two slashes
     than a name may have."""
-    return "\n" in text or max(map(len, re.split(r"[/\\]", text))) > _LONGEST_NAME
+    return "\n" in text or max(map(len, re.split(r"[/\\]", text))) > LONGEST_NAME
 
 
 def _first(documents: Iterator[Any], field: str, most_characters: int | None) -> Iterator[Any]:

@@ -17,7 +17,7 @@ from .. import UserError
 from ..config.system import rename
 from ..data.origin import Origin
 from .atomic import save_tensors, write_text
-from .folder import CONFIG, PLAN, TOKENIZER, WEIGHTS, RunConfig
+from .folder import CONFIG, TOKENIZER, WEIGHTS, RunConfig, read_plan, read_raw_config
 from .found import FoundModel, load_run
 from .weights import metadata_of, read_best, read_network
 
@@ -55,7 +55,7 @@ def find_base() -> Path:
     for name in (CONFIG, *_CHECKED):
         if not (folder / name).is_file():
             raise UserError(f"the base is missing: there is no {folder / name}; {_REMEDY}")
-    content = _read_config(folder)
+    content = read_raw_config(folder)
     try:
         found = {**_checksums(folder), CONFIG: _checksum_of_config(content)}
     except OSError as error:  # somebody else may read it, as in a system's folder
@@ -67,7 +67,7 @@ def find_base() -> Path:
 
 def bytes_read() -> int | None:
     """How many bytes of text the base has learned from; None if it does not say so."""
-    size = _read_config(base_folder()).get(_READ)
+    size = read_raw_config(base_folder()).get(_READ)
     return size if isinstance(size, int) else None
 
 
@@ -138,18 +138,9 @@ def _checksum_of_config(content: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
-def _read_config(folder: Path) -> dict[str, Any]:
-    """What the base's config says; nothing if it is damaged."""
-    try:
-        content = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return content if isinstance(content, dict) else {}
-
-
 def _text_size(run: Path) -> int | None:
     """The bytes of text that a run was planned for; None if it has no plan."""
     try:
-        return int(json.loads((run / PLAN).read_text(encoding="utf-8"))["text"]["size"])
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return int(read_plan(run)["text"]["size"])
+    except (ValueError, LookupError, TypeError):
         return None

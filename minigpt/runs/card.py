@@ -7,7 +7,7 @@ and quotes nothing of it. The licence is left to the owner.
 import contextlib
 import json
 from collections.abc import Mapping
-from pathlib import Path, PureWindowsPath
+from pathlib import PureWindowsPath
 from typing import Any
 
 from tqdm import tqdm
@@ -20,7 +20,7 @@ from ..data.voices import mark_of
 from ..interop.hub import PREFIX
 from .base import BASE, is_base
 from .find import beginning
-from .folder import COUNTING, METRICS, PLAN, kept_row, read_metrics
+from .folder import COUNTING, METRICS, kept_row, read_metrics, read_plan
 from .found import FoundModel
 
 CARD = "README.md"
@@ -76,7 +76,7 @@ def _training(found: FoundModel) -> str:
         return ""
     lines = ["## Training", ""]
     settings = _settings(found)
-    plan = _plan(found.folder)
+    plan = read_plan(found.folder)
 
     if settings:
         names = ", ".join(f"`{_last_part(title(file))}`" for file in settings["files"])
@@ -207,15 +207,6 @@ def _settings(found: FoundModel) -> dict[str, Any]:
     if found.config is None or found.config.origin.text is None:
         return {}
     return vars(found.config.origin.text)
-
-
-def _plan(folder: Path) -> Mapping[str, Any]:
-    """What was measured before the training; nothing if there was no plan or it cannot be read."""
-    try:
-        plan = json.loads((folder / PLAN).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return plan if isinstance(plan, dict) else {}
 
 
 def _extent(plan: Mapping[str, Any]) -> str:

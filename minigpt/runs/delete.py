@@ -4,7 +4,6 @@ files hold of its text. Nothing else is touched, and links are not followed.
 
 import contextlib
 import itertools
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,6 +35,7 @@ from .folder import (
     TOKENIZER,
     WEIGHTS,
     locked,
+    read_raw_config,
 )
 from .journal import JOURNAL, JOURNAL_FILES
 from .kept import kept_file, kept_page, steps_in
@@ -119,20 +119,11 @@ def _check_is_run(folder: Path) -> None:
         raise UserError(f"{folder} is a link; name the folder itself: {folder.resolve()}")
     if is_huggingface_folder(folder):
         raise UserError(f"{folder} is an exported model and not a run; delete the folder yourself")
-    has_config = {"format", "model", "training"} <= _read_config(folder).keys()
+    has_config = {"format", "model", "training"} <= read_raw_config(folder).keys()
     if not has_config and not read_about(folder / WEIGHTS):
         raise UserError(f"{folder} is not a run")
     if (folder / LOCK).is_symlink():  # some versions of filelock would empty what it leads to
         raise UserError(f"{folder / LOCK} is a link; remove it first")
-
-
-def _read_config(folder: Path) -> dict[str, Any]:
-    """What config.json holds, also of another version; nothing if it is damaged."""
-    try:
-        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return config if isinstance(config, dict) else {}
 
 
 def _remains(folder: Path) -> Remains:
@@ -167,7 +158,7 @@ def _names_of_kept(folder: Path) -> tuple[str, ...]:
 
 def _origin(folder: Path) -> tuple[Any, str | None]:
     """What config.json says of the text and its fingerprint; None if it does not."""
-    origin = _read_config(folder).get("origin")
+    origin = read_raw_config(folder).get("origin")
     if not isinstance(origin, dict) or not isinstance(origin.get("fingerprint"), str):
         return None, None
     return origin.get("text"), origin["fingerprint"]

@@ -19,6 +19,7 @@ from filelock import FileLock, Timeout
 
 from .. import UserError
 from ..config import GPT_NAME, GPTConfig, TextConfig, TrainConfig, from_dict
+from ..config.json_objects import read_object
 from ..config.kinds import kind_of_error
 from ..config.system import name_problem, rename, why_not_written
 from ..data.origin import Origin
@@ -91,8 +92,8 @@ class RunConfig:
 def read_config(folder: Path) -> RunConfig:
     """The settings of a run; what is wrong with them is named."""
     path = existing_file(folder, CONFIG)
+    data = read_raw_config(folder)
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
         model = data["model"]
         training = data["training"]
         if data.get("format") != _FORMAT:
@@ -114,8 +115,19 @@ def read_config(folder: Path) -> RunConfig:
         )
     except UserError as error:
         raise UserError(f"{path}: {error}", kind="damaged_run") from None
-    except (ValueError, RecursionError, LookupError, TypeError, AttributeError, OSError):
+    except (ValueError, LookupError, TypeError, AttributeError):
         raise UserError(f"{path} is damaged or not a run's", kind="damaged_run") from None
+
+
+def read_raw_config(folder: Path) -> dict[str, Any]:
+    """What config.json holds, also of another version; nothing if it is damaged."""
+    return read_object(folder / CONFIG)
+
+
+def read_plan(folder: Path) -> dict[str, Any]:
+    """What was measured and chosen before the training; nothing if it had no plan, or a damaged
+    one."""
+    return read_object(folder / PLAN)
 
 
 def _read_dialogue(data: Any) -> "Dialogue | None":

@@ -1,10 +1,11 @@
 """Files with a row of JSON in each line, which grow while a training goes on."""
 
-import contextlib
 import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+from ..config.json_objects import parse_object
 
 
 def lines_of(rows: Iterable[dict[str, Any]]) -> str:
@@ -22,8 +23,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
     rows = []
     for line in text.split("\n"):  # splitlines would also split at U+2028, inside a row
-        with contextlib.suppress(ValueError, RecursionError):
-            row = json.loads(line)
-            if isinstance(row, dict):
-                rows.append(row)
+        row = parse_object(line)
+        if row:
+            rows.append(row)
     return rows

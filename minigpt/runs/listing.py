@@ -103,13 +103,13 @@ def newest_run(runs: str | Path = "runs") -> Path:
     raise UserError(f"no run in {runs}/ yet; train one first: {command('train')} my.txt")
 
 
-def unfinished_run(text: TextConfig, fingerprint: str, runs: str | Path = "runs") -> Run | None:
-    """The newest run in a folder that can be continued: begun on the same files, which have not
+def unfinished_run(text: TextConfig, fingerprint: str) -> Run | None:
+    """The newest run in `runs/` that can be continued: begun on the same files, which have not
     changed since, not finished, and trained by no process now."""
     files = _full_names(text)
     if files is None:
         return None
-    for folder in all_runs(runs):
+    for folder in all_runs():
         with contextlib.suppress(UserError, OSError):  # damaged, of another version, or busy
             config = read_config(folder)
             check_is_gpt(folder)

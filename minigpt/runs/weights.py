@@ -11,6 +11,7 @@ from safetensors import SafetensorError, safe_open
 
 from .. import UserError
 from ..config import GPT_NAME
+from ..config.json_objects import parse_object
 from .atomic import save_tensors
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ def read_about(path: Path) -> dict[str, Any]:
     weights will say what is wrong with them."""
     try:
         with safe_open(path, "np") as file:
-            about = json.loads((file.metadata() or {})[_ABOUT])
-    except (SafetensorError, OSError, ValueError, LookupError, RecursionError):
+            about = (file.metadata() or {}).get(_ABOUT, "")
+    except (SafetensorError, OSError, ValueError):
         return {}
-    return about if isinstance(about, dict) else {}
+    return parse_object(about, finite=False)  # as figures are before the first evaluation

@@ -36,14 +36,6 @@ def next_step(kept: Sequence[int], keep: int, steps: float) -> int | None:
     return max(here, round(here * ratio) - 1)
 
 
-def steps_to_keep(keep: int, steps: int) -> list[int]:
-    """All that a training of so many steps keeps, if it is not interrupted and resumed for more."""
-    kept = [0]
-    while (step := next_step(kept, keep, steps)) is not None and step < steps:
-        kept.append(step)
-    return [*kept, steps]
-
-
 class KeptWeights:
     """Writes the weights of single steps when they are due; none without a folder, or where the
     config keeps none.

@@ -133,7 +133,7 @@ class Checkpoints:
         check_weights(self._trained.model)
         save = partial(save_checkpoint, self._folder, self._trained, state)
         is_written = distributed.on_main(self._disk.write, "the checkpoint", save)
-        took = distributed.on_main(_seconds_since, start)
+        took = distributed.on_main(lambda: time.monotonic() - start)
         interval = max(self._seconds_between, took / _SAVING_SHARE)
         self._next = state.seconds + took + interval
         return is_written
@@ -165,7 +165,3 @@ def _remedy(folder: Path) -> str:
     """What to do where a file cannot be written."""
     others = "end the programs that have it open, or " if is_windows() else ""
     return f"{others}make room there, then continue with --resume --out {quote(str(folder))}"
-
-
-def _seconds_since(start: float) -> float:
-    return time.monotonic() - start

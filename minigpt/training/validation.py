@@ -86,9 +86,10 @@ class Validation:
         count = min(windows * T, max(most, T))
         beginning = self._tokens[: count + 1]
         self._evaluate(beginning, count)  # the first one is slow
-        start = time.perf_counter()
+        start = time.perf_counter()  # time.monotonic may stand still for 16 ms on Windows
         result = self._evaluate(beginning, count)
-        return distributed.on_main(_seconds_since, start) / result.tokens
+        took = distributed.on_main(lambda: time.perf_counter() - start)
+        return took / result.tokens
 
     def _evaluate(self, tokens: TokenSequence, max_tokens: int) -> Evaluation:
         return evaluate_tokens(
@@ -100,8 +101,3 @@ class Validation:
             at_once=self._at_once,
             precision=self._precision,
         )
-
-
-def _seconds_since(start: float) -> float:
-    """By time.perf_counter; time.monotonic may stand still for 16 ms on Windows."""
-    return time.perf_counter() - start

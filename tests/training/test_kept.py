@@ -19,7 +19,7 @@ from minigpt.runs.folder import KEPT, WEIGHTS
 from minigpt.runs.kept import kept_file, kept_steps
 from minigpt.runs.weights import read_best, save_weights
 from minigpt.training.disk import Disk
-from minigpt.training.kept import KeptWeights, steps_to_keep
+from minigpt.training.kept import KeptWeights, next_step
 from tests.conftest import train_tiny
 from tests.training.runs import contents, interrupted, resume
 
@@ -34,6 +34,14 @@ def assert_same_weights(one: Path, other: Path) -> None:
 
 
 # Which steps
+
+
+def steps_to_keep(keep: int, steps: int) -> list[int]:
+    """Those of a training of so many steps."""
+    kept = [0]
+    while (step := next_step(kept, keep, steps)) is not None and step < steps:
+        kept.append(step)
+    return [*kept, steps]
 
 
 @given(st.integers(2, 60), st.integers(1, 10_000))

@@ -45,12 +45,6 @@ def _check_sizes(archive: zipfile.ZipFile, content: Content) -> None:
         raise content.unpacks_too_much()
 
 
-def names_in(content: Content) -> set[str]:
-    """The names of all that a zip file holds."""
-    with opened_zip(content) as archive:
-        return set(archive.namelist())
-
-
 def part_of(archive: zipfile.ZipFile, name: str, content: Content) -> IO[bytes]:
     """A part of a document; UserError if it is not there, or too large to be read whole."""
     try:
