@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from minigpt import UserError
+from minigpt.config.json_objects import read_object
 from minigpt.data.source import find_source
 from minigpt.recipe.planner import plan_run
 from minigpt.recipe.request import make_request
 from minigpt.recipe.speed import Speed
-from minigpt.studio.stored import read_stored
 from minigpt.studio.texts import planning, settings
 from minigpt.studio.texts import states as text_states
 from minigpt.studio.texts.chosen import checked_settings, options
@@ -72,47 +72,47 @@ def test_beside_a_training_the_newest_speed_that_is_stored_serves(
     root = folder.parents[1]
     _plan(folder)
     _age(folder)
-    (stored,) = read_stored(folder / "plans.json")["speeds"]
+    (stored,) = read_object(folder / "plans.json")["speeds"]
     monkeypatch.setattr("minigpt.recipe.planner.measure_speed", lambda *_: 1 // 0)
     run = root / "runs/diary"
     (run / "journal").mkdir(parents=True)
     (run / "journal/alive").touch()
     other = dropped(root, {"other.txt": TEXT})
     assert _plan(other)["measured"] is False
-    assert read_stored(other / "plans.json")["speeds"] == [stored]
+    assert read_object(other / "plans.json")["speeds"] == [stored]
 
     slow = asdict(Speed(1e9, 1e-3))
     (run / "plan.json").write_text(json.dumps(stored | {"speed": slow}))
     third = dropped(root, {"third.txt": TEXT})
     assert _plan(third)["problem"] is None
-    assert read_stored(third / "plans.json")["speeds"][0]["speed"] == slow
+    assert read_object(third / "plans.json")["speeds"][0]["speed"] == slow
 
 
 def test_with_other_settings_the_computer_is_measured_again_only_after_some_minutes(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _plan(folder)
-    measured = read_stored(folder / "plans.json")["speeds"]
+    measured = read_object(folder / "plans.json")["speeds"]
     write_json({"seed": 1}, folder / SETTINGS)
     monkeypatch.setattr("minigpt.recipe.planner.measure_speed", lambda *_: Speed(1e9, 1e-3))
     assert _plan(folder)["measured"]
-    assert read_stored(folder / "plans.json")["speeds"] == measured
+    assert read_object(folder / "plans.json")["speeds"] == measured
 
     _age(folder)
     write_json({"seed": 2}, folder / SETTINGS)
     assert _plan(folder)["measured"]
-    assert read_stored(folder / "plans.json")["speeds"][0]["speed"]["flops"] == 1e9
+    assert read_object(folder / "plans.json")["speeds"][0]["speed"]["flops"] == 1e9
 
 
 def test_the_speed_of_a_lesson_is_not_taken_for_that_of_this_computer(folder: Path) -> None:
     write_json({"lesson": True}, folder / SETTINGS)
     assert _plan(folder)["problem"] is None
-    assert read_stored(folder / "plans.json")["speeds"] == []
+    assert read_object(folder / "plans.json")["speeds"] == []
 
 
 def _age(folder: Path) -> None:
     """Let what was measured for a text be an hour old."""
-    plans = read_stored(folder / "plans.json")
+    plans = read_object(folder / "plans.json")
     for stored in plans["speeds"]:
         stored["time"] -= 3600
     write_json(plans, folder / "plans.json")

@@ -4,7 +4,6 @@ Weights are never read, only the header of their file. What is damaged or not th
 """
 
 import contextlib
-import json
 import math
 import os
 from collections.abc import Iterable
@@ -13,6 +12,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from ... import UserError
+from ...config.json_objects import parse_object, read_object
 from ...data.file_version import FileVersion, version_of
 from ...data.temporary import kind_of
 from ...runs.base import BASE
@@ -28,11 +28,12 @@ from ...runs.folder import (
     has_checkpoint,
     kept_row,
     read_metrics,
+    read_plan,
+    read_raw_config,
 )
 from ...runs.journal import COPIED, JOURNAL, ROWS, STOP, read_phases, read_texts
 from ...runs.weights import count_weights, read_best
 from ...training.schedule import EARLY
-from ..stored import read_stored
 from .jobs import JOB, TrainingJob, read_job
 
 _END_OF_STEPS = 4096  # bytes of steps.jsonl that surely hold a whole row
@@ -74,8 +75,8 @@ class Facts:
 
 def read_facts(folder: Path, signature: Signature) -> Facts:
     """What the files of a run say, which are as its signature tells."""
-    config = read_stored(folder / CONFIG)
-    plan = read_stored(folder / PLAN)
+    config = read_raw_config(folder)
+    plan = read_plan(folder)
     job = read_job(folder)
     phases = read_phases(folder)
 
@@ -141,10 +142,9 @@ def _last_step(path: Path) -> tuple[Row, float]:
     except OSError:
         return {}, 0.0
     for line in reversed(lines):
-        with contextlib.suppress(ValueError, RecursionError):
-            row = json.loads(line)
-            if isinstance(row, dict) and isinstance(row.get("seconds"), int | float):
-                return row, status.st_mtime
+        row = parse_object(line)
+        if isinstance(row.get("seconds"), int | float):
+            return row, status.st_mtime
     return {}, 0.0
 
 
@@ -205,7 +205,7 @@ def _copied(folder: Path) -> dict[str, Any] | None:
     weights = version_of(folder / WEIGHTS)
     if known is None or weights is None or known[0] < weights[0]:
         return None
-    figures = read_stored(folder / JOURNAL / COPIED)
+    figures = read_object(folder / JOURNAL / COPIED)
     if not {"share", "usual_share"} <= figures.keys():
         return None
     return {"share": figures["share"], "unseen": figures["usual_share"]}

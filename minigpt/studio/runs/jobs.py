@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ...config.json_objects import read_object
 from ...runs.atomic import unfinished_name, write_text
 from ...runs.journal import JOURNAL
 
@@ -43,11 +44,10 @@ class TrainingJob:
 def read_job(run: Path) -> TrainingJob | None:
     """The request of a run; None if there is none, or it is damaged."""
     try:
-        data = json.loads((run / JOURNAL / JOB).read_text(encoding="utf-8"))
-        job = TrainingJob(**data)
+        job = TrainingJob(**read_object(run / JOURNAL / JOB))
         numbers = [job.asked, job.minutes or 0.0, job.max_epochs or 0.0, job.started or 0.0]
         return job if all(isinstance(number, int | float) for number in numbers) else None
-    except (OSError, ValueError, TypeError, RecursionError):
+    except TypeError:
         return None
 
 

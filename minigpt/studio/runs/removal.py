@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from ... import UserError
 from ...config import TextConfig, from_dict
+from ...config.json_objects import read_object
 from ...config.system import rename
 from ...data.kept_tokens import find_prepared, remove_prepared
-from ...runs.folder import CONFIG, WEIGHTS
+from ...runs.folder import CONFIG, WEIGHTS, read_raw_config
 from ...runs.journal import JOURNAL, read_phases
 from ..errors import Refusal
-from ..stored import read_stored
 from ..texts import store
 from ..texts.folder import ABOUT, FILES
 from ..workspace import Workspace, is_one_name
@@ -140,7 +140,7 @@ class Everything:
         """What would be removed: the kind, name and size of each part."""
         found = []
         if self.text is not None:
-            name = read_stored(self.text / ABOUT).get("name") or self.text.name
+            name = read_object(self.text / ABOUT).get("name") or self.text.name
             found.append({"kind": "text", "name": str(name), "size": _size(self.text)})
         for run in self.runs:
             kind = "bin" if run.parent == workspace.bin else "run"
@@ -206,7 +206,7 @@ def _everything(workspace: Workspace, texts: set[str], fingerprints: set[str]) -
 def _origin(workspace: Workspace, run: Path) -> tuple[str | None, str | None]:
     """The text of the studio that a run learns from, and the fingerprint of what it has read."""
     job = read_job(run)
-    origin = read_stored(run / CONFIG).get("origin") or {}
+    origin = read_raw_config(run).get("origin") or {}
     fingerprint = origin.get("fingerprint") or None
     if job is not None and job.text is not None:
         text = str(job.text.get("id") or "") or None

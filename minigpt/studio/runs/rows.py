@@ -5,13 +5,13 @@ read, and a checksum of the bytes before that, by which a file is noticed that w
 """
 
 import contextlib
-import json
 import os
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...config.json_objects import parse_object
 from ...runs.folder import METRICS, STEPS
 from ...runs.journal import JOURNAL, ROWS, TEXTS
 
@@ -109,11 +109,8 @@ def _thinned(lines: list[bytes], most: int) -> list[bytes]:
 
 def _events(event: str, line: bytes) -> list[Event]:
     """The event of a line; none of one that is no row."""
-    try:
-        row = json.loads(line, parse_constant=lambda _: None)  # a window can read no NaN
-    except (ValueError, RecursionError):
-        return []
-    if not isinstance(row, dict):
+    row = parse_object(line)
+    if not row:
         return []
     if event == "phase" and row.get("phase") in _OWN_EVENTS:
         event = row["phase"]

@@ -17,9 +17,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+from ...config.json_objects import read_object
 from ...runs.atomic import replace
 from ..problems import problem
-from ..stored import read_stored
 
 ABOUT = "text.json"
 FILES = "files"
@@ -67,7 +67,7 @@ def kept_files(folder: Path) -> list[Path]:
 
 def chosen_settings(folder: Path) -> dict[str, Any]:
     """The settings that somebody chose, by their names."""
-    return read_stored(folder / SETTINGS)
+    return read_object(folder / SETTINGS)
 
 
 # What a reading and plans are of: they are made again when that changes
@@ -101,13 +101,13 @@ def plans_of(folder: Path) -> dict[str, Any]:
 
 def is_done(path: Path, of: dict[str, Any]) -> bool:
     """Whether a reading.json or plans.json is of just this, and whole."""
-    found = read_stored(path)
+    found = read_object(path)
     return found.get("of") == of and bool(found.get("is_done"))
 
 
 def write_problem(path: Path, of: dict[str, Any], kind: str, message: str) -> None:
     """Let a reading.json or plans.json tell why it will never be whole. What it has stays."""
-    found = read_stored(path)
+    found = read_object(path)
     if found.get("of") != of:
         found = {"of": of}
     write_json({**found, "is_done": True, "problem": problem(message, kind)}, path)

@@ -27,6 +27,7 @@ from filelock import FileLock
 
 from ... import UserError
 from ...config import check_fields, count_parameters
+from ...config.json_objects import read_object
 from ...data.source import split
 from ...recipe.draft import whole_seconds
 from ...recipe.plan import Plan
@@ -39,7 +40,6 @@ from ...runs.folder import PLAN
 from ...runs.journal import ALIVE, JOURNAL
 from ...runs.memory import enough_memory
 from ..problems import problem
-from ..stored import read_stored
 from . import settings
 from .folder import (
     FILES,
@@ -76,7 +76,7 @@ def plan(folder: Path) -> None:
 def _plan(folder: Path, of: Found) -> None:
     """Write what to expect, piece by piece."""
     path = folder / PLANS
-    speeds = read_stored(path).get("speeds", [])
+    speeds = read_object(path).get("speeds", [])
     found: Found = {
         "of": of,
         "is_done": False,
@@ -218,9 +218,9 @@ class _StoredSpeeds:
         """Each with its device and precision, and when it was measured, in seconds since 1970."""
         stored = []
         for path in self._root.glob(f"texts/*/{PLANS}"):
-            stored += read_stored(path).get("speeds", [])
+            stored += read_object(path).get("speeds", [])
         for path in self._root.glob(f"runs/*/{PLAN}"):
-            plan = read_stored(path)
+            plan = read_object(path)
             names = ("device", "precision", "speed")
             of_plan = {name: plan.get(name) for name in names}
             stored.append(of_plan | {"time": path.stat().st_mtime})

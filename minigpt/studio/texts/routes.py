@@ -10,10 +10,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from ... import UserError
+from ...config.json_objects import read_object
 from ..bodies import read_json
 from ..errors import Refusal
 from ..runs.states import ACTIVE, WAITING
-from ..stored import read_stored
 from . import settings, store
 from . import states as text_states
 from .folder import PLANS, READING, SETTINGS, write_json
@@ -165,7 +165,7 @@ def _number(request: Request) -> int:
 
 def _forget_problem(path: Path) -> None:
     """Let a reading or plans that ended with a problem be made again."""
-    if read_stored(path).get("problem"):
+    if read_object(path).get("problem"):
         path.unlink(missing_ok=True)
 
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from ...config.json_objects import read_object
 from ..errors import Refusal
-from ..stored import read_stored
 from . import settings, store
 from .folder import (
     PLANS,
@@ -93,13 +93,13 @@ def for_run(folder: Path) -> Told:
 def reading_now(folder: Path) -> Told | None:
     """What reading.json holds; None if it is of other files or settings than there are now."""
     fields = settings.reading_fields(chosen_settings(folder))
-    found = read_stored(folder / READING)
+    found = read_object(folder / READING)
     return found if found.get("of") == reading_of(folder, fields) else None
 
 
 def plans_now(folder: Path) -> Told | None:
     """What plans.json holds; None if it is for other files or settings than there are now."""
-    found = read_stored(folder / PLANS)
+    found = read_object(folder / PLANS)
     return found if found.get("of") == plans_of(folder) else None
 
 

@@ -15,10 +15,10 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
+from ...config.json_objects import read_object
 from ...config.system import rename
 from ..allowance import Allowance
 from ..errors import Refusal
-from ..stored import read_stored
 from ..workspace import Workspace, new_id, safe_name
 from .folder import (
     ABOUT,
@@ -139,7 +139,7 @@ def text_folders(workspace: Workspace) -> list[Path]:
 def describe_text(folder: Path) -> dict[str, Any]:
     """A text: its id, name, size, when it was changed, how many files it has, whether it is
     complete, and each file with its number, name, kept name, size and whether it has arrived."""
-    about = read_stored(folder / ABOUT)
+    about = read_object(folder / ABOUT)
     if not about:
         raise Refusal(404, "This text is not here any more.", kind="text_gone")
 
@@ -173,7 +173,7 @@ async def receive(
     If they end too early, or are more than were announced, or the disk is full, nothing is left of
     them.
     """
-    file = _file(read_stored(folder / ABOUT), number)
+    file = _file(read_object(folder / ABOUT), number)
     kept = folder / FILES / file["kept"]
     if kept.exists():
         raise Refusal(409, f"{file['name']} has arrived before.")
@@ -223,7 +223,7 @@ def _write(file: Any, block: bytes, disk: Path, allowance: Allowance) -> None:
 def _keep(folder: Path, number: int, arriving: Path) -> None:
     """Let a file that has arrived be part of the text, unless it was removed meanwhile."""
     with _changing:
-        file = _file(read_stored(folder / ABOUT), number)
+        file = _file(read_object(folder / ABOUT), number)
         rename(arriving, folder / FILES / file["kept"])
 
 
@@ -316,7 +316,7 @@ def _name_of(first: str) -> str:
 def _about(folder: Path) -> Iterator[dict[str, Any]]:
     """What is known of a text, to be changed; it is stored afterwards, unless there is an error."""
     with _changing:
-        about = read_stored(folder / ABOUT)
+        about = read_object(folder / ABOUT)
         if not about:
             raise Refusal(404, "This text is not here any more.", kind="text_gone")
         yield about
