@@ -15,8 +15,9 @@ from ..data.readers import title
 from ..generation.talk import read_talk
 from ..runs.base import bytes_read, is_base
 from ..runs.find import beginning, glass_writer
-from ..runs.folder import METRICS, SAMPLES, STEPS, WEIGHTS, read_metrics, read_plan, read_steps
+from ..runs.folder import METRICS, STEPS, WEIGHTS, read_metrics, read_plan, read_steps
 from ..runs.found import FoundModel
+from ..runs.journal import texts_of_evaluations
 from ..runs.weights import read_best
 from ..tokenizer import Tokenizer
 
@@ -30,7 +31,6 @@ _TO_WRITE = 60  # tokens of a text, where there are no samples to take openings 
 _TRIES = 4  # such texts
 _TEMPERATURE = 0.5  # of these: they are to be ordinary
 _PLAIN = re.compile(r"[^\W\d_]+(?: [^\W\d_]+)*")
-_SAMPLE = re.compile(r"^--- step (\d+)\n", re.MULTILINE)
 # After the end of a sentence and the quotation marks that close it, or in a new line.
 _SENTENCE_ENDS = re.compile(r"(?<=[.!?…。！？])[\"'”’»」]*\s+|(?<=[。！？])|\n+")
 
@@ -81,7 +81,7 @@ def history(found: FoundModel) -> list[dict[str, Any]]:
     """The evaluations of a run in order: step, seconds, loss in bits per byte on the text that it
     has read and on the text set aside, and the sample of that moment ("" if there is none). Of a
     long run some in between are left out. A folder without evaluations gives none."""
-    samples = read_samples(found)
+    samples = texts_of_evaluations(found.folder)
     rows = {row["step"]: row for row in _evaluations(found)}
     steps = sorted(rows)
     if len(steps) > MOST_EVALUATIONS:
@@ -116,17 +116,6 @@ def seconds_after(found: FoundModel, step: int) -> float:
     return round(float(seconds), 1)
 
 
-def read_samples(found: FoundModel) -> dict[int, str]:
-    """What the model wrote after each evaluation, by step; empty if nothing was kept."""
-    path = found.folder / SAMPLES
-    if not path.is_file():
-        return {}
-
-    _, *parts = _SAMPLE.split(path.read_text(encoding="utf-8", errors="replace"))
-    steps = map(int, parts[::2])
-    return dict(zip(steps, parts[1::2], strict=True))
-
-
 # How a text begins
 
 
@@ -151,7 +140,7 @@ def openings(found: FoundModel) -> list[str]:
 def _latest_samples(found: FoundModel) -> list[str]:
     """The later half of the samples of a run, the best and the latest first."""
     best = read_best(found.folder / WEIGHTS)
-    samples = read_samples(found)
+    samples = texts_of_evaluations(found.folder)
     last = list(reversed(samples.values()))[: len(samples) // 2 + 1]  # it still learned before
     if best is not None:
         last.insert(0, samples.get(round(best["step"]), ""))

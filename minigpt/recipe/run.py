@@ -35,7 +35,6 @@ from . import report, result
 from .copied import reserved_seconds, say_copied
 from .counting import Counting
 from .first_model import first_model, fitted_to_tokens
-from .journal_texts import JournalTexts
 from .planner import plan_run
 from .request import Fields, make_request
 from .resume import continued_config, expected_of_run, run_to_resume, text_of_run, tokens_of_run
@@ -233,7 +232,7 @@ def make_trainer(
 ) -> Trainer:
     """A trainer that shows samples and what counting gives, and leaves time to tell how much of
     what the model writes is copied."""
-    callbacks: list[object] = [Samples(), JournalTexts()]
+    callbacks: list[object] = [Samples()]
     # What counting gives is of all tokens, and not to be compared with the loss of some.
     if dataset.marked_train is None:
         callbacks.insert(0, Counting())

@@ -1,61 +1,172 @@
-"""What a model writes while it learns: a callback of the training."""
+"""What a model writes while it learns: a callback that adds texts to samples.jsonl in the run's
+journal. Whoever reads them sees the model learn.
+"""
 
+import re
+import time
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .. import UserError
-from ..config import counted
-from ..data.voices import mark_of
-from ..generation.torch_gpt import engine_of
+from ..config import GPT_NAME, counted
+from ..generation.results import visible
+from ..generation.torch_gpt import engine_of, glass_of
 from ..generation.writer import Writer
-from ..runs.folder import SAMPLES
+from ..model import network_name
+from ..training.evaluation import evaluating
 from ..training.messages import say_text_of_a_model
 from .result import first_words
 
 if TYPE_CHECKING:
+    from ..data.batches import Dataset
     from ..training.trainer import Trainer
 
-_TOKENS = 80
+_TOKENS_OF_EVALUATION = 80
+_TOKENS = 60  # of each other text
+# From one of these to the next passes the longest of these times:
+_SECONDS_BETWEEN = 3.0
+_SHARE_BETWEEN = 1 / 50  # of the time so far, so that a long training writes few texts
+_TIMES_THE_COST = 50  # what writing a text takes, so that a fiftieth of the time goes into it
+
+# To find the words of the training text
+_LOOKING_UP = 0.005  # share of the time that this may take
+_TOKENS_A_SECOND = 2e6  # that are looked through
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 
 class Samples:
-    """Writes a short text after each evaluation: shown, and added to samples.txt in the run."""
+    """Writes a text after each evaluation, which is shown too, and others every few seconds, the
+    first before the first step. Each is a row with
+
+    - `step`, `seconds`: when it was written
+    - `is_evaluation`: whether by the weights that were evaluated then
+    - `beginning`, `text`: what the text begins with, and all of it. All have the same seed. Those
+      that are not of an evaluation have the same beginning, which is never empty
+    - `words`, `known`: how many words were written, and how many of them are in the training text
+    - `unknown`: the other words, each once; null, like `known`, if the training text is too long to
+      look through
+    - `tokens`, `looks`: the tokens of the beginning, and how much each head of each layer attends
+      to each of them from the last one; null for a network that is no `GPT`
+    """
+
+    def __init__(self) -> None:
+        self._beginning = ""
+        self._known_words: set[str] | None = None
+        self._next = 0.0  # when the next text is due, in seconds of training
+
+    def on_start(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
+        if trainer.journal is None:
+            return
+        self._beginning = _opening(trainer)
+        self._known_words = _words_of(trainer.dataset, _tokens_to_look_up(trainer))
+        trainer.journal.drop_texts_after(trainer.state.step)
+        self._write(trainer)
+
+    def on_step(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
+        if figures["seconds"] >= self._next:
+            self._write(trainer)
 
     def on_evaluation(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
-        config = trainer.config
-        writer = writer_of(trainer)
-        if writer.voices:  # one after another
-            turn = max(trainer.state.evaluations - 1, 0) % len(writer.voices)
-            writer = writer.in_voice(writer.voices[turn])
+        beginning = trainer.config.sample_prompt or _usual_prompt(trainer)
+        text = _written(trainer, beginning, _TOKENS_OF_EVALUATION)
+        say_text_of_a_model(text)
+        if trainer.journal is not None:
+            trainer.journal.add_text(self._row(trainer, beginning, text, is_evaluation=True))
 
-        prompt = config.sample_prompt or _usual_prompt(trainer)
-        sample = writer.generate(prompt, max_new_tokens=_TOKENS, seed=config.seed)
-        if writer.voice is not None:
-            sample = f"{mark_of(writer.voice)}{sample}"
-        say_text_of_a_model(sample)
-        if trainer.out is None:
+    def on_end(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
+        """The last text is that of the weights which are kept."""
+        if trainer.state.finished:
+            self._write(trainer)
+
+    def _write(self, trainer: "Trainer") -> None:
+        """Add a text by the present weights, and decide when the next one is due."""
+        if trainer.journal is None:
             return
+        start = time.monotonic()
+        with evaluating(trainer.model):
+            text = _written(trainer, self._beginning, _TOKENS)
+            row = self._row(trainer, self._beginning, text, is_evaluation=False)
+            trainer.journal.add_text(row)
 
-        path = trainer.out / SAMPLES
+        cost = time.monotonic() - start
+        elapsed = time.monotonic() - trainer.started
+        pause = max(_SECONDS_BETWEEN, elapsed * _SHARE_BETWEEN, cost * _TIMES_THE_COST)
+        self._next = elapsed + pause
 
-        def add() -> None:
-            with open(path, "a", encoding="utf-8") as samples:
-                samples.write(f"--- step {figures['step']}\n{sample}\n")
+    def _row(
+        self, trainer: "Trainer", beginning: str, text: str, *, is_evaluation: bool
+    ) -> dict[str, Any]:
+        written = _WORD.findall(text[len(beginning) :])
+        known = None
+        unknown = None
+        if self._known_words is not None:
+            missed = [word for word in written if word.casefold() not in self._known_words]
+            known = len(written) - len(missed)
+            unknown = list(dict.fromkeys(missed))
 
-        trainer.disk.write("the sample", add)
+        return {
+            "step": trainer.state.step,
+            "seconds": round(time.monotonic() - trainer.started, 3),
+            "is_evaluation": is_evaluation,
+            "beginning": beginning,
+            "text": text,
+            "words": len(written),
+            "known": known,
+            "unknown": unknown,
+            **_looks(trainer, beginning),
+        }
+
+
+def _written(trainer: "Trainer", beginning: str, tokens: int) -> str:
+    """What the model in its present state writes."""
+    writer = writer_of(trainer)
+    return writer.generate(beginning, max_new_tokens=tokens, seed=trainer.config.seed)
+
+
+def writer_of(trainer: "Trainer", **more: Any) -> Writer:
+    """A writer with the model in its present state; `more` are further arguments of it."""
+    dataset = trainer.dataset
+    origin = dataset.origin
+    return Writer(
+        engine_of(trainer.model, trainer.context_length),
+        dataset.tokenizer,
+        knows_documents=origin.knows_documents,
+        alphabet=origin.alphabet,
+        dialogue=origin.dialogue,
+        **more,
+    )
+
+
+def _looks(trainer: "Trainer", beginning: str) -> dict[str, Any]:
+    """How much each head attends to each token of a beginning, from the last one."""
+    if network_name(trainer.model) != GPT_NAME or not beginning:
+        return {"tokens": None, "looks": None}
+
+    tokenizer = trainer.dataset.tokenizer
+    ids = tokenizer.encode(beginning)[-trainer.context_length :]
+    attention = glass_of(trainer.model).record(np.array(ids)).attention
+    return {
+        "tokens": [visible(tokenizer.token_bytes(i)) for i in ids],
+        "looks": attention[:, :, -1].round(3).tolist(),  # (num_layers, num_heads, T)
+    }
+
+
+# What texts begin with
 
 
 def _usual_prompt(trainer: "Trainer") -> str:
-    """How a sample begins if nothing else is said: with the name of the only speaker whose turns
-    are learned, if so; else with nothing."""
+    """How the text of an evaluation begins if nothing else is said: with the name of the only
+    speaker whose turns are learned, if so; else with nothing."""
     origin = trainer.dataset.origin
     if origin.text is None or origin.text.only is None or origin.dialogue is None:
         return ""
     return origin.dialogue.opening(origin.dialogue.find(origin.text.only))
 
 
-def opening(trainer: "Trainer") -> str:
-    """How the texts in a run's journal begin: as its samples do or, where those begin with nothing,
-    as its training text does."""
+def _opening(trainer: "Trainer") -> str:
+    """How the other texts begin: as those of evaluations do or, where these begin with nothing, as
+    the training text does."""
     return trainer.config.sample_prompt or _usual_prompt(trainer) or first_words(trainer.dataset)
 
 
@@ -78,16 +189,19 @@ def check_sample_prompt(trainer: "Trainer") -> None:
         )
 
 
-def writer_of(trainer: "Trainer", **more: Any) -> Writer:
-    """A writer with the model in its present state; `more` are further arguments of it."""
-    dataset = trainer.dataset
-    origin = dataset.origin
-    return Writer(
-        engine_of(trainer.model, trainer.context_length),
-        dataset.tokenizer,
-        knows_documents=origin.knows_documents,
-        alphabet=origin.alphabet,
-        dialogue=origin.dialogue,
-        voices=origin.voices,
-        **more,
-    )
+# The words of the training text
+
+
+def _tokens_to_look_up(trainer: "Trainer") -> int:
+    """How many tokens of the training text there is time to look through."""
+    seconds = 60 * trainer.config.minutes if trainer.config.steps is None else 0.0
+    return int(max(_LOOKING_UP * seconds, 0.25) * _TOKENS_A_SECOND)
+
+
+def _words_of(dataset: "Dataset", most: int) -> set[str] | None:
+    """The words of the training text, in small letters; None if it is longer than `most` tokens."""
+    if len(dataset.train) > most:
+        return None
+    text = dataset.tokenizer.decode(dataset.train[:].tolist())
+    whole = _WORD.findall(text)[:-1]  # the last one may have been cut
+    return set(map(str.casefold, whole))

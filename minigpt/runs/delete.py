@@ -30,7 +30,6 @@ from .folder import (
     PICTURE,
     PLAN,
     PREVIOUS,
-    SAMPLES,
     STEPS,
     TOKENIZER,
     WEIGHTS,
@@ -41,19 +40,8 @@ from .journal import JOURNAL, JOURNAL_FILES
 from .kept import kept_file, kept_page, steps_in
 from .weights import read_about
 
-_OF_OLDER_VERSIONS = (".torchrun",)
-_OURS = (
-    *_OF_OLDER_VERSIONS,
-    WEIGHTS,
-    TOKENIZER,
-    PLAN,
-    METRICS,
-    STEPS,
-    SAMPLES,
-    PICTURE,
-    PAGE,
-    CONFIG,
-)
+_OF_OLDER_VERSIONS = (".torchrun", "samples.txt")
+_OURS = (*_OF_OLDER_VERSIONS, WEIGHTS, TOKENIZER, PLAN, METRICS, STEPS, PICTURE, PAGE, CONFIG)
 _OURS_IN_CHECKPOINT = (LAST, PREVIOUS, BEST)
 _TENSORBOARD = "events.out.tfevents.*"  # which --log tensorboard writes
 

@@ -40,7 +40,6 @@ TOKENIZER = "tokenizer.json"
 PLAN = "plan.json"
 METRICS = "metrics.jsonl"  # a row for each evaluation
 STEPS = "steps.jsonl"  # a row for each step, or for some of them
-SAMPLES = "samples.txt"
 PICTURE = "loss.png"
 PAGE = "page.html"  # of `minigpt page`
 CHECKPOINT = "checkpoint"  # a folder, which holds

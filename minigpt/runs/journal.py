@@ -197,7 +197,14 @@ def telling_failure(run: Path | None) -> Iterator[None]:
 
 def read_texts(run: Path) -> list[dict[str, Any]]:
     """The rows of samples.jsonl in a run's journal, those that are whole."""
-    return [row for row in read_lines(run / JOURNAL / TEXTS) if "step" in row]
+    return [row for row in read_lines(run / JOURNAL / TEXTS) if {"step", "text"} <= row.keys()]
+
+
+def texts_of_evaluations(run: Path) -> dict[int, str]:
+    """What the model wrote after each evaluation, by step; empty if nothing was written down. If an
+    evaluation was made again at the same step, its text is the later one."""
+    rows = [row for row in read_texts(run) if row.get("is_evaluation")]
+    return {int(row["step"]): str(row["text"]) for row in rows}
 
 
 def read_phases(run: Path) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The weights that a training keeps at single steps, for whoever studies how a model learns.
+"""A callback that keeps the weights of single steps, for whoever studies how a model learns.
 
 The steps are spread evenly on a logarithmic scale, since a model learns most in its first steps.
 They begin with step 0, before training, and end with the last one, as those of Pythia do ("Pythia:
@@ -9,17 +9,72 @@ import contextlib
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
-from .. import UserError
-from ..config import TrainConfig
 from ..runs.folder import KEPT
 from ..runs.kept import kept_file, kept_steps
 from ..runs.weights import save_weights
-from . import distributed
-from .disk import Disk
-from .divergence import check_weights
+from .divergence import Diverged, check_weights
+
+if TYPE_CHECKING:
+    from .trainer import Trainer
+
+
+class KeptWeights:
+    """Writes the weights that an evaluation would be of into the run's folder, `keep` times in all.
+
+    Attributes:
+        steps: whose weights are kept, or could not be written.
+    """
+
+    def __init__(self, keep: int):
+        self.steps: list[int] = []
+        self._keep = keep
+
+    def on_start(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
+        """Keep step 0; of a training that is resumed, forget the steps that it takes again."""
+        assert trainer.out is not None
+        self.steps = _forget_after(trainer.out, trainer.state.step)
+        if not self.steps:
+            self._save_average(trainer)
+
+    def on_step(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
+        if figures["done"] >= 1.0:  # an evaluation comes next
+            return
+        step = trainer.state.step
+        steps = trainer.config.steps or step / max(figures["done"], 1e-9)  # an estimate, by time
+        due = next_step(self.steps, self._keep, steps)
+        if due is not None and step >= due:
+            self._save_average(trainer)
+
+    def on_evaluation(self, trainer: "Trainer", figures: dict[str, Any]) -> None:
+        """The last ones are always kept: those that were evaluated."""
+        if trainer.state.finished:
+            self._save(trainer)
+
+    def _save_average(self, trainer: "Trainer") -> None:
+        with trainer.averaged():
+            self._save(trainer)
+
+    def _save(self, trainer: "Trainer") -> None:
+        """Write the weights that the model has now; if that fails, training goes on without."""
+        assert trainer.out is not None
+        try:
+            check_weights(trainer.model)
+        except Diverged:  # the next loss says so, and ends the training
+            return
+
+        step = trainer.state.step
+        trainer.disk.write(
+            f"the weights of step {step}",
+            partial(_write, trainer.model, trainer.out, step),
+            "training goes on without them",
+            is_tried_again=False,
+        )
+        if step not in self.steps:
+            self.steps.append(step)
 
 
 def next_step(kept: Sequence[int], keep: int, steps: float) -> int | None:
@@ -34,58 +89,6 @@ def next_step(kept: Sequence[int], keep: int, steps: float) -> int | None:
     here = kept[-1] + 1
     ratio = ((steps + 1) / here) ** (1 / left)
     return max(here, round(here * ratio) - 1)
-
-
-class KeptWeights:
-    """Writes the weights of single steps when they are due; none without a folder, or where the
-    config keeps none.
-
-    Attributes:
-        steps: whose weights are kept, or could not be written.
-    """
-
-    def __init__(self, model: nn.Module, disk: Disk, config: TrainConfig):
-        if config.keep is not None and disk.folder is None:
-            raise UserError("keep is for a training in a folder: give out=")
-        self._model = model
-        self._folder = disk.folder
-        self._disk = disk
-        self._keep = config.keep
-        self._steps_of_training = config.steps
-        self.steps: list[int] = []
-
-    def go_back_to(self, step: int) -> None:
-        """Forget the weights of later steps, to which the training has yet to come again."""
-        assert self._folder is not None
-        self.steps = distributed.on_main(_forget_after, self._folder, step)
-
-    def are_due(self, step: int, done: float) -> bool:
-        """Whether to keep those of this step, before which a share of the training was `done`; the
-        last ones are always kept."""
-        if self._keep is None or self._folder is None:
-            return False
-        if not self.steps:
-            return True
-        if step <= self.steps[-1]:
-            return False
-        steps = self._steps_of_training or step / done  # of a training by time they are an estimate
-        due = next_step(self.steps, self._keep, steps)
-        return due is not None and step >= due
-
-    def save(self, step: int) -> None:
-        """Write the weights that the model has now; if that fails, training goes on without."""
-        if self._keep is None or self._folder is None:
-            return
-        check_weights(self._model)
-        distributed.on_main(
-            self._disk.write,
-            f"the weights of step {step}",
-            partial(_write, self._model, self._folder, step),
-            "training goes on without them",
-            is_tried_again=False,
-        )
-        if step not in self.steps:
-            self.steps.append(step)
 
 
 def _write(model: nn.Module, folder: Path, step: int) -> None:

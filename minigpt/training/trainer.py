@@ -4,6 +4,7 @@ import contextlib
 import math
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import torch
@@ -160,7 +161,6 @@ class Trainer:
         )
         self._best = BestWeights(model, self.disk)
         self._checkpoints = Checkpoints(self._trained, self.disk, config.checkpoint_seconds)
-        self._kept = KeptWeights(model, self.disk, config)
         self._validation = Validation(
             model,
             dataset,
@@ -171,8 +171,19 @@ class Trainer:
         self._candidates = Candidates(self._trained, self._validation)
 
     def _builtin_callbacks(self) -> list[object]:
-        in_folder = [] if self.out is None else [Metrics(), Picture()]
-        return [Progress(), *in_folder, *make_loggers(self.config.log, self.out)]
+        callbacks: list[object] = [Progress()]
+        if self.out is not None:
+            callbacks += [Metrics(), Picture()]
+        if self.config.keep is not None:
+            if self.out is None:
+                raise UserError("keep is for a training in a folder: give out=")
+            callbacks.append(KeptWeights(self.config.keep))
+        return [*callbacks, *make_loggers(self.config.log, self.out)]
+
+    def averaged(self) -> AbstractContextManager[None]:
+        """Within, the model has the weights that an evaluation is of: averages over the latest
+        steps."""
+        return self._trained.average.in_place()
 
     def train(self) -> Run | None:
         """Train until the steps or the time are used up; the run, or None without a folder.
@@ -220,7 +231,6 @@ class Trainer:
             self.state = self._checkpoints.load()
             self.state.finished = False
             self._best.note(self.state)
-            self._kept.go_back_to(self.state.step)
             distributed.on_main(update_settings, self.out, self.config)
             self._train()
         return Run(self.out)
@@ -291,9 +301,6 @@ class Trainer:
             if self._checkpoints.is_due(self.state):
                 self._best.write_again()
                 self._save()
-            if self._kept.are_due(self.state.step, done):
-                with self._trained.average.in_place():  # the weights that an evaluation is of
-                    self._kept.save(self.state.step)
 
             result = self._descent.step(self.state, done)
             self._tell.step(result)
@@ -351,8 +358,6 @@ class Trainer:
                 self._best.keep(state, result.loss, result.bits_per_byte)
             else:
                 self._best.write_again()
-            if state.finished:
-                self._kept.save(state.step)
             with evaluating(self.model):
                 self._tell.evaluation(result, keeps, done)
 

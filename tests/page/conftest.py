@@ -12,6 +12,8 @@ from minigpt.config import GPTConfig, named_shapes
 from minigpt.generation.numpy_gpt import NumpyGPT
 from minigpt.page.build import build_page
 from minigpt.runs.found import FoundModel
+from minigpt.runs.journal import JOURNAL, TEXTS
+from minigpt.runs.json_lines import lines_of
 from minigpt.tokenizer import Tokenizer, make_tokenizer
 
 from ..tokenizer.examples import FABLE
@@ -31,6 +33,13 @@ def random_found(tokenizer: Tokenizer, folder: Path, seed: int = 0, **shape: Any
         weights[name] = wide.astype(np.float32)
     weights["token_embedding.weight"][tokenizer.end_of_text] = 0  # hardly ever drawn
     return FoundModel(folder, NumpyGPT(config, weights), tokenizer)
+
+
+def write_samples(folder: Path, texts: dict[int, str]) -> None:
+    """What the model of a run wrote after its evaluations, by step."""
+    rows = [{"step": step, "is_evaluation": True, "text": texts[step]} for step in texts]
+    (folder / JOURNAL).mkdir(exist_ok=True)
+    (folder / JOURNAL / TEXTS).write_text(lines_of(rows))
 
 
 @pytest.fixture(scope="session")

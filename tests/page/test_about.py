@@ -11,7 +11,7 @@ from minigpt.page.build import build_page
 from minigpt.runs.found import FoundModel, load_run
 from minigpt.tokenizer import make_tokenizer
 
-from .conftest import random_found
+from .conftest import random_found, write_samples
 
 
 @pytest.fixture
@@ -31,10 +31,11 @@ def run(tmp_path: Path) -> FoundModel:
         for step in range(1, 301)
     ]
     (tmp_path / "metrics.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
-    samples = ["--- step 1\nxq xq\n", '--- step 300\n"Oh no," he said. The old king went away. ']
-    samples.append("A crow sat on a tree! Then 3 men came by. The end of it all.\n")
-    (tmp_path / "samples.txt").write_text("".join(samples))
-    return random_found(make_tokenizer("char", None, samples), tmp_path, emb_dim=8, num_heads=1)
+    last = '"Oh no," he said. The old king went away. A crow sat on a tree! Then 3 men came by. '
+    samples = {1: "xq xq", 300: last + "The end of it all."}
+    write_samples(tmp_path, samples)
+    tokenizer = make_tokenizer("char", None, list(samples.values()))
+    return random_found(tokenizer, tmp_path, emb_dim=8, num_heads=1)
 
 
 def test_openings_are_how_sentences_of_the_last_samples_begin(run: FoundModel) -> None:

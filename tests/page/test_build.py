@@ -19,7 +19,7 @@ from minigpt.runs.found import load_run
 from minigpt.tokenizer import make_tokenizer
 
 from ..interop.test_tokenizer_import import content, read
-from .conftest import random_found
+from .conftest import random_found, write_samples
 
 FOLDER = Path(build.__file__).parent
 
@@ -114,8 +114,7 @@ def test_a_page_is_small(tmp_path: Path, real_base: Path) -> None:
     rows = [json.dumps(figures | bits | {"step": step}) for step in range(1000)]
     (tmp_path / "metrics.jsonl").write_text("\n".join(rows))
     sample = "The old king went away, and nobody knew where. " * 20
-    samples = (f"--- step {step}\n{sample}\n" for step in range(1000))
-    (tmp_path / "samples.txt").write_text("".join(samples))
+    write_samples(tmp_path, dict.fromkeys(range(1000), sample))
 
     assert 1e6 < sum(array.size for array in demo.glass.weights.values()) < 1.3e6
     assert len(build.build_page(demo, "demo").encode()) < 4e6

@@ -20,6 +20,7 @@ from .conftest import (
     until_drawn,
     until_read,
     write,
+    write_samples,
 )
 
 pytestmark = pytest.mark.page
@@ -32,7 +33,7 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobil
 def found(tmp_path_factory: pytest.TempPathFactory) -> FoundModel:
     folder = tmp_path_factory.mktemp("run")
     sample = "The cat eats the dates. A crow sat there and ate."
-    (folder / "samples.txt").write_text(f"--- step 1\n{sample}\n")
+    write_samples(folder, {1: sample})
     return random_found(make_tokenizer("bpe", 320, [FABLE, sample]), folder, **SHAPE)
 
 

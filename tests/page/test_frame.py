@@ -15,7 +15,7 @@ from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
 from ..tokenizer.examples import FABLE
-from .conftest import SHAPE, Open, choose, open_view, random_found, tap, until, write
+from .conftest import SHAPE, Open, choose, open_view, random_found, tap, until, write, write_samples
 
 pytestmark = pytest.mark.page
 PROMPT = "#prompt=There the cat eats dates and the cat sat&seed=7&maxNewTokens=12"
@@ -38,8 +38,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> FoundModel:
     rows = [figures | bits | {"step": step, "seconds": 1.2 * step} for step in (10, 50, 100)]
     (folder / "metrics.jsonl").write_text("\n".join(map(json.dumps, rows)))
     sample = "The cat eats the dates. A crow sat there and ate. There it was again.\n"
-    samples = (f"--- step {row['step']}\n{sample}" for row in rows)
-    (folder / "samples.txt").write_text("".join(samples))
+    write_samples(folder, dict.fromkeys((10, 50, 100), sample))
     (folder / "plan.json").write_text('{"text": {"size": 1900000, "validation": 200000}}')
 
     model = random_found(make_tokenizer("bpe", 320, [FABLE + sample]), folder, **SHAPE)

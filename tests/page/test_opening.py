@@ -11,7 +11,7 @@ from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
 from ..tokenizer.examples import FABLE
-from .conftest import SHAPE, Open, choose, random_found, until
+from .conftest import SHAPE, Open, choose, random_found, until, write_samples
 
 pytestmark = pytest.mark.page
 MOVING = {"viewport": {"width": 1200, "height": 900}, "reduced_motion": "no-preference"}
@@ -28,7 +28,7 @@ SHIFT = """new Promise(resolve => {
 def found(tmp_path_factory: pytest.TempPathFactory) -> FoundModel:
     folder = tmp_path_factory.mktemp("run")
     sample = "The cat eats the dates. A crow sat there and ate."
-    (folder / "samples.txt").write_text(f"--- step 1\n{sample}\n")
+    write_samples(folder, {1: sample})
     return random_found(make_tokenizer("bpe", 320, [FABLE, sample]), folder, **SHAPE)
 
 

@@ -27,7 +27,7 @@ from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
 from ..tokenizer.examples import FABLE
-from .conftest import Open, open_view, random_found, until, until_drawn, until_read
+from .conftest import Open, open_view, random_found, until, until_drawn, until_read, write_samples
 from .in_node import Worker
 from .test_every_number import check_all
 from .test_frame import PHONE
@@ -393,7 +393,7 @@ def test_a_link_and_a_reload_keep_the_talk(page: Any, open_page: Open, found: Fo
 def test_openings_are_turns_and_begin_a_talk(open_page: Open, tmp_path: Path) -> None:
     found = found_talk("tokens", tmp_path)
     sample = "B: aa aa a a.\n\nA: aaa aa.aa.\n\nB: a a a a a.\n\nB: A"
-    (tmp_path / "samples.txt").write_text(f"--- step 1\n{sample}\n")
+    write_samples(tmp_path, {1: sample})
     moving = {"viewport": {"width": 1200, "height": 900}, "reduced_motion": "no-preference"}
     page = open_page(found, context=moving)
     until(page, "minigpt.text().startsWith('B: aa aa a a.\\n\\nA:')")  # it is answered at once

@@ -13,7 +13,7 @@ from minigpt.runs.found import FoundModel
 from minigpt.tokenizer import make_tokenizer
 
 from ..tokenizer.examples import FABLE
-from .conftest import SHAPE, Open, open_view, random_found, until
+from .conftest import SHAPE, Open, open_view, random_found, until, write_samples
 
 pytestmark = pytest.mark.page
 PROMPT = "#prompt=There the cat eats dates and the cat sat there and ate&seed=7"
@@ -36,7 +36,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> FoundModel:
         for step in (1, 2, 3)
     ]
     (folder / "metrics.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    (folder / "samples.txt").write_text("--- step 1\nxq\n--- step 3\nThe cat sat.\n")
+    write_samples(folder, {1: "xq", 3: "The cat sat."})
     return random_found(make_tokenizer("bpe", 320, [FABLE]), folder, **SHAPE)
 
 

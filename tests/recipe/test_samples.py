@@ -7,7 +7,8 @@ import pytest
 
 from minigpt import UserError
 from minigpt.cli import main
-from minigpt.runs.folder import SAMPLES, read_config
+from minigpt.runs.folder import read_config
+from minigpt.runs.journal import texts_of_evaluations
 from tests.conftest import TINY, train_tiny
 from tests.training.runs import contents, interrupted, resume
 
@@ -15,8 +16,7 @@ pytestmark = pytest.mark.long
 
 
 def samples(folder: Path) -> list[str]:
-    text = (folder / SAMPLES).read_text(encoding="utf-8")
-    return [sample.partition("\n")[2] for sample in text.split("--- step ")[1:]]
+    return list(texts_of_evaluations(folder).values())
 
 
 def test_every_sample_begins_with_the_prompt_also_after_a_resume(workplace: Path) -> None:
@@ -26,7 +26,7 @@ def test_every_sample_begins_with_the_prompt_also_after_a_resume(workplace: Path
     written = samples(Path("runs/my"))
     assert len(written) == 4
     assert all(sample.startswith("the fox ") for sample in written)
-    assert all(len(sample) > len("the fox \n") for sample in written)
+    assert all(len(sample) > len("the fox ") for sample in written)
 
 
 def test_a_resumed_run_takes_another_prompt(workplace: Path) -> None:

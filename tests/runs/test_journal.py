@@ -53,9 +53,9 @@ def test_a_training_tells_its_phases_and_how_it_ended(workplace: Path) -> None:
 def test_texts_begin_before_the_first_step_and_go_on_where_a_resumed_training_does(
     workplace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("minigpt.recipe.journal_texts._SECONDS_BETWEEN", 0.0)
-    monkeypatch.setattr("minigpt.recipe.journal_texts._TIMES_THE_COST", 0)
-    monkeypatch.setattr("minigpt.recipe.journal_texts._SHARE_BETWEEN", 0)
+    monkeypatch.setattr("minigpt.recipe.samples._SECONDS_BETWEEN", 0.0)
+    monkeypatch.setattr("minigpt.recipe.samples._TIMES_THE_COST", 0)
+    monkeypatch.setattr("minigpt.recipe.samples._SHARE_BETWEEN", 0)
     whole, parts = train_tiny(), Path("runs/parts")
     interrupted(parts, step=3)
     with Journal(parts) as journal:  # of steps that were lost, since the computer crashed
@@ -63,7 +63,12 @@ def test_texts_begin_before_the_first_step_and_go_on_where_a_resumed_training_do
     resume(parts)
 
     texts = read_texts(whole)
-    assert [row["step"] for row in texts] == [0, 1, 2, 3, 4, 5, 6, 7, 8, 8]
+    steps = [(row["step"], row["is_evaluation"]) for row in texts]
+    evaluated = [(4, True), (8, True)]
+    assert [step for step in steps if step not in evaluated] == [
+        (step, False) for step in (0, 1, 2, 3, 4, 5, 6, 7, 8, 8)
+    ]
+    assert [step for step in steps if step in evaluated] == evaluated
     assert [row["text"] for row in texts if row["step"] != 3] == [
         row["text"] for row in read_texts(parts) if row["step"] != 3
     ]

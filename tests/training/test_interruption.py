@@ -16,8 +16,9 @@ from safetensors.torch import load_file
 
 import minigpt
 from minigpt import UserError
-from minigpt.runs.folder import CHECKPOINT, METRICS, SAMPLES, WEIGHTS, read_metrics
+from minigpt.runs.folder import CHECKPOINT, METRICS, WEIGHTS, read_metrics
 from minigpt.runs.found import load_run
+from minigpt.runs.journal import texts_of_evaluations
 from minigpt.runs.weights import save_weights
 from minigpt.training.checkpoint import LAST, PREVIOUS, read_state
 from minigpt.training.interruption import Interrupted
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.long
 
 
 def assert_same_end(one: Path, other: Path) -> None:
-    """Weights, optimizer state, evaluations and samples, bit for bit."""
+    """Weights, optimizer state, evaluations and their texts, bit for bit."""
     for path in (one / WEIGHTS, one / CHECKPOINT / LAST):
         tensors, others = load_file(path), load_file(other / path.relative_to(one))
         assert tensors.keys() == others.keys()
@@ -39,7 +40,7 @@ def assert_same_end(one: Path, other: Path) -> None:
         for folder in (one, other)
     ]
     assert figures[0] == figures[1]
-    assert (one / SAMPLES).read_text() == (other / SAMPLES).read_text()
+    assert texts_of_evaluations(one) == texts_of_evaluations(other)
     states = [dataclasses.replace(read_state(folder), seconds=0.0) for folder in (one, other)]
     assert states[0] == states[1]
 

@@ -2,9 +2,11 @@
 evaluated ones, and that neither an interruption nor a full disk changes the others.
 """
 
+import contextlib
 import random
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from minigpt.config import TrainConfig
 from minigpt.runs.folder import KEPT, WEIGHTS
 from minigpt.runs.kept import kept_file, kept_steps
 from minigpt.runs.weights import read_best, save_weights
+from minigpt.training.checkpoint import TrainingState
 from minigpt.training.disk import Disk
 from minigpt.training.kept import KeptWeights, next_step
 from tests.conftest import train_tiny
@@ -37,7 +40,7 @@ def assert_same_weights(one: Path, other: Path) -> None:
 
 
 def steps_to_keep(keep: int, steps: int) -> list[int]:
-    """Those of a training of so many steps."""
+    """All that a training of so many steps keeps."""
     kept = [0]
     while (step := next_step(kept, keep, steps)) is not None and step < steps:
         kept.append(step)
@@ -68,13 +71,22 @@ def test_a_training_by_time_keeps_as_many_though_its_speed_changes(
     """The share of the training that is done says how many steps there may be."""
     monkeypatch.setattr("minigpt.training.kept.save_weights", lambda *_, **__: None)
     model = minigpt.GPT(minigpt.GPTConfig(vocab_size=5, emb_dim=8, num_layers=1, num_heads=1))
-    kept = KeptWeights(model, Disk(tmp_path), TrainConfig(keep=12))
+    trainer: Any = SimpleNamespace(
+        model=model,
+        out=tmp_path,
+        disk=Disk(tmp_path),
+        config=TrainConfig(minutes=1),
+        state=TrainingState(),
+        averaged=contextlib.nullcontext,
+    )
+    kept = KeptWeights(12)
+    kept.on_start(trainer, {"done": 0.0})
     draw = random.Random(0)
-    for step in range(really):
+    for step in range(1, really):
         estimated = 600 + (really - 600) * step / really  # at first the machine was as planned
         done = step / (estimated * draw.uniform(0.95, 1.05))
-        if kept.are_due(step, done):
-            kept.save(step)
+        trainer.state.step = step
+        kept.on_step(trainer, {"done": min(done, 0.99)})
     assert len(kept.steps) == 11  # and the last one comes
     assert kept.steps == sorted(set(kept.steps))
     assert kept.steps[:2] == [0, 1]
@@ -143,7 +155,9 @@ def test_a_full_disk_is_said_once_and_the_training_goes_on(
     assert capsys.readouterr().err.count(said) == 1
 
 
-def test_weights_cannot_be_kept_without_a_folder() -> None:
-    model = minigpt.GPT(minigpt.GPTConfig(vocab_size=5, emb_dim=8, num_layers=1, num_heads=1))
+def test_weights_cannot_be_kept_without_a_folder(workplace: Path) -> None:
+    dataset = minigpt.prepare("my.txt", tokenizer="char")
+    vocab_size = dataset.tokenizer.vocab_size
+    model = minigpt.GPT(minigpt.GPTConfig(vocab_size, emb_dim=8, num_layers=1, num_heads=1))
     with pytest.raises(UserError, match=r"give out="):
-        KeptWeights(model, Disk(None), TrainConfig(keep=3))
+        minigpt.Trainer(model, dataset, TrainConfig(keep=3))

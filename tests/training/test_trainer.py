@@ -26,12 +26,12 @@ from minigpt.runs.folder import (
     CHECKPOINT,
     METRICS,
     PICTURE,
-    SAMPLES,
     WEIGHTS,
     read_config,
     read_metrics,
 )
 from minigpt.runs.found import load_run
+from minigpt.runs.journal import texts_of_evaluations
 from minigpt.runs.weights import read_best
 from minigpt.training import workers
 from minigpt.training.checkpoint import LAST, read_state
@@ -58,7 +58,7 @@ def rows(folder: Path) -> list[dict[str, Any]]:
 def test_a_run_holds_every_file_and_a_row_and_a_sample_for_every_evaluation(
     tiny_run: Path,
 ) -> None:
-    names = {"config.json", "model.safetensors", "tokenizer.json", "metrics.jsonl", "samples.txt"}
+    names = {"config.json", "model.safetensors", "tokenizer.json", "metrics.jsonl"}
     names |= {"plan.json", "loss.png", "checkpoint/last.safetensors"}
     names |= {"checkpoint/previous.safetensors", ".lock", "steps.jsonl"}
     names |= {"journal/journal.jsonl", "journal/samples.jsonl"}
@@ -70,8 +70,7 @@ def test_a_run_holds_every_file_and_a_row_and_a_sample_for_every_evaluation(
         assert row.keys() == FIELDS
         assert all(math.isfinite(row[name]) and row[name] > 0 for name in FIELDS)
     assert all(a["seconds"] < b["seconds"] for a, b in pairwise(rows(tiny_run)))
-    samples = (tiny_run / SAMPLES).read_text().splitlines()
-    assert [s for s in samples if s.startswith("---")] == [f"--- step {n}" for n in (10, 20, 30)]
+    assert list(texts_of_evaluations(tiny_run)) == [10, 20, 30]
 
 
 def test_the_loss_falls(workplace: Path) -> None:

@@ -22,7 +22,6 @@ from ...runs.folder import (
     LAST,
     METRICS,
     PLAN,
-    SAMPLES,
     STEPS,
     WEIGHTS,
     has_checkpoint,
@@ -159,9 +158,6 @@ def _bytes_per_letter(folder: Path, job: TrainingJob | None, plan: dict[str, Any
         return float(planned)
 
     written = "".join(str(row.get("text", "")) for row in read_texts(folder)[-8:])
-    if not written:
-        with contextlib.suppress(OSError), open(folder / SAMPLES, "rb") as file:
-            written = file.read(1 << 16).decode("utf-8", errors="ignore")
     return len(written.encode()) / len(written) if written else None
 
 

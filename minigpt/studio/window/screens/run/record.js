@@ -24,6 +24,7 @@ export class Record {
   add(event, row) {
     if (event === "again") this[LISTS[row.of]] = [];
     if (LISTS[event] === undefined) return;
+    if (row.is_evaluation) return; // the text of an evaluation has another beginning than those that are shown here
     this[LISTS[event]].push(row);
     if (event === "step") this.stepTold = Date.now() / 1000;
   }
