@@ -72,6 +72,7 @@ def test_the_options_that_sentences_name_are_known() -> None:
     named = 0
     for page in PAGES:
         text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+        text = re.sub(r"^## What was removed.*?^## ", "", text, flags=re.S | re.M)
         for code in re.findall(r"`([^`\n]+)`", text):
             if re.match(r"hf |(\w+=\d )?torchrun ", code):  # other programs
                 continue
