@@ -64,15 +64,6 @@ def test_the_page_on_privacy_has_a_row_for_each_file_of_a_run(offline_run: Path)
     assert {name for name in made if not name.startswith(".")} <= named
 
 
-def test_the_text_is_in_a_page_only_if_that_is_asked_for(
-    offline_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(offline_run)
-    page = tmp_path / "page.html"
-    assert main(["page", "runs/my", "--with-text", "--out", str(page)]) == 0
-    assert stretches(offline_run)[0] in page.read_bytes()
-
-
 def test_the_cache_of_texts_is_one_folder_that_may_be_deleted(
     offline_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

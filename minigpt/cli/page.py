@@ -16,7 +16,6 @@ def options(parser: Parser) -> None:
     add("--out", metavar="FILE", help="the file to write (default: page.html in the run's folder)")
     stored = "type of the stored weights (default: float16)"
     add("--weights", choices=("float16", "float32"), default="float16", help=stored)
-    add("--with-text", action="store_true", help="also put the training text into the file")
     steps = "at most this many of the steps that --keep has kept (default: as many as fit in 20 MB)"
     add("--steps", type=int, metavar="N", help=steps)
     called = "what the page calls the text that the model has read (default: the name of its file)"
@@ -30,15 +29,13 @@ def run(given: argparse.Namespace) -> None:
 
     from ..page.build import build_page, steps_in_page
     from ..runs.atomic import write_text
-    from ..runs.base import NO_TEXTS, is_base
+    from ..runs.base import is_base
     from ..runs.find import find_model, model_name
     from ..runs.folder import PAGE
     from ..runs.kept import kept_page, kept_steps, listed
 
     source = chosen_model(given.run)
     found = find_model(source)
-    if given.with_text and is_base(found.folder):
-        raise UserError(f"{NO_TEXTS}; leave out --with-text")
     if given.steps is not None:
         _check_steps(given.steps, found.step is None and bool(kept_steps(found.folder)))
     name = model_name(source)
@@ -56,13 +53,10 @@ def run(given: argparse.Namespace) -> None:
         found,
         name,
         weights=given.weights,
-        with_text=given.with_text,
         steps=given.steps,
         text_name=given.text_name,
     )
     write_text(page, out)
-    if given.with_text:
-        print_message(f"the training text is in {out} too: whoever gets the file can read it")
     if steps:
         print_message(f"it also holds the weights of step {listed(steps)}")
     megabytes = os.path.getsize(out) / 1e6

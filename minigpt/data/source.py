@@ -168,9 +168,9 @@ def _check_voices(source: Source, config: TextConfig) -> None:
     if len(voices) < 2:
         only = f"there is only {list_names(voices)}; name another file or folder"
         raise UserError(f"--voices tells two or more apart, and {only}")
-    with_text = set(source.training.document_voices)
+    not_empty = set(source.training.document_voices)
     for voice in voices:
-        if voice not in with_text:
+        if voice not in not_empty:
             raise UserError(f"--voices: there is no text in {voice}; leave it out", kind="empty")
 
 

@@ -19,8 +19,6 @@ import numpy as np
 from .. import UserError
 from ..config import GPTConfig
 from ..data.dialogue.dialogue import Dialogue
-from ..data.pieces import whole
-from ..data.source import read_again
 from ..generation.writer import Writer
 from ..interop.safetensors_files import Array
 from ..runs.find import glass_writer
@@ -36,11 +34,10 @@ from .about import facts, history, openings, seconds_after
 
 LARGEST = 40_000_000  # parameters
 LARGEST_KEPT = 20_000_000  # bytes of weights of single steps
-LARGEST_TEXT = 20_000_000  # characters
 WORKER = (
     "model/arithmetic", "model/engine", "model/weights", "model/window", "model/readings",
     "model/inside", "model/explanation", "model/tokenizer", "model/dialogue", "model/sampler",
-    "model/passages", "model/worker",
+    "model/worker",
 )  # fmt: skip
 # Each module after those that it imports.
 PAGE = (
@@ -59,7 +56,6 @@ PAGE = (
     "views/numbers",
     "views/heads",
     "views/layers",
-    "views/sources",
     "views/branches",
     "views/learned",
     "frame/map_pictures", "frame/map",
@@ -69,7 +65,7 @@ PAGE = (
 )  # fmt: skip
 STYLE = (
     "base", "frame", "map", "sheet", "talk", "bars", "draw", "vectors", "feed_forward", "why",
-    "attention", "numbers", "layers", "heads", "sources", "branches", "learned", "tour",
+    "attention", "numbers", "layers", "heads", "branches", "learned", "tour",
 )  # fmt: skip
 # Nothing may be loaded from anywhere; the code and the style are those with these hashes.
 POLICY = (
@@ -95,18 +91,17 @@ def build_page(
     title: str,
     *,
     weights: Literal["float16", "float32"] = "float16",
-    with_text: bool = False,
     steps: int | None = None,
     text_name: str | None = None,
 ) -> str:
-    """The page of a model as HTML. `weights` is how they are stored, `with_text` puts the training
-    text into the page too. Of a run that has kept weights of single steps it holds those of `steps`
-    of them at most; unset: as many as are not larger than LARGEST_KEPT together. `text_name` is
-    what to call the text that the model has read; unset: as its file.
+    """The page of a model as HTML. `weights` is how they are stored. Of a run that has kept weights
+    of single steps it holds those of `steps` of them at most; unset: as many as are not larger than
+    LARGEST_KEPT together. `text_name` is what to call the text that the model has read; unset: as
+    its file.
 
     Raises:
-        UserError: if the model is too large for a page, its tokenizer is of a kind that the page
-            cannot run, or its text is not there or too large.
+        UserError: if the model is too large for a page, or its tokenizer is of a kind that the
+            page cannot run.
     """
     parameters = found.glass.num_parameters
     if parameters > LARGEST:
@@ -118,7 +113,6 @@ def build_page(
     dtype = np.dtype(weights)
     kept = [_kept_model(found, step, dtype) for step in steps_in_page(found, dtype, steps)]
     model, packed = page_model(found, title, weights, kept, text_name)
-    text = training_text(found) if with_text else None
 
     script = bundle(PAGE)
     style = _style()
@@ -126,7 +120,6 @@ def build_page(
         "policy": POLICY.format(script=_hash(script), style=_hash(style)),
         "style": style,
         "model": _json(model),
-        "text": _json(text),
         "weights": packed,
         "kept": "".join(map(_kept_weights, kept)),
         "worker": bundle(WORKER),
@@ -319,19 +312,6 @@ def _both_cases(pattern: str) -> str:
             cases += "ſ"
         result += cases if is_in_class else f"[{cases}]"
     return result
-
-
-def training_text(found: FoundModel) -> list[str]:
-    """The documents that the model has learned from, without those it was validated on."""
-    if found.config is None:
-        raise UserError(f"{found.folder} does not say what text it learned from: no --with-text")
-
-    training, _ = read_again(found.config.text, found.config.origin.fingerprint)
-    if training.size > LARGEST_TEXT:
-        raise UserError(
-            f"--with-text takes at most {LARGEST_TEXT:,} characters, got {training.size:,}"
-        )
-    return whole(training.pieces())
 
 
 def bundle(names: tuple[str, ...]) -> str:

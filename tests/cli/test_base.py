@@ -87,7 +87,6 @@ def test_a_folder_of_that_name_wins_and_then_a_run(
         ("train --resume --out base", "cannot be continued; --init base trains it on your text"),
         ("evaluate base", "name a text to predict, as in minigpt evaluate base my.txt"),
         ("evaluate base --copied", "the texts that the base learned from are not on this machine"),
-        ("page base --with-text", "not on this machine; leave out --with-text"),
         ("generate the --run bse", "did you mean base?"),
     ],
 )

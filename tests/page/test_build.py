@@ -36,7 +36,7 @@ def test_nothing_in_a_text_ends_the_script_that_holds_it(tmp_path: Path) -> None
     tokenizer = make_tokenizer("char", None, ["</script><!--"])
     found = random_found(tokenizer, tmp_path, emb_dim=8, num_layers=1, num_heads=1)
     page = build.build_page(found, "</script><b>")
-    assert page.count("</script>") == page.count("<script") == 5
+    assert page.count("</script>") == page.count("<script") == 4
 
 
 def test_a_weight_too_large_for_float16_is_refused_unless_float32_is_asked_for(

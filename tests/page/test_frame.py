@@ -147,7 +147,7 @@ def test_the_help_of_a_setting_is_wide_enough_to_be_read(
 
 def test_the_panels_place_and_least_height_do_not_depend_on_the_view(page: Any) -> None:
     tops = set()
-    for view in ("draw", "layers", "sources"):
+    for view in ("draw", "layers", "heads"):
         open_view(page, view)
         box = page.locator(f"#panel-{view}").bounding_box()
         tops.add(box["y"])

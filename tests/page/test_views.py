@@ -1,55 +1,27 @@
 """What a person does on the page, with the mouse and with the keyboard, and what comes of it."""
 
-import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from minigpt.config import TextConfig, TrainConfig
-from minigpt.data.source import find_source
-from minigpt.runs.folder import RunConfig
 from minigpt.runs.found import FoundModel
-from minigpt.tokenizer import make_tokenizer
 
-from ..tokenizer.examples import FABLE
-from .conftest import (
-    PROMPT,
-    SHAPE,
-    Open,
-    choose,
-    open_view,
-    random_found,
-    until,
-    until_drawn,
-    until_read,
-    write,
-)
+from .conftest import PROMPT, Open, choose, open_view, until, until_drawn, until_read, write
 
 pytestmark = pytest.mark.page
 AXE = "axe.run().then(r => r.violations.map(v => [v.id, v.nodes[0].html]))"
 VIEWS = (
     "why", "draw", "vectors", "attention", "numbers", "feedForward", "layers", "heads", "learned",
-    "sources", "branches",
+    "branches",
 )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> FoundModel:
-    """A run whose training text is there."""
-    folder = tmp_path_factory.mktemp("run")
-    (folder / "my.txt").write_text(FABLE)
-    model = random_found(make_tokenizer("bpe", 320, [FABLE]), folder, **SHAPE)
-    text = TextConfig(files=(str(folder / "my.txt"),))
-    config = RunConfig(model.glass.config, TrainConfig(), find_source(text).origin(text))
-    return FoundModel(folder, model.glass, model.tokenizer, config)
 
 
 @pytest.fixture
 def page(open_page: Open, found: FoundModel) -> Any:
     link = f"#prompt={PROMPT}&temperature=0.5&seed=7&maxNewTokens=12"
-    page = open_page(found, link=link, weights="float32", with_text=True)
+    page = open_page(found, link=link, weights="float32")
     until_read(page)
     return page
 
@@ -79,23 +51,6 @@ def test_an_alternative_branches_and_settings_reshape_the_bars(page: Any) -> Non
     assert page.evaluate("minigpt.text()") == before
 
 
-def test_copied_stretches_are_found_in_the_training_text(page: Any) -> None:
-    open_view(page, "sources")
-    page.fill("#text", "Zz There the cat eats 12 dates, 345 eels. Zz")
-    until(page, "document.querySelector('#tokens').textContent.startsWith('Zz')")
-    choose(page, 8)
-    page.wait_for_selector("#panel-sources mark")
-    assert page.inner_text("#panel-sources mark") == " There the cat eats 12 dates, 345 eels."
-    page.get_by_role("button", name="Mark copies").click()
-    until(page, "document.querySelector('#panel-sources').textContent.includes('% of')")
-    share = re.search(r"([\d.]+) % of the text", page.inner_text("#panel-sources"))
-    assert share and float(share[1]) == pytest.approx(100 * 39 / 44, abs=0.1)
-    assert page.locator("#tokens[data-tints=sources]").count() == 1
-    assert "copied from the training text" in page.inner_text("#text-head")
-    page.get_by_role("button", name="Mark copies").click()
-    until(page, "document.querySelector('#tokens').dataset.tints === 'surprise'")
-
-
 def test_the_picture_of_a_view_leaves_the_page(page: Any) -> None:
     open_view(page, "attention")
     page.click("#panel-attention summary")
@@ -119,7 +74,7 @@ def saved(page: Any, view: str, kind: str) -> bytes:
 def test_axe_finds_nothing_in_any_view_theme_and_width(
     open_page: Open, found: FoundModel, width: int, begins_dark: bool
 ) -> None:
-    page = open_page(found, link=f"#prompt={PROMPT}", width=width, with_text=True)
+    page = open_page(found, link=f"#prompt={PROMPT}", width=width)
     add_axe(page)
     if begins_dark:  # so that each view is seen in both themes
         page.click("#theme")
@@ -138,7 +93,7 @@ def test_axe_finds_nothing_in_any_view_theme_and_width(
 def test_axe_finds_nothing_in_the_dialog_and_the_tour(
     open_page: Open, found: FoundModel, width: int
 ) -> None:
-    page = open_page(found, link=f"#prompt={PROMPT}", width=width, with_text=True)
+    page = open_page(found, link=f"#prompt={PROMPT}", width=width)
     add_axe(page)
     if width == 390:
         page.click("#panel-toggle")

@@ -143,7 +143,7 @@ def test_tokens_that_the_training_text_cannot_have_had_are_never_written(
     worker = Worker(tmp_path)
     model, weights = page_model(found, "test", "float32")
     forbidden = [*range(10, VOCAB)]
-    worker.ask("open", model | {"forbidden": forbidden}, weights, None)
+    worker.ask("open", model | {"forbidden": forbidden}, weights)
     told = worker.told("write", {"ids": [1]}, 60, {"temperature": 2, "seed": 3}, [])
     assert len(told) == 60 and max(event["id"] for event in told) < 10
     worker.close()
@@ -184,7 +184,6 @@ def test_what_is_asked_while_a_text_is_written_is_answered_meanwhile(worker: Wor
         ("logits", [[1] * (CONTEXT + 1), []], "more than the model sees at once"),
         ("write", [{"ids": []}, 5, GREEDY, []], "nothing is before the first token"),
         ("attention", [[VOCAB], 0, 0, []], "no such token"),
-        ("sources", ["a", 0, 1], "no training text"),
         ("paint", [], "not a function"),
     ],
 )

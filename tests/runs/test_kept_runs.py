@@ -41,7 +41,7 @@ def test_a_kept_run_is_exported_and_shown(
 ) -> None:
     assert main(["export", str(RUN), "--out", "for-transformers"]) == 0
     assert main(["export", str(RUN), "--to", "gguf", "--out", "for-llama.cpp"]) == 0
-    assert main(["page", str(RUN), "--with-text"]) == 0
+    assert main(["page", str(RUN)]) == 0
     assert main(["runs"]) == 0
     assert f"{RUN}: " in capsys.readouterr().out
 

@@ -94,7 +94,7 @@ def test_all_commands_work_while_a_writer_is_open(
         "generate the --run my@0 --max-new-tokens 3",
         "evaluate my my.txt",
         "explain my the",
-        "page my --with-text",
+        "page my",
         "export my",
         "export my --to gguf",
         "runs",

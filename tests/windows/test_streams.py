@@ -28,7 +28,7 @@ COMMANDS = [
     ["generate", "--interactive", "--run", "книга", "--max-new-tokens", "5"],
     ["explain", "книга", "Кошка сидела"],
     ["evaluate", "книга", "книга.txt", "--copied"],
-    ["page", "книга", "--with-text"],
+    ["page", "книга"],
     ["export", "книга"],
     ["runs"],
     ["runs", "--delete", "книга", "--yes"],

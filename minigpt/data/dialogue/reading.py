@@ -102,14 +102,14 @@ def _without_number(message: Message) -> Message:
 def _documents(messages: Iterable[Message], content: Content, report: Report) -> Iterator[Document]:
     """The conversations of a chat, each a document."""
 
-    def with_text() -> Iterator[Message]:
+    def not_empty() -> Iterator[Message]:
         for message in messages:
             if message.text.strip():
                 yield message
             else:
                 report.leave_out("messages without text")
 
-    for turns in conversations(with_text(), content.reading.silence):
+    for turns in conversations(not_empty(), content.reading.silence):
         text = "\n".join(turn.text for turn in turns)
         yield Document(text, content.source, is_row=True, turns=tuple(turns))
 

@@ -35,7 +35,6 @@ export const STRINGS = {
   },
   client: {
     noReason: "no reason is known",
-    noTrainingText: "the training text is not in this page",
     stopped: "The model has stopped: {reason}. Load this page again.",
     unknownCharacter: "This model has no token for “{character}” (character {place}): take it out, and write again.",
   },
@@ -278,25 +277,12 @@ export const STRINGS = {
     outOfSight: "The model sees at most {n} tokens at once. The grey text is out of its sight here.",
     previous: "Previous token",
     previousShort: "‹ token",
-    sources: "Dark words are copied from the training text: {scale}",
     surprise: "Darker words surprised the model more: {scale}",
     toView: "To the view of this token",
     type: "Type",
     typed: "You typed it",
     unknown: "The model has no token for {characters} and does not see it.",
     written: "the model wrote it",
-  },
-  sources: {
-    copy: "Around {around} a stretch of {count} characters is in the training text word for word:",
-    empty: "There is no text yet, so there is nothing to look for.",
-    mark: "Mark copies in the text",
-    nearest: "The nearest passages, shared words bold",
-    noCopy: "No stretch around {around} is in the training text word for word.",
-    notHere: "The training text is not in this page. A page made with {command} shows where the model learned this.",
-    share: "{share} of the text is in copied stretches of at least {least} characters.",
-    what:
-      "A model of this size has read little, so one can look where it has something from. A long copied stretch means " +
-      "that the model knows it by heart. Choose a token or select several.",
   },
   talk: {
     answers: "{speaker} answers",
@@ -416,7 +402,6 @@ export const STRINGS = {
     layers: "Layer by layer",
     heads: "Heads off",
     learned: "How it learned",
-    sources: "Training text",
     branches: "Versions",
   },
   voices: {

@@ -13,7 +13,6 @@ import { headsView } from "../views/heads.js";
 import { layersView } from "../views/layers.js";
 import { learnedView } from "../views/learned.js";
 import { numbersView } from "../views/numbers.js";
-import { sourcesView } from "../views/sources.js";
 import { vectorsView } from "../views/vectors.js";
 import { whyView } from "../views/why.js";
 import { drawMap, lightMap, makeMap } from "./map.js";
@@ -28,7 +27,6 @@ const views = [
   layersView,
   headsView,
   learnedView,
-  sourcesView,
   branchesView,
 ];
 const ANSWERS = ["why", "draw", "learned", "branches"]; // the answer to a question takes their place; other views have both

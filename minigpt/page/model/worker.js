@@ -21,7 +21,6 @@ import {
   streamNorms,
   thumbnails,
 } from "./inside.js";
-import { Passages } from "./passages.js";
 import { Readings } from "./readings.js";
 import { dieNumber, drawn } from "./sampler.js";
 import { Tokenizer } from "./tokenizer.js";
@@ -49,8 +48,6 @@ let tokenizer;
 let firstToken; // which an empty prompt stands for
 let forbidden; // tokens that are never drawn
 let dialogue; // how turns are written; null: nobody speaks in the training text
-let documents; // of the training text; null: they are not in this page
-let passages; // the same, ready to be searched
 let writing = 0; // counts what reads and writes the text
 let explaining = 0; // counts explanations
 
@@ -88,7 +85,7 @@ const tellingTasks = {
 };
 
 const tasks = {
-  open(model, weights, text) {
+  open(model, weights) {
     packing = model;
     engines.clear();
     tasks.give(null, weights);
@@ -96,7 +93,6 @@ const tasks = {
     firstToken = model.firstToken;
     forbidden = model.forbidden;
     dialogue = model.dialogue && new Dialogue(model.dialogue);
-    documents = text;
   },
 
   /** The weights of a step. */
@@ -148,15 +144,6 @@ const tasks = {
   // Of the model alone.
   headScores: (which) => inMoments(headScores(engineOf(which))),
   nearest: (token, count, which) => nearestTokens(engineOf(which), token, count),
-
-  /** Where the training text has something like the characters from `start` to `end`. */
-  sources(text, start, end) {
-    const near = text.slice(Math.max(0, start - 120), Math.min(text.length, end + 60));
-    return { copy: trainingText().around(text, start, end), nearest: trainingText().nearest(near) };
-  },
-
-  /** What of a text is copied from the training text, in stretches of at least `least` characters. */
-  copies: (text, least) => trainingText().copies(text, least),
 };
 
 onmessage = async ({ data: { id, name, args } }) => {
@@ -206,15 +193,6 @@ function engineOf({ step = null } = {}) {
 async function shown(view, ids, which, ...rest) {
   const reading = await inMoments(readWith(ids, which));
   return view(reading, ids.length, ...rest);
-}
-
-/** The training text, made ready to be searched when it is first asked for. */
-function trainingText() {
-  if (documents === null) {
-    throw Object.assign(new Error("no training text"), { name: "NoTrainingText" });
-  }
-  passages ??= new Passages(documents);
-  return passages;
 }
 
 /** The steps of reading a text: each token of it is told of. */

@@ -21,8 +21,6 @@ const SPECIAL = new Map([
   [tokenizer.speaker, "tokens.speaker"],
   [tokenizer.endOfTurn, "tokens.endOfTurn"],
 ]);
-const trainingText = JSON.parse(read("training-text"));
-export const hasText = trainingText !== null;
 
 const worker = new Worker(URL.createObjectURL(new Blob([read("worker")], { type: "text/javascript" })));
 const waiting = new Map(); // number of the question -> what to do with what is found and with its answer
@@ -56,8 +54,7 @@ export function visibleToken(id) {
 
 /** What went wrong, in words. */
 function sayError({ name, message, values }) {
-  const sentence = { UnknownCharacter: "client.unknownCharacter", NoTrainingText: "client.noTrainingText" }[name];
-  return new Error(sentence ? string(sentence, values) : message);
+  return new Error(name === "UnknownCharacter" ? string("client.unknownCharacter", values) : message);
 }
 
 /** The token ids of a text, for scripts. */
@@ -85,7 +82,7 @@ export function askAndHear(hear, name, ...args) {
   return answer;
 }
 
-export const ready = ask("open", model, read("weights"), trainingText);
+export const ready = ask("open", model, read("weights"));
 
 const given = new Set(); // steps whose weights the worker has
 

@@ -121,7 +121,7 @@ function append(text, i) {
 /** What the tints mean. */
 function drawHead() {
   const { look } = state;
-  const kind = state.tints ? state.tintsOf : "surprise";
+  const kind = state.tints ? "attention" : "surprise";
   const key = `${look} ${kind}`;
   if (head.dataset.drawn === key) return;
 

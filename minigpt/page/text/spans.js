@@ -25,9 +25,11 @@ export function allLooks() {
   return Object.values(looks);
 }
 
-/** Show in the text what a view says of its tokens (index -> 0 to 1; null: their surprise again); `of` names it. */
-export function tint(tints, of) {
-  Object.assign(state, { tints, tintsOf: of });
+/** Show in the text how much its tokens are looked at (index -> 0 to 1; null: their surprise again). */
+export function tint(tints) {
+  if (tints === null && state.tints === null) return;
+
+  state.tints = tints;
   currentLook().draw();
 }
 
@@ -43,7 +45,7 @@ export function tokenAtPoint(x, y) {
 }
 
 /** From where to where the selection goes, [first, last]; of a single token, twice the same. */
-export function selection() {
+function selection() {
   const last = state.chosen ?? state.text.ids.length - 1;
   const other = state.anchor ?? last;
   return [Math.min(last, other), Math.max(last, other)];
@@ -54,7 +56,7 @@ export function drawLooks(layer, spans) {
   const { text, chosen, tints } = state;
   const { first } = subject().window;
   const [from, to] = selection();
-  layer.dataset.tints = tints ? state.tintsOf : "surprise";
+  layer.dataset.tints = tints ? "attention" : "surprise";
 
   for (const span of spans) {
     const i = span.index;

@@ -37,8 +37,7 @@ export const state = {
   off: new Set(), // heads switched off, "layer.head" from 0: for all numbers of the page and all writing
   // The weights on view: those kept of this step of the training, or the model itself (null): for all of it too.
   step: null,
-  tints: null, // what another view wants to show in the text: index -> 0 to 1
-  tintsOf: "attention", // what those tints are: "attention" or "sources"
+  tints: null, // how much the tokens of the text are looked at, if a view shows that: index -> 0 to 1
   busy: false, // whether a text is being written
   writing: null, // the text that is being written
   pace: 0, // milliseconds between two tokens that are written; 0: as fast as it goes

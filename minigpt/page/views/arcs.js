@@ -43,25 +43,19 @@ function drawArcs() {
   const { view, focus, busy, chosen } = state;
   const isStreaming = busy && chosen === null;
   const showsHeads = view === "attention" || view === "numbers";
-  if (isStreaming || !(showsHeads || view === "why")) return tintWeights(null);
+  if (isStreaming || !(showsHeads || view === "why")) return tint(null);
 
   const found = view === "numbers" ? seen() : explained();
   const source = found && sourceOf(found.place);
-  if (!source) return tintWeights(null);
+  if (!source) return tint(null);
 
   const part = pickedPart(found);
   if (showsHeads || part?.head) {
     drawHeadArcs(found, showsHeads ? focus : part.focus, source);
   } else {
     drawWordEffects(found, part?.word, source);
-    tintWeights(null);
+    tint(null);
   }
-}
-
-/** Show weights in the text itself: index -> 0 to 1, or null for none. */
-function tintWeights(weights) {
-  const isOurs = state.tints !== null && state.tintsOf === "attention";
-  if (weights !== null || isOurs) tint(weights, "attention");
 }
 
 /** Where a token is predicted: at the end of the token before it. */
@@ -80,10 +74,10 @@ function placeOf(index) {
 }
 
 function drawHeadArcs(found, focus, source) {
-  if (found.weights === null) return tintWeights(null);
+  if (found.weights === null) return tint(null);
 
   const weights = weightsOf(found, focus);
-  tintWeights(Object.fromEntries(weights.map(({ to, weight }) => [to, weight])));
+  tint(Object.fromEntries(weights.map(({ to, weight }) => [to, weight])));
 
   for (const { to, weight } of weights) {
     const rect = placeOf(to);
