@@ -56,7 +56,6 @@ PAGE = (
     "views/numbers",
     "views/heads",
     "views/layers",
-    "views/branches",
     "views/learned",
     "frame/map_pictures", "frame/map",
     "frame/panel", "frame/bottom_sheet", "frame/theme", "frame/header", "frame/opening",
@@ -65,7 +64,7 @@ PAGE = (
 )  # fmt: skip
 STYLE = (
     "base", "frame", "map", "sheet", "talk", "bars", "draw", "vectors", "feed_forward", "why",
-    "attention", "numbers", "layers", "heads", "branches", "learned", "tour",
+    "attention", "numbers", "layers", "heads", "learned", "tour",
 )  # fmt: skip
 # Nothing may be loaded from anywhere; the code and the style are those with these hashes.
 POLICY = (

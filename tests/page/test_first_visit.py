@@ -96,14 +96,6 @@ def test_a_word_is_explained_also_where_the_whole_model_was_looked_at(page: Any)
     assert view(page) == "why"
 
 
-def test_the_versions_are_found_below_the_text(page: Any) -> None:
-    write(page)
-    page.get_by_role("button", name="Versions", exact=True).click()
-    until_drawn(page)
-    assert view(page) == "branches"
-    assert page.locator("#panel-branches .versions li").count() == 2
-
-
 def test_what_was_said_of_the_writing_goes_with_what_was_written(page: Any) -> None:
     write(page)
     until(page, "document.querySelector('#speed').textContent !== ''")

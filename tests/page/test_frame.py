@@ -245,7 +245,6 @@ def test_fingers_have_room_on_the_page_and_in_each_view(
         "feedForward",
         "vectors",
         "learned",
-        "branches",
     ):
         open_view(page, view)
         page.evaluate(

@@ -147,6 +147,21 @@ def test_back_brings_the_earlier_text_and_forward_the_later(page: Any) -> None:
     until(page, f"{TEXT} === {json.dumps(second)}")
 
 
+def test_back_brings_a_text_that_was_left_behind_also_after_a_reload(page: Any) -> None:
+    first = write(page)
+    page.wait_for_timeout(250)
+    press(page, "Undo")
+    page.wait_for_timeout(250)
+    page.fill("#text", f"Now {PROMPT}")
+    until_read(page)
+    page.reload()
+    until(page, "document.querySelector('#status').textContent.includes('still here')")
+    page.evaluate("history.back()")
+    until(page, f"{TEXT} === {json.dumps(PROMPT)}")
+    page.evaluate("history.back()")
+    until(page, f"{TEXT} === {json.dumps(first)}")
+
+
 def test_a_tab_that_is_put_to_sleep_goes_on_where_it_was(
     open_page: Open, found: FoundModel
 ) -> None:

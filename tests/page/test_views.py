@@ -14,7 +14,6 @@ pytestmark = pytest.mark.page
 AXE = "axe.run().then(r => r.violations.map(v => [v.id, v.nodes[0].html]))"
 VIEWS = (
     "why", "draw", "vectors", "attention", "numbers", "feedForward", "layers", "heads", "learned",
-    "branches",
 )  # fmt: skip
 
 

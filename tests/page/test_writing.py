@@ -58,6 +58,18 @@ def test_the_same_seed_writes_the_same_text(page: Any) -> None:
     assert write(page) == first
 
 
+def test_a_version_in_which_nothing_was_written_is_not_kept(page: Any) -> None:
+    page.evaluate("""() => {
+        const named = name => [...document.querySelectorAll("#buttons button")]
+            .find(button => button.textContent === name);
+        named("Write").click();
+        named("Stop").click();
+    }""")
+    until_read(page)
+    if page.evaluate(TEXT) == PROMPT:
+        assert page.get_by_role("button", name="Undo").is_disabled()
+
+
 def test_write_from_here_replaces_what_follows_the_chosen_token(page: Any) -> None:
     before = write(page)
     choose(page, 4)

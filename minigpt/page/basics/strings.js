@@ -17,22 +17,6 @@ export const STRINGS = {
     what: "Attention says how much a head takes from each token; its shares add up to 100 %.",
   },
   bars: { beginning: "the beginning" },
-  branches: {
-    all: "All versions of this visit",
-    alone:
-      "So far there is one version of this text. Each time you write, type or take another word, one more is kept here.",
-    item: "{n} · {kind} {text}",
-    look: "Put it on the sheet",
-    lookShort: "Put on the sheet",
-    nothing: "∅",
-    nothingShared: "{one} has nothing in common with {other}.",
-    onSheet: ", on the sheet",
-    shared: "{one} and {other} are the same up to {word}, for {n} characters. What differs is marked.",
-    tree: "Versions; choose one to see it beside the text",
-    typed: "typed",
-    version: "Version {n}",
-    written: "written",
-  },
   client: {
     noReason: "no reason is known",
     stopped: "The model has stopped: {reason}. Load this page again.",
@@ -402,7 +386,6 @@ export const STRINGS = {
     layers: "Layer by layer",
     heads: "Heads off",
     learned: "How it learned",
-    branches: "Versions",
   },
   voices: {
     help: "Goes on in the manner of one of the texts that the model learned from.",

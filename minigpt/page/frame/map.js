@@ -20,6 +20,7 @@ const AT_HEAD = ["attention", "numbers"]; // views of one head
 const boxes = []; // {box, view, layer}: all buttons of the map
 const askingForMap = lastAsked();
 let map; // the element
+let textEnd; // in it, where the end of the text is shown
 let known = { key: "" }; // what the model has computed for which token
 
 /** Fill the map, so that each of these views can be opened in it. */
@@ -29,7 +30,9 @@ export function makeMap(element, views) {
   map.role = "navigation";
   const { num_layers } = model.config;
 
-  const first = [makeBox("text", "branches"), makeBox("tokens", "vectors"), makeBox("vectors", "vectors")];
+  textEnd = h("span", { className: "content" });
+  const text = h("div", { className: "text" }, h("span", { className: "name" }, string("map.text")), textEnd);
+  const first = [text, makeBox("tokens", "vectors"), makeBox("vectors", "vectors")];
   const layers = Array.from({ length: num_layers }, (_, layer) => [
     makeBox("attention", "attention", layer),
     makeBox("feedForward", "feedForward", layer),
@@ -120,7 +123,7 @@ export async function drawMap() {
     if (found !== known || known.theme !== state.theme) drawInside(found.inside, about);
     drawChances(drawHere(found.logits, about.place), about);
   } else {
-    for (const { content, name } of boxes) if (name !== "text") content.replaceChildren();
+    for (const { content } of boxes) content.replaceChildren();
   }
   known = Object.assign(found, { theme: state.theme });
   map.ariaBusy = "false";
@@ -152,7 +155,7 @@ function drawText({ row, window }) {
   const from = Math.max(text.hidden, window.first);
   const read = text.pieces.slice(from, row + 1).join("");
   const end = read.slice(-IN_TEXT);
-  fill(contentOf("text")[0], end.length < read.length ? `…${end}` : end);
+  fill(textEnd, end.length < read.length ? `…${end}` : end);
 
   const last = window.places.slice(-IN_TOKENS).reverse();
   fill(contentOf("tokens")[0], last.map(rowName));

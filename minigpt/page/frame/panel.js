@@ -6,7 +6,6 @@ import { say, string } from "../basics/strings.js";
 import { changed, state, subject } from "../text/state.js";
 import { tokenName } from "../text/writing.js";
 import { attentionView } from "../views/attention.js";
-import { branchesView } from "../views/branches.js";
 import { drawView } from "../views/draw.js";
 import { feedForwardView } from "../views/feed_forward.js";
 import { headsView } from "../views/heads.js";
@@ -27,9 +26,8 @@ const views = [
   layersView,
   headsView,
   learnedView,
-  branchesView,
 ];
-const ANSWERS = ["why", "draw", "learned", "branches"]; // the answer to a question takes their place; other views have both
+const ANSWERS = ["why", "draw", "learned"]; // the answer to a question takes their place; other views have both
 const draws = {}; // id of a view -> the function that draws it
 const drawingViews = lastAsked();
 

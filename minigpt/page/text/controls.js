@@ -7,7 +7,7 @@ import { model } from "./client.js";
 import { copyLink, copyText, hasLink } from "./link.js";
 import { area, showEnd } from "./sheet.js";
 import { currentLook } from "./spans.js";
-import { allHeadsOn, lookAtStep, offNames, openView, state } from "./state.js";
+import { allHeadsOn, lookAtStep, offNames, state } from "./state.js";
 import { startWriting, step, typeButton } from "./typing.js";
 import { again, lastWritten, redoLast, stop, undoLast, writeFromHere } from "./writing.js";
 
@@ -50,7 +50,6 @@ export function makeControls() {
   byId("text-foot").append(
     previous,
     next,
-    button(string("views.branches"), () => openView("branches"), { title: string("branches.all") }),
     button(string("link.copyText"), copyText),
     hasLink() ? button(string("link.copyLink"), copyLink) : "",
     ...["svg", "png"].map((kind) =>

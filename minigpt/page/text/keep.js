@@ -25,27 +25,26 @@ export function ofRuns(runs) {
   return runs.flatMap(([count, value]) => new Array(count).fill(value));
 }
 
-/** A version as what differs from the one it was made of. */
-function packed(text) {
-  const { parent, hidden, begun, number } = text;
-  const n = parent ? Math.min(parent.ids.length, text.ids.length) : 0;
-  const isSame = (name, i) => parent[name][i] === text[name][i];
+/** A version as what differs from the one before it in a list; the first one, from an empty text. */
+function packed(text, before = emptyText()) {
+  const { hidden, begun, number } = text;
+  const n = Math.min(before.ids.length, text.ids.length);
+  const isSame = (name, i) => before[name][i] === text[name][i];
   let kept = 0;
   while (kept < n && ["ids", "pieces", ...RUNS].every((name) => isSame(name, kept))) kept++;
 
-  const saved = { number, parent: parent?.number, hidden, begun, kept };
+  const saved = { number, hidden, begun, kept };
   for (const name of ["ids", "pieces"]) saved[name] = text[name].slice(kept);
   for (const name of RUNS) saved[name] = runsOf(text[name].slice(kept));
   return saved;
 }
 
-function unpacked(saved, others) {
+function unpacked(saved, before = emptyText()) {
   const { number, hidden, begun, kept } = saved;
-  const parent = others.get(saved.parent) ?? null;
-  const text = { ...emptyText(), number, parent, hidden, begun };
+  const text = { ...emptyText(), number, hidden, begun };
   for (const name of ["ids", "pieces", ...RUNS]) {
     const rest = RUNS.includes(name) ? ofRuns(saved[name]) : saved[name];
-    text[name] = [...(parent?.[name].slice(0, kept) ?? []), ...rest];
+    text[name] = [...before[name].slice(0, kept), ...rest];
   }
   text.bits = text.ids.map(() => Number.NaN);
   return text;
@@ -59,8 +58,13 @@ export function keep() {
   const about = { ...shown, address: location.href, model: model.title };
   const numbers = (texts) => texts.map(({ number }) => number);
 
-  const all = { ...about, texts: state.texts.map(packed), past: numbers(state.past), future: numbers(state.future) };
-  const alone = { ...about, texts: [packed({ ...state.text, parent: null })], past: [], future: [] };
+  const all = {
+    ...about,
+    texts: state.texts.map((text, i, texts) => packed(text, texts[i - 1])),
+    past: numbers(state.past),
+    future: numbers(state.future),
+  };
+  const alone = { ...about, texts: [packed(state.text)], past: [], future: [] };
   for (const saved of [all, alone]) {
     try {
       sessionStorage.setItem(KEPT, JSON.stringify(saved));
@@ -77,25 +81,16 @@ export function bringBack() {
     const saved = JSON.parse(sessionStorage.getItem(KEPT));
     if (saved?.address !== location.href || saved.model !== model.title) return false;
 
-    const texts = new Map();
-    for (const text of saved.texts) texts.set(text.number, unpacked(text, texts));
+    const texts = [];
+    for (const text of saved.texts) texts.push(unpacked(text, texts.at(-1)));
+    const numbered = (number) => texts.find((text) => text.number === number);
     const { question, view, focus, settings, chosen, look, asker, answerer } = saved;
-    Object.assign(state, {
-      question,
-      view,
-      focus,
-      chosen,
-      look,
-      asker,
-      answerer,
-      texts: [...texts.values()],
-      text: texts.get(saved.text),
-    });
+    Object.assign(state, { question, view, focus, chosen, look, asker, answerer, texts, text: numbered(saved.text) });
     Object.assign(state.settings, settings);
     state.off = new Set(saved.off);
     if (hasStep(saved.step)) lookAtStep(saved.step);
-    state.past = saved.past.map((number) => texts.get(number));
-    state.future = saved.future.map((number) => texts.get(number));
+    state.past = saved.past.map(numbered);
+    state.future = saved.future.map(numbered);
     return true;
   } catch {
     return false;

@@ -9,17 +9,16 @@ import { keptOf } from "./voices.js";
 export const USUAL_DRAW = { temperature: 0.8, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1 };
 
 /** @typedef {{ids: number[], pieces: string[], origin: ("typed"|"written")[], bits: number[], starts: number[],
- * draws: object[], hidden: number, nextStart: number?, parent: Text?, begun: number?}} Text
+ * draws: object[], hidden: number, nextStart: number?, begun: number?}} Text
  * the tokens, what each adds to the sheet, who it is from, its surprise (NaN: not known yet), the first token that the
  * model saw when it predicted it, and the {settings, which} it was drawn with (null: not drawn). The first `hidden` tokens
  * are the mark of a voice, if it has one, and an empty beginning. `nextStart` is the first token that the model sees when
  * it predicts the next one, if that was decided (null: the usual one). In a full window with a mark, `starts` and
- * `nextStart` count the forgotten tokens behind the mark. A version was made from its `parent`; its tokens from `begun` on
- * were written at once. */
+ * `nextStart` count the forgotten tokens behind the mark. The tokens from `begun` on were written at once. */
 
 export const state = {
   text: emptyText(), // the text on view
-  texts: [], // all versions of this visit; each knows its parent
+  texts: [], // all versions of this visit, the newest last
   past: [], // versions that Undo goes back to, the newest last
   future: [], // versions that Redo goes forward to, the next last
   chosen: null, // index of the chosen token; null: none
@@ -73,7 +72,7 @@ export function changed() {
 /** A text without tokens. */
 export function emptyText() {
   const tokens = { ids: [], pieces: [], origin: [], bits: [], starts: [], draws: [] };
-  return { ...tokens, hidden: 0, nextStart: null, parent: null, begun: null };
+  return { ...tokens, hidden: 0, nextStart: null, begun: null };
 }
 
 /** What all views are about: the place of a token, the row that predicts it, the token (undefined if it

@@ -73,7 +73,7 @@ function speak(turns, speaker, options = {}) {
   const unseen = dialogue.write(turns.slice(0, first));
   const seen = dialogue.write(turns.slice(first)) + dialogue.opening(speaker);
   const from = retyped(state.text, unseen, seen);
-  return write({ from, parent: state.text, isNew: true, ...options });
+  return write({ from, isNew: true, ...options });
 }
 
 /** A new talk that begins with what a text says. */

@@ -114,9 +114,9 @@ function onClick(event) {
   leaveWhole();
 }
 
-/** A token is asked about: a view of the whole model or of all versions gives way to the answer. */
+/** A token is asked about: a view of the whole model gives way to the answer. */
 export function leaveWhole() {
-  if (state.chosen === null || !["learned", "branches"].includes(state.view)) return;
+  if (state.chosen === null || state.view !== "learned") return;
 
   state.followsChoice = true;
   changed();

@@ -1,5 +1,5 @@
-// All versions of the text in this visit: a tree, in which each knows the one it was made from. Nothing in it is ever
-// lost. Undo and Redo go along the versions in the order in which they were looked at.
+// All versions of the text in this visit, none of which is ever lost. Undo and Redo go along them in the order in which
+// they were looked at.
 
 import { sheetText, tokenAt, whatIsSame } from "./edit.js";
 import { changed, state } from "./state.js";
@@ -24,18 +24,17 @@ export function visit(text) {
   show(text);
 }
 
-/** A version that was made of `parent` is there, and is looked at. */
-export function addVersion(text, parent) {
+/** A new version is there, and is looked at. */
+export function addVersion(text) {
   newest = Math.max(newest, ...state.texts.map(({ number }) => number)) + 1;
   text.number = newest;
-  text.parent = parent;
   state.texts.push(text);
   visit(text);
 }
 
 /** Begin with a version: nothing was before it. */
 export function begin(text) {
-  addVersion(text, null);
+  addVersion(text);
   state.past = [];
 }
 
@@ -48,26 +47,24 @@ export function addTyped(text) {
     replaceVersion(typing.text, text);
     show(text);
   } else {
-    addVersion(text, state.text);
+    addVersion(text);
   }
   typing = { text, at: now };
 }
 
 /** Put a text in the place of a version. */
 export function replaceVersion(before, text) {
-  text.parent = before.parent;
   text.number = before.number;
   const replaced = (texts) => texts.map((other) => (other === before ? text : other));
   for (const name of ["texts", "past", "future"]) state[name] = replaced(state[name]);
-  for (const other of state.texts) if (other.parent === before) other.parent = text;
 }
 
-/** Take a version away that nothing was written in: it is as the one it was made of. */
+/** Take a version away that nothing was written in: it is as the one before it. */
 export function takeAway(text) {
   state.texts = state.texts.filter((other) => other !== text);
   state.past = state.past.filter((other) => other !== text);
   state.future = state.future.filter((other) => other !== text);
-  if (state.text === text) show(state.past.pop() ?? text.parent);
+  if (state.text === text) show(state.past.pop());
 }
 
 /** Back to the version before. */

@@ -39,20 +39,20 @@ export function changeVoice(mark) {
   leaveWriting();
   sayNothing();
   state.problem = "";
-  addVersion(inVoice(state.text, mark), state.text);
+  addVersion(inVoice(state.text, mark));
 }
 
 /** Write after the first `kept` tokens of a text, or after `token` in the place behind them; if `isTurn`, until that of
  * the speaker is over. `isNew` says that `from` is a version of its own, also if nothing is written. */
 export async function write(options = {}) {
-  const { from = state.text, kept = from.ids.length, token = null, parent = from, isNew = token !== null } = options;
+  const { from = state.text, kept = from.ids.length, token = null, isNew = token !== null } = options;
   const { count = state.settings.maxNewTokens, pace = state.pace, isTurn = state.look === "talk" } = options;
   leaveWriting();
 
   const text = beginningOf(from, kept);
   if (token !== null) addToken(text, token, "typed");
   text.begun = text.ids.length;
-  addVersion(text, parent);
+  addVersion(text);
 
   const draw = { settings: { ...state.settings }, which: modelOnView() };
   Object.assign(state, { busy: true, writing: text, status: string("writing.now"), problem: "", speed: "" });
@@ -155,10 +155,8 @@ export function lastWritten(text = state.text) {
 
 /** The last stretch again, with other settings than it was written with. */
 export function rewrite() {
-  const { text } = state;
-  const kept = lastWritten(text);
-  if (kept === null) return write();
-  return write({ kept, parent: text.begun === null ? text : text.parent });
+  const kept = lastWritten();
+  return write(kept === null ? {} : { kept });
 }
 
 /** The last stretch again with another seed. */
@@ -170,7 +168,7 @@ export function again() {
   return rewrite();
 }
 
-/** Go on from an alternative token at a place; the text left behind stays among the versions. */
+/** Go on from an alternative token at a place. */
 export function branch(place, token) {
   return write({ kept: place, token });
 }
