@@ -7,7 +7,7 @@ from pathlib import Path
 
 from .. import UserError
 from .options import A_MODEL, Parser, chosen_model
-from .terminal import print_message, write
+from .terminal import write
 
 
 def options(parser: Parser) -> None:
@@ -16,8 +16,6 @@ def options(parser: Parser) -> None:
     add("--out", metavar="FILE", help="the file to write (default: page.html in the run's folder)")
     stored = "type of the stored weights (default: float16)"
     add("--weights", choices=("float16", "float32"), default="float16", help=stored)
-    steps = "at most this many of the steps that --keep has kept (default: as many as fit in 20 MB)"
-    add("--steps", type=int, metavar="N", help=steps)
     called = "what the page calls the text that the model has read (default: the name of its file)"
     add("--text-name", metavar="NAME", help=called)
     add("--open", action="store_true", help="open the page in a browser")
@@ -25,19 +23,15 @@ def options(parser: Parser) -> None:
 
 def run(given: argparse.Namespace) -> None:
     """Write the page and print its name."""
-    import numpy as np
-
-    from ..page.build import build_page, steps_in_page
+    from ..page.build import build_page
     from ..runs.atomic import write_text
     from ..runs.base import is_base
     from ..runs.find import find_model, model_name
     from ..runs.folder import PAGE
-    from ..runs.kept import kept_page, kept_steps, listed
+    from ..runs.kept import kept_page
 
     source = chosen_model(given.run)
     found = find_model(source)
-    if given.steps is not None:
-        _check_steps(given.steps, found.step is None and bool(kept_steps(found.folder)))
     name = model_name(source)
     if given.out:
         out = Path(given.out)
@@ -48,26 +42,9 @@ def run(given: argparse.Namespace) -> None:
     if out.is_file() and out.suffix not in (".html", ".htm"):  # the run's weights, perhaps
         raise UserError(f"{out} exists and is not a page; choose another --out")
 
-    steps = steps_in_page(found, np.dtype(given.weights), given.steps)
-    page = build_page(
-        found,
-        name,
-        weights=given.weights,
-        steps=given.steps,
-        text_name=given.text_name,
-    )
+    page = build_page(found, name, weights=given.weights, text_name=given.text_name)
     write_text(page, out)
-    if steps:
-        print_message(f"it also holds the weights of step {listed(steps)}")
     megabytes = os.path.getsize(out) / 1e6
     write(f"{out}: {megabytes:.1f} MB")
     if given.open:
         webbrowser.open(out.resolve().as_uri())
-
-
-def _check_steps(asked: int, are_there: bool) -> None:
-    """Refuse a number of steps that cannot be, and one where there are none to hold."""
-    if asked < 0:
-        raise UserError(f"--steps must be at least 0, got {asked}")
-    if asked > 0 and not are_there:
-        raise UserError("--steps is for a run that has kept weights of single steps (train --keep)")

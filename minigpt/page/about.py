@@ -5,8 +5,6 @@ import re
 from pathlib import PurePath, PureWindowsPath
 from typing import Any
 
-import numpy as np
-
 from .. import UserError
 from ..config import TextConfig
 from ..data.dialogue.dialogue import Dialogue
@@ -15,7 +13,7 @@ from ..data.readers import title
 from ..generation.talk import read_talk
 from ..runs.base import bytes_read, is_base
 from ..runs.find import beginning, glass_writer
-from ..runs.folder import METRICS, STEPS, WEIGHTS, read_metrics, read_plan, read_steps
+from ..runs.folder import METRICS, WEIGHTS, read_metrics, read_plan
 from ..runs.found import FoundModel
 from ..runs.journal import texts_of_evaluations
 from ..runs.weights import read_best
@@ -105,15 +103,6 @@ def _evaluations(found: FoundModel) -> list[dict[str, Any]]:
     """The rows of metrics.jsonl; of a model that was kept after a step, those up to that step."""
     rows = read_metrics(found.folder / METRICS)
     return [row for row in rows if found.step is None or row["step"] <= found.step]
-
-
-def seconds_after(found: FoundModel, step: int) -> float:
-    """About how many seconds of training a step was over, from what is known of steps near it."""
-    rows = [*read_metrics(found.folder / METRICS), *read_steps(found.folder / STEPS)]
-    known = {0: 0.0} | {row["step"]: row["seconds"] for row in rows}
-    steps = sorted(known)
-    seconds = np.interp(step, steps, [known[at] for at in steps])
-    return round(float(seconds), 1)
 
 
 # How a text begins

@@ -9,8 +9,6 @@ import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,18 +20,14 @@ from ..data.dialogue.dialogue import Dialogue
 from ..generation.writer import Writer
 from ..interop.safetensors_files import Array
 from ..runs.find import glass_writer
-from ..runs.folder import WEIGHTS
-from ..runs.found import FoundModel, load_run
-from ..runs.kept import kept_steps
-from ..runs.weights import read_best
+from ..runs.found import FoundModel
 from ..tokenizer import BytePairTokenizer, CharacterTokenizer, Tokenizer
 from ..tokenizer.bpe import bytes_to_printable
 from ..tokenizer.chunked_encoding import PATTERNS
 from ..tokenizer.library import word_pattern
-from .about import facts, history, openings, seconds_after
+from .about import facts, history, openings
 
 LARGEST = 40_000_000  # parameters
-LARGEST_KEPT = 20_000_000  # bytes of weights of single steps
 WORKER = (
     "model/arithmetic", "model/engine", "model/weights", "model/window", "model/readings",
     "model/inside", "model/explanation", "model/tokenizer", "model/dialogue", "model/sampler",
@@ -76,27 +70,15 @@ _IMPORT = re.compile(r'^import [^;]*? from "[./\w]+\.js";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=async|class|const|function)", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class KeptModel:
-    """The weights of a step of the training in a page."""
-
-    step: int
-    seconds: float  # of training until then, about
-    packed: str  # in base64
-
-
 def build_page(
     found: FoundModel,
     title: str,
     *,
     weights: Literal["float16", "float32"] = "float16",
-    steps: int | None = None,
     text_name: str | None = None,
 ) -> str:
-    """The page of a model as HTML. `weights` is how they are stored. Of a run that has kept weights
-    of single steps it holds those of `steps` of them at most; unset: as many as are not larger than
-    LARGEST_KEPT together. `text_name` is what to call the text that the model has read; unset: as
-    its file.
+    """The page of a model as HTML. `weights` is how they are stored; `text_name` is what to call
+    the text that the model has read; unset: as its file.
 
     Raises:
         UserError: if the model is too large for a page, or its tokenizer is of a kind that the
@@ -109,9 +91,7 @@ def build_page(
             "export it instead: minigpt export --to gguf, and use llama.cpp"
         )
 
-    dtype = np.dtype(weights)
-    kept = [_kept_model(found, step, dtype) for step in steps_in_page(found, dtype, steps)]
-    model, packed = page_model(found, title, weights, kept, text_name)
+    model, packed = page_model(found, title, weights, text_name)
 
     script = bundle(PAGE)
     style = _style()
@@ -120,52 +100,16 @@ def build_page(
         "style": style,
         "model": _json(model),
         "weights": packed,
-        "kept": "".join(map(_kept_weights, kept)),
         "worker": bundle(WORKER),
         "script": script,
     }
     return _filled(parts)
 
 
-def steps_in_page(found: FoundModel, dtype: np.dtype, most: int | None = None) -> list[int]:
-    """The earlier steps whose weights a page holds: `most` of those that a run has kept, or as many
-    as fit, spread over all of them; none of a model that is such a step itself."""
-    if found.config is None or found.step is not None:
-        return []
-    if most is None:
-        most = LARGEST_KEPT // (found.glass.num_parameters * dtype.itemsize)
-
-    best = _best_step(found)
-    steps = [step for step in kept_steps(found.folder) if step != best]
-    if len(steps) <= most:
-        return steps
-    last = len(steps) - 1
-    chosen = {round(i * last / max(most - 1, 1)) for i in range(most)}
-    return [steps[i] for i in sorted(chosen)]
-
-
-def _best_step(found: FoundModel) -> int | None:
-    """The step that a run's best weights are of, if that is known."""
-    best = read_best(found.folder / WEIGHTS)
-    return None if best is None else round(best["step"])
-
-
-def _kept_model(found: FoundModel, step: int, dtype: np.dtype) -> KeptModel:
-    kept = load_run(found.folder, found.tokenizer, step=step)
-    packed, _ = _packed(kept, dtype)
-    return KeptModel(step, seconds_after(found, step), packed)
-
-
-def _kept_weights(kept: KeptModel) -> str:
-    """The element that holds them."""
-    return f'<script type="text/plain" id="weights-{kept.step}">{kept.packed}</script>\n'
-
-
 def page_model(
     found: FoundModel,
     title: str,
     weights: Literal["float16", "float32"],
-    kept: Sequence[KeptModel] = (),
     text_name: str | None = None,
 ) -> tuple[dict[str, Any], str]:
     """What the page knows of a model, and its weights in base64."""
@@ -178,8 +122,6 @@ def page_model(
         "facts": facts(found, text_name),
         "openings": openings(found),
         "history": history(found),
-        "bestStep": _best_step(found),
-        "kept": [{"step": one.step, "seconds": one.seconds} for one in kept],
         "config": page_config(found.glass.config),
         "tensors": tensors,
         "dtype": weights,

@@ -50,16 +50,6 @@ def test_every_command_finds_a_step_by_its_name(place: Path, type_: Type) -> Non
     assert losses == sorted(losses, reverse=True) and losses[0] > losses[2]
 
 
-def test_a_page_holds_the_steps_and_says_so_or_refuses_what_cannot_be(
-    place: Path, type_: Type
-) -> None:
-    _, out, err = type_("page my")
-    assert out.startswith("runs/my/page.html") and "the weights of step 0, 2" in err
-    assert "the weights of step" not in type_("page my --steps 0")[2]
-    assert_refused(type_("page my --steps -1"), "--steps must be at least 0")
-    assert_refused(type_("page my@2 --steps 1"), "--steps is for a run that has kept")
-
-
 def test_a_card_names_the_step_and_gives_no_figures_of_other_steps(
     place: Path, type_: Type
 ) -> None:

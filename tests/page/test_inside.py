@@ -97,7 +97,7 @@ def test_the_lens_shows_the_likeliest_token_after_each_layer(
     off = [(0, 1)]
     residual = found.glass.record(np.array(IDS), off).residual
     nats = log_softmax(found.glass.logits(residual[:, -4:]))  # (num_layers + 1, 4, vocab_size)
-    rows = worker.ask("lens", IDS, 4, {"off": ["0.1"]})
+    rows = worker.ask("lens", IDS, 4, ["0.1"])
     assert [[cell["id"] for cell in row] for row in rows] == nats.argmax(-1).tolist()
     shown = [[cell["probability"] for cell in row] for row in rows]
     np.testing.assert_allclose(shown, np.exp(nats.max(-1)), atol=1e-4)

@@ -104,7 +104,7 @@ def test_a_head_that_is_off_is_off_in_numpy_and_javascript(
 
     worker.open(found_model(config, model))
     names = [f"{layer}.{head}" for layer, head in off]
-    logits = worker.ask("allLogits", ids.tolist(), {"off": names})
+    logits = worker.ask("allLogits", ids.tolist(), names)
     assert_close(logits, glass.logits(glass.record(ids, off).residual[-1]))
 
 
@@ -126,7 +126,7 @@ def test_a_token_is_explained_alike_in_python_and_javascript(
 
     worker.open(found_model(config, model))
     names = [f"{layer}.{head}" for layer, head in off]
-    question = worker.send("explain", ids[:-1], ids[-1], {"off": names})
+    question = worker.send("explain", ids[:-1], ids[-1], names)
     why = worker.answer(question)
 
     assert why["logit"] == pytest.approx(expected.logit, abs=1e-3)

@@ -55,14 +55,14 @@ def test_the_page_writes_in_a_voice_what_the_package_writes(
         in_voice = writer.in_voice(voice["name"])
         settings = {"temperature": 0, "repetition_penalty": 1.3, "max_new_tokens": 50}
         (sample,) = in_voice.samples(prompt, **settings)
-        written = worker.ask("generate", prompt, 50, greedy, {}, voice["ids"])
+        written = worker.ask("generate", prompt, 50, greedy, [], voice["ids"])
         assert tuple(written) == sample.token_ids
 
 
 def test_a_full_window_keeps_the_mark_when_a_text_is_read(writer: Writer, worker: Worker) -> None:
     mark = list(writer.in_voice("LOUD").mark)
     ids = [*mark, *writer.tokenizer.encode("THE FOX asked a crow for bread. " * 4)[:90]]
-    told = worker.told("read", {"ids": ids, "kept": len(mark)}, {})
+    told = worker.told("read", {"ids": ids, "kept": len(mark)}, [])
     assert len(told) == len(ids) and told[-1]["start"] > 0
     for event in told[1:]:
         place, start = event["place"], event["start"]

@@ -67,7 +67,7 @@ def test_every_token_of_a_text_is_read_in_a_window_of_half_a_context_at_least(
     worker: Worker, found: FoundModel, ids: list[int], off: list[str]
 ) -> None:
     """And the surprise that is told of it is that in this window, by the glass engine."""
-    told = worker.told("read", {"ids": ids}, {"off": off})
+    told = worker.told("read", {"ids": ids}, off)
     assert [event["place"] for event in told] == list(range(len(ids)))
     check(found, ids, told, off)
     for event in told:
@@ -120,7 +120,7 @@ def test_a_window_is_looked_at_alone_whatever_was_read_before(
         ids = ids[:kept] + random.integers(VOCAB, size=1 + CONTEXT // 3).tolist()
         ids = ids[:CONTEXT]
         off = OFF if random.random() < 0.5 else []
-        logits = np.array(worker.ask("logits", ids, {"off": off}))
+        logits = np.array(worker.ask("logits", ids, off))
         token = int(random.integers(VOCAB))
         surprise = -log_softmax(logits)[token] / np.log(2)
         assert surprise == pytest.approx(bits(found, ids, token, off), abs=1e-3)
@@ -170,7 +170,7 @@ def test_a_newer_task_ends_the_older_and_everybody_is_answered(worker: Worker) -
 def test_what_is_asked_while_a_text_is_written_is_answered_meanwhile(worker: Worker) -> None:
     writing = worker.send("write", {"ids": [1]}, 100_000, GREEDY, [])
     for i in range(5):
-        assert len(worker.ask("logits", [i, 2, 3], {"off": OFF})) == VOCAB
+        assert len(worker.ask("logits", [i, 2, 3], OFF)) == VOCAB
     assert writing not in worker.answers
     worker.ask("stop")
     assert worker.answer(writing) == "stopped"

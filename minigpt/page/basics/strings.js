@@ -40,7 +40,6 @@ export const STRINGS = {
     next: "After {row} the likeliest next token is {best} with {p}, then {second} with {q}.",
     other: "After {row} the model gives {token} {p}: its guess number {rank}. The first is {best} with {q}.",
     otherHeads: "other heads off",
-    otherStep: "the weights of another step",
     others: "many others",
     otherwise:
       "It was drawn with other settings ({settings}). With yours the die shows {number}, and there lies {falls}.",
@@ -151,11 +150,6 @@ export const STRINGS = {
       "After {time} ({step} steps) the model needed {validation} bits for a byte of text that it had not read, and " +
       "{training} bits for a byte of text that it had read.",
     noSample: "No sample of this moment was kept.",
-    notMeasured: "After {time} ({step} steps). The loss was not measured at this moment.",
-    now: "The whole page now shows the model as it was {when}. Let it write {again}.",
-    nowBest: "The whole page shows the trained model.",
-    kept: "Move the slider: the file also holds the weights of {n} earlier steps, and the whole page shows that model.",
-    again: "the last stretch again",
     once:
       "It was measured once, at the end. Fewer bits are better: a byte (a letter, or a part of one) takes 8 bits " +
       "without a model.",
@@ -453,10 +447,6 @@ export const STRINGS = {
     fromHere: "Write from here",
     headsOff: "Heads off: {n} of {all} ({names}). All numbers and all writing are without them.",
     headsOn: "Switch them on",
-    stepShown: "You see the model as it was {when}. All numbers and all writing are of that model.",
-    stepAfter: "after step {step} of its training",
-    stepBefore: "before its training",
-    stepEnd: "Back to the trained model",
     many: "{n} tokens written.",
     now: "Writing.",
     one: "1 token written.",

@@ -36,11 +36,11 @@ window.minigpt = {
 
 /** What the page is about at this moment; `starts` has an entry for the next token, too. */
 function whatIsShown() {
-  const { text, chosen, question, view, settings, off, step, busy } = state;
+  const { text, chosen, question, view, settings, off, busy } = state;
   const { ids, origin, hidden } = text;
   const starts = [...ids.keys(), ids.length].map((place) => windowOf(place).start);
   const voice = voiceOf(text)?.name ?? null;
-  const shown = { ids, origin, starts, hidden, voice, chosen, question, view, settings, off: [...off], step, busy };
+  const shown = { ids, origin, starts, hidden, voice, chosen, question, view, settings, off: [...off], busy };
   return structuredClone(shown);
 }
 

@@ -4,7 +4,7 @@
 import { chance, fact, fill, h, lastAsked, number, roving } from "../basics/dom.js";
 import { say, string } from "../basics/strings.js";
 import { ask, model } from "../text/client.js";
-import { isOff, modelKey, modelOnView, openView, state, subject } from "../text/state.js";
+import { headsOff, isOff, offKey, openView, state, subject } from "../text/state.js";
 import { tokenName } from "../text/writing.js";
 import { chooseLayer } from "../views/attention.js";
 import { rowName } from "../views/bars.js";
@@ -104,16 +104,14 @@ export async function drawMap() {
   lightMap();
   const about = subject();
   const { ids } = about.window;
-  const which = modelOnView();
+  const off = headsOff();
 
-  const key = `${about.place} ${ids} ${modelKey()}`;
+  const key = `${about.place} ${ids} ${offKey()}`;
   const isLast = askingForMap();
   let found = known;
   if (key !== known.key) {
     map.ariaBusy = "true";
-    const [inside, logits] = ids.length
-      ? await Promise.all([ask("overview", ids, which), ask("logits", ids, which)])
-      : [];
+    const [inside, logits] = ids.length ? await Promise.all([ask("overview", ids, off), ask("logits", ids, off)]) : [];
     if (!isLast()) return;
     found = { key, inside, logits };
   }

@@ -5,17 +5,7 @@ import { largestFirst, probabilities } from "../basics/chances.js";
 import { button, byId, chance, fact, fill, h, lastAsked, number } from "../basics/dom.js";
 import { say, string } from "../basics/strings.js";
 import { ask, model } from "../text/client.js";
-import {
-  changed,
-  isOff,
-  modelKey,
-  modelOnView,
-  onChange,
-  openView,
-  state,
-  switchHead,
-  windowOf,
-} from "../text/state.js";
+import { changed, headsOff, isOff, offKey, onChange, openView, state, switchHead, windowOf } from "../text/state.js";
 import { firstUnread, tokenName, write } from "../text/writing.js";
 import { openPanel } from "./bottom_sheet.js";
 import { findExample } from "./tour_example.js";
@@ -43,13 +33,13 @@ export function makeTour() {
 
   onChange(() => {
     if (tour?.example && state.text !== tour.text) endTour();
-    if (tour && tour.by !== modelKey()) drawTour();
+    if (tour && tour.by !== offKey()) drawTour();
   });
   return button(string("tour.begin"), beginTour, { id: "begin-tour" });
 }
 
 async function beginTour() {
-  const mine = { step: 0, example: null, guess: null, by: modelKey() };
+  const mine = { step: 0, example: null, guess: null, by: offKey() };
   tour = mine;
   box.hidden = false;
   openPanel();
@@ -94,7 +84,7 @@ async function goTo(step) {
 
 /** Draw the step; with `isNew` it opens its view and takes the focus. */
 async function drawTour(isNew = false) {
-  tour.by = modelKey();
+  tour.by = offKey();
   const mine = tour;
   const isLast = drawing();
   const content = await STEPS[tour.step](tour, isNew);
@@ -135,7 +125,7 @@ async function guessStep({ example, guess }) {
   cover(true);
   state.chosen = null;
   changed();
-  const chances = probabilities(await ask("logits", windowOf(place).ids, modelOnView()));
+  const chances = probabilities(await ask("logits", windowOf(place).ids, headsOff()));
   const options = largestFirst(chances)
     .filter((id) => id !== token)
     .slice(0, OPTIONS - 1);
@@ -223,7 +213,7 @@ async function headStep({ example }, isNew) {
     tour.hasSwitched = isOff(layer, head);
   };
   const { ids } = windowOf(place);
-  const p = probabilities(await ask("logits", ids, modelOnView()))[token];
+  const p = probabilities(await ask("logits", ids, headsOff()))[token];
   const values = { token: tokenName(token), head: h("b", {}, name) };
   const now = chance("probability", p, { place, token });
   const label = string(isOff(layer, head) ? "tour.switchOn" : "tour.switchOff", { head: name });

@@ -44,7 +44,7 @@ async function largestEffect(place, token) {
       Object.assign(heads, found.heads);
       if (Object.keys(heads).length >= HEADS) resolve();
     };
-    askAndHear(hear, "explain", ids, token, modelOnView()).then(resolve, reject);
+    askAndHear(hear, "explain", ids, token, headsOff()).then(resolve, reject);
   });
 
   const [first] = Object.entries(heads).sort((a, b) => a[1] - b[1]);

@@ -34,16 +34,11 @@ import { idsInWindow, movedWindow, nextWindow, windowsOf } from "./window.js";
  * begin, and that of the next one, if that is known; whether a token was typed or written. Its tokens from `from` on are
  * to be read. What is written ends with the turn of a speaker, the text of which begins at `turnFrom`, if that is given. */
 
-/** @typedef {{step: (number|null)?, off: Iterable<string>?}} Which
- * Of which model something is asked: the step whose weights it has (null: the model's own), and which heads are off,
- * "layer.head". The weights of a step are given before. */
-
 const ENDED = Symbol("ended");
 const channel = new MessageChannel();
 const resting = []; // who waits for a moment to pass, in the order of the messages sent to oneself
-const engines = new Map(); // by the step of their weights
-let packing; // how the weights of the model, and of each step, are packed
-let readings; // of the model that was asked last
+let engine;
+let readings;
 let tokenizer;
 let firstToken; // which an empty prompt stands for
 let forbidden; // tokens that are never drawn
@@ -55,20 +50,20 @@ let explaining = 0; // counts explanations
 const tellingTasks = {
   /** Read a text: {event: "token", place, id, bits, start} tells of each of its tokens the surprise in bits, and the
    * first token of the window in which it was predicted. The first token of all is not predicted: NaN bits.
-   * False if it was ended. @param {Text} text @param {Which} which */
-  async read(hear, text, which) {
+   * False if it was ended. @param {Text} text @param {Iterable<string>} off */
+  async read(hear, text, off) {
     const mine = ++writing;
-    const found = await inMoments(readText(text, which), { isOver: () => mine !== writing, hear });
+    const found = await inMoments(readText(text, off), { isOver: () => mine !== writing, hear });
     return found !== ENDED;
   },
 
   /** Write after a text until so many tokens are written ("length"), the model ends the text ("ended"), the turn is over
    * ("turn") or another task comes ("stopped"); each token is told of as in `read`.
-   * @param {Text} text @param {Which} which */
-  async write(hear, text, count, settings, which) {
+   * @param {Text} text @param {Iterable<string>} off */
+  async write(hear, text, count, settings, off) {
     const mine = ++writing;
     explaining++;
-    const steps = writeText(text, count, settings, which);
+    const steps = writeText(text, count, settings, off);
     const reason = await inMoments(steps, { isOver: () => mine !== writing, hear });
     return reason === ENDED ? "stopped" : reason;
   },
@@ -76,9 +71,9 @@ const tellingTasks = {
   /** Why `token` is likely after a window, or not: {logit, probability, parts, heads, words}, as writer.explain in
    * Python; `words` by the index in `ids`. What is found so far comes as {event: "explained"} with some of these names,
    * first all but heads and words. Null if it was ended. */
-  async explain(hear, ids, token, which) {
+  async explain(hear, ids, token, off) {
     const mine = ++explaining;
-    const steps = explainWindow(ids, token, which);
+    const steps = explainWindow(ids, token, off);
     const found = await inMoments(steps, { isOver: () => mine !== explaining, hear });
     return found === ENDED ? null : found;
   },
@@ -86,19 +81,13 @@ const tellingTasks = {
 
 const tasks = {
   open(model, weights) {
-    packing = model;
-    engines.clear();
-    tasks.give(null, weights);
+    const { config, dtype, tensors } = model;
+    engine = new Engine(config, unpackWeights(weights, dtype, tensors));
+    readings = new Readings(engine);
     tokenizer = new Tokenizer(model.tokenizer);
     firstToken = model.firstToken;
     forbidden = model.forbidden;
     dialogue = model.dialogue && new Dialogue(model.dialogue);
-  },
-
-  /** The weights of a step. */
-  give(step, weights) {
-    const { config, dtype, tensors } = packing;
-    engines.set(step, new Engine(config, unpackWeights(weights, dtype, tensors)));
   },
 
   /** End what is written and explained. */
@@ -108,11 +97,11 @@ const tasks = {
   },
 
   /** As `explain`, for scripts: nothing ends it. */
-  explainWhole: (ids, token, which) => inMoments(explainWindow(ids, token, which)),
+  explainWhole: (ids, token, off) => inMoments(explainWindow(ids, token, off)),
 
   /** The tokens that the model writes after a prompt, behind the mark of a voice if one is given, for scripts: it ends
    * nothing, and nothing ends it. */
-  async generate(prompt, count, settings, which, mark = []) {
+  async generate(prompt, count, settings, off, mark = []) {
     const ids = tokenizer.encode(prompt);
     const kept = mark.length;
     const text = ids.length
@@ -120,30 +109,30 @@ const tasks = {
       : { ids: [...mark, firstToken], hidden: kept + 1, kept };
     const written = [];
     const hear = ({ id }) => written.push(id);
-    const reason = await inMoments(writeText(text, count, settings, which), { hear });
+    const reason = await inMoments(writeText(text, count, settings, off), { hear });
     return reason === "ended" ? written.slice(0, -1) : written;
   },
 
   /** The logits after each token, for scripts. */
-  async allLogits(ids, which) {
-    const reading = await inMoments(readWith(ids, which));
+  async allLogits(ids, off) {
+    const reading = await inMoments(readWith(ids, off));
     return ids.map((_, t) => reading.logits(t));
   },
 
   // What inside.js shows of a window, the last row of which predicts.
-  logits: (ids, which) => shown(lastLogits, ids, which),
-  overview: (ids, which) => shown(overview, ids, which),
-  rows: (ids, which) => shown(lastRows, ids, which),
-  attention: (ids, layer, head, which) => shown(headAttention, ids, which, layer, head),
-  thumbnails: (ids, which) => shown(thumbnails, ids, which),
-  query: (ids, layer, head, which) => shown(lastQuery, ids, which, layer, head),
-  feedForward: (ids, layer, which) => shown(firingUnits, ids, which, layer),
-  norms: (ids, which) => shown(streamNorms, ids, which),
-  lens: async (ids, count, which, following) => inMoments(await shown(lens, ids, which, count, following)),
+  logits: (ids, off) => shown(lastLogits, ids, off),
+  overview: (ids, off) => shown(overview, ids, off),
+  rows: (ids, off) => shown(lastRows, ids, off),
+  attention: (ids, layer, head, off) => shown(headAttention, ids, off, layer, head),
+  thumbnails: (ids, off) => shown(thumbnails, ids, off),
+  query: (ids, layer, head, off) => shown(lastQuery, ids, off, layer, head),
+  feedForward: (ids, layer, off) => shown(firingUnits, ids, off, layer),
+  norms: (ids, off) => shown(streamNorms, ids, off),
+  lens: async (ids, count, off, following) => inMoments(await shown(lens, ids, off, count, following)),
 
   // Of the model alone.
-  headScores: (which) => inMoments(headScores(engineOf(which))),
-  nearest: (token, count, which) => nearestTokens(engineOf(which), token, count),
+  headScores: () => inMoments(headScores(engine)),
+  nearest: (token, count) => nearestTokens(engine, token, count),
 };
 
 onmessage = async ({ data: { id, name, args } }) => {
@@ -177,27 +166,20 @@ function moment() {
 }
 channel.port1.onmessage = () => resting.shift()();
 
-/** The steps of reading a window; they return the reading. */
-function readWith(ids, which) {
-  const engine = engineOf(which);
-  if (readings?.engine !== engine) readings = new Readings(engine);
-  return readings.read(ids, new Set(which?.off));
-}
-
-/** The engine with the weights of a step, or of the model itself. @param {Which} [which] */
-function engineOf({ step = null } = {}) {
-  return engines.get(step);
+/** The steps of reading a window; they return the reading. @param {Iterable<string>} [off] */
+function readWith(ids, off) {
+  return readings.read(ids, new Set(off));
 }
 
 /** What one of the views of inside.js shows of a window. */
-async function shown(view, ids, which, ...rest) {
-  const reading = await inMoments(readWith(ids, which));
+async function shown(view, ids, off, ...rest) {
+  const reading = await inMoments(readWith(ids, off));
   return view(reading, ids.length, ...rest);
 }
 
 /** The steps of reading a text: each token of it is told of. */
-function* readText({ ids, kept = 0, starts: known = [], from = 0 }, which) {
-  const { atOnce, config } = engineOf(which);
+function* readText({ ids, kept = 0, starts: known = [], from = 0 }, off) {
+  const { atOnce, config } = engine;
   const starts = windowsOf(ids, known, config.context_length);
   if (from === 0 && ids.length > 0) yield { event: "token", place: 0, id: ids[0], bits: NaN, start: 0 };
 
@@ -207,7 +189,7 @@ function* readText({ ids, kept = 0, starts: known = [], from = 0 }, which) {
     let end = place + 1;
     while (end < ids.length && starts[end] === start && end < place + atOnce) end++;
 
-    const reading = yield* readWith(idsInWindow(ids, start, end - 1, kept), which);
+    const reading = yield* readWith(idsInWindow(ids, start, end - 1, kept), off);
     for (; place < end; place++) {
       const bits = surprise(reading.logits(place - start - 1), ids[place]);
       yield { event: "token", place, id: ids[place], bits, start };
@@ -216,8 +198,8 @@ function* readText({ ids, kept = 0, starts: known = [], from = 0 }, which) {
 }
 
 /** The steps of writing. */
-function* writeText({ hidden = 0, kept = 0, turnFrom = null, ...text }, count, settings, which) {
-  const { context_length } = packing.config;
+function* writeText({ hidden = 0, kept = 0, turnFrom = null, ...text }, count, settings, off) {
+  const { context_length } = engine.config;
   const ids = text.ids.slice();
   let start = nextWindow(text, context_length);
 
@@ -227,7 +209,7 @@ function* writeText({ hidden = 0, kept = 0, turnFrom = null, ...text }, count, s
 
   for (let i = 0; i < count; i++) {
     const place = ids.length;
-    const reading = yield* readWith(idsInWindow(ids, start, place, kept), which);
+    const reading = yield* readWith(idsInWindow(ids, start, place, kept), off);
     const logits = reading.logits(place - start - 1);
 
     const number = dieNumber(settings.seed, place, ids);
@@ -245,8 +227,8 @@ function* writeText({ hidden = 0, kept = 0, turnFrom = null, ...text }, count, s
 }
 
 /** The steps of explaining; all that was found comes at the end. */
-function* explainWindow(ids, token, which) {
-  const reading = yield* readWith(ids, which);
+function* explainWindow(ids, token, off) {
+  const reading = yield* readWith(ids, off);
   const all = { heads: {}, words: {} };
 
   for (const found of explainToken(reading, ids.length, token)) {

@@ -84,19 +84,6 @@ export function askAndHear(hear, name, ...args) {
 
 export const ready = ask("open", model, read("weights"));
 
-const given = new Set(); // steps whose weights the worker has
-
-/** Give the worker the weights that were kept of a step of the training; whoever asks for them calls this before. They
- * come last in the file, after the code has begun: false if they are not read yet. */
-export function giveStep(step) {
-  if (step === null || given.has(step)) return true;
-  if (document.readyState === "loading") return false;
-
-  given.add(step);
-  ask("give", step, read(`weights-${step}`));
-  return true;
-}
-
 /** The token that an empty prompt stands for. */
 export const { firstToken } = model;
 

@@ -7,7 +7,7 @@ import { model } from "./client.js";
 import { copyLink, copyText, hasLink } from "./link.js";
 import { area, showEnd } from "./sheet.js";
 import { currentLook } from "./spans.js";
-import { allHeadsOn, lookAtStep, offNames, state } from "./state.js";
+import { allHeadsOn, offNames, state } from "./state.js";
 import { startWriting, step, typeButton } from "./typing.js";
 import { again, lastWritten, redoLast, stop, undoLast, writeFromHere } from "./writing.js";
 
@@ -57,7 +57,6 @@ export function makeControls() {
     ),
   );
   byId("heads-off").append(button(string("writing.headsOn"), allHeadsOn));
-  byId("step-shown").append(button(string("writing.stepEnd"), () => lookAtStep(null)));
 }
 
 let wasBusy = false;
@@ -78,7 +77,6 @@ export function drawControls() {
     if (element.textContent !== state[id]) element.textContent = state[id];
   }
   drawHeadsOff();
-  drawStepShown();
 }
 
 /** A button that does nothing now; with the focus on it, it stays as it is until the focus goes on. */
@@ -107,23 +105,4 @@ function drawHeadsOff() {
 
   banner.dataset.names = counts.names;
   banner.querySelector("span").replaceChildren(...say("writing.headsOff", counts));
-}
-
-/** The line, and the title, that say that the page is about the model as it was at a step of its training. */
-function drawStepShown() {
-  const { step } = state;
-  const banner = byId("step-shown");
-  banner.hidden = step === null;
-  const title = step === null ? model.title : `${model.title}@${step}`;
-  if (byId("title").textContent === title) return;
-
-  byId("title").textContent = title;
-  banner
-    .querySelector("span")
-    .replaceChildren(step === null ? "" : string("writing.stepShown", { when: whenOf(step) }));
-}
-
-/** "after step 120 of its training" */
-export function whenOf(step) {
-  return step === 0 ? string("writing.stepBefore") : string("writing.stepAfter", { step: step.toLocaleString("en") });
 }

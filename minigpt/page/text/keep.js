@@ -2,7 +2,7 @@
 // the browser's Back, which brings the earlier version.
 
 import { model } from "./client.js";
-import { emptyText, hasStep, lookAtStep, onChange, state } from "./state.js";
+import { emptyText, onChange, state } from "./state.js";
 import { lookAt } from "./writing.js";
 
 const KEPT = "minigpt-page";
@@ -52,8 +52,8 @@ function unpacked(saved, before = emptyText()) {
 
 /** Keep all of it for a reload of this address; if that is too much, the version on view alone. */
 export function keep() {
-  const { question, view, chosen, focus, settings, step, look, asker, answerer } = state;
-  const seen = { question, view, chosen, focus, settings, step, look, asker, answerer };
+  const { question, view, chosen, focus, settings, look, asker, answerer } = state;
+  const seen = { question, view, chosen, focus, settings, look, asker, answerer };
   const shown = { ...seen, off: [...state.off], text: state.text.number };
   const about = { ...shown, address: location.href, model: model.title };
   const numbers = (texts) => texts.map(({ number }) => number);
@@ -88,7 +88,6 @@ export function bringBack() {
     Object.assign(state, { question, view, focus, chosen, look, asker, answerer, texts, text: numbered(saved.text) });
     Object.assign(state.settings, settings);
     state.off = new Set(saved.off);
-    if (hasStep(saved.step)) lookAtStep(saved.step);
     state.past = saved.past.map(numbered);
     state.future = saved.future.map(numbered);
     return true;

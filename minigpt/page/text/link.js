@@ -7,7 +7,7 @@ import { dialogue, model, tokenizer } from "./client.js";
 import { edited, onSheet, sheetText } from "./edit.js";
 import { ofRuns, runsOf } from "./keep.js";
 import { SETTINGS, set } from "./settings.js";
-import { changed, emptyText, hasStep, lookAtStep, state } from "./state.js";
+import { changed, emptyText, state } from "./state.js";
 import { begin } from "./versions.js";
 import { keptOf, voiceMark, voiceNamed, voiceOf } from "./voices.js";
 import { shownText } from "./writing.js";
@@ -57,10 +57,10 @@ export async function copyLink() {
   return tell(isFile ? "link.partCopied" : "link.copied");
 }
 
-/** What a link says after its #: the text, its voice and who it is from, what is chosen and looked at, heads off, the step of
- * the weights, settings. */
+/** What a link says after its #: the text, its voice and who it is from, what is chosen and looked at, heads off,
+ * settings. */
 function link() {
-  const { text, chosen, question, view, focus, off, step, settings } = state;
+  const { text, chosen, question, view, focus, off, settings } = state;
   const shown = sheetText(text);
   const parts = new URLSearchParams({ prompt: shown });
 
@@ -86,7 +86,6 @@ function link() {
   parts.set("view", view);
   parts.set("head", `${focus.layer}.${focus.head}`);
   if (off.size) parts.set("off", [...off].join(" "));
-  if (step !== null) parts.set("step", step);
   for (const name of Object.keys(SETTINGS)) parts.set(name, settings[name]);
   for (const name of OF_TALK) if (dialogue && state[name] !== null) parts.set(name, state[name]);
   return `#${parts}`;
@@ -114,8 +113,6 @@ export function readLink() {
     Object.assign(state.focus, { layer, head: inLayer, follows: false });
   }
   state.off = new Set((parts.get("off") ?? "").split(" ").filter(isHead));
-  const step = parts.has("step") ? Number(parts.get("step")) : null;
-  lookAtStep(hasStep(step) ? step : null);
   changed();
   return true;
 }

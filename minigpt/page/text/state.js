@@ -2,7 +2,7 @@
 // asked about it. Whoever changes it calls `changed`; all is drawn anew at most once a frame.
 
 import { firstBehindMark, nextWindow, placesInWindow, windowsOf } from "../model/window.js";
-import { dialogue, giveStep, model } from "./client.js";
+import { dialogue, model } from "./client.js";
 import { keptOf } from "./voices.js";
 
 // How tokens are drawn, if nothing else is said.
@@ -11,7 +11,7 @@ export const USUAL_DRAW = { temperature: 0.8, topK: 0, topP: 1, minP: 0, repetit
 /** @typedef {{ids: number[], pieces: string[], origin: ("typed"|"written")[], bits: number[], starts: number[],
  * draws: object[], hidden: number, nextStart: number?, begun: number?}} Text
  * the tokens, what each adds to the sheet, who it is from, its surprise (NaN: not known yet), the first token that the
- * model saw when it predicted it, and the {settings, which} it was drawn with (null: not drawn). The first `hidden` tokens
+ * model saw when it predicted it, and the {settings, off} it was drawn with (null: not drawn). The first `hidden` tokens
  * are the mark of a voice, if it has one, and an empty beginning. `nextStart` is the first token that the model sees when
  * it predicts the next one, if that was decided (null: the usual one). In a full window with a mark, `starts` and
  * `nextStart` count the forgotten tokens behind the mark. The tokens from `begun` on were written at once. */
@@ -34,8 +34,6 @@ export const state = {
   answerer: null, // and who answers; null: whoever usually does
   settings: { ...USUAL_DRAW, seed: 1, maxNewTokens: 200 },
   off: new Set(), // heads switched off, "layer.head" from 0: for all numbers of the page and all writing
-  // The weights on view: those kept of this step of the training, or the model itself (null): for all of it too.
-  step: null,
   tints: null, // how much the tokens of the text are looked at, if a view shows that: index -> 0 to 1
   busy: false, // whether a text is being written
   writing: null, // the text that is being written
@@ -128,34 +126,19 @@ export function allHeadsOn() {
   changed();
 }
 
-/** Of which model all numbers are, for the worker: the step of its weights, and which heads are off. */
-export function modelOnView() {
-  return { step: state.step, off: [...state.off].sort() };
+/** Which heads are off, in order: all numbers are of the model without them. */
+export function headsOff() {
+  return [...state.off].sort();
 }
 
 /** The same as one string. */
-export function modelKey({ step, off } = modelOnView()) {
-  return `${step ?? "best"} ${off.join(" ")}`;
-}
-
-/** Look at the model as it was after a step whose weights are kept, or at the model itself (null). */
-export function lookAtStep(step) {
-  if (!giveStep(step)) {
-    document.addEventListener("DOMContentLoaded", () => lookAtStep(step), { once: true });
-    return;
-  }
-  state.step = step;
-  changed();
-}
-
-/** Whether the file of the page holds the weights of a step; null is the model itself. */
-export function hasStep(step) {
-  return step === null || model.kept.some((moment) => moment.step === step);
+export function offKey(off = headsOff()) {
+  return off.join(" ");
 }
 
 /** The names of the heads that are off, as they are read: "1.2, 3.1". */
 export function offNames() {
-  const names = [...state.off].sort().map((key) => headNumber(...key.split(".").map(Number)));
+  const names = headsOff().map((key) => headNumber(...key.split(".").map(Number)));
   return names.join(", ");
 }
 

@@ -4,7 +4,7 @@ import { chance, fact, fill, h, lastAsked } from "../basics/dom.js";
 import { say } from "../basics/strings.js";
 import { ask } from "./client.js";
 import { allLooks, tokenAtPoint, tokenElement } from "./spans.js";
-import { modelKey, modelOnView, onChange, state, windowOf } from "./state.js";
+import { headsOff, offKey, onChange, state, windowOf } from "./state.js";
 import { tokenName } from "./writing.js";
 
 const REST = 120; // milliseconds for which the mouse rests on a token before it is asked about
@@ -28,7 +28,7 @@ export function makeTip() {
 
   // It never says anything of a text that is not there any more.
   onChange(() => {
-    if (about && (about.text !== state.text || about.by !== modelKey())) hover(null);
+    if (about && (about.text !== state.text || about.by !== offKey())) hover(null);
   });
 }
 
@@ -38,7 +38,7 @@ function hover(place) {
   clearTimeout(timer);
   asking(); // an answer that comes now is too late
   tip.hidden = true;
-  about = place === null ? null : { text: state.text, place, by: modelKey() };
+  about = place === null ? null : { text: state.text, place, by: offKey() };
   if (about) timer = setTimeout(() => openTip(about), REST);
 }
 
@@ -58,7 +58,7 @@ async function openTip(asked) {
   };
   drawTip(say("tip.chance", known));
 
-  const logits = await ask("logits", windowOf(place).ids, modelOnView());
+  const logits = await ask("logits", windowOf(place).ids, headsOff());
   if (!isLast() || about !== asked) return undefined;
   // Of equal ones the one with the smaller id comes first.
   const isBefore = (logit, other) => logit > logits[id] || (logit === logits[id] && other < id);

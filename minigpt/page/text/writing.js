@@ -2,10 +2,10 @@
 
 import { h } from "../basics/dom.js";
 import { string } from "../basics/strings.js";
-import { ask, askAndHear, giveStep, ready, tokenizer, visibleToken } from "./client.js";
+import { ask, askAndHear, ready, tokenizer, visibleToken } from "./client.js";
 import { addToken, beginningOf, cutAfterTurn, edited, inVoice, readable, sheetText, unfinished } from "./edit.js";
 import { SETTINGS } from "./settings.js";
-import { changed, hasStep, modelKey, modelOnView, onChange, state, USUAL_DRAW } from "./state.js";
+import { changed, headsOff, offKey, onChange, state, USUAL_DRAW } from "./state.js";
 import { turnGoingOn } from "./turns.js";
 import { addTyped, addVersion, redo, replaceVersion, takeAway, undo, visit } from "./versions.js";
 import { keptOf, voiceNamed } from "./voices.js";
@@ -54,7 +54,7 @@ export async function write(options = {}) {
   text.begun = text.ids.length;
   addVersion(text);
 
-  const draw = { settings: { ...state.settings }, which: modelOnView() };
+  const draw = { settings: { ...state.settings }, off: headsOff() };
   Object.assign(state, { busy: true, writing: text, status: string("writing.now"), problem: "", speed: "" });
   const isEnd = token === tokenizer.end;
   const turnFrom = isTurn ? turnGoingOn(text) : null;
@@ -65,7 +65,7 @@ export async function write(options = {}) {
 
 /** Have the model write so many tokens after a text; returns why it ended. */
 async function writeOn(text, count, { draw, pace, turnFrom }) {
-  const { settings, which } = draw;
+  const { settings, off } = draw;
   let first = 0; // when the first token came
 
   const hear = ({ id, bits, start }) => {
@@ -76,7 +76,7 @@ async function writeOn(text, count, { draw, pace, turnFrom }) {
     if (written > 4 && pace === 0) state.speed = string("writing.speed", { n: (written / seconds).toFixed(0) });
     changed();
   };
-  const next = (n) => askAndHear(hear, "write", { ...plain(text), turnFrom }, n, settings, which);
+  const next = (n) => askAndHear(hear, "write", { ...plain(text), turnFrom }, n, settings, off);
 
   try {
     await ready;
@@ -200,10 +200,10 @@ function plain({ ids, hidden, starts, origin, nextStart }) {
 }
 
 // The model reads what is on view as soon as nothing is written, so that the surprise of every token is known.
-// Of another model, with other heads off or of another step, every number is another.
+// With other heads off every number is another.
 onChange(() => {
   const { text } = state;
-  const key = modelKey();
+  const key = offKey();
 
   if (text.readBy !== undefined && text.readBy !== key) {
     text.bits.fill(NaN);
@@ -236,7 +236,7 @@ async function readText(text, key) {
   try {
     await ready;
     const unread = { ...plain(text), from: firstUnread(text) };
-    await askAndHear(hear, "read", unread, modelOnView());
+    await askAndHear(hear, "read", unread, headsOff());
   } catch (error) {
     state.problem = error.message;
     text.unread = key; // it is not asked again
@@ -246,13 +246,12 @@ async function readText(text, key) {
 }
 
 /** A prompt and what the model writes after it, for scripts: what is on view is not touched, and writing goes on. */
-export async function generate(prompt, { off = [], step = null, voice = null, ...options } = {}) {
+export async function generate(prompt, { off = [], voice = null, ...options } = {}) {
   await ready;
-  if (!hasStep(step) || !giveStep(step)) throw new RangeError(`the page does not hold the weights of step ${step}`);
   const mark = voice === null ? [] : voiceNamed(voice)?.ids;
   if (mark === undefined) throw new RangeError(`there is no voice ${voice}`);
 
   const settings = { ...state.settings, ...USUAL_DRAW, ...options };
-  const written = await ask("generate", prompt, settings.maxNewTokens, settings, { step, off }, mark);
+  const written = await ask("generate", prompt, settings.maxNewTokens, settings, off, mark);
   return prompt + tokenizer.decode(written);
 }

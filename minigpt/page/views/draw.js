@@ -7,7 +7,7 @@ import { say, string } from "../basics/strings.js";
 import { dieNumber, filtered, isThrownAt } from "../model/sampler.js";
 import { ask, model } from "../text/client.js";
 import { set } from "../text/settings.js";
-import { changed, lookAtStep, modelKey, modelOnView, state, subject } from "../text/state.js";
+import { changed, headsOff, offKey, state, subject } from "../text/state.js";
 import { branch, tokenName } from "../text/writing.js";
 import { bar, barHeads, rowName } from "./bars.js";
 import { makeSlowDraw } from "./slow_draw.js";
@@ -69,10 +69,9 @@ export const drawView = {
         return fill(sentence, say("draw.first"));
       }
 
-      const which = modelOnView();
-      const key = `${about.window.ids} ${modelKey()}`;
+      const key = `${about.window.ids} ${offKey()}`;
       const isLast = asking();
-      const logits = key === known.key ? known.logits : await ask("logits", about.window.ids, which);
+      const logits = key === known.key ? known.logits : await ask("logits", about.window.ids, headsOff());
       if (!isLast()) return;
       if (key !== known.key) slow.rest();
       known = { key, logits };
@@ -115,16 +114,15 @@ function howDrawn({ isThrown, die, falls }, { place, token }) {
   if (!drawing) return say(isThrown ? "draw.typed" : "draw.typedCold", words);
 
   const others = OF_A_DRAW.filter((name) => drawing.settings[name] !== state.settings[name]);
-  const isSameModel = modelKey(drawing.which) === modelKey();
-  const isSame = others.length === 0 && isSameModel;
-  if (isSame) return say(isThrown ? "draw.replayed" : "draw.replayedCold", { ...words, token: tokenName(token) });
+  const isSameModel = offKey(drawing.off) === offKey();
+  if (others.length === 0 && isSameModel)
+    return say(isThrown ? "draw.replayed" : "draw.replayedCold", { ...words, token: tokenName(token) });
 
   const values = others.map((name) => `${string(`settings.${name}`).toLowerCase()} ${drawing.settings[name]}`);
-  if (!isSameModel) values.push(string(drawing.which.step === state.step ? "draw.otherHeads" : "draw.otherStep"));
+  if (!isSameModel) values.push(string("draw.otherHeads"));
   const take = () => {
     for (const name of OF_A_DRAW) set(name, drawing.settings[name]);
-    state.off = new Set(drawing.which.off);
-    lookAtStep(drawing.which.step);
+    state.off = new Set(drawing.off);
     changed();
   };
   const told = say("draw.otherwise", { settings: values.join(", "), ...words });

@@ -2,7 +2,7 @@
 
 import { probabilities } from "../basics/chances.js";
 import { ask, askAndHear, model } from "../text/client.js";
-import { changed, modelKey, modelOnView, subject } from "../text/state.js";
+import { changed, headsOff, offKey, subject } from "../text/state.js";
 
 const MOST = 24; // explanations that are kept
 const ATTEMPTS = 5; // an explanation ends when a text is written: how often it is asked for again
@@ -41,9 +41,9 @@ export function seen() {
   const about = subject();
   if (about.window.ids.length === 0) return null;
 
-  const which = modelOnView();
-  const key = [about.window.start, about.window.ids, about.token, modelKey()].join(" ");
-  const found = explanations.get(key) ?? unexplained(about, which);
+  const off = headsOff();
+  const key = [about.window.start, about.window.ids, about.token, offKey()].join(" ");
+  const found = explanations.get(key) ?? unexplained(about, off);
 
   explanations.delete(key);
   explanations.set(key, found);
@@ -56,17 +56,17 @@ export function seen() {
   return found;
 }
 
-function unexplained({ place, token, window }, which) {
-  const about = { place, token, which, ids: window.ids, places: window.places, T: window.ids.length };
+function unexplained({ place, token, window }, off) {
+  const about = { place, token, off, ids: window.ids, places: window.places, T: window.ids.length };
   const known = { probabilities: null, weights: null, parts: null, heads: {}, words: new Map() };
   return { ...about, ...known, isWhole: false, isAsked: false, attempts: 0, looked: null, begun: null };
 }
 
 /** Ask for the chances of all tokens and for what the heads look at. */
 async function look(found) {
-  found.probabilities = probabilities(await ask("logits", found.ids, found.which));
+  found.probabilities = probabilities(await ask("logits", found.ids, found.off));
   found.token ??= likeliest(found.probabilities);
-  found.weights = (await ask("rows", found.ids, found.which)).weights;
+  found.weights = (await ask("rows", found.ids, found.off)).weights;
   changed();
 }
 
@@ -93,7 +93,7 @@ async function explain(found) {
       changed();
       resolve();
     };
-    askAndHear(hear, "explain", found.ids, found.token, found.which).then(end, reject);
+    askAndHear(hear, "explain", found.ids, found.token, found.off).then(end, reject);
   });
 }
 

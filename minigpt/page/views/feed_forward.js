@@ -4,7 +4,7 @@
 import { button, fact, fill, h, lastAsked, number } from "../basics/dom.js";
 import { say, string } from "../basics/strings.js";
 import { ask, model } from "../text/client.js";
-import { changed, modelOnView, state, subject } from "../text/state.js";
+import { changed, headsOff, state, subject } from "../text/state.js";
 import { tokenName } from "../text/writing.js";
 import { rowName } from "./bars.js";
 
@@ -41,7 +41,7 @@ export const feedForwardView = {
       const at = state.focus.layer;
       layer.querySelector("select").value = at;
       const isLast = asking();
-      const { units } = await ask("feedForward", ids, at, modelOnView());
+      const { units } = await ask("feedForward", ids, at, headsOff());
       if (!isLast()) return;
 
       body.hidden = false;

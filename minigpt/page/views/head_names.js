@@ -3,10 +3,11 @@
 import { percent } from "../basics/dom.js";
 import { string } from "../basics/strings.js";
 import { ask } from "../text/client.js";
-import { changed, state } from "../text/state.js";
+import { changed } from "../text/state.js";
 
 const NAMED = 0.25; // a head is named after what takes at least this share of its attention
-const headScores = new Map(); // by the step of the model, then by layer and head; undefined while they are measured
+let isMeasured = false; // whether somebody has asked what the heads do
+let headScores = null; // by layer and head, once that is known
 
 /** What a head does on random tokens that come twice, and how much of its attention; empty if nothing stands out. */
 export function headName(layer, head) {
@@ -22,23 +23,21 @@ export function headRole(layer, head) {
 
 /** Measure the heads, if that has not been done; the page is drawn again then. */
 export function measureHeads() {
-  const { step } = state;
-  if (headScores.has(step)) return;
+  if (isMeasured) return;
 
-  headScores.set(step, undefined);
+  isMeasured = true;
   const keep = (scores) => {
-    headScores.set(step, scores ?? undefined);
+    headScores = scores;
     changed();
   };
   // Without names the heads have their numbers alone.
-  ask("headScores", { step, off: [] }).then(keep, () => {});
+  ask("headScores").then(keep, () => {});
 }
 
 function bestScore(layer, head) {
-  const measured = headScores.get(state.step);
-  if (!measured) return null;
+  if (headScores === null) return null;
 
-  const scores = Object.entries(measured[layer][head]);
+  const scores = Object.entries(headScores[layer][head]);
   const best = scores.reduce((a, b) => (b[1] > a[1] ? b : a));
   return best[1] >= NAMED ? best : null;
 }

@@ -44,9 +44,7 @@ export const headsView = {
         return fill(sentence, say("heads.first"));
       }
 
-      const which = modelOnView();
-      const wholeModel = { ...which, off: [] };
-      const [whole, less] = await Promise.all([ask("logits", ids, wholeModel), ask("logits", ids, which)]);
+      const [whole, less] = await Promise.all([ask("logits", ids, []), ask("logits", ids, headsOff())]);
       if (!isLast()) return;
 
       const chances = { whole: probabilities(whole), less: probabilities(less) };

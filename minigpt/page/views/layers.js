@@ -3,7 +3,7 @@
 import { chance, fill, h, lastAsked, scrolling, table } from "../basics/dom.js";
 import { say, string } from "../basics/strings.js";
 import { ask } from "../text/client.js";
-import { modelOnView, state, subject, windowOf } from "../text/state.js";
+import { headsOff, state, subject, windowOf } from "../text/state.js";
 import { tokenName } from "../text/writing.js";
 import { rowName } from "./bars.js";
 
@@ -29,7 +29,7 @@ export const layersView = {
       const fitting = Math.floor(panel.clientWidth / COLUMN) - 1;
       const count = lensPlaces(about, Math.max(2, Math.min(MOST_COLUMNS, fitting)));
       const isLast = asking();
-      const rows = await ask("lens", ids, count, modelOnView(), about.token ?? null);
+      const rows = await ask("lens", ids, count, headsOff(), about.token ?? null);
       if (!isLast()) return;
 
       const first = about.place - count; // the token that the first column has read

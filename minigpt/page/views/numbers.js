@@ -43,15 +43,15 @@ export const numbersView = {
       const isLast = asking();
       const about = subject();
       const focus = { ...state.focus };
-      const which = modelOnView();
+      const off = headsOff();
       if (about.window.ids.length === 0) {
         shown.hidden = true;
         return fill(sentence, nothingBefore());
       }
 
-      const key = [about.window.start, about.window.ids, focus.layer, focus.head, modelKey()].join(" ");
+      const key = [about.window.start, about.window.ids, focus.layer, focus.head, offKey()].join(" ");
       const { ids } = about.window;
-      const found = key === known.key ? known.found : await ask("query", ids, focus.layer, focus.head, which);
+      const found = key === known.key ? known.found : await ask("query", ids, focus.layer, focus.head, off);
       if (!isLast()) return;
 
       known = { key, found };

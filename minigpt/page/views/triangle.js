@@ -98,17 +98,13 @@ export function makeTriangle() {
     const focus = { layer: state.focus.layer, head: state.focus.head };
     body.ariaBusy = "true";
     const isSame = (kept) => kept.about?.found === found;
-    if (!isSame(small)) small = { ...(await ask("thumbnails", found.ids, found.which)), about: { found } };
+    if (!isSame(small)) small = { ...(await ask("thumbnails", found.ids, found.off)), about: { found } };
     const isSameHead =
       isSame(shown) &&
       headNumber(shown.about.focus.layer, shown.about.focus.head) === headNumber(focus.layer, focus.head);
     const next = isSameHead
       ? shown
-      : {
-          ...(await ask("attention", found.ids, focus.layer, focus.head, found.which)),
-          found,
-          about: { found, focus },
-        };
+      : { ...(await ask("attention", found.ids, focus.layer, focus.head, found.off)), found, about: { found, focus } };
     if (!isLast()) return;
 
     if (!isSame(shown)) cursor = null;

@@ -4,7 +4,7 @@
 import { button, fact, fill, h, lastAsked, number, scrolling } from "../basics/dom.js";
 import { say, string } from "../basics/strings.js";
 import { ask, model } from "../text/client.js";
-import { modelOnView, openView, subject } from "../text/state.js";
+import { headsOff, openView, subject } from "../text/state.js";
 import { tokenName } from "../text/writing.js";
 import { lengthBar, rowName } from "./bars.js";
 
@@ -30,8 +30,8 @@ export const vectorsView = {
       const tokens = new Set([ids.at(-1), about.token ?? ids.at(-1)]);
       const isLast = asking();
       const [norms, ...nearest] = await Promise.all([
-        ask("norms", ids, modelOnView()),
-        ...Array.from(tokens, (token) => ask("nearest", token, NEAREST, modelOnView())),
+        ask("norms", ids, headsOff()),
+        ...Array.from(tokens, (token) => ask("nearest", token, NEAREST)),
       ]);
       if (!isLast()) return;
 
