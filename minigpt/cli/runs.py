@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,20 +49,42 @@ def run(given: argparse.Namespace) -> None:
 
 def _delete(given: argparse.Namespace) -> None:
     """Say what would be deleted, ask, and delete it."""
-    from ..runs.delete import run_to_delete
+    from ..runs.delete import people_in, run_to_delete
 
     can_ask = sys.stdin is not None and sys.stdin.isatty()
     if not given.yes and not can_ask:
         raise UserError("--delete asks first, and there is no terminal to answer; add --yes")
 
+    if people := people_in(Path(given.delete)):
+        _delete_classes(Path(given.delete), people, is_sure=given.yes)
+        return
+
     with run_to_delete(_run_named(given.delete, given.folder)) as remains:
         _show(remains)
+        _show_others(remains)
         if not given.yes and not _is_confirmed():
-            print_message("nothing was deleted")
             return
         remains.delete()
 
-    _report(remains)
+    _report(remains.folder, [remains])
+
+
+def _delete_classes(folder: Path, people: Sequence[Path], *, is_sure: bool) -> None:
+    """The same with what older versions of the studio have kept of classes."""
+    from ..runs.delete import delete_people, folders_of, people_to_delete
+
+    with people_to_delete(people) as found:
+        for remains in found:
+            _show(remains)
+        for kept in [kept for one in people for kept in folders_of(one)]:
+            print_message(f"all that {kept} holds, {_size([kept])}")
+        if not is_sure and not _is_confirmed():
+            return
+        for remains in found:
+            remains.delete()
+    delete_people(people)
+
+    _report(folder, found)
 
 
 def _run_named(name: str, runs: str) -> Path:
@@ -86,7 +109,7 @@ def _run_named(name: str, runs: str) -> Path:
 
 
 def _show(remains: "Remains") -> None:
-    """Say what is there, and what will be left."""
+    """Say what is there."""
     from ..data.readers import title
 
     names = [str(file.relative_to(remains.folder)) for file in remains.files]
@@ -99,6 +122,9 @@ def _show(remains: "Remains") -> None:
         cache = "you may delete the folder tokens in the cache at any time"
         print_message(f"which text it learned from is not known; {cache}")
 
+
+def _show_others(remains: "Remains") -> None:
+    """Say what will be left."""
     for other in remains.others:
         print_message(f"not touched, since it is not of the run: {other}")
     for kind in ("hf", "gguf"):
@@ -109,22 +135,27 @@ def _show(remains: "Remains") -> None:
 
 def _is_confirmed() -> bool:
     print("delete this? [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    is_sure = sys.stdin.readline().strip().lower() in ("y", "yes")
+    if not is_sure:
+        print_message("nothing was deleted")
+    return is_sure
 
 
-def _report(remains: "Remains") -> None:
+def _report(folder: Path, found: "Sequence[Remains]") -> None:
     """Say what is gone, and what could not be removed."""
-    gone = [str(remains.folder)]
-    for paths, noun in ((remains.prepared, "prepared text"), (remains.copies, "copied text")):
-        left = [path for path in paths if path.exists()]
+    gone = [str(folder)]
+    prepared = {path for remains in found for path in remains.prepared}
+    copies = {path for remains in found for path in remains.copies}
+    for paths, noun in ((prepared, "prepared text"), (copies, "copied text")):
+        left = sorted(path for path in paths if path.exists())
         if len(left) < len(paths):
             gone.append(counted(len(paths) - len(left), noun))
         for path in left:
             print_message(f"in use, and still there: {path}")
 
     write(f"deleted: {', '.join(gone)}")
-    if remains.folder.exists():
-        print_message(f"{remains.folder}/ itself is still there")
+    if folder.exists():
+        print_message(f"{folder}/ itself is still there")
 
 
 def _size(paths: "list[Path]") -> str:

@@ -4,6 +4,7 @@ files hold of its text. Nothing else is touched, and links are not followed.
 
 import contextlib
 import itertools
+import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -43,6 +44,7 @@ from .weights import read_about
 _OF_OLDER_VERSIONS = (".torchrun", "samples.txt")
 _OURS = (*_OF_OLDER_VERSIONS, WEIGHTS, TOKENIZER, PLAN, METRICS, STEPS, PICTURE, PAGE, CONFIG)
 _OURS_IN_CHECKPOINT = (LAST, PREVIOUS, BEST)
+_CLASSES = "classes"  # of older studios: classes/CLASS/PERSON/, with runs/ and texts/
 _TENSORBOARD = "events.out.tfevents.*"  # which --log tensorboard writes
 
 
@@ -92,10 +94,45 @@ def run_to_delete(folder: Path) -> Iterator[Remains]:
                 empty.rmdir()
 
 
+def people_in(folder: Path) -> list[Path]:
+    """The folders of people in a folder `classes`; none in any other."""
+    if folder.name != _CLASSES:
+        return []
+    people = [one for above in _inside(folder) for one in _inside(above)]
+    return sorted(one for one in people if not one.is_symlink() and (one / "runs").is_dir())
+
+
+@contextlib.contextmanager
+def people_to_delete(people: Iterable[Path]) -> Iterator[list[Remains]]:
+    """What there is of each run in the folders of people, those in their bins too. No process can
+    train them meanwhile; UserError if one does.
+    """
+    places = [place for one in people for place in (one / "runs", one / "runs" / ".bin")]
+    found = [path for place in places for path in _inside(place) if not path.is_symlink()]
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(run_to_delete(run)) for run in found if _looks_like_run(run)]
+
+
+def folders_of(person: Path) -> list[Path]:
+    """The folders that the studio has made in the folder of a person."""
+    folders = [person / "runs", person / "texts"]
+    return [folder for folder in folders if folder.is_dir() and not folder.is_symlink()]
+
+
+def delete_people(people: Iterable[Path]) -> None:
+    """Delete those folders of people with all that they hold, and those above if they are empty."""
+    for one in people:
+        for folder in folders_of(one):
+            shutil.rmtree(folder)
+        for above in (one, one.parent, one.parent.parent):
+            with contextlib.suppress(OSError):  # not empty
+                above.rmdir()
+
+
 def size_of(paths: Iterable[Path]) -> int:
     """How many bytes files have together, and those in folders."""
-    files = [file for path in paths for file in (path.iterdir() if path.is_dir() else [path])]
-    return sum(file.stat().st_size for file in files)
+    files = [file for path in paths for file in (path.rglob("*") if path.is_dir() else [path])]
+    return sum(file.stat().st_size for file in files if file.is_file())
 
 
 def _check_is_run(folder: Path) -> None:
@@ -107,11 +144,15 @@ def _check_is_run(folder: Path) -> None:
         raise UserError(f"{folder} is a link; name the folder itself: {folder.resolve()}")
     if is_huggingface_folder(folder):
         raise UserError(f"{folder} is an exported model and not a run; delete the folder yourself")
-    has_config = {"format", "model", "training"} <= read_raw_config(folder).keys()
-    if not has_config and not read_about(folder / WEIGHTS):
+    if not _looks_like_run(folder):
         raise UserError(f"{folder} is not a run")
     if (folder / LOCK).is_symlink():  # some versions of filelock would empty what it leads to
         raise UserError(f"{folder / LOCK} is a link; remove it first")
+
+
+def _looks_like_run(folder: Path) -> bool:
+    has_config = {"format", "model", "training"} <= read_raw_config(folder).keys()
+    return has_config or bool(read_about(folder / WEIGHTS))
 
 
 def _remains(folder: Path) -> Remains:

@@ -236,6 +236,61 @@ def test_a_copy_of_another_user_is_not_taken(place: Path, monkeypatch: pytest.Mo
     assert left_copies() == []
 
 
+@pytest.fixture
+def classes(place: Path) -> Path:
+    """What older versions of the studio have kept of a class: the folders of two people, who have
+    learned from one text."""
+    for one in ("classes/6b/Ada", "classes/6b/Bob"):
+        shutil.copytree("runs/my", f"{one}/runs/mine")
+        Path(one, "texts/0123456789ab/files").mkdir(parents=True)
+        Path(one, "texts/0123456789ab/files/mine.txt").write_text("secret")
+        Path(one, "runs/mine/journal").mkdir(exist_ok=True)
+        Path(one, "runs/mine/journal/job.json").write_text("{}")
+    shutil.move("classes/6b/Bob/runs/mine", "classes/6b/Bob/runs/.bin/mine")
+    Path("classes/6b/Bob/runs/waits/journal").mkdir(parents=True)
+    Path("classes/6b/Bob/runs/waits/journal/job.json").write_text("{}")
+    shutil.rmtree("runs/my")
+    return place / "classes"
+
+
+def test_what_a_class_of_an_older_version_has_left_goes_with_what_the_cache_holds_of_it(
+    classes: Path, type_: Type
+) -> None:
+    status, out, err = type_("runs --delete classes --yes")
+    assert (status, out) == (0, "deleted: classes, 1 prepared text\n")
+    assert "the run classes/6b/Ada/runs/mine, " in err
+    assert "the run classes/6b/Bob/runs/.bin/mine, " in err
+    assert "all that classes/6b/Bob/texts holds, " in err and "not touched" not in err
+    assert not classes.exists() and prepared() == []
+
+
+def test_a_class_is_asked_for_and_what_is_not_of_it_stays(
+    classes: Path, type_: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = sorted(classes.rglob("*"))
+    answer("n\n", monkeypatch)
+    assert "nothing was deleted" in type_("runs --delete classes")[2]
+    with locked(Path("classes/6b/Ada/runs/mine")):
+        assert_refused(type_("runs --delete classes --yes"), "mine is being trained")
+    assert sorted(classes.rglob("*")) == before
+
+    Path("elsewhere/runs").mkdir(parents=True)
+    Path("classes/6b/Eve").symlink_to(Path("elsewhere").absolute())
+    Path("classes/notes.txt").write_text("mine")
+    Path("classes/6b/Ada/essay.txt").write_text("mine")
+    assert type_("runs --delete classes --yes")[2].endswith("classes/ itself is still there\n")
+    left = sorted(path.name for path in classes.rglob("*"))
+    assert left == ["6b", "Ada", "Eve", "essay.txt", "notes.txt"]
+    assert Path("elsewhere/runs").is_dir()
+
+
+def test_a_folder_of_somebody_else_is_not_that_of_a_class(place: Path, type_: Type) -> None:
+    Path("classes/Main").mkdir(parents=True)
+    Path("classes/Main/runs.txt").write_text("mine")
+    assert_refused(type_("runs --delete classes --yes"), "classes is not a run")
+    assert Path("classes/Main/runs.txt").exists()
+
+
 @pytest.mark.parametrize("content", ["{", json.dumps({"format": 1, "model": {}, "training": {}})])
 def test_a_damaged_run_and_one_of_another_version_can_be_deleted(
     place: Path, type_: Type, content: str
