@@ -18,7 +18,7 @@ from results_pages import Section
 from minigpt.runs.kept import kept_steps
 
 BEGINNING = "The old king"
-OF_A_CLASS = 30_000  # characters: two dozen pupils write a page each
+OF_A_CLASS = 30_000  # characters: two dozen learners write a page each
 PROMPTS = ("The ice was", "The fire was", "Three and four are", "The king of France is")
 
 
