@@ -6,7 +6,7 @@
 # make test-gpu: the tests of a GPU; without one they are skipped.
 # make test-types: what mypy and pyright see in a script that uses the package.
 # make test-page: the page in Chromium, which it installs if apt and root are there.
-# make test-studio: the studio with real trainings, a class, and in Chromium if that is there.
+# make test-studio: the studio with real trainings, and in Chromium if that is there.
 # make test-serve: the server with its clients, and 5,000 requests.
 # make test-lens: compares explanations with those of TransformerLens.
 # make test-notebooks: runs all notebooks.

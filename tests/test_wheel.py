@@ -269,7 +269,7 @@ def test_the_studio_opens_and_has_all_of_its_window(installed: Installed, run: s
             script = fetched(f"{address}static/main.js")
             found += [f"/static/{path}" for path in re.findall(r'from "\./([^"]+)"', script)]
             assert all(fetched(address.rstrip("/") + path) for path in found)
-            assert json.loads(fetched(f"{address}static/strings/de.json"))
+            assert json.loads(fetched(f"{address}static/strings/en.json"))
         finally:
             studio.terminate()
             studio.wait(timeout=60)

@@ -13,20 +13,6 @@ def options(parser: Parser) -> None:
     parser.add_argument(
         "--port", type=_port, metavar="N", help="port to listen at (default: 8765, or any free one)"
     )
-
-    parser.add_argument(
-        "--class",
-        dest="of_class",
-        metavar="NAME",
-        help="open a class, too: pupils join from other computers with a code that is printed",
-    )
-    parser.add_argument(
-        "--class-port",
-        type=_port,
-        metavar="N",
-        help="port for the pupils of a class (default: 8766, or any free one)",
-    )
-
     parser.add_argument(
         "--lesson",
         dest="is_lesson",
@@ -54,23 +40,14 @@ def _port(typed: str) -> int:
 def run(given: argparse.Namespace) -> None:
     """Open the studio of the current folder until it is closed."""
     try:
-        from ..studio.opening import ClassOptions, open_studio
+        from ..studio.opening import open_studio
     except ImportError:
         raise UserError(f"minigpt studio needs: {how_to_install('studio')}") from None
-    from ..studio.workspace import Workspace, is_one_name
-
-    if given.of_class is None and given.class_port is not None:
-        raise UserError("--class-port is for a class; add --class NAME")
-    of_class = None
-    if given.of_class is not None:
-        if not is_one_name(given.of_class):
-            raise UserError(f"--class must be a name such as 6b, got {given.of_class!r}")
-        of_class = ClassOptions(given.of_class, given.class_port)
+    from ..studio.workspace import Workspace
 
     open_studio(
         Workspace(Path.cwd()),
         port=given.port,
         opens_browser=given.opens_browser,
-        of_class=of_class,
         is_lesson=given.is_lesson,
     )

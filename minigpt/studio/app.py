@@ -3,16 +3,15 @@ them."""
 
 import asyncio
 import contextlib
-import copy
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
+from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
@@ -22,13 +21,12 @@ from .bodies import read_json
 from .children import Children
 from .errors import Refusal
 from .failures import tell
-from .guard import COOKIE, Guard, Logins
+from .guard import Guard, Logins, cookie_name
 from .runs import routes as run_routes
 from .runs.events import Streams, Watch
 from .runs.line import Line
 from .runs.making import Making
 from .runs.states import States
-from .school import routes as class_routes
 from .texts import routes as text_routes
 from .texts import store
 from .texts.chosen import checked_settings
@@ -36,14 +34,11 @@ from .texts.work import TextWork
 from .tickets import Tickets
 from .workspace import Workspace
 
-if TYPE_CHECKING:
-    from .school.app import ClassApp
-
 WINDOW = Path(__file__).parent / "window"
-PAGE = Path(__file__).parent.parent / "page"  # its colours and its helpers are the window's, too
-REFUSALS = (Refusal, UserError, HTTPException, ClientDisconnect, OSError)
-ERRORS = (*REFUSALS, Exception)
-ADDRESSES = ("/", "/text/{id}", "/run/{name}", "/class")
+_PAGE = Path(__file__).parent.parent / "page"  # its colours and its helpers are the window's, too
+_REFUSALS = (Refusal, UserError, HTTPException, ClientDisconnect, OSError)
+_ERRORS = (*_REFUSALS, Exception)
+_ADDRESSES = ("/", "/text/{id}", "/run/{name}")
 
 
 class Studio:
@@ -63,7 +58,6 @@ class Studio:
         logins: who may come in.
         close: ends the studio; trainings go on.
         is_lesson: whether trainings are begun in lesson mode.
-        class_app: the class that goes on, if there is one.
     """
 
     def __init__(self, workspace: Workspace, close: Callable[[], None], *, is_lesson: bool = False):
@@ -80,20 +74,6 @@ class Studio:
         self.logins = Logins()
         self.close = close
         self.is_lesson = is_lesson
-        self.class_app: ClassApp | None = None
-
-    def of_pupil(self, workspace: Workspace) -> "Studio":
-        """A studio with another workspace, whose trainings stand in the line of this one. Whatever
-        computes is shared."""
-        pupil = copy.copy(self)
-        pupil.workspace = workspace
-        pupil.states = States(workspace.runs)
-        pupil.watch = Watch(lambda: run_routes.state_of(pupil))
-        pupil.making = Making(workspace, self.tickets, self.turns)
-        pupil.class_app = None
-        store.restore(workspace)
-        self.line.admit(workspace, pupil.states)
-        return pupil
 
     def checked_settings(self, sent: Any) -> dict[str, Any]:
         """Settings of a training, from JSON; in a lesson those of a lesson. A UserError if one is
@@ -119,53 +99,41 @@ class Studio:
 def make_app(studio: Studio, port: int) -> ASGIApp:
     """The studio at a port of this machine."""
     routes = [
-        *window_routes("main.js", studio.tickets),
+        *_window_routes(studio.tickets),
         Route("/api/enter", _enter, methods=["POST"]),
         Route("/api/token", _token, methods=["POST"]),
         Route("/api/close", _close, methods=["POST"]),
         *text_routes.ROUTES,
         *run_routes.ROUTES,
-        *class_routes.ROUTES,
     ]
-    app = Starlette(routes=routes, exception_handlers=dict.fromkeys(ERRORS, refuse))
+    app = Starlette(routes=routes, exception_handlers=dict.fromkeys(_ERRORS, _refuse))
     app.state.studio = studio
-
-    hosts = {f"{name}:{port}" for name in ("localhost", "127.0.0.1", "[::1]")}
-    return Guard(
-        app,
-        studio.logins.find,
-        hosts.__contains__,
-        cookie=f"{COOKIE}-{port}",
-        is_open=("/api/enter",),
-    )
+    return Guard(app, studio.logins, port)
 
 
-def window_routes(script: str, tickets: Tickets) -> list[BaseRoute]:
+def _window_routes(tickets: Tickets) -> list[BaseRoute]:
     """The window at its addresses, which is the same page at each and without any data: its scripts
     ask for that."""
 
-    page = (WINDOW / "index.html").read_text(encoding="utf-8")
-    html = page.replace("/static/main.js", f"/static/{script}")
-
     async def window(request: Request) -> Response:
-        return HTMLResponse(html)
+        return FileResponse(WINDOW / "index.html")
 
     async def helpers(request: Request) -> Response:
-        return FileResponse(PAGE / "basics" / "dom.js")
+        return FileResponse(_PAGE / "basics" / "dom.js")
 
     return [
-        *(Route(address, window) for address in ADDRESSES),
-        Mount("/static/page", StaticFiles(directory=PAGE / "style")),
+        *(Route(address, window) for address in _ADDRESSES),
+        Mount("/static/page", StaticFiles(directory=_PAGE / "style")),
         Route("/static/basics/dom.js", helpers),
         Mount("/static", StaticFiles(directory=WINDOW)),
         Route("/t/{ticket}", tickets.fetch),
     ]
 
 
-async def refuse(request: Request, error: Exception) -> Response:
+async def _refuse(request: Request, error: Exception) -> Response:
     """What went wrong, as {"message", "field", "kind", "values"}. A mistake of the studio is
     printed."""
-    if not isinstance(error, REFUSALS) and not isinstance(error.__cause__, REFUSALS):
+    if not isinstance(error, _REFUSALS) and not isinstance(error.__cause__, _REFUSALS):
         tell(error)
 
     status = 500
@@ -203,8 +171,8 @@ async def _enter(request: Request) -> Response:
         raise Refusal(401, "This address has been used before. Open the one that was printed.")
 
     answer = JSONResponse({"key": login.key})
-    port = request.url.port
-    answer.set_cookie(f"{COOKIE}-{port}", login.cookie, httponly=True, samesite="strict")
+    name = cookie_name(request.url.port)
+    answer.set_cookie(name, login.cookie, httponly=True, samesite="strict")
     return answer
 
 

@@ -9,7 +9,7 @@ class Refusal(Exception):
             413 for too much, 507 for a full disk.
         message: what was wrong and what to do, in a sentence.
         field: the name of the field that was wrong, if it was one.
-        kind: under which name the window has this sentence in its own languages, if it has.
+        kind: under which name the window has this sentence in its own words, if it has.
         values: what is filled in there.
     """
 

@@ -15,7 +15,6 @@ import contextlib
 import hmac
 import secrets
 import time
-from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 
@@ -23,9 +22,10 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-COOKIE = "minigpt-studio"
 KEY_HEADER = "x-studio-key"
 KINDS = ("application/json", "application/octet-stream")  # no form can send them
+_NAMES = ("localhost", "127.0.0.1", "[::1]")  # of this machine
+_OPEN = "/api/enter"  # the one path behind /api that needs no login
 _MOST_LOGINS = 32
 _SECONDS_OF_A_REFUSAL = 0.01
 _SECONDS_AT_ONCE = 1.0  # so many refusals are given without a wait
@@ -76,7 +76,7 @@ class Logins:
             self._logins.pop(self._used[token].cookie, None)
             return None
         is_once = token in self._once
-        if not is_once and not is_same(token, self.token):
+        if not is_once and not _is_same(token, self.token):
             return None
 
         login = Login()
@@ -91,14 +91,20 @@ class Logins:
     def find(self, cookie: str, key: str) -> Login | None:
         """The login of a cookie and a key, or None if they do not belong together."""
         login = self._logins.get(cookie)
-        if login is None or not is_same(key, login.key):
+        if login is None or not _is_same(key, login.key):
             return None
         return login
 
 
-def is_same(given: str, known: str) -> bool:
+def _is_same(given: str, known: str) -> bool:
     """Whether two secrets are equal, found out in a time that says nothing."""
     return hmac.compare_digest(given.encode(), known.encode())
+
+
+def cookie_name(port: int | None) -> str:
+    """The name of the cookie of the studio at a port: all ports of a machine share their
+    cookies."""
+    return f"minigpt-studio-{port}"
 
 
 class Turns:
@@ -117,29 +123,19 @@ class Turns:
 class Guard:
     """An ASGI app that lets through to another what is allowed.
 
-    What a request has logged in as is in its ``scope["state"]["login"]``.
+    A request with a login has it in ``scope["state"]["login"]``.
 
     Args:
-        find: who has this cookie and this key, or None if they do not belong together.
-        is_host: whether this machine is addressed so, such as "localhost:8765".
-        cookie: the cookie's name: all ports of a machine share their cookies.
-        is_open: the paths behind /api that need no login.
+        app: what is guarded.
+        logins: who may come in.
+        port: that the studio listens at.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        find: Callable[[str, str], object | None],
-        is_host: Callable[[str], bool],
-        *,
-        cookie: str,
-        is_open: Container[str],
-    ):
+    def __init__(self, app: ASGIApp, logins: Logins, port: int):
         self._app = app
-        self._find = find
-        self._is_host = is_host
-        self._cookie = cookie
-        self._is_open = is_open
+        self._logins = logins
+        self._hosts = {f"{name}:{port}" for name in _NAMES}
+        self._cookie = cookie_name(port)
         self._turns = Turns()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -167,7 +163,7 @@ class Guard:
     def _refusal(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
         """The status and the words with which a request is refused, or None."""
         host = headers.get("host", "").lower()
-        if not self._is_host(host):
+        if host not in self._hosts:
             return 403, "This address is not the studio's."
 
         origin = headers.get("origin")
@@ -185,8 +181,8 @@ class Guard:
             if kind not in KINDS:
                 return 415, f"The body must be sent as {' or '.join(KINDS)}."
 
-        if is_api and scope["path"] not in self._is_open:
-            login = self._find(self._sent_cookie(headers), headers.get(KEY_HEADER, ""))
+        if is_api and scope["path"] != _OPEN:
+            login = self._logins.find(self._sent_cookie(headers), headers.get(KEY_HEADER, ""))
             if login is None:
                 return 401, "This window is not logged in. Open the address that was printed."
             scope.setdefault("state", {})["login"] = login

@@ -10,7 +10,6 @@ import threading
 import urllib.request
 import webbrowser
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,26 +24,10 @@ from ..serve.slow_clients import drop_the_slow
 from .app import Studio, make_app
 from .connections import Connection, allow_open_files
 from .guard import KEY_HEADER
-from .school.app import ClassApp
-from .school.classroom import Classroom
 from .workspace import Workspace
 
 USUAL_PORT = 8765
-CLASS_PORT = 8766
 _SECONDS_TO_CLOSE = 2
-
-
-@dataclass(frozen=True)
-class ClassOptions:
-    """A class that is to be opened with the studio.
-
-    Attributes:
-        name: of the class, such as "6b".
-        port: for the pupils, on all networks of this machine; None is the usual one, or any.
-    """
-
-    name: str
-    port: int | None = None
 
 
 def open_studio(
@@ -52,7 +35,6 @@ def open_studio(
     *,
     port: int | None,
     opens_browser: bool,
-    of_class: ClassOptions | None = None,
     is_lesson: bool = False,
 ) -> None:
     """Open the studio of a folder until a signal, or its window, closes it. If it is open already,
@@ -65,15 +47,10 @@ def open_studio(
     try:
         lock.acquire(blocking=False)
     except Timeout:
-        if of_class is not None:
-            raise UserError(
-                "the studio of this folder is open already; close it before you begin a class"
-            ) from None
         _open_other_window(workspace, opens_browser)
         return
 
-    with lock, contextlib.ExitStack() as opened:
-        sockets = opened.enter_context(_listening("localhost", port, USUAL_PORT))
+    with lock, _listening(port) as sockets:
         port = sockets[0].getsockname()[1]
         allow_open_files()
 
@@ -82,14 +59,7 @@ def open_studio(
 
         studio = Studio(workspace, close, is_lesson=is_lesson)
         server = _make_server(make_app(studio, port))
-        served = [(server, sockets)]
         address = f"http://localhost:{port}/"
-        if of_class is not None:
-            # On all networks, since pupils come from other computers.
-            sockets = opened.enter_context(_listening("", of_class.port, CLASS_PORT))
-            classroom = Classroom(of_class.name, workspace.root / "classes" / of_class.name)
-            studio.class_app = ClassApp(classroom, studio, sockets[0].getsockname()[1])
-            served.append((_make_server(studio.class_app, _FollowingServer), sockets))
         # uvicorn has handlers of its own while it runs, and sends the signal again at its end.
         for ending in (signal.SIGINT, signal.SIGTERM):
             signal.signal(ending, close)
@@ -100,28 +70,25 @@ def open_studio(
         print(
             "Nothing leaves this computer. Ctrl-C closes the studio; learning goes on.", flush=True
         )
-        if studio.class_app is not None:
-            pupils = studio.class_app.address
-            print(f"class {studio.class_app.name}: {pupils}, code {classroom.code}", flush=True)
         if opens_browser:
             window = f"{address}#{studio.logins.token_for_once()}"
             threading.Thread(target=_show, args=(window,), daemon=True).start()
         try:
             with studio.running():
-                asyncio.run(_serve(served))
+                asyncio.run(server.serve(sockets))
         finally:
             workspace.door.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
-def _listening(host: str, port: int | None, usual: int) -> Iterator[list[Any]]:
+def _listening(port: int | None) -> Iterator[list[Any]]:
     sockets = []
     try:
-        sockets = listen(host, usual if port is None else port)
+        sockets = listen("localhost", USUAL_PORT if port is None else port)
     except UserError:
         if port is not None:
             raise
-        sockets = listen(host, 0)
+        sockets = listen("localhost", 0)
     try:
         yield sockets
     finally:
@@ -129,26 +96,7 @@ def _listening(host: str, port: int | None, usual: int) -> Iterator[list[Any]]:
             opened.close()
 
 
-class _FollowingServer(Server):
-    """A server that ends when the first one does: signals are for that."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave signals alone."""
-        yield
-
-
-async def _serve(served: list[tuple[Server, list[Any]]]) -> None:
-    """Serve until the first server is closed."""
-    (first, sockets), *others = served
-    following = [asyncio.create_task(server.serve(at)) for server, at in others]
-    await first.serve(sockets)
-    for server, _ in others:
-        server.should_exit = True
-    await asyncio.gather(*following)
-
-
-def _make_server(app: ASGIApp, kind: type[Server] = Server) -> Server:
+def _make_server(app: ASGIApp) -> Server:
     """The app under uvicorn, which writes no log: addresses hold names of runs, and so would the
     trace of what was cut off when the studio is closed."""
     options = Config(
@@ -163,7 +111,7 @@ def _make_server(app: ASGIApp, kind: type[Server] = Server) -> Server:
         timeout_graceful_shutdown=_SECONDS_TO_CLOSE,
         timeout_notify=15,
     )
-    server = kind(options)
+    server = Server(options)
     clients = server.server_state.connections
     seen = set[Any]()
     options.callback_notify = lambda: drop_the_slow(clients, seen)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..config.system import name_problem
-from .allowance import OF_OWNER, Allowance
 from .errors import Refusal
 
 NAME_LENGTH = 80  # characters
@@ -20,7 +19,6 @@ class Workspace:
     """A folder with texts and runs. The folders in it are made when they are first needed."""
 
     root: Path
-    allowance: Allowance = OF_OWNER
 
     @property
     def texts(self) -> Path:

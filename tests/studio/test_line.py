@@ -270,26 +270,6 @@ def test_no_two_runs_have_one_name(workspace: Workspace) -> None:
     assert names == ["diary", "Diary-3", "DIARY-4"]
 
 
-def test_in_a_class_whoever_has_learned_least_comes_first(tmp_path: Path, started: Started) -> None:
-    rooms = [Workspace(tmp_path / name) for name in ("Ada", "Bob")]
-    states = [States(room.runs) for room in rooms]
-    end(ask_for(rooms[0], "earlier"))
-    ada = ask_for(rooms[0], "later")
-    bob = ask_for(rooms[1], "first")
-    write_job(ada, replace(read_job(ada) or a_job(), asked=1.0))  # long before Bob
-
-    line = Line(rooms[0], states[0])
-    line.admit(rooms[1], states[1])
-    assert line.places() == {bob: 1, ada: 2}
-    assert line.look() == bob
-    assert started[0][0] == "runs/first"
-    assert line.look() is None
-
-    line.dismiss(rooms[1])
-    assert line.places() == {ada: 1}
-    assert line.look() == ada
-
-
 def test_a_text_of_one_file_is_learned_under_the_name_of_the_file(workspace: Workspace) -> None:
     files = workspace.texts / TEXT["id"] / "files"
     files.mkdir(parents=True)

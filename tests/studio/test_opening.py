@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ..conftest import unix_only
-from .pupils import Person
+from .person import Person
 
 pytestmark = pytest.mark.long
 

@@ -12,7 +12,6 @@ import pytest
 from minigpt.studio.texts import reading
 from minigpt.studio.texts import states as text_states
 from minigpt.studio.texts.folder import SETTINGS, write_json
-from minigpt.studio.texts.language import language_of
 from tests.conftest import some_text, unix_only
 from tests.data.dialogue.chats import some_chat
 from tests.data.documents.made import epub, p, word, zipped
@@ -198,20 +197,3 @@ def test_reading_loads_no_torch(tmp_path: Path) -> None:
     )
     subprocess.run([sys.executable, "-c", program, str(folder)], check=True)
     assert json.loads((folder / "reading.json").read_text())["is_done"]
-
-
-@pytest.mark.parametrize(
-    ("code", "text"),
-    [
-        ("en", "The fox said to the crow that it was a fine day, and he went on to the mill. "),
-        ("de", "Es war einmal ein Müller, der hatte drei Söhne und eine Mühle auf dem Berg. "),
-        ("fr", "Il était une fois une petite fille de village, la plus jolie que l'on sût voir. "),
-        ("ru", "Жили-были старик да старуха. И была у них курочка, как на картине, и не одна. "),
-        ("ja", "むかしむかし、あるところに、おじいさんとおばあさんがいました。"),
-        ("zh", "从前有一个磨坊主,他有三个儿子和一座磨坊。"),
-        (None, "def gcd(a, b): return a if b == 0 else gcd(b, a % b) "),
-        (None, ""),
-    ],
-)
-def test_a_language_is_known_by_its_short_words_or_its_letters(code: str | None, text: str) -> None:
-    assert language_of(text * 20) == code

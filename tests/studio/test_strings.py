@@ -1,4 +1,4 @@
-"""The words of the window: each language has all of them, and the scripts use no others."""
+"""The words of the window: all of them are in one table, and the scripts use no others."""
 
 import ast
 import json
@@ -10,14 +10,12 @@ import pytest
 from minigpt.config.kinds import KINDS
 from minigpt.studio.app import WINDOW
 
-STRINGS = WINDOW / "strings"
-LANGUAGES = sorted(path.stem for path in STRINGS.iterdir())
 SCRIPTS = sorted(WINDOW.rglob("*.js"))
 
 
-def _strings(language: str) -> dict[str, str]:
-    """All strings of a language by their names, such as "home.drop"."""
-    groups = json.loads((STRINGS / f"{language}.json").read_text(encoding="utf-8"))
+def _strings() -> dict[str, str]:
+    """All strings by their names, such as "home.drop"."""
+    groups = json.loads((WINDOW / "strings" / "en.json").read_text(encoding="utf-8"))
     return {f"{group}.{name}": words for group in groups for name, words in groups[group].items()}
 
 
@@ -25,31 +23,19 @@ def _placeholders(words: str) -> list[str]:
     return sorted(set(re.findall(r"\{(\w+)\}", words)))
 
 
-ENGLISH = _strings("en")
-GROUPS = {name.partition(".")[0] for name in ENGLISH}
+STRINGS = _strings()
+GROUPS = {name.partition(".")[0] for name in STRINGS}
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_each_language_has_the_same_names_and_placeholders(language: str) -> None:
-    strings = _strings(language)
-    assert strings.keys() == ENGLISH.keys()
-    placeholders = {name: _placeholders(words) for name, words in strings.items()}
-    assert placeholders == {name: _placeholders(words) for name, words in ENGLISH.items()}
-    assert [name for name, words in strings.items() if not words.strip()] == []
-
-
-def test_the_languages_that_a_browser_can_ask_for_are_those_that_are_here() -> None:
-    script = (WINDOW / "basics" / "strings.js").read_text(encoding="utf-8")
-    listed = re.search(r"const LANGUAGES = (\[.*?\])", script)
-    assert listed is not None
-    assert sorted(json.loads(listed[1])) == LANGUAGES
+def test_no_string_is_empty() -> None:
+    assert [name for name, words in STRINGS.items() if not words.strip()] == []
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: str(path.relative_to(WINDOW)))
 def test_a_script_names_strings_that_are_there(script: Path) -> None:
     asked, _ = _names_in(script.read_text(encoding="utf-8"))
-    assert sorted(asked - ENGLISH.keys()) == []
+    assert sorted(asked - STRINGS.keys()) == []
 
 
 def test_every_string_is_used_by_some_script() -> None:
@@ -59,7 +45,7 @@ def test_every_string_is_used_by_some_script() -> None:
         names, whole = _names_in(script.read_text(encoding="utf-8"))
         asked |= names
         groups |= whole
-    unused = ENGLISH.keys() - asked
+    unused = STRINGS.keys() - asked
     assert sorted(name for name in unused if name.partition(".")[0] not in groups) == []
 
 
@@ -68,7 +54,7 @@ def test_each_kind_of_problem_has_a_sentence() -> None:
     without = [
         kind
         for kind in KINDS.keys() - said_by_themselves
-        if f"kinds.{kind}" not in ENGLISH and f"problems.{kind}" not in ENGLISH
+        if f"kinds.{kind}" not in STRINGS and f"problems.{kind}" not in STRINGS
     ]
     assert sorted(without) == []
 
@@ -83,7 +69,7 @@ def test_each_refusal_that_has_a_kind_has_a_sentence_with_its_values() -> None:
                 given.pop("field", None)
                 if isinstance(kind, ast.Constant):
                     raised[f"refusals.{kind.value}"] = sorted(given)
-    said = {name: words for name, words in ENGLISH.items() if name.startswith("refusals.")}
+    said = {name: words for name, words in STRINGS.items() if name.startswith("refusals.")}
     assert raised == {name: _placeholders(words) for name, words in said.items()}
 
 
@@ -108,7 +94,7 @@ def test_the_documents_call_the_parts_of_the_window_as_the_window_does() -> None
     ]
     assert len(named) > 30
 
-    patterns = [re.sub(r"\\\{\w+\\\}", ".+", re.escape(words)) for words in ENGLISH.values()]
+    patterns = [re.sub(r"\\\{\w+\\\}", ".+", re.escape(words)) for words in STRINGS.values()]
     for name in named:
-        begins = any(words.startswith(name) for words in ENGLISH.values())
+        begins = any(words.startswith(name) for words in STRINGS.values())
         assert begins or any(re.fullmatch(pattern, name) for pattern in patterns), name

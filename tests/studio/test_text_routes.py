@@ -202,3 +202,17 @@ def test_a_text_that_is_learned_from_is_not_deleted(quiet: Window) -> None:
 def test_a_text_that_is_not_there_is_not_found(text: str, quiet: Window) -> None:
     assert quiet.get(f"/api/texts/{text}").status == 404
     assert quiet.post(f"/api/texts/{text}/delete").status == 404
+
+
+def test_in_a_lesson_all_trainings_are_of_a_lesson(tmp_path: Path) -> None:
+    studio = Studio(Workspace(tmp_path), close=lambda: None, is_lesson=True)
+    with studio.running():
+        window = Window(studio)
+        window.enter(studio.logins.token)
+        text = window.post("/api/texts", {"names": ["a.txt"], "sizes": [5]}).json["id"]
+        chosen = tmp_path / "texts" / text / "settings.json"
+        assert json.loads(chosen.read_text()) == {"lesson": True}
+
+        window.post(f"/api/texts/{text}/plan", {"settings": {"dropout": 0.1}})
+        assert json.loads(chosen.read_text()) == {"dropout": 0.1, "lesson": True}
+        assert window.post(f"/api/texts/{text}/plan", {"settings": {"seed": 3}}).status == 400

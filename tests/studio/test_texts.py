@@ -9,17 +9,16 @@ from typing import Any
 
 import pytest
 
-from minigpt.studio.allowance import Allowance
 from minigpt.studio.errors import Refusal
 from minigpt.studio.texts import store as texts
 from minigpt.studio.workspace import Workspace
 from tests.conftest import unix_only
 
-SMALL = Allowance(bytes=1000, files=3, free=0)
-
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    """An empty folder, whose disk may be full to the last byte."""
+    monkeypatch.setattr(texts, "_LEAST_FREE", 0)
     return Workspace(tmp_path)
 
 
@@ -28,13 +27,13 @@ async def _parts(data: bytes) -> AsyncIterator[bytes]:
         yield data[begin : begin + 100]
 
 
-def _receive(folder: Path, number: int, data: bytes, allowance: Allowance = SMALL) -> str:
-    return asyncio.run(texts.receive(folder, number, _parts(data), allowance))
+def _receive(folder: Path, number: int, data: bytes) -> str:
+    return asyncio.run(texts.receive(folder, number, _parts(data)))
 
 
 def _text(workspace: Workspace, *names: str, data: bytes = b"text") -> Path:
     """The folder of a text whose files have arrived."""
-    text = texts.create(workspace, list(names), [len(data)] * len(names), Allowance(free=0))
+    text = texts.create(workspace, list(names), [len(data)] * len(names))
     folder = workspace.text_folder(text)
     for number in range(len(names)):
         _receive(folder, number, data)
@@ -117,24 +116,31 @@ def test_a_text_is_called_as_its_folder_or_its_first_file(workspace: Workspace) 
 def test_what_is_announced_wrongly_makes_no_text(
     names: Any, sizes: Any, workspace: Workspace
 ) -> None:
-    _refused(400, texts.create, workspace, names, sizes, SMALL)
+    _refused(400, texts.create, workspace, names, sizes)
     assert texts.text_folders(workspace) == []
 
 
-def test_a_text_with_too_many_files_or_bytes_is_refused(workspace: Workspace) -> None:
-    _refused(413, texts.create, workspace, ["a"] * 4, [1] * 4, SMALL)
-    _refused(413, texts.create, workspace, ["a", "b"], [600, 600], SMALL)
-    folder = workspace.text_folder(texts.create(workspace, ["a", "b"], [500, 400], SMALL))
-    _refused(413, texts.add, folder, ["c"], [200], SMALL)
-    _refused(413, texts.add, folder, ["c", "d"], [1, 1], SMALL)
+def test_a_text_with_too_many_files_or_bytes_is_refused(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(texts, "_MOST_FILES", 3)
+    monkeypatch.setattr(texts, "_MOST_BYTES", 1000)
+    _refused(413, texts.create, workspace, ["a"] * 4, [1] * 4)
+    _refused(413, texts.create, workspace, ["a", "b"], [600, 600])
+    folder = workspace.text_folder(texts.create(workspace, ["a", "b"], [500, 400]))
+    _refused(413, texts.add, folder, ["c"], [200])
+    _refused(413, texts.add, folder, ["c", "d"], [1, 1])
     texts.remove_file(folder, 0)
-    assert texts.add(folder, ["c"], [200], SMALL) == 2
+    assert texts.add(folder, ["c"], [200]) == 2
 
 
-def test_a_disk_without_room_is_told_before_anything_comes(workspace: Workspace) -> None:
-    _refused(507, texts.create, workspace, ["a"], [1], Allowance(free=1 << 60))
-    folder = workspace.text_folder(texts.create(workspace, ["a"], [4], SMALL))
-    _refused(507, _receive, folder, 0, b"text", Allowance(free=1 << 60))
+def test_a_disk_without_room_is_told_before_anything_comes(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = workspace.text_folder(texts.create(workspace, ["a"], [4]))
+    monkeypatch.setattr(texts, "_LEAST_FREE", 1 << 60)
+    _refused(507, texts.create, workspace, ["a"], [1])
+    _refused(507, _receive, folder, 0, b"text")
     assert _names(folder) == []
 
 
@@ -142,7 +148,7 @@ def test_a_disk_without_room_is_told_before_anything_comes(workspace: Workspace)
 def test_of_more_or_fewer_bytes_than_were_announced_nothing_stays(
     data: bytes, status: int, workspace: Workspace
 ) -> None:
-    folder = workspace.text_folder(texts.create(workspace, ["a"], [150], SMALL))
+    folder = workspace.text_folder(texts.create(workspace, ["a"], [150]))
     _refused(status, _receive, folder, 0, data)
     assert _names(folder) == [] == list((folder / "arriving").iterdir())
     _receive(folder, 0, b"x" * 150)
@@ -154,9 +160,9 @@ def test_of_an_upload_that_is_broken_off_nothing_stays(workspace: Workspace) -> 
         yield b"x" * 100
         raise ConnectionError
 
-    folder = workspace.text_folder(texts.create(workspace, ["a"], [150], SMALL))
+    folder = workspace.text_folder(texts.create(workspace, ["a"], [150]))
     with pytest.raises(ConnectionError):
-        asyncio.run(texts.receive(folder, 0, broken(), SMALL))
+        asyncio.run(texts.receive(folder, 0, broken()))
     assert _names(folder) == [] == list((folder / "arriving").iterdir())
 
 
@@ -171,13 +177,13 @@ def test_a_file_never_takes_the_place_of_another(workspace: Workspace) -> None:
 
     texts.remove_file(folder, 0)
     _refused(404, _receive, folder, 0, b"other")
-    assert texts.add(folder, ["a"], [5], SMALL) == 1
+    assert texts.add(folder, ["a"], [5]) == 1
     _receive(folder, 1, b"other")
     assert _names(folder) == ["a (2)"]
 
 
 def test_a_text_is_complete_when_all_files_have_arrived(workspace: Workspace) -> None:
-    folder = workspace.text_folder(texts.create(workspace, ["a", "b"], [4, 4], SMALL))
+    folder = workspace.text_folder(texts.create(workspace, ["a", "b"], [4, 4]))
     _receive(folder, 0, b"text")
     _refused(409, texts.complete, folder)
     texts.remove_file(folder, 1)
@@ -191,10 +197,10 @@ def test_a_text_is_complete_when_all_files_have_arrived(workspace: Workspace) ->
 def test_a_studio_that_was_ended_loses_only_what_had_not_arrived(workspace: Workspace) -> None:
     whole = _text(workspace, "a")
     texts.complete(whole)
-    half = workspace.text_folder(texts.create(workspace, ["b", "c"], [4, 4], SMALL))
+    half = workspace.text_folder(texts.create(workspace, ["b", "c"], [4, 4]))
     _receive(half, 0, b"text")
     (half / "arriving/1").write_bytes(b"te")
-    texts.create(workspace, ["d"], [4], SMALL)
+    texts.create(workspace, ["d"], [4])
 
     texts.restore(workspace)
     assert {folder.name for folder in texts.text_folders(workspace)} == {whole.name, half.name}

@@ -43,7 +43,6 @@ class Watch:
         self._seen: State = {}
         self._key = ""
         self._until = 0.0
-        self.is_over = False  # then no stream goes on
 
     def state(self) -> tuple[State, str]:
         """The state, at most half a second old, and what differs where it has changed."""
@@ -107,7 +106,7 @@ class EventStream(Response):
         """Send what happens, until the client leaves."""
         spoke = time.monotonic()
         is_first = True
-        while not leaving.done() and not self._watch.is_over:
+        while not leaving.done():
             events = await run_in_threadpool(self._look)
             rows = sum(event["event"] != "state" for event in events)
             if rows > _MOST_ROWS and not is_first:

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 from ...runs.journal import AT_ONCE, JOURNAL, STOP
 from ..children import start_detached
@@ -27,36 +26,12 @@ _WAKING = 12.0  # seconds in which what still trains shows that it does
 _log = logging.getLogger(__name__)
 
 
-class _Room(NamedTuple):
-    """Somebody's runs."""
-
-    workspace: Workspace
-    states: States
-
-    def seconds_learned(self) -> float:
-        """How long all of these runs have learned."""
-        return sum(state["elapsed"] or 0.0 for state in self.states.all())
-
-
-class _Waiting(NamedTuple):
-    """A training that waits; those that are to start first compare as smaller."""
-
-    seconds_learned: float
-    asked: float  # seconds since 1970
-    number: int  # of the room
-    run: Path
-    job: TrainingJob
-
-
 class Line:
-    """Starts trainings one after the other while it is open.
-
-    The line may be that of several people, the pupils of a class. Then whoever has had the least
-    training so far comes first.
-    """
+    """Starts trainings one after the other while it is open."""
 
     def __init__(self, workspace: Workspace, states: States):
-        self._rooms = [_Room(workspace, states)]
+        self._workspace = workspace
+        self._states = states
         self._is_closing = threading.Event()
         self._nudge = threading.Event()
         self._changing = threading.RLock()
@@ -81,49 +56,29 @@ class Line:
             yield
         self._nudge.set()
 
-    def admit(self, workspace: Workspace, states: States) -> None:
-        """Let somebody else's trainings stand in the line, too."""
-        self._rooms = [*self._rooms, _Room(workspace, states)]
-
-    def dismiss(self, workspace: Workspace) -> None:
-        """Let the trainings of a workspace stand in the line no more."""
-        self._rooms = [room for room in self._rooms if room.workspace != workspace]
-
-    @property
-    def has_several(self) -> bool:
-        """Whether the trainings of several people stand in the line."""
-        return len(self._rooms) > 1
-
-    def places(self) -> dict[Path, int]:
-        """The runs that wait, each with its place in the line, from 1."""
-        waiting: list[_Waiting] = []
-        for number, room in enumerate(self._rooms):
-            waiting += _waiting_in(number, room)
-        return {one.run: place for place, one in enumerate(sorted(waiting), start=1)}
-
     def look(self) -> Path | None:
         """Start the next training if nothing is trained; returns its folder if one was started."""
         with self._changing:
             return self._look()
 
     def _look(self) -> Path | None:
-        waiting: list[_Waiting] = []
+        waiting: dict[Path, TrainingJob] = {}
         is_busy = False
-        rooms = self._rooms
-        for number, room in enumerate(rooms):
-            waiting += _waiting_in(number, room)
-            for run in runs_in(room.workspace.runs):
-                if room.states.is_busy(run):
-                    is_busy = True
-                    _repeat_stop(run, read_job(run))
+        for run in runs_in(self._workspace.runs):
+            job = read_job(run)
+            if job is not None and self._states.of(run)["state"] == WAITING:
+                waiting[run] = job
+            if self._states.is_busy(run):
+                is_busy = True
+                _repeat_stop(run, job)
         if is_busy or not waiting:
             return None
 
-        first = min(waiting)
-        self._start(rooms[first.number].workspace, first.run, first.job)
-        return first.run
+        first = min(waiting, key=lambda run: waiting[run].asked)
+        self._start(first, waiting[first])
+        return first
 
-    def _start(self, workspace: Workspace, run: Path, job: TrainingJob) -> None:
+    def _start(self, run: Path, job: TrainingJob) -> None:
         """Start a training. That it was started is written down first: two of them would disturb
         each other, while one that was not can be asked for again."""
         for name in (HELD, STOP, LOG):
@@ -132,8 +87,8 @@ class Line:
         try:
             start_detached(
                 PROGRAM,
-                start_command(workspace, run, job),
-                folder=workspace.root,
+                start_command(self._workspace, run, job),
+                folder=self._workspace.root,
                 log=run / JOURNAL / LOG,
             )
         except OSError as error:
@@ -160,20 +115,6 @@ class Line:
             self._not_before = now + _WAKING
         self._last_look = now
         return now >= self._not_before
-
-
-def _waiting_in(number: int, room: _Room) -> list[_Waiting]:
-    """The trainings of a room that wait."""
-    found = []
-    for run in runs_in(room.workspace.runs):
-        job = read_job(run) if room.states.of(run)["state"] == WAITING else None
-        if job is not None:
-            found.append((job.asked, run, job))
-    if not found:
-        return []
-
-    learned = room.seconds_learned()
-    return [_Waiting(learned, asked, number, run, job) for asked, run, job in found]
 
 
 def _repeat_stop(run: Path, job: TrainingJob | None) -> None:

@@ -48,11 +48,6 @@ def state_of(studio: "Studio") -> dict[str, Any]:
     """All runs, texts, and the line."""
     workspace = studio.workspace
     runs = studio.states.all()
-    if studio.line.has_several:  # other people's trainings stand in it, too
-        places = studio.line.places()
-        for run in runs:
-            run["place"] = places.get(workspace.runs / run["name"])
-            run["starts_in"] = None
     waiting = sorted((run for run in runs if run["place"]), key=lambda run: run["place"])
 
     texts = []
@@ -67,7 +62,6 @@ def state_of(studio: "Studio") -> dict[str, Any]:
         "line": [{name: run[name] for name in ("name", "place", "starts_in")} for run in waiting],
         "free": free_space(workspace.root),
         "folder": workspace.root.resolve().name,
-        "class": None if studio.class_app is None else studio.class_app.in_short(),
     }
 
 

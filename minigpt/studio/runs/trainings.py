@@ -11,16 +11,16 @@ from typing import Any
 from ...runs.atomic import unfinished_name, write_text
 from ...runs.folder import CONFIG, WEIGHTS
 from ...runs.journal import AT_ONCE, JOURNAL, JOURNAL_FILES, STOP
-from ..allowance import Allowance
 from ..errors import Refusal
 from ..texts.chosen import options
 from ..texts.folder import FILES, kept_files
 from ..workspace import Workspace
 from .jobs import JOB, STUDIO_FILES, TrainingJob, read_job, write_job
 from .names import free_run
-from .states import ACTIVE, DONE, WAITING, Facts, States, runs_in
+from .states import ACTIVE, DONE, WAITING, Facts, States
 
 PROGRAM = "minigpt.studio.runs.training_process"
+_MOST_MINUTES = 60 * 24 * 7  # a week
 
 
 def ask(
@@ -33,14 +33,10 @@ def ask(
 ) -> Path:
     """Put a training of a text into the line; returns the folder of its run, whose name is like
     `name` and taken by no other."""
-    allowance = workspace.allowance
-    if allowance.runs is not None and len(runs_in(workspace.runs)) >= allowance.runs:
-        message = f"You have {allowance.runs} models. Delete one first."
-        raise Refusal(409, message, kind="many_runs", n=str(allowance.runs))
     job = TrainingJob(
         asked=time.time(),
         is_waiting=True,
-        minutes=_checked(minutes, allowance),
+        minutes=_checked(minutes),
         text=text,
         settings=settings,
     )
@@ -119,7 +115,7 @@ def go_on(workspace: Workspace, states: States, run: Path, minutes: float | None
     if not facts.has_checkpoint:
         if job.text is None:
             raise Refusal(409, f"{run.name} has no checkpoint to go on from")
-        more = job.minutes if minutes is None else _checked(minutes, workspace.allowance)
+        more = job.minutes if minutes is None else _checked(minutes)
         write_job(run, job.waiting(asked=now, minutes=more, goes_on=False))
         return
     if minutes is None and state == DONE:
@@ -127,7 +123,7 @@ def go_on(workspace: Workspace, states: States, run: Path, minutes: float | None
 
     limits: dict[str, Any] = {"minutes": None, "max_epochs": None}
     if minutes is not None:
-        limits = _more(facts, _checked(minutes, workspace.allowance))
+        limits = _more(facts, _checked(minutes))
     write_job(run, job.waiting(asked=now, goes_on=True, **limits))
 
 
@@ -158,9 +154,9 @@ def remove_request(run: Path) -> None:
             folder.rmdir()
 
 
-def _checked(minutes: Any, allowance: Allowance) -> float:
+def _checked(minutes: Any) -> float:
     """Minutes that a training may take."""
     is_number = isinstance(minutes, int | float) and not isinstance(minutes, bool)
-    if not is_number or not 0 < minutes <= allowance.minutes:
-        raise Refusal(400, f"minutes must be above 0 and at most {allowance.minutes:,g}", "minutes")
+    if not is_number or not 0 < minutes <= _MOST_MINUTES:
+        raise Refusal(400, f"minutes must be above 0 and at most {_MOST_MINUTES:,}", "minutes")
     return float(minutes)

@@ -10,7 +10,6 @@ reading.json has
     is_done, share  how much has been read, from 0 to 1
     at              the name of the file that is read now; null before the first, and afterwards
     documents, size, characters         how many, in bytes of UTF-8, and in characters
-    language        its code, such as "en"; null if it is not known
     is_dialogue, speakers               who speaks, the most frequent first, if it is conversations
     lines           how the text begins, as the model sees it
     left_out        the name, kind and message of whatever was left out
@@ -50,7 +49,6 @@ from .folder import (
     write_json,
     write_problem,
 )
-from .language import language_of
 
 MOST_SECONDS = 120.0
 _MOST_MEMORY = 1 << 30  # bytes
@@ -88,7 +86,7 @@ def _of(folder: Path) -> Found:
 
 def _nothing(of: Found) -> Found:
     """What is known before anything is read."""
-    unknown = ("at", "documents", "size", "characters", "language", "is_dialogue", "problem")
+    unknown = ("at", "documents", "size", "characters", "is_dialogue", "problem")
     lists: Found = {"speakers": [], "lines": [], "left_out": [], "notes": []}
     return {"of": of, "is_done": False, "share": 0.0, **dict.fromkeys(unknown), **lists}
 
@@ -257,46 +255,33 @@ def _add_report(found: Found, report: Report) -> None:
 
 
 def _add_text(found: Found, corpus: Corpus) -> None:
-    """Add how large the text is, its language, who speaks in it, and how it begins."""
+    """Add how large the text is, who speaks in it, and how it begins."""
     source = Source(corpus, validation=None)
     dialogue = source.dialogue
     speakers = () if dialogue is None else tuple(dialogue.speakers)
     characters = sum(corpus.scan.lengths)
-    beginning = _beginning(corpus)
 
     found["documents"] = len(corpus.scan.lengths)
     found["size"] = corpus.scan.text_bytes
     found["characters"] = characters
-    found["language"] = language_of(beginning)
     found["is_dialogue"] = dialogue is not None
     found["speakers"] = list(speakers[:_MOST_SPEAKERS])
-    found["lines"] = _first_lines(beginning)
+    found["lines"] = _first_lines(corpus)
     if characters < _FEWEST_CHARACTERS:
         message = f"Too short: {characters:,} letters. Add a few pages."
         found["problem"] = problem(message, "too_short")
 
 
-def _beginning(corpus: Corpus) -> str:
-    """The text up to a megabyte or so, from as many documents as that takes."""
-    parts = []
-    size = 0
-    for piece in corpus.pieces():
-        parts.append(piece.text)
-        size += len(piece.text)
-        if size > 1 << 18:
-            break
-    return "\n".join(parts)
-
-
-def _first_lines(text: str) -> list[str]:
+def _first_lines(corpus: Corpus) -> list[str]:
     """The first lines that are not empty, those that are too long shortened."""
     lines: list[str] = []
-    for line in text.split("\n"):
-        if line.strip():
-            is_long = len(line) > _LONGEST_LINE
-            lines.append(line[: _LONGEST_LINE - 1] + "…" if is_long else line)
-        if len(lines) == _LINES:
-            break
+    for piece in corpus.pieces():
+        for line in piece.text.split("\n"):
+            if line.strip():
+                is_long = len(line) > _LONGEST_LINE
+                lines.append(line[: _LONGEST_LINE - 1] + "…" if is_long else line)
+            if len(lines) == _LINES:
+                return lines
     return lines
 
 

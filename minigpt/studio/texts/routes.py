@@ -41,11 +41,7 @@ async def create(request: Request) -> Response:
 
     def make() -> str:
         workspace = studio.workspace
-        if are_tales:
-            text = store.create_tales(workspace)
-        else:
-            text = store.create(workspace, names, sizes, workspace.allowance)
-
+        text = store.create_tales(workspace) if are_tales else store.create(workspace, names, sizes)
         folder = workspace.text_folder(text)
         write_json(studio.checked_settings({}), folder / SETTINGS)
         if are_tales:
@@ -56,13 +52,11 @@ async def create(request: Request) -> Response:
 
 
 async def show(request: Request) -> Response:
-    """GET: all of a text, and how many minutes may be chosen. What was left undone for it goes
-    on."""
+    """GET: all of a text. What was left undone for it goes on."""
     studio = _studio(request)
     folder = _folder(request)
     await run_in_threadpool(studio.text_work.keep_going, folder)
-    text = await run_in_threadpool(text_states.whole_text, folder)
-    return JSONResponse({**text, "most_minutes": studio.workspace.allowance.minutes})
+    return JSONResponse(await run_in_threadpool(text_states.whole_text, folder))
 
 
 async def add(request: Request) -> Response:
@@ -70,19 +64,16 @@ async def add(request: Request) -> Response:
     folder = _folder(request)
     sent = await read_json(request)
 
-    allowance = _studio(request).workspace.allowance
-
     def announce() -> int:
         _studio(request).text_work.stop(folder)
-        return store.add(folder, sent.get("names"), sent.get("sizes"), allowance)
+        return store.add(folder, sent.get("names"), sent.get("sizes"))
 
     return JSONResponse({"first": await run_in_threadpool(announce)}, 201)
 
 
 async def receive(request: Request) -> Response:
     """POST the bytes of a file that was announced; the name under which it is kept."""
-    allowance = _studio(request).workspace.allowance
-    kept = await store.receive(_folder(request), _number(request), request.stream(), allowance)
+    kept = await store.receive(_folder(request), _number(request), request.stream())
     return JSONResponse({"kept": kept}, 201)
 
 

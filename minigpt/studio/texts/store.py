@@ -17,7 +17,6 @@ from starlette.concurrency import run_in_threadpool
 
 from ...config.json_objects import read_object
 from ...config.system import rename
-from ..allowance import Allowance
 from ..errors import Refusal
 from ..workspace import Workspace, new_id, safe_name
 from .folder import (
@@ -30,6 +29,9 @@ from .folder import (
     write_json,
 )
 
+_MOST_BYTES = 2_000_000_000  # of a file, and of all files of a text together
+_MOST_FILES = 2_000  # of a text
+_LEAST_FREE = 500_000_000  # bytes that stay free on the disk
 _BLOCK = 1 << 20  # bytes that are written at a time
 _MOST_SHOWN = 200  # characters of a name
 _MOST_NAME_BYTES = 200  # of a name that is kept: some systems store 255
@@ -41,14 +43,14 @@ _changing = threading.Lock()  # text.json is read, changed and written by one at
 # A text
 
 
-def create(workspace: Workspace, names: Any, sizes: Any, allowance: Allowance) -> str:
+def create(workspace: Workspace, names: Any, sizes: Any) -> str:
     """Make a text of files with these names and sizes, which are to come; its id."""
     announced = _checked(names, sizes)
     make_folder(workspace.texts)
     text = new_id()
     folder = workspace.texts / text
     about: dict[str, Any] = {"name": _name_of(announced[0][0]), "is_complete": False, "files": []}
-    _announce(about, announced, workspace.texts, allowance)
+    _announce(about, announced, workspace.texts)
 
     for path in (folder, folder / FILES, folder / ARRIVING):
         make_folder(path)
@@ -61,7 +63,7 @@ def create_tales(workspace: Workspace) -> str:
     from ...data.files import TALES, find_files
 
     (source,) = find_files((TALES,))
-    text = create(workspace, [_TALES], [source.stat().st_size], workspace.allowance)
+    text = create(workspace, [_TALES], [source.stat().st_size])
     folder = workspace.texts / text
     with open(source, "rb") as tales, open(open_new(folder / FILES / _TALES), "wb") as copy:
         shutil.copyfileobj(tales, copy)
@@ -69,12 +71,12 @@ def create_tales(workspace: Workspace) -> str:
     return text
 
 
-def add(folder: Path, names: Any, sizes: Any, allowance: Allowance) -> int:
+def add(folder: Path, names: Any, sizes: Any) -> int:
     """Announce more files of a text; the number of the first."""
     announced = _checked(names, sizes)
     with _about(folder) as about:
         first = len(about["files"])
-        _announce(about, announced, folder, allowance)
+        _announce(about, announced, folder)
         about["is_complete"] = False
     return first
 
@@ -165,9 +167,7 @@ def describe_text(folder: Path) -> dict[str, Any]:
 # The bytes of a file
 
 
-async def receive(
-    folder: Path, number: int, parts: AsyncIterator[bytes], allowance: Allowance
-) -> str:
+async def receive(folder: Path, number: int, parts: AsyncIterator[bytes]) -> str:
     """Store the bytes of a file that was announced, as they come; the name under which it is kept.
 
     If they end too early, or are more than were announced, or the disk is full, nothing is left of
@@ -184,7 +184,7 @@ async def receive(
     except FileExistsError:
         raise Refusal(409, f"{file['name']} is arriving already.") from None
     try:
-        size = await _store(parts, opened, arriving.parent, file["size"], allowance)
+        size = await _store(parts, opened, arriving.parent, file["size"])
         if size < file["size"]:
             message = f"{file['name']} ended too early. Add it again."
             raise Refusal(400, message, kind="broken_file", name=file["name"])
@@ -194,9 +194,7 @@ async def receive(
     return str(file["kept"])
 
 
-async def _store(
-    parts: AsyncIterator[bytes], opened: int, disk: Path, most: int, allowance: Allowance
-) -> int:
+async def _store(parts: AsyncIterator[bytes], opened: int, disk: Path, most: int) -> int:
     """Write the parts into an open file, a megabyte at a time; how many bytes they were."""
     size = 0
     block = bytearray()
@@ -207,14 +205,14 @@ async def _store(
                 raise Refusal(413, "More came than was announced. Add the file again.")
             block += part
             if len(block) >= _BLOCK:
-                await run_in_threadpool(_write, file, bytes(block), disk, allowance)
+                await run_in_threadpool(_write, file, bytes(block), disk)
                 block.clear()
-        await run_in_threadpool(_write, file, bytes(block), disk, allowance)
+        await run_in_threadpool(_write, file, bytes(block), disk)
     return size
 
 
-def _write(file: Any, block: bytes, disk: Path, allowance: Allowance) -> None:
-    _check_free(disk, len(block), allowance)
+def _write(file: Any, block: bytes, disk: Path) -> None:
+    _check_free(disk, len(block))
     left = memoryview(block)
     while left:
         left = left[file.write(left) :]
@@ -243,22 +241,20 @@ def _is_list_of(values: Any, kind: type) -> bool:
     return isinstance(values, list) and all(type(value) is kind for value in values)
 
 
-def _announce(
-    about: dict[str, Any], announced: Sequence[tuple[str, int]], disk: Path, allowance: Allowance
-) -> None:
+def _announce(about: dict[str, Any], announced: Sequence[tuple[str, int]], disk: Path) -> None:
     """Add files to what is known of a text, if they are not too many, and fit on the disk."""
     there = _there(about)
-    if len(there) + len(announced) > allowance.files:
-        most = f"{allowance.files:,}"
+    if len(there) + len(announced) > _MOST_FILES:
+        most = f"{_MOST_FILES:,}"
         raise Refusal(413, f"A text can have {most} files.", "names", kind="many_files", most=most)
 
     coming = sum(size for _, size in announced)
     together = coming + sum(file["size"] for file in there)
-    if together > allowance.bytes:
-        most = f"{allowance.bytes / 1e6:,g} MB"
+    if together > _MOST_BYTES:
+        most = f"{_MOST_BYTES / 1e6:,g} MB"
         message = f"A text can have {most}, and these files have more."
         raise Refusal(413, message, "sizes", kind="large_text", most=most)
-    _check_free(disk, coming, allowance)
+    _check_free(disk, coming)
 
     taken = {_key(file["kept"]) for file in about["files"]}
     for name, size in announced:
@@ -269,8 +265,8 @@ def _announce(
         about["files"].append(file)
 
 
-def _check_free(disk: Path, coming: int, allowance: Allowance) -> None:
-    if shutil.disk_usage(disk).free < coming + allowance.free:
+def _check_free(disk: Path, coming: int) -> None:
+    if shutil.disk_usage(disk).free < coming + _LEAST_FREE:
         raise Refusal(507, "The disk is full. Free some space.")
 
 

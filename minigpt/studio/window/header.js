@@ -11,32 +11,20 @@ const ASKED = 5000; // milliseconds in which a second press closes the studio
 
 export function makeHeader() {
   const title = h("a", { href: "/", className: "title" }, "minigpt studio");
-  const ofClass = h("a", { id: "class", href: "/class", hidden: true });
   const learning = h("a", { id: "learning", hidden: true });
-  const close = button(string("header.close"), askToClose, { className: "owner-only" });
-  byId("header").replaceChildren(title, ofClass, learning, makeTheme(), close);
+  const close = button(string("header.close"), askToClose, { id: "close" });
+  byId("header").replaceChildren(title, learning, makeTheme(), close);
 }
 
 let ticking = null;
 
-/** Say what is learning now, of a state of the studio: "Learning: diary, 3 min left". Lead to the class, if there is
- * one. */
+/** Say what is learning now, of a state of the studio: "Learning: diary, 3 min left". */
 export function showState(state) {
-  const ofClass = byId("class");
-  ofClass.hidden = state.class === null;
-  ofClass.textContent = state.class === null ? "" : classOf(state.class);
-
   const run = state.runs.find((one) => ACTIVE.includes(one.state));
   const show = () => showLearning(run);
   clearInterval(ticking);
   if (run !== undefined && run.ends_at !== null) ticking = setInterval(show, 1000);
   show();
-}
-
-/** "Class 6b", or "Class 6b: 2 at the door". */
-function classOf({ name, waiting }) {
-  if (waiting === 0) return string("class.title", { name });
-  return string("class.titleWaiting", { name, n: waiting });
 }
 
 /** Say that a run is learning, and how long it will; nothing without a run. */

@@ -14,7 +14,7 @@ makeHeader();
 const tried = key();
 const isIn = hasKey && (await showScreen());
 if (!isIn) {
-  document.documentElement.dataset.role = "stranger";
+  byId("close").hidden = true;
   byId("main").replaceChildren(h("h1", {}, string("login.title")), h("p", {}, ...say("login.how")));
   const isNew = () => key() !== "" && key() !== tried;
   const enterToo = () => isNew() && location.reload();

@@ -9,7 +9,6 @@ import { notice } from "./notice.js";
 const SCREENS = [
   [/^\/text\/([^/]+)$/, () => import("./screens/text.js")],
   [/^\/run\/([^/]+)$/, () => import("./screens/run.js")],
-  [/^\/class$/, () => import("./screens/class.js")],
   [/^\/$/, () => import("./screens/home.js")],
 ];
 

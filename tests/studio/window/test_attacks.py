@@ -17,7 +17,7 @@ from minigpt.runs.json_lines import lines_of
 
 from ...data.dialogue.chats import some_chat
 from ..by_hand import END, PHASES, a_job, make_run
-from ..pupils import Person
+from ..person import Person
 from .conftest import Program
 from .learners import SMALL
 from .pages import drop
@@ -299,27 +299,6 @@ def test_scripts_in_a_chat_are_text_and_the_page_of_its_model_has_no_rights(
     inside.evaluate("try { top.location = 'about:blank' } catch {}")
     page.get_by_text(re.compile("Done after")).wait_for()  # it cannot lead the window away
     assert page.url.startswith(program.url)
-
-
-def test_a_pupils_name_with_html_in_it_is_text_for_the_teacher(
-    browser: Any, tmp_path: Path
-) -> None:
-    program = Program(tmp_path, "--class", "6b", "--class-port", "0")
-    lines = [program.process.stdout.readline() for _ in range(2)]  # type: ignore[union-attr]
-    found = re.search(r"class 6b: http://\S+:(\d+)/?, code (\S+)", "".join(lines))
-    assert found is not None
-    pupil = Person(int(found[1]))
-    status, answer = pupil.ask("POST", "/api/join", {"code": found[2], "name": EVIL})
-    assert status == 200, answer
-
-    page = browser.new_context(locale="en-US").new_page()
-    page.goto(program.address)
-    page.get_by_role("button", name="Close the studio").wait_for()
-    page.goto(f"{program.url}/class")
-    page.get_by_text("onerror").first.wait_for()
-    assert nothing_ran(page)
-    page.context.close()
-    program.kill()
 
 
 # What is too large

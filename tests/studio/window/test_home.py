@@ -271,18 +271,6 @@ def test_a_studio_that_is_killed_is_missed_and_an_old_tab_takes_the_new_login(
     _card(page, "diary").wait_for()
 
 
-def test_the_window_speaks_german_where_the_browser_does(browser: Any, program: Program) -> None:
-    _finished(program.folder / "runs", "Tagebuch", beginning="Es regnete")
-    context = browser.new_context(locale="de-DE")
-    page = context.new_page()
-    page.goto(program.address)
-    page.get_by_role("heading", name="Zieh einen Text hierher").wait_for()
-    _card(page, "Tagebuch").get_by_text("wählt unter 4,0 Buchstaben, heute, fertig").wait_for()
-    assert page.evaluate("document.documentElement.lang") == "de"
-    assert axe_finds(page) == []
-    context.close()
-
-
 def test_axe_finds_nothing_and_nothing_scrolls_sideways(page: Any, tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     _finished(runs, "a-very-long-name-" * 4, beginning="Donaudampfschifffahrt" * 9)

@@ -14,7 +14,7 @@ import pytest
 
 from minigpt.studio.runs.states import States
 
-from ..pupils import Person
+from ..person import Person
 from .conftest import Program
 from .learners import LONG, ask_for, rows, until
 from .pages import STORY, drop

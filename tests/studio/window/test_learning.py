@@ -186,19 +186,6 @@ def test_the_clock_ends_at_the_planned_time(page: Any, program: Program) -> None
     page.locator("#learning", has_text="Learning: diary").wait_for()
 
 
-def test_the_words_of_another_language_fit_a_phone(program: Program, browser: Any) -> None:
-    make_run(program.folder / "runs", **STATES["stopped"][0])
-    context = browser.new_context(locale="de-DE", viewport={"width": 390, "height": 800})
-    page = context.new_page()
-    page.goto(program.address)
-    page.get_by_role("button", name="Studio schließen").wait_for()
-    page.goto(f"{program.url}/run/diary")
-    page.get_by_text("Angehalten nach 0:30. Nichts ist verloren.").wait_for()
-    page.get_by_text("Dasselbe in Zahlen").wait_for()
-    assert not is_too_wide(page)
-    context.close()
-
-
 def test_the_details_of_a_failure_are_its_message(page: Any, program: Program) -> None:
     make_run(program.folder / "runs", **STATES["failed"][0])
     page.goto(f"{program.url}/run/diary")

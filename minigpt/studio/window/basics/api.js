@@ -5,7 +5,7 @@ import { ENTER, forgetKey, key } from "./login.js";
 const KEY = "x-studio-key";
 
 /** What the studio answers instead: its status (0 if nothing answers), a sentence, the field that was wrong, and the
- * kind and values of the sentence, if the window has it in its own languages. */
+ * kind and values of the sentence, if the window has it in its own words. */
 export class Refusal extends Error {
   constructor(status, told) {
     super(told?.message ?? "");
@@ -72,8 +72,7 @@ function asJson(body) {
 
 async function ask(path, options) {
   const answer = await answered(fetch(path, { credentials: "same-origin", ...options }));
-  const isPupil = document.documentElement.dataset.role === "pupil"; // the door tells them why
-  if (answer.status === 401 && path !== ENTER && !isPupil) forgetKey(options.headers[KEY]);
+  if (answer.status === 401 && path !== ENTER) forgetKey(options.headers[KEY]);
   return answer;
 }
 

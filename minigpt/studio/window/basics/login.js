@@ -11,10 +11,6 @@ export function key() {
   return localStorage.getItem(KEY) ?? "";
 }
 
-export function keepKey(given) {
-  localStorage.setItem(KEY, given);
-}
-
 /** Forget a key that is good no more, unless another window has a new one already. */
 export function forgetKey(refused) {
   if (key() === refused) localStorage.removeItem(KEY);
@@ -27,7 +23,7 @@ export async function enter() {
     history.replaceState(null, "", location.pathname + location.search);
     try {
       const answer = await post(ENTER, { token });
-      keepKey(answer.key);
+      localStorage.setItem(KEY, answer.key);
     } catch (error) {
       if (error.status !== 401) throw error;
     }

@@ -2,14 +2,13 @@
 
 import { button, h } from "./dom.js";
 
-/** `items` are a label, what is done, and properties of the button; the menu closes before that. `name` says whose menu
- * it is. */
+/** `items` are a label and what is done; the menu closes before that. `name` says whose menu it is. */
 export function makeMenu(name, items) {
   const list = h("div", { className: "items", hidden: true });
   const opener = button("⋯", toggle, { className: "opener", "aria-label": name, "aria-expanded": "false" });
   const menu = h("div", { className: "menu", onkeydown: leave }, opener, list);
   menu.addEventListener("focusout", leaveToo); // it is no property
-  for (const [label, act, properties] of items) list.append(button(label, () => choose(act), properties));
+  for (const [label, act] of items) list.append(button(label, () => choose(act)));
 
   function show(isOpen) {
     list.hidden = !isOpen;

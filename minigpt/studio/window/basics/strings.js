@@ -1,18 +1,11 @@
-// Every sentence and label of the window, from strings/en.json or another language's file, as the browser asks for it.
-// {name} stands for something that is filled in: a number, a name, an element.
+// Every sentence and label of the window, from strings/en.json. {name} stands for something that is filled in: a
+// number, a name, an element.
 
-const LANGUAGES = ["en", "de"]; // each has a file
 let strings = {};
-export let language = "en";
-export let locale = "en-US"; // the language as the browser names it, which says how dates and numbers are written
 
-/** Load the strings of the first language that the browser prefers and that is here. */
 export async function loadStrings() {
-  locale = navigator.languages.find((tag) => LANGUAGES.includes(tag.slice(0, 2))) ?? locale;
-  language = locale.slice(0, 2);
-  const answer = await fetch(`/static/strings/${language}.json`);
+  const answer = await fetch("/static/strings/en.json");
   strings = await answer.json();
-  document.documentElement.lang = language;
 }
 
 /** Whether there is a string with this name. */

@@ -1,6 +1,9 @@
-// Sizes, times and numbers as they are read, in the language of the window.
+// Sizes, times and numbers as they are read, in English.
 
-import { locale, string } from "./strings.js";
+import { string } from "./strings.js";
+
+/** The English that the browser prefers: it says how dates and times are written. */
+const locale = navigator.languages.find((tag) => tag.startsWith("en")) ?? "en-US";
 
 export function number(x, digits = 0) {
   return x.toLocaleString(locale, { maximumFractionDigits: digits, minimumFractionDigits: digits });

@@ -12,12 +12,7 @@ export function makeBin() {
   const list = h("ul", { className: "cards" });
   const problem = h("div", { role: "alert" });
   const element = h("section", { className: "bin", "aria-labelledby": "bin", hidden: true }, [
-    h(
-      "div",
-      { className: "row" },
-      h("h2", { id: "bin" }, string("home.bin")),
-      button(string("home.empty"), empty, { className: "owner-only" }),
-    ),
+    h("div", { className: "row" }, h("h2", { id: "bin" }, string("home.bin")), button(string("home.empty"), empty)),
     problem,
     list,
   ]);

@@ -10,7 +10,6 @@ import { string } from "../../basics/strings.js";
 
 export function makeDrop() {
   const sending = makeSending(openText);
-  const isPupil = document.documentElement.dataset.role === "pupil";
   const buttons = h(
     "div",
     { className: "row" },
@@ -28,7 +27,7 @@ export function makeDrop() {
     h("h1", { id: "drop" }, string("home.drop")),
     h("p", {}, string("home.what")),
     buttons,
-    h("p", { className: "stays" }, string(isPupil ? "home.staysAtTeacher" : "home.stays")),
+    h("p", { className: "stays" }, string("home.stays")),
     sending.element,
   );
 

@@ -41,7 +41,7 @@ function makeCard(name, problem) {
   const open = { className: "button", href: `/run/${encodeURIComponent(name)}` };
   const menu = makeMenu(string("home.more", { name }), [
     [string("home.rename"), rename],
-    [string("home.download"), download, { className: "owner-only" }],
+    [string("home.download"), download],
     [string("home.delete"), remove],
   ]);
   const element = h("li", { className: "card model" }, [

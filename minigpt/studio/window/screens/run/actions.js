@@ -60,9 +60,6 @@ export function makeActions(record, { seeItThink, showChildhood }) {
   const childhood = button(string("done.childhood"), showChildhood);
   const copied = copiedPart(record, working, path);
   const removal = removalPart(working, path);
-  for (const one of [...elsewhere, ...programs, copied.element, ...removal]) {
-    one.classList.add("owner-only"); // a pupil takes the page home, and deletes at home
-  }
   const nonsense = makeNonsense();
   const element = h(
     "section",

@@ -21,9 +21,8 @@ export function makeDial(first, look) {
   let text = first;
   let ahead = 0; // seconds until the training could start; null if that is not known
 
-  const offered = STOPS.filter((stop) => stop <= first.most_minutes);
-  let minutes = keptMinutes(offered);
-  const stops = offered.map((stop) => makeStop(stop, stop === minutes, () => choose(stop)));
+  let minutes = keptMinutes();
+  const stops = STOPS.map((stop) => makeStop(stop, stop === minutes, () => choose(stop)));
   const legend = h("legend", {}, h("h2", {}, string("dial.howLong")));
   const choices = stops.map((stop) => stop.element);
   const group = h("fieldset", { className: "stops" }, legend, h("div", { className: "choices" }, choices));
@@ -121,9 +120,9 @@ export function makeDial(first, look) {
   };
 }
 
-function keptMinutes(offered) {
+function keptMinutes() {
   const kept = Number(localStorage.getItem(CHOSEN));
-  return offered.includes(kept) ? kept : Math.min(USUAL, offered.at(-1));
+  return STOPS.includes(kept) ? kept : USUAL;
 }
 
 /** One of the twelve stops. What to expect of it is its description for a screen reader. */

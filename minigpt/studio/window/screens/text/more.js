@@ -25,11 +25,7 @@ export function makeMore(id, look) {
     h("div", { className: "row" }, usual, last),
     groups,
   ]);
-  const opener = button(string("dial.more"), toggle, {
-    className: "owner-only",
-    "aria-expanded": "false",
-    "aria-controls": "more",
-  });
+  const opener = button(string("dial.more"), toggle, { "aria-expanded": "false", "aria-controls": "more" });
 
   function toggle() {
     element.hidden = !element.hidden;
@@ -139,8 +135,8 @@ function makeField({ name, help, kind, choices, default: usual, planned }, chang
   Object.assign(control, { id, onchange: changed });
   control.setAttribute("aria-describedby", described);
 
-  const label = h("label", { htmlFor: id, lang: "en" }, name.replaceAll("_", " "));
-  const about = h("p", { className: "facts", id: `${id}-help`, lang: "en" }, `${help}.`);
+  const label = h("label", { htmlFor: id }, name.replaceAll("_", " "));
+  const about = h("p", { className: "facts", id: `${id}-help` }, `${help}.`);
   const problem = h("p", { className: "bad", id: `${id}-problem`, role: "alert" });
   return {
     element: h("div", { className: "field setting" }, label, control, problem, about),

@@ -8,7 +8,7 @@ import { button, fill, h } from "../../basics/dom.js";
 import { filesOf, transferred } from "../../basics/picked.js";
 import { problemOf } from "../../basics/refusals.js";
 import { makeSending } from "../../basics/sending.js";
-import { language, string } from "../../basics/strings.js";
+import { string } from "../../basics/strings.js";
 import { bytesOf, number, percent } from "../../basics/units.js";
 
 const MOST_FILES = 3; // more are behind a summary
@@ -135,21 +135,16 @@ function stateOf(text, { remove, goOn, isSending }) {
   return [h("p", { className: "facts" }, factsOf(text.reading).join(", "))];
 }
 
-/** "312 kB, 24 separate texts, English". */
+/** "312 kB, 24 separate texts, 2 speakers". */
 function factsOf(reading) {
   const facts = [bytesOf(reading.size)];
   if (reading.documents > 1) {
     const words = reading.is_dialogue ? "text.conversations" : "text.separate";
     facts.push(string(words, { n: number(reading.documents) }));
   }
-  facts.push(reading.language === null ? string("text.noLanguage") : languageOf(reading.language));
   const speakers = reading.speakers.length;
   if (speakers > 0) facts.push(speakers === 1 ? string("text.oneSpeaker") : string("text.speakers", { n: speakers }));
   return facts;
-}
-
-function languageOf(code) {
-  return new Intl.DisplayNames(language, { type: "language" }).of(code);
 }
 
 /** The files that were read, each with a button that removes it. */
@@ -173,7 +168,7 @@ function whatWasRead(reading) {
   if (reading.speakers.length > 0) found.push(h("p", {}, string("text.who", { names: reading.speakers.join(", ") })));
   const lines = reading.lines.map((line) => h("p", { dir: "auto" }, line));
   const properties = { className: "lines", tabIndex: 0, role: "region", "aria-label": string("text.seen") };
-  found.push(h("h2", {}, string("text.seen")), h("div", { ...properties, lang: reading.language ?? "" }, lines));
+  found.push(h("h2", {}, string("text.seen")), h("div", { ...properties, lang: "" }, lines));
   return found;
 }
 

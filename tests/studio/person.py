@@ -1,4 +1,4 @@
-"""Scripted people of a class: a teacher and pupils, who ask a studio over the network."""
+"""Somebody who asks a studio over the network, as its window does."""
 
 import http.client
 import json
@@ -42,21 +42,8 @@ class Person:
         return found
 
     def enter(self, token: str) -> None:
-        """Log in as the teacher."""
+        """Log in."""
         self.login["x-studio-key"] = self.post("/api/enter", {"token": token})["key"]
-
-    def join(self, code: str, name: str) -> None:
-        """Wait at the door of the class."""
-        self.login["x-studio-key"] = self.post("/api/join", {"code": code, "name": name})["key"]
-
-    def drop(self, name: str, data: bytes, **settings: Any) -> str:
-        """A text of one file, with settings, once it has been read; its id."""
-        text = self.post("/api/texts", {"names": [name], "sizes": [len(data)]})["id"]
-        self.post(f"/api/texts/{text}/files/0", data)
-        self.post(f"/api/texts/{text}/plan", {"settings": settings})
-        self.post(f"/api/texts/{text}/read")
-        self.wait(lambda: self.get(f"/api/texts/{text}")["state"] == "ready")
-        return str(text)
 
     def state(self, run: str) -> str:
         """What a run is doing."""

@@ -1,1 +1,0 @@
-"""A class: pupils who use the studio from computers of their own."""
