@@ -50,10 +50,9 @@ def some_text(words: int = 600, seed: int = 0) -> str:
     return "\n".join(lines) + "\n"
 
 
-def train_tiny(*files: str | Path, out: str | Path | None = None, **changes: Any) -> Path:
-    """A run of a few steps of a tiny model, through the public function; on my.txt if no file is
-    named."""
-    return minigpt.train(*files or ("my.txt",), out=out, **tiny_settings(**changes))
+def train_tiny(file: str | Path = "my.txt", out: str | Path | None = None, **changes: Any) -> Path:
+    """A run of a few steps of a tiny model, through the public function."""
+    return minigpt.train(file, out=out, **tiny_settings(**changes))
 
 
 def tiny_settings(**changes: Any) -> dict[str, Any]:
@@ -184,18 +183,6 @@ def play_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder = move_into(tmp_path_factory.mktemp("play"), monkeypatch)
         (folder / "play.txt").write_text(some_script(300))
         return folder / train_tiny("play.txt", steps=60, emb_dim=32, context_length=64, seed=1)
-
-
-@pytest.fixture(scope="session")
-def voiced_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run with two voices, to be read only: LOUD writes capital letters, and quiet small ones."""
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        folder = move_into(tmp_path_factory.mktemp("voiced"), monkeypatch)
-        (folder / "LOUD.txt").write_text(some_text(1500, seed=1).upper())
-        (folder / "quiet.txt").write_text(some_text(1500, seed=2))
-        return folder / train_tiny(
-            "LOUD.txt", "quiet.txt", voices=True, steps=120, emb_dim=32, context_length=32
-        )
 
 
 @pytest.fixture

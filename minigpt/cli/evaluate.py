@@ -22,9 +22,6 @@ def options(parser: Parser) -> None:
     add("files", nargs="*", help="files as for train, folders, patterns, or - for standard input")
     copied = "measure how much of these texts, or of eight new samples, is in the training text"
     add("--copied", action="store_true", help=copied)
-    voices = "say which voice of a run these texts, or its own validation texts, are nearest to"
-    add("--voices", action="store_true", help=voices)
-    add("--as", dest="voice", metavar="NAME", help="predict in this voice of a run")
     add("--json", action="store_true", help="print one JSON record")
     add_fields(parser, EvaluationConfig, "evaluation")
 
@@ -36,22 +33,15 @@ def run(given: argparse.Namespace) -> None:
     if _is_text(given.run):
         given.files.insert(0, given.run)
         given.run = None
-    check_given({**settings, "copied": given.copied, "voices": given.voices})
-    if given.voice is not None and (given.copied or given.voices):
-        other = "--copied" if given.copied else "--voices"
-        raise UserError(f"--as does nothing beside {other}; leave one of them out")
-    if not (given.files or given.copied or given.voices):
-        if not _has_voices(given.run):
-            raise UserError(_what_is_missing(given.run))
-        given.voices = True
+    check_given({**settings, "copied": given.copied})
+    if not (given.files or given.copied):
+        raise UserError(_what_is_missing(given.run))
 
     from ..training.interruption import orderly_exit
 
     with orderly_exit():  # there may be a copy of standard input to remove
         if given.copied:
             line, figures = _copied(given, config)
-        elif given.voices:
-            line, figures = _compared_voices(given, settings)
         else:
             line, figures = _predicted(given, settings)
 
@@ -91,73 +81,13 @@ def _predicted(given: argparse.Namespace, settings: dict[str, Any]) -> tuple[str
     from ..training.messages import progress_bar
 
     with progress_bar("evaluating") as bar:
-        result = evaluate(
-            given.run, *given.files, progress=bar.update, voice=given.voice, **settings
-        )
+        result = evaluate(given.run, *given.files, progress=bar.update, **settings)
     if not given.json:
         _explain(result)
 
     figures = {**dataclasses.asdict(result), "perplexity": result.perplexity}
-    del figures["voices"]
     loss = f"{result.loss:.4f} nats/token, token perplexity {result.perplexity:.2f}"
     return f"{result.bits_per_byte:.4f} bits/byte ({loss})", figures
-
-
-def _has_voices(name: str | None) -> bool:
-    """Whether a run, or else the newest one, was trained with voices."""
-    from ..runs.base import BASE
-    from ..runs.find import full_name
-    from ..runs.folder import read_config
-    from ..runs.listing import newest_run
-
-    try:
-        folder = newest_run() if name is None else full_name(name)
-        return folder != BASE and bool(read_config(Path(folder)).origin.voices)
-    except UserError:
-        return False
-
-
-def _compared_voices(
-    given: argparse.Namespace, settings: dict[str, Any]
-) -> tuple[str, dict[str, Any]]:
-    """Which voice texts are nearest to: lines, and the figures of the record."""
-    given.run = str(chosen_model(given.run))
-    print_message(f"minigpt {__version__}: loading torch, to evaluate {given.run}")
-    from ..recipe.result import voice_lines
-    from ..recipe.voices import NO_VOICE, nearest, voices_of_run, voices_of_text
-
-    if given.files:
-        losses = voices_of_text(given.run, *given.files, **settings)
-        bits = {name: one.bits_per_byte for name, one in losses.items()}
-        without = bits.pop(NO_VOICE)
-        found = nearest(losses)
-        lines = [f"nearest to {found}", *voice_lines({**bits, "(no voice)": without})]
-        figures = {"nearest": found, "voices": bits, "no_voice": without}
-        return "\n".join(lines), figures
-
-    tables = {
-        text: {name: one.bits_per_byte for name, one in losses.items() if name != NO_VOICE}
-        for text, losses in voices_of_run(given.run, **settings).items()
-    }
-    return "\n".join(_table(tables)), {"voices": tables}
-
-
-def _table(tables: dict[str, dict[str, float]]) -> list[str]:
-    """Bits per byte: a row for the validation text of each voice, a column for each voice."""
-    columns = list(next(iter(tables.values()), {}))
-    first = max(map(len, ["text of", *tables]))
-    widths = [max(len(name), 7) for name in columns]
-    heads = [name.rjust(width) for name, width in zip(columns, widths, strict=True)]
-    lines = ["bits/byte of each voice's validation text, in each voice"]
-    lines.append("  ".join(["text of".ljust(first), *heads]))
-    for text, bits in tables.items():
-        least = min(bits.values())
-        cells = []
-        for name, width in zip(columns, widths, strict=True):
-            star = "*" if bits[name] == least else " "
-            cells.append(f"{bits[name]:.3f}{star}".rjust(width))
-        lines.append("  ".join([text.ljust(first), *cells]))
-    return lines
 
 
 def _explain(result: "Evaluation") -> None:

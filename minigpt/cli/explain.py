@@ -28,7 +28,6 @@ def options(parser: Parser) -> None:
     add("text", nargs="?", help="a text of two tokens or more; - for standard input")
     place = "the token to explain, from 1 (default: the last one)"
     add("--place", type=int, metavar="N", help=place)
-    add("--as", dest="voice", metavar="NAME", help="explain in this voice, of a run with --voices")
     add("--json", action="store_true", help="print one JSON record, of all parts and words")
 
 
@@ -45,10 +44,8 @@ def run(given: argparse.Namespace) -> None:
 
     name = str(chosen_model(given.run))
     writer = load(name, device="cpu")  # the glass engine explains, not torch
-    if given.voice is not None:
-        writer = writer.in_voice(given.voice)
-    ids = [*writer.mark, *writer.tokenizer.encode(text)]
-    place = len(ids) - 1 if given.place is None else given.place + len(writer.mark)
+    ids = writer.tokenizer.encode(text)
+    place = len(ids) - 1 if given.place is None else given.place
 
     millions = writer.glass.num_parameters / 1e6
     print_message(f"explaining with {name} ({millions:.2f} M parameters)")

@@ -16,16 +16,7 @@ from ..config.system import end_of_input, quote
 from ..generation.results import Step, Token, percent, visible
 from ..runs.memory import enough_memory
 from .interactive import talk
-from .options import (
-    A_MODEL,
-    AS,
-    NO_NAMES,
-    Parser,
-    add_fields,
-    chosen_model,
-    given_fields,
-    typed_text,
-)
+from .options import A_MODEL, Parser, add_fields, chosen_model, given_fields, typed_text
 from .talking import talk_with
 from .terminal import print_message, terminal_width, write
 from .writing import Task, how_it_ended, new_seed, speed_of, write_steps
@@ -49,8 +40,9 @@ def options(parser: Parser) -> None:
     parser.add_argument("prompt", nargs="*", help=prompt)
     parser.add_argument("--run", metavar="NAME", help=A_MODEL)
 
-    talking = parser.add_argument_group("speakers and voices")
-    talking.add_argument("--as", dest="answerer", metavar="NAME", help=AS)
+    talking = parser.add_argument_group("talking, with a model that learned from conversations")
+    answerer = "answer as this speaker (default: the most frequent one who does not ask)"
+    talking.add_argument("--as", dest="answerer", metavar="NAME", help=answerer)
     plain = "continue the prompt as a text, instead of answering it"
     talking.add_argument("--plain", action="store_true", help=plain)
 
@@ -104,15 +96,11 @@ def _generate(
 
     name = str(chosen_model(given.run))
     writer = _writer(name, machine)
-    if writer.voices and given.answerer is not None:
-        writer = writer.in_voice(given.answerer)
     processors = [without(text, writer.tokenizer) for text in given.without]
     task = Task(writer, prompt, config, processors)
 
     millions = writer.engine.num_parameters / 1e6
     model = f"{name} ({millions:.2f} M parameters)"
-    if writer.voice is not None:
-        model += f" as {writer.voice}"
     dialogue = _dialogue(task, given)
     if given.interactive and dialogue is not None:
         from ..generation.talk import read_talk
@@ -154,8 +142,8 @@ def _writer(name: str, machine: InferenceConfig) -> "Writer":
 def _dialogue(task: Task, given: argparse.Namespace) -> "Dialogue | None":
     """Who speaks in the text that a model learned from, if it is to be talked with."""
     dialogue = task.writer.dialogue
-    if given.answerer is not None and dialogue is None and task.writer.voice is None:
-        raise UserError(NO_NAMES)
+    if given.answerer is not None and dialogue is None:
+        raise UserError("--as is for a model that learned from conversations; this one did not")
     return None if given.plain else dialogue
 
 

@@ -167,8 +167,6 @@ class Session:
         field = name.replace("-", "_")
         if field in SETTINGS:
             self._set(field, value)
-        elif name == "as" and self._task.writer.voices:
-            self._set_voice(value)
         elif name == "save":
             self._save(value)
         elif name in self.commands and value:
@@ -194,17 +192,6 @@ class Session:
 
         self._task = replace(self._task, config=config)
         print_message(f"{_option(field)} {_shown(config, field)}")
-
-    def _set_voice(self, name: str) -> None:
-        """Write in another voice, or say which one it is."""
-        from ..data.voices import list_names  # needs numpy, which --help does not wait for
-
-        writer = self._task.writer
-        if name:
-            writer = writer.in_voice(name)
-            self._task = replace(self._task, writer=writer)
-        there = list_names(writer.voices)
-        print_message(f"writing as {writer.voice or 'any of them'}; there are {there}")
 
     # Writing
 
@@ -286,8 +273,6 @@ class Session:
     def _help(self) -> None:
         """List what can be typed, with the values of the settings."""
         rows = dict(self.prompts)
-        if self._task.writer.voices:
-            rows["/as NAME"] = "write in another voice; without a name, list them"
         rows |= {f"/{name}": purpose for name, purpose in self.commands.items()}
         rows["/SETTING off"] = "set it to its default; the settings are:"
         for name, field in SETTINGS.items():

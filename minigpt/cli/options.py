@@ -18,11 +18,6 @@ from .terminal import print_message
 A_MODEL = (
     "a run, base, or a model such as hf:gpt2 (default: the newest run; before the first run, base)"
 )
-AS = (
-    "write in this voice, of a run with --voices; or answer as this speaker, of a run on "
-    "conversations (default: no voice; the most frequent speaker who does not ask)"
-)
-NO_NAMES = "--as is for a run on conversations or with --voices; this model is neither"
 _ESCAPES = {r"\n": "\n", r"\t": "\t", "\\\\": "\\"}
 
 

@@ -14,7 +14,7 @@ def options(parser: Parser) -> None:
     parser.add_argument("run", nargs="?", help=A_MODEL)
     server = add_fields(parser, ServeConfig, "server", skip=("answerer",))
     field = ServeConfig.__dataclass_fields__["answerer"]
-    answerer = f"{field.metadata['help']} (default: the most frequent speaker; no voice)"
+    answerer = f"{field.metadata['help']} (default: the most frequent speaker)"
     server.add_argument(
         "--as", dest="answerer", metavar="NAME", default=argparse.SUPPRESS, help=answerer
     )

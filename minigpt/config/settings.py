@@ -73,9 +73,6 @@ class TextConfig(ReadingConfig):
     only: str | None = setting(
         None, "of conversations, learn to say what this speaker says; the others are only read"
     )
-    voices: bool = setting(
-        False, "give each file, or folder, a voice by its name: generate --as NAME writes in it"
-    )
     tokenizer: str = setting(
         "bpe", "bpe (learned from the text), char, or one of tiktoken's, as gpt2"
     )
@@ -233,7 +230,6 @@ _USELESS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
     ("anonymous", "plain", bool),
     ("silence", "plain", bool),
     ("only", "plain", bool),
-    ("only", "voices", bool),
     ("token_split_prob", "only", lambda only: only is not None),
     # Of other commands:
     ("json", "interactive", bool),
@@ -249,13 +245,10 @@ _USELESS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
     ("json", "delete", bool),
     ("stride", "copied", bool),
     ("batch_size", "copied", bool),
-    ("stride", "voices", bool),
-    ("copied", "voices", bool),
 )
 _ASKS_FOR_NOTHING = {
     "token_split_prob": 0,
     "num_workers": 1,
-    "copied": False,
     "json": False,
     "show": False,
     "samples": 1,

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import groupby
 from pathlib import Path
 
 from .. import UserError
@@ -65,7 +64,6 @@ class Corpus:
     files: tuple[Path, ...]
     reading: ReadingConfig = field(default_factory=ReadingConfig)
     known_speakers: tuple[str, ...] = ()  # of another corpus, who are called the same in this one
-    voices: tuple[str, ...] = ()  # of each file; none if the text has no voices
 
     def pieces(self) -> Iterator[Piece]:
         """The documents one after the other, in pieces of about a megabyte."""
@@ -85,39 +83,21 @@ class Corpus:
             scanner.read(file)
         return scanner.result()
 
-    def of(self, numbers: Sequence[int]) -> "Corpus":
-        """Only the files of these numbers, in this order; not yet read."""
-        files = tuple(self.files[number] for number in numbers)
-        voices = tuple(self.voices[number] for number in numbers) if self.voices else ()
-        return replace(self, files=files, voices=voices)
-
-    @cached_property
-    def document_voices(self) -> Sequence[str]:
-        """The voice of each document of a text with voices."""
-        voices = []
-        for voice, report in zip(self.voices, self.scan.reports, strict=True):
-            voices += [voice] * report.documents
-        return voices
-
-    def voice_of(self, piece: Piece) -> str:
-        """The voice of a piece of this text, "" if it has none."""
-        return self.document_voices[piece.number] if self.voices else ""
-
     def readable(self, watch: Watch = lambda *_: None) -> tuple["Corpus", list[Report]]:
         """This corpus, scanned, without the files that cannot be read, and a report of each file.
         If there is only one, why it cannot be read is raised. `watch` is called as it goes."""
         scanner = _Scanner(self, watch)
-        good = []  # numbers of files
+        good = []
         reports = []
-        for number, file in enumerate(self.files):
+        for file in self.files:
             report = scanner.read_if_possible(file)
             reports.append(report)
             if report.error is None:
-                good.append(number)
+                good.append(file)
             elif len(self.files) == 1:
                 raise report.error
 
-        corpus = self.of(good)
+        corpus = replace(self, files=tuple(good))
         vars(corpus)["scan"] = scanner.result()  # as if it had been asked for
         return corpus, reports
 
@@ -334,23 +314,13 @@ class Part:
 
 
 def encode(tokenizer: Tokenizer, text: Corpus | Part) -> Iterator[Encoded]:
-    """The tokens of a text, in pieces. Errors as in :func:`encode_by_voice`."""
-    for _, encoded in encode_by_voice(tokenizer, text):
-        yield encoded
-
-
-def encode_by_voice(tokenizer: Tokenizer, text: Corpus | Part) -> Iterator[tuple[str, Encoded]]:
-    """The tokens of a text, in pieces of one voice each, and their voice, "" if there is none.
-    An end of text stands between the documents of a voice.
+    """The tokens of a text, in pieces.
 
     Raises UnknownCharacter with the file and line of a character that the tokenizer does not know;
     to find the line, the text is read once more.
     """
-    corpus = text.corpus if isinstance(text, Part) else text
     try:
-        for voice, pieces in groupby(text.pieces(), key=corpus.voice_of):
-            for encoded in encode_in_pieces(tokenizer, chunks(pieces)):
-                yield voice, encoded
+        yield from encode_in_pieces(tokenizer, chunks(text.pieces()))
     except UnknownCharacter as unknown:
         place = place_of(unknown.character, text.pieces())
         raise UnknownCharacter(unknown.character, f"({place})") from None

@@ -18,4 +18,3 @@ class Origin:
     knows_documents: bool = False  # whether there were enough of them to learn how one begins
     alphabet: str = ""  # the bytes of the text, in hexadecimal; empty if they are not known
     dialogue: "Dialogue | None" = None  # who speaks in it, if it is conversations
-    voices: tuple[str, ...] = ()  # the names of its voices, if it has some

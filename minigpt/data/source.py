@@ -9,10 +9,8 @@ import hashlib
 import json
 import os
 from array import array
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import groupby
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +25,6 @@ from .files import Say, each_once, find_files, identity
 from .origin import Origin
 from .readers import STANDARD_INPUT, has_fields, text_in, title
 from .temporary import temporary_copy
-from .voices import find_voiced_files, list_names
 
 _TO_VALIDATE = 1 << 20  # characters of a longer text; evaluations read fewer
 _MAYBE_NAMES = 100  # documents that are checked for being the names of files
@@ -47,9 +44,6 @@ class Source:
         """A hash of all of it."""
         training = self.training.scan.fingerprint
         validation = self.validation.scan.fingerprint if self.validation else None
-        if self.voices:
-            counts = [dict(Counter(corpus.document_voices)) for corpus in self._corpora]
-            return hashlib.sha256(json.dumps([training, validation, counts]).encode()).hexdigest()
         return hashlib.sha256(json.dumps([training, validation]).encode()).hexdigest()
 
     @property
@@ -60,29 +54,20 @@ class Source:
         return training + validation
 
     @property
-    def voices(self) -> tuple[str, ...]:
-        """The names of its voices, if it has some."""
-        return tuple(dict.fromkeys(self.training.voices))
-
-    @property
-    def _corpora(self) -> tuple[Corpus, ...]:
-        return tuple(filter(None, (self.training, self.validation)))
-
-    @property
     def dialogue(self) -> Dialogue | None:
-        """Who speaks in it, if most of the text is conversations, and it has no voices."""
+        """Who speaks in it, if most of the text is conversations."""
         talk = self.training.scan.talk
-        if talk is None or self.voices or talk.characters < sum(self.training.scan.lengths) / 2:
+        if talk is None or talk.characters < sum(self.training.scan.lengths) / 2:
             return None
         return Dialogue(talk.speakers, talk.layout)
 
     @property
     def has_turns(self) -> bool:
         """Whether all of its documents are conversations that were made into turns."""
-        return not self.voices and all(
+        return all(
             corpus.scan.talk is not None
             and corpus.scan.talk.conversations == len(corpus.scan.lengths)
-            for corpus in self._corpora
+            for corpus in filter(None, (self.training, self.validation))
         )
 
     def origin(self, config: TextConfig) -> Origin:
@@ -96,12 +81,11 @@ class Source:
             knows_documents=len(scan.lengths) >= _ENOUGH_DOCUMENTS,
             alphabet=alphabet,
             dialogue=self.dialogue,
-            voices=self.voices,
         )
 
     def check_unchanged(self) -> None:
         """Refuse files that were written to after they were scanned."""
-        for corpus in self._corpora:
+        for corpus in filter(None, (self.training, self.validation)):
             for file, version in zip(corpus.files, corpus.scan.versions, strict=True):
                 if version_of(file) != version:
                     raise UserError(f"{title(file)} {CHANGED}", kind="text_changed")
@@ -123,65 +107,28 @@ def find_source(
     if names.count(STANDARD_INPUT) > 1:
         raise UserError("standard input can be read once only; write it to a file first")
 
-    training = _named(config.files, config, say)
-    validation = _named(config.validation, config, say) if config.validation else None
-    to_validate = () if validation is None else validation.files
-    check_text_field((*training.files, *to_validate), config.reading())
-    if config.split == "end" and validation is not None:
+    reading = config.reading()
+    files = find_files(config.files, say, reading)
+    to_validate = find_files(config.validation, say, reading) if config.validation else ()
+    check_text_field((*files, *to_validate), reading)
+    if config.split == "end" and to_validate:
         say("--split end does nothing beside --validation")
 
-    training = _without(training, to_validate)
-    if not training.files:
+    files = _without(files, to_validate)
+    if not files:
         raise UserError(f"{' '.join(config.files)} is validation text too; train on another text")
+    if config.split == "documents":
+        files = each_once(files)
 
-    training = read_corpus(training, config.files, say, tell_share)
+    training = read_corpus(Corpus(files, reading), config.files, say, tell_share)
     source = Source(training, validation=None)
-    _check_voices(source, config)
-    if validation is not None:
+    if to_validate:
         talk = training.scan.talk
         speakers = () if talk is None else talk.files_speakers
-        validation = replace(validation, known_speakers=speakers)
-        if config.voices:
-            validation = _in_order(validation, source.voices)
+        validation = Corpus(to_validate, reading, known_speakers=speakers)
         source = Source(training, read_corpus(validation, config.validation, say))
     _check_speakers(source, config)
     return source
-
-
-def _named(names: tuple[str, ...], config: TextConfig, say: Say) -> Corpus:
-    """The files that some names mean, not yet read, with their voices if they are to have some."""
-    reading = config.reading()
-    if config.voices:
-        files, voices = find_voiced_files(names, say, reading)
-        return Corpus(files, reading, voices=voices)
-    files = find_files(names, say, reading)
-    if config.split == "documents":
-        files = each_once(files)
-    return Corpus(files, reading)
-
-
-def _check_voices(source: Source, config: TextConfig) -> None:
-    """Refuse a single voice, and one without text."""
-    if not config.voices:
-        return
-    voices = source.voices
-    if len(voices) < 2:
-        only = f"there is only {list_names(voices)}; name another file or folder"
-        raise UserError(f"--voices tells two or more apart, and {only}")
-    not_empty = set(source.training.document_voices)
-    for voice in voices:
-        if voice not in not_empty:
-            raise UserError(f"--voices: there is no text in {voice}; leave it out", kind="empty")
-
-
-def _in_order(validation: Corpus, voices: tuple[str, ...]) -> Corpus:
-    """Files to validate on in the order of the text's voices; UserError if one has another."""
-    for file, voice in zip(validation.files, validation.voices, strict=True):
-        if voice not in voices:
-            known = f"there is no voice {voice!r}; there are {list_names(voices)}"
-            raise UserError(f"--validation {title(file)}: {known}")
-    own = validation.voices
-    return validation.of(sorted(range(len(own)), key=lambda number: voices.index(own[number])))
 
 
 def _check_speakers(source: Source, config: TextConfig) -> None:
@@ -219,11 +166,10 @@ def read_corpus(
     return corpus
 
 
-def _without(corpus: Corpus, others: tuple[Path, ...]) -> Corpus:
-    """The corpus without the files that are one of the others by any name."""
+def _without(files: tuple[Path, ...], others: tuple[Path, ...]) -> tuple[Path, ...]:
+    """The files that are none of the others by any name."""
     left_out = {identity(file) for file in others}
-    files = enumerate(corpus.files)
-    return corpus.of([number for number, file in files if identity(file) not in left_out])
+    return tuple(file for file in files if identity(file) not in left_out)
 
 
 def check_text_field(files: Iterable[Path], reading: ReadingConfig) -> None:
@@ -268,25 +214,10 @@ def split(source: Source, config: TextConfig) -> tuple[Part, Part]:
         validation = Part(sum(others), source.validation, cuts=others)
         return training.at_most(most), validation
 
-    cuts = array("Q")
-    for of_a_voice in _by_voice(corpus):
-        cuts.extend(_cuts(of_a_voice, config))
+    cuts = array("Q", _cuts(lengths, config))
     training = Part(sum(cuts), corpus, cuts)
     validation = Part(sum(lengths) - sum(cuts), corpus, cuts, after_cut=True)
     return training.at_most(most), validation.at_most(_most_to_validate(most))
-
-
-def _by_voice(corpus: Corpus) -> Iterator[Sequence[int]]:
-    """The lengths of the documents of each voice, or of all if there are no voices."""
-    lengths = corpus.scan.lengths
-    if not corpus.voices:
-        yield lengths
-        return
-    begin = 0
-    for _, own in groupby(corpus.document_voices):
-        end = begin + sum(1 for _ in own)
-        yield lengths[begin:end]
-        begin = end
 
 
 def _most_to_validate(most: int | None) -> int | None:

@@ -10,7 +10,6 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -33,7 +32,7 @@ from ..tokenizer import (
     make_tokenizer,
 )
 from .batches import Dataset
-from .corpus import Part, encode_by_voice
+from .corpus import Part, encode
 from .dialogue.counted import marked
 from .kept_tokens import FOLDER, TOKENIZER, TRAIN, VALIDATION, evict, lock_of
 from .lengths import check_counts
@@ -46,7 +45,6 @@ from .token_files import (
     store,
     store_meta,
 )
-from .voices import mark_of, voices_of
 
 _MOST_TO_LEARN = 1 << 25  # characters from which a BPE is learned
 _BLOCK = 1 << 20  # tokens that are looked at together
@@ -197,11 +195,9 @@ def _fill(task: _Task, folder: Path) -> None:
     dtype = id_dtype(tokenizer.vocab_size)
 
     files = {}
-    voices = _no_tokens(task.source)
     with task.progress("tokenizing", training.size + validation.size) as bar:
-        parts = zip((TRAIN, VALIDATION), (training, validation), voices, strict=True)
-        for name, part, counts in parts:
-            files[name] = store(folder / name, _id_blocks(part, tokenizer, bar, counts))
+        files[TRAIN] = store(folder / TRAIN, _id_blocks(training, tokenizer, bar))
+        files[VALIDATION] = store(folder / VALIDATION, _id_blocks(validation, tokenizer, bar))
 
     task.source.check_unchanged()
     count = files[TRAIN]["size"] // dtype.itemsize
@@ -209,23 +205,13 @@ def _fill(task: _Task, folder: Path) -> None:
     check_counts(count, count_to_validate, task.config)
 
     files[TOKENIZER] = store(folder / TOKENIZER, [tokenizer.to_json().encode()])
-    if task.source.voices:
-        voices_of(tokenizer, *voices)  # refuses those with too little text
-    store_meta(folder, files, dtype, task.source.fingerprint, voices if task.source.voices else ())
+    store_meta(folder, files, dtype, task.source.fingerprint)
 
 
-def _no_tokens(source: Source) -> tuple[Counter[str], Counter[str]]:
-    """How many tokens each voice has before any are counted: to train on and to validate on."""
-    none = dict.fromkeys(source.voices, 0)
-    return Counter(none), Counter(none)
-
-
-def _id_blocks(part: Part, tokenizer: Tokenizer, bar: Any, voices: Counter[str]) -> Iterator[bytes]:
-    """The ids of a text as they are in a file, block by block; the bar counts characters, `voices`
-    the tokens of each voice."""
+def _id_blocks(part: Part, tokenizer: Tokenizer, bar: Any) -> Iterator[bytes]:
+    """The ids of a text as they are in a file, block by block; the bar counts characters."""
     dtype = id_dtype(tokenizer.vocab_size)
-    for voice, (characters, ids) in encode_by_voice(tokenizer, part):
-        voices[voice] += len(ids)
+    for characters, ids in encode(tokenizer, part):
         yield ids.astype(dtype).tobytes()
         bar.update(characters)
 
@@ -243,7 +229,6 @@ def _learn(task: _Task, training: Part, validation: Part) -> Tokenizer:
     with task.progress("learning the tokenizer", characters) as bar:
 
         def texts() -> Iterator[str]:
-            yield from map(mark_of, task.source.voices)
             for piece in chain.from_iterable(part.pieces() for part in parts):
                 yield piece.text
                 bar.update(len(piece.text))
@@ -263,12 +248,11 @@ def _without_cache(task: _Task, place: Path) -> Dataset:
     parts = split(task.source, task.config)
 
     files = []
-    voices = _no_tokens(task.source)
     with _writable(place), task.progress("tokenizing", sum(part.size for part in parts)) as bar:
-        for part, counts in zip(parts, voices, strict=True):
+        for part in parts:
             # Closed when nobody holds the Dataset any more.
             file = tempfile.TemporaryFile(dir=place)  # noqa: SIM115
-            for block in _id_blocks(part, tokenizer, bar, counts):
+            for block in _id_blocks(part, tokenizer, bar):
                 file.write(block)
             file.flush()
             files.append(file)
@@ -283,10 +267,7 @@ def _without_cache(task: _Task, place: Path) -> Dataset:
         if share != 1.0:
             about = f"stand for {share:.1%} of the bytes of the text; bits per byte count these"
             task.say(f"the tokens of {tokenizer.name} {about}")
-    has_voices = bool(task.source.voices)
-    return Dataset(
-        tokenizer, train, validation, voices=voices_of(tokenizer, *voices) if has_voices else None
-    )
+    return Dataset(tokenizer, train, validation)
 
 
 def _bytes_of(tokens: Tokens, tokenizer: Tokenizer) -> int:

@@ -8,7 +8,7 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,7 +18,6 @@ from .. import UserError
 from ..tokenizer import load_tokenizer
 from .batches import Dataset, TokenIds
 from .kept_tokens import META, TOKENIZER, TRAIN, VALIDATION
-from .voices import voices_of
 
 FORMAT = 5
 
@@ -65,13 +64,12 @@ def open_dataset(folder: Path) -> Dataset:
         tokenizer = load_tokenizer(folder / TOKENIZER)
         train = Tokens(folder / TRAIN, tokenizer.vocab_size)
         validation = Tokens(folder / VALIDATION, tokenizer.vocab_size)
-        voices = voices_of(tokenizer, *meta["voices"]) if meta.get("voices") else None
     except (OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
         raise UserError(f"the token cache {folder} is damaged: {error}") from None
 
     with contextlib.suppress(OSError):  # the cache may be another user's
         os.utime(folder / META)  # which tells when the text was used last
-    return Dataset(tokenizer, train, validation, voices=voices)
+    return Dataset(tokenizer, train, validation)
 
 
 def store(file: Path, blocks: Iterable[bytes]) -> Record:
@@ -92,19 +90,10 @@ def store(file: Path, blocks: Iterable[bytes]) -> Record:
     }
 
 
-def store_meta(
-    folder: Path,
-    files: dict[str, Record],
-    dtype: np.dtype[Any],
-    text: str,
-    voices: Sequence[Mapping[str, int]] = (),
-) -> None:
+def store_meta(folder: Path, files: dict[str, Record], dtype: np.dtype[Any], text: str) -> None:
     """Write the last file, with the records of the others and the fingerprint of the text: without
-    it a folder is not whole. `voices` are how many tokens each voice has, to train on and to
-    validate on."""
-    meta: dict[str, Any] = {"format": FORMAT, "text": text, "dtype": dtype.str, "files": files}
-    if voices:
-        meta["voices"] = voices
+    it a folder is not whole."""
+    meta = {"format": FORMAT, "text": text, "dtype": dtype.str, "files": files}
     text = json.dumps(meta, indent=1) + "\n"
     store(folder / META, [text.encode()])
 

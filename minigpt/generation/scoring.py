@@ -29,12 +29,12 @@ def likeliest(logits: Array, k: int) -> Iterator[tuple[list[int], list[float]]]:
         yield ids.tolist(), nats[ids].tolist()
 
 
-def score(engine: Engine, ids: Sequence[int], mark: Sequence[int] = ()) -> list[float]:
+def score(engine: Engine, ids: Sequence[int]) -> list[float]:
     """The log-probability of each token but the first, given those before it, in nats.
 
     The first window predicts as many tokens as it holds; each later one overlaps with it by half
-    and predicts those of its own later half. The `mark` is read before each window."""
-    context_length = engine.context_length - len(mark)
+    and predicts those of its own later half."""
+    context_length = engine.context_length
     found: list[float] = []  # found[i] is that of ids[i + 1]
     while len(found) < len(ids) - 1:
         # The window is ids[start:end]; it predicts the tokens that follow each of ids[known:end].
@@ -43,8 +43,7 @@ def score(engine: Engine, ids: Sequence[int], mark: Sequence[int] = ()) -> list[
         end = min(known + new, len(ids) - 1)
         start = max(end - context_length, 0)
 
-        read = np.array([[*mark, *ids[start:end]]])
-        logits = engine(read)[0, len(mark) + known - start :]  # (new, vocab_size)
+        logits = engine(np.array([ids[start:end]]))[0, known - start :]  # (new, vocab_size)
         predicted = np.array(ids[known + 1 : end + 1])  # (new,)
         found += log_probabilities(logits, predicted).tolist()
     return found

@@ -30,18 +30,15 @@ class Window:
 
     Every token is read once, until context_length tokens are read. Then the model forgets them and
     reads their later half again, so that a text can go on for ever. The prompt is at least one
-    token; if it is longer than the context, only its end is read. Its first `kept` tokens, such as
-    the mark of a voice, are never forgotten."""
+    token; if it is longer than the context, only its end is read."""
 
-    def __init__(self, engine: Engine, prompt: Sequence[int], samples: int = 1, kept: int = 0):
+    def __init__(self, engine: Engine, prompt: Sequence[int], samples: int = 1):
         self._engine = engine
         self._samples = samples
         self._size = engine.context_length
         self._seen = np.empty((samples, self._size), np.int64)  # what the model has read
         self._length = 0  # of _seen
-        self._kept = np.array(prompt[:kept], np.int64)
-        text = prompt[kept:][kept - self._size :]
-        self._unread = np.array([[*self._kept.tolist(), *text]])  # (1, T), later (samples, T)
+        self._unread = np.array([prompt[-self._size :]])  # (1, T), later (samples, T)
         self._cache = engine.new_cache(1)
 
     def next_logits(self) -> Array:
@@ -61,8 +58,7 @@ class Window:
         """Add a token to each text, ``(samples,)``."""
         self._unread = token_ids[:, None]
         if self._length == self._size:
-            kept = np.tile(self._kept, (self._samples, 1))  # (samples, kept)
-            forgotten = len(self._kept) + self._size // 2 + 1
-            self._unread = np.concatenate((kept, self._seen[:, forgotten:], self._unread), axis=1)
+            later_half = self._seen[:, self._size // 2 + 1 :]
+            self._unread = np.concatenate((later_half, self._unread), axis=1)
             self._length = 0
             self._cache = self._engine.new_cache(self._samples)

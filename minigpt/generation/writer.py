@@ -16,7 +16,6 @@ from ..config import SampleConfig
 from ..data.copies import Copies, copies
 from ..data.corpus import Part
 from ..data.dialogue.dialogue import Dialogue
-from ..data.voices import find_voice, mark_ids
 from ..tokenizer import Tokenizer
 from . import scoring
 from .continuation import Continuation, most_tokens
@@ -45,8 +44,6 @@ class Writer:
             token between two of them it begins one.
         alphabet: the bytes of the text that it learned from, in hexadecimal; it writes no others.
         dialogue: who speaks in the text that it learned from, if that is conversations.
-        voices: the names of the voices of that text, if it was trained with some.
-        voice: the one that it writes in, see :meth:`in_voice`; None for none.
         read_text: reads the text that it learned from, and that it was validated on, again.
     """
 
@@ -55,24 +52,7 @@ class Writer:
     knows_documents: bool = False
     alphabet: str = ""
     dialogue: Dialogue | None = None
-    voices: tuple[str, ...] = ()
-    voice: str | None = None
     read_text: Callable[[], tuple[Part, Part]] | None = None
-
-    def in_voice(self, name: str) -> "Writer":
-        """The same model in a voice: all that it writes, scores and explains is in it. The
-        beginning of a name is enough.
-
-        Raises:
-            UserError: if there is no such voice.
-        """
-        return replace(self, voice=find_voice(self.voices, name))
-
-    @cached_property
-    def mark(self) -> tuple[int, ...]:
-        """The token ids that the model reads before each text: the mark of the voice, if it has
-        one."""
-        return () if self.voice is None else tuple(mark_ids(self.tokenizer, self.voice))
 
     @cached_property
     def model(self) -> "GPT":
@@ -182,17 +162,13 @@ class Writer:
             chain = ProcessorChain(processors, read, config.samples, self.bias)
 
         return self.write(
-            self._window(read, config.samples),
+            Window(self.engine, read, config.samples),
             TokenSampler(config, self.bias, ids),
             config,
             log_probabilities=log_probabilities,
             alternatives=alternatives,
             processors=chain,
         )
-
-    def _window(self, ids: list[int], samples: int = 1) -> Window:
-        """What the model sees of texts that begin with these tokens, behind its mark."""
-        return Window(self.engine, [*self.mark, *ids], samples, kept=len(self.mark))
 
     def write(
         self,
@@ -247,7 +223,7 @@ class Writer:
         """How likely `text` is, as the continuation of an empty prompt. A longer text than the
         context is read in windows that overlap by half, so that tokens see at least half of one."""
         ids = self.tokenizer.encode(text)
-        nats = scoring.score(self.engine, [self.first_token(), *ids], self.mark)
+        nats = scoring.score(self.engine, [self.first_token(), *ids])
         return Score(self._tokens(ids, nats))
 
     def copied(self, *texts: str) -> Copies:
@@ -270,30 +246,20 @@ class Writer:
             text: of two tokens or more; what comes after the token is not looked at.
             place: the index of the token among those that ``tokenizer.encode(text)`` returns, from
                 1: nothing predicts the first. The model sees the last `context_length` tokens
-                before it. All these are read again for each of them and for each head. In a voice
-                the tokens of its :attr:`mark` stand before those of the text, and count as the
-                first ones.
+                before it. All these are read again for each of them and for each head.
 
         Raises:
             UserError: also if there is no token at `place`, or none before it, or if the model is
                 not a `GPT`, which the glass engine computes.
         """
-        ids = [*self.mark, *self.tokenizer.encode(text)]
-        kept = len(self.mark)
-        forgotten = max(place - self.glass.context_length, 0)  # tokens after the mark
-        if not kept or not forgotten or place >= len(ids):
-            return explain_token(self.glass, ids, place)
-
-        why = explain_token(self.glass, ids[:kept] + ids[kept + forgotten :], place - forgotten)
-        words = {i if i < kept else i + forgotten: bits for i, bits in why.words.items()}
-        return replace(why, words=words)
+        return explain_token(self.glass, self.tokenizer.encode(text), place)
 
     def next_tokens(self, text: str, k: int = 10) -> list[Token]:
         """The k likeliest tokens after `text`, likeliest first, at temperature 1."""
         if k < 1:
             raise UserError(f"k must be at least 1, got {k}")
         ids = self.tokenizer.encode(text) or [self.first_token()]
-        logits = self._window(ids).next_logits()  # (1, vocab_size)
+        logits = Window(self.engine, ids).next_logits()  # (1, vocab_size)
         return list(self.likeliest(logits, k)[0])
 
     def likeliest(self, logits: Array, k: int) -> list[tuple[Token, ...]]:

@@ -17,7 +17,6 @@ import numpy as np
 from .. import UserError
 from ..config import GPTConfig
 from ..data.dialogue.dialogue import Dialogue
-from ..generation.writer import Writer
 from ..interop.safetensors_files import Array
 from ..runs.find import glass_writer
 from ..runs.found import FoundModel
@@ -37,10 +36,10 @@ WORKER = (
 PAGE = (
     "model/tokenizer", "model/dialogue", "model/sampler", "model/window",
     "basics/strings", "basics/units", "basics/chances", "basics/dom", "basics/picture",
-    "text/client", "text/voices", "text/state", "text/settings", "text/edit", "text/turns",
-    "text/versions", "text/writing", "text/following", "text/spans", "text/sheet", "text/typing",
+    "text/client", "text/state", "text/settings", "text/edit", "text/turns", "text/versions",
+    "text/writing", "text/following", "text/spans", "text/sheet", "text/typing",
     "text/talking", "text/turn", "text/talk",
-    "text/voice_choice", "text/tip", "text/keep", "text/link", "text/controls",
+    "text/tip", "text/keep", "text/link", "text/controls",
     "views/bars",
     "views/strip", "views/slow_draw", "views/draw",
     "views/vectors",
@@ -128,7 +127,6 @@ def page_model(
         "tokenizer": page_tokenizer(found.tokenizer),
         "dialogue": page_dialogue(writer.dialogue),
         "firstToken": writer.first_token(),
-        "voices": page_voices(writer),
         "forbidden": np.flatnonzero(writer.bias).tolist(),
     }
     return model, packed
@@ -176,11 +174,6 @@ def page_dialogue(dialogue: Dialogue | None) -> dict[str, Any] | None:
         "betweenLines": dialogue.between_lines,
         "stranger": dialogue.most_frequent(but=dialogue.speakers),
     }
-
-
-def page_voices(writer: Writer) -> list[dict[str, Any]]:
-    """The voices of a model, each with the token ids of its mark."""
-    return [{"name": name, "ids": list(writer.in_voice(name).mark)} for name in writer.voices]
 
 
 def page_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from ..config import EvaluationConfig
 from ..data.corpus import Corpus, Part, encode
 from ..data.files import find_files
 from ..data.source import check_text_field, read_corpus
-from ..data.voices import find_voice, mark_ids, voiced
 from ..runs.counting import counting_model
 from ..runs.find import find_model
 from ..runs.found import FoundModel
@@ -35,7 +34,6 @@ def evaluate(
     run: str | Path,
     *files: str | Path,
     progress: Progress = lambda characters: None,
-    voice: str | None = None,
     **settings: Any,
 ) -> Evaluation:
     """Measure how well a model predicts every token of a text but the first, in constant memory.
@@ -50,7 +48,6 @@ def evaluate(
         files: text files, folders or patterns; documents follow each other as in training. Of
             several files, those that cannot be read are named and left out.
         progress: called with the number of characters whenever some have been read.
-        voice: the voice in which it predicts, of a run that was trained with voices.
         settings: fields of :class:`minigpt.EvaluationConfig`, such as ``device="cpu"``.
 
     Returns:
@@ -72,20 +69,10 @@ def evaluate(
 
     found = find_model(run)
     context_length = found.glass.config.context_length
-    mark: list[int] = []
-    if voice is not None:
-        voices = found.config.origin.voices if found.config else ()
-        mark = mark_ids(found.tokenizer, find_voice(voices, voice))
     stride = stride_of(found, config)
 
     text = read_corpus(Corpus(paths, reading), names, say)
-    reach = context_length - len(mark)  # tokens of the text in a window
-    ids = ids_of(found.tokenizer, text, progress)
-    windows = windows_of(ids, reach, min(stride, reach))
-    if stride >= reach:
-        stride = context_length  # side by side
-    if mark:
-        windows = voiced(windows, mark)
+    windows = windows_of(ids_of(found.tokenizer, text, progress), context_length, stride)
 
     device = distributed.device_of_rank(config.device)
     with computing(config, device):

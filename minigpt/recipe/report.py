@@ -1,7 +1,6 @@
 """What `train` tells of a run before it trains: the text, the plan, the model. result.py tells of
 the end."""
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from tqdm import tqdm
@@ -12,7 +11,6 @@ from ..data.dialogue.dialogue import MANNER, Dialogue
 from ..data.documents.summary import all_left_out, documents_read, kinds_read
 from ..data.readers import title
 from ..data.source import Source
-from ..data.voices import list_names
 from ..runs.base import BASE, bytes_read
 from ..runs.commands import command
 from ..runs.folder import KEPT
@@ -46,10 +44,6 @@ def say_text(source: Source) -> None:
     if left_out:
         say_row("", f"left out: {left_out}")
     _say_conversations(source)
-    if source.voices:
-        counts = Counter(source.training.document_voices)
-        named = [f"{voice} ({counted(counts[voice], 'document')})" for voice in source.voices]
-        say_row("voices", f"{list_names(named)}; --as NAME writes in one")
     if size < 1000:  # nobody learns a language from so little
         say_row("", "less than 1,000 bytes can only be learned by heart; give it more text")
 
@@ -67,9 +61,7 @@ def _say_conversations(source: Source) -> None:
 
     if source.training.reading.anonymous:
         say_row("", "the speakers are called A, B, C; names inside what they say stay")
-    if source.voices:
-        say_row("", "beside --voices the model continues a prompt and does not answer it")
-    elif source.dialogue is None:
+    if source.dialogue is None:
         say_row("", "most of the text is none: the model continues a prompt and does not answer it")
     else:
         say_row("", f"the model can be talked with: {MANNER}")

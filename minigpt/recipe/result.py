@@ -3,7 +3,6 @@
 import math
 import textwrap
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ from ..config.system import quote
 from ..data.dialogue.dialogue import MANNER
 from ..generation.talk import read_talk
 from ..runs.commands import command, started_as
-from ..runs.folder import COUNTING, INTERPOLATION, METRICS, WEIGHTS, kept_by_voice, read_metrics
+from ..runs.folder import COUNTING, INTERPOLATION, WEIGHTS
 from ..runs.kept import kept_steps, listed
 from ..runs.weights import read_best, read_network
 from ..tokenizer import ForeignTokenizer
@@ -38,7 +37,7 @@ def say_result(trainer: "Trainer") -> None:
         raise UserError(f"nothing could be saved in {folder}")
 
     text_length = len(trainer.dataset.train)
-    epochs = state.step * trainer.text_tokens_per_step / text_length
+    epochs = state.step * trainer.tokens_per_step / text_length
     has_read_enough = training.steps is None and epochs >= (training.max_epochs or math.inf)
     seconds = time.monotonic() - trainer.started
     say(
@@ -46,8 +45,6 @@ def say_result(trainer: "Trainer") -> None:
     )
     loss = f"{best:.4f} bits/byte ({state.best_loss:.4f} nats/token)"
     print_result(f"{folder}: validation {loss} at step {state.best_step:,}")
-    for line in voice_lines(kept_by_voice(read_metrics(folder / METRICS))):
-        print_result(line)
     _say_interpolation(trainer)
     _say_kept(folder)
 
@@ -74,15 +71,6 @@ def _say_kept(folder: Path) -> None:
     if steps:
         last = f"{folder}@{steps[-1]}"
         say(f"kept: the weights of step {listed(steps)}; {last} names the last of them")
-
-
-def voice_lines(bits: Mapping[str, float]) -> list[str]:
-    """The bits per byte of each voice, a line each, the lowest first."""
-    if not bits:
-        return []
-    width = max(map(len, bits))
-    ordered = sorted(bits.items(), key=lambda item: item[1])
-    return [f"  {name:<{width}}  {value:.4f} bits/byte" for name, value in ordered]
 
 
 def _say_interpolation(trainer: "Trainer") -> None:
@@ -116,7 +104,6 @@ def _why(trainer: "Trainer", seconds: float, epochs: float) -> str:
 def _say_next(trainer: "Trainer", folder: Path) -> None:
     """What to do with the run now."""
     dialogue = trainer.dataset.origin.dialogue
-    voices = trainer.dataset.origin.voices
     prompt = trainer.config.sample_prompt or first_words(trainer.dataset)
 
     own_parts = []  # which no command can make
@@ -141,12 +128,9 @@ def _say_next(trainer: "Trainer", folder: Path) -> None:
         return
 
     if started_as() is not None:
-        voice = f" --as {quote(voices[0])}" if voices else ""
-        typed = f"{quote(prompt)}{voice} --run {run}"
-        say_command("to generate", f"{command('generate')} {typed}")
+        say_command("to generate", f"{command('generate')} {quote(prompt)} --run {run}")
     else:
-        voice = f".in_voice({voices[0]!r})" if voices else ""
-        say_command("to generate", f"minigpt.load({str(folder)!r}){voice}.generate({prompt!r})")
+        say_command("to generate", f"minigpt.load({str(folder)!r}).generate({prompt!r})")
 
 
 def beside_counting(best: float, counting: float, counted_tokens: int, text_length: int) -> str:

@@ -16,7 +16,6 @@ from .. import UserError, __version__
 from ..config import counted
 from ..config.system import quote
 from ..data.readers import title
-from ..data.voices import mark_of
 from ..interop.hub import PREFIX
 from .base import BASE, is_base
 from .find import beginning
@@ -36,7 +35,6 @@ def model_card(found: FoundModel, name: str) -> str:
         _training(found),
         _quality(found),
         _usage(name, _prompt(found)),
-        _voices(found),
         _expectations(found),
         _licence(),
     ]
@@ -158,22 +156,6 @@ With llama.cpp, which reads a GGUF file:
 minigpt export {folder} --to gguf --out {quote(f"{name}-gguf")}
 llama-cli -m {file} -p {quoted_prompt}
 ```"""
-
-
-def _voices(found: FoundModel) -> str:
-    """How to write in a voice; nothing if the model has none."""
-    voices = found.config.origin.voices if found.config else ()
-    if not voices:
-        return ""
-    names = "\n".join(f"- `{_plain(voice)}`" for voice in voices)
-    prompt = f"{mark_of(voices[0])}{_prompt(found)}"
-    return f"""## Voices
-
-It learned from texts in several voices, and writes in one if a line with its name and a colon
-stands before the prompt, as in `tokenizer({prompt!r}, return_tensors="pt")`. Without such a line it
-writes in any of them. They are:
-
-{names}"""
 
 
 def _expectations(found: FoundModel) -> str:

@@ -117,7 +117,6 @@ def _knowledge(config: RunConfig | None) -> dict[str, Any]:
         "knows_documents": origin.knows_documents,
         "alphabet": origin.alphabet,
         "dialogue": origin.dialogue,
-        "voices": origin.voices,
     }
     if origin.text is not None:
         knowledge["read_text"] = partial(_read_again, origin.text, origin.fingerprint)

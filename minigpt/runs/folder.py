@@ -55,7 +55,6 @@ _BITS = ("train_bits_per_byte", "val_bits_per_byte")
 _FIGURES = ("step", "seconds", "done", "train_loss", "val_loss", "tokens_per_second", *_BITS)
 FIGURES_OF_A_STEP = ("step", "seconds", "loss", "bits_per_byte")
 COUNTING = "counting_bits_per_byte"  # what counting gives; older runs do not have it
-BY_VOICE = "val_bits_per_byte_by_voice"  # of a run with voices
 NEARLY = 0.005  # the part by which a loss may be above the lowest one
 INTERPOLATION = "interpolation"  # how far from the first weights those lie that were kept
 
@@ -108,7 +107,6 @@ def read_config(folder: Path) -> RunConfig:
                 knows_documents=bool(origin["knows_documents"]),
                 alphabet=bytes.fromhex(origin["alphabet"]).hex(),
                 dialogue=_read_dialogue(origin.get("dialogue")),
-                voices=tuple(map(str, origin.get("voices", ()))),
             ),
             context_length=data["context_length"] and int(data["context_length"]),
         )
@@ -199,13 +197,6 @@ def kept_row(rows: list[dict[str, Any]]) -> dict[str, Any]:
         if is_kept(row["val_loss"], kept.get("val_loss"), is_on_line=INTERPOLATION in row):
             kept = row
     return kept
-
-
-def kept_by_voice(rows: list[dict[str, Any]]) -> dict[str, float]:
-    """The bits per byte of each voice with the weights that are kept; none are known of a text
-    without voices."""
-    found = kept_row(rows).get(BY_VOICE)
-    return found if isinstance(found, dict) else {}
 
 
 @contextlib.contextmanager

@@ -17,7 +17,6 @@ from ..config.system import name_problem
 from ..data.readers import title
 from .commands import command
 from .folder import (
-    BY_VOICE,
     CHECKPOINT,
     CONFIG,
     COUNTING,
@@ -26,7 +25,6 @@ from .folder import (
     PREVIOUS,
     WEIGHTS,
     check_is_gpt,
-    kept_by_voice,
     kept_row,
     locked,
     read_config,
@@ -58,7 +56,6 @@ class Run(SystemPath):
             "network": read_network(self / WEIGHTS),
             "parameters": count_weights(self / WEIGHTS),
             "bits_per_byte": kept_row(rows).get("val_bits_per_byte"),
-            BY_VOICE: kept_by_voice(rows) if config.origin.voices else None,
             COUNTING: rows[-1].get(COUNTING) if rows else None,
             "written": time.strftime("%Y-%m-%d %H:%M", written),
             "finished": any(row["done"] == 1 for row in rows[-1:]),
@@ -85,8 +82,6 @@ class Run(SystemPath):
         if about["network"] != GPT_NAME:
             size = f"{about['network']}, {size}"
         text = about["text"]
-        if about[BY_VOICE] is not None:
-            text += f" in {len(read_config(self).origin.voices)} voices"
         if about["init"]:
             text += f", begun with {about['init']}"
         state = "" if about["finished"] else ", not finished"

@@ -28,10 +28,8 @@ from starlette.types import ASGIApp
 from uvicorn import Config, Server
 
 from .. import UserError
-from ..data.dialogue.dialogue import MANNER
+from ..data.dialogue.dialogue import MANNER, Dialogue
 from ..data.documents.encoding import FALLBACK, marked_encoding
-from ..data.voices import find_voice
-from ..generation.writer import Writer
 from ..page.build import build_page
 from ..runs.find import load
 from ..runs.found import FoundModel
@@ -43,10 +41,10 @@ from .scheduler import Scheduler
 from .settings import (
     BODY,
     GRACE,
-    NAMES,
     PATIENCE,
     READERS,
     SHORT,
+    SPEAKERS,
     Order,
     ServeConfig,
     host_name,
@@ -69,7 +67,7 @@ def serve(found: FoundModel, name: str, config: ServeConfig) -> None:
     sys.setswitchinterval(0.0005)
 
     writer = load(found.folder, device="cpu")
-    config = with_answerer(config, writer)
+    config = with_answerer(config, writer.dialogue)
     scheduler = Scheduler(writer, config)
     app = make_api_app(scheduler, found, name, key=key)
     server = make_server(app, config)
@@ -87,27 +85,13 @@ def serve(found: FoundModel, name: str, config: ServeConfig) -> None:
     server.run(sockets)
 
 
-def with_answerer(config: ServeConfig, writer: Writer) -> ServeConfig:
-    """The settings with the full name of who answers, or of the voice; UserError if there is
-    none of that name, or if a template takes the place of who answers."""
-    name = config.answerer
-    if name is None:
+def with_answerer(config: ServeConfig, dialogue: Dialogue | None) -> ServeConfig:
+    """The settings with the full name of who answers; UserError if there is no such speaker."""
+    if config.answerer is None:
         return config
-
-    if writer.voices:
-        voice = find_voice(writer.voices, name)
-        if config.chat_template:
-            raise UserError(
-                f"no voice has learned the words of --chat-template, so --as {voice} is not for "
-                "it; leave one of them out"
-            )
-        return replace(config, answerer=voice)
-
-    if writer.dialogue is None:
-        raise UserError("--as is for a run on conversations or with --voices; this is neither")
-    if config.chat_template:
-        raise UserError("--as does nothing beside --chat-template; leave one of them out")
-    return replace(config, answerer=writer.dialogue.find(name))
+    if dialogue is None:
+        raise UserError("--as is for a model that learned from conversations; this one did not")
+    return replace(config, answerer=dialogue.find(config.answerer))
 
 
 def read_key(config: ServeConfig) -> str:
@@ -195,7 +179,7 @@ class Api:
         self._page = ""
         self._figures = scheduler.figures
         self._dialogue = scheduler.writer.dialogue
-        self._names = _model_names(name, scheduler.writer, scheduler.config.answerer)
+        self._names = _model_names(name, self._dialogue, scheduler.config.answerer)
         self._begun = int(time.time())
         self._requests = Counter[str]()  # in the present second, by address
         self._second = 0
@@ -302,8 +286,6 @@ class Api:
             asked = body.get("model")
             self._check_model(asked)
             answerer = self._names[self._name if asked is None else asked]
-            if writer.voices and answerer is not None:
-                writer = writer.in_voice(answerer)
 
             # The queue is asked before any prompt is read, which takes longer.
             order, sent_prompts = read_order(
@@ -330,22 +312,20 @@ class Api:
             if config.log_prompts:
                 logging.info("prompts: %r", [text for text, _ in prompts])
 
-            bias = read_bias(body, self._scheduler.writer)
-            job = Job(order, prompts, bias, arrived=arrived, mark=writer.mark)
+            job = Job(order, prompts, read_bias(body, writer), arrived=arrived)
             self._scheduler.submit(job)
 
         self._figures['requests_total{status="200"}'] += 1
         return Answer(job, body, is_chat=is_chat, model=self._name, writer=writer)
 
 
-def _model_names(name: str, writer: Writer, usual: str | None) -> dict[str, str | None]:
-    """The names by which a model is asked for: its own and ``name:speaker`` of the most frequent
-    speakers, if it learned from conversations, or ``name:voice`` of its voices; and who answers, or
-    which voice it has, then."""
+def _model_names(name: str, dialogue: Dialogue | None, usual: str | None) -> dict[str, str | None]:
+    """The names by which a model is asked for: its own and, of one that learned from conversations,
+    ``name:speaker`` of the most frequent speakers; and who answers then."""
     names: dict[str, str | None] = {name: usual}
-    speakers = () if writer.dialogue is None else writer.dialogue.speakers
-    for other in itertools.islice(writer.voices or speakers, NAMES):
-        names[f"{name}:{other}"] = other
+    if dialogue is not None:
+        for speaker in itertools.islice(dialogue.speakers, SPEAKERS):
+            names[f"{name}:{speaker}"] = speaker
     return names
 
 

@@ -47,8 +47,7 @@ News = list[tuple[int, Step | ApiError]]
 
 
 class Job:
-    """A request: `n` texts for each prompt, a text with its token ids. The model reads the `mark`,
-    that of a voice, before each of them, and never forgets it.
+    """A request: `n` texts for each prompt, a text with its token ids.
 
     ``is_over`` says that nobody waits for more. The event loop and the scheduler's thread both set
     it; neither ever takes it back.
@@ -60,13 +59,11 @@ class Job:
         prompts: list[tuple[str, list[int]]],
         bias: Array,  # (vocab_size,)
         arrived: float,  # by time.monotonic
-        mark: tuple[int, ...] = (),
     ):
         self.order = order
         self.prompts = prompts
         self.bias = bias
         self.arrived = arrived
-        self.mark = mark
         self.texts = order.n * len(prompts)
         self.is_over = False
         self.inbox: asyncio.Queue[News] = asyncio.Queue()
@@ -86,7 +83,7 @@ class Text:
         self.i = i
         self.prompt, self.ids = job.prompts[prompt]
         self.read: list[int] = []
-        self.unread = [*job.mark, *(self.ids or [first_token])]
+        self.unread = list(self.ids) or [first_token]
         self.told = 0  # tokens of an echoed prompt
         self.has_ended = False
         self._written = bytearray()
@@ -125,10 +122,8 @@ class Text:
         return replace(last, text=last.text + held_back, stop_reason="length")
 
     def read_again(self, start: int = 0) -> None:
-        """What the model sees, the mark and from a token after it on, has to be read into the
-        cache."""
-        kept = len(self.job.mark)
-        self.unread = self.read[:kept] + self.read[kept + start :] + self.unread
+        """What the model sees, from a token on, has to be read into the cache."""
+        self.unread = self.read[start:] + self.unread
         self.read = []
 
     def _begin(self, writer: Writer) -> Iterator[Step]:

@@ -123,7 +123,7 @@ def _read_prompt(given: Any, writer: Writer) -> tuple[str, list[int]]:
         ids = _checked_ids(given, writer.tokenizer.vocab_size)
         text = writer.tokenizer.decode(ids)
 
-    limit = _room(writer)
+    limit = writer.engine.context_length
     if len(ids) > limit:
         message = f"This model's maximum context length is {limit} tokens; the prompt has more."
         raise ApiError(400, message, "prompt", "context_length_exceeded")
@@ -152,7 +152,7 @@ def _read_chat(messages: Any, template: dict[str, str], writer: Writer) -> tuple
 
     text = "\n".join(lines)
     ids = _encode_end(text, writer)
-    return text, ids[-_room(writer) :]
+    return text, ids[-writer.engine.context_length :]
 
 
 def _read_talk(
@@ -175,11 +175,6 @@ def _read_talk(
         writer.tokenizer, context_length=context_length, max_new_tokens=context_length
     )
     return text, writer.tokenizer.encode(text)[-context_length:]
-
-
-def _room(writer: Writer) -> int:
-    """The most tokens of a prompt that the model can read, behind the mark of a voice."""
-    return writer.engine.context_length - len(writer.mark)
 
 
 def _read_message(message: Any) -> tuple[str, str]:

@@ -224,15 +224,13 @@ class Scheduler:
         """Read tokens of a text, all but its last, which the batch reads; how many it were, and one
         more. The text joins the batch when all is read."""
         order = text.job.order
-        mark_left = max(len(text.job.mark) - len(text.read), 0)
         is_scored = order.echo and order.logprobs is not None and text.told < len(text.ids)
-        is_scored = is_scored and not mark_left
         if not text.read:
             self._reader.lengths[:] = 0
         if order.echo and not text.told:
             self._tell_first(text)
 
-        count = min(TOKENS_AT_ONCE, len(text.unread) - 1, mark_left or TOKENS_AT_ONCE)
+        count = min(TOKENS_AT_ONCE, len(text.unread) - 1)
         if is_scored:
             vocab_size = len(text.job.bias)
             count = min(count, max(LOGITS_AT_ONCE // vocab_size, 1))

@@ -18,7 +18,7 @@ TOKENS_AT_ONCE = 64  # of prompts, read between two steps of the texts that are 
 LOGITS_AT_ONCE = 1 << 19  # of a prompt that is scored: fewer tokens of a large vocabulary
 GRACE = 4  # seconds that texts have to end when the server is told to
 PATIENCE = 15.0  # seconds for a client to send its request, or to read on
-NAMES = 100  # speakers or voices that a model is asked for by
+SPEAKERS = 100  # of a model's conversations that it is asked for by
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
@@ -50,9 +50,7 @@ class ServeConfig(Checked):
         (), "ROLE=WORDS: the words before each message of a role; repeatable", "TEXT"
     )
     answerer: str | None = setting(
-        None,
-        "who answers chats, of a run on conversations; or the voice, of one with --voices",
-        "NAME",
+        None, "who answers chats, of a model that learned from conversations", "NAME"
     )
     max_batch: Count = setting(32, "texts written at once")
     max_waiting: Count = setting(128, "texts that may wait; further requests get status 429")
@@ -65,6 +63,8 @@ class ServeConfig(Checked):
         known = tuple(f"{role}=" for role in ROLES)
         if not all(words.startswith(known) for words in self.chat_template):
             raise UserError("--chat-template must be ROLE=WORDS, such as 'user=Q: '")
+        if self.chat_template and self.answerer is not None:
+            raise UserError("--as does nothing beside --chat-template; leave one of them out")
         if self.chat_template and not self.chat:
             raise UserError("--chat-template does nothing beside --no-chat; leave one of them out")
         for name in self.allowed_host:

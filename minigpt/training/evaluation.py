@@ -6,8 +6,8 @@ The trainer evaluates on its validation tokens, `recipe/evaluate.py` on text fil
 import contextlib
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from ..config import EvaluationConfig
 from ..data.batches import TokenSequence, to_predict, unmarked
 from ..data.dialogue.counted import IGNORED
-from ..data.voices import Voices, voiced
 from . import distributed, workers
 from .loss import token_cross_entropy
 from .precision import autocast
@@ -69,7 +68,6 @@ class Evaluation:
     stride: int  # tokens from one window to the next
     right: float | None = None  # share of the tokens that were the likeliest one; None: not counted
     counting_bits_per_byte: float | None = None  # that counting gives on the same text, if known
-    voices: Mapping[str, float] = field(default_factory=dict)  # bits per byte of each one's text
 
     @property
     def perplexity(self) -> float:
@@ -99,52 +97,6 @@ def evaluate_tokens(
         context_length=context_length,
         at_once=at_once,
         precision=precision,
-    )
-
-
-def evaluate_voices(
-    model: nn.Module,
-    tokens: TokenSequence,
-    voices: Voices,
-    byte_lengths: Tensor,
-    *,
-    context_length: int,
-    max_tokens: int,
-    at_once: int = EvaluationConfig.batch_size,
-    precision: torch.dtype = torch.float32,
-) -> Evaluation:
-    """:func:`evaluate_tokens` of each voice's part of the tokens to validate on, behind its own
-    mark; of all of them together, with the bits per byte of each."""
-    found: dict[str, Evaluation] = {}
-    for name, mark, own in voices.validation_texts(tokens):
-        reach = context_length - len(mark)
-        share = max(int(max_tokens * len(own) / len(tokens)), reach)
-        found[name] = evaluate_windows(
-            model,
-            voiced(spread_windows(own, reach, share), mark),
-            byte_lengths,
-            context_length=context_length,
-            at_once=at_once,
-            precision=precision,
-        )
-    return together(found)
-
-
-def together(evaluations: Mapping[str, Evaluation]) -> Evaluation:
-    """The evaluation of the texts of all voices, by those of each, of which there is one at
-    least."""
-    all_of_them = list(evaluations.values())
-    tokens = sum(one.tokens for one in all_of_them)
-    size = sum(one.bytes for one in all_of_them)
-    nats = math.fsum(one.loss * one.tokens for one in all_of_them)
-    return replace(
-        all_of_them[0],
-        loss=nats / max(tokens, 1),
-        bits_per_byte=nats / math.log(2) / max(size, 1),
-        tokens=tokens,
-        bytes=size,
-        right=math.fsum((one.right or 0.0) * one.tokens for one in all_of_them) / max(tokens, 1),
-        voices={name: one.bits_per_byte for name, one in evaluations.items()},
     )
 
 

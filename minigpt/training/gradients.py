@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ..config import TrainConfig
-from ..data.batches import Dataset, marks_of_batch, sample_batch, with_marks
+from ..data.batches import Dataset, sample_batch
 from . import distributed, workers
 from .loss import check_minimised
 from .precision import autocast
@@ -41,7 +41,6 @@ def training_batch(
         rows=rows,
         splitter=dataset.token_splitter if split_prob else None,
         split_prob=split_prob,
-        voices=dataset.voices,
     )
 
     at_once = min(config.micro_batch_size or len(inputs), len(inputs))
@@ -49,20 +48,8 @@ def training_batch(
     length = context_length
     if is_early and config.warmup_context:
         length = config.warmup_context
-    in_parts = zip(inputs.split(at_once), targets.split(at_once), strict=True)
-    parts = [(_cut(x, length), _cut(y, length)) for x, y in in_parts]
-    if dataset.voices is None:
-        return parts
-
-    marks = marks_of_batch(
-        dataset, config.batch_size, context_length, seed=config.seed, step=step, rows=rows
-    )
-    marked = []
-    for number, (x, y) in enumerate(parts):
-        own = marks[number * at_once : (number + 1) * at_once]
-        pieces = len(x) // len(own)  # of each window
-        marked.append(with_marks(x, y, [mark for mark in own for _ in range(pieces)]))
-    return marked
+    parts = zip(inputs.split(at_once), targets.split(at_once), strict=True)
+    return [(_cut(x, length), _cut(y, length)) for x, y in parts]
 
 
 def _cut(batch: Tensor, length: int) -> Tensor:

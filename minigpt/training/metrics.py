@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..runs.atomic import write_text
 from ..runs.folder import (
-    BY_VOICE,
     COUNTING,
     FIGURES_OF_A_STEP,
     INTERPOLATION,
@@ -30,7 +29,7 @@ SECONDS = 1.0  # at least, from one writing of steps.jsonl to the next
 _OF_A_STEP = (*FIGURES_OF_A_STEP, "done", "tokens_per_second")
 _OF_AN_EVALUATION = (
     "step", "seconds", "train_loss", "train_bits_per_byte", "val_loss", "val_bits_per_byte",
-    "val_right", BY_VOICE, COUNTING, INTERPOLATION, "tokens_per_second", "done",
+    "val_right", COUNTING, INTERPOLATION, "tokens_per_second", "done",
 )  # fmt: skip
 
 

@@ -63,16 +63,6 @@ def _check_model(model: Any) -> None:
 def check_dataset(dataset: Dataset, context_length: int) -> None:
     """Refuse a text that does not hold a single window, or nothing to validate on."""
     check_context(len(dataset.train), context_length)
-    if 2 * dataset.longest_mark >= context_length:
-        raise UserError(
-            f"the longest name of a voice takes {dataset.longest_mark} tokens, which leaves too "
-            f"little of a context of {context_length:,}; give its file a shorter name"
-        )
-    voices = dataset.voices
-    if voices is not None and not any(voices.validation_texts(dataset.validation)):
-        raise UserError(
-            "no voice has 2 tokens to validate on; give them more text", kind="too_short"
-        )
     if len(dataset.validation) < 2:
         raise UserError("the dataset has fewer than 2 tokens to validate on", kind="too_short")
 

@@ -4,7 +4,6 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..runs.folder import BY_VOICE
 from . import distributed
 from .callbacks import CallbackList
 from .evaluation import Evaluation
@@ -83,8 +82,6 @@ class Telling:
             "val_right": result.right,
             "is_kept": is_kept,
         }
-        if result.voices:
-            trainer.figures[BY_VOICE] = dict(result.voices)
         self._call("on_evaluation", done)
         self._speedometer.pause()
 

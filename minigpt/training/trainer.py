@@ -131,8 +131,6 @@ class Trainer:
         self.config = resolved(as_lesson(config), self.device, is_gpt=type(model) is GPT)
         self.context_length = context_length_of(model, context_length)
         self.tokens_per_step = config.batch_size * self.context_length
-        text_length = self.context_length - dataset.longest_mark  # of a window
-        self.text_tokens_per_step = config.batch_size * text_length
         self.vocab_size = dataset.tokenizer.vocab_size
         self.byte_lengths = torch.tensor(dataset.tokenizer.byte_lengths())  # (vocab_size,)
         check_dataset(dataset, self.context_length)
@@ -242,7 +240,7 @@ class Trainer:
         start = time.monotonic() if self._given_start is None else self._given_start
         self.started = start - self.state.seconds
         deadline = self.started + 60 * self.config.minutes - self._reserve
-        steps_in_epoch = len(self.dataset.train) / self.text_tokens_per_step
+        steps_in_epoch = len(self.dataset.train) / self.tokens_per_step
 
         self.disk.journal = self.journal
         self._limits = TrainingLimits(self.config, deadline, steps_in_epoch)

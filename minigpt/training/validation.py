@@ -8,7 +8,7 @@ from ..config import EvaluationConfig, TrainConfig
 from ..data.batches import Dataset, TokenSequence
 from . import distributed, workers
 from .checkpoint import TrainingState
-from .evaluation import Evaluation, evaluate_tokens, evaluate_voices
+from .evaluation import Evaluation, evaluate_tokens
 from .limits import TrainingLimits
 from .precision import dtype_of
 
@@ -30,7 +30,6 @@ class Validation:
         self._model = model
         marked = dataset.marked_validation
         self._tokens = dataset.validation if marked is None else marked
-        self._voices = dataset.voices
         self._byte_lengths = byte_lengths
         self._context_length = context_length
         self._precision = dtype_of(config)
@@ -40,19 +39,8 @@ class Validation:
         self._seconds_per_token = 0.0
 
     def evaluate(self, max_tokens: int) -> Evaluation:
-        """On so many tokens of the text, always the same; each voice's behind its own mark."""
-        if self._voices is None:
-            return self._evaluate(self._tokens, max_tokens)
-        return evaluate_voices(
-            self._model,
-            self._tokens,
-            self._voices,
-            self._byte_lengths,
-            context_length=self._context_length,
-            max_tokens=max_tokens,
-            at_once=self._at_once,
-            precision=self._precision,
-        )
+        """On so many tokens of the text, always the same."""
+        return self._evaluate(self._tokens, max_tokens)
 
     def count(self, max_tokens: int) -> int:
         """How many tokens an evaluation on at most so many has."""

@@ -140,7 +140,7 @@ def test_nobody_answers_where_the_prompt_is_continued(talking_run: Path, type_: 
 
 def test_who_answers_must_speak_in_the_text(talking_run: Path, tiny_run: Path, type_: Type) -> None:
     assert_refused(answer(type_, talking_run, "hi", "--as", "Paul"), "no speaker 'Paul'", "Otto")
-    nobody = "--as is for a run on conversations or with --voices"
+    nobody = "--as is for a model that learned from conversations"
     assert_refused(answer(type_, tiny_run, "hi", "--as", "Paul"), nobody)
 
 
@@ -238,5 +238,5 @@ def test_the_export_of_a_play_has_its_form(play_run: Path, workplace: Path, type
 def test_the_export_of_a_text_takes_no_speaker(
     tiny_run: Path, workplace: Path, type_: Type
 ) -> None:
-    nobody = "--as is for a run on conversations or with --voices"
+    nobody = "--as is for a model that learned from conversations"
     assert_refused(type_("export", str(tiny_run), "--as", "Otto"), nobody)

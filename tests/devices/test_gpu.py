@@ -30,7 +30,7 @@ from minigpt.runs.devices import find_device, usable_gpu, why_no_gpu
 from minigpt.runs.folder import METRICS, read_config, read_metrics
 from minigpt.training.callbacks import Figures
 from minigpt.training.distributed import device_of_rank
-from tests.conftest import TINY, move_into, some_text, train_tiny
+from tests.conftest import TINY, move_into, train_tiny
 from tests.data.dialogue.chats import some_chat
 from tests.training.runs import interrupted, resume
 
@@ -334,8 +334,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as monkeypatch:
         move_into(folder, monkeypatch)
         (folder / "chat.txt").write_text(some_chat(200))
-        (folder / "LOUD.txt").write_text(some_text(1500, seed=1).upper())
-        (folder / "quiet.txt").write_text(some_text(1500, seed=2))
         narrow = "--precision bfloat16 --init none"
         command(f"train my.txt --out runs/here {SHAPE} {SHORT} {narrow} --device {DEVICE}")
     return folder
@@ -402,16 +400,11 @@ def test_a_run_is_trained_further_and_interpolated(in_place: Path) -> None:
     assert losses(Path("runs/tuned"))[-1] <= losses(Path("runs/here"))[-1] + 0.05
 
 
-def test_a_chat_and_voices_are_learned(in_place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_chat_is_learned(in_place: Path) -> None:
     settings = f"{SHAPE} {SHORT} --init none --device {DEVICE}"
     command(f"train chat.txt --only Otto --out runs/chat {settings}")
-    command(f"train LOUD.txt quiet.txt --voices --out runs/voices {settings}")
-    capsys.readouterr()
-    command(f"generate THE --as LOUD --run runs/voices --max-new-tokens 5 --device {DEVICE}")
-    assert capsys.readouterr().out.strip()
-    for run in ("chat", "voices"):
-        first, last = losses(Path("runs") / run)
-        assert last < first
+    first, last = losses(Path("runs/chat"))
+    assert last < first
 
 
 @on_cuda

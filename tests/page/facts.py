@@ -53,22 +53,15 @@ class Predicted:
     off: Sequence[Head] = field(default=())
     settings: Mapping[str, float] = field(default_factory=lambda: {"temperature": 0.8})
     hidden: int = 0  # tokens that are not shown
-    kept: int = 0  # those of a mark, which stay in every window
     forbidden: Sequence[int] = field(default=())  # tokens that are never drawn
 
     @property
     def start(self) -> int:
         return 0 if self.starts is None else self.starts[self.place]
 
-    @cached_property
-    def places(self) -> list[int]:
-        """Which tokens are in the window: some are forgotten behind the mark."""
-        places = list(range(self.place))
-        return places[: self.kept] + places[self.kept + self.start :]
-
     @property
     def window(self) -> Array:
-        return np.array([self.ids[i] for i in self.places])
+        return np.array(self.ids[self.start : self.place])
 
     @cached_property
     def record(self) -> Record:
@@ -128,13 +121,11 @@ class Predicted:
         weights = self.record.attention[layer, head, -1]  # (T,)
 
         if what in ("key", "value"):
-            return (keys if what == "key" else values)[self.places.index(about["to"])]
+            return (keys if what == "key" else values)[about["to"] - self.start]
         if what == "product":
-            return np.array([query @ keys[self.places.index(about["to"])]])
+            return np.array([query @ keys[about["to"] - self.start]])
         if what == "score":
-            return np.array([query @ keys[self.places.index(about["to"])]]) / np.sqrt(
-                config.head_size
-            )
+            return np.array([query @ keys[about["to"] - self.start]]) / np.sqrt(config.head_size)
         if what == "query":
             return query
         if what == "context":
@@ -172,9 +163,9 @@ def _rank(predicted: Predicted, about: dict[str, Any]) -> int:
 
 
 def _weight(predicted: Predicted, about: dict[str, Any]) -> float:
-    row = predicted.places.index(about.get("from", predicted.place - 1))
+    row = about.get("from", predicted.place - 1) - predicted.start
     weights = predicted.record.attention[about["layer"], about["head"], row]
-    return float(weights[predicted.places.index(about["to"])])
+    return float(weights[about["to"] - predicted.start])
 
 
 def _sum_of_parts(predicted: Predicted, about: dict[str, Any]) -> float:
@@ -204,7 +195,7 @@ def _unit(predicted: Predicted, about: dict[str, Any]) -> float:
     if "from" in about:
         end = about["from"] + 1
         glass, ids, off = predicted.glass, predicted.ids, predicted.off
-        predicted = Predicted(glass, ids, end, {end: predicted.start}, off, kept=predicted.kept)
+        predicted = Predicted(glass, ids, end, {end: predicted.start}, off)
     layer = predicted.glass.layers[about["layer"]]
     before = predicted.record.residual[about["layer"], -1]
     stream = before + predicted.added(about["layer"])  # after attention
@@ -223,7 +214,7 @@ def _similarity(predicted: Predicted, about: dict[str, Any]) -> float:
 
 
 def _word(predicted: Predicted, about: dict[str, Any]) -> float:
-    return predicted.explanation(about["token"]).words[predicted.places.index(about["to"])]
+    return predicted.explanation(about["token"]).words[about["to"] - predicted.start]
 
 
 KINDS: dict[str, Callable[[Predicted, dict[str, Any]], Any]] = {

@@ -1,7 +1,6 @@
 """A server of a model that learned from a chat answers as one of its speakers."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,12 +94,11 @@ def test_a_stream_begins_without_the_space_after_the_name(local: Local) -> None:
     assert text == expected(local, "Otto")
 
 
-def test_who_answers_must_speak_in_the_text(local: Local) -> None:
+def test_who_answers_must_speak_in_the_text() -> None:
     config = ServeConfig(answerer="otto")
-    writer = local.writer
-    assert with_answerer(config, writer).answerer == "Otto"
+    assert with_answerer(config, Dialogue({"Otto": 3})).answerer == "Otto"
     for dialogue in (None, Dialogue({"Anna": 3})):
         with pytest.raises(UserError):
-            with_answerer(config, replace(writer, dialogue=dialogue))
+            with_answerer(config, dialogue)
     with pytest.raises(UserError, match="--as does nothing beside --chat-template"):
-        with_answerer(replace(config, chat_template=("user=Q:",)), writer)
+        ServeConfig(answerer="otto", chat_template=("user=Q:",))

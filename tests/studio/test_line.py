@@ -141,7 +141,7 @@ def test_what_cannot_be_started_has_failed_and_holds_up_nobody(
 
 
 def test_settings_and_names_are_never_taken_for_options(workspace: Workspace) -> None:
-    job = a_job(settings={"seed": 3, "sample_prompt": "--out x", "voices": True, "silence": 2.0})
+    job = a_job(settings={"seed": 3, "sample_prompt": "--out x", "anonymous": True, "silence": 2.0})
     command = start_command(workspace, workspace.runs / "my run", job)
     assert command[:6] == [
         "runs/my run",
@@ -153,7 +153,7 @@ def test_settings_and_names_are_never_taken_for_options(workspace: Workspace) ->
     ]
     assert command[6:] == [
         "--sample-prompt=--out x",
-        "--voices",
+        "--anonymous",
         "--silence=2.0",
         "--",
         "texts/0123456789ab/files",

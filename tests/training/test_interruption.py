@@ -22,7 +22,7 @@ from minigpt.runs.journal import texts_of_evaluations
 from minigpt.runs.weights import save_weights
 from minigpt.training.checkpoint import LAST, PREVIOUS, read_state
 from minigpt.training.interruption import Interrupted
-from tests.conftest import some_text, train_tiny
+from tests.conftest import train_tiny
 from tests.training.runs import after_step, contents, interrupted, resume
 
 pytestmark = pytest.mark.long
@@ -58,18 +58,6 @@ def test_an_interrupted_run_ends_as_the_uninterrupted_one(workplace: Path, step:
     assert minigpt.load(parts).generate("the", max_new_tokens=3, seed=0).startswith("the")
     assert resume(parts) == parts
     assert_same_end(parts, whole)
-
-
-def test_an_interrupted_run_with_voices_ends_as_the_uninterrupted_one(workplace: Path) -> None:
-    """Which voice a window has, and which windows have none, depend on the seed and the step."""
-    (workplace / "LOUD.txt").write_text(some_text(seed=1).upper())
-    files = ("my.txt", "LOUD.txt")
-    whole = train_tiny(*files, out="runs/whole", voices=True, token_split_prob=0.2)
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted):
-        after_step(patch, lambda at: at == 3, lambda: signal.raise_signal(signal.SIGINT))
-        train_tiny(*files, out="runs/parts", voices=True, token_split_prob=0.2)
-    assert resume(Path("runs/parts")) == Path("runs/parts")
-    assert_same_end(Path("runs/parts"), whole)
 
 
 def test_a_run_interpolates_its_weights_once_resumed_without_the_run_that_it_began_with(

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from ... import UserError
 from ...config import counted
 from .layout import Layout
-from .names import named
 from .turns import Turn, clean_text
 
 MANNER = "it takes on a manner; it knows nothing"  # said wherever a model is to be talked with
@@ -66,9 +65,14 @@ class Dialogue:
     def find(self, name: str) -> str:
         """The speaker of this name, or the only one whose name begins like this; UserError if there
         is none."""
-        found = named(name, self.speakers)
-        if found is not None:
-            return found
+        if name in self.speakers:
+            return name
+        wanted = name.casefold()
+        same = [speaker for speaker in self.speakers if speaker.casefold() == wanted]
+        alike = [speaker for speaker in self.speakers if speaker.casefold().startswith(wanted)]
+        for found in (same, alike):
+            if len(found) == 1 and wanted:
+                return found[0]
         raise UserError(f"there is no speaker {name!r}; there are {self.listed()}", kind="setting")
 
     def roles(self, answerer: str | None = None) -> dict[str, str]:

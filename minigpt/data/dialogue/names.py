@@ -57,21 +57,6 @@ class Names:
         return _letter(self._numbered) if self._anonymous else f"Speaker {self._numbered}"
 
 
-def named(wanted: str, names: Iterable[str]) -> str | None:
-    """The name that somebody means: this one, or else the only one that is the same but for capital
-    letters, or begins like this; None if there is none."""
-    known = list(names)
-    if wanted in known:
-        return wanted
-    key = wanted.casefold()
-    same = [name for name in known if name.casefold() == key]
-    alike = [name for name in known if name.casefold().startswith(key)]
-    for found in (same, alike):
-        if len(found) == 1 and key:
-            return found[0]
-    return None
-
-
 def _key(speaker: str) -> str:
     """What all ways to write a speaker's name or number have in common."""
     return digits_of(speaker) if is_phone_number(speaker) else clean_name(speaker)

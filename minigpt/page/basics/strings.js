@@ -381,11 +381,6 @@ export const STRINGS = {
     heads: "Heads off",
     learned: "How it learned",
   },
-  voices: {
-    help: "Goes on in the manner of one of the texts that the model learned from.",
-    label: "In the voice of",
-    none: "none",
-  },
   why: {
     adds: "it adds",
     all: "Show all {n}",

@@ -12,8 +12,6 @@ import { drawTalk, makeTalk } from "../text/talk.js";
 import { beginTalk } from "../text/talking.js";
 import { makeTip } from "../text/tip.js";
 import { makeTyping, startWriting } from "../text/typing.js";
-import { drawVoiceChoice, makeVoiceChoice } from "../text/voice_choice.js";
-import { voiceOf } from "../text/voices.js";
 import { generate, shownText, typeText } from "../text/writing.js";
 import { makeBottomSheet } from "./bottom_sheet.js";
 import { makeHeader } from "./header.js";
@@ -39,9 +37,7 @@ function whatIsShown() {
   const { text, chosen, question, view, settings, off, busy } = state;
   const { ids, origin, hidden } = text;
   const starts = [...ids.keys(), ids.length].map((place) => windowOf(place).start);
-  const voice = voiceOf(text)?.name ?? null;
-  const shown = { ids, origin, starts, hidden, voice, chosen, question, view, settings, off: [...off], busy };
-  return structuredClone(shown);
+  return structuredClone({ ids, origin, starts, hidden, chosen, question, view, settings, off: [...off], busy });
 }
 
 /** A text that nobody has asked for: the first opening, which is written on so that it can be watched. */
@@ -71,7 +67,6 @@ function makePage() {
   makeControls();
   makeOpenings(writeOpening);
   makeSettings();
-  makeVoiceChoice();
   makePanels();
   makeBottomSheet();
   makeHeader(makeTour());
@@ -84,7 +79,6 @@ function makePage() {
     drawTalk();
     drawControls();
     drawSettings();
-    drawVoiceChoice();
     // While a text streams, the views wait.
     const isStreaming = state.busy && state.chosen === null;
     if (isStreaming) waitForWriting();

@@ -150,13 +150,14 @@ function contentOf(name) {
 /** The text's end and its last tokens, as far as the model reads them here. */
 function drawText({ row, window }) {
   const { text } = state;
-  const from = Math.max(text.hidden, window.first);
+  const from = Math.max(text.hidden, window.start);
   const read = text.pieces.slice(from, row + 1).join("");
   const end = read.slice(-IN_TEXT);
   fill(textEnd, end.length < read.length ? `…${end}` : end);
 
-  const last = window.places.slice(-IN_TOKENS).reverse();
-  fill(contentOf("tokens")[0], last.map(rowName));
+  const last = [];
+  for (let i = row; i >= Math.max(window.start, row - IN_TOKENS + 1); i--) last.push(rowName(i));
+  fill(contentOf("tokens")[0], last);
 }
 
 /** What is inside the model: vector, heads, units, stream. */

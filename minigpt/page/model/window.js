@@ -1,6 +1,5 @@
 // The model's window: the tokens that it sees when it predicts the next one. As minigpt/generation/window.py has it,
-// a full window forgets its earlier half. `start` is how many tokens are forgotten: the first token in the window. The
-// mark of a voice, the first `kept` tokens of a text, is never forgotten; then those behind it are.
+// a full window forgets its earlier half; `start` is the first token in it, counted in the whole text.
 
 /** Where the window begins once the model has read n tokens, if it began at `start` before the last of them. */
 export function movedWindow(start, n, size) {
@@ -15,23 +14,6 @@ export function nextWindow({ ids, starts = [], origin = [], nextStart = null }, 
   if (nextStart !== null) return nextStart;
   if (origin[n - 1] === "written") return movedWindow(starts[n - 1] ?? 0, n, size);
   return Math.max(0, n - size);
-}
-
-/** Which tokens of a text are in the window before a place. */
-export function placesInWindow(start, place, kept = 0) {
-  const places = Array.from({ length: place }, (_, i) => i);
-  return idsInWindow(places, start, place, kept);
-}
-
-/** The first token that a window has behind the mark that it keeps, if it has forgotten some; otherwise the first. */
-export function firstBehindMark(start, kept = 0) {
-  return start === 0 ? 0 : start + kept;
-}
-
-/** The token ids in the window before a place. */
-export function idsInWindow(ids, start, place, kept = 0) {
-  const first = firstBehindMark(start, kept);
-  return [...ids.slice(0, start === 0 ? 0 : kept), ...ids.slice(first, place)];
 }
 
 /** Where the window of each token of a text begins, as far as that is not known. */

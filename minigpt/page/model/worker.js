@@ -25,12 +25,11 @@ import { Readings } from "./readings.js";
 import { dieNumber, drawn } from "./sampler.js";
 import { Tokenizer } from "./tokenizer.js";
 import { unpackWeights } from "./weights.js";
-import { idsInWindow, movedWindow, nextWindow, windowsOf } from "./window.js";
+import { movedWindow, nextWindow, windowsOf } from "./window.js";
 
-/** @typedef {{ids: number[], hidden?: number, kept?: number, starts?: number[], origin?: ("typed"|"written")[],
- * nextStart?: number?, from?: number, turnFrom?: number?}} Text
- * A text: its tokens, of which the first `hidden` are not part of what is read, and the first `kept` of these are the mark
- * of a voice, which stays in every window; where the windows of its first tokens
+/** @typedef {{ids: number[], hidden?: number, starts?: number[], origin?: ("typed"|"written")[], nextStart?: number?,
+ * from?: number, turnFrom?: number?}} Text
+ * A text: its tokens, of which the first `hidden` stand for an empty beginning; where the windows of its first tokens
  * begin, and that of the next one, if that is known; whether a token was typed or written. Its tokens from `from` on are
  * to be read. What is written ends with the turn of a speaker, the text of which begins at `turnFrom`, if that is given. */
 
@@ -99,14 +98,10 @@ const tasks = {
   /** As `explain`, for scripts: nothing ends it. */
   explainWhole: (ids, token, off) => inMoments(explainWindow(ids, token, off)),
 
-  /** The tokens that the model writes after a prompt, behind the mark of a voice if one is given, for scripts: it ends
-   * nothing, and nothing ends it. */
-  async generate(prompt, count, settings, off, mark = []) {
+  /** The tokens that the model writes after a prompt, for scripts: it ends nothing, and nothing ends it. */
+  async generate(prompt, count, settings, off) {
     const ids = tokenizer.encode(prompt);
-    const kept = mark.length;
-    const text = ids.length
-      ? { ids: [...mark, ...ids], hidden: kept, kept }
-      : { ids: [...mark, firstToken], hidden: kept + 1, kept };
+    const text = ids.length ? { ids } : { ids: [firstToken], hidden: 1 };
     const written = [];
     const hear = ({ id }) => written.push(id);
     const reason = await inMoments(writeText(text, count, settings, off), { hear });
@@ -178,7 +173,7 @@ async function shown(view, ids, off, ...rest) {
 }
 
 /** The steps of reading a text: each token of it is told of. */
-function* readText({ ids, kept = 0, starts: known = [], from = 0 }, off) {
+function* readText({ ids, starts: known = [], from = 0 }, off) {
   const { atOnce, config } = engine;
   const starts = windowsOf(ids, known, config.context_length);
   if (from === 0 && ids.length > 0) yield { event: "token", place: 0, id: ids[0], bits: NaN, start: 0 };
@@ -189,7 +184,7 @@ function* readText({ ids, kept = 0, starts: known = [], from = 0 }, off) {
     let end = place + 1;
     while (end < ids.length && starts[end] === start && end < place + atOnce) end++;
 
-    const reading = yield* readWith(idsInWindow(ids, start, end - 1, kept), off);
+    const reading = yield* readWith(ids.slice(start, end - 1), off);
     for (; place < end; place++) {
       const bits = surprise(reading.logits(place - start - 1), ids[place]);
       yield { event: "token", place, id: ids[place], bits, start };
@@ -198,7 +193,7 @@ function* readText({ ids, kept = 0, starts: known = [], from = 0 }, off) {
 }
 
 /** The steps of writing. */
-function* writeText({ hidden = 0, kept = 0, turnFrom = null, ...text }, count, settings, off) {
+function* writeText({ hidden = 0, turnFrom = null, ...text }, count, settings, off) {
   const { context_length } = engine.config;
   const ids = text.ids.slice();
   let start = nextWindow(text, context_length);
@@ -209,7 +204,7 @@ function* writeText({ hidden = 0, kept = 0, turnFrom = null, ...text }, count, s
 
   for (let i = 0; i < count; i++) {
     const place = ids.length;
-    const reading = yield* readWith(idsInWindow(ids, start, place, kept), off);
+    const reading = yield* readWith(ids.slice(start), off);
     const logits = reading.logits(place - start - 1);
 
     const number = dieNumber(settings.seed, place, ids);

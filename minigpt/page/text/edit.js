@@ -5,7 +5,6 @@
 import { nextWindow, windowsOf } from "../model/window.js";
 import { dialogue, firstToken, model, tokenizer } from "./client.js";
 import { emptyText } from "./state.js";
-import { keptOf, voiceMark } from "./voices.js";
 
 const END_MARK = "∎";
 const RETURN_MARK = "␍";
@@ -121,37 +120,24 @@ function stretches(text) {
 }
 
 /** A new version of a text, the sheet of which reads `value` after an edit. Tokens before and after the words that were
- * edited stay as they are, and so does who they are from; of the first ones, also what the model said. The text stays in
- * its voice, unless it is to have another mark. */
-export function edited(text, value, mark = voiceMark(text)) {
+ * edited stay as they are, and so does who they are from; of the first ones, also what the model said. */
+export function edited(text, value) {
   const old = sheetText(text);
   const { first, last, from, to } = wordsEdited(text, old, value);
-  const lastBefore = text.ids[first - 1];
-  const isInTurn = first > 0 && lastBefore !== tokenizer.end && lastBefore !== tokenizer.endOfTurn;
+  const before = text.ids[first - 1];
+  const isInTurn = first > 0 && before !== tokenizer.end && before !== tokenizer.endOfTurn;
   const found = tokensOf(value.slice(from, to), isInTurn);
 
   const next = emptyText();
-  const before = first > 0 ? beginningOf(text, first) : { ids: mark, pieces: mark.map(() => ""), hidden: mark.length };
-  next.hidden = before.hidden;
-  next.ids = [...before.ids, ...found.ids, ...text.ids.slice(last)];
-  next.pieces = [...before.pieces, ...found.pieces, ...text.pieces.slice(last)];
+  next.hidden = first > 0 ? text.hidden : 0;
+  next.ids = [...text.ids.slice(0, first), ...found.ids, ...text.ids.slice(last)];
+  next.pieces = [...text.pieces.slice(0, first), ...found.pieces, ...text.pieces.slice(last)];
   hideBeginning(next);
 
   if (first > 0) next.pieces[first - 1] += found.before;
-  else next.pieces[mark.length] = found.before + next.pieces[mark.length];
+  else next.pieces[0] = found.before + next.pieces[0];
 
   next.origin = originAfter(next, text, old, sheetText(next));
-  keepPredictions(next, text);
-  return next;
-}
-
-/** The same text behind another mark. @param {number[]} mark the tokens of a voice's mark; empty: in no voice */
-export function inVoice(text, mark) {
-  const kept = keptOf(text);
-  const next = { ...emptyText(), hidden: mark.length + text.hidden - kept };
-  next.ids = [...mark, ...text.ids.slice(kept)];
-  next.pieces = [...mark.map(() => ""), ...text.pieces.slice(kept)];
-  next.origin = [...mark.map(() => "typed"), ...text.origin.slice(kept)];
   keepPredictions(next, text);
   return next;
 }
@@ -182,13 +168,13 @@ export function retyped(text, unseen, seen) {
   return next;
 }
 
-/** A text in which nothing can be read begins with a hidden token, behind the mark of its voice. */
+/** A text without tokens begins with a hidden one. */
 function hideBeginning(text) {
-  if (text.ids.length > text.hidden) return;
+  if (text.ids.length > 0) return;
 
-  text.hidden += 1;
-  text.ids.push(firstToken);
-  text.pieces.push("");
+  text.hidden = 1;
+  text.ids = [firstToken];
+  text.pieces = [""];
 }
 
 /** A text without what is written behind the end of its last turn, the text of which begins at the token `from`. */

@@ -2,14 +2,13 @@
 
 import { byId } from "../basics/dom.js";
 import { string } from "../basics/strings.js";
-import { firstBehindMark, windowsOf } from "../model/window.js";
+import { windowsOf } from "../model/window.js";
 import { dialogue, model, tokenizer } from "./client.js";
 import { edited, onSheet, sheetText } from "./edit.js";
 import { ofRuns, runsOf } from "./keep.js";
 import { SETTINGS, set } from "./settings.js";
 import { changed, emptyText, state } from "./state.js";
 import { begin } from "./versions.js";
-import { keptOf, voiceMark, voiceNamed, voiceOf } from "./voices.js";
 import { shownText } from "./writing.js";
 
 const LONGEST_LINK = 16_000; // characters: mail programs and chats cut longer ones
@@ -57,20 +56,16 @@ export async function copyLink() {
   return tell(isFile ? "link.partCopied" : "link.copied");
 }
 
-/** What a link says after its #: the text, its voice and who it is from, what is chosen and looked at, heads off,
- * settings. */
+/** What a link says after its #: the text and who it is from, what is chosen and looked at, heads off, settings. */
 function link() {
   const { text, chosen, question, view, focus, off, settings } = state;
   const shown = sheetText(text);
   const parts = new URLSearchParams({ prompt: shown });
 
-  const voice = voiceOf(text);
-  if (voice) parts.set("voice", voice.name);
-
-  const again = edited(emptyText(), shown, voiceMark(text));
+  const again = edited(emptyText(), shown);
   if (String(again.ids) !== String(text.ids) || again.hidden !== text.hidden) {
     parts.set("ids", text.ids.map((id) => id.toString(BASE)).join("."));
-    if (text.hidden) parts.set("hidden", text.hidden);
+    if (text.hidden) parts.set("hidden", 1);
   }
   if (text.origin.includes("written")) {
     const runs = runsOf(text.origin).map(([count, origin]) => `${origin[0]}${count}`);
@@ -130,10 +125,9 @@ function isInModel(layer, head) {
 }
 
 function linkedText(parts) {
-  let text = edited(emptyText(), parts.get("prompt"), voiceNamed(parts.get("voice"))?.ids);
+  let text = edited(emptyText(), parts.get("prompt"));
   const ids = (parts.get("ids") ?? "").split(".").map((id) => Number.parseInt(id, BASE));
-  const hidden = lengthIn(parts.get("hidden"), ids.length);
-  if (ids.every((id) => id >= 0 && id < model.config.vocab_size)) text = textOf(ids, hidden);
+  if (ids.every((id) => id >= 0 && id < model.config.vocab_size)) text = textOf(ids, parts.get("hidden") ? 1 : 0);
 
   const n = text.ids.length;
   const named = { t: "typed", w: "written" };
@@ -144,9 +138,9 @@ function linkedText(parts) {
   const windows = (parts.get("windows") ?? "").split(".").map((run) => run.split("x").map((part) => lengthIn(part, n)));
   const starts = ofRuns(windows.map(([start, count]) => [count ?? 0, start]));
   const { context_length } = model.config;
-  const kept = keptOf(text);
-  const isWindow = (start, i) => i - start <= context_length && (i === 0 || firstBehindMark(start, kept) < i);
-  if (starts.length === n && starts.every(isWindow)) text.starts = starts;
+  if (starts.length === n && starts.every((start, i) => i - start <= context_length && (start < i || i === 0))) {
+    text.starts = starts;
+  }
   return text;
 }
 

@@ -54,7 +54,7 @@ function selection() {
 /** How spans look: their tints, whether the model sees them, what is chosen. @param {Iterable<Element>} spans */
 export function drawLooks(layer, spans) {
   const { text, chosen, tints } = state;
-  const { first } = subject().window;
+  const { start } = subject().window;
   const [from, to] = selection();
   layer.dataset.tints = tints ? "attention" : "surprise";
 
@@ -69,7 +69,7 @@ export function drawLooks(layer, spans) {
       span.tinted = strength;
       span.style.setProperty("--tint", strength.toFixed(3));
     }
-    toggle(span, "out-of-sight", i < first);
+    toggle(span, "out-of-sight", i < start);
     toggle(span, "chosen", i === chosen);
     toggle(span, "selected", from !== to && i >= from && i <= to);
   }

@@ -1,9 +1,8 @@
 // The one state of the page, and what it is about: the text on view, the chosen token, the question
 // asked about it. Whoever changes it calls `changed`; all is drawn anew at most once a frame.
 
-import { firstBehindMark, nextWindow, placesInWindow, windowsOf } from "../model/window.js";
+import { nextWindow, windowsOf } from "../model/window.js";
 import { dialogue, model } from "./client.js";
-import { keptOf } from "./voices.js";
 
 // How tokens are drawn, if nothing else is said.
 export const USUAL_DRAW = { temperature: 0.8, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1 };
@@ -12,9 +11,8 @@ export const USUAL_DRAW = { temperature: 0.8, topK: 0, topP: 1, minP: 0, repetit
  * draws: object[], hidden: number, nextStart: number?, begun: number?}} Text
  * the tokens, what each adds to the sheet, who it is from, its surprise (NaN: not known yet), the first token that the
  * model saw when it predicted it, and the {settings, off} it was drawn with (null: not drawn). The first `hidden` tokens
- * are the mark of a voice, if it has one, and an empty beginning. `nextStart` is the first token that the model sees when
- * it predicts the next one, if that was decided (null: the usual one). In a full window with a mark, `starts` and
- * `nextStart` count the forgotten tokens behind the mark. The tokens from `begun` on were written at once. */
+ * are an empty beginning. `nextStart` is the first token that the model sees when it predicts the next one, if that was
+ * decided (null: the usual one). The tokens from `begun` on were written at once. */
 
 export const state = {
   text: emptyText(), // the text on view
@@ -85,18 +83,14 @@ export function subject() {
   return { place, row: place - 1, token: text.ids[place], window: windowOf(place), question };
 }
 
-/** The tokens that the model sees when it predicts the token at a place: their ids, which ones of the text they are
- * (`places`), where the window begins (`start`), and its first token behind the mark of a voice that stays (`first`). */
+/** The tokens that the model sees when it predicts the token at a place, and where they begin. */
 export function windowOf(place) {
   const { text } = state;
   const { context_length } = model.config;
   let start = text.starts[place];
   if (place >= text.ids.length) start = nextWindow(text, context_length);
   start ??= windowsOf(text.ids, text.starts, context_length)[place]; // not read yet
-
-  const kept = keptOf(text);
-  const places = placesInWindow(start, place, kept);
-  return { ids: places.map((i) => text.ids[i]), places, start, first: firstBehindMark(start, kept) };
+  return { ids: text.ids.slice(start, place), start };
 }
 
 /** Open a view; `focus` names the layer and head that it is about, from 0. */

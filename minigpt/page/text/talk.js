@@ -174,11 +174,11 @@ function drawTurns() {
 /** The elements of the log: the turns, what marks those that have left, and what can be done with the last one. */
 function putInLog(turns, far) {
   const { text, busy } = state;
-  const { first } = subject().window;
+  const { start } = subject().window;
   const elements = [];
   if (far > 0) elements.push(farTurns(turns.slice(0, far)));
 
-  const firstInSight = turns.findIndex(({ end }) => end > first);
+  const firstInSight = turns.findIndex(({ end }) => end > start);
   for (let i = far; i < turns.length; i++) {
     const { element } = shownTurns[i];
     element.classList.toggle("mine", (turns[i].speaker ?? asker()) === asker());

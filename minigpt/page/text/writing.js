@@ -3,12 +3,11 @@
 import { h } from "../basics/dom.js";
 import { string } from "../basics/strings.js";
 import { ask, askAndHear, ready, tokenizer, visibleToken } from "./client.js";
-import { addToken, beginningOf, cutAfterTurn, edited, inVoice, readable, sheetText, unfinished } from "./edit.js";
+import { addToken, beginningOf, cutAfterTurn, edited, readable, sheetText, unfinished } from "./edit.js";
 import { SETTINGS } from "./settings.js";
 import { changed, headsOff, offKey, onChange, state, USUAL_DRAW } from "./state.js";
 import { turnGoingOn } from "./turns.js";
 import { addTyped, addVersion, redo, replaceVersion, takeAway, undo, visit } from "./versions.js";
-import { keptOf, voiceNamed } from "./voices.js";
 
 export const READ = 3000; // tokens at the end of a long text whose surprise is measured
 let reading = null; // the text that the model is reading, for its surprise
@@ -32,14 +31,6 @@ export function typeText(value, base = state.text) {
   sayNothing();
   state.problem = "";
   addTyped(edited(base, value));
-}
-
-/** The same text in the voice with this mark; without a mark, in none. */
-export function changeVoice(mark) {
-  leaveWriting();
-  sayNothing();
-  state.problem = "";
-  addVersion(inVoice(state.text, mark));
 }
 
 /** Write after the first `kept` tokens of a text, or after `token` in the place behind them; if `isTurn`, until that of
@@ -149,7 +140,7 @@ export function lastWritten(text = state.text) {
   if (text.begun !== null) return text.begun;
 
   let begun = text.ids.length;
-  while (begun > Math.max(1, text.hidden) && text.origin[begun - 1] === "written") begun--;
+  while (begun > 1 && text.origin[begun - 1] === "written") begun--;
   return begun < text.ids.length ? begun : null;
 }
 
@@ -196,7 +187,7 @@ export function redoLast() {
 
 /** What the worker needs of a text. */
 function plain({ ids, hidden, starts, origin, nextStart }) {
-  return { ids, hidden, kept: keptOf({ ids, hidden }), starts, origin, nextStart };
+  return { ids, hidden, starts, origin, nextStart };
 }
 
 // The model reads what is on view as soon as nothing is written, so that the surprise of every token is known.
@@ -246,12 +237,9 @@ async function readText(text, key) {
 }
 
 /** A prompt and what the model writes after it, for scripts: what is on view is not touched, and writing goes on. */
-export async function generate(prompt, { off = [], voice = null, ...options } = {}) {
+export async function generate(prompt, { off = [], ...options } = {}) {
   await ready;
-  const mark = voice === null ? [] : voiceNamed(voice)?.ids;
-  if (mark === undefined) throw new RangeError(`there is no voice ${voice}`);
-
   const settings = { ...state.settings, ...USUAL_DRAW, ...options };
-  const written = await ask("generate", prompt, settings.maxNewTokens, settings, off, mark);
+  const written = await ask("generate", prompt, settings.maxNewTokens, settings, off);
   return prompt + tokenizer.decode(written);
 }

@@ -129,7 +129,7 @@ export function drawStrip(box, found, focus) {
 
   const head = headNumber(focus.layer, focus.head);
   const items = [];
-  let next = found.places[0];
+  let next = found.start;
   for (const { to, weight } of shown) {
     if (to > next) items.push(h("span", { className: "gap" }, "…"));
     const about = { place: found.place, layer: focus.layer, head: focus.head, to };

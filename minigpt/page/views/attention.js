@@ -77,7 +77,7 @@ export const attentionView = {
 function whereItLooks(found) {
   const { layer, head } = state.focus;
   const { to, weight } = mostLookedAt(found, state.focus);
-  if (found.T === 1) return say("attention.alone", { token: rowName(found.places[0]) });
+  if (found.T === 1) return say("attention.alone", { token: rowName(found.start) });
 
   const values = {
     token: tokenName(found.token),

@@ -4,15 +4,11 @@ import { h } from "../basics/dom.js";
 import { string } from "../basics/strings.js";
 import { visibleToken } from "../text/client.js";
 import { state } from "../text/state.js";
-import { keptOf } from "../text/voices.js";
 import { tokenName } from "../text/writing.js";
 
-/** The token at a row in a sentence; before the first token that is shown there is the beginning, and before that the
- * mark of a voice. */
+/** The token at a row in a sentence; before the first token that is shown there is the beginning. */
 export function rowName(row) {
-  const { text } = state;
-  const isBeginning = row < text.hidden && row >= keptOf(text);
-  return isBeginning ? h("b", {}, string("bars.beginning")) : tokenName(text.ids[row]);
+  return row < state.text.hidden ? h("b", {}, string("bars.beginning")) : tokenName(state.text.ids[row]);
 }
 
 /** A token with a chance as an outline and another one as a filled bar, relative to the largest of all.

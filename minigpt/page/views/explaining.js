@@ -10,7 +10,7 @@ const explanations = new Map(); // by what they are about, the one used last at 
 
 /** @typedef {object} Explanation
  * @property {number} place of the token in the text
- * @property {number[]} places the tokens in the model's sight, by their index in the text
+ * @property {number} start the first token in the model's sight
  * @property {number|undefined} token the one that is explained: what is there or, if nothing is, what is likeliest
  * @property {Float64Array|null} probabilities of all tokens (vocab_size)
  * @property {Float32Array|null} weights the attention of the row that predicts (num_layers * num_heads * T)
@@ -57,7 +57,7 @@ export function seen() {
 }
 
 function unexplained({ place, token, window }, off) {
-  const about = { place, token, off, ids: window.ids, places: window.places, T: window.ids.length };
+  const about = { place, token, off, ids: window.ids, start: window.start, T: window.ids.length };
   const known = { probabilities: null, weights: null, parts: null, heads: {}, words: new Map() };
   return { ...about, ...known, isWhole: false, isAsked: false, attempts: 0, looked: null, begun: null };
 }
@@ -101,7 +101,7 @@ async function explain(found) {
 function take(found, { logit, probability, parts, heads = {}, words = {} }) {
   if (parts) Object.assign(found, { logit, probability, parts });
   Object.assign(found.heads, heads);
-  for (const [i, bits] of Object.entries(words)) found.words.set(found.places[i], bits);
+  for (const [i, bits] of Object.entries(words)) found.words.set(found.start + Number(i), bits);
   changed();
 }
 
@@ -111,9 +111,9 @@ function likeliest(probabilities) {
 }
 
 /** What a head looks at from the row that predicts: for each token in sight, by its index in the text, its weight. */
-export function weightsOf({ weights, places, T }, { layer, head }) {
+export function weightsOf({ weights, start, T }, { layer, head }) {
   const first = (layer * model.config.num_heads + head) * T;
-  return Array.from(weights.subarray(first, first + T), (weight, i) => ({ to: places[i], weight }));
+  return Array.from(weights.subarray(first, first + T), (weight, i) => ({ to: start + i, weight }));
 }
 
 /** The token that a head looks at the most, and its weight: {to, weight}. */

@@ -90,7 +90,7 @@ function drawUnit({ unit, activation, adds, places }, { about, layer, most }) {
   });
 
   const elsewhere = places.map(({ place: index, activation: strength }) => {
-    const at = window.places[index]; // in the text; a row of the same window
+    const at = window.start + index; // in the text; a row of the same window
     const shown = fact("unit", strength, { place, layer, unit, from: at }, number(strength));
     const look = () => {
       state.question = "next";

@@ -77,7 +77,7 @@ function pickNumber(name, count) {
 
 function whatIsComputed({ weights }, { place, row, token, window }, { layer, head }) {
   const j = weights.reduce((best, weight, k) => (weight > weights[best] ? k : best), 0);
-  const to = window.places[j];
+  const to = window.start + j;
   const values = {
     before: rowName(row),
     head: headNumber(layer, head),
@@ -95,7 +95,7 @@ function drawSteps(found, about, focus) {
   const { layer, head } = focus;
   const d = model.config.head_size;
   const root = Math.sqrt(d);
-  const textIndex = (j) => window.places[j];
+  const textIndex = (j) => window.start + j;
   const figure = (what, value, at, digits) => fact(what, value, { place, layer, head, ...at }, number(value, digits));
   const vectorOf = (what, numbers, at = {}) => vector(numbers, (x, component) => figure(what, x, { ...at, component }));
 

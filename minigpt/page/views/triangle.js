@@ -79,7 +79,7 @@ export function makeTriangle() {
   function drawCursor() {
     const { T, weights, found, about } = shown;
     const { row, column } = cursor;
-    const [from, to] = [found.places[row], found.places[column]];
+    const [from, to] = [found.start + row, found.start + column];
     const weight = weights[row * T + column];
     const figure = fact("cell", weight, { place: found.place, ...about.focus, from, to }, percent(weight));
 
@@ -166,10 +166,10 @@ function weightTable({ T, weights, found, about }) {
   const first = Math.max(0, T - IN_TABLE);
   const places = Array.from({ length: T - first }, (_, k) => first + k);
   const figure = (i, j) => {
-    const at = { place: found.place, ...about.focus, from: found.places[i], to: found.places[j] };
+    const at = { place: found.place, ...about.focus, from: found.start + i, to: found.start + j };
     return fact("cell", weights[i * T + j], at, number(weights[i * T + j]));
   };
-  const name = (i) => rowName(found.places[i]);
+  const name = (i) => rowName(found.start + i);
   const rows = places.map((i) => [name(i), ...places.map((j) => (j > i ? "" : figure(i, j)))]);
   const caption = string("triangle.caption", { n: String(places.length), all: String(T) });
   return scrolling(string("triangle.table"), table(caption, [string("triangle.token"), ...places.map(name)], rows));

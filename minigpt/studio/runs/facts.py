@@ -214,14 +214,13 @@ def _text_settings(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _speakers(config: dict[str, Any]) -> dict[str, Any]:
-    """Who speaks in the text, and which voices it has."""
+    """Who speaks in the text."""
     origin = config.get("origin") or {}
     dialogue = origin.get("dialogue") or {}
     speakers = dialogue.get("speakers") or {}
     return {
         "is_dialogue": bool(dialogue),
         "speakers": list(map(str, speakers)),
-        "voices": list(map(str, origin.get("voices") or ())),
     }
 
 

@@ -222,7 +222,6 @@ _UNKNOWN: dict[str, Any] = {
     "is_dialogue": False,
     "begins_with_base": False,
     "speakers": [],
-    "voices": [],
     "has_page": False,
     "copied": None,
     "curve": None,

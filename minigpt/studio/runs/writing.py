@@ -47,7 +47,7 @@ class GenerateCommand:
 
 def checked_command(run: str, sent: Row) -> GenerateCommand:
     """The command that writes what is asked for, from {"prompt", "settings"}. The settings are
-    fields of SampleConfig, and "as": who answers, or the voice; without it the prompt is continued.
+    fields of SampleConfig, and "as": who answers; without it the prompt is continued.
 
     Raises:
         Refusal, UserError: if one of them is wrong.

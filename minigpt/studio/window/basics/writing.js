@@ -74,7 +74,7 @@ export function makeWriting(run) {
 
     /** Offer who can answer. */
     offer() {
-      const names = [...run().speakers, ...run().voices];
+      const names = run().speakers;
       who.hidden = names.length === 0;
       if (answerer.options.length === names.length + 1) return;
       const nobody = h("option", { value: "" }, string("learning.nobodyAnswers"));
