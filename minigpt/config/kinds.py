@@ -20,6 +20,8 @@ KINDS = {
     "too_large": "it holds more than is unpacked, or takes too much time or memory to read",
     "column": "it is a table, and which column holds the text is not known",
     "no_reader": "it needs a package that is not installed",
+    "no_parquet": "it is parquet, whose package is not installed",
+    "discord": "it is an export of Discord in a format that is not read",
     # The text
     "too_short": "there is too little to learn from",
     "text_gone": "a file is not there, or cannot be read again",

@@ -6,6 +6,7 @@ What is unpacked has limits (docs/documents.md): a few kilobytes may else fill m
 import contextlib
 import gzip
 import io
+import sys
 import tempfile
 import zipfile
 import zlib
@@ -178,22 +179,20 @@ class _Limited(io.RawIOBase):
 def _zstandard(packed: IO[bytes], source: Path) -> Any:
     """The bytes of a zstandard stream: by the standard library from Python 3.14 on."""
     try:
-        from compression import zstd  # type: ignore[import-not-found, unused-ignore]
-
-        return zstd.ZstdFile(packed)
-    except ImportError:
-        pass
-    try:
-        import zstandard
+        if sys.version_info >= (3, 14):
+            from compression import zstd
+        else:
+            from backports import zstd
     except ImportError:
         raise needs_extra(source, "zstandard") from None
-    return zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True)
+    return zstd.ZstdFile(packed)
 
 
-def needs_extra(source: Path, what: str) -> UserError:
-    """The error for a file that a library has to read."""
-    reason = f"needs a reader of {what}: {how_to_install('documents')}"
-    return Refused(source, reason, "no_reader")
+def needs_extra(
+    source: Path, what: str, extra: str = "documents", kind: str = "no_reader"
+) -> UserError:
+    """The error for a file that a library has to read, which an extra installs."""
+    return Refused(source, f"needs a reader of {what}: {how_to_install(extra)}", kind)
 
 
 def _reason(error: BaseException) -> str:

@@ -2,10 +2,16 @@
 
 import io
 import json
+import sys
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 OFFICE = "urn:oasis:names:tc:opendocument:xmlns:office:1.0"
@@ -21,6 +27,11 @@ def zipped(files: Mapping[str, str | bytes], method: int = zipfile.ZIP_DEFLATED)
         for name, content in files.items():
             archive.writestr(name, content)
     return packed.getvalue()
+
+
+def zstandard(data: bytes) -> bytes:
+    """Data packed with zstandard."""
+    return zstd.compress(data)
 
 
 def word(body: str, **more: str | bytes) -> bytes:

@@ -11,7 +11,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-import zstandard
 
 from minigpt import UserError
 from minigpt.config import ReadingConfig
@@ -19,7 +18,7 @@ from minigpt.data.documents.kept import KEPT
 from minigpt.data.readers import read_file
 
 from ...test_hostile_files import assert_little_memory, damaged
-from .made import CHAPTER, epub, notebook, opendocument, p, parquet, pdf, word, zipped
+from .made import CHAPTER, epub, notebook, opendocument, p, parquet, pdf, word, zipped, zstandard
 
 PAGE = "<html><head><meta charset=utf-8></head><body><nav>n</nav><main><h1>t</h1><p>é"
 RTF = r"{\rtf1\ansi{\fonttbl{\f0 A;}}\pard d\'e9j\'e0 \u8220?x\par{\footnote n}\cell\row}"
@@ -39,7 +38,7 @@ FILES: dict[str, bytes] = {
     "b.txt": "*** START OF THE PROJECT GUTENBERG EBOOK A ***\ndéjà vu".encode("cp1252"),
     "a.zip": zipped({"a.txt": "a", "b.docx": word(p("b")), "c.csv": "text\nc, and d"}),
     "a.txt.gz": gzip.compress(CHAPTER.encode()),
-    "a.txt.zst": zstandard.ZstdCompressor().compress(CHAPTER.encode()),
+    "a.txt.zst": zstandard(CHAPTER.encode()),
 }
 APART = {  # read in a process of their own, which takes time
     "a.pdf": pdf(LINES, LINES, outline=[(0, "The fox"), (1, "The crow")]),

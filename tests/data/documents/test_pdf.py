@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from minigpt import UserError
 from minigpt.config import ReadingConfig
 from minigpt.data.readers import Report, read_file
 
 from ..texts import documents, refusal, write
-from .made import parquet, pdf, pdf_of, scan
+from .made import parquet, pdf, pdf_of, scan, zstandard
 from .reading import left_out
 
 pytestmark = pytest.mark.long
@@ -169,15 +170,31 @@ def test_too_much_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    ("library", "name", "data"),
-    [("pdfminer.six", "a.pdf", b"%PDF-1.4\n"), ("pyarrow", "a.txt", b"PAR1")],
+    ("library", "extra", "kind", "data"),
+    [
+        ("PDF (pdfminer.six)", "documents", "no_reader", b"%PDF-1.4\n"),
+        ("parquet (pyarrow)", "parquet", "no_parquet", b"PAR1"),
+        ("zstandard", "documents", "no_reader", zstandard(b"text")),
+    ],
 )
 def test_a_missing_library_is_named(
-    library: str, name: str, data: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    library: str,
+    extra: str,
+    kind: str,
+    data: bytes,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    message = refusal(write(tmp_path / name, data))
-    assert library in message and 'pip install "minigpt-text[documents]"' in message
+    for package in ("backports", "compression"):
+        monkeypatch.setitem(sys.modules, package, None)
+
+    file = write(tmp_path / "a.txt", data)
+    with pytest.raises(UserError) as refused:
+        documents(file)
+    install = f'pip install "minigpt-text[{extra}]"'
+    assert str(refused.value) == f"{file} needs a reader of {library}: {install}"
+    assert refused.value.kind == kind
 
 
 # Parquet
