@@ -67,6 +67,7 @@ def test_each_thing_that_is_left_out_has_a_kind_and_a_sentence_without_advice_fo
         "old.doc": b"\xd0\xcf\x11\xe0" + b"\0" * 100,
         "noise.bin": bytes(range(256)) * 10,
         "table.csv": "a,b\n1,2\n",
+        "channel.csv": "AuthorID,Author,Date,Content,Attachments,Reactions\n1,anna,,hi,,\n",
         "nothing.txt": "",
     }
     found = _read(dropped(tmp_path, files))
@@ -80,6 +81,7 @@ def test_each_thing_that_is_left_out_has_a_kind_and_a_sentence_without_advice_fo
         "old.doc": "office",
         "noise.bin": "no_text",
         "table.csv": "column",
+        "channel.csv": "discord",
         "nothing.txt": "empty",
     }
     for left_out in found["left_out"]:

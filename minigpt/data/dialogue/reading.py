@@ -8,14 +8,13 @@ from typing import Any, NamedTuple
 
 from ... import UserError
 from ..documents.content import MOST_WHOLE, Content
-from ..documents.document import Document, Report, title
+from ..documents.document import Document, Refused, Report, title
 from ..documents.encoding import marked_encoding, plain_blocks, text_head
-from ..documents.html import decoded_page
 from ..documents.parquet import MAGIC, rows_of
 from ..documents.plain import read_plain
-from . import discord_page, mail
+from . import discord, mail
 from .layout import layout_of
-from .recognise import form_of_data, form_of_rows, form_of_text, is_discord_page, is_mailbox
+from .recognise import form_of_data, form_of_rows, form_of_text, is_mailbox
 from .rows import FIELDS
 from .turns import Message, conversations, without_numbers
 
@@ -34,14 +33,14 @@ class DialogueKind(NamedTuple):
 
 
 def kind_of_data(content: Content) -> DialogueKind | None:
-    """The kind of a mailbox, of a channel's web page, or of data (JSON, a table, parquet) that is
-    conversations; None for others. A file whose rows have a text is none."""
+    """The kind of a mailbox, or of data (JSON, a table, parquet) that is conversations; None for
+    others. A file whose rows have a text is none. Refused for a channel of Discord that is not in
+    JSON."""
     if content.reading.plain:
         return None
+    _refuse_other_discord(content)
     if is_mailbox(content.head):
         return _kind("mailbox", _letters, is_private=True)
-    if is_discord_page(content.head):
-        return _kind("Discord chat", _channel, is_private=True)
     if content.head.startswith(MAGIC):
         return _kind_of_parquet(content)
     if content.name.endswith((".csv", ".tsv")):
@@ -51,6 +50,15 @@ def kind_of_data(content: Content) -> DialogueKind | None:
     if not any(key in content.head for key in _TELLING):
         return None
     return _kind_of_lines(content) or _kind_of_json(content)
+
+
+def _refuse_other_discord(content: Content) -> None:
+    """Refuse a channel of Discord that is not in JSON, unless the text is in a column of it."""
+    form = discord.other_format(content.head)
+    if form is None or content.reading.text_field in discord.COLUMNS:
+        return
+    reason = f"is an export of Discord as {form}; export it as JSON in DiscordChatExporter"
+    raise Refused(content.source, reason, "discord")
 
 
 def kind_of_text(content: Content) -> DialogueKind | None:
@@ -256,11 +264,6 @@ def _whole_json(content: Content) -> Any:
 
 
 # Text
-
-
-def _channel(content: Content, report: Report) -> Conversations:
-    page = decoded_page(content.whole(), content, report)
-    yield discord_page.messages_of_page(page)
 
 
 def _letters(content: Content, report: Report) -> Conversations:

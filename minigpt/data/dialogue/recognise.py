@@ -7,7 +7,7 @@ this one.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from . import discord, discord_page, mail, meta, rows, script, signal, telegram, whatsapp
+from . import discord, mail, meta, rows, script, signal, telegram, whatsapp
 from .turns import Message
 
 HEAD = 400_000  # characters of a text that are enough to recognise it
@@ -45,8 +45,6 @@ def form_of_text(head: str) -> TextForm | None:
     chat = whatsapp.kind_of_chat(head)
     if chat is not None:
         return TextForm(f"{chat} chat", True, lambda text: iter([whatsapp.messages_of_chat(text)]))
-    if discord.is_text_of_discord(head):
-        return TextForm("Discord chat", True, lambda text: iter([discord.messages_of_text(text)]))
     if script.is_script(head):
         return TextForm("play or interview", False, script.scenes, is_script=True)
     return None
@@ -73,19 +71,11 @@ def form_of_rows(first: Mapping[str, Any]) -> RowForm | None:
     """The form of rows of which this is the first."""
     if signal.is_row_of_signal(first):
         return RowForm("Signal chat", True, lambda given: iter([signal.messages_of_signal(given)]))
-    if set(discord.COLUMNS) <= first.keys():
-        return RowForm("Discord chat", True, lambda given: iter([discord.messages_in_rows(given)]))
     if rows.is_conversation(first):
         return RowForm(
             "conversations in rows", False, lambda given: map(rows.messages_of_row, given)
         )
     return None
-
-
-def is_discord_page(beginning: bytes) -> bool:
-    """Whether a web page that begins like this is a channel of Discord, which
-    `discord_page.messages_of_page` reads."""
-    return discord_page.is_channel_page(beginning)
 
 
 def is_mailbox(beginning: bytes) -> bool:

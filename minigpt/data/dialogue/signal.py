@@ -1,11 +1,9 @@
 """Signal's chats as JSON lines, by sigexport or signal-cli. whatsapp.py reads its Markdown."""
 
-import contextlib
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
-from .turns import NOTHING, Message
+from .turns import NOTHING, Message, moment_at, moment_of
 
 
 def is_row_of_signal(row: Any) -> bool:
@@ -29,10 +27,7 @@ def _of_sigexport(row: Mapping[str, Any]) -> Message | None:
     name = row.get("sender")
     if not isinstance(text, str) or not isinstance(name, str) or not text.strip():
         return None
-    moment = None
-    with contextlib.suppress(ValueError):
-        moment = datetime.fromisoformat(str(row.get("date"))).replace(tzinfo=None)
-    return Message(name, text, moment)
+    return Message(name, text, moment_of(row.get("date")))
 
 
 def _of_envelope(envelope: Mapping[str, Any]) -> Message | None:
@@ -45,9 +40,4 @@ def _of_envelope(envelope: Mapping[str, Any]) -> Message | None:
     text = content.get("message") if isinstance(content, dict) else None
     if not isinstance(name, str) or not isinstance(text, str) or not text.strip():
         return None
-
-    moment = None
-    with contextlib.suppress(ValueError, TypeError, OverflowError, OSError):
-        seconds = float(envelope["timestamp"]) / 1000
-        moment = datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)
-    return Message(name, text, moment)
+    return Message(name, text, moment_at(envelope.get("timestamp")))

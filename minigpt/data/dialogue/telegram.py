@@ -1,11 +1,9 @@
 """Chats that Telegram Desktop exports as JSON: one chat, or all of an account."""
 
-import contextlib
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Any
 
-from .turns import NOTHING, Message
+from .turns import NOTHING, Message, moment_of
 
 
 def is_telegram(data: Any) -> bool:
@@ -47,7 +45,7 @@ def _messages(chat: dict[str, Any]) -> Iterator[Message]:
             yield NOTHING
             continue
         name = message.get("from") or "Deleted account"
-        yield Message(str(name), _text(message.get("text")), _moment(message.get("date")))
+        yield Message(str(name), _text(message.get("text")), moment_of(message.get("date")))
 
 
 def _is_own(message: dict[str, Any]) -> bool:
@@ -71,9 +69,3 @@ def _text(written: Any) -> str:
         else:
             parts.append(str(part))
     return "".join(parts)
-
-
-def _moment(date: Any) -> datetime | None:
-    with contextlib.suppress(ValueError):
-        return datetime.fromisoformat(str(date)).replace(tzinfo=None)
-    return None
