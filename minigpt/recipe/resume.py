@@ -1,6 +1,5 @@
 """What a run that is continued begins with: its folder, its settings from now on, its tokens."""
 
-import contextlib
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -37,12 +36,22 @@ def run_to_resume(out: str | Path | None, files: tuple[str, ...] = ()) -> Run:
 
 
 def _newest_run(files: tuple[str, ...]) -> Run:
-    """The run in runs/ that was trained last on these files, or on any."""
+    """The run in runs/ that was trained last on these files, or on any. UserError if there is none,
+    with what is wrong with the newest if no files are named."""
+    problems = []
     for folder in all_runs():
-        with contextlib.suppress(UserError):
-            can_resume = (folder / CHECKPOINT).is_dir()
-            if can_resume and files in ((), read_config(folder).text.files):
-                return folder
+        if not (folder / CHECKPOINT).is_dir():
+            continue
+        try:
+            learned_from = read_config(folder).text.files
+        except UserError as problem:  # damaged, or of another version
+            problems.append(problem)
+            continue
+        if files in ((), learned_from):
+            return folder
+
+    if problems and not files:
+        raise problems[0]
     raise UserError(f"no run in runs/ was trained on {', '.join(files) or 'a text'}")
 
 

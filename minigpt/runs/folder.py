@@ -50,7 +50,7 @@ FIRST = "0.safetensors"  # in it: those before training
 BEST = "best.safetensors"  # the best weights, if model.safetensors could not be replaced
 LOCK = ".lock"
 
-_FORMAT = 8  # of config.json: another number whenever what a run holds changes its name or meaning
+_FORMAT = 9  # of config.json: another number whenever what a run holds changes its name or meaning
 _BITS = ("train_bits_per_byte", "val_bits_per_byte")
 _FIGURES = ("step", "seconds", "done", "train_loss", "val_loss", "tokens_per_second", *_BITS)
 FIGURES_OF_A_STEP = ("step", "seconds", "loss", "bits_per_byte")

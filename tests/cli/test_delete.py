@@ -14,9 +14,10 @@ import minigpt
 from minigpt.data.kept_tokens import remove_prepared
 from minigpt.data.temporary import left_copies, temporary_copy
 from minigpt.runs.delete import _OF_OLDER_VERSIONS
-from minigpt.runs.folder import locked
+from minigpt.runs.folder import CONFIG, locked
 
 from ..conftest import some_text, train_tiny
+from ..training.runs import contents
 from .conftest import Type, assert_refused
 
 
@@ -313,3 +314,51 @@ def test_a_folder_that_cannot_be_written_to_is_said_in_one_line(
         status, out, err = type_("runs --delete my --yes")
     assert (status, out) == (2, "") and err.splitlines()[-1].endswith("Permission denied")
     assert minigpt.load("runs/my")
+
+
+# Runs of an older version
+
+
+@pytest.fixture
+def older(place: Path) -> Path:
+    """A run of format 8: with fields, files and a class that this version does not know."""
+    run = Path("runs/my")
+    config = json.loads((run / CONFIG).read_text(encoding="utf-8"))
+    config["format"] = 8
+    config["origin"]["voices"] = ["tales", "letters"]
+    config["origin"]["text"]["voices"] = True
+    (run / CONFIG).write_text(json.dumps(config), encoding="utf-8")
+    for name in _OF_OLDER_VERSIONS:
+        (run / name).write_text("--- step 2\nthe fox\n", encoding="utf-8")
+    return run
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "generate the --run my",
+        "generate the",
+        "evaluate my my.txt",
+        "explain my the",
+        "compare my base",
+        "export my",
+        "page my",
+        "serve my",
+        "train --resume",
+        "train my.txt --init my",
+    ],
+)
+def test_a_run_of_an_older_version_is_refused_in_one_line_and_stays_as_it_is(
+    older: Path, type_: Type, command: str
+) -> None:
+    before = contents(older)
+    assert_refused(type_(command), "config.json", "another version of minigpt", "train again")
+    assert contents(older) == before
+
+
+def test_a_run_of_an_older_version_is_listed_and_deleted_whole(older: Path, type_: Type) -> None:
+    status, out, _ = type_("runs")
+    assert status == 0 and "runs/my" in out
+    status, out, _ = type_("runs --delete my --yes")
+    assert (status, out) == (0, "deleted: runs/my, 1 prepared text\n")
+    assert not older.exists()
