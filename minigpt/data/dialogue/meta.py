@@ -6,10 +6,9 @@ undone. Chats with end-to-end encryption come in another, newer form, which is r
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any
 
-from .turns import NOTHING, Message
+from .turns import NOTHING, Message, moment_at
 
 _OF_PROGRAM = re.compile(
     r".{1,60} (?:sent an attachment|sent a (?:photo|video|sticker|GIF|link|voice message|reel|post)"
@@ -50,7 +49,7 @@ def messages_of_meta(data: dict[str, Any]) -> Iterator[Message]:
             name = repaired(name)
         if _OF_PROGRAM.fullmatch(text.strip()):
             text = ""
-        yield Message(name, text, _moment(_milliseconds(message)))
+        yield Message(name, text, moment_at(_milliseconds(message)))
 
 
 def repaired(text: str) -> str:
@@ -68,12 +67,3 @@ def _pick(message: dict[str, Any], *names: str) -> Any:
 def _milliseconds(message: dict[str, Any]) -> float:
     time = _pick(message, "timestamp_ms", "timestamp")
     return float(time) if isinstance(time, int | float) else 0.0
-
-
-def _moment(milliseconds: float) -> datetime | None:
-    if milliseconds <= 0:
-        return None
-    try:
-        return datetime.fromtimestamp(milliseconds / 1000, UTC).replace(tzinfo=None)
-    except (ValueError, OverflowError, OSError):
-        return None

@@ -19,7 +19,7 @@ from .rows import FIELDS
 from .turns import Message, conversations, without_numbers
 
 _TELLING = (b'"messages"', b'"chats"', b'"personal_information"', b'"conversation',
-            b'"prompt"', b'"instruction"', b'"question"', b'"sender"')  # fmt: skip
+            b'"prompt"', b'"instruction"', b'"question"', b'"envelope"', b'"sender"')  # fmt: skip
 _LONGEST_LINE = 1 << 20  # bytes of the first row
 
 Conversations = Iterable[Iterable[Message]]

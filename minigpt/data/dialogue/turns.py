@@ -7,7 +7,7 @@ turns. `dialogue.py` writes these as text.
 import contextlib
 import re
 from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 _LONGEST_NAME = 60  # characters
@@ -66,6 +66,13 @@ def moment_of(date: Any) -> datetime | None:
     """The moment that a date names, such as 2024-01-01T10:00:00; None if it names none."""
     with contextlib.suppress(ValueError):
         return datetime.fromisoformat(str(date)).replace(tzinfo=None)
+    return None
+
+
+def moment_at(milliseconds: Any) -> datetime | None:
+    """The moment so many milliseconds after 1970 began; None if they are no such number."""
+    with contextlib.suppress(ValueError, TypeError, OverflowError, OSError):
+        return datetime.fromtimestamp(float(milliseconds) / 1000, UTC).replace(tzinfo=None)
     return None
 
 

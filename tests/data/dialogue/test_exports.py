@@ -124,12 +124,20 @@ def test_a_channel_of_discord_has_what_people_wrote() -> None:
 
 
 def test_rows_of_signal_are_read() -> None:
-    rows = [
+    of_sigexport = [
         {"date": "2024-01-01 10:00:00", "sender": "Anna", "body": "hi", "quote": "", "sticker": ""},
         {"date": "2024-01-01 10:01:00", "sender": "Me", "body": "", "attachments": ["1.jpg"]},
         {"date": "2024-01-01 10:02:00", "sender": "Me", "body": "hello"},
     ]
-    assert of_rows(*rows) == [[("Anna", "hi"), ("Me", "hello")]]
+    assert of_rows(*of_sigexport) == [[("Anna", "hi"), ("Me", "hello")]]
+    of_cli = [
+        {"envelope": {"source": "+49170", "sourceName": "Anna", "timestamp": 1704103200000,
+                      "dataMessage": {"message": "hi"}}},
+        {"envelope": {"source": "+49171", "timestamp": 1704103201000, "receiptMessage": {}}},
+        {"envelope": {"source": "+49171", "timestamp": 1704103202000,
+                      "syncMessage": {"sentMessage": {"message": "hello"}}}},
+    ]  # fmt: skip
+    assert of_rows(*of_cli) == [[("Anna", "hi"), ("+49171", "hello")]]
 
 
 # Rows

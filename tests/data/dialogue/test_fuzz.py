@@ -32,6 +32,7 @@ ROWS: list[dict[str, Any]] = [
     {"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]},
     {"prompt": "a", "completion": "b"},
     {"date": "2024-01-01", "sender": "Anna", "body": "hi"},
+    {"envelope": {"source": "a", "timestamp": 1, "dataMessage": {"message": "hi"}}},
 ]
 DATA: list[Any] = [
     TELEGRAM,
