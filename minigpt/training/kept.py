@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
+from .. import UserError
 from ..runs.folder import KEPT
 from ..runs.kept import kept_file, kept_steps
 from ..runs.weights import save_weights
@@ -75,6 +76,15 @@ class KeptWeights:
         )
         if step not in self.steps:
             self.steps.append(step)
+
+
+def make_keepers(keep: int | None, out: Path | None) -> list[object]:
+    """The callback that keeps so many weights, if any; UserError if there is no folder for them."""
+    if keep is None:
+        return []
+    if out is None:
+        raise UserError("keep is for a training in a folder: give out=")
+    return [KeptWeights(keep)]
 
 
 def next_step(kept: Sequence[int], keep: int, steps: float) -> int | None:

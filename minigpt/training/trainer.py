@@ -35,7 +35,7 @@ from .folder import (
     update_settings,
 )
 from .interruption import GracefulStop, Interrupted
-from .kept import KeptWeights
+from .kept import make_keepers
 from .lesson import as_lesson, check_lesson, threads_of
 from .limits import TrainingLimits
 from .loggers import make_loggers
@@ -169,14 +169,9 @@ class Trainer:
         self._candidates = Candidates(self._trained, self._validation)
 
     def _builtin_callbacks(self) -> list[object]:
-        callbacks: list[object] = [Progress()]
-        if self.out is not None:
-            callbacks += [Metrics(), Picture()]
-        if self.config.keep is not None:
-            if self.out is None:
-                raise UserError("keep is for a training in a folder: give out=")
-            callbacks.append(KeptWeights(self.config.keep))
-        return [*callbacks, *make_loggers(self.config.log, self.out)]
+        in_folder = [] if self.out is None else [Metrics(), Picture()]
+        keepers = make_keepers(self.config.keep, self.out)
+        return [Progress(), *in_folder, *keepers, *make_loggers(self.config.log, self.out)]
 
     def averaged(self) -> AbstractContextManager[None]:
         """Within, the model has the weights that an evaluation is of: averages over the latest
