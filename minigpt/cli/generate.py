@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 
 from .. import UserError
 from ..config import InferenceConfig, SampleConfig, check_given, counted
+from ..config.checked import is_utf8
 from ..config.system import end_of_input, quote
 from ..generation.results import Step, Token, percent, visible
 from ..runs.memory import enough_memory
-from .interactive import talk
+from .interactive import Session, TalkSession, Task, hold
 from .options import A_MODEL, Parser, add_fields, chosen_model, given_fields, typed_text
-from .talking import talk_with
-from .terminal import print_message, terminal_width, write
-from .writing import Task, how_it_ended, new_seed, speed_of, write_steps
+from .terminal import print_message, write, write_steps
 
 if TYPE_CHECKING:
     from ..data.dialogue.dialogue import Dialogue
@@ -47,7 +46,7 @@ def options(parser: Parser) -> None:
     talking.add_argument("--plain", action="store_true", help=plain)
 
     output = parser.add_argument_group("output")
-    interactive = "ask for one prompt after another; /help lists what else can be typed there"
+    interactive = "ask for one prompt after another; /help there lists what can be typed"
     output.add_argument("--interactive", action="store_true", help=interactive)
     output.add_argument(
         "--show", action="store_true", help="show how likely each token was, and the other choices"
@@ -93,39 +92,44 @@ def _generate(
 ) -> None:
     from ..data.dialogue.dialogue import MANNER
     from ..generation.processors import without
+    from ..generation.talk import read_talk
 
     name = str(chosen_model(given.run))
     writer = _writer(name, machine)
     processors = [without(text, writer.tokenizer) for text in given.without]
-    task = Task(writer, prompt, config, processors)
+    task = Task(writer, config, processors, prompt, shown=prompt)
 
     millions = writer.engine.num_parameters / 1e6
     model = f"{name} ({millions:.2f} M parameters)"
     dialogue = _dialogue(task, given)
-    if given.interactive and dialogue is not None:
-        from ..generation.talk import read_talk
-
-        print_message(f"writing with {model}")
-        talk_with(task, read_talk(dialogue, prompt, given.answerer), width=given.wrap)
-        return
+    talk = None if dialogue is None else read_talk(dialogue, prompt, given.answerer)
     if given.interactive:
         print_message(f"writing with {model}")
-        talk(task, begins=bool(given.prompt), width=given.wrap)
+        _hold_session(task, talk, given)
         return
 
-    if dialogue is not None and (prompt or given.answerer is not None):
-        from ..generation.talk import read_talk
-
-        talk_so_far = read_talk(dialogue, prompt, given.answerer)
-        task = _answer(task, talk_so_far)
-        print_message(f"answering as {talk_so_far.answerer}: {MANNER}")
-    if config.seed is None:  # so that the user can be told
-        task = replace(task, config=replace(config, seed=new_seed()))
+    if talk is not None and (prompt or given.answerer is not None):
+        task = task.as_answer(talk)
+        print_message(f"answering as {talk.answerer}: {MANNER}")
+    task = task.seeded()  # so that the user can be told
     if given.json:
         _write_records(task)
         print_message(f"written with {model}")
     else:
         _write_text(task, given, model)
+
+
+def _hold_session(task: Task, talk: "Talk | None", given: argparse.Namespace) -> None:
+    """Ask for one prompt after another: for turns, if there is a talk."""
+    from ..data.dialogue.dialogue import MANNER
+
+    if talk is None:
+        hold(Session(task, given.wrap), first=task.prompt if given.prompt else None)
+        return
+    who = f"you are {talk.asker}, and {talk.answerer} answers: {MANNER}"
+    print_message(f"{who}; there are {talk.dialogue.listed()}")
+    session = TalkSession(task, given.wrap, replace(talk, turns=()))
+    hold(session, first=task.prompt or None)
 
 
 def _writer(name: str, machine: InferenceConfig) -> "Writer":
@@ -147,16 +151,6 @@ def _dialogue(task: Task, given: argparse.Namespace) -> "Dialogue | None":
     return None if given.plain else dialogue
 
 
-def _answer(task: Task, talk: "Talk") -> Task:
-    """The task to answer a prompt in one turn."""
-    prompt = talk.prompt(
-        task.writer.tokenizer,
-        context_length=task.writer.engine.context_length,
-        max_new_tokens=task.config.max_new_tokens,
-    )
-    return replace(task, prompt=prompt, config=talk.settings(task.config), opening=talk.opening)
-
-
 def _check(given: argparse.Namespace, config: SampleConfig) -> None:
     """Refuse options that do not fit together, or have no meaning."""
     others = {name: vars(given)[name] for name in _OTHERS}
@@ -171,6 +165,8 @@ def _check(given: argparse.Namespace, config: SampleConfig) -> None:
         raise UserError("--min-words needs --max-new-tokens of at least 1")
     if given.interactive and given.prompt == ["-"]:
         raise UserError("--interactive reads prompts from standard input; leave out the -")
+    if given.interactive and not all(map(is_utf8, given.prompt)):
+        raise UserError("the prompt is not UTF-8")
 
 
 def read_prompt(given: str | None) -> str:
@@ -200,8 +196,8 @@ def _write_text(task: Task, given: argparse.Namespace, model: str) -> None:
     is refused before anything is written."""
     start = time.perf_counter()
     config = task.config
-    width = terminal_width() if given.wrap is None else given.wrap
-    steps = task.steps(alternatives=_ALTERNATIVES if given.show else 0)
+    shown = {"log_probabilities": True, "alternatives": _ALTERNATIVES} if given.show else {}
+    steps = task.steps(**shown)
 
     tokens = counted(config.max_new_tokens, "token")
     sentence = " and to the end of the sentence" if config.whole_sentences else ""
@@ -218,16 +214,15 @@ def _write_text(task: Task, given: argparse.Namespace, model: str) -> None:
         if given.show:
             show_tokens(task.shown, sample, task.writer.tokenizer)
         else:
-            write_steps(task.shown, sample, width)
+            write_steps(task.shown, sample, given.wrap)
 
     if given.min_words is not None:
-        _write_more(task, samples, given.min_words, width)
+        _write_more(task, samples, given.min_words, given.wrap)
 
-    count = sum(len(sample) for sample in samples)
-    speed = speed_of(count, time.perf_counter() - start)
-    more = "more: --max-new-tokens N"
-    end = how_it_ended(samples, more, is_answer=task.opening is not None)
-    print_message(f"{speed}   the same again: --seed {config.seed}   {end}")
+    seconds = time.perf_counter() - start
+    print_message(
+        task.summary(samples, seconds, "the same again: --seed", "more: --max-new-tokens N")
+    )
 
 
 def _collected(steps: Iterable[Step], samples: list[list[Step]]) -> Iterator[Step]:
@@ -242,8 +237,7 @@ def _write_more(task: Task, samples: list[list[Step]], min_words: int, width: in
     """Write and add samples until all have so many words, with the seeds after that of the task."""
     first_seed = task.config.seed or 0
     while _count_words(task.shown, samples) < min_words and len(samples) < _MOST_TEXTS:
-        seed = (first_seed + len(samples)) % (1 << 63)
-        another = replace(task, config=replace(task.config, seed=seed))
+        another = task.seeded(first_seed + len(samples))
         sample: list[Step] = []
         write(f"\n{_BETWEEN}\n")
         write_steps(task.shown, _collected(another.steps(), [sample]), width)
@@ -265,7 +259,7 @@ def _write_records(task: Task) -> None:
     for i, sample in enumerate(samples):
         record = {
             "prompt": sample.prompt,
-            "text": sample.text if task.opening is None else sample.text.strip(),
+            "text": sample.text.strip() if task.is_answer else sample.text,
             "sample": i,
             "tokens": len(sample.token_ids),
             "stop_reason": sample.stop_reason,

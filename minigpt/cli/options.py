@@ -85,25 +85,6 @@ def given_fields(given: argparse.Namespace, config: type) -> dict[str, Any]:
     return values
 
 
-def read_field(config: type, name: str, typed: str) -> Any:
-    """The value of a field of `config` from a line that was typed; "off" is its default. What is no
-    value of its type stays as it was typed, and the config refuses it."""
-    (field,) = (field for field in dataclasses.fields(config) if field.name == name)
-    if typed == "off":
-        return field.default
-
-    kind = _kind(get_type_hints(config)[name], field)
-    if "type" not in kind:
-        if typed != "on":
-            raise UserError(f"{name} must be on or off, got {typed!r}")
-        return True
-    try:
-        value = kind["type"](typed)
-    except ValueError:
-        return typed
-    return (value,) if kind.get("action") == "append" else value
-
-
 def chosen_model(name: str | None) -> str | Path:
     """The model that a command is for, by its full name. If none was named it is the newest run or,
     before the first one, the base; that is said."""

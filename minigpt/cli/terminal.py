@@ -1,14 +1,20 @@
-"""What goes to a terminal: results to standard output, messages to standard error."""
+"""What goes to a terminal: results to standard output, messages to standard error; and a line that
+is typed there."""
 
 import contextlib
 import io
+import itertools
 import os
 import re
 import shutil
 import sys
 import textwrap
 import unicodedata
+from collections.abc import Iterable
 from typing import TextIO
+
+from .. import UserError
+from ..generation.results import Step
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tab and line feed
 
@@ -75,6 +81,39 @@ def terminal_width() -> int | None:
     if not sys.stdout.isatty():
         return None
     return shutil.get_terminal_size().columns
+
+
+def read_line() -> str:
+    """The next line of standard input, for which a sign asks at a terminal; EOFError at the end."""
+    if sys.stdin.isatty():
+        sign = "> "
+        if not sys.stdout.isatty():  # there input() would write it among the texts
+            print(sign, end="", file=sys.stderr, flush=True)
+            sign = ""
+        # UTF-8, also where the system's language is C, which knows ASCII.
+        content = input(sign).encode(errors="surrogateescape")
+    else:
+        content = sys.stdin.buffer.readline()
+        if not content:
+            raise EOFError
+
+    try:
+        return content.decode("utf-8-sig").removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError:
+        raise UserError("this line is not UTF-8") from None
+
+
+def write_steps(beginning: str, steps: Iterable[Step], width: int | None) -> None:
+    """Write a text as it comes, in lines of a width: 0 for any, None for the terminal's. It ends
+    with its line also where it is interrupted."""
+    if width is None:
+        width = terminal_width()
+    wrapper = Wrapper(width) if width else None
+    try:
+        for text in itertools.chain([beginning], (step.text for step in steps)):
+            write(wrapper.add(text) if wrapper else text, end="")
+    finally:
+        write(wrapper.end() if wrapper else "")
 
 
 class Wrapper:

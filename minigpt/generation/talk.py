@@ -32,6 +32,12 @@ class Talk:
                 return turn.speaker
         return self.dialogue.most_frequent(but=[self.answerer])
 
+    @property
+    def next_speaker(self) -> str:
+        """Who speaks next: the answerer, or the asker once the answerer has spoken."""
+        is_answered = bool(self.turns) and self.turns[-1].speaker == self.answerer
+        return self.asker if is_answered else self.answerer
+
     def prompt(self, tokenizer: Tokenizer, *, context_length: int, max_new_tokens: int) -> str:
         """The text that the answer continues. If it does not fit into the context, with room for
         an answer, the oldest turns are left out; the last one always stays."""
@@ -54,6 +60,11 @@ class Talk:
         if not clean_text(text):
             return self
         return replace(self, turns=(*self.turns, Turn(speaker, clean_text(text))))
+
+    def hear(self, prompt: str) -> "Talk":
+        """The talk with the turns of a prompt, which :func:`read_talk` reads."""
+        new = read_talk(self.dialogue, prompt, self.answerer, self.asker)
+        return replace(self, turns=(*self.turns, *new.turns))
 
 
 def read_talk(

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -155,59 +156,79 @@ def talk(
     return answer(type_, run, "--interactive", "--max-new-tokens", "12", *more)
 
 
+@pytest.fixture
+def prompts_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the model reads before each text."""
+    read: list[str] = []
+    steps = minigpt.Writer.steps
+
+    def watched(writer: minigpt.Writer, prompt: str, *given: Any, **settings: Any) -> Any:
+        read.append(prompt)
+        return steps(writer, prompt, *given, **settings)
+
+    monkeypatch.setattr(minigpt.Writer, "steps", watched)
+    return read
+
+
+def said(out: str) -> list[str]:
+    """The turns of Anna and Otto in what was written."""
+    return [turn.rstrip() for turn in re.split(r"^(?=Anna:|Otto:)", out, flags=re.M) if turn]
+
+
 def test_a_talk_keeps_what_was_said(
-    talking_run: Path, type_: Type, workplace: Path, monkeypatch: pytest.MonkeyPatch
+    talking_run: Path, type_: Type, prompts_read: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lines = ["Did you feed the cat?", "And the dog?", "/save talk.txt"]
+    lines = ["Did you feed the cat?", "And the dog?"]
     status, out, err = talk(type_, talking_run, lines, monkeypatch, "--as", "Otto")
     assert status == 0, err
-    answers = [line for line in out.splitlines() if line.startswith("Otto:")]
-    assert len(answers) == 2
     assert "you are Anna, and Otto answers" in err and MANNER in err
 
-    saved = Path("talk.txt").read_text()
-    turns = saved.rstrip("\n").split("\n\n")
-    assert turns[0] == "Anna: Did you feed the cat?"
-    assert turns[2] == "Anna: And the dog?"
-    assert [turns[1], turns[3]] == out.rstrip("\n").replace("\nOtto:", "\n\nOtto:").split("\n\n")
+    first, second = prompts_read
+    answer, _ = said(out)
+    assert first == "Anna: Did you feed the cat?\n\nOtto:"
+    assert second == f"Anna: Did you feed the cat?\n\n{answer}\n\nAnna: And the dog?\n\nOtto:"
 
 
 def test_a_talk_in_a_play_has_its_form(
-    play_run: Path, type_: Type, workplace: Path, monkeypatch: pytest.MonkeyPatch
+    play_run: Path, type_: Type, prompts_read: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lines = ["Did you feed the cat?", "/save talk.txt"]
+    lines = ["Did you feed the cat?"]
     status, _, err = talk(type_, play_run, lines, monkeypatch, "--as", "OTTO")
     assert status == 0, err
-    saved = Path("talk.txt").read_text()
-    assert saved.startswith("ANNA:\nDid you feed the cat?\n\nOTTO:\n")
+    assert prompts_read == ["ANNA:\nDid you feed the cat?\n\nOTTO:\n"]
 
 
 def test_the_commands_of_a_talk(
-    talking_run: Path, type_: Type, workplace: Path, monkeypatch: pytest.MonkeyPatch
+    talking_run: Path, type_: Type, prompts_read: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lines = ["one", "two", "/undo", "/as anna", "Otto: three", "/again", "", "/save a.txt", "/new",
-             "/save b.txt", "/undo", "/as Paul", "/nonsense"]  # fmt: skip
+    lines = ["one", "two", "/undo", "/as anna", "Otto: three", "/again", "", "/new", "/again",
+             "/undo", "four", "/as Paul", "/nonsense"]  # fmt: skip
     status, out, err = talk(type_, talking_run, lines, monkeypatch, "--as", "Otto")
     assert status == 0, err
-    saved = Path("a.txt").read_text()
-    assert "Anna: one\n" in saved and "Anna: two" not in saved and "Otto: three\n" in saved
-    assert saved.count("Otto: three") == 1
-    assert not Path("b.txt").exists()
+    _, second, third, again, more, last = prompts_read
+    before = second.removesuffix("Anna: two\n\nOtto:")
+    assert before.startswith("Anna: one\n\n") and before != second
+    assert third == again == f"{before}Otto: three\n\nAnna:"
+    assert more.startswith(third) and more.endswith("\n\nOtto:")
+    assert last == "Otto: four\n\nAnna:"
     assert "Anna answers; you are Otto" in err
     assert "nothing was said yet" in err
-    for problem in ("there is no text yet", "no turn of yours", "no speaker 'Paul'", "/nonsense"):
+    problems = ("nothing yet to write again", "no turn of yours", "no speaker 'Paul'")
+    for problem in (
+        *problems,
+        "/nonsense; there are /again, /temperature N, /help, /as NAME, /undo",
+    ):
         assert problem in err
     assert out.startswith("Otto:") and "\nAnna:" in out
 
 
 def test_an_empty_line_lets_the_next_speaker_talk(
-    talking_run: Path, type_: Type, workplace: Path, monkeypatch: pytest.MonkeyPatch
+    talking_run: Path, type_: Type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lines = ["Did you feed the cat?", "", "", "/save talk.txt"]
-    status, _, err = talk(type_, talking_run, lines, monkeypatch, "--as", "Otto")
+    lines = ["Did you feed the cat?", "", ""]
+    status, out, err = talk(type_, talking_run, lines, monkeypatch, "--as", "Otto")
     assert status == 0, err
-    speakers = [turn.split(":")[0] for turn in Path("talk.txt").read_text().split("\n\n")]
-    assert speakers == ["Anna", "Otto", "Anna", "Otto"]
+    assert [turn.split(":")[0] for turn in said(out)] == ["Otto", "Anna", "Otto"]
 
 
 # Exporting

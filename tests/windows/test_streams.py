@@ -57,7 +57,7 @@ def test_pipes_get_utf_8_from_every_command(tmp_path: Path) -> None:
         check=False,
         cwd=tmp_path,
         env=environment,
-        input="Кошка\n/quit\n".encode(),
+        input="Кошка\n".encode(),
         capture_output=True,
     )
     out, err = done.stdout.decode("utf-8"), done.stderr.decode("utf-8")
