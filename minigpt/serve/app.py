@@ -11,7 +11,6 @@ import logging
 import os
 import sys
 import time
-from collections import Counter
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +21,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 from uvicorn import Config, Server
@@ -52,10 +51,6 @@ from .settings import (
 from .slow_clients import drop_the_slow
 
 _BAD = (UserError, UnicodeError, RecursionError, ClientDisconnect)  # the client's own
-_NOT_CHAT = (
-    "This is not a chat model and thus not supported in the v1/chat/completions endpoint. "
-    "Did you mean to use v1/completions?"
-)
 
 
 def serve(found: FoundModel, name: str, config: ServeConfig) -> None:
@@ -78,7 +73,7 @@ def serve(found: FoundModel, name: str, config: ServeConfig) -> None:
         host, port = opened.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
         logging.info("serving %s at http://%s:%d", name, shown, port)
-    if writer.dialogue is not None and config.chat and not config.chat_template:
+    if writer.dialogue is not None and not config.chat_template:
         roles = writer.dialogue.roles(config.answerer)
         who = f"chats are answered as {roles['assistant']}, and the user is {roles['user']}"
         logging.info("%s: %s", who, MANNER)
@@ -127,8 +122,6 @@ def make_server(app: ASGIApp, config: ServeConfig) -> Server:
         ws="none",
         lifespan="off",
         log_config=None,
-        # A client is known by its connection: anybody can write X-Forwarded-For.
-        proxy_headers=False,
         limit_concurrency=4 * config.max_waiting,
         timeout_graceful_shutdown=GRACE + 2,
         timeout_notify=PATIENCE,  # type: ignore[arg-type]
@@ -146,7 +139,6 @@ def make_api_app(scheduler: Scheduler, found: FoundModel, name: str, *, key: str
     got = {
         "/": api.page,
         "/health": api.health,
-        "/metrics": api.metrics,
         "/v1/models": api.models,
         "/v1/models/{name:path}": api.models,
     }
@@ -177,34 +169,17 @@ class Api:
         self._key = key.encode()
         self._hosts = scheduler.config.hosts
         self._page = ""
-        self._figures = scheduler.figures
-        self._dialogue = scheduler.writer.dialogue
-        self._names = _model_names(name, self._dialogue, scheduler.config.answerer)
+        self._names = _model_names(name, scheduler.writer.dialogue, scheduler.config.answerer)
         self._begun = int(time.time())
-        self._requests = Counter[str]()  # in the present second, by address
-        self._second = 0
         # Of a hundred requests that come at once few are read in a turn of the event loop.
         self._readers = asyncio.Semaphore(READERS)
 
     async def check(self, act: Any, request: Request) -> Response:
         """Do something for a request, unless it is refused."""
-        self._check_rate(request)
         self._check_host(request)
         if self._key and act != self.health:
             self._check_key(request)
         return await act(request)
-
-    def _check_rate(self, request: Request) -> None:
-        """Refuse too many requests from one address in a second."""
-        second = int(time.monotonic())
-        if second > self._second:
-            self._requests = Counter[str]()
-            self._second = second
-
-        address = request.client.host if request.client else ""
-        self._requests[address] += 1
-        if self._requests[address] > self._scheduler.config.max_rate:
-            raise ApiError(429, "Too many requests; wait a second.", None, "rate_limit_exceeded")
 
     def _check_host(self, request: Request) -> None:
         """Refuse a name that a web page has given to this machine (DNS rebinding)."""
@@ -230,7 +205,6 @@ class Api:
         elif not isinstance(error, ApiError):
             error = ApiError(500, "Something went wrong.")
 
-        self._figures[f'requests_total{{status="{error.status}"}}'] += 1
         headers = {"Retry-After": "1"} if error.status in (429, 503) else {}
         return JSONResponse(error.content(), error.status, headers)
 
@@ -243,16 +217,6 @@ class Api:
 
     async def health(self, request: Request) -> Response:
         return JSONResponse({"status": "ok"})
-
-    async def metrics(self, request: Request) -> Response:
-        """For Prometheus, in its text format."""
-        figures = {
-            "texts_waiting": self._scheduler.texts_waiting,
-            "texts_running": self._scheduler.texts_running,
-            **self._figures,
-        }
-        lines = "".join(f"minigpt_{name} {number}\n" for name, number in figures.items())
-        return PlainTextResponse(lines, media_type="text/plain; version=0.0.4")
 
     async def models(self, request: Request) -> Response:
         name = request.path_params.get("name")
@@ -275,8 +239,6 @@ class Api:
         config = self._scheduler.config
         writer = self._scheduler.writer
         is_chat = request.url.path.startswith("/v1/chat")
-        if is_chat and not config.chat:
-            raise ApiError(400, _NOT_CHAT, "model")
         sent = await _read_body(request)
         arrived = time.monotonic()
 
@@ -293,7 +255,7 @@ class Api:
                 is_chat=is_chat,
                 context_length=writer.engine.context_length,
                 config=config,
-                dialogue=self._dialogue,
+                dialogue=writer.dialogue,
             )
             self._scheduler.check_room(order.n * len(sent_prompts))
 
@@ -309,13 +271,10 @@ class Api:
                 prompts = read()
             else:
                 prompts = await run_in_threadpool(read)
-            if config.log_prompts:
-                logging.info("prompts: %r", [text for text, _ in prompts])
 
             job = Job(order, prompts, read_bias(body, writer), arrived=arrived)
             self._scheduler.submit(job)
 
-        self._figures['requests_total{status="200"}'] += 1
         return Answer(job, body, is_chat=is_chat, model=self._name, writer=writer)
 
 

@@ -1,14 +1,12 @@
 """What is to be written: a request is a `Job`, of one or several `Text`s."""
 
 import asyncio
-from collections import deque
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ..generation.results import Step
+from ..generation.results import Step, StopReason, Token
 from ..generation.sampler import TokenSampler
 from ..generation.window import Array, TokenIds
 from ..generation.writer import Writer
@@ -67,7 +65,6 @@ class Job:
         self.texts = order.n * len(prompts)
         self.is_over = False
         self.inbox: asyncio.Queue[News] = asyncio.Queue()
-        self.waiting: deque[Text] = deque()  # those that have no place
 
 
 class Text:
@@ -83,8 +80,7 @@ class Text:
         self.i = i
         self.prompt, self.ids = job.prompts[prompt]
         self.read: list[int] = []
-        self.unread = list(self.ids) or [first_token]
-        self.told = 0  # tokens of an echoed prompt
+        self.unread = self.ids or [first_token]
         self.has_ended = False
         self._written = bytearray()
         self._shown = 0  # characters of what is written
@@ -114,16 +110,17 @@ class Text:
         self._shown += len(step.text)
         return step
 
-    def end(self, last: Step) -> Step:
-        """The last step of a text that has no more time. It shows what was held back, because a
+    def end(self) -> Step:
+        """The last step of a text that is to go no further. It shows what was held back, because a
         stop string could have begun there."""
         self.has_ended = True
         held_back = self._written.decode(errors="replace")[self._shown :]
-        return replace(last, text=last.text + held_back, stop_reason="length")
+        return told(text=held_back, stop_reason="length")
 
-    def read_again(self, start: int = 0) -> None:
-        """What the model sees, from a token on, has to be read into the cache."""
-        self.unread = self.read[start:] + self.unread
+    def forget_half(self) -> None:
+        """Of a full context the later half has to be read again, as in Window."""
+        half = len(self.read) // 2 + 1
+        self.unread = self.read[half:] + self.unread
         self.read = []
 
     def _begin(self, writer: Writer) -> Iterator[Step]:
@@ -149,3 +146,22 @@ class _GivenLogits:
 
     def append(self, token_ids: TokenIds) -> None:
         pass
+
+
+def told(
+    token_id: int = 0,
+    *,
+    text: str = "",
+    log_probability: float | None = None,
+    alternatives: tuple[Token, ...] = (),
+    stop_reason: StopReason | None = None,
+) -> Step:
+    """A step that tells of a token of the prompt, or only that a text ends."""
+    return Step(
+        sample=NOT_DRAWN,
+        token_id=token_id,
+        log_probability=log_probability,
+        text=text,
+        stop_reason=stop_reason,
+        alternatives=alternatives,
+    )

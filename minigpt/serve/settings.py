@@ -45,7 +45,6 @@ class ServeConfig(Checked):
     cors_origin: tuple[str, ...] = setting(
         (), "a site whose web pages may use the API, such as https://a.org; repeatable", "URL"
     )
-    chat: bool = setting(True, "answer chats too, by continuing their messages")
     chat_template: tuple[str, ...] = setting(
         (), "ROLE=WORDS: the words before each message of a role; repeatable", "TEXT"
     )
@@ -56,8 +55,6 @@ class ServeConfig(Checked):
     max_waiting: Count = setting(128, "texts that may wait; further requests get status 429")
     max_tokens: Count = setting(4096, "most tokens that are written for one text")
     max_seconds: Positive = setting(300.0, "most seconds for one request, waiting included")
-    max_rate: Positive = setting(300.0, "most requests a second from one address")
-    log_prompts: bool = setting(False, "write prompts into the log")
 
     def _check(self) -> None:
         known = tuple(f"{role}=" for role in ROLES)
@@ -65,8 +62,6 @@ class ServeConfig(Checked):
             raise UserError("--chat-template must be ROLE=WORDS, such as 'user=Q: '")
         if self.chat_template and self.answerer is not None:
             raise UserError("--as does nothing beside --chat-template; leave one of them out")
-        if self.chat_template and not self.chat:
-            raise UserError("--chat-template does nothing beside --no-chat; leave one of them out")
         for name in self.allowed_host:
             if not _HOST.fullmatch(name):
                 raise UserError(f"--allowed-host must be a name such as mybox, got {name!r}")

@@ -208,10 +208,7 @@ def test_runs_are_listed_newest_first(workplace: Path, type_: Type) -> None:
         ("evaluate runs/my --copied --stride 3", "--stride does nothing beside --copied;"),
         ("evaluate runs/my --copied --text-field body", "--text-field body is for files with rows"),
         ("train my.txt --text-field body", "--text-field body is for files with rows"),
-        (
-            "serve --no-chat --chat-template user=Q:",
-            "--chat-template does nothing beside --no-chat",
-        ),
+        ("serve --chat-template user:Q", "--chat-template must be ROLE=WORDS"),
     ],
 )
 def test_what_cannot_be_done_is_refused(

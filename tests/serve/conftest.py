@@ -48,12 +48,6 @@ class Server:
             self.process.send_signal(signal.SIGTERM)
         return self.process.communicate(timeout=30)[1]
 
-    def figure(self, name: str) -> float:
-        """One of its metrics."""
-        with urllib.request.urlopen(f"{self.url}/metrics") as answer:
-            lines = answer.read().decode().splitlines()
-        return sum(float(line.split()[-1]) for line in lines if line.startswith(f"minigpt_{name}"))
-
 
 @pytest.fixture(scope="module")
 def server(tiny_run: Path) -> Iterator[Server]:
@@ -70,7 +64,7 @@ class Local:
         from minigpt.serve.scheduler import Scheduler
 
         found = find_model(run)
-        self.config = ServeConfig(**{"max_batch": 3, "max_rate": 1e5, "max_tokens": 40, **settings})
+        self.config = ServeConfig(**{"max_batch": 3, "max_tokens": 40, **settings})
         self.writer = writer or Writer(found.glass, found.tokenizer)
         self.scheduler = Scheduler(self.writer, self.config)
         self.scheduler.start()
@@ -99,13 +93,12 @@ class Local:
         method: str = "POST",
         headers: Any = None,
         leaves: bool = False,
-        address: str = "127.0.0.1",
     ) -> tuple[int, dict[str, str], bytes]:
         sent = body if isinstance(body, bytes) else json.dumps(body).encode()
         usual = {"host": "localhost", "content-type": "application/json", **(headers or {})}
         scope = {
             "type": "http", "method": method, "path": path, "raw_path": path.encode(),
-            "query_string": b"", "client": (address, 1), "http_version": "1.1",
+            "query_string": b"", "client": ("127.0.0.1", 1), "http_version": "1.1",
             "headers": [(k.encode(), v.encode("latin-1")) for k, v in usual.items()],
         }  # fmt: skip
         incoming = [{"type": "http.request", "body": sent, "more_body": False}]

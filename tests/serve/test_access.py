@@ -24,7 +24,6 @@ from minigpt.serve.listening import listen
 ROUTES = {  # what each answers to who is let in
     "/": ("GET", None, 200),
     "/health": ("GET", None, 200),
-    "/metrics": ("GET", None, 200),
     "/v1/models": ("GET", None, 200),
     "/v1/models/{name:path}": ("GET", None, 404),
     "/v1/completions": ("POST", {"max_tokens": 1}, 200),
@@ -180,20 +179,6 @@ def test_beyond_this_machine_a_key_is_required(
     (tmp_path / "key").write_text("\n")
     with pytest.raises(UserError, match="need a key"):
         app.read_key(ServeConfig(host=host, api_key_file=str(tmp_path / "key")))
-
-
-def test_a_client_is_known_by_its_connection_whatever_it_says(tiny_run: Path) -> None:
-    """With the app as uvicorn calls it: X-Forwarded-For gives nobody more requests."""
-    local = Local(tiny_run, max_rate=3.0)
-    server = app.make_server(local.app, local.config)
-    server.config.load()
-    local.app = server.config.loaded_app  # type: ignore[assignment]
-    statuses = []
-    for i in range(20):
-        headers = {"x-forwarded-for": f"203.0.113.{i}", "x-forwarded-host": "evil.example"}
-        statuses.append(local.ask("/health", method="GET", headers=headers)[0])
-    assert statuses.count(200) <= 2 * 3  # the clock may begin another second
-    assert 429 in statuses
 
 
 # Where it listens

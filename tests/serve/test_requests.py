@@ -119,7 +119,8 @@ def test_nothing_is_left_running_and_memory_is_flat(local: Local) -> None:
     assert used(COUNT // 40) < before + 200_000  # bytes; each text has as many as 2,400
     tracemalloc.stop()
     for _ in range(600):  # until the scheduler's next step
-        if not local.scheduler.texts_running and not local.scheduler.texts_waiting:
+        scheduler = local.scheduler
+        if not (scheduler.waiting or scheduler.reading or scheduler.batch):
             return
         time.sleep(0.1)
     raise AssertionError("a place is still taken")
@@ -155,20 +156,6 @@ def test_each_refusal_has_its_status(
     assert found == status, answer
     assert status == 200 or set(json.loads(answer)["error"]) == ERROR
     assert "access-control-allow-origin" not in told
-
-
-def test_too_many_are_told_to_come_again(tiny_run: Path) -> None:
-    quick = Local(tiny_run, max_rate=1.0)
-    answers = [quick.ask("/health", method="GET") for _ in range(9)]
-    assert {status for status, _, _ in answers} == {200, 429}
-    assert {"retry-after" in headers for status, headers, _ in answers if status == 429} == {True}
-
-
-def test_an_address_that_asks_too_often_keeps_no_other_out(tiny_run: Path) -> None:
-    quick = Local(tiny_run, max_rate=1.0)
-    answers = [quick.ask("/health", method="GET", address="192.0.2.1") for _ in range(9)]
-    assert 429 in {status for status, _, _ in answers}
-    assert quick.ask("/health", method="GET", address="192.0.2.2")[0] == 200
 
 
 def test_a_bias_is_added_as_it_was_sent(local: Local) -> None:
@@ -234,8 +221,6 @@ def test_a_chat_is_joined_by_its_template(tiny_run: Path) -> None:
         _, _, text = local.ask(COMPLETIONS, {"prompt": ids, "stop": "\nQ:", **asked})
         reply = json.loads(chat)["choices"][0]["message"]["content"]
         assert reply == json.loads(text)["choices"][0]["text"]
-    refused = Local(tiny_run, chat=False).ask(CHAT, {"messages": messages})
-    assert refused[0] == 400 and b"Did you mean to use v1/completions?" in refused[2]
 
 
 def test_cors_is_for_the_origins_that_were_named(tiny_run: Path) -> None:

@@ -240,25 +240,6 @@ def test_a_text_has_as_many_tokens_as_were_asked_for(local: Local) -> None:
     assert more["usage"]["completion_tokens"] == 40  # --max-tokens
 
 
-def test_the_metrics_count_what_the_answers_say_was_used(tiny_run: Path) -> None:
-    """But for the prompt of n texts, which is read n times."""
-    local = Local(tiny_run)
-    prompts = ["the fox", "", "a crow said no to bread"]
-    read = sum(len(local.writer.tokenizer.encode(prompt)) for prompt in prompts)
-    drawn = 0
-    for max_tokens in (0, 1, 30):
-        answer = local.complete(prompt=prompts, n=2, max_tokens=max_tokens, echo=True, logprobs=1)
-        assert answer["usage"]["prompt_tokens"] == read
-        drawn += answer["usage"]["completion_tokens"]
-    _, _, told = local.ask("/metrics", method="GET")
-    figures = dict(line.rsplit(" ", 1) for line in told.decode().splitlines())
-    assert float(figures["minigpt_prompt_tokens_total"]) == 3 * 2 * read
-    assert float(figures["minigpt_generated_tokens_total"]) == drawn
-    assert float(figures["minigpt_time_to_first_token_seconds_count"]) == 2 * 6
-    assert float(figures['minigpt_requests_total{status="200"}']) == 3
-    assert float(figures["minigpt_texts_waiting"]) == float(figures["minigpt_texts_running"]) == 0
-
-
 def test_n_texts_are_those_that_the_writer_samples(tiny_run: Path) -> None:
     """Far beyond the context, while others are written, and with fewer places than texts. Their
     log-probabilities tell whether the model saw the same tokens before each."""
