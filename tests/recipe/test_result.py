@@ -29,7 +29,7 @@ def result(
         state=TrainingState(9, 5.0, best_loss=3.0, best_bits_per_byte=1.5, best_step=best_step),
         config=replace(training, batch_size=10),
         context_length=100,
-        text_tokens_per_step=10 * 100,
+        tokens_per_step=10 * 100,
         dataset=dataset,
         out=Path("runs/my"),
         figures={"counted_tokens": len(dataset.train)} | figures,
