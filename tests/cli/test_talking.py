@@ -108,6 +108,13 @@ def test_a_prompt_is_answered_in_one_turn(talking_run: Path, type_: Type) -> Non
     assert answer(type_, talking_run, "Anna: Did you feed the cat?")[1] == out
 
 
+def test_an_answer_ends_with_its_turn_without_a_seed_too(talking_run: Path, type_: Type) -> None:
+    given = ("--run", str(talking_run), "--as", "Otto", "--max-new-tokens", "200")
+    status, out, err = type_("generate", "Did you feed the cat?", *given)
+    assert status == 0, err
+    assert "\n\n" not in out.rstrip("\n") and "the turn is over" in err
+
+
 def test_a_record_has_the_answer_and_what_was_answered(talking_run: Path, type_: Type) -> None:
     status, out, _ = answer(type_, talking_run, "hello?", "--as", "Anna", "--json")
     record = json.loads(out)
