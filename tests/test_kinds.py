@@ -17,8 +17,8 @@ from minigpt.data.documents.kinds import _NO_TEXT
 from minigpt.interop import safetensors_files
 from tests.conftest import unix_only
 
-# Classes of errors, and after how many arguments their kind follows.
-_RAISED = {"UserError": 1, "Refused": 2, "Unreadable": 2, "Told": 1}
+# What makes errors, and after how many arguments their kind follows.
+_RAISED = {"UserError": 1, "Refused": 2, "Unreadable": 2, "Told": 1, "needs_extra": 3}
 _OF_THE_SYSTEM = {
     MemoryError(): "memory",
     OSError(errno.ENOSPC, "No space left on device"): "disk_full",

@@ -184,13 +184,11 @@ def _zstandard(packed: IO[bytes], source: Path) -> Any:
         else:
             from backports import zstd
     except ImportError:
-        raise needs_extra(source, "zstandard") from None
+        raise needs_extra(source, "zstandard", "documents", "no_reader") from None
     return zstd.ZstdFile(packed)
 
 
-def needs_extra(
-    source: Path, what: str, extra: str = "documents", kind: str = "no_reader"
-) -> UserError:
+def needs_extra(source: Path, what: str, extra: str, kind: str) -> UserError:
     """The error for a file that a library has to read, which an extra installs."""
     return Refused(source, f"needs a reader of {what}: {how_to_install(extra)}", kind)
 

@@ -18,7 +18,7 @@ _LONGEST_FOOTER = 16 << 20  # bytes at the end of a file that name its columns
 def read_parquet(content: Content, report: Report) -> Iterator[Document]:
     """The documents of a parquet file."""
     if importlib.util.find_spec("pyarrow") is None:
-        raise needs_extra(content.source, "parquet (pyarrow)", "parquet", kind="no_parquet")
+        raise needs_extra(content.source, "parquet (pyarrow)", "parquet", "no_parquet")
     return documents_in_rows(_rows(content, report), content.source)
 
 

@@ -60,7 +60,7 @@ class _Line(NamedTuple):
 def read_pdf(content: Content, report: Report) -> Iterator[Document]:
     """The chapters of a PDF."""
     if importlib.util.find_spec("pdfminer") is None:
-        raise needs_extra(content.source, "PDF (pdfminer.six)")
+        raise needs_extra(content.source, "PDF (pdfminer.six)", "documents", "no_reader")
 
     values = read_apart("pdf_pages", content)
     outline: list[tuple[int, str]] = next(values, [])
