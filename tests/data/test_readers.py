@@ -284,8 +284,9 @@ def test_damaged_gzip_is_refused_or_read_right(
     packed = bytearray(gzip.compress(text.encode()))
     packed[data.draw(st.integers(0, len(packed) - 1))] ^= data.draw(st.integers(1, 255))
     file = write(folder / "damaged.txt.gz", bytes(packed))
+    is_blank = not text or text.isspace()
     try:
-        assert documents(file) == ([text] if text else [])
+        assert documents(file) == ([] if is_blank else [text])
     except UserError as error:
         assert str(file) in str(error)
 
