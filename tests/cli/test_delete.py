@@ -13,12 +13,13 @@ import pytest
 import minigpt
 from minigpt.data.kept_tokens import remove_prepared
 from minigpt.data.temporary import left_copies, temporary_copy
-from minigpt.runs.delete import _OF_OLDER_VERSIONS
 from minigpt.runs.folder import CONFIG, locked
 
 from ..conftest import some_text, train_tiny
 from ..training.runs import contents
 from .conftest import Type, assert_refused
+
+OF_OLDER_VERSIONS = (".torchrun", "samples.txt")  # files in a run, which this one does not write
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +66,7 @@ def test_a_run_goes_with_all_that_the_cache_holds_of_its_text(place: Path, type_
     assert len(prepared()) == 3
     assert type_("page my")[0] == 0
     Path("runs/my/events.out.tfevents.1").touch()  # of TensorBoard
-    for name in _OF_OLDER_VERSIONS:
+    for name in OF_OLDER_VERSIONS:
         (Path("runs/my") / name).touch()
 
     status, out, err = type_("runs --delete my --yes")
@@ -328,7 +329,7 @@ def older(place: Path) -> Path:
     config["origin"]["voices"] = ["tales", "letters"]
     config["origin"]["text"]["voices"] = True
     (run / CONFIG).write_text(json.dumps(config), encoding="utf-8")
-    for name in _OF_OLDER_VERSIONS:
+    for name in OF_OLDER_VERSIONS:
         (run / name).write_text("--- step 2\nthe fox\n", encoding="utf-8")
     return run
 
