@@ -260,7 +260,8 @@ def test_its_childhood_is_played_without_movement_for_those_who_want_none(
         {"step": n, "seconds": n, "beginning": "It", "text": f"It {n}", "words": 0, "known": 0}
         for n in range(40)
     ]
-    (run / SAMPLES).write_text(lines_of(texts))
+    evaluation = {**texts[-1], "is_evaluation": True, "beginning": "", "text": "of an evaluation"}
+    (run / SAMPLES).write_text(lines_of([texts[0], evaluation, *texts[1:], evaluation]))
     page.emulate_media(reduced_motion="reduce")
     page.goto(f"{program.url}/run/diary")
     page.get_by_role("button", name="Play").click()
