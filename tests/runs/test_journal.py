@@ -128,13 +128,24 @@ def test_the_file_stop_ends_a_training_as_ctrl_c_does(
     assert (run / WEIGHTS).read_bytes() == (whole / WEIGHTS).read_bytes()
 
 
+# A fast machine would be training before a journal that looks every two seconds sees the file.
+_LOOKING_OFTEN = """
+import sys
+from minigpt.cli import main
+from minigpt.runs import journal
+
+journal.SECONDS_ALIVE = 0.02
+sys.exit(main(sys.argv[1:]))
+"""
+
+
 def start(out: Path) -> "subprocess.Popen[bytes]":
     """The command, which trains until it is stopped; its journal is there before."""
     (out / JOURNAL).mkdir(parents=True)
     (out / JOURNAL / "job.json").write_text("{}")
     options = [option for option in OPTIONS if "--steps" not in option]
-    command = [sys.executable, "-m", "minigpt", "train", "my.txt", "--out", str(out), *options]
-    return subprocess.Popen([*command, "--steps=1000000", "--num-evals=1"])
+    command = ["train", "my.txt", "--out", str(out), *options, "--steps=1000000", "--num-evals=1"]
+    return subprocess.Popen([sys.executable, "-c", _LOOKING_OFTEN, *command])
 
 
 def wait_for(run: Path, phase: str) -> None:
