@@ -144,6 +144,13 @@ def check_dropout(dropout: float) -> float:
     return dropout
 
 
+def check_sizes(**sizes: int) -> None:
+    """Raise ValueError naming a size that is below 1."""
+    for name, size in sizes.items():
+        if size < 1:
+            raise ValueError(f"{name} must be at least 1, got {size}")
+
+
 def _fitting(mask: Tensor, scores: Tensor) -> Tensor:
     if mask.dtype != torch.bool:
         raise ValueError(f"mask must be boolean (True = forbidden), got {mask.dtype}")

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .functional import check_dropout, later_keys
+from .functional import check_dropout, check_sizes, later_keys
 from .fused import attention, explicit_attention
 from .rotary import RotaryPositions
 
@@ -18,8 +18,9 @@ ProcessHeads = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 class KeyValueCache:
     """Keys and values of the tokens read so far, so that they are not computed again.
 
-    The memory is allocated once, for `context_length` tokens, and overwritten in place, so that
-    gradients cannot flow through it.
+    The memory is allocated once, for `context_length` tokens, and written in place. So it is for
+    reading: gradients would flow through it, but no longer to an output from before its last
+    update, which has changed the keys and values that this was computed from.
 
     Args:
         batch_size: number of sequences read side by side.
@@ -28,6 +29,9 @@ class KeyValueCache:
         head_dim: size of a head's keys and values.
         dtype: type of the stored tensors.
         device: where they live.
+
+    Raises:
+        ValueError: if a size is below 1.
     """
 
     def __init__(
@@ -40,6 +44,12 @@ class KeyValueCache:
         dtype: torch.dtype = torch.float32,
         device: torch.device | str | None = None,
     ):
+        check_sizes(
+            batch_size=batch_size,
+            num_kv_heads=num_kv_heads,
+            context_length=context_length,
+            head_dim=head_dim,
+        )
         shape = (batch_size, num_kv_heads, context_length, head_dim)
         self.keys = torch.empty(shape, dtype=dtype, device=device)
         self.values = torch.empty(shape, dtype=dtype, device=device)
@@ -100,9 +110,9 @@ class MultiHeadAttention(nn.Module):
             a whole sequence from its first token, so that such a layer takes no cache.
 
     Raises:
-        ValueError: if d_out is not divisible by num_heads where head_dim is left out, num_heads
-            not by num_kv_heads, head_dim is odd with rotary positions, or dropout is outside
-            [0, 1).
+        ValueError: if a size is below 1, d_out is not divisible by num_heads where head_dim is left
+            out, num_heads not by num_kv_heads, head_dim is odd with rotary positions, or dropout is
+            outside [0, 1).
     """
 
     def __init__(
@@ -125,17 +135,14 @@ class MultiHeadAttention(nn.Module):
     ):
         super().__init__()
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
-        sizes = {
-            "d_in": d_in,
-            "d_out": d_out,
-            "context_length": context_length,
-            "num_heads": num_heads,
-            "num_kv_heads": num_kv_heads,
-            "head_dim": head_dim,
-        }
-        for name, size in sizes.items():
-            if size is not None and size < 1:
-                raise ValueError(f"{name} must be at least 1, got {size}")
+        check_sizes(
+            d_in=d_in,
+            d_out=d_out,
+            context_length=context_length,
+            num_heads=num_heads,
+            num_kv_heads=num_kv_heads,
+            head_dim=1 if head_dim is None else head_dim,
+        )
         if head_dim is None and d_out % num_heads:
             raise ValueError(f"d_out ({d_out}) must be divisible by num_heads ({num_heads})")
         if num_heads % num_kv_heads:
@@ -166,7 +173,7 @@ class MultiHeadAttention(nn.Module):
             self.rotary = RotaryPositions(self.head_dim, context_length, rotary_base)
 
     def forward(self, x: Tensor, cache: KeyValueCache | None = None) -> Tensor:
-        """Attend, with torch's fused kernel.
+        """Attend, in the fastest way that is right on the device (`attention` in fused.py).
 
         Args:
             x: ``(b, T, d_in)``.

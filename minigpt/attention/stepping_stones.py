@@ -10,7 +10,7 @@ Scratch)".
 import torch
 from torch import Tensor, nn
 
-from .functional import causal_mask, check_dropout, scaled_dot_product_attention
+from .functional import causal_mask, check_dropout, check_sizes, scaled_dot_product_attention
 
 
 class SelfAttentionV1(nn.Module):
@@ -21,10 +21,14 @@ class SelfAttentionV1(nn.Module):
     Args:
         d_in: size of each input vector.
         d_out: size of each query, key, value and context vector.
+
+    Raises:
+        ValueError: if a size is below 1.
     """
 
     def __init__(self, d_in: int, d_out: int):
         super().__init__()
+        check_sizes(d_in=d_in, d_out=d_out)
         self.W_query = nn.Parameter(torch.rand(d_in, d_out))
         self.W_key = nn.Parameter(torch.rand(d_in, d_out))
         self.W_value = nn.Parameter(torch.rand(d_in, d_out))
@@ -41,10 +45,14 @@ class SelfAttentionV2(nn.Module):
         d_in: size of each input vector.
         d_out: size of each query, key, value and context vector.
         qkv_bias: whether the three projections add a bias.
+
+    Raises:
+        ValueError: if a size is below 1.
     """
 
     def __init__(self, d_in: int, d_out: int, qkv_bias: bool = False):
         super().__init__()
+        check_sizes(d_in=d_in, d_out=d_out)
         self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
         self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
         self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
@@ -65,7 +73,7 @@ class CausalAttention(nn.Module):
         qkv_bias: whether the three projections add a bias.
 
     Raises:
-        ValueError: if dropout is outside [0, 1).
+        ValueError: if a size is below 1, or dropout is outside [0, 1).
     """
 
     mask: Tensor
@@ -74,6 +82,7 @@ class CausalAttention(nn.Module):
         self, d_in: int, d_out: int, context_length: int, dropout: float, qkv_bias: bool = False
     ):
         super().__init__()
+        check_sizes(d_in=d_in, d_out=d_out, context_length=context_length)
         self.dropout = check_dropout(dropout)
         self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
         self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
@@ -110,7 +119,7 @@ class MultiHeadAttentionWrapper(nn.Module):
         qkv_bias: whether the projections add a bias.
 
     Raises:
-        ValueError: if dropout is outside [0, 1).
+        ValueError: if a size is below 1, or dropout is outside [0, 1).
     """
 
     def __init__(
@@ -123,6 +132,7 @@ class MultiHeadAttentionWrapper(nn.Module):
         qkv_bias: bool = False,
     ):
         super().__init__()
+        check_sizes(num_heads=num_heads)
         self.heads = nn.ModuleList(
             CausalAttention(d_in, d_out, context_length, dropout, qkv_bias)
             for _ in range(num_heads)

@@ -14,6 +14,7 @@ from .examples import (
     D_IN,
     EXTRAS,
     HEAD_DIM,
+    HEADS,
     Forward,
     attention,
     both_forwards,
@@ -96,7 +97,25 @@ def test_a_cache_is_on_the_device_asked_for() -> None:
     assert cache.keys.device.type == cache.values.device.type == "meta"
 
 
+def test_gradients_reach_the_tokens_that_a_cache_holds() -> None:
+    layer, cache = attention(), KeyValueCache(1, HEADS, CONTEXT, HEAD_DIM, dtype=torch.float64)
+    first, second = normal(1, 3, D_IN).requires_grad_(), normal(1, 2, D_IN, seed=1)
+    before = layer(first, cache)
+    layer(second, cache).sum().backward(retain_graph=True)
+    assert first.grad is not None and first.grad.abs().sum() > 0
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        before.sum().backward()
+
+
 # What does not fit
+
+
+@pytest.mark.parametrize("which", range(4))
+def test_a_cache_of_a_size_below_one_is_refused(which: int) -> None:
+    sizes = [2, 2, 2, 2]
+    sizes[which] = 0
+    with pytest.raises(ValueError, match="must be at least 1, got 0"):
+        KeyValueCache(*sizes)
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,20 @@
 one before is worked out in test_seed_002.py.
 """
 
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from minigpt.attention import CausalAttention, MultiHeadAttentionWrapper, SelfAttentionV2
+from minigpt.attention import (
+    CausalAttention,
+    MultiHeadAttentionWrapper,
+    SelfAttentionV1,
+    SelfAttentionV2,
+)
 
 from .examples import few, normal
 
@@ -68,3 +75,23 @@ def test_a_sequence_longer_than_context_length_is_refused(heads: int | None) -> 
     layer(normal(1, CONTEXT, D_IN))
     with pytest.raises(ValueError, match=r"sequence of 9 tokens .* context_length 8"):
         layer(normal(1, CONTEXT + 1, D_IN))
+
+
+@pytest.mark.parametrize("size", [0, -1])
+@pytest.mark.parametrize(
+    ("layer", "sizes"),
+    [
+        (SelfAttentionV1, {"d_in": 4, "d_out": 4}),
+        (SelfAttentionV2, {"d_in": 4, "d_out": 4}),
+        (CausalAttention, {"d_in": 4, "d_out": 4, "context_length": 4}),
+        (
+            MultiHeadAttentionWrapper,
+            {"d_in": 4, "d_out": 4, "context_length": 4, "num_heads": 2},
+        ),
+    ],
+)
+def test_a_size_below_one_is_refused(layer: Any, sizes: dict[str, int], size: int) -> None:
+    other = {"dropout": 0.0} if "context_length" in sizes else {}
+    for name in sizes:
+        with pytest.raises(ValueError, match=f"{name} must be at least 1, got {size}"):
+            layer(**(sizes | other | {name: size}))
