@@ -7,14 +7,16 @@ comes from `minigpt.attention`.
 import functools
 import math
 import threading
+from collections.abc import Iterator
 from types import NoneType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.parallel import DataParallel, DistributedDataParallel
 
-from .attention import KeyValueCache, MultiHeadAttention
+from .attention import KeyValueCache, MultiHeadAttention, RotaryPositions
 from .attention.fused import is_transformed, linear_cross_entropy
 from .config import GPT_NAME, GPTConfig, named_shapes, weight_shapes
 
@@ -155,10 +157,11 @@ class GPT(nn.Module):
 
         Args:
             token_ids: ``(b, T)``, integers below vocab_size.
-            targets: ``(b, T)``, the token that follows each position.
+            targets: ``(b, T)``, the token that follows each position; -100 where none counts.
 
         Returns:
-            The loss in nats a token, a scalar in float32 or wider.
+            The loss in nats a token, a scalar in float32 or wider: the mean over the targets that
+            count, 0 if none does.
 
         Raises:
             ValueError: as :meth:`forward`.
@@ -174,11 +177,13 @@ class GPT(nn.Module):
 
         Args:
             token_ids: ``(b, T)``, integers below vocab_size.
-            targets: ``(b, n)``, the tokens that follow the last n positions, n <= T.
+            targets: ``(b, n)``, the tokens that follow the last n positions, n <= T; -100 where
+                none counts.
 
         Returns:
-            The cross-entropy of each target in nats, ``(b, n)``, in float32 or wider; and whether
-            the target is the token that the model finds likeliest there, ``(b, n)``.
+            The cross-entropy of each target in nats, ``(b, n)``, in float32 or wider, 0 where none
+            counts; and whether the target is the token that the model finds likeliest there,
+            ``(b, n)``.
         """
         n = targets.shape[1]
         x = self._features(token_ids)[:, -n:].flatten(0, 1)  # (b * n, emb_dim)
@@ -234,15 +239,17 @@ class GPT(nn.Module):
         ]
 
     def parameter_groups(self, weight_decay: float) -> list[dict[str, Any]]:
-        """The parameters for an optimizer: the blocks' matrices, the tables (embeddings and head),
-        and the rest, which has no weight decay."""
+        """The parameters for an optimizer: the matrices of the blocks' linear layers; all other
+        parameters of two dimensions, as embeddings and the head; and the rest, which has no weight
+        decay."""
+        linear = {part.weight for part in self.blocks.modules() if isinstance(part, nn.Linear)}
         matrices = []
         tables = []
         others = []
-        for name, parameter in self.named_parameters():
+        for parameter in self.parameters():
             if parameter.dim() != 2:
                 others.append(parameter)
-            elif name.startswith("blocks."):
+            elif parameter in linear:
                 matrices.append(parameter)
             else:
                 tables.append(parameter)
@@ -279,16 +286,59 @@ class GPT(nn.Module):
                 nn.init.normal_(parameter, std=0.02)
 
 
+def unwrapped(model: nn.Module) -> nn.Module:
+    """A network without the wrappers that torch.compile and data parallelism put around it."""
+    while _is_wrapper(model):
+        model = next(model.children())
+    return model
+
+
+def _is_wrapper(part: object) -> bool:
+    """Whether a part only computes the same as the network in it."""
+    # By its attribute: to import the class that torch.compile makes takes a second.
+    is_compiled = "_orig_mod" in getattr(part, "_modules", ())
+    return is_compiled or isinstance(part, DistributedDataParallel | DataParallel)
+
+
+def plain_name(model: nn.Module, name: str) -> str:
+    """The name of a part or tensor of a network, without what wrappers put into it: "_orig_mod" of
+    torch.compile, say."""
+    part: object = model
+    kept = []
+    for key in name.split("."):
+        if not _is_wrapper(part):
+            kept.append(key)
+        part = getattr(part, key, part)
+    return ".".join(kept)
+
+
+def named_parameters(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
+    """The parameters of any network, each once, by their plain names."""
+    for name, parameter in model.named_parameters():
+        yield plain_name(model, name), parameter
+
+
 def tensors_of(model: nn.Module) -> dict[str, Tensor]:
-    """The parameters and saved buffers of any network by name. One that has several names, as a
-    tied head has, comes once, by its first."""
+    """The parameters and saved buffers of any network by their plain names. One that has several
+    names, as a tied head has, comes once, by its first."""
     tensors = dict[str, Tensor]()
     seen = set[int]()
     for name, tensor in model.state_dict(keep_vars=True).items():
         if isinstance(tensor, Tensor) and id(tensor) not in seen:
             seen.add(id(tensor))
-            tensors[name] = tensor.detach()
+            tensors[plain_name(model, name)] = tensor.detach()
     return tensors
+
+
+def without_weights(config: GPTConfig) -> GPT:
+    """A GPT whose weights take neither memory nor random numbers; its tables are there."""
+    with torch.device("meta"):
+        model = GPT(config)
+    for part in model.modules():
+        if isinstance(part, RotaryPositions):
+            part.to_empty(device="cpu")
+            part.reset_parameters()
+    return model
 
 
 def network_name(model: nn.Module) -> str:
@@ -296,26 +346,31 @@ def network_name(model: nn.Module) -> str:
     else its class, or "GPT with ...", the part that was replaced or changed.
 
     A subclass, or a GPT with another part in it, often has the same weights by the same names. So a
-    network is compared part by part with a new GPT. Forward hooks do not count: they are not part
-    of what is saved.
+    network is compared part by part with a new GPT. Its outputs would tell less: those of a new GPT
+    do not depend on its attention, and those of a few tokens hardly on a change for long texts.
+    Forward hooks do not count, since they are not part of what is saved, and wrappers do not, since
+    they compute the same.
     """
-    if type(model) is not GPT:
-        name = type(model).__name__
+    gpt = unwrapped(model)
+    if type(gpt) is not GPT:
+        name = type(gpt).__name__
         return name if name != GPT_NAME else "GPT of another package"
 
-    usual = dict(_without_weights(model.config).named_modules())
-    found = dict(model.named_modules())
+    usual = dict(_usual(gpt.config).named_modules())
+    found = {
+        plain_name(gpt, path): part for path, part in gpt.named_modules() if not _is_wrapper(part)
+    }
     for path, part in found.items():
         if path not in usual or not _is_same_class(part, usual[path]):
             return f"GPT with {type(part).__name__} as {path}"
-        if _is_changed(part, usual[path]):
+        if _is_changed(part, usual[path]) or not _has_same_buffers(part, usual[path]):
             return f"GPT with a changed {path or 'forward'}"
 
     if missing := usual.keys() - found.keys():
         return f"GPT without {min(missing)}"
 
-    shapes = {name: parameter.shape for name, parameter in model.named_parameters()}
-    return GPT_NAME if shapes == dict(named_shapes(model.config)) else "GPT with other weights"
+    shapes = {name: parameter.shape for name, parameter in named_parameters(gpt)}
+    return GPT_NAME if shapes == dict(named_shapes(gpt.config)) else "GPT with other weights"
 
 
 def has_hooks(model: nn.Module) -> bool:
@@ -323,11 +378,7 @@ def has_hooks(model: nn.Module) -> bool:
     return any(part._forward_hooks or part._forward_pre_hooks for part in model.modules())
 
 
-@functools.lru_cache(maxsize=16)  # asked again and again, of a few models
-def _without_weights(config: GPTConfig) -> GPT:
-    """A GPT whose weights take neither memory nor random numbers."""
-    with torch.device("meta"):
-        return GPT(config)
+_usual = functools.lru_cache(maxsize=4)(without_weights)  # asked again and again, of a few models
 
 
 def _is_same_class(part: nn.Module, usual: nn.Module) -> bool:
@@ -351,6 +402,19 @@ def _is_changed(part: nn.Module, usual: nn.Module) -> bool:
         vars(part).get(name, nothing) != value
         for name, value in vars(usual).items()
         if isinstance(value, _PLAIN) and name not in _NOT_SETTINGS and not name.startswith("_")
+    )
+
+
+def _has_same_buffers(part: nn.Module, usual: nn.Module) -> bool:
+    """Whether the buffers of a part, saved or not, are those of a usual part, in the part's type.
+    On the device "meta" they have no values to differ in."""
+    buffers = dict(part.named_buffers(recurse=False))
+    expected = dict(usual.named_buffers(recurse=False))
+    if buffers.keys() != expected.keys():
+        return False
+    return all(
+        buffer.is_meta or torch.equal(buffer.cpu(), expected[name].to(buffer.dtype))
+        for name, buffer in buffers.items()
     )
 
 

@@ -101,7 +101,10 @@ def test_a_gpt_is_a_gpt_whatever_its_config_its_type_and_how_it_is_trained(
         copy.deepcopy(model),
         pickle.loads(pickle.dumps(model)),
     ]
-    for same in (*copies, frozen, without_dropout):
+    of_half, compiled_block = copy.deepcopy(model).half(), copy.deepcopy(model)
+    compiled_block.blocks[0] = torch.compile(compiled_block.blocks[0], backend="eager")
+    compiled = [torch.compile(model, backend="eager"), nn.DataParallel(model), compiled_block]
+    for same in (*copies, frozen, without_dropout, of_half, *compiled):
         assert network_name(same) == "GPT"
 
 
@@ -132,6 +135,18 @@ CHANGES: dict[str, tuple[Callable[[GPT], None], str]] = {
     "turned faster": (
         replaced("blocks.1.attention.rotary", RotaryPositions(4, 8, 7.0)),
         "GPT with a changed blocks.1.attention.rotary",
+    ),
+    "scaled positions": (
+        lambda model: model.blocks[1].attention.rotary.cos.mul_(0.9),
+        "GPT with a changed blocks.1.attention.rotary",
+    ),
+    "a buffer more": (
+        lambda model: model.blocks[0].register_buffer("scale", torch.ones(1)),
+        "GPT with a changed blocks.0",
+    ),
+    "a buffer that is not saved": (
+        lambda model: model.register_buffer("scale", torch.ones(1), persistent=False),
+        "GPT with a changed forward",
     ),
     "positions of one's own": (
         replaced("blocks.1.attention.process_heads", lambda queries, keys: (keys, queries)),

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
+from minigpt.attention import fused
 from minigpt.config import GPTConfig, count_parameters, named_shapes
 from minigpt.model import GPT, Dropout, flops_per_token
 
@@ -52,6 +53,18 @@ def gpt(kind: str, **changes: Any) -> GPT:
     for name, parameter in model.named_parameters():
         nn.init.normal_(parameter, mean=float(name.endswith("norm.weight")), std=0.3)
     return model
+
+
+class Table(nn.Module):
+    """Adds a learned vector for each position to queries and keys."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows = nn.Parameter(torch.zeros(CONTEXT, 4))
+
+    def forward(self, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
+        rows = self.rows[: queries.shape[-2]]
+        return queries + rows, keys + rows
 
 
 def ids(*shape: int, vocab_size: int = VOCAB, seed: int = 0) -> Tensor:
@@ -114,6 +127,35 @@ def test_the_loss_is_the_mean_cross_entropy_of_the_logits(kind: str) -> None:
     model, inputs, targets = gpt(kind), ids(3, 7), ids(3, 7, seed=1)
     expected = -model(inputs).log_softmax(-1).gather(-1, targets[..., None]).mean()
     assert model.loss(inputs, targets).item() == pytest.approx(expected.item(), rel=1e-6)
+
+
+@every_kind
+@pytest.mark.parametrize("is_fast", [True, False], ids=["fast", "plain"])
+def test_a_target_of_minus_100_does_not_count(
+    kind: str, is_fast: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not is_fast:  # as on a GPU
+        monkeypatch.setattr(fused, "_is_fast", lambda *tensors: False)
+    model, inputs, targets = gpt(kind), ids(3, 7), ids(3, 7, seed=1)
+    targets[0, 2:] = -100
+    targets[1] = -100
+    loss = model.loss(inputs, targets)
+    loss.backward()
+    found = model.head.weight.grad
+    assert found is not None
+
+    is_counted = targets != -100
+    model.zero_grad()
+    logits = model(inputs)[is_counted]  # (9, VOCAB)
+    expected = torch.nn.functional.cross_entropy(logits, targets[is_counted])
+    expected.backward()
+    torch.testing.assert_close(loss, expected)
+    torch.testing.assert_close(found, model.head.weight.grad)
+
+    nothing = model.loss(inputs, torch.full_like(targets, -100))
+    model.zero_grad()
+    nothing.backward()
+    assert nothing.item() == 0.0 and not model.head.weight.grad.any()
 
 
 @every_kind
@@ -292,6 +334,15 @@ def test_every_parameter_is_in_one_group_and_all_matrices_decay(config: GPTConfi
     assert sorted(matrices + tables + others) == sorted(map(id, model.parameters()))
     assert set(others) == {id(p) for p in model.parameters() if p.dim() == 1}
     assert set(tables).isdisjoint(id(p) for p in model.blocks.parameters())
+
+
+def test_a_table_in_a_block_is_no_matrix() -> None:
+    """A table of positions, say, has a row for each of them, and no directions to make equal."""
+    model = GPT(GPTConfig(**SHAPE))
+    model.blocks[0].attention.process_heads = Table()
+    matrices, tables, _ = model.parameter_groups(0.1)
+    assert any(p is model.blocks[0].attention.process_heads.rows for p in tables["params"])
+    assert len(matrices["params"]) == 2 * 7  # of queries, keys, values, heads, and three more
 
 
 # Cost

@@ -4,6 +4,7 @@ through the public names only.
 
 import csv
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -295,6 +296,44 @@ def test_12_a_foreign_feed_forward_is_refused_without_the_model_and_right_with_i
     minigpt.load("runs/squared", model=again)
     ids = torch.arange(16)[None]
     assert torch.equal(again.eval()(ids), model.eval()(ids))
+
+
+# Compiled networks
+
+
+@pytest.mark.parametrize("what", ["all", "a block"])
+def test_a_compiled_gpt_is_trained_and_read_as_a_gpt(what: str, dataset: Dataset) -> None:
+    plain, model = GPT(SHAPE), GPT(SHAPE)
+    model.load_state_dict(plain.state_dict())
+    given: nn.Module = model
+    if what == "all":
+        given = torch.compile(model, backend="eager")
+    else:
+        model.blocks[0] = torch.compile(model.blocks[0], backend="eager")
+
+    Trainer(given, dataset, CONFIG, out="runs/compiled").train()
+    Trainer(plain, dataset, CONFIG, out="runs/plain").train()
+    found, expected = (load_file(f"runs/{n}/model.safetensors") for n in ("compiled", "plain"))
+    assert found.keys() == expected.keys()
+    text = minigpt.load("runs/compiled").generate("the", max_new_tokens=5, seed=0)
+    assert text.startswith("the")
+
+    trainer = Trainer(given, dataset, replace(CONFIG, steps=16), out="runs/compiled")
+    trainer.resume()
+    assert trainer.state.step == 16
+    resumed = Trainer(GPT(SHAPE), dataset, replace(CONFIG, steps=20), out="runs/compiled")
+    resumed.resume()
+    assert resumed.state.step == 20
+
+
+def test_a_compiled_network_of_ones_own_is_loaded_into_the_plain_one(dataset: Dataset) -> None:
+    model, again = Bigram(300), Bigram(300)
+    Trainer(torch.compile(model, backend="eager"), dataset, CONFIG, out="runs/bigram").train()
+    with pytest.raises(UserError, match="not minigpt's GPT: Bigram"):
+        minigpt.load("runs/bigram")
+    minigpt.load("runs/bigram", model=again)
+    assert torch.equal(again.table.weight, model.table.weight)
+    minigpt.load("runs/bigram", model=torch.compile(Bigram(300), backend="eager"))
 
 
 # Callbacks

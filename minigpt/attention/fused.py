@@ -27,6 +27,8 @@ _LONGEST = 256  # sequence whose attention weights are kept for the backward pas
 # for causal attention in half precision (issue 195910). Training gets no such kernel there anyway.
 _EXPLICIT_ON = ("mps",)
 
+_IGNORED = -100  # a target that does not count, as in torch's cross_entropy
+
 
 def attention(
     queries: Tensor,
@@ -82,16 +84,26 @@ def explicit_attention(
 
 
 def linear_cross_entropy(x: Tensor, weight: Tensor, targets: Tensor) -> Tensor:
-    """The mean cross-entropy of the logits ``x weightᵀ`` ``(n, V)`` with targets ``(n,)``."""
-    if _is_fast(x, weight, targets) and not is_transformed():
-        return _LinearCrossEntropy.apply(x, weight, targets)
-    return cross_entropy(F.linear(x, weight), targets)
+    """The mean cross-entropy of the logits ``x weightᵀ`` ``(n, V)`` with targets ``(n,)``, as
+    :func:`cross_entropy`."""
+    if not _is_fast(x, weight, targets) or is_transformed():
+        return cross_entropy(F.linear(x, weight), targets)
+
+    is_counted = targets != _IGNORED  # (n,)
+    if not is_counted.any():
+        return cross_entropy(F.linear(x, weight), targets)
+    if not is_counted.all():
+        x = x[is_counted]
+        targets = targets[is_counted]
+    return _LinearCrossEntropy.apply(x, weight, targets)
 
 
 def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
-    """The mean cross-entropy of logits ``(n, V)``, in float32 or wider, with targets ``(n,)``."""
+    """The mean cross-entropy of logits ``(n, V)`` with targets ``(n,)``, in float32 or wider. A
+    target of -100 does not count; the mean is 0 if none does."""
     wide = torch.promote_types(logits.dtype, torch.float32)
-    return F.cross_entropy(logits.to(wide), targets)
+    total = F.cross_entropy(logits.to(wide), targets, reduction="sum", ignore_index=_IGNORED)
+    return total / (targets != _IGNORED).sum().clamp(min=1)
 
 
 def is_transformed() -> bool:

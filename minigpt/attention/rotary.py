@@ -4,10 +4,10 @@ The score of a turned query and a turned key then depends on their distance alon
 "RoFormer: Enhanced Transformer with Rotary Position Embedding", Su et al. 2021, section 3.2.
 """
 
-import functools
-
 import torch
 from torch import Tensor, nn
+
+from .functional import check_sizes
 
 
 class RotaryPositions(nn.Module):
@@ -22,7 +22,7 @@ class RotaryPositions(nn.Module):
         base: the larger it is, the more slowly the later components turn.
 
     Raises:
-        ValueError: if head_dim is odd.
+        ValueError: if head_dim is odd, or a size is below 1.
     """
 
     cos: Tensor
@@ -32,14 +32,26 @@ class RotaryPositions(nn.Module):
         super().__init__()
         if head_dim % 2:
             raise ValueError(f"rotary positions need an even head_dim, got {head_dim}")
+        check_sizes(head_dim=head_dim, context_length=context_length)
         self.base = base
 
-        # What is made under a mode of torch, such as FakeTensorMode, is of no use outside it.
-        is_under_a_mode = torch._C._len_torch_dispatch_stack() > 0
-        tables = _tables.__wrapped__ if is_under_a_mode else _tables
-        cos, sin = tables(head_dim, context_length, base)
-        self.register_buffer("cos", cos, persistent=False)
-        self.register_buffer("sin", sin, persistent=False)
+        shape = (context_length, head_dim // 2)
+        self.register_buffer("cos", torch.empty(shape, dtype=torch.float32), persistent=False)
+        self.register_buffer("sin", torch.empty(shape, dtype=torch.float32), persistent=False)
+        self.reset_parameters()
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        """Compute the tables, where they are. As in torch's own layers, this is for one that was
+        made on the device "meta" and has been given memory by `to_empty`."""
+        context_length, pairs = self.cos.shape
+        # On a CPU, since an Apple GPU has no float64.
+        steps = torch.arange(pairs, dtype=torch.float64, device="cpu")
+        positions = torch.arange(context_length, dtype=torch.float64, device="cpu")
+        frequencies = self.base ** (-steps / pairs)
+        angles = torch.outer(positions, frequencies)  # (context_length, head_dim / 2)
+        self.cos.copy_(angles.cos())
+        self.sin.copy_(angles.sin())
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
         """Turn `x`, the first row of which is at position `start`.
@@ -65,17 +77,3 @@ class RotaryPositions(nn.Module):
         first, second = x.chunk(2, dim=-1)  # each (..., T, head_dim / 2)
         turned = torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
         return turned.to(x.dtype)
-
-
-@functools.lru_cache(maxsize=8)
-def _tables(head_dim: int, context_length: int, base: float) -> tuple[Tensor, Tensor]:
-    """Cosines and sines ``(context_length, head_dim / 2)``, shared by the layers of a model.
-
-    The cached tensors outlive the model that they are first made for; so they are ordinary tensors
-    on the CPU, whatever device or mode that model is made under.
-    """
-    with torch.inference_mode(False), torch.device("cpu"):
-        frequencies = base ** (-torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim)
-        positions = torch.arange(context_length, dtype=torch.float64)
-        angles = torch.outer(positions, frequencies)
-        return angles.cos().float(), angles.sin().float()

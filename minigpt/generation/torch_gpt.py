@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from .. import UserError
 from ..config import GPT_NAME
-from ..model import GPT, Caches, has_hooks, network_name, tensors_of
+from ..model import Caches, has_hooks, network_name, tensors_of, unwrapped, without_weights
 from .numpy_gpt import NumpyGPT
 from .window import Array, TokenIds
 
@@ -30,7 +30,7 @@ class TorchGPT:
     """
 
     def __init__(self, model: nn.Module, context_length: int | None = None):
-        config: Any = getattr(model, "config", None)
+        config: Any = getattr(unwrapped(model), "config", None)
         self.model: Any = model.eval()
         self.context_length: int = context_length or config.context_length
         self._has_caches = _is_exactly_gpt(model)
@@ -76,12 +76,14 @@ class TorchGPT:
 
 
 def glass_of(model: nn.Module) -> NumpyGPT:
-    """The glass engine for a torch model; float32 weights on a CPU are not copied. UserError if
-    the model is not exactly a `GPT`: the engine would compute something else."""
+    """The glass engine for a torch model, with a copy of the weights that it has now: the model may
+    be trained further. UserError if it is not exactly a `GPT`: the engine would compute something
+    else."""
     if (name := network_name(model)) != GPT_NAME:
         raise UserError(f"the glass engine computes minigpt's own GPT only, not this one: {name}")
-    config: Any = model.config
-    return NumpyGPT(config, weights_of(model))
+    config: Any = unwrapped(model).config
+    weights = {name: array.copy() for name, array in weights_of(model).items()}
+    return NumpyGPT(config, weights)
 
 
 def weights_of(model: nn.Module) -> dict[str, Array]:
@@ -112,9 +114,7 @@ def torch_of(engine: NumpyGPT | TorchGPT) -> Any:
     if isinstance(engine, TorchGPT):
         return engine.model
 
-    with torch.device("meta"):  # no memory and no random numbers for weights that are replaced
-        model = GPT(engine.config)
-
+    model = without_weights(engine.config)
     state: dict[str, Any] = {name: torch.tensor(array) for name, array in engine.weights.items()}
     model.load_state_dict(state, strict=False, assign=True)  # a tied head is not in it
     if engine.config.tie_embeddings:

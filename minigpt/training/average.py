@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
+from ..model import named_parameters
+
 _MEMORY = 0.1  # of the steps so far
 
 
@@ -25,7 +27,7 @@ class WeightAverage:
     def __init__(self, model: nn.Module):
         self._weights: dict[str, Tensor] = {
             name: parameter.detach()  # which shares its memory
-            for name, parameter in model.named_parameters()
+            for name, parameter in named_parameters(model)
             if parameter.requires_grad
         }
         self.averages = {name: weight.clone() for name, weight in self._weights.items()}

@@ -11,7 +11,7 @@ from torch import nn
 from .. import UserError
 from ..config import TrainConfig
 from ..data.batches import Dataset
-from ..model import GPT
+from ..model import GPT, unwrapped
 from ..runs.atomic import write_text
 from ..runs.folder import CONFIG, RunConfig, begin_run, locked, read_config, remove_untrained
 from ..runs.journal import Journal
@@ -23,8 +23,9 @@ def settings_of_run(
     model: nn.Module, dataset: Dataset, config: TrainConfig, context_length: int
 ) -> RunConfig:
     """What config.json says of a training."""
-    if isinstance(model, GPT):
-        return RunConfig(model.config, config, dataset.origin)
+    gpt = unwrapped(model)
+    if isinstance(gpt, GPT):
+        return RunConfig(gpt.config, config, dataset.origin)
     return RunConfig(None, config, dataset.origin, context_length=context_length)
 
 

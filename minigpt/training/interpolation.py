@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 import torch
 from torch import Tensor, nn
 
+from ..model import named_parameters
 from ..runs.folder import NEARLY
 
 _COARSE = (1.0, 0.75, 0.5, 0.25)  # shares of the way that are tried first
@@ -79,6 +80,6 @@ def _trained_weights(model: nn.Module) -> dict[str, Tensor]:
     """The model's own, in its memory; one that has two names is there once."""
     return {
         name: parameter.detach()
-        for name, parameter in model.named_parameters()
+        for name, parameter in named_parameters(model)
         if parameter.requires_grad
     }

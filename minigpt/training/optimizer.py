@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from .. import UserError
 from ..config import TrainConfig
-from ..model import GPT
+from ..model import GPT, unwrapped
 from . import workers
 from .precision import dtype_of
 
@@ -59,8 +59,9 @@ def make_optimizers(
 
 def _groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
     """The parameters that are trained: matrices of blocks, tables, and those without decay."""
-    if isinstance(model, GPT):
-        groups = model.parameter_groups(weight_decay)
+    gpt = unwrapped(model)
+    if isinstance(gpt, GPT):
+        groups = gpt.parameter_groups(weight_decay)
     else:
         parameters = list(model.parameters())
         tables = [p for p in parameters if p.dim() >= 2]

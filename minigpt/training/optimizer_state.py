@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import UserError
+from ..model import named_parameters
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class OptimizerKeeper:
 
     def __init__(self, optimizers: Sequence[torch.optim.Optimizer], model: nn.Module):
         self.optimizers = optimizers
-        self._names = {p: name for name, p in model.named_parameters()}
+        self._names = {p: name for name, p in named_parameters(model)}
         self._beginning = [
             [_settings(group) for group in optimizer.param_groups] for optimizer in optimizers
         ]

@@ -10,7 +10,7 @@ from .. import UserError
 from ..config import TrainConfig
 from ..data.batches import Dataset
 from ..data.lengths import check_context
-from ..model import GPT
+from ..model import GPT, unwrapped
 from . import distributed
 from .evaluation import evaluating
 
@@ -27,7 +27,7 @@ def device_for(model: nn.Module, name: str) -> torch.device:
 
 def context_length_of(model: nn.Module, given: int | None) -> int:
     """How many tokens a model sees: what its config says, or what was given."""
-    own = getattr(getattr(model, "config", None), "context_length", None)
+    own = getattr(getattr(unwrapped(model), "config", None), "context_length", None)
     if own is None and given is None:
         return _CONTEXT_LENGTH
     if own is None:
@@ -70,7 +70,7 @@ def check_dataset(dataset: Dataset, context_length: int) -> None:
 def check_logits(model: nn.Module, context_length: int, vocab_size: int) -> None:
     """Refuse a network that does not map ids ``(b, T)`` to logits ``(b, T, vocab_size)``: it is
     tried on two short texts, and keeps its mode."""
-    own = getattr(getattr(model, "config", None), "vocab_size", vocab_size)
+    own = getattr(getattr(unwrapped(model), "config", None), "vocab_size", vocab_size)
     if own != vocab_size:
         raise UserError(
             f"the model has {own:,} tokens, but the dataset's tokenizer has {vocab_size:,}"

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minigpt.attention import RotaryPositions
+from minigpt.attention import MultiHeadAttention, RotaryPositions
 
 from .examples import few, normal, turned_as_complex_numbers
 
@@ -62,10 +62,36 @@ def test_a_position_that_is_not_tabulated_is_refused(T: int, start: int) -> None
     assert turn(normal(T - 1, 8), start).shape == (T - 1, 8)
 
 
-def test_tables_made_for_reading_serve_a_model_that_trains() -> None:
-    """The tables are cached, and the first model may be made in inference mode."""
+def test_a_layer_made_for_reading_leaves_nothing_to_one_that_trains() -> None:
     with torch.inference_mode():
         RotaryPositions(8, 11, base=77.0)
     x = normal(11, 8).requires_grad_()
     RotaryPositions(8, 11, base=77.0)(x).sum().backward()
     assert x.grad is not None
+
+
+def test_a_table_that_is_changed_changes_no_other_layer() -> None:
+    changed, other = (RotaryPositions(8, 11, base=77.0) for _ in range(2))
+    expected = other.cos.clone()
+    changed.cos.mul_(2)
+    assert torch.equal(other.cos, expected)
+    assert torch.equal(RotaryPositions(8, 11, base=77.0).cos, expected)
+
+
+def test_the_tables_are_on_the_device_that_the_layer_is_made_on() -> None:
+    with torch.device("meta"):
+        layer = MultiHeadAttention(8, 8, 11, 0.0, num_heads=2, rotary_base=1e4)
+        assert layer(torch.empty(1, 3, 8)).shape == (1, 3, 8)
+
+
+def test_a_layer_made_without_memory_gets_its_tables_as_one_of_torch_gets_its_weights() -> None:
+    with torch.device("meta"):
+        turn = RotaryPositions(8, 11)
+    turn.to_empty(device="cpu").reset_parameters()
+    assert torch.equal(turn(normal(11, 8)), RotaryPositions(8, 11)(normal(11, 8)))
+
+
+@pytest.mark.parametrize(("size", "length"), [(0, 4), (-2, 4), (4, 0), (4, -1)])
+def test_a_size_below_one_is_refused(size: int, length: int) -> None:
+    with pytest.raises(ValueError, match="must be at least 1, got"):
+        RotaryPositions(size, length)

@@ -210,7 +210,6 @@ def test_the_model_can_be_exported_for_any_number_of_texts(
 
 
 def test_a_model_made_of_tensors_without_values_leaves_nothing_to_the_next() -> None:
-    """The tables of rotary positions are shared between models of a size."""
     config = GPTConfig(11, context_length=7, emb_dim=8, num_layers=1, num_heads=2)
     ids = torch.zeros(1, 7, dtype=torch.int64)
     for _ in range(2):
