@@ -37,6 +37,7 @@ JOURNAL_FILES = (
 AT_ONCE = "now"  # what `stop` holds if nothing is to be saved any more
 
 SECONDS_ALIVE = 2.0  # from one touch of `alive` to the next
+SECONDS_SILENT = 10.0  # without a touch, after which a training is taken to have ended
 _SECONDS_BETWEEN_SHARES = 1.0
 _SLEPT = 15.0  # seconds without a touch, after which the computer has slept
 _STOPPED_AT_ONCE = 1  # the exit status

@@ -39,6 +39,7 @@ from .protocol import read_bias, read_order, read_prompts
 from .scheduler import Scheduler
 from .settings import (
     BODY,
+    CLIENTS_OF_A_TEXT,
     GRACE,
     PATIENCE,
     READERS,
@@ -122,7 +123,7 @@ def make_server(app: ASGIApp, config: ServeConfig) -> Server:
         ws="none",
         lifespan="off",
         log_config=None,
-        limit_concurrency=4 * config.max_waiting,
+        limit_concurrency=CLIENTS_OF_A_TEXT * config.max_waiting,
         timeout_graceful_shutdown=GRACE + 2,
         timeout_notify=PATIENCE,  # type: ignore[arg-type]
     )

@@ -16,6 +16,7 @@ STOPS = 2048  # characters of its stop strings
 SEND_EVERY = 0.05  # seconds
 TOKENS_AT_ONCE = 64  # of prompts, read between two steps of the texts that are being written
 LOGITS_AT_ONCE = 1 << 19  # of a prompt that is scored: fewer tokens of a large vocabulary
+CLIENTS_OF_A_TEXT = 4  # connections at most, for each text that may wait
 GRACE = 4  # seconds that texts have to end when the server is told to
 PATIENCE = 15.0  # seconds for a client to send its request, or to read on
 SPEAKERS = 100  # of a model's conversations that it is asked for by

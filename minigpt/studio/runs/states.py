@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 
 from ...data.file_version import FileVersion, version_of
 from ...runs.folder import CONFIG, COUNTING, LOCK
-from ...runs.journal import ALIVE, JOURNAL, ROWS
+from ...runs.journal import ALIVE, JOURNAL, ROWS, SECONDS_SILENT
 from ..failures import tell
 from ..problems import OTHER, problem
 from .facts import Facts, Row, read_facts, signature_of
@@ -39,7 +39,6 @@ GONE = "gone"
 ACTIVE = (READING, MEASURING, LEARNING, STOPPING)
 
 _PHASES = {"reading": READING, "planning": MEASURING, "tokens": MEASURING, "training": LEARNING}
-_YOUNG = 10.0  # seconds since `alive` was touched: the training goes on
 _STARTING = 45.0  # seconds that a process has to begin, on a busy computer
 
 
@@ -174,7 +173,7 @@ class States:
         job = facts.job
         started = None if job is None else job.started
         touched = version_of(folder / JOURNAL / ALIVE)
-        if touched is not None and now - touched[0] / 1e9 < _YOUNG:
+        if touched is not None and now - touched[0] / 1e9 < SECONDS_SILENT:
             return True
 
         held = folder / JOURNAL / HELD

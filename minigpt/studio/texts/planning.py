@@ -37,7 +37,7 @@ from ...recipe.request import Request, make_request
 from ...recipe.speed import Speed
 from ...recipe.texts import read_source
 from ...runs.folder import PLAN
-from ...runs.journal import ALIVE, JOURNAL
+from ...runs.journal import ALIVE, JOURNAL, SECONDS_SILENT
 from ...runs.memory import enough_memory
 from ..problems import problem
 from . import settings
@@ -54,7 +54,6 @@ from .folder import (
 
 MINUTES = (0.5, 1, 2, 3, 5, 10, 20, 30, 60, 120, 240, 480)
 _SECONDS_FRESH = 300.0  # for which the computer need not be measured again
-_SECONDS_ALIVE = 10.0  # after which a training that has not touched its `alive` has ended
 
 Found = dict[str, Any]
 
@@ -189,7 +188,7 @@ def _is_training(root: Path) -> bool:
     now = time.time()
     for alive in root.glob(f"runs/*/{JOURNAL}/{ALIVE}"):
         try:
-            if now - alive.stat().st_mtime < _SECONDS_ALIVE:
+            if now - alive.stat().st_mtime < SECONDS_SILENT:
                 return True
         except OSError:  # it has ended just now
             continue
