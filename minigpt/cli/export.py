@@ -1,10 +1,11 @@
 """`minigpt export`: a model as a folder for other programs."""
 
 import argparse
+import re
 from pathlib import Path
 
 from .. import UserError
-from ..config.system import quote
+from ..config.system import quote, quote_path
 from .options import A_MODEL, Parser, chosen_model
 from .terminal import print_message, write
 
@@ -62,12 +63,12 @@ def run(given: argparse.Namespace) -> None:
             write_gguf(
                 folder / file, config, weights, tokenizer=found.tokenizer, name=name, chat=chat
             )
-            shown = quote(str(out / file))
+            shown = quote_path(out / file)
             use = f"llama-cli -m {shown} -p {quote('Once upon a time')}"
             if chat is not None:
                 modelfile = chat.modelfile(file, config.context_length)
                 (folder / MODELFILE).write_text(modelfile, encoding="utf-8")
-                use = f"ollama create {name} -f {quote(str(out / MODELFILE))}"
+                use = f"ollama create {_ollama_name(name)} -f {quote_path(out / MODELFILE)}"
         else:
             write_folder(folder, config, weights, tokenizer=found.tokenizer, chat=chat)
             card = model_card(found, out.resolve().name)
@@ -78,3 +79,8 @@ def run(given: argparse.Namespace) -> None:
     if chat is not None:
         print_message(f"it answers as {chat.answerer}, and the user is {chat.asker}: {MANNER}")
     print_message(f"to use it:  {use}")
+
+
+def _ollama_name(name: str) -> str:
+    """A name that Ollama takes for a model."""
+    return re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII).strip("-.") or "model"

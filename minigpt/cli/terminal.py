@@ -5,18 +5,15 @@ import contextlib
 import io
 import itertools
 import os
-import re
 import shutil
 import sys
 import textwrap
 import unicodedata
 from collections.abc import Iterable
-from typing import TextIO
 
 from .. import UserError
+from ..config.shown import fit_for
 from ..generation.results import Step
-
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tab and line feed
 
 
 def prepare_streams() -> None:
@@ -68,12 +65,12 @@ def _wrapped(line: str) -> str:
     )
     if command:
         text += f"\n  {command}"
-    return _fit(text, sys.stderr)
+    return fit_for(sys.stderr, text)
 
 
 def write(text: str, end: str = "\n") -> None:
     """Print a result to standard output."""
-    print(_fit(text, sys.stdout), end=end, flush=True)
+    print(fit_for(sys.stdout, text), end=end, flush=True)
 
 
 def terminal_width() -> int | None:
@@ -186,10 +183,3 @@ def _columns(character: str) -> int:
     if unicodedata.combining(character):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
-
-
-def _fit(text: str, stream: TextIO) -> str:
-    """For a terminal, control characters become \\x1b and so on: there they would be commands."""
-    if not stream.isatty():
-        return text
-    return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)

@@ -28,15 +28,30 @@ def quote(word: str) -> str:
 
     The two shells of Windows, cmd.exe and PowerShell, both take double quotes, and a doubled one
     for one inside; only cmd.exe takes no others. A variable in a word, as %x% or $x, is replaced
-    by one of the two all the same: no way to prevent it works in both.
+    by one of the two all the same: no way to prevent it works in both. Elsewhere a word that no
+    terminal shows as it is, such as one with an escape character, has its bytes written out.
     """
     if not is_windows():
-        return shlex.quote(word)
+        return shlex.quote(word) if word.isprintable() else _bytes_written_out(word)
     if _PLAIN_WORD.fullmatch(word):
         return word
     quoted = word.replace('"', '""')
     backslashes = len(quoted) - len(quoted.rstrip("\\"))  # before a quote, two stand for one
     return '"' + quoted + backslashes * "\\" + '"'
+
+
+def _bytes_written_out(word: str) -> str:
+    """A word in the quotes in which bash and zsh read \\xe9 as a byte."""
+    written = ""
+    for byte in os.fsencode(word):
+        is_plain = 32 <= byte < 127 and chr(byte) not in "'\\"
+        written += chr(byte) if is_plain else f"\\x{byte:02x}"
+    return f"$'{written}'"
+
+
+def quote_path(path: Path) -> str:
+    """The same of a path, which is never taken for an option."""
+    return quote(f"./{path}" if str(path).startswith("-") else str(path))
 
 
 def how_to_install(extra: str) -> str:

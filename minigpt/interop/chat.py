@@ -75,8 +75,8 @@ class ChatFormat:
         turns: list[str] = []
         for role, speaker in self.roles.items():
             condition = "if" if not turns else "else if"
-            before = self.before_text.replace("{speaker}", speaker)
-            turn = f"{before}{{{{ .Content }}}}{self.end_of_turn}"
+            before = _in_go(self.before_text.replace("{speaker}", speaker))
+            turn = f"{before}{{{{ .Content }}}}{_in_go(self.end_of_turn)}"
             turns.append(f'{{{{ {condition} eq .Role "{role}" }}}}{turn}')
 
         stops = "".join(f"PARAMETER stop {json.dumps(stop)}\n" for stop in self.stops)
@@ -84,11 +84,17 @@ class ChatFormat:
             f"# It answers as {self.answerer}: {MANNER}.\n"
             f"FROM ./{file}\n"
             f'TEMPLATE """{{{{ range .Messages }}}}{"".join(turns)}{{{{ end }}}}{{{{ end }}}}'
-            f'{self.opening(self.answerer)}"""\n'
+            f'{_in_go(self.opening(self.answerer))}"""\n'
             f"{stops}"
             f"PARAMETER temperature {SampleConfig.temperature:g}\n"
             f"PARAMETER num_ctx {context_length}\n"
         )
+
+
+def _in_go(text: str) -> str:
+    """A text as it is written in a template of Go between the quotes of a Modelfile."""
+    is_plain = not {"{", '"'} & {*text}
+    return text if is_plain else f"{{{{ {json.dumps(text, ensure_ascii=False)} }}}}"
 
 
 def _quoted(text: str) -> str:

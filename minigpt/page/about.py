@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import UserError
 from ..config import TextConfig
+from ..config.shown import in_utf8
 from ..data.dialogue.dialogue import Dialogue
 from ..data.dialogue.turns import Turn
 from ..data.readers import title
@@ -55,7 +56,7 @@ def name_of_text(text: TextConfig) -> str:
     """What to call a text: the name of its file without its folder and ending, and how many more
     there are."""
     first = title(text.files[0])
-    name = PureWindowsPath(PurePath(first).name).stem or first
+    name = in_utf8(PureWindowsPath(PurePath(first).name).stem or first)
     others = len(text.files) - 1
     return f"{name} and {others} more" if others else name
 

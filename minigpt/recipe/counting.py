@@ -18,6 +18,8 @@ _SHARE = 0.015  # of the time may go into it, and a little to apply it
 class Counting:
     """Adds `counting_bits_per_byte` and `counted_tokens` to the figures."""
 
+    only_reports = True
+
     def __init__(self) -> None:
         self._at = _AT  # a share of the training
         self._is_done = False

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from tqdm import tqdm
 
 from ..config import GPTConfig, TextConfig, counted
-from ..config.system import quote
+from ..config.system import quote_path
 from ..data.dialogue.dialogue import MANNER, Dialogue
 from ..data.documents.summary import all_left_out, documents_read, kinds_read
 from ..data.readers import title
@@ -71,7 +71,7 @@ def say_unfinished(text: TextConfig, source: Source) -> None:
     """If a run on the same text was not finished: where it is, and how to continue it."""
     folder = unfinished_run(text, source.fingerprint)
     if folder is not None:
-        resume = f"{command('train')} --resume --out {quote(str(folder))}"
+        resume = f"{command('train')} --resume --out {quote_path(folder)}"
         say_command(f"{folder} is an unfinished run on this text; to continue it instead", resume)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from .. import UserError
 from ..config import GPT_NAME, counted
-from ..config.system import quote
+from ..config.system import quote, quote_path
 from ..data.dialogue.dialogue import MANNER
 from ..generation.talk import read_talk
 from ..runs.commands import command, started_as
@@ -117,7 +117,9 @@ def _say_next(trainer: "Trainer", folder: Path) -> None:
         say_command("to generate", f"{load}.generate({prompt!r})")
         return
 
-    run = quote(str(folder))
+    run = quote_path(folder)
+    is_like_an_option = prompt.startswith("-")
+    beginning = f"-- {quote(prompt)}" if is_like_an_option else quote(prompt)
     say_command("to see it think", f"{command('page')} {run} --open")
     if dialogue is not None and started_as() is not None:
         text = trainer.dataset.origin.text
@@ -128,7 +130,7 @@ def _say_next(trainer: "Trainer", folder: Path) -> None:
         return
 
     if started_as() is not None:
-        say_command("to generate", f"{command('generate')} {quote(prompt)} --run {run}")
+        say_command("to generate", f"{command('generate')} --run {run} {beginning}")
     else:
         say_command("to generate", f"minigpt.load({str(folder)!r}).generate({prompt!r})")
 
@@ -164,4 +166,4 @@ def say_interrupted(folder: Path, is_saved: bool) -> None:
     if read_best(folder / WEIGHTS) is not None:
         best = f"are in {folder / WEIGHTS}"
     say(f"interrupted: the best weights {best}, the last state {last}")
-    say_command("to continue it", f"{command('train')} --resume --out {quote(str(folder))}")
+    say_command("to continue it", f"{command('train')} --resume --out {quote_path(folder)}")

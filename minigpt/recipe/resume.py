@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import UserError, __version__
 from ..config import TrainConfig, check_given, check_interpolation, counted
-from ..config.system import quote
+from ..config.system import quote_path
 from ..data.batches import Dataset
 from ..data.readers import title
 from ..data.source import Source, find_again
@@ -129,7 +129,7 @@ def text_of_run(folder: Path, config: RunConfig) -> Source:
     except UserError as error:
         if error.kind != "text_changed":
             raise
-        new_run = f"--init {quote(str(folder))}"
+        new_run = f"--init {quote_path(folder)}"
         raise UserError(
             f"{error}; a new run can begin with its model: {new_run}", kind=error.kind
         ) from None

@@ -50,6 +50,8 @@ class Samples:
       to each of them from the last one; null for a network that is no `GPT`
     """
 
+    only_reports = True
+
     def __init__(self) -> None:
         self._beginning = ""
         self._known_words: set[str] | None = None

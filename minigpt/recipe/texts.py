@@ -104,7 +104,7 @@ def free_place(text: TextConfig, source: Source) -> Path:
     named = Path(text.files[0])
     first = source.training.files[0]
     name = named.resolve().name if named.is_dir() else Path(title(first)).name.split(".")[0]
-    return free_name(name or "run")
+    return free_name(name)
 
 
 # Texts that Python code hands over

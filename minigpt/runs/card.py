@@ -6,6 +6,7 @@ and quotes nothing of it. The licence is left to the owner.
 
 import contextlib
 import json
+import re
 from collections.abc import Mapping
 from pathlib import PureWindowsPath
 from typing import Any
@@ -14,6 +15,7 @@ from tqdm import tqdm
 
 from .. import UserError, __version__
 from ..config import counted
+from ..config.shown import in_utf8
 from ..config.system import quote
 from ..data.readers import title
 from ..interop.hub import PREFIX
@@ -23,6 +25,7 @@ from .folder import COUNTING, METRICS, kept_row, read_metrics, read_plan
 from .found import FoundModel
 
 CARD = "README.md"
+_MARKUP = re.compile(r"[\\`*_\[\]<>#$~|&^!]")
 _PROMPTS = ("Once upon a time", "The", "the", " ", "\n")
 
 
@@ -30,7 +33,7 @@ def model_card(found: FoundModel, name: str) -> str:
     """The text of a card for a model whose exported folder is called `name`."""
     parts = [
         _front_matter(found),
-        f"# {name}",
+        f"# {_escaped(name)}",
         _introduction(found),
         _training(found),
         _quality(found),
@@ -220,4 +223,9 @@ def _last_part(path: str) -> str:
 
 def _plain(name: str) -> str:
     """A name in one line and without backticks, so that it can be quoted in Markdown."""
-    return " ".join(name.replace("`", "'").split())
+    return " ".join(in_utf8(name).replace("`", "'").split())
+
+
+def _escaped(name: str) -> str:
+    """A name in one line that Markdown shows as it is."""
+    return _MARKUP.sub(r"\\\g<0>", " ".join(name.split()))

@@ -251,10 +251,11 @@ def model_name(name: str | Path) -> str:
 
 def export_name(name: str | Path) -> str:
     """What an export of a model is called: "my-step120" of the step "my@120" of a run, since other
-    programs give an @ a meaning of their own."""
-    run, at, step = model_name(name).rpartition("@")
+    programs give an @ a meaning of their own. It is in one line, as it stands in their files."""
+    whole = "".join(c if c.isprintable() else "-" for c in model_name(name))
+    run, at, step = whole.rpartition("@")
     is_step = at and not Path(name).is_dir()
-    return f"{run}-step{step}" if is_step else model_name(name)
+    return f"{run}-step{step}" if is_step else whole
 
 
 def newest_run_or_base() -> Path | str:

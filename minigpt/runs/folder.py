@@ -19,6 +19,7 @@ from filelock import FileLock, Timeout
 
 from .. import UserError
 from ..config import GPT_NAME, GPTConfig, TextConfig, TrainConfig, from_dict
+from ..config.checked import is_utf8
 from ..config.json_objects import read_object
 from ..config.kinds import kind_of_error
 from ..config.system import name_problem, rename, why_not_written
@@ -216,6 +217,8 @@ def check_free(out: Path) -> None:
     other = "choose another --out"
     if (problem := name_problem(out)) is not None:
         raise UserError(f"{problem}; {other}", kind="setting")
+    if not is_utf8(str(out)):  # safetensors opens no such file
+        raise UserError(f"the name {str(out)!a} is not UTF-8; {other}", kind="setting")
     remove_untrained(out)
     if (out / CHECKPOINT).is_dir():
         raise UserError(
@@ -308,7 +311,7 @@ def new_folder(out: Path) -> Iterator[Path]:
     check_free(out)
     is_there = out.is_dir()  # empty, and perhaps a mount, a link or the current folder
     place = out if is_there else next(p for p in out.absolute().parents if p.is_dir())
-    building = place / f".new-{out.name}-{secrets.token_hex(16)}"  # which nobody else has chosen
+    building = place / f".new-{secrets.token_hex(16)}"  # which nobody else has chosen
     try:
         building.mkdir()
         yield building

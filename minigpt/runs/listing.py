@@ -33,6 +33,8 @@ from .folder import (
 from .kept import kept_steps
 from .weights import count_weights, read_best, read_network
 
+_LONGEST_NAME = 200  # bytes; a system takes 255, some of which an ending needs
+
 if TYPE_CHECKING:
     SystemPath = Path
 else:
@@ -143,8 +145,9 @@ def all_runs(runs: str | Path = "runs") -> list[Run]:
 
 def free_name(name: str, runs: str | Path = "runs") -> Path:
     """`runs/name`, or the first of name-2, name-3, ... that does not exist; `runs/run` where the
-    system has no such names."""
-    if name_problem(f"runs/{name}") is not None:
+    system has no such names. Of a long name the beginning, and what is not UTF-8 is left out."""
+    name = os.fsencode(name)[:_LONGEST_NAME].decode(errors="ignore")
+    if not name or name_problem(f"runs/{name}") is not None:
         name = "run"
     folder = Path(runs) / name
     number = 1

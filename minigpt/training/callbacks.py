@@ -10,6 +10,9 @@ A callback is an object with any of these methods, each of which gets the traine
     on_end          when the training ends, however it ends
 
 The figures are a dict by the names of metrics.jsonl and more, see `Trainer.figures`.
+
+What a callback raises ends the training, once it is saved, unless it says ``only_reports = True``:
+then a line says what failed, and the training goes on without it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -79,9 +82,12 @@ class CallbackList:
                 self.wants_stop = True
             except Exception as error:
                 self._broken.append(callback)
-                if self.failure is None:
+                failed = f"{type(callback).__name__}.{event}"
+                if getattr(callback, "only_reports", False):
+                    say(f"{_described(failed, error)}; the training goes on without it")
+                elif self.failure is None:
                     self.failure = error
-                    self.failed = f"{type(callback).__name__}.{event}"
+                    self.failed = failed
 
     def told_failure(self, kept_in: Path | None, can_resume: bool) -> Exception:
         """What has been raised, here or in another process. A line says first which callback failed
@@ -89,10 +95,14 @@ class CallbackList:
         if self.failure is None:
             return UserError("a callback failed in another process")
 
-        line = f"callback {self.failed} failed: {type(self.failure).__name__}: {self.failure}"
+        line = _described(self.failed, self.failure)
         if kept_in is not None:
             line += f"; the run is kept in {kept_in}"
             if can_resume:
                 line += " and can be resumed"
         say(line)
         return self.failure
+
+
+def _described(failed: str, error: Exception) -> str:
+    return f"callback {failed} failed: {type(error).__name__}: {error}"

@@ -18,6 +18,8 @@ class _Logger:
     """Keeps figures until the next evaluation or checkpoint: before the first of these a run has
     learned nothing, and may be removed."""
 
+    only_reports = True
+
     def __init__(self) -> None:
         self._waiting: list[tuple[int, dict[str, float]]] = []
         self._is_open = False

@@ -11,6 +11,8 @@ from typing import Any, Self
 
 from tqdm import TqdmWarning
 
+from ..config.shown import fit_for
+
 # A notebook without ipywidgets gets tqdm's plain bar, and no warning at the import.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", TqdmWarning)
@@ -40,6 +42,7 @@ def say_command(purpose: str, command: str) -> None:
 def print_result(line: str) -> None:
     """Print a line to standard output, which may not know all of its characters."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    line = fit_for(sys.stdout, line)
     print(line.encode(encoding, errors="replace").decode(encoding), flush=True)
 
 
@@ -59,7 +62,7 @@ def _print(line: str) -> None:
     the terminal is gone or standard error is closed, training goes on without it."""
     if sys.stderr is not None:
         with contextlib.suppress(OSError, ValueError):
-            tqdm.write(line, file=sys.stderr)
+            tqdm.write(fit_for(sys.stderr, line), file=sys.stderr)
             sys.stderr.flush()
 
 

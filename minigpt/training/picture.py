@@ -2,12 +2,14 @@
 
 import math
 import time
+import warnings
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..config.shown import in_utf8
 from ..runs.atomic import replace
 from ..runs.folder import COUNTING, METRICS, PICTURE, STEPS, kept_row, read_metrics, read_steps
 from .schedule import EARLY
@@ -27,6 +29,8 @@ EXPECTED = "expected_bits_per_byte"  # of the figures: where such trainings usua
 class Picture:
     """A callback that draws what the files of the run say, now and then and at the end."""
 
+    only_reports = True
+
     def __init__(self) -> None:
         self._drawn = -math.inf  # when, in time.monotonic's seconds
 
@@ -44,13 +48,23 @@ def draw_losses(folder: Path, marks: dict[str, float | None]) -> None:
     """Draw a run: the loss of single steps, of the evaluations, and a line for each mark, what to
     compare with, in bits per byte."""
     try:
-        from matplotlib.figure import Figure
+        import matplotlib
     except ImportError:
         return
+    if not read_metrics(folder / METRICS):
+        return
+    # The name of a run may hold $, which matplotlib would take for mathematics.
+    plain = matplotlib.rc_context({"text.parse_math": False, "text.usetex": False})
+    with plain, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of letters that its font does not have
+        _draw(folder, marks)
+
+
+def _draw(folder: Path, marks: dict[str, float | None]) -> None:
+    from matplotlib.figure import Figure
+
     evaluations = read_metrics(folder / METRICS)
     steps = read_steps(folder / STEPS)
-    if not evaluations:
-        return
 
     is_long = evaluations[-1]["seconds"] >= 180
     unit = "minutes" if is_long else "seconds"
@@ -80,7 +94,8 @@ def draw_losses(folder: Path, marks: dict[str, float | None]) -> None:
     if late and len(late) < len(evaluations):
         axes.axvline(times[-len(late) - 1], color="grey", linestyle=":")
 
-    axes.set(xlabel=unit, ylabel="bits per byte of text", title=folder.name, xlim=(0, None))
+    title = in_utf8(folder.name)
+    axes.set(xlabel=unit, ylabel="bits per byte of text", title=title, xlim=(0, None))
     axes.grid(alpha=0.3)
     axes.legend(loc="upper right")
     figure.text(0.03, 0.03, _CAPTION, fontsize=7.5, color="dimgrey")

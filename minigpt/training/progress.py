@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 class Progress:
     """A callback that prints on standard error."""
 
+    only_reports = True
+
     def __init__(self) -> None:
         self._bar: tqdm | None = None
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from .. import UserError
 from ..config.kinds import kind_of_error
-from ..config.system import is_windows, quote, rename, why_not_written
+from ..config.system import is_windows, quote_path, rename, why_not_written
 from ..model import tensors_of
 from ..runs.folder import BEST, CHECKPOINT, WEIGHTS, has_checkpoint
 from ..runs.weights import copied_to_save, read_best, save_weights
@@ -164,4 +164,4 @@ def _put_in_place(folder: Path) -> None:
 def _remedy(folder: Path) -> str:
     """What to do where a file cannot be written."""
     others = "end the programs that have it open, or " if is_windows() else ""
-    return f"{others}make room there, then continue with --resume --out {quote(str(folder))}"
+    return f"{others}make room there, then continue with --resume --out {quote_path(folder)}"

@@ -1,0 +1,19 @@
+"""Names and texts from outside, made fit to be shown: a file may be called anything."""
+
+import os
+import re
+from typing import TextIO
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tab and line feed
+
+
+def in_utf8(name: str) -> str:
+    """The name of a file; bytes of it that are not UTF-8 become U+FFFD."""
+    return os.fsencode(name).decode(errors="replace")
+
+
+def fit_for(stream: TextIO, text: str) -> str:
+    """For a terminal, control characters become \\x1b and so on: there they would be commands."""
+    if not stream.isatty():
+        return text
+    return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
