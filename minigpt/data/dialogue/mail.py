@@ -1,210 +1,137 @@
 """Mailboxes (mbox): who wrote, and what they wrote themselves, thread by thread.
 
-What is quoted of the letter before is left out, and so are signatures and attachments.
+What is quoted of the letter before is left out, and so are signatures and attachments. A letter of
+which nothing is left is counted.
 """
 
 import email.policy
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from email.headerregistry import Address
 from email.message import EmailMessage
 from email.parser import BytesParser
-from email.utils import parsedate_to_datetime
-from html.parser import HTMLParser
-from typing import Any
 
-from .turns import Message
+from ... import UserError
+from ..documents.content import Content
+from ..documents.document import Report
+from .letter import ODD, header_of, moment_of_letter, sender_of, text_of
+from .quoted import own_text
+from .turns import Message, clean_text
 
-_FROM = re.compile(rb"From \S+.*\d{4}.*\r?\n?")  # the line between two letters
-_REPLY = re.compile(
-    r"(?:\s*(?:re|aw|sv|fw|fwd|wg|rif|r|antw|odp|tr|rv|ynt|回复|答复)\s*:)+\s*", re.I
-)
-_QUOTED = re.compile(  # a line after which another letter is quoted
-    r"(?:-{2,}\s*(?:original message|ursprüngliche nachricht|message d'origine|mensaje original|"
-    r"messaggio originale|mensagem original|oorspronkelijk bericht|forwarded message|"
-    r"weitergeleitete nachricht)\s*-{2,}|_{20,})\s*",
+_PARSER = BytesParser(EmailMessage, policy=email.policy.default)
+_ENVELOPE = re.compile(rb"From(?: |\s*$)")  # the line between two letters begins so
+_DATE = re.compile(  # Mon Jan  1 10:00:00 2024, as most of these lines end
+    rb".* (?:mon|tue|wed|thu|fri|sat|sun) (?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec) "
+    rb"[ \d]?\d \d\d?:\d\d(?::\d\d)?(?: [+\-\w]{1,6})? \d{4}\s*",
     re.IGNORECASE,
 )
-_HEADER = re.compile(  # From: Anna, as in the header of a letter that is quoted
-    r"\*?(?:from|sent|date|to|cc|subject|von|gesendet|datum|an|betreff|de|envoyé|à|objet|para|"
-    r"enviado|asunto|assunto|da|inviato|oggetto|van|verzonden|aan|onderwerp)\*?\s?:\*? ",
+_FIELD = re.compile(rb"[!-9;-~]+[ \t]*:|[ \t]|From |>From ")  # or a line that continues one
+_USUAL_FIELD = re.compile(
+    rb"(?:from|to|date|subject|message-id|received|return-path|delivered-to|mime-version)[ \t]*:",
     re.IGNORECASE,
 )
-_WROTE = re.compile(  # Am 3. Mai 2024 um 10:12 schrieb Anna <anna@example.org>:
-    r".{0,200}(?:\d{1,4}.{0,80}|@.{0,80})"
-    r"(?:wrote|schrieb|écrit|escribió|scritto|escreveu|schreef|skrev|napisał\(a\)|пишет|写道)"
-    r".{0,120}[:：]\s*",
-    re.IGNORECASE,
-)
+_MARKED = re.compile(rb">+From ")  # a line of a letter that is not to be taken for an envelope
 
 
 def is_mbox(beginning: bytes) -> bool:
     """Whether a file that begins like this is a mailbox."""
-    first, _, rest = beginning.lstrip(b"\r\n").partition(b"\n")
-    if not _FROM.fullmatch(first + b"\n"):
-        return False
-    headers = rest.replace(b"\r", b"").partition(b"\n\n")[0]
-    return re.search(rb"(?im)^(from|date|message-id|received|subject):", headers) is not None
+    lines = beginning.lstrip(b"\r\n").splitlines(keepends=True)
+    first = next(_paragraphs(lines), [])
+    return bool(first) and _ENVELOPE.match(first[0]) is not None and _has_header(first)
 
 
-def threads(lines: Iterable[bytes]) -> Iterator[list[Message]]:
+def threads(lines: Iterable[bytes], content: Content, report: Report) -> Iterator[list[Message]]:
     """The letters of each thread, in the order of their dates."""
     found: dict[str, list[Message]] = {}
     homes: dict[str, str] = {}  # the thread of each letter, by its id
-    for letter in _letters(lines):
-        message = _message(letter)
-        if message is None:
+    ids: set[str] = set()
+    for number, data in enumerate(_letters(lines)):
+        try:
+            letter = _PARSER.parsebytes(data)
+            thread = _thread_of(letter, number, homes, ids)
+            text = own_text(text_of(letter, content, report), report)
+        except (*ODD, UserError):
+            report.leave_out("letters that cannot be read")
             continue
-        thread = _thread_of(letter, homes)
-        found.setdefault(thread, []).append(message)
+
+        if clean_text(text):
+            message = Message(sender_of(letter), text, moment_of_letter(letter))
+            found.setdefault(thread, []).append(message)
+        else:
+            report.leave_out("letters without text")
 
     for messages in found.values():
         messages.sort(key=lambda message: message.time or datetime.min)
         yield [message._replace(time=None) for message in messages]  # weeks may lie between them
 
 
-def _letters(lines: Iterable[bytes]) -> Iterator[EmailMessage]:
-    parser = BytesParser(EmailMessage, policy=email.policy.default)
+# Letters
+
+
+def _letters(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Each letter, without its envelope."""
     held: list[bytes] = []
     is_after_blank = True
-    for line in lines:
-        if is_after_blank and _FROM.fullmatch(line):
-            if held:
-                yield parser.parsebytes(b"".join(held))
+    is_first = True
+    for paragraph in _paragraphs(lines):
+        begins = _begins_letter(paragraph, is_after_blank)
+        if begins and not is_first:
+            yield b"".join(held)
+        if begins:
             held = []
-        else:
-            held.append(line)
-        is_after_blank = not line.strip()
+            is_first = False
+        held += map(_unmarked, paragraph[begins:])
+        is_after_blank = not paragraph[-1].strip()
+    if not is_first:
+        yield b"".join(held)
+
+
+def _paragraphs(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """The lines up to an empty one, and to each that may be an envelope."""
+    held: list[bytes] = []
+    for line in lines:
+        if held and _ENVELOPE.match(line):
+            yield held
+            held = []
+        held.append(line)
+        if not line.strip():
+            yield held
+            held = []
     if held:
-        yield parser.parsebytes(b"".join(held))
+        yield held
 
 
-def _message(letter: EmailMessage) -> Message | None:
-    text = own_text(_body(letter))
-    if not text:
-        return None
-    return Message(_sender(letter), text, _moment(letter))
+def _begins_letter(paragraph: Sequence[bytes], is_after_blank: bool) -> bool:
+    """Whether the first line of a paragraph is the envelope of a letter. In a letter, too, a line
+    can begin with the word: two of three signs tell an envelope."""
+    if not _ENVELOPE.match(paragraph[0]):
+        return False
+    has_date = _DATE.fullmatch(paragraph[0]) is not None
+    return sum((is_after_blank, has_date, _has_header(paragraph))) >= 2
 
 
-def _sender(letter: EmailMessage) -> str:
-    """The name of whoever wrote, or else what stands before the @."""
-    try:
-        addresses: tuple[Address, ...] = letter["from"].addresses
-        first = addresses[0]
-        return first.display_name or first.username or "Somebody"
-    except (AttributeError, IndexError, ValueError, TypeError, LookupError):
-        return "Somebody"
+def _has_header(paragraph: Sequence[bytes]) -> bool:
+    """Whether the lines after the first are the header of a letter."""
+    header = [line for line in paragraph[1:] if line.strip()]
+    is_header = all(_FIELD.match(line) for line in header)
+    return is_header and any(_USUAL_FIELD.match(line) for line in header)
 
 
-def _moment(letter: EmailMessage) -> datetime | None:
-    try:
-        return parsedate_to_datetime(str(letter["date"])).replace(tzinfo=None)
-    except (ValueError, TypeError, IndexError, LookupError, AttributeError):
-        return None
+def _unmarked(line: bytes) -> bytes:
+    return line[1:] if _MARKED.match(line) else line
 
 
-def _thread_of(letter: EmailMessage, homes: dict[str, str]) -> str:
-    """The thread that a letter belongs to: by the letters that it answers, or else its subject."""
-    earlier = f"{_header(letter, 'references')} {_header(letter, 'in-reply-to')}".split()
-    subject = _REPLY.sub("", _header(letter, "subject"), count=1).strip().lower()
-    own = _header(letter, "message-id").strip() or str(len(homes))
+def _thread_of(letter: EmailMessage, number: int, homes: dict[str, str], ids: set[str]) -> str:
+    """The thread that a letter belongs to, by the letters that it answers. `ids` are those of the
+    letters so far: one that has the same is another letter."""
+    own = header_of(letter, "message-id").strip()
+    if not own or own in ids:
+        own = f"letter {number}"
+    ids.add(own)
 
-    thread = next((homes[name] for name in earlier if name in homes), None)
-    if thread is None:
-        thread = earlier[0] if earlier else subject or own
-        if subject and not earlier:
-            thread = f"{subject} {own}"
-    for name in (own, *earlier):
+    earlier = f"{header_of(letter, 'references')} {header_of(letter, 'in-reply-to')}".split()
+    names = [own, *earlier]
+    thread = next((homes[name] for name in names if name in homes), own)
+    for name in names:
         homes.setdefault(name, thread)
     return thread
-
-
-def _header(letter: EmailMessage, name: str) -> str:
-    try:
-        return str(letter[name] or "")
-    except (ValueError, TypeError, IndexError, LookupError, AttributeError):
-        return ""
-
-
-def _body(letter: EmailMessage) -> str:
-    """The text of a letter; of one that is HTML alone, the text in it."""
-    try:
-        part: Any = letter.get_body(("plain", "html"))
-        if part is None:  # it does not say what it is
-            payload = letter.get_payload(decode=True)
-            return payload.decode(errors="replace") if isinstance(payload, bytes) else ""
-        content = part.get_content()
-        text = content if isinstance(content, str) else ""
-        return _text_of_html(text) if part.get_content_type() == "text/html" else text
-    except (ValueError, TypeError, LookupError, AttributeError, AssertionError):
-        return ""
-
-
-def own_text(body: str) -> str:
-    """What a letter says itself: what it quotes is left out, and its signature."""
-    source = body.splitlines()
-    lines: list[str] = []
-    number = 0
-    while number < len(source):
-        line = source[number]
-        is_signature = line.rstrip("\r\n") in ("-- ", "--")
-        if is_signature or _QUOTED.fullmatch(line) or _is_header_of_quoted(source, number):
-            break
-
-        attribution = _lines_of_attribution(source, number)
-        if attribution:
-            number += attribution
-            continue
-        if not line.lstrip().startswith(">"):
-            lines.append(line)
-        number += 1
-    return "\n".join(lines).strip()
-
-
-def _lines_of_attribution(source: list[str], number: int) -> int:
-    """How many lines, from this one on, say who wrote what is quoted below: 0, 1 or 2."""
-    for count in (1, 2):
-        line = " ".join(source[number : number + count])
-        after = source[number + count : number + count + 4]
-        is_quoted = any(line.lstrip().startswith(">") for line in after)
-        if is_quoted and _WROTE.fullmatch(line):
-            return count
-    return 0
-
-
-def _is_header_of_quoted(source: list[str], number: int) -> bool:
-    """Whether the header of another letter begins here, as Outlook puts it above what it quotes."""
-    if not _HEADER.match(source[number]):
-        return False
-    following = [line for line in source[number : number + 6] if _HEADER.match(line)]
-    return len(following) >= 3
-
-
-class _Text(HTMLParser):
-    """Collects the text of a letter in HTML; what it quotes is left out."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.parts: list[str] = []
-        self._hidden = 0  # how many elements are open whose text is left out
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in ("style", "script", "blockquote", "head"):
-            self._hidden += 1
-        elif tag in ("br", "p", "div", "tr", "li"):
-            self.parts.append("\n")
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in ("style", "script", "blockquote", "head"):
-            self._hidden = max(self._hidden - 1, 0)
-
-    def handle_data(self, data: str) -> None:
-        if not self._hidden:
-            self.parts.append(" ".join(data.split(" ")).replace("\n", " "))
-
-
-def _text_of_html(html: str) -> str:
-    reader = _Text()
-    reader.feed(html)
-    return "".join(reader.parts)

@@ -268,7 +268,7 @@ def _whole_json(content: Content) -> Any:
 
 def _letters(content: Content, report: Report) -> Conversations:
     with content.opened() as stream:
-        yield from mail.threads(stream)
+        yield from mail.threads(stream, content, report)
 
 
 def _whole_text(content: Content, report: Report) -> str:

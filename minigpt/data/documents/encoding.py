@@ -11,6 +11,7 @@ from .content import BLOCK, Content
 from .document import Refused, Report
 
 FALLBACK = "cp1252"
+UTF_8 = "utf-8-sig"  # perhaps with a mark
 _MARKS = (  # UTF-32 first: its mark begins with that of UTF-16
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -32,6 +33,22 @@ def marked_encoding(head: bytes) -> str:
         if head.startswith(mark):
             return encoding
     return "utf-8-sig"
+
+
+def encoding_called(name: str) -> str:
+    """The encoding that a page or a letter means by a name, perhaps misspelt, such as cp-850. UTF-8
+    if it is none that Python knows, and for ASCII, which nobody names who has other letters."""
+    for spelling in (name.lower(), re.sub(r"[\W_]", "", name.lower())):
+        if spelling in ("iso-8859-1", "latin1", "windows-1252"):  # as browsers do
+            return FALLBACK
+        if spelling in ("ascii", "us-ascii") or spelling.startswith("utf-16"):  # it cannot be true
+            return UTF_8
+        try:
+            b"a".decode(spelling)
+            return spelling
+        except (LookupError, ValueError):
+            continue
+    return UTF_8
 
 
 def plain_blocks(content: Content, report: Report) -> Iterator[str]:

@@ -7,7 +7,7 @@ from .blocks import documents_of
 from .boilerplate import book_within
 from .content import Content
 from .document import Document, Report
-from .encoding import FALLBACK, decoded_whole, marked_encoding
+from .encoding import decoded_whole, encoding_called, marked_encoding
 from .page import blocks_of_page
 
 _BEGINS = re.compile(
@@ -39,22 +39,15 @@ def read_page(content: Content, report: Report) -> Iterator[Document]:
 def decoded_page(data: bytes, content: Content, report: Report) -> str:
     """The text of a page, in the encoding that was given, or that of its mark, or the one that it
     names."""
-    head = data[:_CHARSET_WITHIN]
-    encoding = content.reading.encoding or marked_encoding(head)
-    named = _CHARSET.search(head) or _XML_ENCODING.search(head)
+    encoding = content.reading.encoding or marked_encoding(data)
+    named = encoding_named_in(data)
     if encoding == "utf-8-sig" and named is not None:
-        encoding = _as_browsers_do(named[1].decode().lower())
+        encoding = encoding_called(named)
     return decoded_whole(data, encoding, content, report)
 
 
-def _as_browsers_do(name: str) -> str:
-    """The encoding that is meant by a name; UTF-8 if it is none that Python knows."""
-    if name in ("iso-8859-1", "latin1", "us-ascii", "ascii", "windows-1252"):
-        return FALLBACK
-    if name.startswith("utf-16"):  # it could not be read if it were true
-        return "utf-8-sig"
-    try:
-        b"a".decode(name)
-    except (LookupError, ValueError):
-        return "utf-8-sig"
-    return name
+def encoding_named_in(data: bytes) -> str | None:
+    """The encoding that a page names; None if it names none."""
+    head = data[:_CHARSET_WITHIN]
+    named = _CHARSET.search(head) or _XML_ENCODING.search(head)
+    return None if named is None else named[1].decode()

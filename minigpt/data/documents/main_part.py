@@ -30,6 +30,7 @@ class Inside:
     is_verbatim: bool = False
     is_item: bool = False
     is_in_item: bool = False  # of a list, perhaps in a heading there
+    is_cited: bool = False  # of another letter, by a letter
     level: int = 0
 
 

@@ -47,6 +47,7 @@ _WITHOUT_TEXT = {
     "audio", "button", "canvas", "head", "iframe", "math", "noscript", "object", "script", "select",
     "style", "svg", "template", "textarea", "title", "video", "rp", "rt",
 }  # fmt: skip
+_IN_HEAD = {"base", "link", "meta", "noframes", "noscript", "script", "style", "template", "title"}
 _FRAME = {"nav": "navigation", "aside": "asides", "footer": "page footers", "dialog": "navigation"}
 _ROLES = {
     "navigation": "navigation", "banner": "page headers", "contentinfo": "page footers",
@@ -96,27 +97,33 @@ class _Open(NamedTuple):
 
 def blocks_of_page(page: str, content: Content, report: Report, is_book: bool) -> list[Block]:
     """The paragraphs and headings of a page; of a book's, all but its notes and title pages."""
-    reader = _Reader(content, report, is_book)
+    found = all_blocks(page, content, report, has_frame=not is_book)
+    around = without_contents if is_book else without_frame
+    return [one.block for one in around(found, report)]
+
+
+def all_blocks(page: str, content: Content, report: Report, *, has_frame: bool) -> list[PageBlock]:
+    """The paragraphs and headings of a page, each with where it is. If the page has a frame, what
+    is certainly none of its main part is left out."""
+    reader = _Reader(content, report, has_frame)
     for part in tags_and_text(page):
         if isinstance(part, Tag):
             reader.tag(part)
         else:
             reader.text(part)
-    reader.end_paragraph()
-
-    around = without_contents if is_book else without_frame
-    return [one.block for one in around(reader.found, report)]
+    reader.end()
+    return reader.found
 
 
 class _Reader:
     """Goes through a page from tag to tag."""
 
-    def __init__(self, content: Content, report: Report, is_book: bool):
+    def __init__(self, content: Content, report: Report, has_frame: bool):
         self.found: list[PageBlock] = []
         self._content = content
         self._report = report
         self._most_nested = content.limit(MOST_NESTED)
-        self._is_book = is_book
+        self._has_frame = has_frame
         self._open: list[_Open] = []
         self._how_many: Counter[str] = Counter()  # are open, of each name
         self._parts: list[str] = []  # of the paragraph that is being read
@@ -132,6 +139,8 @@ class _Reader:
 
     def text(self, text: str) -> None:
         """Add text to the paragraph."""
+        if text.strip():
+            self._end_head()
         here = self._here
         if here.is_left_out:
             return
@@ -163,7 +172,15 @@ class _Reader:
         else:
             self._start(tag)
 
+    def end(self) -> None:
+        """End the page, and all that is still open in it."""
+        while self._open:
+            self._close_last()
+        self.end_paragraph()
+
     def _start(self, tag: Tag) -> None:
+        if tag.name not in _IN_HEAD:
+            self._end_head()
         if tag.name in _CLOSE_P:
             self._end_unclosed({"p"})
         self._end_unclosed(_ENDS.get(tag.name, set()))
@@ -181,6 +198,11 @@ class _Reader:
             self._rows.append([])
         elif tag.name in ("td", "th") and self._rows:
             self._rows[-1].append([])
+
+    def _end_head(self) -> None:
+        """End a head that was not closed, since what comes cannot be in one."""
+        if self._open and self._open[-1].name == "head":
+            self._close_last()
 
     def _end_unclosed(self, names: set[str]) -> None:
         """End tags that were not closed, up to the list or table around them."""
@@ -282,6 +304,8 @@ class _Reader:
             turns = not _TURNS_THE_PAGE.isdisjoint(relations)
             leads = "#" in tag.attributes["href"]
             inside = replace(inside, is_link=True, leads_to_part=leads, turns_the_page=turns)
+        elif _cites(tag):
+            inside = replace(inside, is_cited=True)
         elif tag.name == "pre":
             inside = replace(inside, is_verbatim=True)
         elif tag.name in ("ul", "ol", "dl", "td", "th"):
@@ -302,7 +326,7 @@ class _Reader:
             self._report.leave_out(why)
             return replace(inside, is_left_out=True)
 
-        if not self._is_book and _looks_like_navigation(tag):
+        if self._has_frame and _looks_like_navigation(tag):
             is_certain = tag.name not in _PARAGRAPH
             return replace(inside, is_left_out=is_certain, is_guessed=True)
         return inside
@@ -332,11 +356,21 @@ class _Reader:
             return "hidden parts"
         if "display:none" in attributes.get("style", "").replace(" ", ""):
             return "hidden parts"
-        if self._is_book:
+        if not self._has_frame:
             return ""
         if tag.name == "header" and not self._here.is_main:
             return "page headers"
         return _FRAME.get(tag.name, "")
+
+
+def _cites(tag: Tag) -> bool:
+    """Whether a tag is around what a letter cites of another one, as mailers write it. A quotation
+    that the writer made has nothing that says so."""
+    attributes = tag.attributes
+    if tag.name != "blockquote":
+        return attributes.get("name") == "quote"
+    is_named = "quote" in attributes.get("class", "") or attributes.get("type") == "cite"
+    return is_named or "border-left:" in attributes.get("style", "").lower().replace(" ", "")
 
 
 def _looks_like_navigation(tag: Tag) -> bool:

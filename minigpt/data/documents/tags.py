@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 _RAW = {"script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes"}
+_ANY_TAG = re.compile(r"</?[a-zA-Z]")
 _NAME = re.compile(r"[a-zA-Z][^\s/>]*")
 _NEXT_IN_TAG = re.compile("[\"'>]")
 _ATTRIBUTE = re.compile(r"""([^\s"'<>/=]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?""")
@@ -31,6 +32,7 @@ def tags_and_text(page: str) -> Iterator[Tag | str]:
     """The tags of a page and the text between them, in which &amp; and the like are part_name.
     Comments, declarations and the content of scripts and styles are left out."""
     position = 0
+    never_closed: set[str] = set()
     while position < len(page):
         begin = page.find("<", position)
         if begin < 0:
@@ -40,7 +42,7 @@ def tags_and_text(page: str) -> Iterator[Tag | str]:
             yield _text(page[position:begin])
 
         if page.startswith("<!--", begin):
-            position = _after(page, "-->", begin + 4)
+            position = _after(page, "-->", begin + 2)  # <!--> is one
         elif page.startswith("<![CDATA[", begin):
             position = _after(page, "]]>", begin)
             yield page[begin + 9 : position].removesuffix("]]>")
@@ -58,7 +60,9 @@ def tags_and_text(page: str) -> Iterator[Tag | str]:
             tag = _tag(name[0], is_end, page[name.end() : position])
             yield tag
             if tag.name in _RAW and not tag.is_end and not tag.is_closed:
-                position = _end_of_raw(page, tag.name, position)
+                position = _end_of_raw(page, tag.name, position, never_closed)
+                if tag.name in never_closed:
+                    yield Tag(tag.name, is_end=True, attributes={})
 
 
 def _text(text: str) -> str:
@@ -94,10 +98,17 @@ def _end_of_tag(page: str, position: int) -> int:
     return len(page)
 
 
-def _end_of_raw(page: str, name: str, position: int) -> int:
-    """The place where the end tag of a script and the like begins."""
-    found = re.compile(f"</{re.escape(name)}", re.IGNORECASE).search(page, position)
-    return len(page) if found is None else found.start()
+def _end_of_raw(page: str, name: str, position: int, never_closed: set[str]) -> int:
+    """The place where the end tag of a script and the like begins. If there is none, a script takes
+    the rest of the page, and others end at the next tag; their names are kept in `never_closed`, so
+    that the rest is not searched again for each."""
+    if name not in never_closed:
+        found = re.compile(f"</{re.escape(name)}", re.IGNORECASE).search(page, position)
+        if found is not None:
+            return found.start()
+        never_closed.add(name)
+    following = None if name == "script" else _ANY_TAG.search(page, position)
+    return len(page) if following is None else following.start()
 
 
 def _tag(name: str, is_end: bool, rest: str) -> Tag:

@@ -2,14 +2,15 @@
 
 import json
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from minigpt.data.dialogue import mail
 from minigpt.data.dialogue.discord import messages_of_channel
-from minigpt.data.dialogue.recognise import form_of_data, form_of_rows, is_mailbox
-from minigpt.data.dialogue.turns import Message
+from minigpt.data.dialogue.recognise import form_of_data, form_of_rows
+
+from ..texts import documents, write
 
 Said = list[tuple[str, str]]
 
@@ -241,37 +242,27 @@ Message-ID: <3@example.org>
 Content-Type: text/html
 
 <html><head><style>p {}</style></head>
-<body><p>Only <b>this</b>.</p><blockquote>old</blockquote></body></html>
+<body><p>Only <b>this</b>.</p><blockquote type=cite>old</blockquote></body></html>
 """
 
 
-def test_a_mailbox_has_what_each_sender_wrote_thread_by_thread() -> None:
-    content = MBOX.encode()
-    assert is_mailbox(content)
-    first, second = map(said, mail.threads(content.splitlines(keepends=True)))
-    assert [name for name, _ in first] == ["Anna Müller", "otto"]
-    assert first[0][1].startswith("Dear Otto,")
-    assert "Example Street" not in first[0][1]
-    assert first[1][1] == "Twice."
-    assert second == [("Anna", "Only this.")]
+def test_a_mailbox_has_what_each_sender_wrote_thread_by_thread(tmp_path: Path) -> None:
+    first, second = documents(write(tmp_path / "letters", MBOX))
+    asked = "Dear Otto,\ndid you feed the cat? Call me: (number)\nFrom tomorrow on I am away."
+    assert first == f"Anna Müller: {asked}\n\notto: Twice.\n\n"
+    assert second == "Anna: Only this.\n\n"
 
 
-def test_what_is_quoted_in_other_ways_is_left_out_too() -> None:
-    assert mail.own_text("Ja.\n\nAm 1.1.2024 um 10:00 schrieb Anna:\n> Hast du?\n") == "Ja."
-    assert mail.own_text("Oui.\n\n-----Message d'origine-----\nDe : Anna\n\nAs-tu ?") == "Oui."
-    outlook = "Yes.\n\nFrom: Anna\nSent: Monday\nTo: Otto\nSubject: Cat\n\nDid you?"
-    assert mail.own_text(outlook) == "Yes."
-    between = "On 1 Jan 2024 Anna wrote:\n> Did you feed her?\nYes.\n> And the dog?\nNo.\n"
-    assert mail.own_text(between) == "Yes.\nNo."
+def test_a_letter_in_a_novel_is_no_mailbox(tmp_path: Path) -> None:
+    for novel in (
+        "From London we went to Dover in 1815.\n\nThe sea was calm.\n",
+        "From Anna\n\nDear Otto,\nthe sea is calm.\n",
+        "From here on:\nNote: it rained.\n",
+    ):
+        assert documents(write(tmp_path / "novel", novel)) == [novel]
 
 
-def test_a_letter_in_a_novel_is_no_mailbox() -> None:
-    assert not is_mailbox(b"From London we went to Dover in 1815.\n\nThe sea was calm.\n")
-    assert not is_mailbox(b"")
-
-
-def test_letters_that_are_damaged_are_read_as_far_as_they_go() -> None:
-    begins = b"From a@b Mon Jan  1 10:00:00 2024\n"
-    damaged = begins + b"From: \xff\xfe <\nDate: never\nContent-Type: x/\n\nHi\n"
-    (messages,) = mail.threads(damaged.splitlines(keepends=True))
-    assert messages == [Message("Somebody", "Hi")]
+def test_letters_that_are_damaged_are_read_as_far_as_they_go(tmp_path: Path) -> None:
+    header = b"From: \xff\xfe <\nDate: never\nContent-Type: x/\n\nHi\n"
+    damaged = b"From a@b Mon Jan  1 10:00:00 2024\n" + header
+    assert documents(write(tmp_path / "letters", damaged)) == ["Somebody: Hi\n\n"]

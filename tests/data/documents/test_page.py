@@ -32,6 +32,7 @@ def text_of(folder: Path, body: str, head: str = "") -> str:
             "<a> ééé &amp; &nonsense; &",
         ),
         ("a<!-- <p>no</p> -->b<script>if (a < b) '<p>no'</script>c<style>p {}</style>", "abc"),
+        ("a<!-->b<!--->c<!--[if mso]><p>no<![endif]-->d", "abcd"),
         ("<p title='a > b'>c</p>1 < 2 <3", "c\n\n1 < 2 <3"),
         ("soft\u00adhyphen zero\u200bwidth", "softhyphen zerowidth"),
         ("<dl><dt>a<dd>b</dl>", "a\n\nb"),
@@ -79,6 +80,29 @@ def test_what_is_around_the_main_part_is_left_out(frame: str, tmp_path: Path) ->
     story = "\n\n".join(["A fox saw a crow on a branch. It had a piece of cheese in its beak."] * 5)
     assert text_of(tmp_path, frame.format(STORY)) == story
     assert sum(left_out(tmp_path / "a.html").values()) >= 1
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<html><head><meta charset=utf-8><body><p>a</p><p>b</p></body></html>",
+        "<html><head><title>no</title><p>a</p><p>b</p></html>",
+        "<html><head>a<p>b</html>",
+        "<html><p>a</p><style>p {}<p>b</p></html>",
+        "<html><title><p>a</p><p>b</p></html>",
+        "<html><table><tr><td>a<p>b",
+        "<html><table><tr><td><table><tr><td>a<tr><td>b",
+    ],
+)
+def test_a_tag_that_is_never_closed_does_not_cost_the_text(page: str, tmp_path: Path) -> None:
+    assert documents(write(tmp_path / "a.html", page)) == ["a\n\nb"]
+
+
+@pytest.mark.parametrize(("name", "text"), [("cp-850", "é"), ("us-ascii", "é"), ("x-odd", "é")])
+def test_a_page_may_misspell_its_encoding(name: str, text: str, tmp_path: Path) -> None:
+    page = f"<html><meta charset={name}><p>{text * 3}"
+    encoding = "cp850" if name == "cp-850" else "utf-8"
+    assert documents(write(tmp_path / "a.html", page.encode(encoding))) == [text * 3]
 
 
 def test_the_name_of_a_class_does_not_cost_the_text(tmp_path: Path) -> None:
