@@ -421,9 +421,8 @@ def _has_same_buffers(part: nn.Module, usual: nn.Module) -> bool:
 def flops_per_token(config: GPTConfig, training: bool = True) -> int:
     """Floating-point operations of the matrix products for each token of a full context.
 
-    They are two for every weight of a matrix, and in each block ``2 T num_heads head_size`` for the
-    scores and context vectors, of which the mask leaves half; with the backward pass three times as
-    many ("Scaling Laws for Neural Language Models", Kaplan et al. 2020, section 2.1).
+    They are two for every weight of a matrix, and those of attention; with the backward pass three
+    times as many ("Scaling Laws for Neural Language Models", Kaplan et al. 2020, section 2.1).
     """
     in_a_block = sum(
         math.prod(shape)
@@ -433,10 +432,15 @@ def flops_per_token(config: GPTConfig, training: bool = True) -> int:
     head = config.vocab_size * config.emb_dim  # embeddings are looked up
     matrices = config.num_layers * in_a_block + head
 
-    q_dim = config.num_heads * config.head_size
-    attention = config.num_layers * 2 * config.context_length * q_dim
+    products = 2 * matrices * (3 if training else 1)
+    return products + attention_flops_per_token(config, training)
 
-    forward = 2 * matrices + attention
+
+def attention_flops_per_token(config: GPTConfig, training: bool = True) -> int:
+    """Those of attention among them: in each block ``2 T num_heads head_size`` for the scores and
+    context vectors, of which the mask leaves half."""
+    q_dim = config.num_heads * config.head_size
+    forward = config.num_layers * 2 * config.context_length * q_dim
     return 3 * forward if training else forward
 
 

@@ -288,7 +288,7 @@ def check_given(given: Mapping[str, Any], known: Mapping[str, Any] | None = None
 
     check_log(wanted.get("log"))
     shorter = wanted.get("warmup_context", 0)
-    longer = wanted.get("context_length", math.inf)
+    longer = {**(known or {}), **wanted}.get("context_length", math.inf)
     if shorter > longer:
         raise UserError(
             f"--warmup-context {shorter} is longer than --context-length {longer}",

@@ -3,43 +3,16 @@
 A new one already knows which tokens resemble each other, and which follow which.
 """
 
-from dataclasses import replace
-
 import torch
 from torch import nn
 
-from ..config import counted
 from ..data.batches import Dataset
 from ..model import GPT
 from . import induction
 from .embedding_init import embedding_init, head_init, sample
 from .plan import Plan
-from .reasons import rough
 from .request import Request
-from .rules import plan_context
 from .start import as_planned
-
-
-def fitted_to_tokens(plan: Plan, dataset: Dataset, given_context: int | None) -> Plan:
-    """The plan for the number of tokens that were found. A context is shortened to fit these,
-    unless its length was given; the plan had to guess their number."""
-    model = replace(plan.model, vocab_size=dataset.tokenizer.vocab_size)
-    tokens = len(dataset.train)
-    if plan.init is None:
-        longest = plan_context(tokens, plan.text.tokenizer, times=4)
-    else:  # guessed from the model's own tokens, which seldom misses by much
-        longest = tokens - 1
-    if given_context is not None or model.context_length <= longest:
-        return replace(plan, model=model)
-
-    why = f"context: {counted(longest, 'token')}, because the text has only {rough(tokens)}"
-    reasons = [why if line.startswith("context:") else line for line in plan.reasons]
-    return replace(
-        plan,
-        model=replace(model, context_length=longest),
-        tokens=tokens,
-        reasons=tuple(reasons),
-    )
 
 
 def first_model(request: Request, plan: Plan | None, dataset: Dataset) -> nn.Module:

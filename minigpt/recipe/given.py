@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from ..config import GPTConfig, TrainConfig, check_fields, check_given
 from ..runs.found import FoundModel
-from ..tokenizer import CharacterTokenizer
+from ..tokenizer import CharacterTokenizer, tiktoken_tokenizer
 
 Value = TypeVar("Value")
 
@@ -84,6 +84,9 @@ def gather_given(
     given = {**text, **model, **training}
     if start is None:
         check_given(given)
+        tokenizer = given.get("tokenizer", Given.tokenizer)
+        if tokenizer not in ("bpe", "char"):  # it brings its tokens
+            given["vocab_size"] = tiktoken_tokenizer(tokenizer).vocab_size
         return Given.of(given)
 
     config = start.glass.config

@@ -13,6 +13,7 @@ import torch
 
 from .. import UserError
 from ..config import PARTS, GPTConfig
+from ..data.batches import Dataset
 from ..data.lengths import check_short_text
 from ..data.source import Source, split
 from ..training import distributed
@@ -128,6 +129,7 @@ def plan_measured(measured: Measured, request: Request) -> Plan:
         say(why_device(plan, on_gpu, on_cpu))
 
     check_step(plan, request.given)
+    check_warmup_context(plan)
     return plan
 
 
@@ -234,6 +236,53 @@ def known_text(text: TextStats, source: Source, request: Request) -> TextStats |
     if found is None:
         return None
     return replace(text, before=found.bits_per_byte, bytes_per_token=found.bytes_per_token)
+
+
+def fitted_to_tokens(plan: Plan, dataset: Dataset, given: Given) -> Plan:
+    """The plan for the number of tokens that were found, which it had to guess: made anew, around
+    the same given settings, if they are too few for its context."""
+    tokens = len(dataset.train)
+    vocab_size = dataset.tokenizer.vocab_size
+    if plan.init is None:
+        longest = rules.plan_context(tokens, plan.text.tokenizer, times=4)
+    else:  # guessed from the model's own tokens, which seldom misses by much
+        longest = tokens - 1
+    if given.context_length is not None or plan.model.context_length <= longest:
+        return replace(plan, model=replace(plan.model, vocab_size=vocab_size))
+
+    processes = distributed.world_size()
+    fitted = make_plan(
+        replace(plan.text, bytes_per_token=plan.text.size / tokens),
+        Machine(plan.speed and plan.speed.rounded(), processes),
+        replace(given, vocab_size=vocab_size),
+        forecast_machine=Machine(plan.speed, processes),
+    )
+    check_warmup_context(fitted)
+    # What does not follow from the tokens stays.
+    why_vocabulary = [line for line in plan.reasons if line.startswith("vocabulary:")]
+    others = [line for line in fitted.reasons if not line.startswith("vocabulary:")]
+    return replace(
+        fitted,
+        num_workers=min(plan.num_workers, fitted.batch_size),
+        max_characters=plan.max_characters,
+        device=plan.device,
+        precision=plan.precision,
+        from_nothing=plan.from_nothing,
+        with_base=plan.with_base,
+        reasons=(*others[:1], *why_vocabulary, *others[1:]),
+    )
+
+
+def check_warmup_context(plan: Plan) -> None:
+    """Refuse a warm-up context that was given and is longer than the context that is planned."""
+    shorter = plan.warmup_context
+    longer = plan.model.context_length
+    if shorter > longer:
+        raise UserError(
+            f"--warmup-context {shorter} is longer than the context that is planned, "
+            f"{longer}; leave it out, or name a --context-length too",
+            kind="setting",
+        )
 
 
 def _can_copy(request: Request) -> bool:

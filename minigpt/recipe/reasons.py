@@ -65,12 +65,12 @@ def _why_vocabulary(model: GPTConfig, text: TextStats, given: Given) -> str:
     tokens = f"{size:,} tokens"
     if given.init is not None:
         return f"{tokens}, that of {given.init}"
+    if text.tokenizer not in ("bpe", "char"):
+        return f"{tokens}, those of {text.tokenizer}"
     if given.vocab_size is not None:
         return f"{tokens}, as given"
     if text.tokenizer == "char":
         return "the characters of the text, as given"
-    if text.tokenizer != "bpe":
-        return f"{tokens}, those of {text.tokenizer}"
 
     if text.repeats_afar:
         usual_text = replace(text, repeats_afar=False)

@@ -86,14 +86,12 @@ def plan_vocabulary(text: TextStats, model: GPTConfig) -> int:
     """Size of a vocabulary: for BPE that of its words, but no more than the model is worth.
 
     The table of embeddings outweighs the blocks, whose work counts, only where 4,096 tokens let a
-    context reach farther back in a text that repeats itself. Other tokenizers bring their own.
+    context reach farther back in a text that repeats itself. That of other tokenizers is given.
 
     `model` has a vocabulary of 1.
     """
     if text.tokenizer == "char":
         return 128
-    if text.tokenizer != "bpe":
-        return 50_257
 
     most = count_parameters(model) // model.emb_dim - 1  # as many as the blocks have
     if text.repeats_afar:
@@ -108,7 +106,7 @@ def bytes_per_token(text: TextStats, vocab_size: int) -> float:
     if text.bytes_per_token is not None:
         return text.bytes_per_token
     if text.tokenizer == "char":
-        return 1.0
+        return text.bytes_per_character
     doublings = math.log2(max(vocab_size, 256) / 256)  # of an alphabet of bytes
     return min(1.0 + 1.15 * doublings**0.6, 4.5)
 

@@ -34,8 +34,8 @@ from ..training.trainer import Trainer
 from . import report, result
 from .copied import reserved_seconds, say_copied
 from .counting import Counting
-from .first_model import first_model, fitted_to_tokens
-from .planner import plan_run
+from .first_model import first_model
+from .planner import fitted_to_tokens, plan_run
 from .request import Fields, make_request
 from .resume import continued_config, expected_of_run, run_to_resume, text_of_run, tokens_of_run
 from .samples import Samples, check_sample_prompt
@@ -155,7 +155,8 @@ def start_run(
         _tell(journal, "tokens")
         dataset = on_all(tokens_of, source, request, _tell_share(journal, "tokens"))
         if plan is not None:
-            plan = fitted_to_tokens(plan, dataset, request.given.context_length)
+            plan = fitted_to_tokens(plan, dataset, request.given)
+            request = request.with_plan(plan)
 
         with threads_of(request.training):
             network = first_model(request, plan, dataset)

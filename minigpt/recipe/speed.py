@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ..config import GPTConfig, TrainConfig
-from ..model import GPT, flops_per_token
+from ..model import GPT, attention_flops_per_token, flops_per_token
 from ..training import workers
 from ..training.average import WeightAverage
 from ..training.optimizer import make_optimizers
@@ -35,8 +35,9 @@ class Speed:
     def seconds(self, shape: GPTConfig, tokens: int) -> float:
         """The seconds of a step on `tokens` tokens with a model of this shape."""
         start = self.start * (shape.emb_dim / 128) ** 0.5  # a narrow one's optimizer does less
-        slow = replace(shape, context_length=2 * shape.context_length)  # attention is half as fast
-        return shape.num_layers * start + tokens * flops_per_token(slow) / self.flops
+        # Attention is half as fast as the other products.
+        operations = flops_per_token(shape) + attention_flops_per_token(shape)
+        return shape.num_layers * start + tokens * operations / self.flops
 
     def rounded(self) -> "Speed":
         """This speed in coarse steps: to plan with, so that the same machine plans the same again.

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import minigpt
 from minigpt import UserError
+from minigpt.cli import main
 from minigpt.config import GPTConfig, TrainConfig, count_parameters
 from minigpt.data.source import find_source
 from minigpt.recipe.given import Given
@@ -32,6 +33,7 @@ from minigpt.recipe.rules import (
 )
 from minigpt.recipe.speed import Speed
 from minigpt.recipe.text_stats import TextStats
+from minigpt.runs.folder import PLAN, read_config
 from minigpt.tokenizer.bpe import train_bpe
 from minigpt.training.checkpoint import read_state
 from tests.conftest import TINY, some_text, train_tiny
@@ -371,3 +373,59 @@ def test_a_run_ends_when_it_has_read_the_text_often_enough(workplace: Path) -> N
     read = state.step * TINY["batch_size"] * TINY["context_length"] / 3.0
     assert state.finished and state.seconds < 150
     assert 0.3 < read / kept["tokens"] < 3  # the plan only guesses the tokens
+
+
+def test_a_run_whose_text_has_fewer_tokens_than_guessed_is_planned_for_those(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = minigpt.train("my.txt", emb_dim=64, num_layers=1, steps=60)
+    plan = json.loads((run / PLAN).read_text())
+    config = read_config(run)
+    assert plan["tokens"] < 700 and config.gpt.context_length == 32
+    assert config.training.warmup_context == plan["warmup_context"] == 16
+
+    epochs = 60 * config.training.batch_size * 32 / plan["tokens"]
+    split = plan_token_split_prob(epochs, 64, "bpe")
+    assert config.training.token_split_prob == split > 0
+    assert config.gpt.dropout == plan_dropout(epochs, 64, split) > 0
+    reasons = capsys.readouterr().err
+    assert "context: 32 tokens, because the text has only " in reasons
+    assert f"the text is read {epochs:.1f} times" in reasons
+    assert "vocabulary: 320 tokens, the fewest that are planned" in reasons
+
+
+def test_a_tokenizer_of_tiktoken_is_planned_with_the_tokens_that_it_has(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    encoding = train_bpe([some_text()], 305).encoding
+    monkeypatch.setattr("tiktoken.list_encoding_names", lambda: ["cl100k_base"])
+    monkeypatch.setattr("tiktoken.get_encoding", lambda name: encoding)
+    assert main(["train", "--plan", "my.txt", "--tokenizer", "cl100k_base"]) == 0
+    assert "vocabulary: 305 tokens, those of cl100k_base\n" in capsys.readouterr().out
+
+
+def test_a_context_of_any_legal_length_is_planned(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("long.txt").write_text(some_text(100_000))
+    arguments = ["--tokenizer=char", "--context-length=200000", "--emb-dim=16", "--num-heads=1"]
+    assert main(["train", "--plan", "long.txt", "--minutes=900", *arguments]) == 0
+    assert "--context-length 200000 " in capsys.readouterr().out
+
+
+def test_a_warmup_context_longer_than_the_context_is_refused(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where that is planned, too, or kept from the run."""
+    new = ["my.txt", "--warmup-context=40", "--emb-dim=16", "--num-layers=1", "--steps=2"]
+    assert main(["train", *new]) == 2
+    assert "than the context that is planned, 32;" in capsys.readouterr().err
+    assert not Path("runs").exists()
+    run = train_tiny()
+    assert main(["train", "--resume", "--out", str(run), "--steps=9", "--warmup-context=17"]) == 2
+    assert "--warmup-context 17 is longer than --context-length 16" in capsys.readouterr().err
+
+
+def test_a_character_has_as_many_bytes_as_in_this_text() -> None:
+    text = TextStats(30_000, bytes_per_character=3.0, tokenizer="char")
+    assert planned(text).tokens == 10_000

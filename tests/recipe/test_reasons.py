@@ -112,7 +112,7 @@ def test_the_next_larger_model_is_named_and_what_it_lacks() -> None:
         (TextStats(10**9), {"minutes": 1400}, "16,384 tokens, the most that are planned"),
         (
             replace(MEGABYTE, tokenizer="gpt2"),
-            {"tokenizer": "gpt2"},
+            {"tokenizer": "gpt2", "vocab_size": 50_257},
             "50,257 tokens, those of gpt2",
         ),
         (replace(MEGABYTE, tokenizer="char"), {"tokenizer": "char"}, "the characters of the text"),
