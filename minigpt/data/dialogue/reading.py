@@ -16,7 +16,7 @@ from . import discord, mail
 from .layout import layout_of
 from .recognise import form_of_data, form_of_rows, form_of_text, is_mailbox
 from .rows import FIELDS
-from .turns import Message, conversations, without_numbers
+from .turns import Message, clean_text, conversations, without_numbers
 
 _TELLING = (b'"messages"', b'"chats"', b'"personal_information"', b'"conversation',
             b'"prompt"', b'"instruction"', b'"question"', b'"envelope"', b'"sender"')  # fmt: skip
@@ -112,8 +112,9 @@ def _documents(messages: Iterable[Message], content: Content, report: Report) ->
 
     def not_empty() -> Iterator[Message]:
         for message in messages:
-            if message.text.strip():
-                yield message
+            text = clean_text(message.text)
+            if text:
+                yield message._replace(text=text)
             else:
                 report.leave_out("messages without text")
 

@@ -1,0 +1,136 @@
+"""Whatever a file of records holds: each record is in the text, or is counted as left out.
+
+Each file below has good records, each with a word of its own, and odd ones between them. How many
+records there are, how many of their words come out, and how many are named in the table is counted.
+"""
+
+import base64
+import json
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ..data.texts import write
+from .conftest import Type
+
+Odd = Sequence[Any]
+INVISIBLE = "\u200b\u200e\ufeff"
+NO_TEXTS = (None, 7, True, 1.5, "", " \n\t", INVISIBLE, [], {}, ["a"], "\ud800")
+
+
+def word(number: int) -> str:
+    """The word of a record, which no other has."""
+    return f"word{number}x"
+
+
+def between(good: Callable[[int], Any], odd: Odd) -> list[Any]:
+    """Odd records, each between two good ones; the words of these have even numbers."""
+    records = [good(0)]
+    for number, one in enumerate(odd, start=1):
+        records += [one, good(2 * number)]
+    return records
+
+
+# Letters
+
+
+def letter(number: int, body: str = "", header: str = "Content-Type: text/plain") -> bytes:
+    lines = f"From anna@example.org Mon Jan  1 10:00:00 2024\nFrom: Anna <a@b.c>\n{header}\n\n"
+    return f"{lines}{body or word(number)}\n\n".encode()
+
+
+def mailbox() -> tuple[bytes, int]:
+    letters = between(
+        letter,
+        [
+            letter(0, "\n"),
+            letter(0, INVISIBLE),
+            letter(1, "<div>" * 1100 + word(1), "Content-Type: text/html"),
+            letter(1, f"{word(1)}", "Content-Type: text/plain; charset=uft-8"),
+            letter(3, f"{word(3)} R&B <head>", "Content-Type: text/html"),
+            letter(5, f"{word(5)}", "Content-Type: multipart/mixed; boundary=x"),
+            letter(7, f"{word(7)}", "Content-Transfer-Encoding: unknown"),
+            letter(9, base64.b64encode(word(9).encode()).decode(),
+                   "Content-Transfer-Encoding: base64"),
+            letter(11).replace(b"From: Anna <a@b.c>", b"From: \xff\xfe <"),
+            letter(13).replace(b"From anna@example.org Mon Jan  1 10:00:00 2024", b"From "),
+            b"From anna@example.org Mon Jan  1 10:00:00 2024\n\n",
+            letter(15, f"{word(15)}\n\nFrom 2019 until 2021 I lived in Rome.\n\nThen not."),
+        ],
+    )  # fmt: skip
+    return b"".join(letters), len(letters)
+
+
+# Chats in JSON
+
+
+def telegram() -> tuple[bytes, int]:
+    def good(number: int) -> dict[str, Any]:
+        return {"type": "message", "date": "2024-01-01T10:00:00", "from": f"P{number}",
+                "text": word(number)}  # fmt: skip
+
+    odd = [None, 7, "text", [], {}, {"type": "message"}, good(1) | {"type": "service"},
+           good(1) | {"forwarded_from": "News"}, good(3) | {"from": None},
+           good(5) | {"date": 7}, *(good(1) | {"text": text} for text in NO_TEXTS[4:8]),
+           *(good(1) | {"text": text} for text in (None, 7, {}))]  # fmt: skip
+    messages = between(good, odd)
+    return json.dumps({"name": "Otto", "messages": messages}).encode(), len(messages)
+
+
+def discord() -> tuple[bytes, int]:
+    def good(number: int) -> dict[str, Any]:
+        return {"type": "Default", "timestamp": "2024-01-01T10:00:00", "content": word(number),
+                "author": {"name": f"P{number}"}}  # fmt: skip
+
+    odd = [None, 7, [], {}, good(1) | {"type": "Call"}, good(1) | {"author": None},
+           good(1) | {"author": "Anna"}, good(3) | {"author": {}}, good(5) | {"timestamp": 7},
+           *(good(1) | {"content": text} for text in (None, "", INVISIBLE))]  # fmt: skip
+    messages = between(good, odd)
+    return json.dumps({"channel": {}, "messages": messages}).encode(), len(messages)
+
+
+def signal() -> tuple[bytes, int]:
+    def good(number: int) -> dict[str, Any]:
+        return {"date": "2024-01-01T10:00:00", "sender": f"P{number}", "body": word(number)}
+
+    odd = [{}, {"envelope": {}}, {"envelope": 7}, good(1) | {"sender": None},
+           good(3) | {"date": 7}, *(good(1) | {"body": text} for text in NO_TEXTS[:8])]  # fmt: skip
+    rows = between(good, odd)
+    return "".join(json.dumps(row) + "\n" for row in rows).encode(), len(rows)
+
+
+# WhatsApp
+
+
+def whatsapp() -> tuple[bytes, int]:
+    def good(number: int) -> str:
+        return f"31.12.23, 21:40 - P{number}: {word(number)}\n"
+
+    program = ["Messages and calls are end-to-end encrypted.", "Anna added Otto",
+               "P0: <Media omitted>", "P0: This message was deleted", "P0: ",
+               f"P0: {INVISIBLE}"]  # fmt: skip
+    messages = between(good, [f"31.12.23, 21:41 - {line}\n" for line in program])
+    return "".join(messages).encode(), len(messages)
+
+
+RECORDS = {
+    "mail": mailbox,
+    "result.json": telegram,
+    "channel.json": discord,
+    "signal.jsonl": signal,
+    "chat.txt": whatsapp,
+}
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_each_record_is_read_or_counted_as_left_out(name: str, tmp_path: Path, type_: Type) -> None:
+    data, records = RECORDS[name]()
+    status, out, err = type_("read", write(tmp_path / name, data))
+    assert status == 0, err
+    read = len(set(re.findall(r"word\d+x", out)))
+    named = sum(int(number) for number in re.findall(r" \((\d+)\)", err.splitlines()[1]))
+    assert read >= records / 3
+    assert records == read + named, err
