@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..tokenizer import Tokenizer, TokenSplitter
-from .dialogue.counted import IGNORED
+from .dialogue.counted import IGNORED, MarkedTokens
 from .origin import Origin
 
 TokenIds = NDArray[np.unsignedinteger]
@@ -59,17 +59,19 @@ def sample_batch(
     The text is cut into windows side by side. Each is drawn once, in random order, before the next
     epoch cuts the text elsewhere. A batch does not depend on the steps before it. `rows` are the
     windows of one rank; `splitter` splits the share `split_prob` of the tokens. Tokens that are
-    marked are IGNORED as targets.
+    marked are IGNORED as targets; a window in which all targets are gives its turn to another.
     """
     places = len(tokens) - context_length  # where a window can begin
     in_epoch = _windows_of_an_epoch(places, context_length)
     drawn_before = step * batch_size
 
-    starts = []
-    for number in range(drawn_before, drawn_before + batch_size):
-        epoch, turn = divmod(number, in_epoch)
+    starts: list[int] = []
+    while len(starts) < batch_size:
+        epoch, turn = divmod(drawn_before + len(starts), in_epoch)
         epoch_starts = _starts_of_epoch(places, context_length, seed=seed, epoch=epoch)
-        starts.append(epoch_starts[turn])
+        epoch_starts = _that_count(tokens, epoch_starts, context_length)
+        turns = np.arange(turn, min(turn + batch_size - len(starts), in_epoch))
+        starts += epoch_starts[turns % len(epoch_starts)].tolist()
 
     length = context_length + 1  # the last token is a target only
     windows = [tokens[start : start + length] for start in starts[rows]]
@@ -109,6 +111,19 @@ def _starts_of_epoch(
     # Windows seldom fill a text exactly, which leaves room to begin each epoch elsewhere.
     offset = draw.integers(places - context_length * (count - 1))
     return offset + context_length * draw.permutation(count)
+
+
+def _that_count(
+    tokens: TokenSequence, starts: NDArray[np.int64], context_length: int
+) -> NDArray[np.int64]:
+    """Of the windows that begin at `starts` those with a target that counts: there is one."""
+    if not isinstance(tokens, MarkedTokens):
+        return starts
+    found = tokens.windows_that_count(starts, context_length)
+    if len(found) == 0:  # what counts lies before the first window, or after the last
+        last = len(tokens) - context_length - 1
+        return np.array([min(tokens.first_target - 1, last)])
+    return found
 
 
 def _random(seed: int, number: int, counter: int = 0) -> np.random.Generator:

@@ -50,7 +50,7 @@ class GradientDescent:
         self._config = config
         self._context_length = context_length
         self._byte_lengths = byte_lengths
-        self._plain_loss = Loss(trained.model, loss, has_ignored=dataset.marked_train is not None)
+        self._plain_loss = Loss(trained.model, loss)
         self._loss: nn.Module = self._plain_loss  # which is compiled, or DDP's, while under way
 
     @contextlib.contextmanager

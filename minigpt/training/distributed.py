@@ -195,7 +195,10 @@ def highest(*numbers: float) -> list[float]:
 
 def mean(*numbers: float) -> list[float]:
     """The mean of each number over all ranks."""
-    return [sum(values) / world_size() for values in zip(*gather(numbers), strict=True)]
+    means = torch.tensor(numbers, dtype=torch.float64)
+    if world_size() > 1:
+        dist.all_reduce(means)
+    return (means / world_size()).tolist()
 
 
 def broadcast(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

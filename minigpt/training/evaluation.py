@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from ..config import EvaluationConfig
 from ..data.batches import TokenSequence, to_predict, unmarked
-from ..data.dialogue.counted import IGNORED
+from ..data.dialogue.counted import IGNORED, MarkedTokens
 from . import distributed, workers
 from .loss import token_cross_entropy
 from .precision import autocast
@@ -101,10 +101,13 @@ def evaluate_tokens(
 
 
 def spread_windows(tokens: TokenSequence, context_length: int, max_tokens: int) -> Iterator[Window]:
-    """Windows of a text side by side, in which every token but the first is predicted once. Of a
-    text longer than `max_tokens` only some that are spread evenly over it, always the same."""
+    """Windows of a text side by side, in which every token but the first is predicted once. Those
+    in which no such token counts are left out. If the rest has more than `max_tokens`, only some
+    windows that are spread evenly over it, always the same."""
     T = min(context_length, len(tokens) - 1)
     starts = np.arange(0, len(tokens) - 1, T)  # of each window; the last one may be short
+    if isinstance(tokens, MarkedTokens):
+        starts = tokens.windows_that_count(starts, T)
     if len(starts) * T > max_tokens:
         full = starts[: max(len(starts) - 1, 1)]
         starts = full[:: math.ceil(len(full) * T / max_tokens)]
@@ -181,11 +184,14 @@ def predictions(
 
 
 def evaluation_of(totals: list[Totals], *, context_length: int, stride: int) -> Evaluation:
-    """The evaluation of which each process has some totals."""
+    """The evaluation of which each process has some totals; its losses are NaN if no token
+    counts."""
     none = Totals(0.0, 0, 0, 0.0)  # so that there is one where a process has none
     of_all = itertools.chain.from_iterable(distributed.gather([none, *totals]))
     nats, count, size, right = map(math.fsum, zip(*of_all, strict=True))  # exact in any order
 
+    if count == 0:
+        nats = math.nan  # 0 would be the best of all
     loss = nats / max(count, 1)
     bits = nats / math.log(2) / max(size, 1)
     return Evaluation(

@@ -106,7 +106,8 @@ def set_gradients(
     """
     device = parameters[0].device
     counted = torch.cat([targets[targets >= 0] for _, targets in parts])  # those of the loss, (n,)
-    count = max(len(counted), 1)
+    (mean_count,) = distributed.mean(len(counted))  # over ranks, as gradients are averaged
+    count = max(mean_count, 1 / distributed.world_size())
 
     def losses_of(part: Part) -> tuple[Tensor, Tensor]:
         inputs, targets = (ids.to(device) for ids in part)  # each (b, T)

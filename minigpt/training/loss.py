@@ -22,28 +22,22 @@ class Loss(nn.Module):
     """A model with its loss, as a function of inputs and targets ``(b, T)``.
 
     Without a `function` it is the mean cross-entropy in nats a token. With one it is whatever the
-    function returns; the cross-entropy, which tells how the training goes, is then that of the
-    logits that the model gives within the function, while the loss is :meth:`watching`. If the
-    function never calls the model with just these inputs, another forward pass without gradients
-    gives them.
+    function returns, which is not asked where no target counts; the cross-entropy, which tells how
+    the training goes, is then that of the logits that the model gives within the function, while
+    the loss is :meth:`watching`. If the function never calls the model with just these inputs,
+    another forward pass without gradients gives them.
     """
 
-    def __init__(
-        self, model: nn.Module, function: LossFunction | None = None, *, has_ignored: bool = False
-    ):
+    def __init__(self, model: nn.Module, function: LossFunction | None = None):
         super().__init__()
         self.model = model
-        self._has_ignored = has_ignored  # whether some targets are IGNORED
         # In a partial: parameters of a function that is a module are no part of the model.
         self._function = None if function is None else partial(function)
         self._seen = threading.local()  # by each worker, which has a part of the batch of its own
 
     def forward(self, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         """What is minimised, and the mean cross-entropy in nats a token, without gradients."""
-        if self._function is None and self._has_ignored:
-            loss = _mean_of_counted(self.model(inputs), targets)
-            return loss, loss.detach()
-        if self._function is None:
+        if self._function is None or (targets == IGNORED).all():
             loss = mean_cross_entropy(self.model, inputs, targets)
             return loss, loss.detach()
 
@@ -57,9 +51,7 @@ class Loss(nn.Module):
         with torch.no_grad():
             if logits is None:
                 logits = self.model(inputs)
-            if self._has_ignored:
-                return loss, _mean_of_counted(logits, targets)
-            return loss, _cross_entropy(logits, targets).mean()
+            return loss, _mean_of_counted(logits, targets)
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
@@ -92,11 +84,11 @@ def check_minimised(loss: Any) -> None:
 
 
 def mean_cross_entropy(model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
-    """The mean cross-entropy in nats a token, with gradients."""
+    """The mean cross-entropy in nats a token that counts, with gradients."""
     if _has_usual_loss(model):
         assert isinstance(model, GPT)
         return model.loss(inputs, targets)
-    return _cross_entropy(model(inputs), targets).mean()
+    return _mean_of_counted(model(inputs), targets)
 
 
 @torch.no_grad()

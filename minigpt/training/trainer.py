@@ -71,8 +71,8 @@ class Trainer:
         config: how to train. "auto" means float32, not compiled, unless the model is a `GPT`.
         out: the run's folder, made when training begins; None: nothing is written.
         loss: what to minimise, of the model, inputs and targets ``(b, T)``: a scalar. A batch may
-            come in parts, whose losses count by their rows. What is shown, and what is validated,
-            is the cross-entropy in nats a token in any case.
+            come in parts, whose losses count by their targets. What is shown, and what is
+            validated, is the cross-entropy in nats a token in any case.
         optimizers: a list, or a function of the model that returns one; those of the config if
             unset. The learning rate of each group is its highest, and the schedule moves all of
             them in proportion.

@@ -1,14 +1,17 @@
 """The evaluations during a training: on how many tokens, and what they take."""
 
+import itertools
 import time
+from collections.abc import Iterable, Iterator
 
 from torch import Tensor, nn
 
+from .. import UserError
 from ..config import EvaluationConfig, TrainConfig
-from ..data.batches import Dataset, TokenSequence
+from ..data.batches import Dataset
 from . import distributed, workers
 from .checkpoint import TrainingState
-from .evaluation import Evaluation, evaluate_tokens
+from .evaluation import Evaluation, Window, evaluate_windows, spread_windows
 from .limits import TrainingLimits
 from .precision import dtype_of
 
@@ -40,11 +43,11 @@ class Validation:
 
     def evaluate(self, max_tokens: int) -> Evaluation:
         """On so many tokens of the text, always the same."""
-        return self._evaluate(self._tokens, max_tokens)
+        return self._evaluate(self._windows(max_tokens))
 
     def count(self, max_tokens: int) -> int:
-        """How many tokens an evaluation on at most so many has."""
-        return min(max_tokens, len(self._tokens))
+        """How many tokens an evaluation on at most so many reads, which count or not."""
+        return _count(self._windows(max_tokens))
 
     def seconds(self, max_tokens: int) -> float:
         """That an evaluation on at most so many tokens takes, once it is planned."""
@@ -64,28 +67,36 @@ class Validation:
                 state.eval_tokens = min(config.eval_tokens, affordable)
 
     def _measured(self, most: int) -> float:
-        """Seconds that each token of an evaluation on `most` of them takes, tried on a few.
+        """Seconds for each token that an evaluation on `most` of them reads, tried on a few.
 
         As many windows are computed at once as there will be later, so that memory that does not
         suffice is missed now.
         """
-        T = self._context_length
-        windows = max(self._at_once, workers.count()) * distributed.world_size()
-        count = min(windows * T, max(most, T))
-        beginning = self._tokens[: count + 1]
-        self._evaluate(beginning, count)  # the first one is slow
+        number = max(self._at_once, workers.count()) * distributed.world_size()
+        windows = list(itertools.islice(self._windows(most), number))
+        self._evaluate(windows)  # the first one is slow
         start = time.perf_counter()  # time.monotonic may stand still for 16 ms on Windows
-        result = self._evaluate(beginning, count)
+        self._evaluate(windows)
         took = distributed.on_main(lambda: time.perf_counter() - start)
-        return took / result.tokens
+        return took / _count(windows)
 
-    def _evaluate(self, tokens: TokenSequence, max_tokens: int) -> Evaluation:
-        return evaluate_tokens(
+    def _windows(self, max_tokens: int) -> Iterator[Window]:
+        return spread_windows(self._tokens, self._context_length, max_tokens)
+
+    def _evaluate(self, windows: Iterable[Window]) -> Evaluation:
+        result = evaluate_windows(
             self._model,
-            tokens,
+            windows,
             self._byte_lengths,
             context_length=self._context_length,
-            max_tokens=max_tokens,
             at_once=self._at_once,
             precision=self._precision,
         )
+        if result.tokens == 0:
+            raise UserError("no token of the text to validate on counts", kind="too_short")
+        return result
+
+
+def _count(windows: Iterable[Window]) -> int:
+    """How many tokens the windows predict if all count."""
+    return sum(len(window) - 1 for window in windows)

@@ -1,24 +1,38 @@
 """`--only`: the loss counts what one speaker says, and nothing else."""
 
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor, nn
 
+import minigpt
 from minigpt import GPT, GPTConfig, UserError
-from minigpt.config import TextConfig
-from minigpt.data.batches import sample_batch
-from minigpt.data.dialogue.counted import IGNORED, said_by
+from minigpt.cli import main
+from minigpt.config import TextConfig, TrainConfig
+from minigpt.data.batches import Dataset, sample_batch
+from minigpt.data.dialogue.counted import IGNORED, MarkedTokens, said_by
 from minigpt.data.dialogue.dialogue import Dialogue
 from minigpt.data.dialogue.layout import Layout
 from minigpt.data.source import find_source
 from minigpt.data.token_cache import prepare_tokens
+from minigpt.runs.folder import read_metrics
+from minigpt.runs.weights import read_best
 from minigpt.tokenizer import CharacterTokenizer, Tokenizer, make_tokenizer
+from minigpt.training.checkpoint import TrainingState
 from minigpt.training.evaluation import evaluate_tokens
 from minigpt.training.gradients import set_gradients
+from minigpt.training.limits import TrainingLimits
 from minigpt.training.loss import Loss, token_cross_entropy
+from minigpt.training.validation import Validation
 
+from ..conftest import TINY, tiny_settings
 from ..data.dialogue.chats import some_chat
 
 TALK = "Anna: hi Otto: no\n\nOtto: yes\nyes\n\nAnna: Otto\n\nOtto: I see\n\n"
@@ -45,6 +59,166 @@ def test_a_turn_that_only_the_next_name_ends_is_found_whole() -> None:
     ids = np.array(tokenizer.encode(text))
     counted = said_by(ids, tokenizer, Dialogue({"Otto": 2, "Anna": 2}, layout), "Otto")
     assert tokenizer.decode(ids[counted].tolist()) == "yes\n\nyes\n\nI see"
+
+
+# Somebody who says little
+
+
+LINES = "the wolf came down to the brook", "and the lamb drank there too", "who stirs the water up?"
+
+
+def play(turns: int, clara: range | tuple[int, ...]) -> str:
+    """Of Anna and Otto, in which Clara says one turn in the place of some."""
+    parts = []
+    for number in range(turns):
+        name = "CLARA" if number in clara else ("ANNA", "OTTO")[number % 2]
+        parts.append(f"{name}:\n{LINES[number % 3]}, {number}\n\n")
+    return "".join(parts)
+
+
+def train_only_clara(text: str, **changes: Any) -> tuple[int, Path]:
+    Path("play.txt").write_text(text)
+    settings = tiny_settings(tokenizer="char", **changes)
+    options = [p for k, v in settings.items() for p in (f"--{k.replace('_', '-')}", str(v))]
+    status = main(["train", "play.txt", "--only", "clara", "--out", "run", *options])
+    return status, Path("run")
+
+
+@pytest.mark.parametrize("by_time", [False, True])
+def test_a_role_that_comes_late_in_the_text_to_validate_on_is_learned(
+    by_time: bool, workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which is from turn 180 on."""
+    text = play(200, (40, 41, 100, 198))
+    changes = {"minutes": 0.01, "steps": None} if by_time else {}
+    changes = {key: value for key, value in changes.items() if value is not None}
+    if by_time:
+        monkeypatch.delitem(TINY, "steps")
+    status, run = train_only_clara(text, **changes)
+    assert status == 0
+    rows = read_metrics(run / "metrics.jsonl")
+    assert all(row["val_loss"] > 1.0 for row in rows)  # of a model that knows next to nothing
+    assert all(row["train_loss"] > 1.0 for row in rows)
+
+
+def test_an_evaluation_on_some_windows_is_on_some_that_count(workplace: Path) -> None:
+    status, run = train_only_clara(play(200, (40, 41, 100, 191)), eval_tokens=64, num_evals=4)
+    assert status == 0
+    rows = read_metrics(run / "metrics.jsonl")
+    assert all(row["val_loss"] > 1.0 for row in rows)
+    best = read_best(run / "model.safetensors")
+    assert best is not None and best["step"] == 8  # the last ones
+
+
+def test_a_role_that_says_nothing_where_it_would_be_validated_is_refused(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, run = train_only_clara(play(200, (40, 41, 100)))
+    assert status == 2 and "CLARA says too little" in capsys.readouterr().err
+    assert not run.exists()
+
+
+def marked_tokens(length: int, counted: Iterable[int]) -> MarkedTokens:
+    is_counted = np.zeros(length, np.bool_)
+    is_counted[list(counted)] = True
+    return MarkedTokens(np.arange(length, dtype=np.uint16), is_counted)
+
+
+@pytest.mark.parametrize("counted", [[1], [999], [500], [3, 4, 5, 700], range(400, 600)], ids=str)
+def test_every_batch_has_a_target_that_counts_in_each_row(counted: Iterable[int]) -> None:
+    tokens = marked_tokens(1000, counted)
+    for step in range(20):
+        _, targets = sample_batch(tokens, 3, 64, seed=1, step=step)
+        assert (targets != IGNORED).any(dim=1).all()
+
+
+def test_all_windows_that_count_are_drawn_equally_often() -> None:
+    """In an epoch of the text, which has 20 windows; a few of them count."""
+    tokens = marked_tokens(1050, [60, 160, 460, 860])
+    seen: Counter[int] = Counter()
+    for step in range(10):
+        inputs, _ = sample_batch(tokens, 2, 50, seed=1, step=step)
+        seen.update(inputs[:, 0].tolist())
+    assert len(seen) == 4 and max(seen.values()) - min(seen.values()) <= 1
+
+
+class Clock(GPT):
+    """Takes a second for each token that it reads."""
+
+    seconds = 0.0
+
+    def forward(self, token_ids: Tensor, **caches: Any) -> Tensor:
+        Clock.seconds += token_ids.numel()
+        return super().forward(token_ids, **caches)
+
+
+def test_the_time_of_an_evaluation_is_reckoned_by_the_tokens_that_it_reads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("time.perf_counter", lambda: Clock.seconds)
+    tokens = marked_tokens(2000, range(900, 1000))  # 5%
+    tokenizer = CharacterTokenizer(map(chr, range(0x4E00, 0x4E00 + 2000)))
+    dataset = Dataset(
+        tokenizer, tokens[:], tokens[:], marked_train=tokens, marked_validation=tokens
+    )
+    size = tokenizer.vocab_size
+    model = Clock(GPTConfig(size, emb_dim=4, num_layers=1, num_heads=1, context_length=16))
+    config = TrainConfig(steps=1, batch_size=2, eval_tokens=2000, precision="float32")
+    lengths = torch.tensor(tokenizer.byte_lengths())
+    validation = Validation(model, dataset, config, context_length=16, byte_lengths=lengths)
+    limits = TrainingLimits(config, deadline=0.0, steps_in_epoch=100)
+    validation.plan(TrainingState(), config, limits)
+    for most in (40, 2000):
+        before = Clock.seconds
+        validation.evaluate(most)
+        assert validation.seconds(most) == Clock.seconds - before
+
+
+def test_an_evaluation_of_nothing_is_never_the_best(workplace: Path) -> None:
+    dataset = minigpt.prepare("my.txt", tokenizer="char")
+    size = dataset.tokenizer.vocab_size
+    model = GPT(GPTConfig(size, emb_dim=8, num_layers=1, num_heads=2, context_length=16))
+    lengths = torch.tensor(dataset.tokenizer.byte_lengths())
+    marked = MarkedTokens(dataset.validation, np.zeros(len(dataset.validation), np.bool_))
+    result = evaluate_tokens(model, marked, lengths, context_length=16, max_tokens=99)
+    assert math.isnan(result.loss) and math.isnan(result.bits_per_byte) and result.tokens == 0
+
+    config = TrainConfig(steps=2, batch_size=2, device="cpu")
+    dataset = replace(dataset, marked_validation=marked)
+    with pytest.raises(UserError, match="no token of the text to validate on counts"):
+        minigpt.Trainer(model, dataset, config).train()
+
+
+# A loss of one's own
+
+
+def test_a_loss_of_ones_own_counts_as_one_of_ours_does_in_any_parts(folder: Path) -> None:
+    """Also in parts of one row, some of which have no target that counts."""
+    inputs = torch.arange(24).view(4, 6) % 11
+    targets = (inputs + 1) % 11
+    targets[0, :5] = IGNORED
+    targets[1] = IGNORED
+
+    def own(model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
+        return nn.functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
+
+    found = []
+    for function in (None, own):
+        for rows in (1, 4):
+            torch.manual_seed(0)
+            model = GPT(GPTConfig(11, emb_dim=8, num_layers=1, num_heads=2, context_length=16))
+            parts = list(zip(inputs.split(rows), targets.split(rows), strict=True))
+            result = set_gradients(
+                Loss(model, function),
+                list(model.parameters()),
+                parts,
+                torch.ones(11, dtype=torch.int64),
+                grad_clip=1e9,
+                precision=torch.float32,
+            )
+            found.append((result.minimised, result.loss, result.gradient_norm))
+    for other in found[1:]:
+        assert other == pytest.approx(found[0], rel=1e-5)
 
 
 def test_somebody_who_says_nothing_is_refused() -> None:
@@ -78,7 +252,7 @@ def test_the_loss_and_its_gradients_are_those_of_one_speaker(folder: Path) -> No
     byte_lengths = torch.tensor(dataset.tokenizer.byte_lengths())
     parts = [(inputs[:1], targets[:1]), (inputs[1:], targets[1:])]
     result = set_gradients(
-        Loss(model, has_ignored=True),
+        Loss(model),
         list(model.parameters()),
         parts,
         byte_lengths,

@@ -22,6 +22,7 @@ class MarkedTokens:
     def __init__(self, tokens: Any, counted: NDArray[np.bool_]):
         self._tokens = tokens
         self._counted = counted
+        self._counted_before = np.concatenate([[0], np.cumsum(counted)])  # each token, (n + 1,)
 
     def __len__(self) -> int:
         return len(self._tokens)
@@ -29,6 +30,18 @@ class MarkedTokens:
     def __getitem__(self, part: slice) -> NDArray[Any]:
         ids = np.asarray(self._tokens[part]).astype(np.int64)
         return np.where(self._counted[part], ids, ~ids)
+
+    def windows_that_count(self, starts: NDArray[np.int64], length: int) -> NDArray[np.int64]:
+        """Of the windows that begin at `starts` those that have a target that is not marked, among
+        the `length` tokens after the first."""
+        ends = np.minimum(starts + length, len(self) - 1)  # the last target of each
+        counts = self._counted_before[ends + 1] > self._counted_before[starts + 1]
+        return starts[counts]
+
+    @property
+    def first_target(self) -> int:
+        """The first token after the very first that is not marked."""
+        return 1 + int(self._counted[1:].argmax())
 
 
 def marked(tokens: Any, tokenizer: Tokenizer, dialogue: Dialogue, speaker: str) -> MarkedTokens:
@@ -64,8 +77,9 @@ def said_by(
         last = int(np.searchsorted(starts, end, side="left"))
         counted[first:last] = sizes[first:last] > 0
 
-    if not counted.any():
+    if not counted[1:].any():  # nothing predicts the first token
         raise UserError(
-            f"{speaker} says too little: there is nothing to learn from", kind="too_short"
+            f"{speaker} says too little: there is nothing to train on, or nothing to validate on",
+            kind="too_short",
         )
     return counted
