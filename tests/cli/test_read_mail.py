@@ -210,6 +210,7 @@ def test_a_line_before_a_quotation_that_names_nobody_stays(read: Read) -> None:
         "---------- Forwarded message ---------\nFrom: Otto <o@example.org>\n\nOld",
         "-------- Weitergeleitete Nachricht --------\nBetreff: \tKatze\nDatum: \theute\n\nAlt",
         "-----Message d'origine-----\nDe : Otto\n\nAs-tu ?",
+        "---- On Mon, 01 Jan 2024 10:00:00 +0000 Otto <o@example.org> wrote ----\n\nOld",
         "________________________________\nFrom: Otto\nSent: Monday\n\nOld",
         "From: Otto [o@example.org]\nSent: Friday, 23 March 2012\nTo: Anna\nSubject: x\n\nOld",
         "*From:* Otto\n*Sent:* Friday\n*To:* Anna\n*Subject:* x\n\nOld",
@@ -225,7 +226,8 @@ def test_what_another_mailer_quotes_without_a_mark_is_left_out(read: Read, quote
 
 def test_what_only_looks_like_a_quotation_stays(read: Read) -> None:
     body = "When: 3 May 2024, 10:00\nWhere: my place\nWho: otto@example.org\n\n"
-    body += "-- one --\nText.\n____________________\n" + "More.\n" * 20
+    body += "Date: 3 May\nFrom: Oslo\nTo: Rome\n\n"
+    body += "-- one --\nDate: now\nText.\n____________________\n" + "More.\n" * 20
     text = body.replace("\n\n", "\n").strip()
     assert read(letter(body)) == ([f"Anna: {text}"], {})
 
@@ -342,6 +344,21 @@ def test_what_a_letter_in_html_quotes_is_left_out(read: Read, page: str) -> None
     assert read(letter(page, HTML)) == (["Anna: Mine."], {"quotations": 1})
 
 
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<div>Mine.</div><span class='gmail_signature_prefix'>-- </span><br>"
+        "<div class='gmail_signature'><div>Anna</div><div>Example Street</div></div>",
+        "<p>Mine.</p><div id='Signature'><p>Anna</p><p>Example Street</p></div>",
+        "<p>Mine.</p><div class='moz-signature'>-- <br>Anna</div>",
+        "<p>Mine.</p><p>-- <br>Anna</p>",
+        "<p>Mine.</p><p>Sent from my iPhone</p>",
+    ],
+)
+def test_a_signature_in_html_is_left_out(read: Read, page: str) -> None:
+    assert read(letter(page, HTML)) == (["Anna: Mine."], {"signatures": 1})
+
+
 def test_answers_between_what_is_quoted_in_html_stay(read: Read) -> None:
     cite = "<blockquote class='gmail_quote'>{}</blockquote>"
     page = f"<div class='gmail_quote'><div>{GMAIL}</div>{cite.format('Cat?')}<div>Yes.</div>"
@@ -369,8 +386,9 @@ def test_a_text_file_that_is_attached_is_not_read(read: Read) -> None:
     forwarded = "Content-Type: message/rfc822\n\nFrom: Otto <o@b.c>\nSubject: x\n\nOld."
     inline = f"{PLAIN}; name=b.txt\nContent-Disposition: inline; filename=b.txt\n\nOld too."
     date = "Content-Type: text/calendar\n\nBEGIN:VCALENDAR"
-    box = parts("mixed", f"{PLAIN}\n\nSee there.", attached, forwarded, inline, date)
-    assert read(box) == (["Anna: See there."], {"attachments": 4})
+    report = "Content-Type: message/delivery-status\n\nReporting-MTA: dns; a.b\n\nAction: failed\n"
+    box = parts("mixed", f"{PLAIN}\n\nSee there.", report, attached, forwarded, inline, date)
+    assert read(box) == (["Anna: See there."], {"attachments": 5})
 
 
 def test_of_two_forms_of_a_text_one_that_is_not_empty_is_read(read: Read) -> None:

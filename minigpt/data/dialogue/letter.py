@@ -5,12 +5,15 @@ from datetime import UTC, datetime
 from email.headerregistry import Address
 from email.message import EmailMessage, MIMEPart
 from email.utils import parsedate_to_datetime
+from itertools import groupby
 
 from ..documents.content import Content
 from ..documents.document import Report
 from ..documents.encoding import FALLBACK, UTF_8, encoding_called
 from ..documents.html import encoding_named_in
+from ..documents.main_part import PageBlock
 from ..documents.page import all_blocks
+from .quoted import SIGNATURES
 
 # What the library raises for headers and bodies that it does not expect
 ODD = (ValueError, TypeError, LookupError, AttributeError, AssertionError, RecursionError)
@@ -65,10 +68,9 @@ def text_of(letter: EmailMessage, content: Content, report: Report) -> str:
 
 def _texts(part: MIMEPart, content: Content, report: Report) -> Iterator[str]:
     """The texts of a part and the parts in it."""
-    kind = part.get_content_type()
-    if part.is_multipart() and kind != "message/rfc822":
+    if part.is_multipart() and part.get_content_maintype() == "multipart":
         inside = [_texts(one, content, report) for one in part.iter_parts()]
-        if kind == "multipart/alternative":
+        if part.get_content_subtype() == "alternative":
             forms = map(list, inside)
             yield from next((texts for texts in forms if any(map(str.strip, texts))), [])
         else:
@@ -146,13 +148,25 @@ def _marks_and_text(line: str) -> tuple[int, str]:
 
 
 def _text_of_page(page: str, content: Content, report: Report) -> str:
-    """The text of a letter in HTML; what it cites has a > before each line."""
-    parts = []
-    for found in all_blocks(page, content, report, has_frame=False):
-        text = found.block.text
-        if found.inside.is_cited:
-            text = "> " + text.replace("\n", "\n> ")
-        parts += [text, ""]
-        if found.block.is_line or found.inside.is_cited:
-            parts.pop()
+    """The text of a letter in HTML without its signature. What it cites has a > before each
+    line."""
+    parts: list[str] = []
+    blocks = all_blocks(page, content, report, has_frame=False)
+    for is_signature, group in groupby(blocks, key=_is_signature):
+        if is_signature:
+            report.leave_out(SIGNATURES)
+        else:
+            parts += map(_lines_of, group)
     return "\n".join(parts)
+
+
+def _is_signature(found: PageBlock) -> bool:
+    return found.inside.is_signature and not found.inside.is_cited
+
+
+def _lines_of(found: PageBlock) -> str:
+    """A paragraph with an empty line after it, or one of several lines that belong together."""
+    text = found.block.text
+    if found.inside.is_cited:
+        return "> " + text.replace("\n", "\n> ")
+    return text if found.block.is_line else f"{text}\n"

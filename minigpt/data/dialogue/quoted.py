@@ -22,23 +22,22 @@ _WHO = re.compile(r"\S@\S")
 _TIME = re.compile(r"(?<!\d)\d{1,2}[:.]\d{2}(?!\d)")
 _YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _WHEN = re.compile(rf"{_YEAR.pattern}|(?<!\d)\d{{1,2}}(?::\d\d|[./]\d{{1,2}}[./]\d{{2}})(?!\d)")
-_DIVIDER = re.compile(r"-{2,}[^-].{0,80}[^-]-{2,}|_{20,}")  # -----Original Message-----
+_END = (":", "：", "----")  # of a line that says who is quoted
+_DIVIDER = re.compile(r"-{4,}[^-].{0,80}[^-]-{4,}|_{20,}")  # -----Original Message-----
 _LINE = re.compile(r"--|_{20,}")  # may be above a signature
+_SUBJECT = (
+    "subject|betreff|objet|asunto|assunto|oggetto|onderwerp|ämne|emne|aihe|temat|předmět|тема|konu|"
+    "tárgy|subiect|θέμα|נושא|主题|主旨|件名|제목"
+)
 _FIELD = re.compile(  # From: Anna, in the header of a letter that is quoted
-    r"\*?(?:"
-    "from|sent|date|to|cc|subject|reply-to|"
-    "von|gesendet|datum|an|betreff|"
-    "de|envoyé|à|objet|para|enviad[oa](?: el)?|fecha|data|asunto|assunto|"
-    "da|inviato|a|oggetto|van|verzonden|aan|onderwerp|"
-    "från|skickat|till|ämne|fra|sendt|dato|til|emne|"
-    "lähettäjä|lähetetty|päivämäärä|vastaanottaja|aihe|"
-    "od|wysłan[oe]|do|temat|odesláno|komu|předmět|"
-    "от|отправлено|дата|кому|тема|від|надіслано|"
-    "kimden|gönderildi|gönderilme tarihi|tarih|kime|konu|"
-    "feladó|elküldve|dátum|címzett|tárgy|de la|trimis|către|subiect|"
-    "από|στάλθηκε|ημερομηνία|προς|θέμα|מאת|נשלח|תאריך|אל|נושא|"
-    "发件人|发送时间|日期|收件人|主题|寄件者|收件者|主旨|"
-    "差出人|送信者|送信日時|日付|宛先|件名|보낸 ?사람|보낸 ?날짜|날짜|받는 ?사람|제목"
+    rf"\*?(?:(?P<subject>{_SUBJECT})|"
+    "from|sent|date|to|cc|reply-to|von|gesendet|datum|an|de|envoyé|à|para|enviad[oa](?: el)?|fecha|"
+    "data|da|inviato|a|van|verzonden|aan|från|skickat|till|fra|sendt|dato|til|"
+    "lähettäjä|lähetetty|päivämäärä|vastaanottaja|od|wysłan[oe]|do|odesláno|komu|"
+    "от|отправлено|дата|кому|від|надіслано|kimden|gönderildi|gönderilme tarihi|tarih|kime|"
+    "feladó|elküldve|dátum|címzett|de la|trimis|către|από|στάλθηκε|ημερομηνία|προς|"
+    "מאת|נשלח|תאריך|אל|发件人|发送时间|日期|收件人|寄件者|收件者|差出人|送信者|送信日時|日付|宛先|"
+    "보낸 ?사람|보낸 ?날짜|날짜|받는 ?사람"
     r")\*?\s?[:：]",
     re.IGNORECASE,
 )
@@ -111,7 +110,7 @@ def _drop_who_is_quoted(own: list[str]) -> None:
             break
         line = clean_text(" ".join(lines))
         signs = sum(sign.search(line) is not None for sign in (_WHO, _WHEN))
-        if signs and line.endswith((":", "：")) and (not found or signs == 2):
+        if signs and line.endswith(_END) and (not found or signs == 2):
             found = count
         if signs == 2:
             break
@@ -134,16 +133,18 @@ def _begins_letter(lines: Sequence[str], number: int) -> bool:
         return False
     if _FIELD.match(lines[number]):
         fields = _fields_after(lines, number, _HEADER_WITHIN)
-        return fields >= _LEAST_FIELDS
-    if _DIVIDER.fullmatch(lines[number].strip()):
-        return _fields_after(lines, number + 1, _MOST_BETWEEN) > 0
+        has_subject = any(field["subject"] for field in fields)
+        return has_subject and len(fields) >= _LEAST_FIELDS
+    is_divider = _DIVIDER.fullmatch(lines[number].strip()) is not None
+    if is_divider and _fields_after(lines, number + 1, _MOST_BETWEEN):
+        return True
     return _says_who_wrote(lines, number)
 
 
-def _fields_after(lines: Sequence[str], number: int, within: int) -> int:
-    """How many of the next lines with text are fields of a header."""
-    following = _next_with_text(lines, number, within)
-    return sum(_FIELD.match(line) is not None for line in following)
+def _fields_after(lines: Sequence[str], number: int, within: int) -> list[re.Match[str]]:
+    """Which of the next lines with text are fields of a header."""
+    found = map(_FIELD.match, _next_with_text(lines, number, within))
+    return [field for field in found if field is not None]
 
 
 def _next_with_text(lines: Sequence[str], number: int, most: int) -> list[str]:
@@ -163,7 +164,7 @@ def _says_who_wrote(lines: Sequence[str], number: int) -> bool:
             return False
         line = clean_text(" ".join(broken))
         is_full = all(sign.search(line) for sign in (_WHO, _TIME, _YEAR))
-        if is_full and line.endswith((":", "：")):
+        if is_full and line.endswith(_END):
             following = _next_with_text(lines, number + count, 1)
             return bool(following) and not _is_marked(following[0])
     return False

@@ -31,6 +31,7 @@ class Inside:
     is_item: bool = False
     is_in_item: bool = False  # of a list, perhaps in a heading there
     is_cited: bool = False  # of another letter, by a letter
+    is_signature: bool = False  # of a letter
     level: int = 0
 
 

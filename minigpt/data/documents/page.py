@@ -306,6 +306,8 @@ class _Reader:
             inside = replace(inside, is_link=True, leads_to_part=leads, turns_the_page=turns)
         elif _cites(tag):
             inside = replace(inside, is_cited=True)
+        elif _signs(tag):
+            inside = replace(inside, is_signature=True)
         elif tag.name == "pre":
             inside = replace(inside, is_verbatim=True)
         elif tag.name in ("ul", "ol", "dl", "td", "th"):
@@ -371,6 +373,12 @@ def _cites(tag: Tag) -> bool:
         return attributes.get("name") == "quote"
     is_named = "quote" in attributes.get("class", "") or attributes.get("type") == "cite"
     return is_named or "border-left:" in attributes.get("style", "").lower().replace(" ", "")
+
+
+def _signs(tag: Tag) -> bool:
+    """Whether a tag is around the signature of a letter, as mailers write it."""
+    names = f"{tag.attributes.get('class', '')} {tag.attributes.get('id', '')}"
+    return tag.name in ("div", "span", "table") and "signature" in names.lower()
 
 
 def _looks_like_navigation(tag: Tag) -> bool:
