@@ -13,6 +13,7 @@ from .turns import clean_text
 QUOTATIONS = "quotations"
 SIGNATURES = "signatures"
 _MOST_BROKEN = 4  # lines that say together who is quoted
+_LONGEST_WHO = 300  # characters of what they say
 _MOST_BETWEEN = 3  # lines with text between what says that a letter is quoted, and its header
 _MOST_SIGNED = 10  # lines of a signature that only two dashes or a line begin
 _HEADER_WITHIN = 6  # lines with text
@@ -110,7 +111,8 @@ def _drop_who_is_quoted(own: list[str]) -> None:
             break
         line = clean_text(" ".join(lines))
         signs = sum(sign.search(line) is not None for sign in (_WHO, _WHEN))
-        if signs and line.endswith(_END) and (not found or signs == 2):
+        is_short = len(line) <= _LONGEST_WHO
+        if signs and is_short and line.endswith(_END) and (not found or signs == 2):
             found = count
         if signs == 2:
             break
