@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import minigpt
 from minigpt import UserError
 from minigpt.config import (
     PARTS,
@@ -23,6 +24,8 @@ from minigpt.config import (
     check_given,
     from_dict,
 )
+
+from .conftest import TINY
 
 CONFIGS = [TextConfig, GPTConfig, TrainConfig, SampleConfig, InferenceConfig, EvaluationConfig]
 REQUIRED: dict[type, dict[str, Any]] = {GPTConfig: {"vocab_size": 300}}
@@ -288,6 +291,15 @@ def test_settings_that_ask_for_nothing_are_taken() -> None:
     check_given({"compile": "on", "attention_dropout": 0.1, "num_workers": 1})
     check_given({"context_length": 64, "warmup_context": 64})
     check_given({"validation": (), "validation_fraction": 0.2})
+    check_given({"plain": True, "anonymous": False, "rename": []})
+    check_given({"steps": 3, "lesson": False})
+
+
+def test_what_is_switched_off_is_taken_beside_what_it_would_do_nothing_beside(
+    workplace: Path,
+) -> None:
+    run = minigpt.train("my.txt", plain=True, anonymous=False, **TINY | {"steps": 1})
+    assert run.exists()
 
 
 def test_what_a_model_brings_counts_as_much_as_what_was_given() -> None:

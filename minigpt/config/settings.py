@@ -246,14 +246,8 @@ _USELESS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
     ("stride", "copied", bool),
     ("batch_size", "copied", bool),
 )
-_ASKS_FOR_NOTHING = {
-    "token_split_prob": 0,
-    "num_workers": 1,
-    "json": False,
-    "show": False,
-    "samples": 1,
-    "min_words": 0,
-}
+# Values that ask for nothing, beside False, which does so of any setting.
+_ASKS_FOR_NOTHING = {"token_split_prob": 0, "num_workers": 1, "samples": 1, "min_words": 0}
 
 
 def check_given(given: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> None:
@@ -262,7 +256,7 @@ def check_given(given: Mapping[str, Any], known: Mapping[str, Any] | None = None
     `given` holds fields of configs and other options of a command, where None and () are as good as
     not given; `known` what others are that were not, if not their defaults.
     """
-    wanted = {name: value for name, value in given.items() if value not in (None, ())}
+    wanted = {name: value for name, value in given.items() if value not in (None, (), [])}
     defaults = {
         field.name: field.default
         for config in (GPTConfig, TextConfig, TrainConfig)
@@ -273,8 +267,9 @@ def check_given(given: Mapping[str, Any], known: Mapping[str, Any] | None = None
     values |= {part: usual for part, usual in parts.items() if values[part] is None}
 
     for name, other, is_useless in _USELESS:
-        is_wanted = name in wanted and wanted[name] != _ASKS_FOR_NOTHING.get(name)
-        if is_wanted and other in values and is_useless(values[other]):
+        asked = wanted.get(name, False)
+        asks_for_nothing = asked is False or asked == _ASKS_FOR_NOTHING.get(name)
+        if not asks_for_nothing and other in values and is_useless(values[other]):
             # A part that was not given comes from the architecture.
             cause = "architecture" if other in parts and other not in wanted else other
             beside = _option(cause)

@@ -83,7 +83,7 @@ def train_bpe(
     texts: Iterable[str], vocab_size: int, *, has_turns: bool = False
 ) -> BytePairTokenizer:
     """Byte-level BPE with at most `vocab_size` tokens, learned from `texts`; of conversations, with
-    tokens for the beginning and the end of a turn.
+    tokens for the beginning and the end of a turn. UserError if these and all bytes are more.
 
     Each merge goes through the whole of a word. So a long one, such as a line of DNA, is learned
     from in parts: otherwise the time would grow with the square of its length.
@@ -97,6 +97,14 @@ def train_bpe(
     if has_turns:
         special += [SPEAKER, END_OF_TURN]
         texts = itertools.chain.from_iterable(text.split(BETWEEN_TURNS) for text in texts)
+    fewest = 256 + len(special)
+    if vocab_size < fewest:
+        of_what = "of conversations " if has_turns else ""
+        raise UserError(
+            f"vocab_size {of_what}must be at least {fewest}, got {vocab_size}: 256 bytes, and what "
+            f"separates texts{' and turns' if has_turns else ''}",
+            kind="setting",
+        )
     trainer = tokenizers.trainers.BpeTrainer(
         vocab_size=vocab_size - len(special),
         initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),

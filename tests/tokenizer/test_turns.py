@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer as LibraryTokenizer
 
+from minigpt import UserError
+from minigpt.cli import main
 from minigpt.tokenizer import (
     END_OF_TURN,
     SPEAKER,
@@ -16,7 +18,10 @@ from minigpt.tokenizer import (
     encode_in_pieces,
     load_tokenizer,
     make_tokenizer,
+    train_bpe,
 )
+
+from ..data.dialogue.chats import some_chat
 
 TALK = "Anna: Did you feed the cat?\n\nOtto: Twice.\nShe was hungry.\n\n"
 
@@ -35,6 +40,26 @@ def test_each_turn_is_between_two_tokens_of_its_own(tokenizer: BytePairTokenizer
     assert tokenizer.vocab_size == 290
     assert tokenizer.encode(TALK) == [begin, *anna, end, begin, *otto, end]
     assert tokenizer.encode("") == []
+
+
+@pytest.mark.parametrize(("has_turns", "fewest"), [(True, 259), (False, 257)])
+def test_a_vocabulary_has_room_for_every_byte_and_what_stands_between(
+    has_turns: bool, fewest: int
+) -> None:
+    for size in (fewest, fewest + 1):
+        assert train_bpe([TALK * 20], size, has_turns=has_turns).vocab_size == size
+    with pytest.raises(UserError, match=f"at least {fewest}, got {fewest - 1}"):
+        train_bpe([TALK * 20], fewest - 1, has_turns=has_turns)
+
+
+def test_a_command_for_a_chat_refuses_a_vocabulary_without_room(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MINIGPT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    Path("chat.txt").write_text(some_chat(60))
+    assert main(["train", "chat.txt", "--vocab-size", "258", "--steps", "1"]) == 2
+    assert "of conversations must be at least 259, got 258" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", [TALK, "Anna:", "\n\nAnna", "a\n\n\nb", "\n\n\n\n", "<|turn|>"])
