@@ -92,6 +92,19 @@ def test_bytes_that_the_text_lacks_are_neither_the_start_nor_drawn(
     assert written and set(written) <= {*text, "\ufffd"[: "ä" in text]}
 
 
+@pytest.mark.parametrize("knows_documents", [True, False])
+def test_a_model_of_many_documents_ends_a_text_and_one_of_a_single_document_never_does(
+    knows_documents: bool,
+) -> None:
+    tokenizer = CharacterTokenizer("\n abc")
+    a, end = tokenizer.encode("a")[0], tokenizer.end_of_text
+    engine: Any = Scripted([a, end, a, a], tokenizer)
+    writer = Writer(engine, tokenizer, knows_documents, alphabet=b"\n abc".hex())
+    (sample,) = writer.samples("b", max_new_tokens=4, temperature=0)
+    assert (sample.stop_reason == "end_of_text") == knows_documents
+    assert (sample.token_ids == (a, end)) == knows_documents
+
+
 @given(
     prompt=st.text("abc \n", max_size=10),
     seed=st.integers(0, 2**63 - 1),

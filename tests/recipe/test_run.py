@@ -75,6 +75,23 @@ class Rows:
         return iter(self.rows)
 
 
+def stops_when_it_is_asked_to(run: str) -> bool:
+    """Whether a text ends where nothing is likelier than its end."""
+    writer = minigpt.load(run)
+
+    def at_once(ids: np.ndarray, logits: np.ndarray) -> np.ndarray:
+        logits[:, writer.tokenizer.end_of_text] = 1e6
+        return logits
+
+    (sample,) = writer.samples("The", processors=[at_once], max_new_tokens=3, seed=0)
+    return sample.stop_reason == "end_of_text"
+
+
+def test_a_text_of_one_document_has_no_end(here: Path) -> None:
+    train_tiny("my.txt", out="runs/one")
+    assert not stops_when_it_is_asked_to("runs/one")
+
+
 @pytest.mark.parametrize(
     "given", [lambda: iter(TEXTS), lambda: Rows("text", TEXTS)], ids=["an iterator", "rows"]
 )
@@ -84,7 +101,7 @@ def test_documents_are_trained_on_like_a_file_of_them(
     lines = "".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in TEXTS)
     Path("same.jsonl").write_text(lines)
     assert train_tiny(given()) == Path("runs/documents")
-    assert minigpt.load("runs/documents").knows_documents
+    assert stops_when_it_is_asked_to("runs/documents")
     config = TextConfig(files=("same.jsonl",), vocab_size=300)
     same = prepare_tokens(find_source(config), config)
     for name in ("train", "validation"):
