@@ -6,7 +6,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from minigpt import GPT, GPTConfig
 from minigpt.attention import fused
+
+from .examples import CONTEXT, D_IN, EXTRAS, cache_of, normal
+from .examples import attention as layer_of
 
 Function = Callable[..., Tensor]
 
@@ -83,6 +87,55 @@ def test_results_and_gradients_are_those_of_the_plain_expression(
     tolerance = 1e-5 if dtype == torch.float32 else 3e-2
     for x, y in zip(found, plain, strict=True):
         torch.testing.assert_close(x.double(), y.double(), atol=tolerance, rtol=tolerance)
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("T", [1, 8])
+def test_a_step_on_a_device_without_torchs_kernel_is_the_same(
+    extra: str, causal: bool, T: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All training on an Apple GPU is such."""
+    layer, x = layer_of(causal=causal, **EXTRAS[extra]), normal(2, T, D_IN).requires_grad_()
+
+    def step() -> list[Tensor]:
+        y = layer(x)
+        loss = (y * torch.linspace(-1, 1, y.numel()).view(y.shape)).sum()
+        return [y, *torch.autograd.grad(loss, [x, *layer.parameters()])]
+
+    expected = step()
+    monkeypatch.setattr(fused, "_EXPLICIT_ON", ("cpu",))
+    torch.testing.assert_close(step(), expected)
+
+    cache = cache_of(layer, CONTEXT)
+    read = [layer(x[:, t : t + 1], cache) for t in range(T)]
+    if causal:
+        torch.testing.assert_close(torch.cat(read, dim=1), expected[0])
+
+
+def test_training_on_a_device_without_torchs_kernel_is_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config = GPTConfig(11, context_length=8, emb_dim=8, num_layers=2, num_heads=2)
+    ids = torch.arange(16).view(2, 8) % 11
+
+    def losses() -> list[float]:
+        torch.manual_seed(0)
+        model = GPT(config)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+        found = []
+        for _ in range(5):
+            loss = model.loss(ids[:, :-1], ids[:, 1:])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            found.append(loss.item())
+        return found
+
+    expected = losses()
+    monkeypatch.setattr(fused, "_EXPLICIT_ON", ("cpu",))
+    assert losses() == pytest.approx(expected, rel=1e-4)
+    assert expected[-1] < expected[0] - 0.1
 
 
 def test_a_loss_of_certain_and_of_impossible_targets_is_finite() -> None:

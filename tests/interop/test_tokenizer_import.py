@@ -27,8 +27,6 @@ from minigpt.tokenizer.bpe import bytes_to_printable
 
 from .examples import HARD_TEXT, TRAINING_TEXT, byte_pairs, random_model, weights_of, with_gaps
 
-pytestmark = pytest.mark.long
-
 
 def trained_elsewhere(end_first: bool = False) -> Tokenizer:
     """A byte-level BPE as the tokenizers library trains it, with its own merges."""
@@ -143,6 +141,7 @@ SMOLLM = {
 plain_words = ["the crow", " ", "  ", "\n", "1", "42", "½", "'s", "'", "é", "!?", "\r\n", "\t", "x"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", SMOLLM)
 @given(words=st.lists(st.sampled_from(plain_words) | st.text(max_size=3), max_size=12))
 @example(words=["a  1", " 2 ", "3\n", "\n4 's 5's"])
@@ -226,6 +225,7 @@ def qwen3_exported(qwen3: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     return transformers.AutoTokenizer.from_pretrained(folder)
 
 
+@pytest.mark.long
 @settings(max_examples=200, deadline=None)
 @given(text=qwen3_texts)
 @example(text=HARD_TEXT)
@@ -247,6 +247,7 @@ def test_added_tokens_are_matched_in_a_text_and_special_ones_are_not(qwen3: Any)
     assert qwen3.byte_lengths()[names["日記"]] == 6
 
 
+@pytest.mark.long
 @settings(max_examples=100, deadline=None)
 @given(
     texts=st.lists(st.lists(st.sampled_from(PARTS + WORDS)).map("".join), max_size=6),
