@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 
 from minigpt import UserError
 from minigpt.config import ReadingConfig
+from minigpt.data.invisible import without_invisible
 from minigpt.data.readers import BLOCK, Report, read_file
 
 from .texts import documents, json_lines, refusal, write
 
 law = settings(max_examples=30, deadline=None)
 
-any_text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r\ufeff"))
+any_text = st.text(st.characters(exclude_characters="\r")).map(without_invisible)
 
 
 @given(texts=st.lists(any_text, max_size=4))
@@ -28,7 +29,7 @@ def test_pieces_join_to_the_text_and_an_empty_file_is_no_document(
     assert documents(*files) == [text for text in texts if text.strip()]
 
 
-@pytest.mark.parametrize("text", ["é", "中", "🙂", "a\ufeff"])
+@pytest.mark.parametrize("text", ["é", "中", "🙂", "a\u200d"])
 @pytest.mark.parametrize("before", range(1, 5))
 def test_a_character_may_lie_across_two_blocks(before: int, text: str, folder: Path) -> None:
     whole = "a" * (BLOCK - before) + text
@@ -49,8 +50,8 @@ def test_project_gutenberg_s_header_and_licence_are_left_out(begin: str, tmp_pat
     assert documents(file) == ["A crow."]
 
 
-def test_a_byte_order_mark_is_no_text_at_the_start_and_text_elsewhere(tmp_path: Path) -> None:
-    assert documents(write(tmp_path / "a.txt", "\ufeffa\ufeffb")) == ["a\ufeffb"]
+def test_a_byte_order_mark_is_no_text_wherever_it_is(tmp_path: Path) -> None:
+    assert documents(write(tmp_path / "a.txt", "\ufeffa\ufeffb")) == ["ab"]
     assert documents(write(tmp_path / "b.txt", "\ufeff")) == []
 
 
@@ -146,7 +147,7 @@ def test_lines_end_alike_whatever_system_they_come_from(
 # JSON lines
 
 
-@given(texts=st.lists(st.text(), max_size=5), ascii_only=st.booleans())
+@given(texts=st.lists(st.text().map(without_invisible), max_size=5), ascii_only=st.booleans())
 @example(texts=["é" * BLOCK, "second", "中" * BLOCK], ascii_only=False)
 @law
 def test_each_json_line_is_a_document_unless_it_is_empty(

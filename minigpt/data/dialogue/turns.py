@@ -10,13 +10,12 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
+from ..invisible import without_invisible
+
 _LONGEST_NAME = 60  # characters
 _PHONE = re.compile(r"\+?\(?\d[\d\s().\u2011\u202f\xa0/-]{5,}\d")
 _PHONE_IN_TEXT = re.compile(r"(?<![\w+])\+\d(?:[\s().\u2011\u202f\xa0/-]{0,2}\d){6,14}(?!\w)")
 _MENTION = re.compile(r"@\u2068?\+?\d{7,15}\u2069?(?!\w)")  # of somebody by the number
-_INVISIBLE = re.compile(
-    "[\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]"
-)  # marks of direction
 
 
 class Message(NamedTuple):
@@ -79,14 +78,9 @@ def moment_at(milliseconds: Any) -> datetime | None:
 def clean_text(text: str) -> str:
     """The lines of a text, without white space at their ends, empty lines and marks that nobody
     sees: an empty line ends a turn."""
-    visible = _INVISIBLE.sub("", _in_utf8(text))
+    visible = without_invisible(text)
     lines = (line.strip() for line in visible.splitlines())
     return "\n".join(line for line in lines if line)
-
-
-def _in_utf8(text: str) -> str:
-    """A text without halves of surrogate pairs, which JSON can name and no text holds."""
-    return text.encode("utf-8", errors="replace").decode()
 
 
 def without_numbers(text: str) -> str:
@@ -98,14 +92,13 @@ def without_numbers(text: str) -> str:
 
 def clean_name(name: str) -> str:
     """A name that can be told from the text after it: one line, without a colon."""
-    visible = _INVISIBLE.sub("", _in_utf8(name))
-    words = visible.replace(":", " ").split()
+    words = without_invisible(name).replace(":", " ").split()
     return " ".join(words)[:_LONGEST_NAME].strip() or "Somebody"
 
 
 def is_phone_number(name: str) -> bool:
     """Whether somebody is known by a telephone number only."""
-    return _PHONE.fullmatch(_INVISIBLE.sub("", name).strip().removeprefix("~").strip()) is not None
+    return _PHONE.fullmatch(without_invisible(name).strip().removeprefix("~").strip()) is not None
 
 
 def digits_of(name: str) -> str:

@@ -1,20 +1,17 @@
 """Paragraphs and headings, as the readers of documents find them, and how they become documents."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+from ..invisible import without_invisible
 from .document import Document
 
 _LEAST_CHAPTERS = 5  # fewer headings of a level do not cut a text: validation would take too much
 _LEAST_LENGTH = 1000  # characters of a chapter, on average; shorter ones are sections
 _LEAST_LINES = 8  # of verses
 _SHORT = 80  # characters of a line that may be one of a verse
-_INVISIBLE = re.compile(  # controls, marks that nobody sees, half surrogate pairs
-    "[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\xad\u200b-\u200f\u2060\ufeff\ufffe\uffff\ud800-\udfff]"
-)
 
 
 class Block(NamedTuple):
@@ -28,11 +25,6 @@ class Block(NamedTuple):
 def in_one_line(text: str) -> str:
     """The text with single spaces, without what nobody sees."""
     return " ".join(without_invisible(text).split())
-
-
-def without_invisible(text: str) -> str:
-    """The text without characters that nobody sees."""
-    return _INVISIBLE.sub("", text)
 
 
 def with_line_breaks(text: str) -> str:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from ..invisible import without_invisible
 from .content import Content
 from .document import Document, Report, Unreadable
 
@@ -36,8 +37,7 @@ def read_notebook(content: Content, report: Report) -> Iterator[Document]:
         elif kind == "code":
             report.leave_out("cells of code")
 
-    text = "\n\n".join(filter(None, texts))
-    text = text.encode("utf-8", "replace").decode()  # half surrogate pairs
+    text = without_invisible("\n\n".join(filter(None, texts)))
     if text:
         yield Document(text, content.source)
 

@@ -9,7 +9,8 @@ from collections import Counter
 from dataclasses import replace
 from typing import NamedTuple
 
-from .blocks import Block, with_line_breaks, without_invisible
+from ..invisible import without_invisible
+from .blocks import Block, with_line_breaks
 from .content import Content
 from .document import Report
 from .main_part import Inside, PageBlock, without_contents, without_frame

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from ..invisible import without_invisible
 from .boilerplate import plain_without_gutenberg
 from .content import Content
 from .document import Document, Report
@@ -20,18 +21,21 @@ def read_plain(content: Content, report: Report) -> Iterator[Document]:
     """The text of a plain file in pieces of about a megabyte.
 
     A line <|endoftext|> separates two documents, and the empty lines around it belong to neither.
-    Documents of white space alone are left out. Line ends of Windows and of old Macs become \\n."""
-    blocks = plain_without_gutenberg(plain_blocks(content, report), report)
-    return without_blank_ones(separated(blocks, content.source))
+    Documents of white space alone are left out, and
+    so are characters that nobody sees. Line ends of Windows and of old Macs become \\n."""
+    blocks = map(without_invisible, plain_blocks(content, report))
+    kept = plain_without_gutenberg(blocks, report)
+    return without_blank_ones(separated(kept, content.source))
 
 
 def documents_in_rows(rows: Iterable[tuple[int, str]], source: Path) -> Iterator[Document]:
     """The documents of rows, each a line's number and its text: one each, or several with marks."""
-    for line, text in rows:
+    for line, written in rows:
+        text = without_invisible(written)
         if MARK in text:
             for document in without_blank_ones(separated([text], source)):
                 yield document._replace(line=line, is_row=True)
-        elif not text.isspace():
+        elif text.strip():
             yield Document(text, source, line=line, is_row=True)
 
 
