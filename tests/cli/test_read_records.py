@@ -5,6 +5,8 @@ records there are, how many of their words come out, and how many are named in t
 """
 
 import base64
+import csv
+import io
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -80,6 +82,21 @@ def telegram() -> tuple[bytes, int]:
     return json.dumps({"name": "Otto", "messages": messages}).encode(), len(messages)
 
 
+def all_of_telegram() -> tuple[bytes, int]:
+    def good(number: int) -> dict[str, Any]:
+        return {"type": "message", "from": f"P{number}", "text": word(number)}
+
+    service = {"type": "service", "actor": "Otto", "action": "phone_call"}
+    chats: list[Any] = [
+        {"messages": [good(0)]},
+        {"messages": [service] * 60},
+        {"messages": [*[service] * 60, *map(good, range(1, 99))]},
+        {"messages": [7]},
+    ]
+    data = {"chats": {"list": [*chats, None, {}]}}
+    return json.dumps(data).encode(), sum(len(chat["messages"]) for chat in chats)
+
+
 def discord() -> tuple[bytes, int]:
     def good(number: int) -> dict[str, Any]:
         return {"type": "Default", "timestamp": "2024-01-01T10:00:00", "content": word(number),
@@ -90,6 +107,19 @@ def discord() -> tuple[bytes, int]:
            *(good(1) | {"content": text} for text in (None, "", INVISIBLE))]  # fmt: skip
     messages = between(good, odd)
     return json.dumps({"channel": {}, "messages": messages}).encode(), len(messages)
+
+
+def meta() -> tuple[bytes, int]:
+    def good(number: int) -> dict[str, Any]:
+        return {"sender_name": f"P{number}", "timestamp_ms": number, "content": word(number)}
+
+    odd: list[Any] = [None, 7, [], "text", {}, {"sender_name": "Anna"},
+           good(1) | {"is_unsent": True}, good(1) | {"sender_name": None},
+           good(3) | {"timestamp_ms": "never"},
+           good(5) | {"timestamp_ms": None},
+           *(good(1) | {"content": text} for text in (None, 7, "", INVISIBLE))]  # fmt: skip
+    messages = between(good, odd)
+    return json.dumps({"participants": [], "messages": messages}).encode(), len(messages)
 
 
 def signal() -> tuple[bytes, int]:
@@ -116,12 +146,62 @@ def whatsapp() -> tuple[bytes, int]:
     return "".join(messages).encode(), len(messages)
 
 
+# Conversations in rows
+
+
+def good_conversation(number: int) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": word(number)}]}
+
+
+ODD_CONVERSATIONS: list[Any] = [
+    {}, {"messages": None}, {"messages": []}, {"messages": 7},
+    *({"messages": [{"role": "user", "content": text}]} for text in NO_TEXTS[:9]),
+    {"prompt": word(1), "completion": "So."},
+]  # fmt: skip
+
+
+def conversations() -> tuple[bytes, int]:
+    rows = between(good_conversation, ODD_CONVERSATIONS)
+    return "".join(json.dumps(row) + "\n" for row in rows).encode(), len(rows)
+
+
+def array_of_conversations() -> tuple[bytes, int]:
+    rows = between(good_conversation, [*ODD_CONVERSATIONS, None, 7, "text", []])
+    return json.dumps(rows).encode(), len(rows)
+
+
+def messages_of_a_conversation() -> tuple[bytes, int]:
+    def good(number: int) -> dict[str, Any]:
+        return {"role": f"role{number}", "content": word(number)}
+
+    odd: list[Any] = [None, 7, "text", [], {}, {"role": "user"}, {"content": word(1)},
+           {"role": None, "content": word(3)}, {"role": 7, "content": word(5)},
+           *({"role": "user", "content": text} for text in NO_TEXTS[:9])]  # fmt: skip
+    messages = between(good, odd)
+    return json.dumps({"messages": messages}).encode(), len(messages)
+
+
+def questions_in_a_table() -> tuple[bytes, int]:
+    """Each cell is a message."""
+    rows = [[word(0), word(2)], [word(1)], [word(3), ""], ["", ""], ["", " "], [INVISIBLE, word(5)],
+            [word(4), word(6)], [word(8), word(10), "more"]]  # fmt: skip
+    stream = io.StringIO()
+    csv.writer(stream).writerows([["prompt", "completion"], *rows])
+    return stream.getvalue().encode(), 2 * len(rows)
+
+
 RECORDS = {
     "mail": mailbox,
     "result.json": telegram,
+    "all.json": all_of_telegram,
     "channel.json": discord,
+    "message_1.json": meta,
     "signal.jsonl": signal,
     "chat.txt": whatsapp,
+    "talk.jsonl": conversations,
+    "talk.json": array_of_conversations,
+    "one.json": messages_of_a_conversation,
+    "talk.csv": questions_in_a_table,
 }
 
 

@@ -37,6 +37,7 @@ def messages_of_meta(data: dict[str, Any]) -> Iterator[Message]:
     """What people wrote, the oldest first."""
     written = [message for message in data["messages"] if isinstance(message, dict)]
     is_older = any("sender_name" in message for message in written[:50])
+    yield from [NOTHING] * (len(data["messages"]) - len(written))
     for message in sorted(written, key=_milliseconds):
         text = _pick(message, "content", "text")
         name = _pick(message, "sender_name", "senderName")

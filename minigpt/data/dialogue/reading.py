@@ -238,7 +238,8 @@ def _kind_of_json(content: Content) -> DialogueKind | None:
             return None
 
         def read_list(content: Content, report: Report) -> Conversations:
-            rows = (row for row in _whole_json(content) or [] if isinstance(row, Mapping))
+            given = _whole_json(content) or []
+            rows = (row if isinstance(row, Mapping) else {} for row in given)
             return form_of_list.conversations(rows)
 
         return _kind(form_of_list.kind, read_list, is_private=form_of_list.is_private)

@@ -12,7 +12,7 @@ Parquet files of the hub may hold one list for each field instead of a list of m
 from collections.abc import Mapping
 from typing import Any
 
-from .turns import Message
+from .turns import NOTHING, Message
 
 _PAIRS = (  # of fields: what is asked, what is answered
     ("prompt", "completion"),
@@ -40,19 +40,16 @@ def is_conversation(row: Any) -> bool:
 
 
 def messages_of_row(row: Mapping[str, Any]) -> list[Message]:
-    """The messages of a row; roles become the speakers User, Assistant, System and so on."""
+    """The messages of a row; roles become the speakers User, Assistant, System and so on. A row
+    that is no conversation has one message without text, which is counted."""
     form = _list_in(row)
     if form is not None:
         listed, role, content = form
-        return [
-            Message(speaker_of(str(message[role])), _text(message.get(content)))
-            for message in _listed(row[listed])
-            if isinstance(message, Mapping) and role in message
-        ]
+        return [_message(message, role, content) for message in _listed(row[listed])]
 
     pair = _pair_in(row)
     if pair is None:
-        return []
+        return [NOTHING]
     asked, answered = pair
     question = _text(row[asked])
     more = _text(row.get("input"))
@@ -62,6 +59,13 @@ def messages_of_row(row: Mapping[str, Any]) -> list[Message]:
     found = [Message(USER, question), Message(ASSISTANT, _text(row[answered]))]
     system = _text(row.get("system"))
     return [Message("System", system), *found] if system.strip() else found
+
+
+def _message(message: Any, role: str, content: str) -> Message:
+    """A message, which says in a field who speaks."""
+    if not isinstance(message, Mapping) or role not in message:
+        return NOTHING
+    return Message(speaker_of(str(message[role])), _text(message.get(content)))
 
 
 def speaker_of(role: str) -> str:
@@ -97,7 +101,11 @@ def _listed(messages: Any) -> list[Any]:
 def _pair_in(row: Mapping[str, Any]) -> tuple[str, str] | None:
     """The fields for a question and its answer."""
     for asked, answered in _PAIRS:
-        if isinstance(row.get(asked), str) and isinstance(row.get(answered), str):
+        if not (asked in row and answered in row):
+            continue
+        both = (row[asked], row[answered])
+        is_text = any(isinstance(text, str) for text in both)
+        if is_text and all(text is None or isinstance(text, str) for text in both):
             return asked, answered
     return None
 

@@ -14,7 +14,7 @@ def is_telegram(data: Any) -> bool:
 def chats(data: Any) -> Iterator[Iterator[Message]]:
     """The messages of each chat."""
     for chat in _chats(data):
-        if _is_chat(chat):
+        if isinstance(chat, dict) and isinstance(chat.get("messages"), list):
             yield _messages(chat)
 
 
