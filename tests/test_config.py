@@ -117,7 +117,7 @@ REFUSED = [
     *((TrainConfig, name, [-0.1, 1.1, math.nan], "between 0 and 1") for name in SHARES),
     *((cls, name, [-0.1, 1.0], "at least 0 and below 1") for cls, name in PROBABILITIES),
     (TrainConfig, "seed", [-1, 2**63], "between 0 and 2^63 - 1"),
-    (SampleConfig, "seed", [-1, 2**63], "between 0 and 2^63 - 1"),
+    (SampleConfig, "seed", [-2, 2**63], "-1 or between 0 and 2^63 - 1"),
     (SampleConfig, "max_new_tokens", [-1], "at least 0"),
     (SampleConfig, "temperature", [-0.1, math.nan, 1e3], "at least 0 and below 1e3"),
     (SampleConfig, "top_k", [0], "at least 1"),

@@ -26,6 +26,10 @@ Natural = Annotated[int, Limits("at least 0", lambda n: n >= 0)]
 # No vocabulary or context in use is larger.
 Size = Annotated[int, Limits("between 1 and 262,144", lambda n: 1 <= n <= 1 << 18)]
 Seed = Annotated[int, Limits("between 0 and 2^63 - 1", lambda n: 0 <= n < 1 << 63)]
+ANY_SEED = -1  # for clients that cannot leave a seed out
+SeedOrAny = Annotated[
+    int, Limits("-1 or between 0 and 2^63 - 1", lambda n: ANY_SEED <= n < 1 << 63)
+]
 Positive = Annotated[float, Limits("above 0 and below 1e6", lambda x: 0 < x < 1e6)]
 Share = Annotated[float, Limits("between 0 and 1", lambda x: 0 <= x <= 1)]
 Fraction = Annotated[float, Limits("above 0 and below 1", lambda x: 0 < x < 1)]

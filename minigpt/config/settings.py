@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from .. import UserError
 from .checked import (
+    ANY_SEED,
     Checked,
     Count,
     Factor,
@@ -23,6 +24,7 @@ from .checked import (
     Probability,
     Samples,
     Seed,
+    SeedOrAny,
     Share,
     Temperature,
     TopP,
@@ -183,9 +185,13 @@ class SampleConfig(Checked):
         False, "go on to the end of the sentence, for at most 200 tokens more"
     )
     samples: Samples = setting(1, "number of continuations, written side by side")
-    seed: Seed | None = setting(None, "the same seed writes the same text; random if unset")
+    seed: SeedOrAny | None = setting(
+        None, "the same seed writes the same text; random if unset or -1"
+    )
 
     def _check(self) -> None:
+        if self.seed == ANY_SEED:
+            object.__setattr__(self, "seed", None)
         is_right = all(text and is_utf8(text) for text in self.stop)
         require(self, "stop", is_right, "texts, none empty")
 

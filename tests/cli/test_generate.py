@@ -52,6 +52,13 @@ def test_the_text_stands_alone_on_standard_output(at_home: None, type_: Type) ->
     assert type_(*given, "--run", "runs/my")[1] == out
 
 
+def test_the_seed_minus_one_means_any(at_home: None, type_: Type) -> None:
+    given = "generate the --max-new-tokens 20 --temperature 2 --seed -1 --json"
+    records = [json.loads(type_(given)[1]) for _ in range(2)]
+    assert records[0]["seed"] != records[1]["seed"] and -1 not in {r["seed"] for r in records}
+    assert type_("generate the --seed -2")[0] == 2
+
+
 def test_the_seed_that_was_drawn_is_told_and_writes_the_same_text(
     at_home: None, type_: Type
 ) -> None:

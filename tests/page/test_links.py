@@ -98,6 +98,20 @@ def test_a_text_that_is_too_long_for_a_link_is_not_cut(page: Any) -> None:
     assert page.evaluate(CLIPBOARD) == text
 
 
+def test_where_the_browser_lets_nothing_be_copied_the_page_says_so(page: Any) -> None:
+    page.evaluate(
+        """() => {
+            navigator.clipboard.writeText = () => Promise.reject(new Error("not allowed"));
+            document.execCommand = () => false;
+        }"""
+    )
+    page.get_by_role("button", name="Copy text").click()
+    until(page, "document.querySelector('#status').textContent.includes('copy nothing')")
+    page.get_by_role("button", name="Copy link").click()
+    until(page, "document.querySelector('#status').textContent.includes('its address now')")
+    assert "prompt=" in page.evaluate("location.hash")
+
+
 def test_a_link_holds_the_settings(page: Any) -> None:
     page.get_by_role("button", name="Copy link").click()
     until(page, "document.querySelector('#status').textContent.includes('Copied')")

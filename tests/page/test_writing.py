@@ -208,5 +208,19 @@ def test_length_and_seed_say_their_limits(page: Any) -> None:
         assert page.input_value("#set-maxNewTokens") == used.replace(",", "")
     page.fill("#set-maxNewTokens", "20")
     assert "From" not in page.inner_text("#help-maxNewTokens")
-    page.fill("#set-seed", "-1")
+    page.fill("#set-seed", "-2")
     assert "From 0 to 4,294,967,295; 0 is used" in page.inner_text("#help-seed")
+
+
+def test_the_seed_minus_one_means_any(page: Any) -> None:
+    page.evaluate("document.querySelector('#settings').open = true")
+    drawn = set()
+    for _ in range(3):
+        page.fill("#set-seed", "-1")
+        assert "From" not in page.inner_text("#help-seed")
+        page.press("#set-seed", "Tab")
+        drawn.add(page.input_value("#set-seed"))
+    assert len(drawn) == 3 and "-1" not in drawn
+
+    any_seed = "[1, 2, 3].map(() => minigpt.generate('Once', { seed: -1, temperature: 2 }))"
+    assert len(set(page.evaluate(f"Promise.all({any_seed})"))) > 1

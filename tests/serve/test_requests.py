@@ -70,6 +70,13 @@ broken = st.tuples(orders, st.sampled_from(sorted(FIELDS)), odd).map(
 )
 
 
+def test_the_seed_minus_one_means_any(local: Local) -> None:
+    asked = {"prompt": "the", "max_tokens": 20, "temperature": 2, "n": 1, "seed": -1}
+    written = {local.complete(**asked)["choices"][0]["text"] for _ in range(4)}
+    assert len(written) > 1
+    assert local.ask(COMPLETIONS, {**asked, "seed": -2})[0] == 400
+
+
 @given(
     path=st.sampled_from([COMPLETIONS, CHAT]),
     body=orders | broken | odd | st.binary(max_size=20),

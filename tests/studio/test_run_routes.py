@@ -235,6 +235,13 @@ def test_a_run_writes_what_it_writes_at_a_terminal(learned: Window) -> None:
     assert "".join(row.get("text", "") for row in again) == written
 
 
+def test_a_seed_may_be_sent_and_minus_one_means_any(learned: Window) -> None:
+    for seed in (3, -1):
+        sent = {"prompt": "the fox", "settings": {"max_new_tokens": 2, "seed": seed}}
+        answer = learned.post("/api/runs/tiny/write", sent)
+        assert answer.status == 200 and rows_of(answer.body)[-1] == {"end": True, "problem": None}
+
+
 @pytest.mark.parametrize("prompt", ["--help", "a\nb\n", "", "$(touch x)"])
 def test_a_prompt_is_never_an_option_or_a_command(prompt: str, learned: Window) -> None:
     sent = {"prompt": prompt, "settings": {"max_new_tokens": 1}}

@@ -135,3 +135,21 @@ export function table(caption, heads, rows, look = () => ({})) {
 export function scrolling(label, ...children) {
   return h("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": label }, children);
 }
+
+/** Put a text into the clipboard, also where the browser does not give it to pages; false if it lets nothing in. */
+export async function copied(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const active = document.activeElement;
+    const area = document.createElement("textarea");
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    const isCopied = document.execCommand("copy");
+    area.remove();
+    active?.focus();
+    return isCopied;
+  }
+}

@@ -164,7 +164,9 @@ export const STRINGS = {
     copyLink: "Copy link",
     copyText: "Copy text",
     partCopied: "Copied: add it at the end of this page's address, on any machine that has the file.",
+    refused: "The browser lets this page copy nothing. The link is its address now: copy it there.",
     textCopied: "Copied.",
+    textRefused: "The browser lets this page copy nothing. Select the text and copy it yourself.",
     tooLong: "This text is too long for a link (16,000 characters at most). Copy the text instead.",
   },
   look: {
@@ -238,7 +240,7 @@ export const STRINGS = {
     repetitionPenalty: "Repetition penalty",
     repetitionPenaltyHelp: "Above 1 it avoids tokens that are in the text already.",
     seed: "Seed",
-    seedHelp: "The number that the die starts from, 0 to 4,294,967,295. The same seed writes the same text.",
+    seedHelp: "The number that the die starts from, 0 to 4,294,967,295; -1: any. The same seed writes the same text.",
     temperature: "Temperature",
     temperatureHelp: "Below 1 safer, above 1 bolder. 0 always takes the likeliest token.",
     topK: "Top k",

@@ -1,6 +1,6 @@
 // What leaves the page: the text, a link that opens exactly what is on view, and pictures of the views.
 
-import { byId } from "../basics/dom.js";
+import { byId, copied } from "../basics/dom.js";
 import { string } from "../basics/strings.js";
 import { windowsOf } from "../model/window.js";
 import { dialogue, model, tokenizer } from "./client.js";
@@ -15,30 +15,14 @@ const LONGEST_LINK = 16_000; // characters: mail programs and chats cut longer o
 const OF_TALK = ["look", "asker", "answerer"];
 const BASE = 36; // of token ids in a link
 
-/** Put a text into the clipboard, also where the browser does not give it to pages. */
-async function copy(text) {
-  try {
-    await navigator.clipboard.writeText(text);
-  } catch {
-    const active = document.activeElement;
-    const copied = document.createElement("textarea");
-    copied.value = text;
-    document.body.append(copied);
-    copied.select();
-    document.execCommand("copy");
-    copied.remove();
-    active?.focus();
-  }
-}
-
 function tell(name) {
   state.status = string(name);
   changed();
 }
 
 export async function copyText() {
-  await copy(shownText());
-  tell("link.textCopied");
+  const isCopied = await copied(shownText());
+  tell(isCopied ? "link.textCopied" : "link.textRefused");
 }
 
 /** Whether the page's address opens it again: not in a frame of the studio, which gets it once. */
@@ -52,8 +36,11 @@ export async function copyLink() {
 
   // A file lies elsewhere on another machine.
   const isFile = location.protocol === "file:";
-  await copy(isFile ? hash : `${location.href.split("#")[0]}${hash}`);
-  return tell(isFile ? "link.partCopied" : "link.copied");
+  const isCopied = await copied(isFile ? hash : `${location.href.split("#")[0]}${hash}`);
+  if (isCopied) return tell(isFile ? "link.partCopied" : "link.copied");
+
+  history.replaceState(history.state, "", hash); // where it can be copied by hand
+  return tell("link.refused");
 }
 
 /** What a link says after its #: the text and who it is from, what is chosen and looked at, heads off, settings. */

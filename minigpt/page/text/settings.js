@@ -16,6 +16,7 @@ export const SETTINGS = {
 };
 const IN_SIGHT = ["temperature"];
 const NUMBERS = ["seed", "maxNewTokens"]; // typed, not slid
+const ANY_SEED = -1; // for whoever cannot leave it out
 const inputs = {};
 
 /** The inputs: the first ones in sight, the others in the fold of the page. */
@@ -36,8 +37,9 @@ function makeSetting(name) {
   const type = isNumber ? "number" : "range";
   const input = h("input", { type, id, min, max, step, "aria-describedby": note.id });
   input.addEventListener("input", () => {
-    if (input.value !== "") set(name, Number(input.value));
-    tellLimits(name, note, Number(input.value));
+    const typed = Number(input.value);
+    if (input.value !== "") set(name, typed);
+    tellLimits(name, note, typed);
     changed();
   });
   input.addEventListener("change", () => (input.value = state.settings[name]));
@@ -50,7 +52,8 @@ function makeSetting(name) {
 /** Say what is possible, if something else was typed. */
 function tellLimits(name, note, value) {
   const [min, max] = SETTINGS[name];
-  const isWrong = value !== state.settings[name];
+  const isAny = name === "seed" && value === ANY_SEED;
+  const isWrong = !isAny && value !== state.settings[name];
   const numbers = { min: min.toLocaleString("en"), max: max.toLocaleString("en") };
   const used = state.settings[name].toLocaleString("en");
 
@@ -64,8 +67,15 @@ export function set(name, value) {
   const [min, max, step] = SETTINGS[name];
   if (!Number.isFinite(value)) return;
 
-  const whole = step === 1 ? Math.round(value) : value;
+  const chosen = name === "seed" ? seedFrom(value) : value;
+  const whole = step === 1 ? Math.round(chosen) : chosen;
   state.settings[name] = Math.min(max, Math.max(min, whole));
+}
+
+/** A seed, or another one each time for the number that means any. */
+export function seedFrom(value) {
+  const [, largest] = SETTINGS.seed;
+  return value === ANY_SEED ? Math.floor(Math.random() * (largest + 1)) : value;
 }
 
 export function drawSettings() {

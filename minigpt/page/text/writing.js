@@ -4,7 +4,7 @@ import { h } from "../basics/dom.js";
 import { string } from "../basics/strings.js";
 import { ask, askAndHear, ready, tokenizer, visibleToken } from "./client.js";
 import { addToken, beginningOf, cutAfterTurn, edited, readable, sheetText, unfinished } from "./edit.js";
-import { SETTINGS } from "./settings.js";
+import { SETTINGS, seedFrom } from "./settings.js";
 import { changed, headsOff, offKey, onChange, state, USUAL_DRAW } from "./state.js";
 import { turnGoingOn } from "./turns.js";
 import { addTyped, addVersion, redo, replaceVersion, takeAway, undo, visit } from "./versions.js";
@@ -240,6 +240,7 @@ async function readText(text, key) {
 export async function generate(prompt, { off = [], ...options } = {}) {
   await ready;
   const settings = { ...state.settings, ...USUAL_DRAW, ...options };
+  settings.seed = seedFrom(settings.seed);
   const written = await ask("generate", prompt, settings.maxNewTokens, settings, off);
   return prompt + tokenizer.decode(written);
 }

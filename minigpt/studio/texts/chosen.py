@@ -61,7 +61,7 @@ def checked_settings(settings: Any) -> dict[str, Any]:
 def checked_sampling(settings: Any) -> dict[str, Any]:
     """Settings of a text that is written, from JSON; errors as above."""
     chosen = _without_nulls(settings)
-    names = {field.name for field in dataclasses.fields(SampleConfig)} - {"samples", "seed"}
+    names = {field.name for field in dataclasses.fields(SampleConfig)} - {"samples"}
     _refuse(chosen.keys() - names)
     SampleConfig(**chosen)
     if chosen.get("max_new_tokens", 0) > _MOST_TOKENS:

@@ -2,7 +2,7 @@
 
 import { get, post, Refusal } from "../../basics/api.js";
 import { goHomeDeleted } from "../../basics/deleted.js";
-import { button, h } from "../../basics/dom.js";
+import { button, copied, h } from "../../basics/dom.js";
 import { isBusy, setBusy } from "../../basics/focus.js";
 import { sentenceOf } from "../../basics/refusals.js";
 import { string } from "../../basics/strings.js";
@@ -127,8 +127,7 @@ function quoted(word) {
 
 function copiable(text) {
   const made = button(string("done.copy"), async () => {
-    await navigator.clipboard.writeText(text);
-    made.textContent = string("done.isCopied");
+    made.textContent = string((await copied(text)) ? "done.isCopied" : "done.notCopied");
     speak(made.textContent);
   });
   return h("div", { className: "command" }, h("pre", { className: "details", tabIndex: 0 }, text), made);
