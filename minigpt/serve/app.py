@@ -47,9 +47,10 @@ from .settings import (
     SPEAKERS,
     Order,
     ServeConfig,
+    as_browsers_send,
     host_name,
 )
-from .slow_clients import drop_the_slow
+from .slow_clients import Connection, drop_the_slow
 
 _BAD = (UserError, UnicodeError, RecursionError, ClientDisconnect)  # the client's own
 
@@ -119,7 +120,7 @@ def make_server(app: ASGIApp, config: ServeConfig) -> Server:
     """The app under uvicorn."""
     options = Config(
         app,
-        http="h11",
+        http=Connection,
         ws="none",
         lifespan="off",
         log_config=None,
@@ -154,7 +155,7 @@ def make_api_app(scheduler: Scheduler, found: FoundModel, name: str, *, key: str
     handlers: Any = dict.fromkeys((HTTPException, ApiError, *_BAD, Exception), api.refuse)
     return CORSMiddleware(
         Starlette(routes=routes, exception_handlers=handlers),
-        allow_origins=scheduler.config.cors_origin,
+        allow_origins=[as_browsers_send(origin) for origin in scheduler.config.cors_origin],
         allow_methods=("*",),
         allow_headers=("*",),
     )

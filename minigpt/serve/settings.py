@@ -23,6 +23,7 @@ SPEAKERS = 100  # of a model's conversations that it is asked for by
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+_USUAL_PORTS = {"http": ":80", "https": ":443"}
 _HOST = re.compile(r"(\[[\da-fA-F:.]+\]|[^\s/:@\[\]]+)(:\d+)?")
 
 Port = Annotated[int, Limits("between 0 and 65,535", lambda n: 0 <= n < 1 << 16)]
@@ -87,6 +88,12 @@ class ServeConfig(Checked):
 def host_name(address: str) -> str:
     """The host of an address as in a URL, without its port: ``MyBox:8000`` is ``mybox``."""
     return re.sub(r":\d*$", "", address.lower())
+
+
+def as_browsers_send(origin: str) -> str:
+    """The origin of a site as a browser names it: in small letters, without the usual port."""
+    scheme, _, host = origin.lower().rstrip("/").partition("://")
+    return f"{scheme}://{host.removesuffix(_USUAL_PORTS.get(scheme, ''))}" if host else origin
 
 
 @dataclass(frozen=True)

@@ -108,6 +108,7 @@ def make_app(studio: Studio, port: int) -> ASGIApp:
     ]
     app = Starlette(routes=routes, exception_handlers=dict.fromkeys(_ERRORS, _refuse))
     app.state.studio = studio
+    app.state.port = port
     return Guard(app, studio.logins, port)
 
 
@@ -171,7 +172,7 @@ async def _enter(request: Request) -> Response:
         raise Refusal(401, "This address has been used before. Open the one that was printed.")
 
     answer = JSONResponse({"key": login.key})
-    name = cookie_name(request.url.port)
+    name = cookie_name(request.app.state.port)
     answer.set_cookie(name, login.cookie, httponly=True, samesite="strict")
     return answer
 

@@ -136,14 +136,22 @@ async def read_child(
     assert child.stdout is not None
     assert child.stderr is not None
     problems = asyncio.create_task(child.stderr.read())
+    # Each wait has its own timeout: one around all of them would also cancel whoever reads this
+    # generator, in the middle of what that does with a part.
+    end = asyncio.get_running_loop().time() + seconds
     try:
-        async with asyncio.timeout(seconds):
-            with contextlib.suppress(ConnectionError):  # it may not want to read all
-                child.stdin.write(sent)
+        with contextlib.suppress(ConnectionError):  # it may not want to read all
+            child.stdin.write(sent)
+            async with asyncio.timeout_at(end):
                 await child.stdin.drain()
-            child.stdin.close()
-            while part := await child.stdout.read(1 << 16):
-                yield part
+        child.stdin.close()
+        while True:
+            async with asyncio.timeout_at(end):
+                part = await child.stdout.read(1 << 16)
+            if not part:
+                break
+            yield part
+        async with asyncio.timeout_at(end):
             status = await child.wait()
             printed = (await problems).decode("utf-8", errors="replace")
     except TimeoutError:

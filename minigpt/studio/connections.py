@@ -6,9 +6,8 @@ import contextlib
 from collections.abc import Iterable
 from typing import Any
 
-from uvicorn.protocols.http.h11_impl import H11Protocol
-
 from ..config.system import is_windows
+from ..serve import slow_clients
 
 _WANTED = 4096  # open files that the system should allow, if it does
 _OWN = 400  # of them for other things than connections: files, the pipes of children
@@ -36,7 +35,7 @@ def most_connections() -> int:
     return max(resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _OWN, 16)
 
 
-class Connection(H11Protocol):
+class Connection(slow_clients.Connection):
     """A connection with a client. One that comes when there are too many takes the place of the
     oldest that asks for nothing."""
 

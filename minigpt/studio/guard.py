@@ -25,6 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 KEY_HEADER = "x-studio-key"
 KINDS = ("application/json", "application/octet-stream")  # no form can send them
 _NAMES = ("localhost", "127.0.0.1", "[::1]")  # of this machine
+_USUAL_PORT = 80  # of http
 _OPEN = "/api/enter"  # the one path behind /api that needs no login
 _MOST_LOGINS = 32
 _SECONDS_OF_A_REFUSAL = 0.01
@@ -101,7 +102,7 @@ def _is_same(given: str, known: str) -> bool:
     return hmac.compare_digest(given.encode(), known.encode())
 
 
-def cookie_name(port: int | None) -> str:
+def cookie_name(port: int) -> str:
     """The name of the cookie of the studio at a port: all ports of a machine share their
     cookies."""
     return f"minigpt-studio-{port}"
@@ -135,6 +136,8 @@ class Guard:
         self._app = app
         self._logins = logins
         self._hosts = {f"{name}:{port}" for name in _NAMES}
+        if port == _USUAL_PORT:  # which browsers leave out
+            self._hosts.update(_NAMES)
         self._cookie = cookie_name(port)
         self._turns = Turns()
 

@@ -237,6 +237,19 @@ def test_cors_is_for_the_origins_that_were_named(tiny_run: Path) -> None:
         assert (headers.get("access-control-allow-origin") == origin) == allowed
 
 
+def test_a_site_may_be_named_with_the_port_that_browsers_leave_out(tiny_run: Path) -> None:
+    named = ("http://A.example:80", "https://b.example:443/", "http://c.example:8080")
+    local = Local(tiny_run, cors_origin=named)
+    for origin in ("http://a.example", "https://b.example", "http://c.example:8080"):
+        _, headers, _ = local.ask(COMPLETIONS, {}, headers={"origin": origin})
+        assert headers.get("access-control-allow-origin") == origin
+
+
+def test_the_body_may_say_its_encoding(local: Local) -> None:
+    kind = {"content-type": "application/json; charset=utf-8"}
+    assert local.ask(COMPLETIONS, {"max_tokens": 1}, headers=kind)[0] == 200
+
+
 @pytest.mark.parametrize(
     "changes", [{"host": "0.0.0.0"}, {"api_key_file": "nowhere"}, {"host": "203.0.113.9"}]
 )

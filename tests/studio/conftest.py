@@ -32,9 +32,10 @@ class Window:
     """What sends requests as the studio's own window does; `headers` replace those that it sends,
     and one that is None is left out."""
 
-    def __init__(self, studio: Studio):
+    def __init__(self, studio: Studio, port: int = PORT):
         self.studio = studio
-        self.app = make_app(studio, PORT)
+        self.app = make_app(studio, port)
+        self.host = HOST if port == PORT else "localhost"  # as a browser names it
         self.login: dict[str, str] = {}
         self._loop = asyncio.Runner()
 
@@ -61,9 +62,9 @@ class Window:
     async def _send(
         self, method: str, path: str, body: bytes, headers: dict[str, str | None]
     ) -> Answer:
-        usual: dict[str, str | None] = {"host": HOST, **self.login}
+        usual: dict[str, str | None] = {"host": self.host, **self.login}
         if method == "POST":
-            usual["origin"] = f"http://{HOST}"
+            usual["origin"] = f"http://{self.host}"
         usual |= {name.replace("_", "-"): value for name, value in headers.items()}
         path, _, query = path.partition("?")
         scope = {

@@ -40,6 +40,19 @@ def test_a_request_to_another_host_is_refused_everywhere(window: Window, host: s
     assert window.post("/api/token", host=host, origin=None).status == 403
 
 
+def test_at_port_80_which_browsers_leave_out_the_studio_is_reached(window: Window) -> None:
+    at_80 = Window(window.studio, port=80)
+    entered = at_80.enter(window.studio.logins.token)
+    assert entered.status == 200
+    assert entered.headers["set-cookie"].startswith("minigpt-studio-80=")
+    assert at_80.get("/api/state").status == 200
+    assert at_80.get("/api/state", host="evil.example").status == 403
+
+
+def test_what_is_sent_may_say_its_encoding(window: Window) -> None:
+    assert window.post("/api/token", content_type="application/json; charset=utf-8").status == 200
+
+
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:1", "x"])
 def test_another_origin_is_refused(window: Window, origin: str) -> None:
     assert window.post("/api/token", origin=origin).status == 403

@@ -6,6 +6,7 @@ import io
 import json
 import math
 import shutil
+import sys
 import zipfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -14,15 +15,18 @@ from typing import Any
 import pytest
 
 from minigpt.runs.folder import STEPS
+from minigpt.studio import children as children_module
 from minigpt.studio.app import Studio
 from minigpt.studio.errors import Refusal
 from minigpt.studio.runs import events as events_module
 from minigpt.studio.runs import line as line_module
+from minigpt.studio.runs import routes as routes_module
 from minigpt.studio.runs import states as states_module
 from minigpt.studio.runs import writing as writing_module
 from minigpt.studio.runs.events import EventStream, Streams, Watch
 from minigpt.studio.runs.jobs import write_job
 from minigpt.studio.runs.writing import GenerateCommand, WrittenText
+from minigpt.studio.texts import states as text_states
 from minigpt.studio.workspace import Workspace
 
 from .by_hand import PHASES, TEXT, a_job, a_step, make_run, write_weights
@@ -185,7 +189,7 @@ def test_a_wrong_request_names_its_field_and_changes_nothing(
         ("write", {"settings": []}, "settings"),
         ("write", {"settings": {"samples": 4}}, None),
         ("write", {"settings": {"temperature": -1}}, None),
-        ("write", {"settings": {"seed": 3}}, None),
+        ("write", {"settings": {"seed": -2}}, None),
     ]:
         answer = window.post(f"/api/runs/diary/{act}", sent)
         assert (answer.status, answer.json["field"]) == (400, field), (act, sent, answer.body)
@@ -201,6 +205,17 @@ def test_a_training_is_asked_for_and_stopped(window: Window, workspace: Workspac
     assert window.post("/api/runs/diary/stop").json["state"] == "stopping"
     assert (run / "journal/stop").read_text() == "stop\n"
     assert window.post("/api/runs/diary/delete").status == 409
+
+
+def test_a_disk_without_a_byte_has_too_little_room_to_train(
+    window: Window, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = {"text": window.post("/api/texts", {"tales": True}).json["id"], "name": "x"}
+    about = {"id": sent["text"], "name": "tales", "files": 1, "size": 9, "characters": 9}
+    monkeypatch.setattr(text_states, "for_run", lambda folder: about)
+    monkeypatch.setattr(states_module, "free_space", lambda place: 0)
+    monkeypatch.setattr(routes_module, "free_space", lambda place: 0)
+    assert window.post("/api/runs", sent).status == 507
 
 
 @pytest.mark.parametrize("text", [None, 3, "nobody", "../runs"])
@@ -282,6 +297,33 @@ def test_a_child_ends_when_its_reader_leaves(monkeypatch: pytest.MonkeyPatch) ->
             await ended.wait()
 
     asyncio.run(read())
+
+
+def test_a_text_that_a_slow_client_reads_too_late_still_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    endless = [sys.executable, "-c", "while True: print('and ' * 20_000)"]
+    monkeypatch.setattr(children_module, "module_command", lambda *_: endless)
+    monkeypatch.setattr(writing_module, "_SECONDS", 0.3)
+    rows: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.sleep(3600)
+        raise AssertionError
+
+    async def send(message: Any) -> None:
+        if message.get("body"):
+            if not rows:
+                await asyncio.sleep(0.6)  # until the time of the text is over
+            rows.extend(rows_of(message["body"]))
+
+    async def read() -> None:
+        text = WrittenText(Workspace(Path()), GenerateCommand("runs/x", ""), asyncio.Semaphore(1))
+        async with asyncio.timeout(10):
+            await text({"type": "http"}, receive, send)
+
+    asyncio.run(read())
+    assert rows[-1]["end"] and "too long" in rows[-1]["problem"]["message"]
 
 
 def test_what_a_run_cannot_write_is_refused_with_a_sentence(learned: Window) -> None:
@@ -418,6 +460,11 @@ def test_a_stream_goes_on_where_another_was_cut(soon: None, tmp_path: Path) -> N
         assert [event["event"] for event in again._look()] == ["state"]
 
     asyncio.run(read())
+
+
+def test_a_disk_without_a_byte_is_a_change_that_the_window_is_told() -> None:
+    keys = {free: Watch(lambda free=free: {"free": free}).state()[1] for free in (0, 10, 10**10)}
+    assert keys[0] == keys[10] != keys[10**10]
 
 
 def test_a_client_that_reads_nothing_is_cut_off(soon: None) -> None:

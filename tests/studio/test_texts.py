@@ -217,6 +217,21 @@ def test_a_text_that_is_deleted_is_gone(workspace: Workspace) -> None:
         _refused(404, act, folder)
 
 
+def test_a_text_that_is_deleted_during_a_look_hides_no_other(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there, deleted = _text(workspace, "a"), _text(workspace, "b")
+    glob = Path.glob
+
+    def glob_and_lose(folder: Path, pattern: str) -> list[Path]:
+        found = [*glob(folder, pattern)]
+        texts.delete(deleted)
+        return found
+
+    monkeypatch.setattr(Path, "glob", glob_and_lose)
+    assert texts.text_folders(workspace) == [there]
+
+
 @unix_only
 def test_nobody_else_on_this_computer_can_read_a_text(workspace: Workspace) -> None:
     folder = _text(workspace, "a")

@@ -20,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from ..errors import Refusal
 from .rows import Event, rows_after
+from .states import is_too_little
 
 State = dict[str, Any]
 
@@ -149,7 +150,7 @@ def _told(state: State) -> State:
         for run in state.get("runs", [])
     ]
     line = [{"name": one["name"], "place": one["place"]} for one in state.get("line", [])]
-    is_nearly_full = (state.get("free") or _LITTLE) < _LITTLE
+    is_nearly_full = is_too_little(state.get("free"), _LITTLE)
     return {**state, "runs": runs, "line": line, "free": is_nearly_full}
 
 

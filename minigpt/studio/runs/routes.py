@@ -19,7 +19,7 @@ from ..workspace import Workspace
 from . import removal, trainings
 from .events import EventStream
 from .rows import rows_after
-from .states import free_space, runs_in
+from .states import free_space, is_too_little, runs_in
 from .writing import WrittenText, checked_command
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ async def ask(request: Request) -> Response:
 
     def put() -> dict[str, Any]:
         about = text_states.for_run(folder)
-        if (free_space(studio.workspace.root) or _LITTLE) < _LITTLE:
+        if is_too_little(free_space(studio.workspace.root), _LITTLE):
             raise Refusal(507, "The disk is full. Free some space.")
         given = sent.get("settings")
         chosen = studio.checked_settings(chosen_settings(folder) if given is None else given)

@@ -245,10 +245,15 @@ def runs_in(runs: Path) -> list[Path]:
 
 
 def free_space(place: Path) -> int | None:
-    """How many bytes are free on the disk of a folder."""
+    """How many bytes are free on the disk of a folder; None if that is not known."""
     with contextlib.suppress(OSError):
         return shutil.disk_usage(place).free
     return None
+
+
+def is_too_little(free: int | None, least: int) -> bool:
+    """Whether fewer bytes are free than are needed, as far as that is known."""
+    return free is not None and free < least
 
 
 # What goes wrong, and how a training ended

@@ -131,11 +131,11 @@ def restore(workspace: Workspace) -> None:
 
 def text_folders(workspace: Workspace) -> list[Path]:
     """The folders of all texts, the newest first."""
-    try:
-        folders = [path.parent for path in workspace.texts.glob(f"*/{ABOUT}")]
-        return sorted(folders, key=lambda folder: (folder / ABOUT).stat().st_mtime, reverse=True)
-    except OSError:  # one was deleted just now
-        return []
+    changed: dict[Path, float] = {}
+    for path in workspace.texts.glob(f"*/{ABOUT}"):
+        with contextlib.suppress(OSError):  # it was deleted just now
+            changed[path.parent] = path.stat().st_mtime
+    return sorted(changed, key=lambda folder: changed[folder], reverse=True)
 
 
 def describe_text(folder: Path) -> dict[str, Any]:
