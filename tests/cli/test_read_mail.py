@@ -247,6 +247,18 @@ def test_a_signature_of_a_telephone_may_stand_above_what_is_quoted(read: Read) -
     assert read(letter(body)) == (["Anna: Short."], {"signatures": 1, "quotations": 1})
 
 
+def test_a_signature_may_stand_above_another_letter(read: Read) -> None:
+    old = "From: Otto\nSent: Monday\nTo: Anna\nSubject: x\n\n" + "Old.\n" * 20
+    expected = (["Anna: Short."], {"signatures": 1, "quotations": 1})
+    for signature in ("-- \nAnna", "--\nAnna", "Sent from my iPhone"):
+        assert read(letter(f"Short.\n\n{signature}\n\n{old}")) == expected
+
+
+def test_who_is_quoted_is_left_out_even_if_nothing_is(read: Read) -> None:
+    body = f"Short.\n\n{ATTRIBUTIONS['en']}\n"
+    assert read(letter(body)) == (["Anna: Short."], {"quotations": 1})
+
+
 def test_two_dashes_above_a_long_text_begin_no_signature(read: Read) -> None:
     body = "One.\n--\n" + "\n".join(f"Line {n} of the rest." for n in range(30))
     assert read(letter(body)) == ([f"Anna: {body}"], {})

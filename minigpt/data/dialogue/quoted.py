@@ -168,7 +168,7 @@ def _says_who_wrote(lines: Sequence[str], number: int) -> bool:
         is_full = all(sign.search(line) for sign in (_WHO, _TIME, _YEAR))
         if is_full and line.endswith(_END):
             following = _next_with_text(lines, number + count, 1)
-            return bool(following) and not _is_marked(following[0])
+            return not any(map(_is_marked, following))
     return False
 
 
@@ -187,7 +187,7 @@ def _end_of_signature(lines: Sequence[str], number: int) -> int:
     is_certain = line == "-- "
     written = 0
     end = number + 1
-    while end < len(lines) and not _is_marked(lines[end]):
+    while end < len(lines) and not (_is_marked(lines[end]) or _begins_letter(lines, end)):
         written += bool(lines[end].strip())
         if written > _MOST_SIGNED and not is_certain:
             return number
