@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tiktoken
 from hypothesis import HealthCheck, settings
+from tiktoken_ext.openai_public import r50k_pat_str
 
 import minigpt
 from minigpt.recipe import run as recipe_run
 from minigpt.recipe.speed import Speed
 from minigpt.runs import base
 from minigpt.runs.folder import WEIGHTS
+from minigpt.tokenizer import END_OF_TEXT
 from minigpt.training import picture
 
 from .data.dialogue.chats import some_chat, some_script
@@ -205,6 +208,22 @@ def real_base(monkeypatch: pytest.MonkeyPatch) -> Path:
         pytest.skip(f"the base is not there: {folder}")
     monkeypatch.setattr(base, "base_folder", lambda: folder)
     return folder
+
+
+@pytest.fixture
+def small_gpt2(monkeypatch: pytest.MonkeyPatch) -> tiktoken.Encoding:
+    """In the place of tiktoken's gpt2, which would have to be downloaded: its pattern, its special
+    token and its bytes in another order, but few merges."""
+    tokens = [bytes([byte]) for byte in reversed(range(256))]
+    tokens += [b"th", b"the", b" the", b"lo", b"Hel", b"Hello", b"He", b"wor", b"\n\n", b"or"]
+    encoding = tiktoken.Encoding(
+        "gpt2",
+        pat_str=r50k_pat_str,
+        mergeable_ranks={token: rank for rank, token in enumerate(tokens)},
+        special_tokens={END_OF_TEXT: len(tokens)},
+    )
+    monkeypatch.setitem(tiktoken.registry.ENCODINGS, "gpt2", encoding)
+    return encoding
 
 
 # How many inputs a random draw happens to filter out says nothing about the code.

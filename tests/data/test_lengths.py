@@ -1,10 +1,10 @@
 """Whether a text is long enough: what is refused, and that a short text is refused at once."""
 
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+import tiktoken
 
 from minigpt import UserError
 from minigpt.config import TextConfig
@@ -46,11 +46,8 @@ def test_the_refusal_says_what_to_do(
 
 @pytest.mark.parametrize("tokenizer", ["bpe", "char", "gpt2"])
 def test_a_short_text_is_refused_before_its_tokens_are_made_just_if_it_would_be_then(
-    tokenizer: str, tmp_path: Path
+    tokenizer: str, tmp_path: Path, small_gpt2: tiktoken.Encoding
 ) -> None:
-    if tokenizer == "gpt2" and "TIKTOKEN_CACHE_DIR" not in os.environ:
-        pytest.skip("TIKTOKEN_CACHE_DIR is not set, and tests use no network")
-
     outcomes = set()
     for text in (
         "a",
