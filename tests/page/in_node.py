@@ -1,15 +1,15 @@
 """The page's worker in node: the same script as in the page, asked as the page asks it."""
 
 import json
+import os
 import shutil
 import subprocess
+import sysconfig
 import threading
 from collections import defaultdict
 from pathlib import Path
 from queue import Queue
 from typing import Any
-
-import pytest
 
 from minigpt.page.build import WORKER, bundle, page_model
 from minigpt.runs.found import FoundModel
@@ -42,9 +42,9 @@ class Worker:
     """A process of node that runs the worker."""
 
     def __init__(self, folder: Path):
-        node = shutil.which("node")
-        if node is None:
-            pytest.skip("node is not installed")
+        own = sysconfig.get_path("scripts")  # of the environment, which has a node
+        node = shutil.which("node", path=os.pathsep.join([own, os.environ["PATH"]]))
+        assert node is not None, "node is missing; make test installs it"
         program = folder / "worker.mjs"
         program.write_text(PROGRAM.replace("{{worker}}", bundle(WORKER)), encoding="utf-8")
 

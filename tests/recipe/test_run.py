@@ -136,8 +136,9 @@ def test_of_a_stream_without_an_end_no_more_is_read_than_the_training_can_use(
     assert f"of these documents the first {read:,} characters are read" in capsys.readouterr().err
 
 
+@pytest.mark.long  # imports a large package
 def test_a_streaming_dataset_is_read_as_far_as_it_is_needed(prepared: list[Dataset]) -> None:
-    datasets = pytest.importorskip("datasets")
+    import datasets
 
     def rows() -> Iterator[dict[str, str]]:
         for number in itertools.count():
