@@ -3,11 +3,16 @@
 import contextlib
 import errno
 import os
+import re
+import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..config.system import name_problem, rename
+
+# Those of older versions have no number.
+_UNFINISHED = re.compile(r"\.new-(?:[0-9a-f]{12}-)?(.+)", re.DOTALL)
 
 
 def write_text(text: str, path: Path) -> None:
@@ -58,5 +63,17 @@ def replace(
 
 
 def unfinished_name(name: str) -> str:
-    """What a file is called while it is being written."""
-    return f".new-{name}"
+    """What a file is called while it is being written: by nobody else, and so several threads and
+    processes can write it at once."""
+    return f".new-{secrets.token_hex(6)}-{name}"
+
+
+def is_unfinished(name: str) -> bool:
+    """Whether a file has the name of one that is being written."""
+    return _UNFINISHED.fullmatch(name) is not None
+
+
+def whole_name(name: str) -> str:
+    """What a file is called once it is whole."""
+    found = _UNFINISHED.fullmatch(name)
+    return name if found is None else found[1]

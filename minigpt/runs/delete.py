@@ -17,35 +17,11 @@ from ..data.readers import STANDARD_INPUT
 from ..data.source import find_source
 from ..data.temporary import kind_of, left_copies, remove_copy
 from ..interop.hub import is_huggingface_folder
-from .atomic import unfinished_name
 from .base import is_base
-from .folder import (
-    BEST,
-    CHECKPOINT,
-    CONFIG,
-    KEPT,
-    LAST,
-    LOCK,
-    METRICS,
-    PAGE,
-    PICTURE,
-    PLAN,
-    PREVIOUS,
-    STEPS,
-    TOKENIZER,
-    WEIGHTS,
-    locked,
-    read_raw_config,
-)
-from .journal import JOURNAL, JOURNAL_FILES
-from .kept import kept_file, kept_page, steps_in
+from .folder import CONFIG, FOLDERS, LOCK, WEIGHTS, files_of, locked, read_raw_config
 from .weights import read_about
 
-_OF_OLDER_VERSIONS = (".torchrun", "samples.txt")
-_OURS = (*_OF_OLDER_VERSIONS, WEIGHTS, TOKENIZER, PLAN, METRICS, STEPS, PICTURE, PAGE, CONFIG)
-_OURS_IN_CHECKPOINT = (LAST, PREVIOUS, BEST)
 _CLASSES = "classes"  # of older studios: classes/CLASS/PERSON/, with runs/ and texts/
-_TENSORBOARD = "events.out.tfevents.*"  # which --log tensorboard writes
 
 
 @dataclass(frozen=True)
@@ -89,7 +65,7 @@ def run_to_delete(folder: Path) -> Iterator[Remains]:
 
     if not any((folder / name).exists() for name in (CONFIG, WEIGHTS)):
         (folder / LOCK).unlink(missing_ok=True)
-        for empty in (folder / CHECKPOINT, folder / KEPT, folder / JOURNAL, folder):
+        for empty in (*(folder / name for name in FOLDERS), folder):
             with contextlib.suppress(OSError):  # not empty, a mount, or the current folder
                 empty.rmdir()
 
@@ -156,13 +132,8 @@ def _looks_like_run(folder: Path) -> bool:
 
 
 def _remains(folder: Path) -> Remains:
-    files = [
-        *_files(folder / CHECKPOINT, _OURS_IN_CHECKPOINT),
-        *_files(folder / KEPT, _names_of_kept(folder)),
-        *_files(folder / JOURNAL, JOURNAL_FILES),
-        *_files(folder, _OURS),
-    ]
-    inner = [folder / name for name in (CHECKPOINT, KEPT, JOURNAL)]
+    files = files_of(folder)
+    inner = [folder / name for name in FOLDERS]
     known = {*files, folder / LOCK, *inner}
     held = [*folder.iterdir(), *itertools.chain.from_iterable(map(_inside, inner))]
 
@@ -177,29 +148,12 @@ def _remains(folder: Path) -> Remains:
     )
 
 
-def _names_of_kept(folder: Path) -> tuple[str, ...]:
-    """The files of steps whose weights, or pages, a run has; some of them may not be there."""
-    steps = steps_in(folder)
-    return tuple(
-        file.name for step in steps for file in (kept_file(folder, step), kept_page(folder, step))
-    )
-
-
 def _origin(folder: Path) -> tuple[Any, str | None]:
     """What config.json says of the text and its fingerprint; None if it does not."""
     origin = read_raw_config(folder).get("origin")
     if not isinstance(origin, dict) or not isinstance(origin.get("fingerprint"), str):
         return None, None
     return origin.get("text"), origin["fingerprint"]
-
-
-def _files(folder: Path, names: tuple[str, ...]) -> list[Path]:
-    """The files in a folder that have these names, whole or unfinished, but no links."""
-    if folder.is_symlink():
-        return []
-    wanted = [name for whole in names for name in (unfinished_name(whole), whole)]
-    found = [*folder.glob(_TENSORBOARD), *(folder / name for name in wanted)]
-    return [file for file in found if file.is_file() and not file.is_symlink()]
 
 
 def _inside(folder: Path) -> list[Path]:

@@ -8,8 +8,10 @@ import dataclasses
 import json
 import math
 import os
+import re
 import secrets
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,8 +26,8 @@ from ..config.json_objects import read_object
 from ..config.kinds import kind_of_error
 from ..config.system import name_problem, rename, why_not_written
 from ..data.origin import Origin
-from .atomic import unfinished_name, write_text
-from .journal import JOURNAL, is_awaited, remove_journal
+from .atomic import is_unfinished, whole_name, write_text
+from .journal import JOURNAL, JOURNAL_FILES, STUDIO_FILES, is_awaited, remove_journal
 from .json_lines import read_lines
 from .weights import read_beginning, read_network, save_weights
 
@@ -48,8 +50,27 @@ LAST = "last.safetensors"
 PREVIOUS = "previous.safetensors"
 KEPT = "kept"  # a folder, which holds the weights of single steps
 FIRST = "0.safetensors"  # in it: those before training
+DAMAGED = "damaged.safetensors"  # in `checkpoint` too: a last one that could not be read
 BEST = "best.safetensors"  # the best weights, if model.safetensors could not be replaced
 LOCK = ".lock"
+FOLDERS = (CHECKPOINT, KEPT, JOURNAL)
+
+# All files that a run can ever have, as patterns of their paths, in the order in which they are
+# deleted: what tells that it is a run goes last. The journal can have those of the studio.
+_IN_CHECKPOINT = (LAST, PREVIOUS, BEST, DAMAGED)
+_OF_OLDER_VERSIONS = (".torchrun", "samples.txt")
+_ALONE = (TOKENIZER, PLAN, METRICS, STEPS, PICTURE, PAGE, WEIGHTS, CONFIG)
+_FILES = tuple(
+    re.compile(pattern)
+    for pattern in (
+        *(re.escape(f"{CHECKPOINT}/{name}") for name in _IN_CHECKPOINT),
+        rf"{KEPT}/(0|[1-9][0-9]{{0,14}})\.(safetensors|html)",  # weights of steps, and their pages
+        *(re.escape(f"{JOURNAL}/{name}") for name in (*JOURNAL_FILES, *STUDIO_FILES)),
+        r"events\.out\.tfevents\..*",  # which --log tensorboard writes
+        *map(re.escape, (*_OF_OLDER_VERSIONS, *_ALONE)),
+    )
+)
+_HOUR = 3600.0  # seconds: whatever was not written to for so long, nobody is writing
 
 _FORMAT = 9  # of config.json: another number whenever what a run holds changes its name or meaning
 _BITS = ("train_bits_per_byte", "val_bits_per_byte")
@@ -200,11 +221,42 @@ def kept_row(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return kept
 
 
+def files_of(folder: Path) -> list[Path]:
+    """All files of a run, whole or unfinished, in the order in which they can be deleted: until the
+    last one is gone it is a run. Links are none, and are not followed."""
+    places = [folder, *(folder / name for name in FOLDERS)]
+    held = [file for place in places if not place.is_symlink() for file in place.glob("*")]
+    files = [file for file in held if file.is_file() and not file.is_symlink()]
+    ranked = [(_rank(file.relative_to(folder)), file) for file in files]
+    return [file for rank, file in sorted(ranked) if rank < len(_FILES)]
+
+
+def _rank(path: Path) -> int:
+    """The place of a file of a run in `_FILES`; its length for a file of somebody else."""
+    whole = path.with_name(whole_name(path.name)).as_posix()
+    ranks = (rank for rank, pattern in enumerate(_FILES) if pattern.fullmatch(whole))
+    return next(ranks, len(_FILES))
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove the unfinished files of a run that is locked. Pages and the journal are written
+    without the lock, too: there only what is old."""
+    for file in files_of(folder):
+        if not is_unfinished(file.name):
+            continue
+        with contextlib.suppress(OSError):
+            is_for_all = file.suffix == ".html" or file.parent.name == JOURNAL
+            if not is_for_all or time.time() - file.stat().st_mtime > _HOUR:
+                file.unlink()
+
+
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep other processes from training in `folder` until this one ends, however it ends."""
+    """Keep other processes from training in `folder` until this one ends, however it ends. What
+    processes have left unfinished that were killed is removed."""
     try:
         with FileLock(folder / LOCK, timeout=0):
+            _remove_leftovers(folder)
             yield
     except Timeout:
         busy = f"another process is training in {folder}"
@@ -250,15 +302,14 @@ def is_untrained(folder: Path) -> bool:
     if beginning is None:
         return False
     try:
-        held = {file.name for file in folder.iterdir()}
-        saved = {file.name for file in (folder / CHECKPOINT).glob("*")}
-        kept = {file.name for file in (folder / KEPT).glob("*")}
+        unfinished = {file for file in files_of(folder) if is_unfinished(file.name)}
+        held = {file.name for file in folder.iterdir() if file not in unfinished}
+        saved = {*(folder / CHECKPOINT).glob("*")} - unfinished
+        kept = {*(folder / KEPT).glob("*")} - unfinished
     except OSError:
         return False
-    others = held - {LOCK, CHECKPOINT, KEPT, JOURNAL, STEPS, unfinished_name(STEPS)}
-    has_learned = not saved <= {unfinished_name(LAST)}
-    has_kept_more = not kept <= {FIRST, unfinished_name(FIRST)}
-    return others == beginning and not has_learned and not has_kept_more
+    others = held - {LOCK, STEPS, *FOLDERS}
+    return others == beginning and not saved and kept <= {folder / KEPT / FIRST}
 
 
 def remove_untrained(folder: Path) -> None:
@@ -279,7 +330,7 @@ def remove_untrained(folder: Path) -> None:
                 inner.rmdir()
         if not is_awaited(folder):
             remove_journal(folder)
-        for name in (*beginning, STEPS, unfinished_name(STEPS)):
+        for name in (*beginning, STEPS):
             (folder / name).unlink(missing_ok=True)
 
     (folder / LOCK).unlink(missing_ok=True)  # not earlier: Windows removes no file that is open

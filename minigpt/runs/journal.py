@@ -16,13 +16,13 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from ..config.kinds import kind_of_error
-from .atomic import unfinished_name, write_text
+from .atomic import whole_name, write_text
 from .json_lines import lines_of, read_lines
 
 JOURNAL = "journal"  # a folder, which holds
@@ -31,9 +31,11 @@ TEXTS = "samples.jsonl"
 COPIED = "copied.json"
 ALIVE = "alive"
 STOP = "stop"
-JOURNAL_FILES = (
-    ROWS, TEXTS, unfinished_name(TEXTS), COPIED, unfinished_name(COPIED), ALIVE, STOP,
-)  # fmt: skip
+JOURNAL_FILES = (ROWS, TEXTS, COPIED, ALIVE, STOP)
+JOB = "job.json"  # and what the studio adds: what a run is to learn, and for how long;
+LOG = "log.txt"  # what the training prints;
+HELD = "job.lock"  # held by its process, from beginning to end
+STUDIO_FILES = (JOB, LOG, HELD)
 AT_ONCE = "now"  # what `stop` holds if nothing is to be saved any more
 
 SECONDS_ALIVE = 2.0  # from one touch of `alive` to the next
@@ -228,15 +230,24 @@ def has_journal(run: Path) -> bool:
 def is_awaited(run: Path) -> bool:
     """Whether another program has made the journal, which still wants to read how it ended."""
     try:
-        return any(path.name not in JOURNAL_FILES for path in (run / JOURNAL).iterdir())
+        return any(whole_name(path.name) not in JOURNAL_FILES for path in (run / JOURNAL).iterdir())
     except OSError:
         return False
 
 
 def remove_journal(run: Path) -> None:
     """Remove what a training has written into a journal, and the folder if that leaves it empty."""
-    folder = run / JOURNAL
+    remove_from_journal(run, JOURNAL_FILES)
     with contextlib.suppress(OSError):
-        for name in JOURNAL_FILES:
-            (folder / name).unlink(missing_ok=True)
-        folder.rmdir()
+        (run / JOURNAL).rmdir()
+
+
+def remove_from_journal(run: Path, names: Iterable[str]) -> None:
+    """Remove the files with these names from a journal, whole or unfinished; one that is a link is
+    not followed."""
+    folder = run / JOURNAL
+    if folder.is_symlink() or not folder.is_dir():
+        return
+    for file in folder.iterdir():
+        if whole_name(file.name) in names:
+            file.unlink(missing_ok=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from .. import UserError
 from ..interop.hub import PREFIX
+from .atomic import whole_name
 from .folder import KEPT
 
 _WEIGHTS = ".safetensors"
@@ -32,7 +33,7 @@ def kept_steps(folder: Path) -> list[int]:
 
 def steps_in(folder: Path) -> list[int]:
     """The steps of which a run has kept anything, whole or half-written, in order."""
-    files = [Path(file.name.removeprefix(".new-")) for file in (folder / KEPT).glob("*")]
+    files = [Path(whole_name(file.name)) for file in (folder / KEPT).glob("*")]
     ours = [file.stem for file in files if file.suffix in (_WEIGHTS, _PAGE)]
     return sorted({int(name) for name in ours if _STEP.fullmatch(name)})
 

@@ -23,7 +23,7 @@ from ..config import Natural, TrainConfig, from_dict
 from ..config.system import rename
 from ..model import network_name, tensors_of
 from ..runs.atomic import save_tensors
-from ..runs.folder import CHECKPOINT, LAST, PREVIOUS
+from ..runs.folder import CHECKPOINT, DAMAGED, LAST, PREVIOUS
 from . import distributed
 from .average import WeightAverage
 from .interpolation import first_weights
@@ -130,7 +130,7 @@ def load_checkpoint(folder: Path, trained: Trained) -> tuple[TrainingState, list
         tensors.update(found.tensors)
         if problems:
             last = folder / CHECKPOINT / LAST
-            rename(last, last.with_name("damaged.safetensors"))
+            rename(last, last.with_name(DAMAGED))
         return found.state, found.optimizers, problems
 
     state, about, problems = distributed.on_main(read)

@@ -13,7 +13,10 @@ import pytest
 import minigpt
 from minigpt.data.kept_tokens import remove_prepared
 from minigpt.data.temporary import left_copies, temporary_copy
+from minigpt.runs.atomic import unfinished_name
 from minigpt.runs.folder import CONFIG, locked
+from minigpt.runs.journal import keep_copied
+from minigpt.studio.runs.jobs import TrainingJob, write_job
 
 from ..conftest import some_text, train_tiny
 from ..training.runs import contents
@@ -75,6 +78,33 @@ def test_a_run_goes_with_all_that_the_cache_holds_of_its_text(place: Path, type_
     assert not Path("runs/my").exists() and Path("my.txt").read_text() == some_text()
     assert len(prepared()) == 1
     assert type_("runs")[1] == ""
+
+
+def test_of_all_files_that_a_run_can_have_none_is_left(place: Path, type_: Type) -> None:
+    run = Path("runs/my")
+    shutil.rmtree(run)
+    train_tiny(steps=2, num_evals=1, keep=2)
+    last = run / "checkpoint/last.safetensors"
+    shutil.copy(last, last.with_name("previous.safetensors"))
+    last.write_bytes(b"damaged")
+    assert type_(f"train --resume --out {run} --steps 3")[0] == 0
+    shutil.copy(run / "model.safetensors", run / "checkpoint/best.safetensors")  # as put aside
+    assert type_("page my")[0] == 0 and type_("page my@0")[0] == 0
+    keep_copied(run, {"share": 0.5})
+    write_job(run, TrainingJob(asked=1.0, is_waiting=False, text={"beginning": "Once"}))
+    for name in ("log.txt", "job.lock", "alive", "stop"):
+        (run / "journal" / name).touch()
+    (run / "events.out.tfevents.1").touch()  # of --log tensorboard
+    made = {file.relative_to(run).as_posix() for file in run.rglob("*") if file.is_file()}
+    assert {"checkpoint/damaged.safetensors", "journal/copied.json", "kept/0.html"} <= made
+    for name in made - {".lock"}:  # as of processes that were killed
+        file = run / name
+        file.with_name(unfinished_name(file.name)).touch()
+        file.with_name(f".new-{file.name}").touch()  # as older versions called them
+
+    status, _, err = type_("runs --delete my --yes")
+    assert status == 0 and "not touched" not in err and "still there" not in err
+    assert not run.exists() and [*Path("runs").iterdir()] == []
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from minigpt.data.token_cache import prepare_tokens
 from minigpt.recipe.copied import reserved_seconds
 from minigpt.recipe.run import resume_run
 from minigpt.runs import weights
+from minigpt.runs.atomic import unfinished_name
 from minigpt.runs.folder import METRICS, PLAN, WEIGHTS, read_config, read_metrics
 from minigpt.runs.journal import JOURNAL, ROWS
 from minigpt.runs.listing import newest_run
@@ -305,7 +306,7 @@ def test_what_was_killed_before_its_first_checkpoint_is_in_nobody_s_way(
     shutil.rmtree(train_tiny())
     shutil.move("killed", "runs/my")
     Path("runs/my/checkpoint").mkdir()
-    Path("runs/my/checkpoint/.new-last.safetensors").write_bytes(b"half")
+    Path("runs/my/checkpoint", unfinished_name("last.safetensors")).write_bytes(b"half")
     assert train_tiny(out=out, steps=1) == Path(out or "runs/my-2")
 
 

@@ -370,8 +370,8 @@ def test_a_deleted_run_leaves_no_journal_but_what_others_have_put_there(workplac
     assert not run.exists()
 
     run = train_tiny()
-    (run / JOURNAL / "job.json").write_text(json.dumps({"minutes": 1}))
+    (run / JOURNAL / "notes.json").write_text(json.dumps({"minutes": 1}))
     with run_to_delete(run) as remains:
-        assert remains.others == [run / JOURNAL / "job.json"]
+        assert remains.others == [run / JOURNAL / "notes.json"]
         remains.delete()
-    assert contents(run) == {f"{JOURNAL}{os.sep}job.json": b'{"minutes": 1}'}
+    assert contents(run) == {f"{JOURNAL}{os.sep}notes.json": b'{"minutes": 1}'}

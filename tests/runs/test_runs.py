@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from minigpt.config import GPTConfig, TextConfig, TrainConfig
 from minigpt.data.origin import Origin
 from minigpt.model import GPT
 from minigpt.recipe.start import starting_point
-from minigpt.runs.atomic import replace, write_text
+from minigpt.runs.atomic import replace, unfinished_name, write_text
 from minigpt.runs.folder import (
     CHECKPOINT,
     CONFIG,
@@ -29,6 +30,7 @@ from minigpt.runs.folder import (
     KEPT,
     LOCK,
     METRICS,
+    PAGE,
     PLAN,
     TOKENIZER,
     WEIGHTS,
@@ -321,6 +323,39 @@ def test_a_run_is_locked_for_one_at_a_time(run: Path) -> None:
         pass
     with locked(run):
         pass
+
+
+def test_several_threads_write_one_file_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "file.json"
+    texts = [character * 50_000 for character in "abcd"]
+
+    def write_often(text: str) -> None:
+        for _ in range(25):
+            write_text(text, file)
+
+    with ThreadPoolExecutor(len(texts)) as threads:
+        for writing in [threads.submit(write_often, text) for text in texts]:
+            writing.result()
+    assert file.read_text() in texts and [*tmp_path.iterdir()] == [file]
+
+
+def test_what_killed_processes_left_unfinished_is_gone_when_a_run_is_locked(run: Path) -> None:
+    """Of a page and of the journal, which others write without the lock, only what is old."""
+    names = ("checkpoint/last.safetensors", "kept/5.safetensors", CONFIG, PAGE, "journal/job.json")
+    left = []
+    for name in names:
+        file = run / name
+        file.parent.mkdir(exist_ok=True)
+        left.append(file.with_name(unfinished_name(file.name)))
+        left[-1].touch()
+    with locked(run):
+        assert [file.exists() for file in left] == [False, False, False, True, True]
+
+    for file in left[3:]:
+        os.utime(file, (1000, 1000))
+    (run / ".new-notes.txt").touch()  # somebody else's
+    with locked(run):
+        assert not any(file.exists() for file in left) and (run / ".new-notes.txt").exists()
 
 
 # Finding runs

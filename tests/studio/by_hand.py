@@ -10,10 +10,10 @@ import numpy as np
 
 from minigpt.interop.safetensors_files import write_tensors
 from minigpt.runs.folder import CHECKPOINT, CONFIG, LAST, METRICS, STEPS, WEIGHTS
-from minigpt.runs.journal import ALIVE, JOURNAL, ROWS, STOP, TEXTS
+from minigpt.runs.journal import ALIVE, JOURNAL, LOG, ROWS, STOP, TEXTS
 from minigpt.runs.json_lines import lines_of
 from minigpt.runs.weights import metadata_of
-from minigpt.studio.runs.jobs import LOG, TrainingJob, write_job
+from minigpt.studio.runs.jobs import TrainingJob, write_job
 
 NOW = time.time()
 BEGAN = NOW - 60.0

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from minigpt.runs.journal import JOURNAL, STOP
+from minigpt.runs.journal import HELD, JOURNAL, LOG, STOP
 from minigpt.studio.errors import Refusal
 from minigpt.studio.runs import line as line_module
-from minigpt.studio.runs.jobs import HELD, LOG, read_job, write_job
+from minigpt.studio.runs.jobs import read_job, write_job
 from minigpt.studio.runs.line import Line
 from minigpt.studio.runs.names import free_run, run_name
 from minigpt.studio.runs.states import States

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from minigpt.runs.journal import JOURNAL
+from minigpt.runs.journal import JOB, JOURNAL, LOG
 from minigpt.studio.errors import Refusal
-from minigpt.studio.runs.jobs import JOB, LOG
 from minigpt.studio.runs.removal import (
     empty_bin,
     everything_of_run,

@@ -11,9 +11,9 @@ import pytest
 from filelock import FileLock
 
 from minigpt.runs.folder import LOCK, METRICS, PLAN, STEPS, WEIGHTS
-from minigpt.runs.journal import ALIVE, JOURNAL, ROWS, keep_copied
+from minigpt.runs.journal import ALIVE, HELD, JOB, JOURNAL, ROWS, keep_copied
 from minigpt.runs.json_lines import lines_of
-from minigpt.studio.runs.jobs import HELD, JOB, write_job
+from minigpt.studio.runs.jobs import write_job
 from minigpt.studio.runs.states import States
 
 from .by_hand import BEGAN, NOW, PHASES, TEXT, a_job, a_step, make_run, write_config

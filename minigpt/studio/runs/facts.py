@@ -30,10 +30,10 @@ from ...runs.folder import (
     read_plan,
     read_raw_config,
 )
-from ...runs.journal import COPIED, JOURNAL, ROWS, STOP, read_phases, read_texts
+from ...runs.journal import COPIED, JOB, JOURNAL, ROWS, STOP, read_phases, read_texts
 from ...runs.weights import count_weights, read_best
 from ...training.schedule import EARLY
-from .jobs import JOB, TrainingJob, read_job
+from .jobs import TrainingJob, read_job
 
 _END_OF_STEPS = 4096  # bytes of steps.jsonl that surely hold a whole row
 _FILES = (

@@ -13,13 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ...config.json_objects import read_object
-from ...runs.atomic import unfinished_name, write_text
-from ...runs.journal import JOURNAL
-
-JOB = "job.json"
-LOG = "log.txt"  # what the training prints
-HELD = "job.lock"  # held by its process, from beginning to end
-STUDIO_FILES = (JOB, unfinished_name(JOB), LOG, HELD)
+from ...runs.atomic import write_text
+from ...runs.journal import JOB, JOURNAL, LOG
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from ...runs.journal import AT_ONCE, JOURNAL, STOP
+from ...runs.journal import AT_ONCE, HELD, JOURNAL, LOG, STOP
 from ..children import start_detached
 from ..workspace import Workspace
-from .jobs import HELD, LOG, TrainingJob, read_job, write_job
+from .jobs import TrainingJob, read_job, write_job
 from .states import WAITING, States, runs_in
 from .trainings import PROGRAM, start_command, write_stop
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
+from ...runs.atomic import is_unfinished
 from ...runs.folder import KEPT, LOCK
 from ...runs.journal import keep_copied
 from ..children import ChildError, read_child
@@ -24,7 +25,6 @@ from .jobs import read_job
 
 EXPORTS = ("hf", "gguf")
 _SECONDS = 900.0  # that a file may take
-_NEW = ".new-"  # a file that is being written
 
 
 class Making:
@@ -119,5 +119,5 @@ def _pack(paths: Sequence[Path], above: Path, archive: Path) -> None:
     are left out."""
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as packed:
         for path in paths:
-            if path.is_file() and not path.is_symlink() and not path.name.startswith(_NEW):
+            if path.is_file() and not path.is_symlink() and not is_unfinished(path.name):
                 packed.write(path, path.relative_to(above).as_posix())

@@ -18,13 +18,13 @@ from ...config.json_objects import read_object
 from ...config.system import rename
 from ...data.kept_tokens import find_prepared, remove_prepared
 from ...runs.folder import CONFIG, WEIGHTS, read_raw_config
-from ...runs.journal import JOURNAL, read_phases
+from ...runs.journal import read_phases
 from ..errors import Refusal
 from ..texts import store
 from ..texts.folder import ABOUT, FILES
 from ..workspace import Workspace, is_one_name
 from .facts import text_id_of
-from .jobs import STUDIO_FILES, TrainingJob, read_job
+from .jobs import TrainingJob, read_job
 from .names import free_folder, run_name
 from .states import ACTIVE, WAITING, States, runs_in
 from .trainings import leave_line, remove_request
@@ -91,7 +91,6 @@ def remove_run(run: Path) -> None:
     with _remains_of(run) as remains:
         if remains is not None:
             remains.delete()
-            _remove_studio_files(run)
     if remains is None:
         remove_request(run)
 
@@ -106,13 +105,6 @@ def _remains_of(run: Path) -> "Iterator[Remains | None]":
 
     with run_to_delete(run) as remains:
         yield remains
-
-
-def _remove_studio_files(run: Path) -> None:
-    """Remove what the studio has put into the journal of a run."""
-    if not (run / JOURNAL).is_symlink():
-        for name in STUDIO_FILES:
-            (run / JOURNAL / name).unlink(missing_ok=True)
 
 
 def _check_is_idle(states: States, run: Path) -> None:

@@ -19,11 +19,11 @@ from filelock import FileLock, Timeout
 
 from ...data.file_version import FileVersion, version_of
 from ...runs.folder import CONFIG, COUNTING, LOCK
-from ...runs.journal import ALIVE, JOURNAL, ROWS, SECONDS_SILENT
+from ...runs.journal import ALIVE, HELD, JOB, JOURNAL, ROWS, SECONDS_SILENT
 from ..failures import tell
 from ..problems import OTHER, problem
 from .facts import Facts, Row, read_facts, signature_of
-from .jobs import HELD, JOB, TrainingJob, last_line
+from .jobs import TrainingJob, last_line
 from .times import CLOCK, elapsed_of, end_of, minutes_of, share_of, time_of
 
 WAITING = "waiting"

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from ...runs.journal import JOURNAL
-from .jobs import HELD
+from ...runs.journal import HELD, JOURNAL
 
 _PATIENCE = 10.0  # seconds: the studio holds the lock for a moment when it looks
 

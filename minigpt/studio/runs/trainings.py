@@ -8,14 +8,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...runs.atomic import unfinished_name, write_text
+from ...runs.atomic import write_text
 from ...runs.folder import CONFIG, WEIGHTS
-from ...runs.journal import AT_ONCE, JOURNAL, JOURNAL_FILES, STOP
+from ...runs.journal import (
+    AT_ONCE,
+    JOURNAL,
+    JOURNAL_FILES,
+    STOP,
+    STUDIO_FILES,
+    remove_from_journal,
+)
 from ..errors import Refusal
 from ..texts.chosen import options
 from ..texts.folder import FILES, kept_files
 from ..workspace import Workspace
-from .jobs import JOB, STUDIO_FILES, TrainingJob, read_job, write_job
+from .jobs import TrainingJob, read_job, write_job
 from .names import free_run
 from .states import ACTIVE, DONE, WAITING, Facts, States
 
@@ -147,8 +154,7 @@ def remove_request(run: Path) -> None:
     folder if that leaves it empty. Nothing else is touched."""
     if (run / CONFIG).exists() or (run / WEIGHTS).exists():
         return
-    for name in (*STUDIO_FILES, *JOURNAL_FILES, unfinished_name(JOB), unfinished_name(STOP)):
-        (run / JOURNAL / name).unlink(missing_ok=True)
+    remove_from_journal(run, (*STUDIO_FILES, *JOURNAL_FILES))
     for folder in (run / JOURNAL, run):
         with contextlib.suppress(OSError):  # somebody has put a file there
             folder.rmdir()

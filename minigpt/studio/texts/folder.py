@@ -50,7 +50,6 @@ def write_json(value: dict[str, Any], path: Path) -> None:
     """Write a file whole or not at all."""
 
     def write(new: Path) -> None:
-        new.unlink(missing_ok=True)
         with open(open_new(new), "w", encoding="utf-8") as file:
             json.dump(value, file, ensure_ascii=False)
 
