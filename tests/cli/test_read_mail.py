@@ -111,6 +111,7 @@ def test_a_line_from_that_the_mailbox_marks_is_a_line_of_the_letter(read: Read) 
         ("; charset=iso-8859-1", "cp1252"),
         ("; charset=utf-8", "cp1252"),
         ("; charset=base64_codec", "utf-8"),
+        ("; charset=iso-2022-jp", "utf-8"),
         ("; charset=''", "utf-8"),
     ],
 )
@@ -196,6 +197,11 @@ def test_who_wrote_it_may_be_broken_over_lines(read: Read, before: str, lines: s
     assert named == {"quotations": 1}
 
 
+def test_a_long_text_above_a_quotation_says_more_than_who_is_quoted(read: Read) -> None:
+    body = "One more thing, " * 30 + "which on 3 May 2024 a@b.c put so:"
+    assert read(letter(f"{body}\n> Yes.\n"))[0] == [f"Anna: {body}"]
+
+
 def test_a_line_before_a_quotation_that_names_nobody_stays(read: Read) -> None:
     body = "There are 3 things:\n> one\nI see this:\n> two\nFine."
     assert read(letter(body))[0] == ["Anna: There are 3 things:\nI see this:\nFine."]
@@ -259,6 +265,11 @@ def test_who_is_quoted_is_left_out_even_if_nothing_is(read: Read) -> None:
     assert read(letter(body)) == (["Anna: Short."], {"quotations": 1})
 
 
+def test_a_signature_with_its_mark_may_be_long(read: Read) -> None:
+    body = "Short.\n-- \n" + "".join(f"Line {n} of a notice.\n" for n in range(30))
+    assert read(letter(body)) == (["Anna: Short."], {"signatures": 1})
+
+
 def test_two_dashes_above_a_long_text_begin_no_signature(read: Read) -> None:
     body = "One.\n--\n" + "\n".join(f"Line {n} of the rest." for n in range(30))
     assert read(letter(body)) == ([f"Anna: {body}"], {})
@@ -266,7 +277,8 @@ def test_two_dashes_above_a_long_text_begin_no_signature(read: Read) -> None:
 
 def test_an_iphone_in_a_sentence_is_none(read: Read) -> None:
     body = "Where is it?\n\nI have sent you the iPhone that you lost in the garden on Sunday."
-    assert read(letter(body))[0] == [f"Anna: {body}".replace("\n\n", "\n")]
+    body += "\nSent from my iPhone\nis what it says."
+    assert read(letter(body)) == ([f"Anna: {body}".replace("\n\n", "\n")], {})
 
 
 # Lines
@@ -278,7 +290,7 @@ FLOWED = "Content-Type: text/plain; charset=utf-8; format=flowed"
 def test_lines_of_flowed_text_are_made_whole(read: Read) -> None:
     body = "This is a long paragraph that was \nsent as flowed text, so that these \n"
     body += "lines are one.\n\n From here it goes on.\n>> Old \n>> words\n> newer\n"
-    body += "Mine.\n-- \nAnna"
+    body += "Mine. \n-- \nAnna"
     texts, named = read(letter(body, FLOWED))
     paragraph = (
         "This is a long paragraph that was sent as flowed text, so that these lines are one."
@@ -371,6 +383,12 @@ def test_a_signature_in_html_is_left_out(read: Read, page: str) -> None:
     assert read(letter(page, HTML)) == (["Anna: Mine."], {"signatures": 1})
 
 
+def test_a_signature_in_what_is_quoted_belongs_to_it(read: Read) -> None:
+    old = "<p>Old</p><div class='gmail_signature'>Otto</div><p>and older</p>"
+    page = f"<p>Mine.</p><blockquote type='cite'>{old}</blockquote>"
+    assert read(letter(page, HTML)) == (["Anna: Mine."], {"quotations": 1})
+
+
 def test_answers_between_what_is_quoted_in_html_stay(read: Read) -> None:
     cite = "<blockquote class='gmail_quote'>{}</blockquote>"
     page = f"<div class='gmail_quote'><div>{GMAIL}</div>{cite.format('Cat?')}<div>Yes.</div>"
@@ -431,6 +449,12 @@ def test_an_answer_that_comes_first_in_the_file_is_in_the_same_thread(read: Read
                     "Date: Mon, 1 Jan 2024 09:30:00 +0000", name="Otto")  # fmt: skip
     asked = letter("Did you?", "Message-ID: <1@x>", "Date: Mon, 1 Jan 2024 18:00:00 +0900")
     assert read(answer, asked)[0] == ["Anna: Did you?\n\nOtto: Twice."]
+
+
+def test_two_letters_of_the_same_name_are_two(read: Read) -> None:
+    first = letter("Did you?", "Message-ID: <1@x>")
+    second = letter("Shall we?", "Message-ID: <1@x>", name="Otto")
+    assert read(first, second)[0] == ["Anna: Did you?", "Otto: Shall we?"]
 
 
 def test_letters_that_say_nothing_of_their_own_are_counted(read: Read) -> None:
