@@ -20,13 +20,22 @@ _LOCK = ".lock"  # held as long as the copy is needed
 
 
 @contextlib.contextmanager
+def temporary_folder(kind: str) -> Iterator[Path]:
+    """A folder for temporary files of one kind, which is locked as long as it is needed."""
+    with (
+        tempfile.TemporaryDirectory(
+            prefix=f"minigpt-{kind}-", ignore_cleanup_errors=True
+        ) as folder,
+        FileLock(Path(folder) / _LOCK, thread_local=False),
+    ):
+        yield Path(folder)
+
+
+@contextlib.contextmanager
 def temporary_copy(kind: str) -> Iterator[Path]:
     """A place for a copy of "stdin" or of "documents"."""
-    with (
-        tempfile.TemporaryDirectory(prefix=f"minigpt-{kind}-") as folder,
-        FileLock(Path(folder) / _LOCK),
-    ):
-        yield Path(folder) / _FILES[kind]
+    with temporary_folder(kind) as folder:
+        yield folder / _FILES[kind]
 
 
 def kind_of(file: Path) -> str | None:
@@ -40,16 +49,36 @@ def left_copies() -> list[Path]:
     found = []
     for folder in Path(tempfile.gettempdir()).iterdir():
         kind = _FOLDER.fullmatch(folder.name)
-        if kind is None or folder.is_symlink() or not folder.is_dir():
+        if kind is None or not _is_left(folder):
             continue
         file = folder / _FILES[kind[1]]
-        with contextlib.suppress(OSError):  # in use, or not to be read
-            if _is_own(folder) and _holds_alone(folder, file):
-                if (folder / _LOCK).exists():  # else it was made before there were locks
-                    with FileLock(folder / _LOCK, timeout=0):
-                        pass
+        with contextlib.suppress(OSError):
+            if _holds_alone(folder, file):
                 found.append(file)
     return found
+
+
+def remove_left(kind: str) -> None:
+    """Remove the folders of a kind that killed processes of this user have left."""
+    for folder in Path(tempfile.gettempdir()).glob(f"minigpt-{kind}-*"):
+        if (folder / _LOCK).exists() and _is_left(folder):  # else it has just been made
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_left(folder: Path) -> bool:
+    """Whether a folder is of this user, and nobody needs it any more."""
+    lock = folder / _LOCK
+    if folder.is_symlink() or not folder.is_dir() or lock.is_symlink():
+        return False
+    try:
+        if not _is_own(folder):
+            return False
+        if lock.exists():  # else it was made before there were locks
+            with FileLock(lock, timeout=0):
+                pass
+    except OSError:  # in use, or not to be read
+        return False
+    return True
 
 
 def _is_own(folder: Path) -> bool:

@@ -1,5 +1,6 @@
 """Files for the browser to fetch by an address that works once: /t/TICKET."""
 
+import contextlib
 import secrets
 import shutil
 import tempfile
@@ -11,8 +12,10 @@ from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
+from ..data.temporary import remove_left, temporary_folder
 from .errors import Refusal
 
+_KIND = "studio"
 _SECONDS = 60.0  # that a ticket is good for
 # A page of a run has scripts, and it must not have the studio's rights: a sandbox takes its origin.
 # Without allow-forms its line to type in would do nothing; its own policy lets no form go anywhere.
@@ -29,10 +32,13 @@ class _Waiting:
 
 
 class Tickets:
-    """The files that wait to be fetched, in a folder of their own that ends with the studio."""
+    """The files that wait to be fetched, in a folder of their own that ends with the studio. What a
+    studio has left that was killed is removed when the next one begins."""
 
     def __init__(self) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="minigpt-studio-"))
+        remove_left(_KIND)
+        self._open = contextlib.ExitStack()
+        self._folder = self._open.enter_context(temporary_folder(_KIND))
         self._waiting: dict[str, _Waiting] = {}
 
     def new_folder(self) -> Path:
@@ -75,7 +81,7 @@ class Tickets:
     def close(self) -> None:
         """Remove all files."""
         self._waiting.clear()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._open.close()
 
     def _drop_old(self) -> None:
         now = time.monotonic()

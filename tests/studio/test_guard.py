@@ -1,10 +1,15 @@
 """Each row of the table of threats: what is not the studio's own window is refused."""
 
+import os
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from minigpt.studio.guard import Turns
+from minigpt.studio.tickets import Tickets
 from minigpt.studio.workspace import Workspace, is_one_name, safe_name
 
 from .conftest import HOST, PORT, Window
@@ -182,6 +187,29 @@ def test_a_file_to_save_is_never_shown(window: Window) -> None:
     answer = window.get(tickets.issue(path, 'a "b"\n.html'))
     assert answer.headers["content-type"] == "application/octet-stream"
     assert answer.headers["content-disposition"].startswith("attachment;")
+
+
+def test_what_a_killed_studio_left_for_the_browser_is_gone_at_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    code = """if True:
+        import os
+        from minigpt.studio.tickets import Tickets
+        tickets = Tickets()
+        (tickets.new_folder() / "diary.html").write_text("secret")
+        os._exit(9)  # as a process that is killed
+    """
+    with_folder = os.environ | {"TMPDIR": str(tmp_path)}
+    killed = subprocess.run([sys.executable, "-c", code], env=with_folder, check=False)
+    assert killed.returncode == 9 and len([*tmp_path.rglob("diary.html")]) == 1
+
+    open_one = Tickets()
+    next_one = Tickets()
+    assert not [*tmp_path.rglob("diary.html")] and open_one.new_folder().is_dir()
+    open_one.close()
+    next_one.close()
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_the_files_of_tickets_are_gone_when_the_studio_is_closed(window: Window) -> None:
